@@ -30,10 +30,11 @@ from landbridge.frontend.ir_text import import_ir_text, is_ir_text
 from landbridge.frontend.programs import ChosenProgram, each_program
 from landbridge.frontend.segments import Cut, cut, in_segments
 from landbridge.host_operators.registry import HOST_PREFIX
-from landbridge.ir.attributes import node_name, set_target_number, target_number
 from landbridge.ir.graph_ops import HostCallOp
+from landbridge.ir.kernel_attributes import set_target_number, target_number
 from landbridge.ir.limits import check_time
 from landbridge.ir.module import IRModule
+from landbridge.ir.op_attributes import node_name
 from landbridge.output_file import write_text
 from landbridge.package_version import package_version
 from landbridge.passes.lower import lower_module

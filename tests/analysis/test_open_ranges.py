@@ -18,7 +18,7 @@ from landbridge.codegen.registry import declined
 from landbridge.compilation import PIPELINE
 from landbridge.errors import AccessError
 from landbridge.frontend.onnx.importer import import_onnx
-from landbridge.ir.attributes import set_sizes, sizes_of
+from landbridge.ir.kernel_attributes import set_sizes, sizes_of
 from landbridge.ir.types import extents_attr, shape_of
 from landbridge.passes.lower.prims import lowering_for
 from landbridge.passes.registry import run_pipeline

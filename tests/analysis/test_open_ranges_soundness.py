@@ -17,7 +17,7 @@ from xdsl.rewriter import Rewriter
 from landbridge.analysis.open_ranges import OpenRanges
 from landbridge.analysis.verify_accesses import verify_accesses
 from landbridge.errors import AccessError
-from landbridge.ir.attributes import set_sizes, set_task_count
+from landbridge.ir.kernel_attributes import set_sizes, set_task_count
 from landbridge.ir.types import extents_attr
 from landbridge.sizes.size import dimension
 

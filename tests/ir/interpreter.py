@@ -16,7 +16,6 @@ from xdsl.ir import Attribute, Block, SSAValue
 from xdsl.ir.affine import AffineBinaryOpExpr, AffineBinaryOpKind, AffineConstantExpr, AffineDimExpr, AffineExpr
 
 from landbridge.dtypes import numpy_dtype
-from landbridge.ir.attributes import ints
 from landbridge.ir.graph_ops import (
     CallOp,
     ConcatOp,
@@ -30,6 +29,7 @@ from landbridge.ir.graph_ops import (
     YieldOp,
 )
 from landbridge.ir.module import IRModule
+from landbridge.ir.plain_attributes import ints
 from landbridge.ir.prim_ops import PadOp, StepsOp
 from landbridge.ir.stages import Generic, Operand, view_generic
 from landbridge.ir.types import dtype_of, element_count, shape_of

@@ -16,7 +16,7 @@ from xdsl.ir import SSAValue
 from xdsl.ir.affine import AffineBinaryOpExpr, AffineBinaryOpKind, AffineConstantExpr, AffineDimExpr, AffineExpr
 
 from landbridge.analysis.union_find import UnionFind
-from landbridge.ir.attributes import ints
+from landbridge.ir.plain_attributes import ints
 from landbridge.ir.prim_ops import PadOp
 from landbridge.ir.stages import Generic, PrimView, view_generic
 from landbridge.ir.types import shape_of

@@ -13,7 +13,8 @@ from xdsl.dialects.builtin import IndexType, MemRefType
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.ir.affine import AffineExpr
 
-from landbridge.ir.attributes import ints, tile_bounds
+from landbridge.ir.kernel_attributes import tile_bounds
+from landbridge.ir.plain_attributes import ints
 from landbridge.ir.prim_ops import ByteDotOp, PadOp
 from landbridge.ir.stages import Generic, view_generic, view_prim
 from landbridge.ir.types import item_bytes, nbytes_of, shape_of

@@ -14,9 +14,10 @@ from xdsl.ir import Attribute, Block, SSAValue
 from landbridge import planner
 from landbridge.analysis.lifetimes import Lifetime, lifetimes
 from landbridge.analysis.offsets import offset_alignment
-from landbridge.ir.attributes import io_names, node_name, placed_on
 from landbridge.ir.graph_ops import ConstantOp
+from landbridge.ir.main_attributes import io_names
 from landbridge.ir.module import IRModule
+from landbridge.ir.op_attributes import node_name, placed_on
 from landbridge.ir.types import VDeviceAttr, dtype_of, nbytes_of, separators_of, shape_of
 from landbridge.locks import cached_property
 from landbridge.memory_kind import GLOBAL_SCOPE, MemoryKind

@@ -20,7 +20,7 @@ from landbridge.analysis.linear_forms import Form, constant
 from landbridge.analysis.lowered_accesses import ACCESSES, LoweredAccess, lowered_access
 from landbridge.analysis.open_ranges import OpenRanges
 from landbridge.errors import AccessError
-from landbridge.ir.attributes import sizes_of, task_count
+from landbridge.ir.kernel_attributes import sizes_of, task_count
 from landbridge.sizes.size import split_number
 
 

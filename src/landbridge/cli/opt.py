@@ -86,7 +86,7 @@ def _source(module: IRModule) -> str:
     from landbridge.codegen.registry import codegen_for
     from landbridge.executable.device_image import DeviceImage
     from landbridge.executable.spirv import disassemble, words_of
-    from landbridge.ir.attributes import task_count
+    from landbridge.ir.kernel_attributes import task_count
     from landbridge.passes.lower import lower_module
     from landbridge.targets.grid import grid_limits
 

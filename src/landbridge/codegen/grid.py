@@ -13,7 +13,7 @@ from landbridge.codegen.functions import identified_functions
 from landbridge.codegen.layout import is_image
 from landbridge.errors import CodegenError
 from landbridge.executable.device_image import Launch, LaunchSequence
-from landbridge.ir.attributes import is_in_place
+from landbridge.ir.kernel_attributes import is_in_place
 from landbridge.ir.types import element_count, nbytes_of, shape_of
 
 _INT_END = 1 << 31

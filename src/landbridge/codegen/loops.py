@@ -10,7 +10,7 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from landbridge.codegen.functions import body_of, errors_of, identified_functions
 from landbridge.executable.device_image import Launch, LaunchSequence
-from landbridge.ir.attributes import task_count
+from landbridge.ir.kernel_attributes import task_count
 from landbridge.ir.types import nbytes_of
 
 

@@ -12,9 +12,10 @@ from landbridge.emit.instructions import InstructionBuilder
 from landbridge.errors import CodegenError
 from landbridge.executable.executable import Executable
 from landbridge.executable.parts import Function, StorageReport, TensorSpec, VDevice, parameter_constant
-from landbridge.ir.attributes import frame_layouts, guards, input_elements, io_names, plan_quality
+from landbridge.ir.main_attributes import frame_layouts, guards, input_elements, io_names
 from landbridge.ir.memory_ops import AllocStorageOp
 from landbridge.ir.module import IRModule
+from landbridge.ir.op_attributes import plan_quality
 from landbridge.ir.types import VDeviceAttr, dtype_of, element_count, nbytes_of, shape_of
 from landbridge.passes.lower.shared_code import Variant
 from landbridge.shape import span

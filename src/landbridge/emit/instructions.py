@@ -24,22 +24,12 @@ from landbridge.executable.instructions import (
     ToVDevice,
     View,
 )
-from landbridge.ir.attributes import (
-    TASKS,
-    crossing_reason,
-    ints,
-    moved_bytes,
-    node_name,
-    placed_on,
-    plain_data,
-    sizes_of,
-    target_number,
-    task_count,
-    vdevice_stated,
-)
 from landbridge.ir.graph_ops import CallOp, ConstantOp, HostCallOp, IfOp, LoopOp, ToVDeviceOp, ViewOp, YieldOp
+from landbridge.ir.kernel_attributes import TASKS, moved_bytes, sizes_of, target_number, task_count
 from landbridge.ir.memory_ops import AllocStorageOp, AllocTensorOp, PreparedOp
 from landbridge.ir.module import IRModule
+from landbridge.ir.op_attributes import crossing_reason, node_name, placed_on, vdevice_stated
+from landbridge.ir.plain_attributes import ints, plain_data
 from landbridge.ir.types import VDeviceAttr, dtype_of, item_bytes, nbytes_of, separators_of, shape_of
 from landbridge.passes.lower.shared_code import Variant
 

@@ -11,9 +11,10 @@ from xdsl.dialects.builtin import ModuleOp
 from landbridge.analysis.kernel_work import bytes_of, flops_of
 from landbridge.executable.kernel_facts import call_key
 from landbridge.executable.parts import KernelFacts
-from landbridge.ir.attributes import node_name, schedule_of
 from landbridge.ir.graph_ops import CallOp
+from landbridge.ir.kernel_attributes import schedule_of
 from landbridge.ir.module import IRModule
+from landbridge.ir.op_attributes import node_name
 from landbridge.passes.lower.shared_code import Variant
 
 

@@ -13,9 +13,9 @@ from landbridge.did_you_mean import did_you_mean
 from landbridge.dtypes import dtype_name
 from landbridge.errors import CompileError, ModelWarning, ParseError, TargetError
 from landbridge.executable.parts import VDevice, parameter_constant
-from landbridge.ir.attributes import parameter_names
 from landbridge.ir.constants import fill_missing_constants, seeded_values
 from landbridge.ir.graph_ops import ConstantOp
+from landbridge.ir.main_attributes import parameter_names
 from landbridge.ir.module import IRModule, parameters, symbol_name
 from landbridge.ir.types import dtype_of, shape_of
 from landbridge.targets import Target

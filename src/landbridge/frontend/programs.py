@@ -12,7 +12,7 @@ import numpy as np
 
 from landbridge.errors import CompileError, InputError, UnsupportedOperatorError
 from landbridge.frontend.wanted_inputs import WantedInput
-from landbridge.ir.attributes import input_elements, set_input_elements
+from landbridge.ir.main_attributes import input_elements, set_input_elements
 from landbridge.ir.module import IRModule
 
 #: Values that are tried: of three axes of four dimensions, say.

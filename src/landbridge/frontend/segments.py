@@ -23,15 +23,14 @@ from landbridge.executable.parts import Function, TensorSpec
 from landbridge.executable.segments import DIMENSIONS, SEGMENTS, DataCall, Segment, segments_text
 from landbridge.frontend.segment_sizes import SegmentSizes
 from landbridge.frontend.segment_values import add_copy, bring, is_cut, is_cut_result, operands_of, root_of
-from landbridge.ir.attributes import (
+from landbridge.ir.graph_builder import GraphBuilder
+from landbridge.ir.graph_ops import DEFINES, CallOp, ConstantOp, HostCallOp, ViewOp
+from landbridge.ir.main_attributes import (
     frame_layouts,
     guards,
     input_elements,
-    int_array,
     io_names,
-    node_name,
     parameter_names,
-    plain_data,
     set_frame_layouts,
     set_guards,
     set_input_elements,
@@ -39,9 +38,9 @@ from landbridge.ir.attributes import (
     set_parameter_names,
     supposed_dimensions,
 )
-from landbridge.ir.graph_builder import GraphBuilder
-from landbridge.ir.graph_ops import DEFINES, CallOp, ConstantOp, HostCallOp, ViewOp
 from landbridge.ir.module import IRModule
+from landbridge.ir.op_attributes import node_name
+from landbridge.ir.plain_attributes import int_array, plain_data
 from landbridge.ir.types import dtype_of, shape_of, tensor_type
 from landbridge.sizes.size import dimensions_of, of_symbol
 from landbridge.sizes.terms import Symbol

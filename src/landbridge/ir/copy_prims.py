@@ -7,7 +7,7 @@ from collections.abc import Callable, Hashable, Sequence
 from xdsl.ir import Attribute
 from xdsl.ir.affine import AffineExpr, AffineMap
 
-from landbridge.ir.attributes import set_target_number
+from landbridge.ir.kernel_attributes import set_target_number
 from landbridge.ir.module import IRModule
 from landbridge.ir.packed_pieces import pieces
 from landbridge.ir.packing import packed_shape

@@ -16,13 +16,13 @@ from xdsl.rewriter import InsertPoint
 from landbridge.dtypes import dtype_name
 from landbridge.errors import ShapeError
 from landbridge.executable.parts import SizeGuard
-from landbridge.ir.attributes import NODE
 from landbridge.ir.budget import Budget
 from landbridge.ir.data_dimensions import DataDimensions
 from landbridge.ir.dequantized import DequantizedValues
 from landbridge.ir.graph_ops import CallOp, ConcatOp, ConstantOp, HostCallOp, IfOp, LoopOp, ViewOp, YieldOp
 from landbridge.ir.invariants import invariants
 from landbridge.ir.module import IRModule
+from landbridge.ir.op_attributes import NODE
 from landbridge.ir.prim_builder import Body, PrimBuilder
 from landbridge.ir.scalars import ScalarBuilder, Value
 from landbridge.ir.types import HOST, VDeviceAttr, dtype_of, element_count, shape_of, tensor_type

@@ -33,8 +33,9 @@ from xdsl.irdl import (
 )
 from xdsl.traits import IsTerminator, Pure
 
-from landbridge.ir.attributes import NODE, int_array, int_attr, int_of, ints
+from landbridge.ir.op_attributes import NODE
 from landbridge.ir.packing import packed_shape
+from landbridge.ir.plain_attributes import int_array, int_attr, int_of, ints
 from landbridge.ir.types import AnyTensor, dtype_of, shape_of, tensor_type, vdevice_of
 from landbridge.sizes.size import Extent
 

@@ -17,7 +17,8 @@ from xdsl.irdl import (
     var_operand_def,
 )
 
-from landbridge.ir.attributes import NODE, int_array, int_attr, int_of
+from landbridge.ir.op_attributes import NODE
+from landbridge.ir.plain_attributes import int_array, int_attr, int_of
 from landbridge.ir.types import VDeviceAttr
 from landbridge.sizes.size import Extent
 

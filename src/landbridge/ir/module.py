@@ -27,10 +27,11 @@ from xdsl.rewriter import Rewriter
 from landbridge.errors import ParseError
 from landbridge.executable.file_watch import FileWatch
 from landbridge.executable.parts import VDevice
-from landbridge.ir.attributes import DIMENSIONS, VDEVICES, input_elements, io_names, is_prim, parameter_names
 from landbridge.ir.dialect import context
 from landbridge.ir.graph_ops import CallOp, ConstantOp
+from landbridge.ir.kernel_attributes import is_prim
 from landbridge.ir.limits import take_constant
+from landbridge.ir.main_attributes import DIMENSIONS, VDEVICES, input_elements, io_names, parameter_names
 from landbridge.ir.parser import IrParser
 from landbridge.sizes.parsing import parse_range
 from landbridge.sizes.printing import range_text

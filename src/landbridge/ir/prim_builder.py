@@ -18,7 +18,7 @@ from xdsl.ir import Attribute, Block, Region, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineExpr, AffineMap
 from xdsl.rewriter import InsertPoint
 
-from landbridge.ir.attributes import mark_prim, set_loop_extents
+from landbridge.ir.kernel_attributes import mark_prim, set_loop_extents
 from landbridge.ir.prim_ops import GenericOp, PadOp, StepsOp
 from landbridge.ir.scalar_dtypes import accumulator, arith_type, in_range, is_float, meeting
 from landbridge.ir.scalars import ScalarBuilder, Value

@@ -23,7 +23,8 @@ from xdsl.irdl import (
 from xdsl.traits import IsolatedFromAbove, NoTerminator, Pure
 from xdsl.utils.exceptions import VerifyException
 
-from landbridge.ir.attributes import EXTENTS, int_array, int_attr, int_of, loop_extents, tile_bounds
+from landbridge.ir.kernel_attributes import EXTENTS, loop_extents, tile_bounds
+from landbridge.ir.plain_attributes import int_array, int_attr, int_of
 from landbridge.ir.types import SizeAttr, shape_of
 from landbridge.sizes.size import Extent, Size, at_least, same
 

@@ -11,7 +11,7 @@ from xdsl.dialects.linalg.attrs import IteratorType
 from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineMap
 
-from landbridge.ir.attributes import loop_extents
+from landbridge.ir.kernel_attributes import loop_extents
 from landbridge.ir.prim_ops import PadOp, StepsOp
 
 

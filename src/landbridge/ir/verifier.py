@@ -15,7 +15,6 @@ from xdsl.dialects.builtin import MemRefType, TensorType
 from xdsl.ir import Attribute, Block, Operation, OpResult, Region, SSAValue
 
 from landbridge.errors import VerifyError
-from landbridge.ir.attributes import ints, is_prim, node_name, task_count
 from landbridge.ir.graph_ops import (
     CallOp,
     ConcatOp,
@@ -30,9 +29,12 @@ from landbridge.ir.graph_ops import (
     YieldOp,
     viewed,
 )
+from landbridge.ir.kernel_attributes import is_prim, task_count
 from landbridge.ir.memory_ops import AllocStorageOp, AllocTensorOp, PreparedOp
 from landbridge.ir.module import IRModule
+from landbridge.ir.op_attributes import node_name
 from landbridge.ir.packing import packed_shape
+from landbridge.ir.plain_attributes import ints
 from landbridge.ir.types import (
     compute_type,
     dtype_of,

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Attribute, SSAValue
 
-from landbridge.ir.attributes import ints
 from landbridge.ir.graph_ops import LoopOp, YieldOp
+from landbridge.ir.plain_attributes import ints
 from landbridge.ir.types import dtype_of, nbytes_of, shape_of
 from landbridge.ir.verify_places import Fail, place_in
 

@@ -10,9 +10,9 @@ from xdsl.ir import Attribute, Operation
 
 from landbridge.dtypes import dtype
 from landbridge.errors import InputError, TargetError
-from landbridge.ir.attributes import ints
 from landbridge.ir.memory_ops import AllocStorageOp, AllocTensorOp, StorageType
 from landbridge.ir.module import IRModule
+from landbridge.ir.plain_attributes import ints
 from landbridge.ir.types import (
     SpaceAttr,
     VDeviceAttr,

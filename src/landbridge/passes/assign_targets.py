@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from landbridge.ir.attributes import set_target_number
 from landbridge.ir.graph_ops import CallOp
+from landbridge.ir.kernel_attributes import set_target_number
 from landbridge.ir.module import IRModule
 from landbridge.ir.types import vdevice_of
 from landbridge.passes.registry import register_pass

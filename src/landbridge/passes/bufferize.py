@@ -20,17 +20,6 @@ from landbridge.analysis.claims import Claim, Claims, parts
 from landbridge.analysis.homes import shared_homes
 from landbridge.analysis.offsets import may_begin
 from landbridge.errors import CompileError
-from landbridge.ir.attributes import (
-    VDEVICE,
-    crossing_reason,
-    ints,
-    io_names,
-    node_name,
-    place_on,
-    set_crossing_reason,
-    set_io_names,
-    set_node_name,
-)
 from landbridge.ir.copy_prims import CopyPrims
 from landbridge.ir.graph_ops import (
     CallOp,
@@ -46,7 +35,17 @@ from landbridge.ir.graph_ops import (
     YieldOp,
     viewed,
 )
+from landbridge.ir.main_attributes import io_names, set_io_names
 from landbridge.ir.module import IRModule
+from landbridge.ir.op_attributes import (
+    VDEVICE,
+    crossing_reason,
+    node_name,
+    place_on,
+    set_crossing_reason,
+    set_node_name,
+)
+from landbridge.ir.plain_attributes import ints
 from landbridge.ir.types import (
     AnyMemRef,
     AnyTensor,

@@ -13,20 +13,13 @@ from xdsl.rewriter import Rewriter
 
 from landbridge.executable.abi import STORAGE_ALIGNMENT
 from landbridge.executable.access_report import ACCESS_CHECK, CLEAR_REPORT, report_words
-from landbridge.ir.attributes import (
-    int_array,
-    int_attr,
-    io_names,
-    is_checked,
-    mark_checked,
-    node_name,
-    set_plan_quality,
-    target_number,
-    vdevice_stated,
-)
 from landbridge.ir.graph_ops import CallOp, ConstantOp, HostCallOp, viewed
+from landbridge.ir.kernel_attributes import is_checked, mark_checked, target_number
+from landbridge.ir.main_attributes import io_names
 from landbridge.ir.memory_ops import AllocStorageOp, AllocTensorOp
 from landbridge.ir.module import IRModule
+from landbridge.ir.op_attributes import node_name, set_plan_quality, vdevice_stated
+from landbridge.ir.plain_attributes import int_array, int_attr
 from landbridge.ir.types import VDeviceAttr, item_bytes, memref_type, nbytes_of
 from landbridge.passes.registry import register_pass
 from landbridge.sizes.size import Extent, Size

@@ -14,9 +14,9 @@ from xdsl.rewriter import Rewriter
 from landbridge.analysis.claims import produced
 from landbridge.analysis.homes import decide_crossings
 from landbridge.analysis.shared_memory import is_host, shares
-from landbridge.ir.attributes import set_crossing_reason
 from landbridge.ir.graph_ops import ToVDeviceOp, viewed
 from landbridge.ir.module import IRModule
+from landbridge.ir.op_attributes import set_crossing_reason
 from landbridge.ir.types import vdevice_of
 from landbridge.passes.place.first_vdevice import swap_first
 from landbridge.passes.registry import register_pass

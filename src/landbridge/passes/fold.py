@@ -11,10 +11,11 @@ from xdsl.dialects import bufferization
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.rewriter import Rewriter
 
-from landbridge.ir.attributes import NODE, ints
 from landbridge.ir.graph_ops import CallOp, ConcatOp, ConstantOp, IfOp, LoopOp, PackOp, ToVDeviceOp, UnpackOp, ViewOp
 from landbridge.ir.module import IRModule
+from landbridge.ir.op_attributes import NODE
 from landbridge.ir.packing import pack_array, unpack_array
+from landbridge.ir.plain_attributes import ints
 from landbridge.ir.types import element_count, shape_of
 from landbridge.passes.registry import register_pass
 

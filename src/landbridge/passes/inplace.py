@@ -15,9 +15,10 @@ from xdsl.rewriter import Rewriter
 
 from landbridge.analysis.lifetimes import Lifetime, lifetimes, root, steps
 from landbridge.analysis.overwriting import overwritable
-from landbridge.ir.attributes import is_in_place, mark_in_place, placed_on
 from landbridge.ir.graph_ops import CallOp, ViewOp
+from landbridge.ir.kernel_attributes import is_in_place, mark_in_place
 from landbridge.ir.module import IRModule
+from landbridge.ir.op_attributes import placed_on
 from landbridge.ir.types import VDeviceAttr, dtype_of, nbytes_of
 from landbridge.passes.registry import register_pass
 from landbridge.targets.images import image_limits

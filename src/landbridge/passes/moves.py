@@ -5,7 +5,7 @@ from __future__ import annotations
 from xdsl.dialects import func, linalg, memref
 from xdsl.ir import BlockArgument
 
-from landbridge.ir.attributes import set_moved_bytes
+from landbridge.ir.kernel_attributes import set_moved_bytes
 from landbridge.ir.module import IRModule
 from landbridge.ir.prim_ops import PadOp
 from landbridge.ir.stages import Generic, view_prim

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from xdsl.dialects.builtin import TensorType
 
 from landbridge.errors import CompileError
-from landbridge.ir.attributes import PLACE, open_requests
+from landbridge.ir.main_attributes import PLACE, open_requests
 from landbridge.ir.memory_ops import AllocStorageOp
 from landbridge.ir.module import IRModule
 

@@ -10,17 +10,10 @@ from xdsl.dialects import func, memref
 from xdsl.dialects.builtin import FunctionType
 from xdsl.ir import SSAValue
 
-from landbridge.ir.attributes import (
-    first_scratch,
-    node_name,
-    place_on,
-    set_first_scratch,
-    set_node_name,
-    target_number,
-    vdevice_stated,
-)
 from landbridge.ir.graph_ops import CallOp
+from landbridge.ir.kernel_attributes import first_scratch, set_first_scratch, target_number
 from landbridge.ir.module import IRModule
+from landbridge.ir.op_attributes import node_name, place_on, set_node_name, vdevice_stated
 from landbridge.ir.stages import view_prim
 from landbridge.ir.types import AnyMemRef, VDeviceAttr
 from landbridge.passes.lower.scratch import scratch_types

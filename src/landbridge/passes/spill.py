@@ -15,9 +15,10 @@ from landbridge.analysis.lifetimes import root, steps
 from landbridge.analysis.scopes import Scope, round_up, scopes_of
 from landbridge.errors import PlacementError, PlanError
 from landbridge.executable.abi import STORAGE_ALIGNMENT
-from landbridge.ir.attributes import place_on, placed_on, set_spill_requests, take_spill_requests
 from landbridge.ir.graph_ops import ToVDeviceOp, ViewOp
+from landbridge.ir.main_attributes import set_spill_requests, take_spill_requests
 from landbridge.ir.module import IRModule
+from landbridge.ir.op_attributes import place_on, placed_on
 from landbridge.ir.types import VDeviceAttr
 from landbridge.memory_kind import normalize_scope
 from landbridge.passes.place.spaces import match_spaces

@@ -9,9 +9,9 @@ from xdsl.ir import Operation
 
 from landbridge.errors import FallbackWarning, PlacementError
 from landbridge.executable.parts import VDevice
-from landbridge.ir.attributes import node_name
 from landbridge.ir.graph_ops import CallOp, HostCallOp, IfOp, LoopOp
 from landbridge.ir.module import IRModule
+from landbridge.ir.op_attributes import node_name
 from landbridge.ir.types import VDeviceAttr, vdevice_of
 from landbridge.passes.lower.grid.image_counts import too_many_images
 from landbridge.passes.lower.grid.supports import supports

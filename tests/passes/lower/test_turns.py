@@ -9,7 +9,7 @@ from xdsl.ir import SSAValue
 from xdsl.ir.affine import AffineExpr
 from xdsl.utils.exceptions import VerifyException
 
-from landbridge.ir.attributes import int_attr
+from landbridge.ir.plain_attributes import int_attr
 from landbridge.ir.prim_builder import PrimBuilder
 from landbridge.ir.prim_ops import StepsOp
 from landbridge.ir.stages import view_prim

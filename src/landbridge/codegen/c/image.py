@@ -16,7 +16,7 @@ from landbridge.executable import abi
 from landbridge.executable.device_image import Launch, LaunchSequence
 from landbridge.executable.packed import PACKED_SYMBOL
 from landbridge.executable.parts import CodeImage
-from landbridge.ir.attributes import task_count
+from landbridge.ir.kernel_attributes import task_count
 from landbridge.targets.cpu_options import flushes_denormals
 from landbridge.usable_cores import usable_cores
 

@@ -29,7 +29,7 @@ from landbridge.codegen.functions import (
 )
 from landbridge.codegen.layout import is_row_table, strides_and_offset
 from landbridge.errors import CodegenError
-from landbridge.ir.attributes import is_in_place
+from landbridge.ir.kernel_attributes import is_in_place
 
 PRINTERS: dict[type[Operation], Printer] = {
     **arith.PRINTERS,

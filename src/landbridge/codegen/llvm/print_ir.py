@@ -28,7 +28,7 @@ from landbridge.codegen.llvm import arith, byte_dot, casts, control, float_arith
 from landbridge.codegen.llvm.emitter import LlvmEmitter, LlvmModule, Printer
 from landbridge.codegen.llvm.isa import Isa
 from landbridge.codegen.llvm.types import extent_bytes
-from landbridge.ir.attributes import is_in_place
+from landbridge.ir.kernel_attributes import is_in_place
 from landbridge.sizes.size import least
 
 #: The type, and in the names of the intrinsics that have it.

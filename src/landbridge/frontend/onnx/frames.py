@@ -18,8 +18,8 @@ from xdsl.ir import Attribute, SSAValue
 from landbridge.dtypes import numpy_dtype
 from landbridge.errors import InputError
 from landbridge.input_spec import InputSpec, Resize
-from landbridge.ir.attributes import FrameLayout
 from landbridge.ir.graph_builder import GraphBuilder
+from landbridge.ir.main_attributes import FrameLayout
 from landbridge.ir.prim_builder import PrimBuilder
 from landbridge.ir.scalar_dtypes import is_float
 from landbridge.ir.scalars import ScalarBuilder, Value

@@ -14,8 +14,8 @@ from landbridge.errors import LandbridgeError, NodeError
 from landbridge.executable.segments import READ
 from landbridge.frontend.wanted_inputs import MOST_ELEMENTS, names_of_elements
 from landbridge.host_operators.registry import HostOperator, HostValue, Results, of_arrays, zeros_of
-from landbridge.ir.attributes import int_array, plain_attribute
 from landbridge.ir.graph_ops import DEFINES
+from landbridge.ir.plain_attributes import int_array, plain_attribute
 from landbridge.ops.context import OpContext, Operand
 from landbridge.ops.extent_arrays import extents_array
 from landbridge.sizes.size import LARGEST_EXTENT, Extent, Size, likely

@@ -34,7 +34,10 @@ from landbridge.frontend.onnx.parameters import promote_parameters
 from landbridge.frontend.onnx.shapes import check_declared
 from landbridge.frontend.wanted_inputs import wanted_inputs
 from landbridge.input_spec import InputSpec
-from landbridge.ir.attributes import (
+from landbridge.ir.budget import MAX_NODES, Budget
+from landbridge.ir.data_dimensions import DataDimensions
+from landbridge.ir.graph_builder import GraphBuilder
+from landbridge.ir.main_attributes import (
     io_names,
     set_frame_layouts,
     set_guards,
@@ -43,9 +46,6 @@ from landbridge.ir.attributes import (
     set_parameter_names,
     set_supposed_dimensions,
 )
-from landbridge.ir.budget import MAX_NODES, Budget
-from landbridge.ir.data_dimensions import DataDimensions
-from landbridge.ir.graph_builder import GraphBuilder
 from landbridge.ir.module import IRModule
 from landbridge.ir.types import shape_of
 from landbridge.sizes.size import Extent, dimensions_of

@@ -8,7 +8,7 @@ from xdsl.dialects.builtin import StringAttr
 from xdsl.ir import Attribute
 
 from landbridge.executable.instructions import INDEX_CHECK
-from landbridge.ir.attributes import int_array
+from landbridge.ir.plain_attributes import int_array
 from landbridge.ops.context import OpContext, Operand
 from landbridge.ops.rule_check import Checked
 

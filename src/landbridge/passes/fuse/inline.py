@@ -33,7 +33,7 @@ from landbridge.analysis.accesses import (
     writers_of,
 )
 from landbridge.errors import CompileError
-from landbridge.ir.attributes import set_loop_extents
+from landbridge.ir.kernel_attributes import set_loop_extents
 from landbridge.ir.prim_ops import GenericOp
 from landbridge.ir.scalars import ScalarBuilder, Value
 from landbridge.ir.stages import Generic, Operand, view_generic

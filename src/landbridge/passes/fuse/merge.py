@@ -8,8 +8,8 @@ from xdsl.dialects import func, linalg, memref
 from xdsl.dialects.builtin import FunctionType
 from xdsl.ir import Attribute, Block, Region, SSAValue
 
-from landbridge.ir.attributes import mark_prim
 from landbridge.ir.graph_ops import CallOp
+from landbridge.ir.kernel_attributes import mark_prim
 from landbridge.ir.stages import view_generic
 from landbridge.passes.fuse.graph import Graph, Key, inputs_of, value_key
 from landbridge.passes.fuse.inline import inline_temporaries, tidy_operands

@@ -10,7 +10,7 @@ from __future__ import annotations
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.rewriter import Rewriter
 
-from landbridge.ir.attributes import target_number
+from landbridge.ir.kernel_attributes import target_number
 from landbridge.ir.limits import check_time
 from landbridge.ir.module import IRModule
 from landbridge.passes.lower.prims import lower_prim, lowering_for, vector_unit_of

@@ -9,7 +9,7 @@ from xdsl.dialects import arith, linalg, memref
 from xdsl.dialects.builtin import VectorType
 from xdsl.ir import Block, SSAValue
 
-from landbridge.ir.attributes import int_of
+from landbridge.ir.plain_attributes import int_of
 from landbridge.ir.prim_ops import SizeOp
 from landbridge.passes.lower.code import Code, Index, Where, vector_type
 from landbridge.passes.lower.nest import Stage

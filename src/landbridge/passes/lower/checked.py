@@ -22,7 +22,7 @@ from xdsl.rewriter import Rewriter
 
 from landbridge.analysis.lowered_accesses import ACCESSES, LoweredAccess, lowered_access
 from landbridge.executable.access_report import report_word
-from landbridge.ir.attributes import has_sizes, set_sizes, sizes_of
+from landbridge.ir.kernel_attributes import has_sizes, set_sizes, sizes_of
 from landbridge.ir.types import GLOBAL
 from landbridge.passes.lower.code import zero
 from landbridge.shape import row_major

@@ -13,7 +13,7 @@ from xdsl.dialects import func, memref
 from xdsl.dialects.builtin import FunctionType, MemRefType
 from xdsl.ir import Block, Region, SSAValue
 
-from landbridge.ir.attributes import is_in_place, mark_in_place, set_task_count
+from landbridge.ir.kernel_attributes import is_in_place, mark_in_place, set_task_count
 from landbridge.ir.stages import PrimView, view_prim
 from landbridge.ir.types import element_count, extents_attr, shape_of
 from landbridge.passes.lower.code import Code, Index

@@ -15,7 +15,8 @@ from xdsl.ir import Attribute, Block, SSAValue
 from xdsl.ir.affine import AffineMap
 
 from landbridge.errors import CodegenError
-from landbridge.ir.attributes import ints, tile_bounds
+from landbridge.ir.kernel_attributes import tile_bounds
+from landbridge.ir.plain_attributes import ints
 from landbridge.ir.prim_ops import PadOp
 from landbridge.ir.size_exprs import extent_expr
 from landbridge.ir.stages import Generic, PrimView, is_identity, view_generic

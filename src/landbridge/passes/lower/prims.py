@@ -11,7 +11,7 @@ from xdsl.ir import Block, Region, SSAValue
 from xdsl.rewriter import Rewriter
 
 from landbridge.analysis.verify_accesses import verify_accesses
-from landbridge.ir.attributes import (
+from landbridge.ir.kernel_attributes import (
     is_checked,
     is_in_place,
     mark_checked,

@@ -27,7 +27,7 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.rewriter import Rewriter
 
-from landbridge.ir.attributes import (
+from landbridge.ir.kernel_attributes import (
     SCHEDULE,
     SIZES,
     TASKS,

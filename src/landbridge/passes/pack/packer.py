@@ -11,10 +11,10 @@ from xdsl.ir import Block, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from landbridge.analysis.axis_classes import AxisClass, axis_classes
-from landbridge.ir.attributes import node_name
 from landbridge.ir.copy_prims import CopyPrims
 from landbridge.ir.graph_ops import CallOp, ConcatOp, ConstantOp, PackOp, ToVDeviceOp, UnpackOp, ViewOp, graphs_in
 from landbridge.ir.module import IRModule, parameters
+from landbridge.ir.op_attributes import node_name
 from landbridge.ir.stages import PrimView, view_prim
 from landbridge.ir.types import AnyTensor, shape_of, vdevice_of
 from landbridge.passes.pack.blocked_values import BlockedValues

@@ -10,7 +10,8 @@ from xdsl.ir import Block, Region, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineExpr, AffineMap
 
 from landbridge.analysis.axis_classes import group_index
-from landbridge.ir.attributes import ints, mark_prim, set_loop_extents, set_tile_bounds
+from landbridge.ir.kernel_attributes import mark_prim, set_loop_extents, set_tile_bounds
+from landbridge.ir.plain_attributes import ints
 from landbridge.ir.prim_ops import GenericOp, PadOp
 from landbridge.ir.stages import Generic, Operand, PrimView, view_generic
 from landbridge.ir.types import AnyMemRef

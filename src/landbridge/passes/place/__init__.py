@@ -7,7 +7,7 @@ the memory spaces that it is called with.
 
 from __future__ import annotations
 
-from landbridge.ir.attributes import take_place_requests
+from landbridge.ir.main_attributes import take_place_requests
 from landbridge.ir.module import IRModule
 from landbridge.passes.place.images import check_images
 from landbridge.passes.place.mover import move, move_arguments, move_constants

@@ -9,9 +9,9 @@ from xdsl.dialects.builtin import FunctionType, TensorType
 from xdsl.ir import Attribute, SSAValue
 from xdsl.rewriter import Rewriter
 
-from landbridge.ir.attributes import set_node_name
 from landbridge.ir.graph_ops import ToVDeviceOp
 from landbridge.ir.module import IRModule
+from landbridge.ir.op_attributes import set_node_name
 from landbridge.ir.types import VDeviceAttr, vdevice_of
 
 

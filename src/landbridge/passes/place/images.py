@@ -5,9 +5,10 @@ from __future__ import annotations
 from xdsl.ir import BlockArgument, Operation, SSAValue
 
 from landbridge.errors import PlacementError
-from landbridge.ir.attributes import io_names, node_name
 from landbridge.ir.graph_ops import CallOp, ConstantOp, ToVDeviceOp, viewed
+from landbridge.ir.main_attributes import io_names
 from landbridge.ir.module import IRModule
+from landbridge.ir.op_attributes import node_name
 from landbridge.ir.types import dtype_of, shape_of, vdevice_of
 from landbridge.physical_shape import physical_shape
 from landbridge.targets.images import image_limits

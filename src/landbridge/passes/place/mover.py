@@ -15,9 +15,10 @@ from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
 from xdsl.rewriter import Rewriter
 
 from landbridge.errors import InputError, PlacementError
-from landbridge.ir.attributes import frame_layouts, io_names, node_name, set_node_name
 from landbridge.ir.graph_ops import CallOp, ConcatOp, ConstantOp, HostCallOp, IfOp, LoopOp, ToVDeviceOp, ViewOp, viewed
+from landbridge.ir.main_attributes import frame_layouts, io_names
 from landbridge.ir.module import IRModule
+from landbridge.ir.op_attributes import node_name, set_node_name
 from landbridge.ir.types import VDeviceAttr, shape_of, vdevice_of
 from landbridge.memory_kind import GLOBAL_SCOPE
 from landbridge.physical_shape import check_axis_separators

@@ -13,9 +13,10 @@ from xdsl.ir import Operation
 from landbridge.did_you_mean import did_you_mean
 from landbridge.errors import PlacementError, TargetError
 from landbridge.executable.parts import TensorSpec, VDevice
-from landbridge.ir.attributes import io_names, node_name, set_place_requests
 from landbridge.ir.graph_ops import CallOp, HostCallOp, ViewOp, viewed
+from landbridge.ir.main_attributes import io_names, set_place_requests
 from landbridge.ir.module import IRModule, symbol_name
+from landbridge.ir.op_attributes import node_name
 from landbridge.ir.types import VDeviceAttr, dtype_of, shape_of
 
 

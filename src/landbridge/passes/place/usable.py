@@ -5,9 +5,10 @@ from __future__ import annotations
 from xdsl.ir import BlockArgument, Operation, SSAValue
 
 from landbridge.errors import PlacementError
-from landbridge.ir.attributes import io_names, node_name
 from landbridge.ir.graph_ops import CallOp, ConstantOp, HostCallOp, IfOp, LoopOp, ToVDeviceOp, ViewOp
+from landbridge.ir.main_attributes import io_names
 from landbridge.ir.module import IRModule
+from landbridge.ir.op_attributes import node_name
 from landbridge.ir.types import vdevice_of
 from landbridge.memory_kind import GLOBAL_SCOPE, MemoryKind
 from landbridge.passes.place.requests import Requests

@@ -9,8 +9,8 @@ from xdsl.rewriter import Rewriter
 
 from landbridge.analysis.scopes import Alloc
 from landbridge.executable.abi import STORAGE_ALIGNMENT
-from landbridge.ir.attributes import set_plan_quality
 from landbridge.ir.memory_ops import AllocStorageOp, AllocTensorOp
+from landbridge.ir.op_attributes import set_plan_quality
 from landbridge.ir.types import VDeviceAttr
 from landbridge.memory_kind import MemoryKind
 from landbridge.passes.plan.storages import Solution

@@ -1,0 +1,166 @@
+"""The attributes of PrimFuncs and of the loops in them: every key, and how it is read and written."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects import func, linalg
+from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, StringAttr, UnitAttr, i64
+
+from landbridge.ir.plain_attributes import int_array, int_attr, integer_at, ints, string_array, strings_at
+from landbridge.sizes.size import Extent, same
+
+#: The function is a PrimFunc.
+PRIM = "lb.prim"
+#: The number of the target that it is compiled for; 0 when absent.
+TARGET = "lb.target"
+#: How many arguments come before those that are memory for its temporaries.
+SCRATCH = "lb.scratch"
+#: It computes nothing: the bytes that a call moves.
+MOVES = "lb.moves"
+#: An output may be the memory of an input.
+IN_PLACE = "lb.in_place"
+#: Its last operand is where it reports accesses outside of the others, which it does not do.
+CHECKED = "lb.checked"
+#: The function is lowered: how many tasks a call has.
+TASKS = "lb.tasks"
+
+#: The function is lowered: the schedule chosen in words, and those weighed and not taken.
+SCHEDULE = "lb.schedule"
+WEIGHED = "lb.weighed"
+
+#: The function is lowered: the Sizes that it takes, in the words of its operand before the tasks.
+SIZES = "lb.sizes"
+
+# linalg.generic
+
+#: The bounds of its loops.
+EXTENTS = "lb.extents"
+#: ``[outer, inner, tile, extent]`` of each loop that was cut in two and whose last tile is not full.
+BOUNDS = "lb.bounds"
+
+
+def is_prim(function: func.FuncOp) -> bool:
+    """Whether ``function`` is a PrimFunc."""
+    return PRIM in function.attributes
+
+
+def mark_prim(function: func.FuncOp) -> None:
+    """Make ``function`` a PrimFunc."""
+    function.attributes[PRIM] = UnitAttr()
+
+
+def target_number(function: func.FuncOp) -> int:
+    """The number of the target that a PrimFunc is compiled for."""
+    return integer_at(function, TARGET) or 0
+
+
+def set_target_number(function: func.FuncOp, target: int) -> None:
+    """State the target that a PrimFunc is compiled for."""
+    function.attributes[TARGET] = IntegerAttr(target, i64)
+
+
+def moved_bytes(function: func.FuncOp) -> int:
+    """The bytes that a call of a PrimFunc moves; 0 for one that computes."""
+    found = integer_at(function, MOVES)
+    return 0 if found is None else found
+
+
+def set_moved_bytes(function: func.FuncOp, nbytes: int) -> None:
+    """State the bytes that a call of a PrimFunc moves; 0 for one that computes."""
+    if not same(nbytes, 0):
+        function.attributes[MOVES] = int_attr(nbytes)
+    else:
+        function.attributes.pop(MOVES, None)
+
+
+def first_scratch(function: func.FuncOp) -> int | None:
+    """The number of the first argument of a PrimFunc that is memory for its temporaries; None where there is none."""
+    return integer_at(function, SCRATCH)
+
+
+def set_first_scratch(function: func.FuncOp, number: int) -> None:
+    """State which argument of a PrimFunc is the first that is memory for its temporaries."""
+    function.attributes[SCRATCH] = int_attr(number)
+
+
+def is_in_place(function: func.FuncOp) -> bool:
+    """Whether an output of a kernel may be the memory of an input."""
+    return IN_PLACE in function.attributes
+
+
+def mark_in_place(function: func.FuncOp) -> None:
+    """Let an output of a kernel be the memory of an input."""
+    function.attributes[IN_PLACE] = UnitAttr()
+
+
+def is_checked(function: func.FuncOp) -> bool:
+    """Whether a kernel tests its accesses and has a report as its last operand."""
+    return CHECKED in function.attributes
+
+
+def mark_checked(function: func.FuncOp) -> None:
+    """State that the last operand of a kernel is its report."""
+    function.attributes[CHECKED] = UnitAttr()
+
+
+def task_count(function: func.FuncOp) -> int | None:
+    """How many tasks a call of a lowered function has; None for a function that is not lowered."""
+    return integer_at(function, TASKS)
+
+
+def set_task_count(function: func.FuncOp, tasks: Extent) -> None:
+    """State how many tasks a call of a lowered function has."""
+    function.attributes[TASKS] = int_attr(tasks)
+
+
+def schedule_of(function: func.FuncOp) -> tuple[str, tuple[str, ...]]:
+    """The schedule of a lowered function in words, and others that were weighed; empty where nobody said."""
+    chosen = function.attributes.get(SCHEDULE)
+    return chosen.data if isinstance(chosen, StringAttr) else "", strings_at(function, WEIGHED) or ()
+
+
+def set_schedule(function: func.FuncOp, chosen: str, weighed: Sequence[str]) -> None:
+    """State the schedule of a lowered function in words, and others that were weighed."""
+    function.attributes[SCHEDULE] = StringAttr(chosen)
+    if weighed:
+        function.attributes[WEIGHED] = string_array(weighed)
+
+
+def loop_extents(generic: linalg.ops.GenericOp) -> tuple[int, ...]:
+    """The bounds of the loops of a ``linalg.generic``, which must carry them."""
+    extents = generic.attributes[EXTENTS]
+    assert isinstance(extents, ArrayAttr)  # whoever makes a generic states them
+    return ints(extents)
+
+
+def set_loop_extents(generic: linalg.ops.GenericOp, extents: Sequence[Extent]) -> None:
+    """State the bounds of the loops of a ``linalg.generic``."""
+    generic.attributes[EXTENTS] = int_array(extents)
+
+
+def has_sizes(function: func.FuncOp) -> bool:
+    """Whether a lowered function has the operand of Sizes before the tasks, of which it may need none."""
+    return SIZES in function.attributes
+
+
+def sizes_of(function: func.FuncOp) -> tuple[int, ...]:
+    """The Sizes that a lowered function takes in its operand before the tasks."""
+    sizes = function.attributes.get(SIZES)
+    return ints(sizes) if isinstance(sizes, ArrayAttr) else ()
+
+
+def set_sizes(function: func.FuncOp, sizes: Sequence[Extent]) -> None:
+    """State the Sizes that a lowered function takes."""
+    function.attributes[SIZES] = int_array(sizes)
+
+
+def tile_bounds(generic: linalg.ops.GenericOp) -> list[tuple[int, ...]]:
+    """``(outer, inner, tile, extent)`` of each loop that was cut in two and whose last tile is not full."""
+    bounds = generic.attributes.get(BOUNDS)
+    return [ints(bound) for bound in bounds] if isinstance(bounds, ArrayAttr) else []
+
+
+def set_tile_bounds(generic: linalg.ops.GenericOp, bounds: Sequence[tuple[int, int, int, int]]) -> None:
+    """State which loops were cut in two and have a last tile that is not full."""
+    generic.attributes[BOUNDS] = ArrayAttr([int_array(bound) for bound in bounds])

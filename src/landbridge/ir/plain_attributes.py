@@ -1,0 +1,93 @@
+"""Plain data as attributes, and back: numbers, words, lists and dictionaries of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
+
+from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, FloatAttr, IntegerAttr, StringAttr, f64, i1, i64
+from xdsl.ir import Attribute, Operation
+
+from landbridge.errors import CompileError
+from landbridge.ir.types import SizeAttr
+from landbridge.sizes.size import Extent, Size
+
+
+def int_attr(value: Extent) -> Attribute:
+    """``5`` as an attribute; a Size stands as ``lb.size``."""
+    return SizeAttr(value) if isinstance(value, Size) else IntegerAttr(value, i64)
+
+
+def int_of(attr: Attribute) -> int:
+    """The integer of such an attribute."""
+    if isinstance(attr, SizeAttr):
+        return cast(int, attr.data)
+    if isinstance(attr, IntegerAttr):
+        return attr.value.data
+    raise CompileError(f"{attr} is no integer")
+
+
+def int_array(values: Sequence[Extent]) -> ArrayAttr[Any]:
+    """``[1, 2, 3]`` as an attribute; a Size stands as ``lb.size``."""
+    return ArrayAttr(map(int_attr, values))
+
+
+def ints(attr: ArrayAttr[Any]) -> tuple[int, ...]:
+    """The integers of such an attribute."""
+    return tuple(map(int_of, attr))
+
+
+def plain_attribute(value: Any) -> Attribute:
+    """Plain data as an attribute: numbers, text, lists and dictionaries of them by name; raises CompileError for other
+    values."""
+    if isinstance(value, bool):
+        return IntegerAttr(int(value), i1)
+    if isinstance(value, int):
+        return IntegerAttr(value, i64)
+    if isinstance(value, float):
+        return FloatAttr(value, f64)
+    if isinstance(value, str):
+        return StringAttr(value)
+    if isinstance(value, list | tuple):
+        return ArrayAttr([plain_attribute(each) for each in value])
+    if isinstance(value, Mapping):
+        return DictionaryAttr({str(name): plain_attribute(each) for name, each in value.items()})
+    raise CompileError(f"{value!r:.60} is no plain data; numbers, text and lists of them are legal")
+
+
+def plain_data(attribute: Attribute) -> Any:
+    """An attribute as plain data: numbers, text, lists and dictionaries of them; raises CompileError for another."""
+    if isinstance(attribute, IntegerAttr) and attribute.type == i1:
+        return bool(attribute.value.data)
+    if isinstance(attribute, IntegerAttr | FloatAttr):
+        return attribute.value.data
+    if isinstance(attribute, StringAttr):
+        return attribute.data
+    if isinstance(attribute, ArrayAttr):
+        return [plain_data(item) for item in attribute.data]
+    if isinstance(attribute, DictionaryAttr):
+        return {key: plain_data(value) for key, value in attribute.data.items()}
+    raise CompileError(f"attribute {attribute} of a host call is no plain data; legal: numbers, text, lists of them")
+
+
+def integer_at(op: Operation, key: str) -> int | None:
+    """The integer that ``op`` carries as ``key``; None without one."""
+    number = op.attributes.get(key)
+    return int_of(number) if isinstance(number, IntegerAttr | SizeAttr) else None
+
+
+def strings_at(op: Operation, key: str) -> tuple[str, ...] | None:
+    """The words that ``op`` carries as ``key``; None without them."""
+    names = op.attributes.get(key)
+    return tuple(a.data for a in names if isinstance(a, StringAttr)) if isinstance(names, ArrayAttr) else None
+
+
+def string_array(names: Sequence[str]) -> ArrayAttr[StringAttr]:
+    """Words as an attribute."""
+    return ArrayAttr([StringAttr(name) for name in names])
+
+
+def dictionary_at(op: Operation, key: str) -> Mapping[str, Attribute]:
+    """What ``op`` carries as ``key``, by name; empty without it."""
+    found = op.attributes.get(key)
+    return found.data if isinstance(found, DictionaryAttr) else {}

@@ -1,0 +1,33 @@
+"""The keys of attributes have one home."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import landbridge
+from landbridge.ir import kernel_attributes, main_attributes, op_attributes
+
+SOURCE = Path(landbridge.__file__).parent
+HOMES = (main_attributes, kernel_attributes, op_attributes)
+
+
+def keys() -> set[str]:
+    """The keys that files of attributes state."""
+    return {v for home in HOMES for k, v in vars(home).items() if k.isupper() and isinstance(v, str)}
+
+
+def test_no_other_file_states_a_key() -> None:
+    found, stated, homes = [], keys() - {"node", "why"}, {Path(str(home.__file__)) for home in HOMES}
+    for path in SOURCE.rglob("*.py"):
+        if path in homes:
+            continue
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        assigned = [n for n in ast.walk(tree) if isinstance(n, ast.Assign)]
+        named = {id(n.value) for n in assigned if ast.unparse(n.targets[0]) == "name"}  # of an operation or attribute
+        found += [
+            f"{path.relative_to(SOURCE)}:{node.lineno} {node.value}"
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Constant) and node.value in stated and id(node) not in named
+        ]
+    assert not found
