@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from landbridge.executable.executable import Executable
@@ -55,12 +55,14 @@ class SharedSession:
 
 
 class SharedInstance:
-    """An instance that is numbers for ``shared``; ``executable`` gives its program."""
+    """An instance that is numbers for ``shared``; ``at`` gives the program where dimensions have ``values``."""
 
-    __slots__ = ("_executable", "_fit", "_shared")
+    __slots__ = ("_at", "_fit", "_shared", "_values")
 
-    def __init__(self, shared: SharedSession, fit: SizeFit, executable: Callable[[], Executable]) -> None:
-        self._shared, self._fit, self._executable = shared, fit, executable
+    def __init__(
+        self, shared: SharedSession, fit: SizeFit, at: Callable[[Sequence[int]], Executable], values: tuple[int, ...]
+    ) -> None:
+        self._shared, self._fit, self._at, self._values = shared, fit, at, values
 
     @property
     def session(self) -> Session:
@@ -69,7 +71,7 @@ class SharedInstance:
     @property
     def planned_memory(self) -> tuple[PlannedMemory, ...]:
         memory = bound_program_of(self.session).memory
-        return planned_memory(self._executable(), memory, self._fit.threads, [])
+        return planned_memory(self._at(self._values), memory, self._fit.threads, [])
 
     def for_runs(self) -> Session:
         shared = self._shared

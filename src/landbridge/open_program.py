@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from functools import partial
+from collections.abc import Callable, Mapping, Sequence
 
 from landbridge.executable.executable import Executable
 from landbridge.executable.instance import Numbers, dimensions, instance
@@ -48,6 +47,9 @@ class OpenProgram:
         """The program of numbers where its dimensions have ``values``, by name; raises ShapeError as ``instance``."""
         return instance(self.executable, values, self._numbers)
 
+    def _at(self, values: Sequence[int]) -> Executable:
+        return self.at(dict(zip(self.dimensions, values, strict=True)))
+
     def instance(self, values: Mapping[str, int], *, shares: bool) -> Instance:
         """The program where its dimensions have ``values``, by name; with a Session of its own unless it ``shares``.
 
@@ -63,7 +65,7 @@ class OpenProgram:
                 shared = self._share(values)
                 fit = None if shared is None else shared.resizing.fit(values)
             if shared is not None and fit is not None:
-                return SharedInstance(shared, fit, partial(self.at, dict(values)))
+                return SharedInstance(shared, fit, self._at, tuple(map(values.__getitem__, self.dimensions)))
         return OwnInstance(self._bind(self.at(values), self.arena))
 
     def _share(self, values: Mapping[str, int]) -> SharedSession | None:

@@ -37,7 +37,7 @@ def check_strides(strides: Sequence[int], shape: tuple[int, ...]) -> tuple[int, 
     return steps
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=512)
 def dense_bytes(extents: tuple[int, ...], dtype: str) -> int:
     """Bytes of dense elements; raises InputError as ``check_shape`` does."""
     if any(extent < 0 for extent in extents):

@@ -14,7 +14,7 @@ from landbridge.memory_kind import GLOBAL_SCOPE
 from landbridge.shape import check_shape, check_strides, dense_bytes, span
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class TensorSpec:
     """Name, static shape and dtype name of an input or output; ``strides`` count elements, empty ones are dense.
 

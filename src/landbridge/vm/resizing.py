@@ -9,15 +9,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
+from math import prod
 
 import numpy as np
 from numpy.typing import NDArray
 
+from landbridge.dtypes import dtype
 from landbridge.executable import instructions as ins
 from landbridge.executable.executable import Executable
 from landbridge.executable.instance import Numbers, choose_legal, dimensions, spec_at
 from landbridge.executable.open_number import OpenNumber
 from landbridge.executable.parts import CodeImage, TensorSpec
+from landbridge.sizes.size import Size
 from landbridge.vm.bound_program import BoundProgram
 from landbridge.vm.extent_check import ExtentCheck
 from landbridge.vm.frame import Frame
@@ -33,12 +36,14 @@ Places = tuple[tuple[int, int], ...]
 class SizeFit:
     """What a program is for one choice of its sizes.
 
-    ``numbers``: of its extents, by slot. ``slots``: what fits each input and output, its bytes, and its places.
-    ``threads``: on how many it runs.
+    ``numbers``: of its extents, by slot, then the bytes of each input and output, and 0. ``specs``: what fits each of
+    these, and ``places`` theirs. ``threads``: on how many it runs. Many are kept: what is alike in all of them is there
+    once.
     """
 
     numbers: NDArray[np.int64]
-    slots: tuple[tuple[TensorSpec, int, Places], ...]
+    specs: tuple[TensorSpec, ...]
+    places: tuple[Places, ...]
     threads: int
 
 
@@ -61,6 +66,12 @@ class Resizing:
         self._dimensions = dimensions(executable.main)
         program = bound.program
         (self._step,) = (step for step in program.steps if isinstance(step, NativeStep))
+        io = (*self._main.inputs, *self._main.outputs)
+        #: Those that fit all sizes.
+        self._fixed = [None if _is_open(spec) else spec_at(spec, numbers) for spec in io]
+        self._items = [dtype(spec.dtype).itemsize for spec in io]
+        self._places = program.places[: len(io)]
+        self._moves = [any(type(offset) is OpenNumber for _, offset in each) for each in self._places]
         self._runner = cache(bound.runner)
         opened = [number for _, number in program.open_words]
         self._words = np.array([word for word, _ in program.open_words], np.intp)
@@ -88,17 +99,30 @@ class Resizing:
         """
         numbers = self._numbers
         choose_legal(self._main, self._dimensions, values, numbers)
-        found = np.array([*numbers.every, 0], np.int64)
-        specs = [spec_at(spec, numbers) for spec in (*self._main.inputs, *self._main.outputs)]
-        nbytes = [spec.nbytes for spec in specs]
+        io = (*self._main.inputs, *self._main.outputs)
+        specs = tuple(
+            spec_at(spec, numbers) if known is None else known for spec, known in zip(io, self._fixed, strict=True)
+        )
+        nbytes = [
+            spec.nbytes
+            if spec.strides
+            else prod(spec.shape) * item  # of legal extents: looked at with all others below
+            for spec, item in zip(specs, self._items, strict=True)
+        ]
+        found = np.array([*numbers.every, *nbytes, 0], np.int64)
         sizes = self._check.sizes(found, nbytes)
         if sizes is None:
             return None
         threads = self._bound.most_threads
         if threads > 1 and not self._check.is_worth_sharing(found, sizes):
             threads = 1
-        places = [tuple((word, _at(offset, found)) for word, offset in each) for each in self._bound.program.places]
-        return SizeFit(found, tuple(zip(specs, nbytes, places, strict=False)), threads)
+        places = self._places
+        if any(self._moves):
+            places = tuple(
+                tuple((word, _at(offset, found)) for word, offset in each) if moves else each
+                for each, moves in zip(places, self._moves, strict=True)
+            )
+        return SizeFit(found, specs, places, threads)
 
     def turn(self, frame: Frame, fit: SizeFit) -> None:
         """Let ``frame``, one of the program's, be for ``fit``, its inputs and outputs bound to nothing."""
@@ -107,8 +131,9 @@ class Resizing:
         for slots in self._terms:
             words += numbers[slots]
         np.frombuffer(frame.words, np.uint64)[self._words] = words
-        for slot, (spec, nbytes, places) in zip(frame.slots, fit.slots, strict=False):
-            slot.take(spec, nbytes, places)
+        nbytes = fit.numbers[-1 - len(fit.specs) : -1].tolist()
+        for slot, spec, size, places in zip(frame.slots, fit.specs, nbytes, fit.places):  # noqa: B905 - parameters stay
+            slot.take(spec, size, places)
         frame.execute = frame.native(self._step, self._runner(fit.threads))
         if frame.listed is not None:
             frame.listed = partial(self._list, frame, fit)
@@ -116,6 +141,10 @@ class Resizing:
     def _list(self, frame: Frame, fit: SizeFit) -> None:
         steps = _steps_at(self._bound.program.listed_steps, fit.numbers)
         run_steps(steps, frame.words, self._runner(fit.threads), frame.bound_to)
+
+
+def _is_open(spec: TensorSpec) -> bool:
+    return any(isinstance(extent, Size) for extent in (*spec.shape, *spec.strides))
 
 
 def _at(number: int, numbers: NDArray[np.int64]) -> int:
