@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -12,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from landbridge.errors import LandbridgeError
+from landbridge.light_dataclass import dataclass
 
 Array = np.ndarray[Any, Any]
 

@@ -10,7 +10,8 @@ Of an open program a Size may stand where bytes, extents, tasks and offsets are 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from landbridge.light_dataclass import dataclass
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable
-from dataclasses import dataclass
+
+from landbridge.light_dataclass import dataclass
 
 #: Bytes of such a function.
 REFERENCE_BYTES = 16

@@ -7,10 +7,11 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from numbers import Real
 
 from landbridge.errors import BudgetError, InputError
+from landbridge.light_dataclass import dataclass
 
 
 @dataclass(frozen=True)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from xdsl.ir.affine import AffineConstantExpr, AffineExpr
 
+from landbridge.light_dataclass import dataclass
 from landbridge.sizes.size import Extent, Size
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import Enum
 from itertools import accumulate
 
+from landbridge.light_dataclass import dataclass
 from landbridge.locks import cached_property
 
 

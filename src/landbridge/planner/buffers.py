@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from math import prod
 
 from landbridge.errors import PlanError
+from landbridge.light_dataclass import dataclass
 
 BufferId = str | int
 

@@ -7,7 +7,8 @@ nothing is seen here of how they tell each other. So an order may be assumed tha
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import dataclass
+
+from landbridge.light_dataclass import dataclass
 
 Clock = dict[Hashable, int]
 

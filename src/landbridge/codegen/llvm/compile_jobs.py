@@ -20,13 +20,13 @@ import sys
 import threading
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import IO
 
 from landbridge.codegen.llvm.compile import Machine, compile_ir
 from landbridge.errors import CodegenError
 from landbridge.helper_process import environment, has_interpreter, python_command
 from landbridge.ir.limits import check_time
+from landbridge.light_dataclass import dataclass
 from landbridge.targets.llvm_cpu import architecture
 from landbridge.usable_cores import usable_cores
 

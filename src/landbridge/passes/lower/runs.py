@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from landbridge.light_dataclass import dataclass
 from landbridge.sizes.size import Extent, Size, ceildiv, same
 
 
