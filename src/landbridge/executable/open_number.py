@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 
 class OpenNumber(int):
     """An int, the sum of the numbers in ``slots`` of Numbers and of ``more``; of sums alone it is remembered.
+
+    A slot ``~n`` is what slot ``n`` has, subtracted.
 
     What binds a program for one choice of sizes so makes words of which others know how they change.
     """
@@ -25,3 +29,10 @@ class OpenNumber(int):
         return self.made(int(self) + other, self.slots, self.more + other)
 
     __radd__ = __add__
+
+    def __neg__(self) -> OpenNumber:
+        return self.made(-int(self), tuple(~slot for slot in self.slots), -self.more)
+
+    def at(self, numbers: Sequence[int]) -> int:
+        """What it is where the slots have ``numbers``."""
+        return self.more + sum(numbers[slot] if slot >= 0 else -numbers[~slot] for slot in self.slots)

@@ -87,6 +87,7 @@ class _Binder:
         end = kinds.index(ins.Prepared) if ins.Prepared in kinds else 0
         self._steps(instructions[:end])
         preparation, self._listing, self._moves = tuple(self._listing), [], False
+        prepares_open = any(type(word) is OpenNumber for word in (*self._records, *self._operands.words))
         steps = self._steps(instructions[end:])
         unused = (0,) * (self._first_operand - len(self._records))
         words = [*self._records, *unused, *self._operands.words]
@@ -98,6 +99,7 @@ class _Binder:
             steps=tuple(steps),
             listed_steps=tuple(self._listing) if self._moves else (),
             preparation=preparation,
+            prepares_open=prepares_open,
             owned=(*self._registers.owned, self._buffers),
             needs_threads=self._needs_threads,
         )

@@ -12,7 +12,7 @@ from landbridge.executable import instructions as ins
 from landbridge.executable.executable import Executable
 from landbridge.executable.instance import Numbers
 from landbridge.executable.parts import parameter_constant
-from landbridge.sizes.size import Extent
+from landbridge.sizes.size import Extent, smallest
 from landbridge.vm.bind import WORTH_SHARING_BYTES
 
 #: Bytes; as floats, which do not overflow and are exact where memory can be so large.
@@ -45,6 +45,16 @@ class ExtentCheck:
                     row[dst] = len(fixed)
                     fixed.append(0)
                     tensors.append((row[dst], row[whole], offset, shape, dtype(kind).itemsize))
+                case ins.Loop(trips, slices):
+                    taken = smallest(trips, 1)  # no trip looks at no slice
+                    for part in slices:
+                        stride = -part.stride if part.back else part.stride
+                        last = taken * part.first + (trips - taken) * stride
+                        row[part.dst] = len(fixed)
+                        fixed += [0, 0]
+                        item = dtype(part.dtype).itemsize
+                        tensors.append((row[part.dst], row[part.dst], 0, part.shape, item))
+                        tensors.append((row[part.dst] + 1, row[part.src], last, (taken, *part.shape), item))
                 case ins.Call():
                     calls.append(each)
         self._fixed = np.array(fixed, np.float64)

@@ -15,7 +15,7 @@ from landbridge.vm.entry import Entry
 from landbridge.vm.home import Home, host_home
 from landbridge.vm.interpreter import run_steps
 from landbridge.vm.kernel_step import BoundTo, KernelStep
-from landbridge.vm.program import NativeStep, Program
+from landbridge.vm.program import NativeStep, Program, Step
 from landbridge.vm.slot import Role, Slot
 from landbridge.vm.staging import Staging
 from landbridge.vm.thread_pool import RunNative
@@ -37,6 +37,7 @@ class Frame:
     """
 
     __slots__ = (
+        "_acquisition",
         "bound_to",
         "entry",
         "execute",
@@ -85,27 +86,30 @@ class Frame:
             return slots[register].owner
 
         self.bound_to: BoundTo = bound_to
-        execute: Execute
-        match program.steps:
-            case (NativeStep() as step,):
-                execute = self.native(step, run_native)
-            case (KernelStep() as step,):
-                execute = partial(step.run, bound_to)
-            case steps:
-                execute = partial(run_steps, steps, words, run_native, bound_to)
         listed: Execute | None = None
         if program.listed_steps:
             listed = partial(run_steps, program.listed_steps, words, run_native, bound_to)
-        execute = acquisition.wrap(execute)
-        listed = None if listed is None else acquisition.wrap(listed)
-        self.execute = execute if staging is None else staging.wrap(execute)
-        self.listed = listed if staging is None or listed is None else staging.wrap(listed)
+        self._acquisition = acquisition
+        self.take(program.steps, listed, run_native)
         self.prepare: Execute = partial(run_steps, program.preparation, words, run_native, bound_to)
 
-    def native(self, step: NativeStep, run_native: RunNative) -> Execute:
-        """What executes ``step`` by ``run_native``: the foreign function itself."""
-        address = self.words.buffer_info()[0] + step.first * self.words.itemsize
-        return partial(run_native, ctypes.c_void_p(address), ctypes.c_int64(step.count))
+    def take(self, steps: Sequence[Step], listed: Execute | None, run_native: RunNative) -> None:
+        """Let executions take ``steps``, of records by ``run_native``, and with a ledger ``listed``."""
+        execute: Execute
+        match steps:
+            case (NativeStep(first, count),):
+                address = self.words.buffer_info()[0] + first * self.words.itemsize
+                execute = partial(run_native, ctypes.c_void_p(address), ctypes.c_int64(count))
+            case (KernelStep() as step,):
+                execute = partial(step.run, self.bound_to)
+            case _:
+                execute = partial(run_steps, steps, self.words, run_native, self.bound_to)
+        self.execute = self._wrapped(execute)
+        self.listed = None if listed is None else self._wrapped(listed)
+
+    def _wrapped(self, execute: Execute) -> Execute:
+        execute = self._acquisition.wrap(execute)
+        return execute if self.staging is None else self.staging.wrap(execute)
 
     def wait_queued(self) -> None:
         """Wait for copies of devices, and runs of other Sessions, that an execution must come after.

@@ -32,6 +32,7 @@ from landbridge.vm.program import (
     LoopStep,
     MoveStep,
     NativeStep,
+    OwnPart,
     Step,
     WaitStep,
 )
@@ -159,6 +160,8 @@ def _tensor(end: CopyEnd, words: array[int], bound_to: BoundTo) -> Tensor:
         case BoundTensor(register, offset, shape, element):
             whole = bound_to(register)
             return Tensor(whole.storage, element, shape, None, whole.byte_offset + offset, readonly=whole.readonly)
+        case OwnPart():
+            return end.tensor()
         case _:
             return end
 

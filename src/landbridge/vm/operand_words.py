@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import cast
 
-from landbridge.tensor import Tensor
+from landbridge.executable.open_number import OpenNumber
 from landbridge.vm.lent_memory import LentMemory
 from landbridge.vm.own_memory import RowMemory
-from landbridge.vm.program import BoundTensor, CopyEnd, HostTensor
+from landbridge.vm.program import BoundTensor, CopyEnd, HostTensor, OwnPart
 from landbridge.vm.registers import Memory, RegisterPlace, Registers
 
 
@@ -58,7 +58,9 @@ class OperandWords:
             return BoundTensor(cast(int, place.io), place.offset, place.shape, place.dtype)
         if own.tensor is None or (own.address is not None and self._memory.home(place.vdevice).is_host):
             return self.host_tensor(place, "a copy")
-        return Tensor(own.tensor.storage, place.dtype, place.shape, None, own.tensor.byte_offset + place.offset)
+        part = OwnPart(own.tensor, place.offset, place.shape, place.dtype)
+        is_open = any(isinstance(number, OpenNumber) for number in (place.offset, *place.shape))
+        return part if is_open else part.tensor()
 
     def address(self, place: RegisterPlace, user: str) -> int:
         """Append an argument that holds the address of ``place``; its word."""

@@ -53,8 +53,22 @@ class HostStep:
     attributes: Mapping[str, object]
 
 
+@dataclass(frozen=True)
+class OwnPart:
+    """A tensor at byte ``offset`` of ``whole``, bytes of the program's own, whose shape or place depends on sizes."""
+
+    whole: Tensor
+    offset: int
+    shape: tuple[int, ...]
+    dtype: str
+
+    def tensor(self) -> Tensor:
+        """The tensor for the sizes of now."""
+        return Tensor(self.whole.storage, self.dtype, self.shape, None, self.whole.byte_offset + self.offset)
+
+
 #: One end of a copy between vdevices. A Tensor is memory of the program's own.
-CopyEnd = HostTensor | BoundTensor | Tensor
+CopyEnd = HostTensor | BoundTensor | OwnPart | Tensor
 
 
 @dataclass(frozen=True)
@@ -143,7 +157,8 @@ class Program:
     (word, byte offset) that depend on the address of register ``i``: inputs, then outputs, then parameters.
     ``listed_steps`` do what ``steps`` do, cut where a ledger wants to know what is done: empty when it never does.
     ``preparation`` is to be done once before them, and whenever parameters change.
-    ``open_words`` are those of ``words``, by number, that are others for other sizes.
+    ``open_words`` are those of ``words``, by number, that are others for other sizes; ``prepares_open`` says whether
+    ``preparation`` has such.
     ``owned`` are what the addresses in ``words`` belong to. ``needs_threads`` says whether any call is worth sharing.
     """
 
@@ -156,6 +171,7 @@ class Program:
     owned: tuple[object, ...] = ()
     needs_threads: bool = True
     preparation: tuple[Step, ...] = ()
+    prepares_open: bool = False
 
     def instantiate(self) -> array[int]:
         """The program's words in memory of their own, ready to have inputs and outputs bound."""

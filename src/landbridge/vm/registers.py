@@ -129,7 +129,7 @@ class Registers:
             raise BindError(f"register {register} is an input, output or parameter and cannot be redefined")
         if trips > 0:
             self._part(each.src, each.first + (trips - 1) * stride, each.shape, each.dtype)  # raises if it is outside
-        place = self._part(each.src, each.first, each.shape, each.dtype) if trips > 0 else self[each.src]
+        place = self._part(each.src, each.first, each.shape, each.dtype, is_used=trips > 0)
         if place.address is None:
             where = self._memory.home(place.vdevice)
             raise BindError(
@@ -233,7 +233,14 @@ class Registers:
         )
 
     def _part(
-        self, register: int, offset: int, shape: tuple[int, ...], dtype_name: str, name: str = ""
+        self,
+        register: int,
+        offset: int,
+        shape: tuple[int, ...],
+        dtype_name: str,
+        name: str = "",
+        *,
+        is_used: bool = True,
     ) -> RegisterPlace:
         whole = self[register]
         if isinstance(whole.own, RowMemory):
@@ -242,7 +249,7 @@ class Registers:
                 "and no view of it has another shape; compile the model again"
             )
         nbytes = _nbytes(shape, dtype_name)
-        if not 0 <= offset <= offset + nbytes <= whole.nbytes:
+        if is_used and not 0 <= offset <= offset + nbytes <= whole.nbytes:
             raise BindError(
                 f"a tensor of {nbytes} bytes at offset {offset} lies outside register {register}, "
                 f"which has {whole.nbytes} bytes; compile the model again"

@@ -1,4 +1,4 @@
-"""Resizing: a program that was bound for one choice of sizes turns to others, where all that it runs is native code.
+"""Resizing: a program that was bound for one choice of sizes turns to others, where all that runs it is the host.
 
 Of its words only those change that depend on sizes, and of its slots what fits them; addresses of weights and of code
 stay. What there is for each size is an array of numbers.
@@ -7,7 +7,6 @@ stay. What there is for each size is an array of numbers.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from functools import cache, partial
 from math import prod
 
@@ -15,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from landbridge.dtypes import dtype
-from landbridge.executable import instructions as ins
 from landbridge.executable.executable import Executable
 from landbridge.executable.instance import Numbers, choose_legal, dimensions, spec_at
 from landbridge.executable.open_number import OpenNumber
@@ -26,34 +24,33 @@ from landbridge.vm.bound_program import BoundProgram
 from landbridge.vm.extent_check import ExtentCheck
 from landbridge.vm.frame import Frame
 from landbridge.vm.interpreter import run_steps
-from landbridge.vm.program import BranchStep, MoveStep, NativeStep, Step
+from landbridge.vm.open_steps import may_be_others, number_at, steps_at
+from landbridge.vm.program import NativeStep, Step
 
 _WORD = (1 << 64) - 1
 
 Places = tuple[tuple[int, int], ...]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class SizeFit:
     """What a program is for one choice of its sizes.
 
     ``numbers``: of its extents, by slot, then the bytes of each input and output, and 0. ``specs``: what fits each of
-    these, and ``places`` theirs. ``threads``: on how many it runs. Many are kept: what is alike in all of them is there
-    once.
+    these, and ``places`` theirs. ``threads``: on how many it runs. ``steps``: made at the first turn, where more is
+    to do than one call. Many are kept: what is alike in all of them is there once.
     """
 
     numbers: NDArray[np.int64]
     specs: tuple[TensorSpec, ...]
     places: tuple[Places, ...]
     threads: int
+    steps: tuple[Step, ...] | None = None
 
 
 def may_be_resized(executable: Executable) -> bool:
-    """Whether the host runs all of ``executable`` as native code, nothing of it once for all sizes."""
-    if not all(isinstance(module.image, CodeImage) for module in executable.modules):
-        return False
-    kinds = {type(each) for each in ins.flattened(executable.main.instructions)}
-    return not kinds & {ins.HostCall, ins.ToVDevice, ins.Loop, ins.Prepared}
+    """Whether all code of ``executable`` is the host's."""
+    return all(isinstance(module.image, CodeImage) for module in executable.modules)
 
 
 class Resizing:
@@ -66,7 +63,6 @@ class Resizing:
         self._bound, self._main, self._numbers = bound, executable.main, numbers
         self._dimensions = dimensions(executable.main)
         program = bound.program
-        (self._step,) = (step for step in program.steps if isinstance(step, NativeStep))
         io = (*self._main.inputs, *self._main.outputs)
         #: Those that fit all sizes.
         self._fixed = [None if _is_open(spec) else spec_at(spec, numbers) for spec in io]
@@ -87,11 +83,12 @@ class Resizing:
 
     @staticmethod
     def takes(bound: BoundProgram) -> bool:
-        """Whether ``bound`` can be turned: its memory is the host's, and flat."""
-        homes = bound.memory.homes
-        in_place = all(home.is_host and home.is_direct and home.kind.ndim == 1 for home in homes)
-        kinds = [type(step) for step in bound.program.steps]
-        return in_place and kinds == [NativeStep] and bound.runs.frame.staging is None
+        """Whether ``bound`` can be turned: code uses its memory in place, none of it rows, and nothing that was
+        prepared is for one size."""
+        program = bound.program
+        in_place = all(home.is_direct and home.kind.ndim == 1 for home in bound.memory.homes)
+        sums = all(slot >= 0 for _, number in program.open_words for slot in number.slots)
+        return in_place and sums and not program.prepares_open and may_be_others(program.steps)
 
     def fit(self, values: Mapping[str, int]) -> SizeFit | None:
         """What the program is where its dimensions have ``values``, by name; None where its memory is too small.
@@ -110,7 +107,8 @@ class Resizing:
             else prod(spec.shape) * item  # of legal extents: looked at with all others below
             for spec, item in zip(specs, self._items, strict=True)
         ]
-        found = np.array([*numbers.every, *nbytes, 0], np.int64)
+        every = [*numbers.every, *nbytes, 0]
+        found = np.array(every, np.int64)
         sizes = self._check.sizes(found, nbytes)
         if sizes is None:
             return None
@@ -120,7 +118,7 @@ class Resizing:
         places = self._places
         if any(self._moves):
             places = tuple(
-                tuple((word, _at(offset, found)) for word, offset in each) if moves else each
+                tuple((word, number_at(offset, every)) for word, offset in each) if moves else each
                 for each, moves in zip(places, self._moves, strict=True)
             )
         return SizeFit(found, specs, places, threads)
@@ -135,32 +133,23 @@ class Resizing:
         nbytes = fit.numbers[-1 - len(fit.specs) : -1].tolist()
         for slot, spec, size, places in zip(frame.slots, fit.specs, nbytes, fit.places):  # noqa: B905 - parameters stay
             slot.take(spec, size, places)
-        frame.execute = frame.native(self._step, self._runner(fit.threads))
-        if frame.listed is not None:
-            frame.listed = partial(self._list, frame, fit)
+        if frame.staging is not None:
+            frame.staging.clear()
+        listed = partial(self._list, frame, fit) if frame.listed is not None else None
+        frame.take(self._steps(fit), listed, self._runner(fit.threads))
+
+    def _steps(self, fit: SizeFit) -> tuple[Step, ...]:
+        steps = self._bound.program.steps
+        if len(steps) == 1 and isinstance(steps[0], NativeStep):
+            return steps
+        if fit.steps is None:
+            fit.steps = steps_at(steps, fit.numbers.tolist())
+        return fit.steps
 
     def _list(self, frame: Frame, fit: SizeFit) -> None:
-        steps = _steps_at(self._bound.program.listed_steps, fit.numbers)
+        steps = steps_at(self._bound.program.listed_steps, fit.numbers.tolist())
         run_steps(steps, frame.words, self._runner(fit.threads), frame.bound_to)
 
 
 def _is_open(spec: TensorSpec) -> bool:
     return any(isinstance(extent, Size) for extent in (*spec.shape, *spec.strides))
-
-
-def _at(number: int, numbers: NDArray[np.int64]) -> int:
-    """What ``number`` is where the numbers of extents are ``numbers``."""
-    if type(number) is not OpenNumber:
-        return number
-    return number.more + sum(int(numbers[slot]) for slot in number.slots)
-
-
-def _steps_at(steps: Sequence[Step], numbers: NDArray[np.int64]) -> tuple[Step, ...]:
-    made: list[Step] = []
-    for step in steps:
-        if isinstance(step, MoveStep):
-            step = replace(step, nbytes=_at(step.nbytes, numbers))
-        elif isinstance(step, BranchStep):
-            step = replace(step, then=_steps_at(step.then, numbers), orelse=_steps_at(step.orelse, numbers))
-        made.append(step)
-    return tuple(made)
