@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import onnx
 import onnx_ir as ir
-from onnx.reference import ReferenceEvaluator
 
 from landbridge.dtypes import dtype_name
 from landbridge.ir.limits import most_bytes
@@ -97,6 +96,8 @@ def evaluate(node: ir.Node, inputs: Sequence[Array | None], opset: int) -> list[
         largest = min(max(_FOLDED, *(a.nbytes for a in feeds.values())), most_bytes())
         if any(_bytes(t) > largest for t in inferred.values()):
             return None
+        from onnx.reference import ReferenceEvaluator  # 0.1 s, which models without constants to fold are spared
+
         with np.errstate(all="ignore"):
             results = ReferenceEvaluator(graph, opsets={"": opset}).run(None, feeds)
     except Exception:
