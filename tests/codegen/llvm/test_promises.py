@@ -64,6 +64,7 @@ def texts(model: ModelProto, target: str, monkeypatch: pytest.MonkeyPatch) -> st
     compile_all = image.compile_all
 
     def keep(jobs, machine):
+        jobs = list(jobs)
         found.extend(job.text for job in jobs)
         return compile_all(jobs, machine)
 

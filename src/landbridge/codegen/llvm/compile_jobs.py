@@ -18,8 +18,8 @@ import signal
 import subprocess
 import sys
 import threading
-from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterable
+from heapq import heappop, heappush
 from typing import IO
 
 from landbridge.codegen.llvm.compile import Machine, compile_ir
@@ -27,6 +27,7 @@ from landbridge.errors import CodegenError
 from landbridge.helper_process import environment, has_interpreter, python_command
 from landbridge.ir.limits import check_time
 from landbridge.light_dataclass import dataclass
+from landbridge.locks import new_lock
 from landbridge.targets.llvm_cpu import architecture
 from landbridge.usable_cores import usable_cores
 
@@ -50,44 +51,79 @@ class Job:
 _LOOK_AT_TIME = 0.2
 
 
-def compile_all(jobs: Sequence[Job], machine: Machine, processes: int | None = None) -> list[bytes]:
+def compile_all(jobs: Iterable[Job], machine: Machine, processes: int | None = None) -> list[bytes]:
     """The objects of ``jobs``, in order, compiled on at most ``processes`` (None: all) cores of this machine.
 
-    Raises CodegenError for the first job, in order, that LLVM rejects.
+    Helpers begin while ``jobs`` are still being made. Raises CodegenError for the first job, in order, that LLVM
+    rejects.
     """
     apart = (_memory_is_limited() or _is_foreign(machine)) and has_interpreter()
-    if processes is None:
-        size = sum(len(job.text) for job in jobs)
-        processes = min(usable_cores(), 1 + _MOST_HELPERS, 1 + size // _WORTH_A_HELPER)
-    # Longest first: the last one to finish decides.
-    waiting = deque(sorted(range(len(jobs)), key=lambda i: -len(jobs[i].text)))
-    results: list[bytes | CodegenError] = [b""] * len(jobs)
-    count = min(processes, len(jobs)) - (0 if apart else 1)
+    most = min(usable_cores(), 1 + _MOST_HELPERS) if processes is None else processes
+    work, threads = _Work(), list[threading.Thread]()
     try:
-        helpers = [_Helper(machine) for _ in range(count)] if has_interpreter() else []
-    except OSError as error:
-        raise CodegenError(f"no process for LLVM could be started: {error}; free memory or processes") from error
-    threads = [threading.Thread(target=helper.work, args=(jobs, waiting, results)) for helper in helpers]
-    for thread in threads:
-        thread.start()
-    try:
-        while not apart and (i := _take(waiting)) is not None:
+        for job in jobs:
+            work.add(job)
+            wanted = most if processes is not None else min(most, 1 + work.size // _WORTH_A_HELPER)
+            if len(threads) < min(wanted, len(work.jobs)) - (0 if apart else 1) and has_interpreter():
+                threads.append(threading.Thread(target=_helper(machine).work, args=(work,)))
+                threads[-1].start()
+        work.end()
+        while not apart and (i := work.take()) is not None:
             check_time("LLVM")
-            results[i] = _compile(jobs[i], machine)
+            work.results[i] = _compile(work.jobs[i], machine)
         for thread in threads:
             while thread.is_alive():
                 thread.join(_LOOK_AT_TIME)
                 check_time("LLVM")
     finally:
-        waiting.clear()
+        work.drop()
         for thread in threads:
             thread.join()
     objects = []
-    for result in results:
+    for result in work.results:
         if isinstance(result, CodegenError):
             raise result
         objects.append(result)
     return objects
+
+
+class _Work:
+    """Jobs that wait for whoever has time, the longest first: the last one to finish decides."""
+
+    def __init__(self) -> None:
+        self.jobs: list[Job] = []
+        self.results: list[bytes | CodegenError] = []
+        #: Characters of all jobs.
+        self.size = 0
+        self._waiting: list[tuple[int, int]] = []
+        self._changed = threading.Condition(new_lock())
+        self._is_whole = False
+
+    def add(self, job: Job) -> None:
+        with self._changed:
+            heappush(self._waiting, (-len(job.text), len(self.jobs)))
+            self.jobs.append(job)
+            self.results.append(b"")
+            self.size += len(job.text)
+            self._changed.notify()
+
+    def end(self) -> None:
+        """No job comes any more."""
+        with self._changed:
+            self._is_whole = True
+            self._changed.notify_all()
+
+    def drop(self) -> None:
+        """Nobody takes a job any more."""
+        with self._changed:
+            self._waiting.clear()
+            self.end()
+
+    def take(self) -> int | None:
+        """The number of a job that is the caller's now; None when there will be none."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._waiting or self._is_whole)
+            return heappop(self._waiting)[1] if self._waiting else None
 
 
 def _memory_is_limited() -> bool:
@@ -98,13 +134,6 @@ def _memory_is_limited() -> bool:
 def _is_foreign(machine: Machine) -> bool:
     """Whether code is for another instruction set than this process runs, whose part of LLVM is tried less."""
     return architecture(machine.triple) != architecture(platform.machine().lower())
-
-
-def _take(waiting: deque[int]) -> int | None:
-    try:
-        return waiting.popleft()
-    except IndexError:
-        return None
 
 
 def _compile(job: Job, machine: Machine) -> bytes | CodegenError:
@@ -122,22 +151,30 @@ class _Helper:
         self._process = subprocess.Popen(command, stdin=pipe, stdout=pipe, env=environment())
         self._machine = machine
 
-    def work(self, jobs: Sequence[Job], waiting: deque[int], results: list[bytes | CodegenError]) -> None:
-        """Compile jobs until none waits, then end the process."""
+    def work(self, work: _Work) -> None:
+        """Compile jobs until none comes any more, then end the process."""
         with self._process as process:
             assert process.stdin is not None and process.stdout is not None
-            while (i := _take(waiting)) is not None:
+            while (i := work.take()) is not None:
                 try:
-                    _send(process.stdin, (jobs[i], self._machine))
-                    results[i] = pickle.load(process.stdout)
+                    _send(process.stdin, (work.jobs[i], self._machine))
+                    work.results[i] = pickle.load(process.stdout)
                 except (OSError, EOFError, pickle.UnpicklingError):
-                    results[i] = CodegenError(
-                        f"LLVM ended its process with status {process.wait()} over a module of {len(jobs[i].text)} "
-                        "characters: its memory ended (ulimit -v, free memory), or it has no rule for the module; "
-                        "give it more memory, or compile for another CPU (-mcpu, -mattr) and report it"
+                    size = len(work.jobs[i].text)
+                    work.results[i] = CodegenError(
+                        f"LLVM ended its process with status {process.wait()} over a module of {size} characters: "
+                        "its memory ended (ulimit -v, free memory), or it has no rule for the module; give it more "
+                        "memory, or compile for another CPU (-mcpu, -mattr) and report it"
                     )
-                    waiting.clear()  # there is an error to raise, and perhaps nobody left to take a job
+                    work.drop()  # there is an error to raise, and perhaps nobody left to take a job
                     return
+
+
+def _helper(machine: Machine) -> _Helper:
+    try:
+        return _Helper(machine)
+    except OSError as error:
+        raise CodegenError(f"no process for LLVM could be started: {error}; free memory or processes") from error
 
 
 def _send(stream: IO[bytes], value: object) -> None:

@@ -29,9 +29,9 @@ def generate_image(module: ModuleOp, target: Target) -> CodeImage:
     name = architecture(target.mtriple)
     flags = sve_flags(target.vector_bits, required_flags(name, target.mcpu, target.mattr))
     isa = isa_of(name, target.vector_bits, flags)
-    jobs = [
+    jobs = (
         Job(print_functions(group, isa), vectorize=not any(map(uses_vectors, group))) for group in call_groups(module)
-    ]
+    )
     linked = link_objects([runtime_object(name), *compile_all(jobs, machine)])
     return CodeImage(
         isa=linked.isa,
