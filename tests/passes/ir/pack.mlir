@@ -63,7 +63,6 @@ func.func @negate(%x: !mx, %y: !mx) attributes {lb.prim} {
   func.return
 }
 func.func @main(%x: !x) -> !x {
-  %w = "lb.constant"() {symbol = @w} : () -> !w
   %0 = "lb.pack"(%x) {axes = [1 : i64], tiles = [8 : i64]} : (!x) -> !xb
   %1 = "lb.constant"() {symbol = @w_1} : () -> tensor<2x2x8x8xf32, #lb.vdevice<0, "global">>
   %2 = bufferization.alloc_tensor() : !xb
@@ -136,7 +135,6 @@ func.func @conv(%x: !mx, %w: !mw, %y: !mx) attributes {lb.prim} {
   func.return
 }
 func.func @main(%x: !x) -> !x {
-  %w = "lb.constant"() {symbol = @w} : () -> !w
   %0 = "lb.pack"(%x) {axes = [1 : i64], tiles = [8 : i64]} : (!x) -> !xb
   %1 = "lb.constant"() {symbol = @w_1} : () -> tensor<2x2x8x8xf32, #lb.vdevice<0, "global">>
   %2 = bufferization.alloc_tensor() : !xb
@@ -210,7 +208,6 @@ func.func @product(%x: !ma, %w: !mb, %y: !mc) attributes {lb.prim} {
   func.return
 }
 func.func @main(%x: !a) -> !c {
-  %w = "lb.constant"() {symbol = @w} : () -> !b
   %0 = "lb.constant"() {symbol = @w_1} : () -> tensor<2x3x8xf32, #lb.vdevice<0, "global">>
   %1 = bufferization.alloc_tensor() : !c
   %y = "lb.call"(%x, %0, %1) {callee = @product_p1, operandSegmentSizes = array<i32: 2, 1>} : (!a, tensor<2x3x8xf32, #lb.vdevice<0, "global">>, !c) -> !c

@@ -8,6 +8,7 @@ fusion, which brings the steps together. Results differ in the last bits, as the
 from __future__ import annotations
 
 from landbridge.ir.module import IRModule
+from landbridge.passes.consumed_constants import ConsumedConstants
 from landbridge.passes.fold_scale.rewrite import fold_call
 from landbridge.passes.fuse.graph import Graph
 from landbridge.passes.registry import register_pass
@@ -16,8 +17,8 @@ from landbridge.passes.registry import register_pass
 @register_pass("fold_scale")
 def fold_scale(module: IRModule) -> None:
     """Fold multiplications, divisions and additions with constants into weights and into each other."""
-    graph = Graph(module)
+    graph, consumed = Graph(module), ConsumedConstants(module)
     for block in graph.blocks:
         for call in graph.calls(block):
-            fold_call(graph, call)
-    module.drop_unused()  # the weights as they were: as many bytes as the model, while pack makes as many again
+            fold_call(graph, call, consumed)
+    module.drop_unused()

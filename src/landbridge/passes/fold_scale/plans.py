@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from xdsl.dialects import arith, linalg
@@ -33,8 +33,12 @@ class ScalePlan:
     weights: Array | None = None
 
 
-def plans_of(graph: Graph, call: CallOp) -> list[ScalePlan]:
-    """What is worth rewriting in the PrimFunc of ``call``."""
+#: Scaled weights by the argument that they are given for and the scale.
+Products: TypeAlias = dict[tuple[int, tuple[int, ...], bytes], Array | None]
+
+
+def plans_of(graph: Graph, call: CallOp, products: Products) -> list[ScalePlan]:
+    """What is worth rewriting in the PrimFunc of ``call``; ``products`` has what was scaled for it before."""
     block = graph.function(call).body.block
     arguments: list[SSAValue] = list(block.args)
     inputs = inputs_of(call)
@@ -56,7 +60,7 @@ def plans_of(graph: Graph, call: CallOp) -> list[ScalePlan]:
             if isinstance(inner, arith.ConstantOp) and isinstance(inner.value, FloatAttr):
                 known[inner.result] = np.full((1,) * len(stage.extents), inner.value.value.data)
         for steps in steps_of(stage, known.get):
-            plan = _with_weights(graph, inputs, arguments, stage, steps)
+            plan = _with_weights(graph, inputs, arguments, stage, steps, products)
             if plan.argument in taken:
                 continue
             if plan.weights is None and steps.divides:
@@ -68,7 +72,12 @@ def plans_of(graph: Graph, call: CallOp) -> list[ScalePlan]:
 
 
 def _with_weights(
-    graph: Graph, inputs: tuple[SSAValue, ...], arguments: list[SSAValue], stage: Generic, steps: Steps
+    graph: Graph,
+    inputs: tuple[SSAValue, ...],
+    arguments: list[SSAValue],
+    stage: Generic,
+    steps: Steps,
+    products: Products,
 ) -> ScalePlan:
     """The plan for ``steps``, their scale in constant weights when a sum of products comes right before them."""
     source = next((o for o in stage.ins if o.scalar is steps.root), None)
@@ -79,7 +88,10 @@ def _with_weights(
                 array = _constant(graph, inputs, factor.operand.buffer)
                 if array is None or not factor.operand.buffer.has_one_use():
                     continue
-                product = scaled(array, factor, steps.scale)
+                key = (factor.argument, steps.scale.shape, steps.scale.tobytes())
+                if key not in products:
+                    products[key] = scaled(array, factor, steps.scale)
+                product = products[key]
                 if product is not None:
                     return ScalePlan(stage, steps, np.ones_like(steps.scale), factor.argument, product)
     return ScalePlan(stage, steps, steps.scale)

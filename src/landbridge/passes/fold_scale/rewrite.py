@@ -18,7 +18,8 @@ from landbridge.ir.graph_ops import CallOp, ConstantOp
 from landbridge.ir.scalars import ScalarBuilder, Value
 from landbridge.ir.stages import Generic, is_identity, view_generic
 from landbridge.ir.types import VDeviceAttr, element_type, memref_type, tensor_type, vdevice_of
-from landbridge.passes.fold_scale.plans import ScalePlan, plans_of
+from landbridge.passes.consumed_constants import ConsumedConstants
+from landbridge.passes.fold_scale.plans import Products, ScalePlan, plans_of
 from landbridge.passes.fold_scale.steps import Aligned, Steps, multiplies
 from landbridge.passes.fuse.graph import Graph, inputs_of
 from landbridge.passes.fuse.inline import rebuild
@@ -27,13 +28,14 @@ from landbridge.passes.fuse.merge import merge
 Array = np.ndarray[Any, Any]
 
 
-def fold_call(graph: Graph, call: CallOp) -> None:
+def fold_call(graph: Graph, call: CallOp, consumed: ConsumedConstants) -> None:
     """Fold the steps of one call; another call stands in its place where that changed anything."""
-    if not plans_of(graph, call):
+    products: Products = {}
+    if not plans_of(graph, call, products):
         return
-    rewrite = _Rewrite(graph, call, graph.own(call).body.block)
+    rewrite = _Rewrite(graph, call, consumed, graph.own(call).body.block)
     by_stage: dict[linalg.ops.GenericOp, list[ScalePlan]] = {}
-    for plan in plans_of(graph, call):
+    for plan in plans_of(graph, call, products):
         by_stage.setdefault(plan.stage.op, []).append(plan)
     for plans in by_stage.values():
         _drop_copy(rewrite.stage(plans))
@@ -42,16 +44,18 @@ def fold_call(graph: Graph, call: CallOp) -> None:
     graph.record(new, [call])
     for before, after in zip(call.res, new.res, strict=True):
         before.replace_all_uses_with(after)
+    call_inputs = list(inputs_of(call))
     graph.forget(call)
+    consumed.drop(call_inputs)
     merge(graph, [new])
 
 
 class _Rewrite:
     """A PrimFunc, whose body is ``block``, being rewritten, and the inputs that its ``call`` will have."""
 
-    def __init__(self, graph: Graph, call: CallOp, block: Block) -> None:
+    def __init__(self, graph: Graph, call: CallOp, consumed: ConsumedConstants, block: Block) -> None:
         self.inputs = list(inputs_of(call))
-        self._graph, self._call, self._block = graph, call, block
+        self._graph, self._call, self._consumed, self._block = graph, call, consumed, block
 
     def stage(self, plans: Sequence[ScalePlan]) -> Generic:
         """Carry out the plans for one stage."""
@@ -88,6 +92,7 @@ class _Rewrite:
         """A new constant before the call, named after ``old`` when it is a constant too."""
         hint = old.owner.symbol_name if isinstance(old.owner, ConstantOp) else "folded"
         symbol = self._graph.module.add_constant(array, hint)
+        self._consumed.keep(symbol)
         constant = ConstantOp(symbol, tensor_type(array.shape, "float32", place))
         Rewriter.insert_op(constant, InsertPoint.before(self._call))
         return constant.result

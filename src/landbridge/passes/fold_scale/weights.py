@@ -53,7 +53,9 @@ def scaled(weights: Array, factor: Factor, scale: Aligned) -> Array | None:
     compact = scale.transpose(order + [d for d in range(scale.ndim) if d not in order])
     aligned = compact.reshape([weights.shape[a] if a in axes else 1 for a in range(weights.ndim)])
     with np.errstate(over="ignore"):
-        product: Array = (weights * aligned).astype(weights.dtype)
+        product: Array = np.multiply(
+            weights, aligned, out=np.empty_like(weights), dtype=np.float64, casting="same_kind"
+        )
     return product if np.isfinite(product).all() else None
 
 

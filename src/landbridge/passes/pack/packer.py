@@ -17,6 +17,7 @@ from landbridge.ir.module import IRModule, parameters
 from landbridge.ir.op_attributes import node_name
 from landbridge.ir.stages import PrimView, view_prim
 from landbridge.ir.types import AnyTensor, shape_of, vdevice_of
+from landbridge.passes.consumed_constants import ConsumedConstants
 from landbridge.passes.pack.blocked_values import BlockedValues
 from landbridge.passes.pack.layout import Layout
 from landbridge.passes.pack.rules import Blocking, Candidate, blocking_of, sums_its_channels
@@ -49,6 +50,7 @@ class _Packer:
         self._tiles = [_lanes(module.target_of(i)) for i in range(len(module.vdevices))]
         self._prims = module.prims()
         self._parameters = parameters(module)
+        self._consumed = ConsumedConstants(module)
         self._views: dict[str, tuple[PrimView, list[AxisClass]]] = {}
 
     def block(self, block: Block, values: BlockedValues) -> None:
@@ -133,10 +135,15 @@ class _Packer:
             for made, layout, old in zip(new.res, outputs, op.res, strict=True)
         ]
         destinations = [d.owner for d in op.destinations]
+        sources = list(op.inputs)
         Rewriter.replace_op(op, [], results)
         for alloc in destinations:
             if isinstance(alloc, bufferization.AllocTensorOp) and alloc.tensor.first_use is None:
                 Rewriter.erase_op(alloc)
+        for value in new.inputs:
+            if isinstance(value.owner, ConstantOp):
+                self._consumed.keep(value.owner.symbol_name)
+        self._consumed.drop(sources)
 
 
 def _concat(op: ConcatOp, tile: int, values: BlockedValues) -> None:

@@ -1,0 +1,38 @@
+"""Constants that a pass replaces by others, forgotten while it runs: there are never twice the weights of a model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from xdsl.ir import SSAValue
+from xdsl.rewriter import Rewriter
+
+from landbridge.ir.graph_ops import ConstantOp
+from landbridge.ir.module import IRModule
+
+
+class ConsumedConstants:
+    """Takes constants out of the table of ``module``, and what loads them, when no operation uses them any more."""
+
+    def __init__(self, module: IRModule) -> None:
+        self._constants = module.constants
+        self._loads: dict[str, list[ConstantOp]] = {}
+        for op in module.main.walk():
+            if isinstance(op, ConstantOp):
+                self._loads.setdefault(op.symbol_name, []).append(op)
+
+    def keep(self, symbol: str) -> None:
+        """Let ``symbol``, which new operations load, stay."""
+        self._loads.pop(symbol, None)
+
+    def drop(self, values: Iterable[SSAValue]) -> None:
+        """Forget those of the constants ``values`` that nothing uses."""
+        for value in values:
+            if isinstance(value.owner, ConstantOp):
+                symbol = value.owner.symbol_name
+                loads = self._loads.get(symbol)
+                if loads and all(load.result.first_use is None for load in loads):
+                    del self._loads[symbol]
+                    self._constants.pop(symbol, None)
+                    for load in loads:
+                        Rewriter.erase_op(load)
