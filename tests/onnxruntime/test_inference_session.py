@@ -15,8 +15,8 @@ import pytest
 from onnx import parser
 
 import landbridge as lb
+from tests.onnxruntime.both import both
 
-NAMES = ("onnxruntime", "landbridge.onnxruntime")
 NETWORK = """<ir_version: 8, opset_import: ["": 18], producer_name: "test", producer_version: "1", model_version: 3>
 network (float[N, 4] input) => (float[N, 2] output, float[N, 2] positive)
 <float[4, 2] w = {1, -2, 3, 0.5, -1, 2, 0.25, 1}> {
@@ -36,25 +36,6 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> str:
 @pytest.fixture
 def x() -> np.ndarray:
     return np.random.default_rng(0).standard_normal((3, 4)).astype(np.float32)
-
-
-def both(program: Any, *args: Any) -> Any:
-    """What ``program`` gives with ours, after it gave the same with onnxruntime."""
-    results = [program(importlib.import_module(name), *args) for name in NAMES]
-    _same(*results)
-    return results[1]
-
-
-def _same(left: Any, right: Any) -> None:
-    if isinstance(left, np.ndarray):
-        assert left.dtype == right.dtype
-        np.testing.assert_allclose(left, right, rtol=1e-5, atol=1e-6)
-    elif isinstance(left, list | tuple):
-        assert len(left) == len(right)
-        for one, other in zip(left, right, strict=True):
-            _same(one, other)
-    else:
-        assert left == right
 
 
 def test_load_and_run(model: str, x: np.ndarray) -> None:
@@ -298,5 +279,33 @@ def test_an_override_that_does_not_fit() -> None:
         for wrong in (np.ones(2, np.float64), np.ones(3, np.float32)):
             with pytest.raises(ort.capi.onnxruntime_pybind11_state.InvalidArgument):
                 session.run(None, {"x": x, "scale": wrong})
+
+    both(program)
+
+
+def test_extents_that_the_file_does_not_know() -> None:
+    """Some exporters write -1, or give two axes one question mark; the axes are open, each of its own."""
+    question = onnx.helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, [-1, 3, "?", "?"])
+    result = onnx.helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, [-1, 3, "?", "?"])
+    node = onnx.helper.make_node("Relu", ["x"], ["y"])
+    graph = onnx.helper.make_graph([node], "unknown", [question], [result])
+    text = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 18)], ir_version=8)
+
+    def program(onnxruntime: ModuleType) -> Any:
+        session = onnxruntime.InferenceSession(text.SerializeToString())
+        rng = np.random.default_rng(1)
+        shapes = [(1, 3, 4, 5), (2, 3, 7, 7), (5, 3, 1, 2)]
+        results = [session.run(None, {"x": rng.standard_normal(shape).astype(np.float32)}) for shape in shapes]
+        return [[value.shape for value in (*session.get_inputs(), *session.get_outputs())], results]
+
+    both(program)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.int64, np.float16, bool, np.uint8])
+def test_a_dtype_that_the_model_does_not_take_is_told_in_the_same_words(model: str, dtype: Any) -> None:
+    def program(onnxruntime: ModuleType) -> Any:
+        with pytest.raises(Exception, match="Unexpected input data type") as raised:
+            onnxruntime.InferenceSession(model).run(None, {"input": np.zeros((1, 4), dtype)})
+        return str(raised.value).partition(" for input")[0]
 
     both(program)

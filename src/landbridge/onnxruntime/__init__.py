@@ -15,7 +15,9 @@ and change nothing. ``docs/from-onnxruntime.md`` says what differs.
 from __future__ import annotations
 
 from landbridge.onnxruntime.inference_session import InferenceSession, get_available_providers
+from landbridge.onnxruntime.installed import install_as_onnxruntime
 from landbridge.onnxruntime.io_binding import IOBinding, SessionIOBinding
+from landbridge.onnxruntime.memory_info import OrtAllocatorType, OrtArenaCfg, OrtDevice, OrtMemoryInfo, OrtMemType
 from landbridge.onnxruntime.model_facts import ModelMetadata, NodeArg
 from landbridge.onnxruntime.options import (
     ExecutionMode,
@@ -25,7 +27,25 @@ from landbridge.onnxruntime.options import (
     SessionOptions,
 )
 from landbridge.onnxruntime.ort_value import OrtValue
-from landbridge.package_version import package_version
+from landbridge.onnxruntime.process import (
+    VERSION,
+    create_and_register_allocator,
+    disable_telemetry_events,
+    enable_telemetry_events,
+    get_all_providers,
+    get_build_info,
+    get_device,
+    get_ep_devices,
+    get_version_string,
+    has_collective_ops,
+    preload_dlls,
+    print_debug_info,
+    set_default_logger_callback,
+    set_default_logger_severity,
+    set_default_logger_verbosity,
+    set_global_thread_pool_sizes,
+    set_seed,
+)
 
 __all__ = [
     "ExecutionMode",
@@ -35,39 +55,33 @@ __all__ = [
     "InferenceSession",
     "ModelMetadata",
     "NodeArg",
+    "OrtAllocatorType",
+    "OrtArenaCfg",
+    "OrtDevice",
+    "OrtMemType",
+    "OrtMemoryInfo",
     "OrtValue",
     "RunOptions",
     "SessionIOBinding",
     "SessionOptions",
+    "create_and_register_allocator",
+    "disable_telemetry_events",
+    "enable_telemetry_events",
     "get_all_providers",
     "get_available_providers",
+    "get_build_info",
     "get_device",
+    "get_ep_devices",
     "get_version_string",
+    "has_collective_ops",
+    "install_as_onnxruntime",
+    "preload_dlls",
+    "print_debug_info",
+    "set_default_logger_callback",
     "set_default_logger_severity",
+    "set_default_logger_verbosity",
+    "set_global_thread_pool_sizes",
     "set_seed",
 ]
 
-__version__ = package_version("landbridge")
-
-
-def get_device() -> str:
-    """``"CPU"``: where models run."""
-    return "CPU"
-
-
-def get_all_providers() -> list[str]:
-    """The providers there are, as ``get_available_providers``."""
-    return get_available_providers()
-
-
-def get_version_string() -> str:
-    """The version of Landbridge."""
-    return __version__
-
-
-def set_default_logger_severity(severity: int) -> None:
-    """Nothing: Landbridge warns by Python's ``warnings``."""
-
-
-def set_seed(seed: int) -> None:
-    """Nothing: operators that draw numbers have their seed in the model."""
+__version__ = VERSION

@@ -8,19 +8,21 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from copy import copy
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import onnx
 
 from landbridge.compiler import compile
 from landbridge.dtypes import numpy_dtype
 from landbridge.errors import CompileError, ImportModelError, InputError, LandbridgeError, ShapeError
+from landbridge.onnxruntime import model_file
 from landbridge.onnxruntime.capi import onnxruntime_pybind11_state as failures
 from landbridge.onnxruntime.io_binding import IOBinding
-from landbridge.onnxruntime.model_facts import ModelMetadata, NodeArg, arguments, metadata
+from landbridge.onnxruntime.memory_info import OrtMemoryInfo
+from landbridge.onnxruntime.model_facts import ModelMetadata, NodeArg, arguments, metadata, spelled
 from landbridge.onnxruntime.options import RunOptions, SessionOptions
 from landbridge.onnxruntime.ort_value import OrtValue
 from landbridge.segmented_session import Session
@@ -56,10 +58,11 @@ class InferenceSession:
     ) -> None:
         if not isinstance(path_or_bytes, str | bytes | os.PathLike):
             raise TypeError(f"Unable to load from type '{type(path_or_bytes)}'")
-        self._model: bytes | Path = path_or_bytes if isinstance(path_or_bytes, bytes) else Path(path_or_bytes)
         self._options = sess_options or SessionOptions()
         self.set_providers(providers, provider_options)
-        proto = _read(self._model)
+        model = path_or_bytes if isinstance(path_or_bytes, bytes) else Path(path_or_bytes)
+        proto = model_file.read(model)
+        self._model = model_file.with_options(model, self._options)
         given = {initializer.name for initializer in proto.graph.initializer}
         self._inputs = list(arguments(value for value in proto.graph.input if value.name not in given))
         self._overridable = list(arguments(value for value in proto.graph.input if value.name in given))
@@ -120,6 +123,18 @@ class InferenceSession:
 
     def enable_fallback(self) -> None:
         """Nothing: there is nothing to fall back from."""
+
+    def get_profiling_start_time_ns(self) -> int:
+        """0: there are no profiles."""
+        return 0
+
+    def get_input_memory_infos(self) -> list[OrtMemoryInfo]:
+        """The memory that each input is read from: the host's."""
+        return [OrtMemoryInfo() for _ in self._inputs]
+
+    def get_output_memory_infos(self) -> list[OrtMemoryInfo]:
+        """The memory that each output is written to: the host's."""
+        return [OrtMemoryInfo() for _ in self._outputs]
 
     def end_profiling(self) -> str:
         """No file: ``landbridge trace`` shows kernels and times."""
@@ -215,12 +230,9 @@ class InferenceSession:
         """The session of the model in which the weights ``names`` are inputs; compiled the first time."""
         found = self._by_overridden.get(names)
         if found is None:
-            source, model = self._model, onnx.ModelProto()
-            model.CopyFrom(_read(source) if isinstance(source, bytes) else onnx.load(source))
-            kept = [initializer for initializer in model.graph.initializer if initializer.name not in names]
-            del model.graph.initializer[:]
-            model.graph.initializer.extend(kept)
-            found = InferenceSession(model.SerializeToString(), self._options, self.get_providers())
+            options = copy(self._options)
+            options.initializers = {}  # they are in the model
+            found = InferenceSession(model_file.with_inputs(self._model, names), options, self.get_providers())
             found = self._by_overridden.setdefault(names, found)
         return found
 
@@ -232,7 +244,7 @@ class InferenceSession:
         array = np.asarray(array, order="C")
         if array.dtype != self._dtypes[wanted.name]:
             raise failures.InvalidArgument(
-                f"Unexpected input data type. Actual: ({array.dtype}) , expected: ({wanted.type}) for input: "
+                f"Unexpected input data type. Actual: ({spelled(array.dtype)}) , expected: ({wanted.type}) for input: "
                 f"{wanted.name}"
             )
         if wanted.shape and array.ndim != len(wanted.shape):
@@ -292,16 +304,3 @@ def _as_onnxruntime() -> Iterator[None]:
         raise failures.InvalidArgument(str(error)) from error
     except CompileError as error:
         raise failures.NotImplemented(str(error)) from error
-
-
-def _read(model: bytes | Path) -> onnx.ModelProto:
-    """The model without its external data; raises NoSuchFile or InvalidProtobuf."""
-    name = str(model) if isinstance(model, Path) else "bytes"
-    try:
-        if isinstance(model, bytes):
-            return onnx.load_model_from_string(model)
-        return onnx.load(model, load_external_data=False)
-    except FileNotFoundError as error:
-        raise failures.NoSuchFile(f"Load model from {name} failed: File doesn't exist") from error
-    except Exception as error:  # protobuf has several, and none of its own base
-        raise failures.InvalidProtobuf(f"Load model from {name} failed: Protobuf parsing failed: {error}") from error

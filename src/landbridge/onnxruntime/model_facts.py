@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import field
+from typing import Any
 
 import numpy as np
 import onnx
@@ -49,14 +50,27 @@ def element_of(dtype: object) -> int:
     return int(onnx.helper.np_dtype_to_tensor_dtype(np.dtype(dtype)))  # type: ignore[call-overload]
 
 
+def spelled(dtype: np.dtype[Any]) -> str:
+    """``"tensor(float)"`` for float32; a dtype that ONNX has not by numpy's name."""
+    try:
+        return f"tensor({element_name(element_of(dtype))})"
+    except (KeyError, ValueError, TypeError):
+        return str(dtype)
+
+
 def arguments(values: Iterable[onnx.ValueInfoProto]) -> Iterator[NodeArg]:
     """``values`` of a graph as NodeArgs."""
     for value in values:
         kind = value.type.WhichOneof("value") or "tensor_type"
         tensor = value.type.tensor_type
         named = f"tensor({element_name(tensor.elem_type)})" if kind == "tensor_type" else kind.removesuffix("_type")
-        dims = [d.dim_value if d.HasField("dim_value") else d.dim_param or None for d in tensor.shape.dim]
-        yield NodeArg(value.name, named, dims)
+        yield NodeArg(value.name, named, [_extent(dim) for dim in tensor.shape.dim])
+
+
+def _extent(dim: onnx.TensorShapeProto.Dimension) -> int | str | None:
+    if dim.HasField("dim_value"):
+        return dim.dim_value if dim.dim_value >= 0 else None  # some exporters write -1 for what they do not know
+    return dim.dim_param or None
 
 
 def metadata(model: onnx.ModelProto) -> ModelMetadata:

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from enum import IntEnum
 from typing import Any
+
+from landbridge.onnxruntime.capi import onnxruntime_pybind11_state as failures
+from landbridge.onnxruntime.ort_value import OrtValue
 
 
 class GraphOptimizationLevel(IntEnum):
@@ -37,7 +41,7 @@ class _Entries:
 
 
 class SessionOptions(_Entries):
-    """What counts: ``intra_op_num_threads`` (0: all processors) and ``add_free_dimension_override_by_name``."""
+    """What counts: ``intra_op_num_threads`` (0: all processors), free dimensions and initializers."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -57,11 +61,31 @@ class SessionOptions(_Entries):
         self.logid = ""
         self.use_deterministic_compute = False
         self.use_per_session_threads = True
+        #: Open dimensions that are fixed, by name and by denotation.
         self.free_dimensions: dict[str, int] = {}
+        self.denoted_dimensions: dict[str, int] = {}
+        #: Initializers that take the place of the file's, by name.
+        self.initializers: dict[str, OrtValue] = {}
 
     def add_free_dimension_override_by_name(self, name: str, value: int) -> None:
         """Fix the open dimension ``name`` of inputs to ``value``."""
         self.free_dimensions[name] = int(value)
+
+    def add_free_dimension_override_by_denotation(self, denotation: str, value: int) -> None:
+        """Fix open dimensions of inputs that the file marks ``denotation``, as ``DATA_BATCH``, to ``value``."""
+        self.denoted_dimensions[denotation] = int(value)
+
+    def add_initializer(self, name: str, ort_value: OrtValue) -> None:
+        """Take ``ort_value`` in the place of the file's initializer ``name``; read when a session is made."""
+        self.initializers[name] = ort_value
+
+    def add_external_initializers(self, names: Sequence[str], ort_values: Sequence[OrtValue]) -> None:
+        """As ``add_initializer``, of several."""
+        if len(names) != len(ort_values):
+            raise failures.InvalidArgument(
+                f"{len(names)} names and {len(ort_values)} values: a value for each name is needed"
+            )
+        self.initializers.update(zip(names, ort_values, strict=True))
 
     def add_session_config_entry(self, key: str, value: str) -> None:
         """Keep an entry, which changes nothing."""
@@ -70,6 +94,20 @@ class SessionOptions(_Entries):
     def get_session_config_entry(self, key: str) -> str:
         """The entry that was added; raises KeyError for another."""
         return self._entries[key]
+
+    def add_provider(self, provider_name: str, options: Mapping[str, str]) -> None:
+        """Nothing: the CPU runs the model."""
+
+    def has_providers(self) -> bool:
+        """False: providers are given to the session."""
+        return False
+
+    def register_custom_ops_library(self, library_path: str) -> None:
+        """Raise NotImplemented: operators of one's own are functions of numpy here (``landbridge.host_operator``)."""
+        raise failures.NotImplemented(
+            f"{library_path}: operators in libraries of onnxruntime are not loaded; register each as a "
+            "function of numpy by landbridge.host_operator (docs/operators.md)"
+        )
 
 
 class RunOptions(_Entries):

@@ -28,6 +28,15 @@ class OrtValue:
         return OrtValue(np.ascontiguousarray(numpy_obj))
 
     @staticmethod
+    def ortvalue_from_numpy_with_onnx_type(data: Array, onnx_element_type: int) -> OrtValue:
+        """Over the memory of ``data``, whose elements are taken as ONNX's ``onnx_element_type``, of as many bytes: for
+        dtypes that numpy has not. Raises Fail for elements of another size."""
+        dtype = np.dtype(onnx.helper.tensor_dtype_to_np_dtype(onnx_element_type))
+        if dtype.itemsize != data.dtype.itemsize:
+            raise Fail(f"elements of {data.dtype} have {data.dtype.itemsize} bytes, those of {dtype} {dtype.itemsize}")
+        return OrtValue(np.ascontiguousarray(data).view(dtype))
+
+    @staticmethod
     def ortvalue_from_shape_and_type(
         shape: Sequence[int], element_type: Any, device_type: str = "cpu", device_id: int = 0
     ) -> OrtValue:

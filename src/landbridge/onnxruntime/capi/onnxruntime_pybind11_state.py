@@ -8,11 +8,10 @@ from landbridge.errors import LandbridgeError
 class OrtError(LandbridgeError):
     """Base of the errors here; the text begins as onnxruntime's does."""
 
-    code = 1
+    code, status = 1, "FAIL"
 
     def __init__(self, text: str) -> None:
-        name = "".join(f"_{c}" if c.isupper() else c for c in type(self).__name__).lstrip("_").upper()
-        super().__init__(f"[ONNXRuntimeError] : {self.code} : {name} : {text}")
+        super().__init__(f"[ONNXRuntimeError] : {self.code} : {self.status} : {text}")
 
 
 class Fail(OrtError):
@@ -22,40 +21,46 @@ class Fail(OrtError):
 class InvalidArgument(OrtError):
     """A feed that the model does not take: name, dtype, rank or shape."""
 
-    code = 2
+    code, status = 2, "INVALID_ARGUMENT"
 
 
 class NoSuchFile(OrtError):
     """There is no such file."""
 
-    code = 3
+    code, status = 3, "NO_SUCHFILE"
 
 
 class NoModel(OrtError):
     """There is no model."""
 
-    code = 4
+    code, status = 4, "NO_MODEL"
 
 
 class RuntimeException(OrtError):
     """A run that failed."""
 
-    code = 6
+    code, status = 6, "RUNTIME_EXCEPTION"
 
 
 class InvalidProtobuf(OrtError):
     """The file is no ONNX model."""
 
-    code = 7
+    code, status = 7, "INVALID_PROTOBUF"
 
 
 class NotImplemented(OrtError):
     """The model has what cannot be compiled; the text lists it."""
 
-    code = 9
+    code, status = 9, "NOT_IMPLEMENTED"
 
 
 class InvalidGraph(OrtError):
     """The model is not valid."""
 
-    code = 10
+    code, status = 10, "INVALID_GRAPH"
+
+
+class EPFail(OrtError):
+    """Never raised: there are no execution providers that fail."""
+
+    code, status = 11, "EP_FAIL"

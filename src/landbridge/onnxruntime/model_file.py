@@ -1,0 +1,78 @@
+"""The model of a session as read from its file or bytes, and as options change it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+
+from landbridge.onnxruntime.capi import onnxruntime_pybind11_state as failures
+from landbridge.onnxruntime.options import SessionOptions
+from landbridge.onnxruntime.ort_value import OrtValue
+
+
+def read(model: bytes | Path) -> onnx.ModelProto:
+    """The model without its external data; raises NoSuchFile or InvalidProtobuf."""
+    name = str(model) if isinstance(model, Path) else "bytes"
+    try:
+        if isinstance(model, bytes):
+            return onnx.load_model_from_string(model)
+        return onnx.load(model, load_external_data=False)
+    except FileNotFoundError as error:
+        raise failures.NoSuchFile(f"Load model from {name} failed: File doesn't exist") from error
+    except Exception as error:  # protobuf has several, and none of its own base
+        raise failures.InvalidProtobuf(f"Load model from {name} failed: Protobuf parsing failed: {error}") from error
+
+
+def with_options(model: bytes | Path, options: SessionOptions) -> bytes | Path:
+    """``model`` with the initializers and denoted dimensions of ``options``; itself where they have none.
+
+    Raises InvalidArgument for an initializer that the model has not or has of another shape or dtype.
+    """
+    if not options.initializers and not options.denoted_dimensions:
+        return model
+    changed = _whole(model)
+    _replace(changed.graph, options.initializers)
+    for value in changed.graph.input:
+        for dim in value.type.tensor_type.shape.dim:
+            if dim.denotation in options.denoted_dimensions and not dim.HasField("dim_value"):
+                dim.dim_value = options.denoted_dimensions[dim.denotation]
+    return bytes(changed.SerializeToString())
+
+
+def with_inputs(model: bytes | Path, names: Collection[str]) -> bytes:
+    """``model`` in which the initializers ``names``, which are listed as inputs, are inputs only."""
+    changed = _whole(model)
+    kept = [initializer for initializer in changed.graph.initializer if initializer.name not in names]
+    del changed.graph.initializer[:]
+    changed.graph.initializer.extend(kept)
+    return bytes(changed.SerializeToString())
+
+
+def _whole(model: bytes | Path) -> onnx.ModelProto:
+    """The model, external data too."""
+    return read(model) if isinstance(model, bytes) else onnx.load(model)
+
+
+def _replace(graph: onnx.GraphProto, values: Mapping[str, OrtValue]) -> None:
+    given = {initializer.name: initializer for initializer in graph.initializer}
+    for name, value in values.items():
+        if name not in given:
+            raise failures.InvalidArgument(f"the model has no initializer {name!r}; it has {_some(given)}")
+        array: np.ndarray[Any, Any] = value.numpy()
+        tensor = onnx.numpy_helper.from_array(array, name)
+        stated = (given[name].data_type, list(given[name].dims))
+        if (tensor.data_type, list(tensor.dims)) != stated:
+            raise failures.InvalidArgument(
+                f"initializer {name!r} is {value.data_type()}{list(array.shape)}; the model's is of element "
+                f"{onnx.TensorProto.DataType.Name(stated[0])} and shape {stated[1]}"
+            )
+        given[name].CopyFrom(tensor)
+
+
+def _some(names: Collection[str]) -> str:
+    few = sorted(names)[:8]
+    return ", ".join(few) + (f" and {len(names) - len(few)} more" if len(names) > len(few) else "")
