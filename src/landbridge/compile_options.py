@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from landbridge.errors import InputError, ShapeError
 from landbridge.input_spec import InputSpec
-from landbridge.light_dataclass import dataclass
 from landbridge.sizes.dim import Dim
 
 if TYPE_CHECKING:

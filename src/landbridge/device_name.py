@@ -7,9 +7,9 @@ because only a final decimal part is an index; ``sanitize(opencl:0)`` is the wra
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 
 from landbridge.errors import UnknownDeviceError
-from landbridge.light_dataclass import dataclass
 
 _PLAIN = re.compile(r"(?P<name>[A-Za-z_][\w.\-]*(?::[A-Za-z_][\w.\-]*)*)(?::(?P<index>[0-9]{1,9}))?")
 _WRAPPED = re.compile(r"(?P<name>[A-Za-z_][\w.\-]*(?::[A-Za-z_][\w.\-]*)*)\((?P<inner>.*)\)")

@@ -6,13 +6,13 @@ DLPack codes are those of ``DLDataTypeCode`` in dlpack.h 1.1.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
 import numpy as np
 
 from landbridge.errors import InputError
-from landbridge.light_dataclass import dataclass
 
 
 @dataclass(frozen=True)

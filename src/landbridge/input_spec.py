@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Literal, cast, get_args
 
 from landbridge.dtypes import dtype_name
 from landbridge.errors import InputError
-from landbridge.light_dataclass import dataclass
 from landbridge.shape import check_shape, check_strides, row_major
 from landbridge.sizes.size import Extent
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Literal
 
 from landbridge.errors import InputError
-from landbridge.light_dataclass import dataclass
 
 HostAccess = Literal["none", "read", "write", "read_write"]
 HOST_ACCESSES: tuple[HostAccess, ...] = ("none", "read", "write", "read_write")

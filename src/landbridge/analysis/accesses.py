@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from math import prod
 
 from xdsl.dialects import arith, func, linalg, memref
@@ -11,7 +12,6 @@ from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineExpr, Affine
 
 from landbridge.ir.prim_ops import StepsOp
 from landbridge.ir.stages import Generic, Operand, view_generic
-from landbridge.light_dataclass import dataclass
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ divide K lie within a group.
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from xdsl.dialects import linalg, memref
 from xdsl.ir import SSAValue
@@ -20,7 +20,6 @@ from landbridge.ir.plain_attributes import ints
 from landbridge.ir.prim_ops import PadOp
 from landbridge.ir.stages import Generic, PrimView, view_generic
 from landbridge.ir.types import shape_of
-from landbridge.light_dataclass import dataclass
 from landbridge.sizes.size import Size, same
 
 Axis = tuple[SSAValue, int]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import cast
 
 from xdsl.ir import Block, Operation, OpResult, SSAValue
@@ -24,7 +25,6 @@ from landbridge.ir.graph_ops import (
 )
 from landbridge.ir.module import IRModule
 from landbridge.ir.types import element_count, shape_of
-from landbridge.light_dataclass import dataclass
 
 _PRODUCERS = (CallOp, HostCallOp, IfOp, LoopOp, ConcatOp, PackOp, UnpackOp, ToVDeviceOp)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import cast
 
 from xdsl.ir import Block, Operation, SSAValue
@@ -13,7 +14,6 @@ from landbridge.analysis.union_find import UnionFind
 from landbridge.ir.graph_ops import ConcatOp, ConstantOp, IfOp, LoopOp, ToVDeviceOp, ViewOp, YieldOp
 from landbridge.ir.module import IRModule
 from landbridge.ir.types import VDeviceAttr, vdevice_of
-from landbridge.light_dataclass import dataclass
 
 
 def shared_homes(module: IRModule, block: Block) -> dict[SSAValue, VDeviceAttr]:

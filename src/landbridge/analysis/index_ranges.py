@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import reduce
 from math import gcd, inf
 from operator import or_
@@ -26,7 +26,6 @@ from landbridge.analysis.bound_rules import BOUND_RULES
 from landbridge.analysis.conditions import INTEGERS, told_by
 from landbridge.analysis.linear_forms import Bound, Form, Number, Terms, constant
 from landbridge.analysis.scoped_results import ScopedResults
-from landbridge.light_dataclass import dataclass
 
 
 @dataclass

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TypeAlias
-
-from landbridge.light_dataclass import dataclass
 
 Number: TypeAlias = int | float
 #: Terms by the number of their atom, and a constant.

@@ -11,7 +11,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from math import inf
 from typing import Any
 
@@ -21,7 +21,6 @@ from xdsl.ir import OpResult, SSAValue
 
 from landbridge.analysis.conditions import told_by
 from landbridge.analysis.linear_forms import Bound, Form, Number, constant
-from landbridge.light_dataclass import dataclass
 from landbridge.sizes.bounds import upper_bound
 from landbridge.sizes.size import Extent, Size, at_least, largest, of_symbol, replaced, smallest
 from landbridge.sizes.terms import Product, divide_product

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import cast
 
@@ -19,7 +19,6 @@ from landbridge.ir.main_attributes import io_names
 from landbridge.ir.module import IRModule
 from landbridge.ir.op_attributes import node_name, placed_on
 from landbridge.ir.types import VDeviceAttr, dtype_of, nbytes_of, separators_of, shape_of
-from landbridge.light_dataclass import dataclass
 from landbridge.locks import cached_property
 from landbridge.memory_kind import GLOBAL_SCOPE, MemoryKind
 from landbridge.physical_shape import nd_bytes, physical_shape

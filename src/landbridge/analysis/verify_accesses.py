@@ -8,6 +8,7 @@ at a computed index without clamping it.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from xdsl.dialects import func, gpu, scf
@@ -20,7 +21,6 @@ from landbridge.analysis.lowered_accesses import ACCESSES, LoweredAccess, lowere
 from landbridge.analysis.open_ranges import OpenRanges
 from landbridge.errors import AccessError
 from landbridge.ir.kernel_attributes import sizes_of, task_count
-from landbridge.light_dataclass import dataclass
 from landbridge.sizes.size import split_number
 
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import typer
 
 from landbridge.cli.output import message
-from landbridge.light_dataclass import dataclass
 
 if TYPE_CHECKING:
     from landbridge.executable.executable import Executable

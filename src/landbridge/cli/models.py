@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +12,6 @@ import typer
 
 from landbridge.cli.output import progress
 from landbridge.errors import UnsupportedError
-from landbridge.light_dataclass import dataclass
 
 if TYPE_CHECKING:
     from landbridge.cli.device_list import DeviceList

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -11,7 +12,6 @@ from typing import Any
 import numpy as np
 
 from landbridge.errors import LandbridgeError
-from landbridge.light_dataclass import dataclass
 
 Array = np.ndarray[Any, Any]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,7 +13,6 @@ from landbridge.cli import arguments as args
 from landbridge.cli.device_list import DeviceList
 from landbridge.cli.models import at_sizes, open_model, refuse_pieces
 from landbridge.cli.output import emit, message, progress
-from landbridge.light_dataclass import dataclass
 
 if TYPE_CHECKING:
     from landbridge.executable.executable import Executable

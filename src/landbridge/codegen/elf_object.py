@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from landbridge.errors import CodegenError
-from landbridge.light_dataclass import dataclass
 
 SHT_PROGBITS = 1
 SHF_WRITE, SHF_ALLOC, SHF_EXECINSTR = 1, 2, 4

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 from xdsl.dialects import arith, func, gpu, memref, vector
 from xdsl.dialects.builtin import IntegerAttr, MemRefType, ModuleOp
@@ -14,7 +15,6 @@ from landbridge.errors import CodegenError
 from landbridge.executable.device_image import Launch, LaunchSequence
 from landbridge.ir.kernel_attributes import is_in_place
 from landbridge.ir.types import element_count, nbytes_of, shape_of
-from landbridge.light_dataclass import dataclass
 
 _INT_END = 1 << 31
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from landbridge.codegen.elf_object import (
     SHF_ALLOC,
@@ -29,7 +29,6 @@ from landbridge.codegen.elf_object import (
 from landbridge.codegen.relocations.linkage import Linkage, Through
 from landbridge.codegen.relocations.linkages import LINKAGES
 from landbridge.errors import CodegenError
-from landbridge.light_dataclass import dataclass
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ import os
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from landbridge.compile_cache.folder import Folder, open_folder
@@ -19,7 +19,6 @@ from landbridge.compile_cache.key import NotCacheableError, digest_of_file, name
 from landbridge.compile_options import CompileOptions
 from landbridge.executable.executable import Executable
 from landbridge.executable.parts import VDevice
-from landbridge.light_dataclass import dataclass
 from landbridge.targets import Target
 from landbridge.warning_notes import Told, tell_again
 

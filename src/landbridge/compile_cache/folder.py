@@ -12,13 +12,13 @@ import stat
 import time
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
 from landbridge.errors import ExecutableError, InputError
 from landbridge.executable.executable import Executable, pieces_of_file
 from landbridge.executable.file_reader import read_executable
-from landbridge.light_dataclass import dataclass
 from landbridge.output_file import open_output
 
 #: ``0`` keeps nothing, a path names another folder.

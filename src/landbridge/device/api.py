@@ -11,7 +11,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Protocol, TypeVar, cast, runtime_checkable
 from weakref import finalize
 
@@ -23,7 +23,6 @@ from landbridge.device.lifecycle import Lifecycle as Lifecycle
 from landbridge.device.lifecycle import reopen, reset
 from landbridge.device.state import DeviceState, state_of
 from landbridge.errors import DeviceLostError, ForkedDeviceError, InputError, UnsupportedError
-from landbridge.light_dataclass import dataclass
 from landbridge.memory_kind import GLOBAL_SCOPE, MemoryKind
 
 #: The version of this contract; the registry refuses a plugin that states another one.

@@ -6,13 +6,13 @@ Ask with ``device.capability(HostMemory)``; nothing asks for a name.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Literal, Protocol, runtime_checkable
 
 from landbridge.device.api import Event, NdSpace, Region, Space, Stream
 from landbridge.device.api import Events as Events
 from landbridge.device.api import Streams as Streams
 from landbridge.device.import_source import DmaBuf, ImportSource
-from landbridge.light_dataclass import dataclass
 
 AccessMode = Literal["r", "w", "rw"]
 

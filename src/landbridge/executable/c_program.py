@@ -16,14 +16,13 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from landbridge.errors import ExecutableError
 from landbridge.executable import abi
 from landbridge.executable import instructions as ins
 from landbridge.executable.executable import Executable
 from landbridge.executable.parts import CodeImage, parameter_constant
-from landbridge.light_dataclass import dataclass
 from landbridge.sizes.size import Extent, Size
 
 MEMORY, WEIGHTS, TABLE, WORDS, NOTHING, FIRST_IO = 0, 1, 2, 3, 4, 5

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from landbridge.executable import instructions as ins
 from landbridge.executable.parts import Function, VDevice
-from landbridge.light_dataclass import dataclass
 from landbridge.shape import dense_bytes
 
 

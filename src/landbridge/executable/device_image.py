@@ -13,10 +13,10 @@ be bound to any buffer: no kernel touches it.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from landbridge.errors import ExecutableError
 from landbridge.executable.listing import Table, freeze
-from landbridge.light_dataclass import dataclass
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,6 @@ from landbridge.executable.file_watch import FileWatch, begin_checks
 from landbridge.executable.file_writer import file_pieces
 from landbridge.executable.listing import Table, cut, freeze
 from landbridge.executable.parts import Function, ModuleImage, StorageReport, VDevice
-from landbridge.light_dataclass import dataclass
 from landbridge.output_file import check_outputs, open_output
 from landbridge.sizes.dim import Dim, stated_of
 from landbridge.sizes.size import Size, dimensions_of

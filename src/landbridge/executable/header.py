@@ -5,9 +5,9 @@ from __future__ import annotations
 import hashlib
 import struct
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 from landbridge.errors import ExecutableError
-from landbridge.light_dataclass import dataclass
 
 #: The newest version; files from ``OLDEST_VERSION`` on are read, which is promised (docs/deploy-to-a-board.md): a field
 #: that a version adds has a default, and one that it takes away is passed over. What a file is written as is the oldest

@@ -10,8 +10,7 @@ Of an open program a Size may stand where bytes, extents, tasks and offsets are 
 from __future__ import annotations
 
 from collections.abc import Sequence
-
-from landbridge.light_dataclass import dataclass
+from dataclasses import dataclass
 
 
 @dataclass(frozen=True)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from landbridge.executable.device_image import LaunchSequence
 from landbridge.executable.parts import SizeGuard, StorageReport, TensorSpec, VDevice
-from landbridge.light_dataclass import dataclass
 
 
 @dataclass(frozen=True)

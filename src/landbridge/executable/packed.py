@@ -22,14 +22,13 @@ from __future__ import annotations
 import math
 import struct
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from landbridge.dtypes import dtype
 from landbridge.errors import ExecutableError
 from landbridge.executable.abi import LARGEST_PAGE
 from landbridge.executable.device_image import DeviceImage
 from landbridge.executable.parts import CodeImage, TensorSpec
-from landbridge.light_dataclass import dataclass
 
 PACKED_SYMBOL = "landbridge_packed_v2"
 PREFIX = "__tvm_ffi_"

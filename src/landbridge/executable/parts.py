@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from landbridge.errors import ExecutableError, PlacementError
 from landbridge.executable.device_image import DeviceImage
 from landbridge.executable.instructions import Instruction
 from landbridge.executable.listing import Listing, Table, cut, freeze, shown
-from landbridge.light_dataclass import dataclass
 from landbridge.memory_kind import GLOBAL_SCOPE
 from landbridge.shape import check_shape, check_strides, dense_bytes, span
 

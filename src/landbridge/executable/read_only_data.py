@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable
-
-from landbridge.light_dataclass import dataclass
+from dataclasses import dataclass
 
 #: Bytes of such a function.
 REFERENCE_BYTES = 16

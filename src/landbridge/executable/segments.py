@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from landbridge.errors import ExecutableError
 from landbridge.executable.executable import Executable
 from landbridge.executable.json_form import from_json, to_json
 from landbridge.executable.parts import TensorSpec
-from landbridge.light_dataclass import dataclass
 
 #: The key in ``Executable.metadata``.
 SEGMENTS = "segments"

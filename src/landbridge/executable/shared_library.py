@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 
 from landbridge.errors import ExecutableError
 from landbridge.executable.abi import LARGEST_PAGE
 from landbridge.executable.parts import CodeImage
 from landbridge.executable.read_only_data import REFERENCES, ReadOnlyData, with_reference
-from landbridge.light_dataclass import dataclass
 
 _ET_DYN = 3
 _PT_LOAD, _PT_DYNAMIC, _PT_GNU_STACK, _PT_GNU_RELRO = 1, 2, 0x6474E551, 0x6474E552

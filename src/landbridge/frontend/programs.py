@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from itertools import product
 from math import prod
 from typing import Any, TypeAlias
@@ -14,7 +14,6 @@ from landbridge.errors import CompileError, InputError, UnsupportedOperatorError
 from landbridge.frontend.wanted_inputs import WantedInput
 from landbridge.ir.main_attributes import input_elements, set_input_elements
 from landbridge.ir.module import IRModule
-from landbridge.light_dataclass import dataclass
 
 #: Values that are tried: of three axes of four dimensions, say.
 _MOST_TRIED = 512

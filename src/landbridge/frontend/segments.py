@@ -7,7 +7,7 @@ types and its kernel speak of. What one piece computes and another reads is an o
 from __future__ import annotations
 
 from collections.abc import Container, Iterator, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 
 from xdsl.dialects import bufferization, func
 from xdsl.dialects.builtin import (
@@ -42,7 +42,6 @@ from landbridge.ir.module import IRModule
 from landbridge.ir.op_attributes import node_name
 from landbridge.ir.plain_attributes import int_array, plain_data
 from landbridge.ir.types import dtype_of, shape_of, tensor_type
-from landbridge.light_dataclass import dataclass
 from landbridge.sizes.size import dimensions_of, of_symbol
 from landbridge.sizes.terms import Symbol
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from math import prod
 
 from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 
 from landbridge.ir.graph_ops import viewed
 from landbridge.ir.types import dtype_of, shape_of
-from landbridge.light_dataclass import dataclass
 from landbridge.sizes.dim import identifier
 from landbridge.sizes.size import LARGEST_EXTENT, Extent, Size, dimension
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from pkgutil import iter_modules
@@ -12,7 +13,6 @@ import numpy as np
 
 from landbridge.dtypes import dtype_name, numpy_dtype
 from landbridge.errors import BindError, CompileError
-from landbridge.light_dataclass import dataclass
 from landbridge.sizes.size import Extent
 
 Array: TypeAlias = np.ndarray[Any, Any]

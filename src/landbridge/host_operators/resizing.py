@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from landbridge.errors import ShapeError
 from landbridge.host_operators.registry import Array, HostValue, Results, host_operator
-from landbridge.light_dataclass import dataclass
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,6 @@ import numpy as np
 from landbridge.errors import NodeError
 from landbridge.host_operators.linear_models import class_results, classified, scores_of
 from landbridge.host_operators.registry import Array, Draw, HostValue, Results, host_operator
-from landbridge.light_dataclass import dataclass
 
 _MODES = ("LEAF", "BRANCH_LEQ", "BRANCH_LT", "BRANCH_GTE", "BRANCH_GT", "BRANCH_EQ", "BRANCH_NEQ", "BRANCH_MEMBER")
 _MEMBER = _MODES.index("BRANCH_MEMBER")

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from landbridge.errors import BudgetError
 from landbridge.ir.limits import check_time
-from landbridge.light_dataclass import dataclass
 
 #: Nodes that a model may have once everything in it is unfolded. A compile of so many takes minutes.
 MAX_NODES = 100_000

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
 from xdsl.ir import SSAValue
-
-from landbridge.light_dataclass import dataclass
 
 _Operand: TypeAlias = SSAValue | np.ndarray[Any, Any]
 

@@ -7,11 +7,10 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from numbers import Real
 
 from landbridge.errors import BudgetError, InputError
-from landbridge.light_dataclass import dataclass
 
 
 @dataclass(frozen=True)

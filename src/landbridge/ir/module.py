@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 from zlib import crc32
 
@@ -33,7 +33,6 @@ from landbridge.ir.kernel_attributes import is_prim
 from landbridge.ir.limits import take_constant
 from landbridge.ir.main_attributes import DIMENSIONS, VDEVICES, input_elements, io_names, parameter_names
 from landbridge.ir.parser import IrParser
-from landbridge.light_dataclass import dataclass
 from landbridge.sizes.parsing import parse_range
 from landbridge.sizes.printing import range_text
 from landbridge.sizes.size import Extent, dimensions_of

@@ -7,11 +7,11 @@ or a quotient for each element would keep its copy from vectors.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import product
 
 from xdsl.ir.affine import AffineExpr, AffineMap
 
-from landbridge.light_dataclass import dataclass
 from landbridge.sizes.size import Extent
 
 

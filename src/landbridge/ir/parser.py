@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any, cast
 
 from xdsl.context import Context
@@ -14,7 +15,6 @@ from xdsl.parser.affine_parser import AffineParser
 from xdsl.utils.mlir_lexer import MLIRTokenKind
 
 from landbridge.ir.size_exprs import extent_expr
-from landbridge.light_dataclass import dataclass
 from landbridge.sizes.parsing import parse_size
 from landbridge.sizes.size import Extent
 from landbridge.sizes.terms import Symbol

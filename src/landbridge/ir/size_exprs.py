@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from xdsl.ir.affine import AffineConstantExpr, AffineExpr
 
-from landbridge.light_dataclass import dataclass
 from landbridge.sizes.size import Extent, Size
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from xdsl.dialects import arith, func, linalg, memref
 from xdsl.dialects.builtin import AffineMapAttr
@@ -12,7 +13,6 @@ from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineMap
 
 from landbridge.ir.kernel_attributes import loop_extents
 from landbridge.ir.prim_ops import PadOp, StepsOp
-from landbridge.light_dataclass import dataclass
 
 
 @dataclass(frozen=True)

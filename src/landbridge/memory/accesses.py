@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sized
-from dataclasses import field
+from dataclasses import dataclass, field
 from threading import get_ident
 from typing import Protocol
 
 from landbridge.errors import HostAccessError
-from landbridge.light_dataclass import dataclass
 from landbridge.locks import new_lock
 from landbridge.memory.allocators.base import QueuedUse
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from landbridge.device.api import Device
 from landbridge.device.memory_provider import Barriers, MemoryProvider, Side
 from landbridge.device.protocols import AccessMode
-from landbridge.light_dataclass import dataclass
 from landbridge.memory.byte_ranges import ByteRanges, Range
 
 

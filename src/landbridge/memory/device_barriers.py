@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from landbridge.device.api import Region, Space
 from landbridge.device.memory_provider import Side
 from landbridge.device.protocols import AccessMode, HostBarriers
-from landbridge.light_dataclass import dataclass
 from landbridge.memory.accesses import changing
 from landbridge.memory.backing import Backing
 from landbridge.memory.coherence_domain import CoherenceDomain

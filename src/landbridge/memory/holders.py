@@ -6,10 +6,10 @@ Nothing is kept for it: every object of the process is looked at, which takes as
 from __future__ import annotations
 
 import gc
+from dataclasses import dataclass
 from typing import TypeVar
 
 from landbridge.device.api import Device, NdSpace
-from landbridge.light_dataclass import dataclass
 from landbridge.memory.storage import Storage
 
 _Kind = TypeVar("_Kind", bound=type)

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
 
 from landbridge.errors import CopyForbiddenError, InputError
-from landbridge.light_dataclass import dataclass
 from landbridge.memory.host_array import byte_bounds
 
 #: Cause of a compiled kernel that only moves data; its bytes are counted apart.

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from landbridge.device.import_source import BusAddress, DmaBuf
 from landbridge.device.memory_provider import Caching
-from landbridge.light_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 from bisect import bisect_left, bisect_right, insort
+from dataclasses import dataclass
 from operator import attrgetter
 from weakref import ref
 
-from landbridge.light_dataclass import dataclass
 from landbridge.memory.accesses import changing
 from landbridge.memory.backing import Backing, root_of
 

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import onnx
-
-from landbridge.light_dataclass import dataclass
 
 #: ONNX's elements by number, as onnxruntime spells them.
 _SPELLED = {"FLOAT": "float", "DOUBLE": "double"}

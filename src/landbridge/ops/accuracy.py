@@ -19,13 +19,12 @@ too small for the dtype become infinite or 0 as IEEE 754 rounds them; NaN is whe
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from landbridge.errors import CompileError
-from landbridge.light_dataclass import dataclass
 from landbridge.ops.registry import Handler, handler_for
 
 Array = np.ndarray[Any, Any]

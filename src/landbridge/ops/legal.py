@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from types import CodeType
 from typing import Any, TypeAlias
 
-from landbridge.light_dataclass import dataclass
 from landbridge.sizes.size import LARGEST_EXTENT, Extent, Size
 
 #: What an expression of a rule may speak of: dims, operands' shapes, attributes.

@@ -6,6 +6,7 @@ Layouts: X [T, N, I], W [D, G*H, I], R [D, G*H, H], B [D, 2*G*H], states [D, N, 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -16,7 +17,6 @@ from landbridge.ir.scalar_dtypes import accumulator, is_float
 from landbridge.ir.scalars import ScalarBuilder, Value
 from landbridge.ir.size_exprs import extent_expr
 from landbridge.ir.types import shape_of
-from landbridge.light_dataclass import dataclass
 from landbridge.ops.context import OpContext, Operand
 from landbridge.ops.matrix_product import matrix_product
 from landbridge.ops.recurrent_activations import Activation, activations_of

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from landbridge.errors import ShapeError
 from landbridge.ir.prim_builder import Body, PrimBuilder
 from landbridge.ir.scalar_dtypes import accumulator, float_limits, is_float
 from landbridge.ir.scalars import ScalarBuilder, Value
-from landbridge.light_dataclass import dataclass
 from landbridge.ops.accuracy import EXACT, OF_SUMS, SUMS, Accuracy, accuracy
 from landbridge.ops.context import OpContext, Operand
 from landbridge.ops.legal import axis_of, one_of

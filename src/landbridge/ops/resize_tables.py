@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from landbridge.light_dataclass import dataclass
 from landbridge.ops.context import Array, OpContext, Operand
 from landbridge.ops.formulas import Formulas, table
 from landbridge.sizes.size import Extent, Size

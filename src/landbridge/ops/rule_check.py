@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias, cast
 
 import numpy as np
 
 from landbridge.errors import NodeError, ShapeError
-from landbridge.light_dataclass import dataclass
 from landbridge.ops.context import OpContext, Operand
 from landbridge.ops.legal import Names, broadcasts, evaluate, names_in
 from landbridge.ops.registry import Handler

@@ -30,10 +30,10 @@ what its expression means.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TypeVar
 
 from landbridge.errors import CompileError
-from landbridge.light_dataclass import dataclass
 from landbridge.ops.legal import Condition, Legal, names_in
 from landbridge.ops.registry import Handler
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from landbridge.errors import ShapeError
-from landbridge.light_dataclass import dataclass
 from landbridge.ops.context import OpContext
 from landbridge.ops.legal import Legal, at_least, one_of
 from landbridge.sizes.size import Extent, Size, ceildiv, largest, same, smallest

@@ -9,6 +9,7 @@ later kernel stays there.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from xdsl.dialects import memref
 from xdsl.ir import BlockArgument, Operation, SSAValue
@@ -17,7 +18,6 @@ from landbridge.analysis.lifetimes import root
 from landbridge.ir.graph_ops import CallOp, ConstantOp, HostCallOp, ToVDeviceOp, ViewOp
 from landbridge.ir.memory_ops import PreparedOp
 from landbridge.ir.module import IRModule, parameters
-from landbridge.light_dataclass import dataclass
 from landbridge.passes.registry import register_pass
 
 #: Operations that only say where bytes are.

@@ -10,6 +10,7 @@ from __future__ import annotations
 import pkgutil
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -19,7 +20,6 @@ from landbridge.errors import CompileError
 from landbridge.ir.limits import check_time
 from landbridge.ir.module import IRModule
 from landbridge.ir.verifier import verify
-from landbridge.light_dataclass import dataclass
 from landbridge.output_file import check_folder, make_folder, write_text
 from landbridge.stages import begin_stage
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from enum import Enum
 from itertools import accumulate
 
-from landbridge.light_dataclass import dataclass
 from landbridge.locks import cached_property
 
 

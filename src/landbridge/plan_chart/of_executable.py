@@ -7,7 +7,7 @@ body and behind it: the numbering by which the compiler planned.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from itertools import zip_longest
 from math import prod
 
@@ -28,7 +28,6 @@ from landbridge.executable.instructions import (
     View,
 )
 from landbridge.executable.parts import VDevice
-from landbridge.light_dataclass import dataclass
 from landbridge.memory_kind import MemoryKind
 from landbridge.plan_chart.arena import Arena, ArenaBlock, Kind, Step, Use
 from landbridge.plan_chart.kinds import kind_of

@@ -5,7 +5,8 @@ Every ink has a contrast of at least 4.5 to 1 on its fill (WCAG 2.2, success cri
 
 from __future__ import annotations
 
-from landbridge.light_dataclass import dataclass
+from dataclasses import dataclass
+
 from landbridge.plan_chart.arena import Kind
 
 _BLACK, _WHITE = "#14181d", "#ffffff"

@@ -4,9 +4,9 @@ as one buffer that spans all of them in bytes and in time."""
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from landbridge.errors import PlanError
-from landbridge.light_dataclass import dataclass
 from landbridge.planner.buffers import Buffer
 from landbridge.planner.views import roots, targets
 

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from math import prod
 
 from landbridge.errors import PlanError
-from landbridge.light_dataclass import dataclass
 
 BufferId = str | int
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 
-from landbridge.light_dataclass import dataclass
 from landbridge.roofline.limits import MachineLimits
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from landbridge.device.api import Region, Space
-from landbridge.light_dataclass import dataclass
 from landbridge.memory.byte_ranges import ByteRanges
 from landbridge.sanitizer.clocks import Stamp
 from landbridge.sanitizer.shadow import Shadow

@@ -7,8 +7,7 @@ nothing is seen here of how they tell each other. So an order may be assumed tha
 from __future__ import annotations
 
 from collections.abc import Hashable
-
-from landbridge.light_dataclass import dataclass
+from dataclasses import dataclass
 
 Clock = dict[Hashable, int]
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
 
 from landbridge.errors import SanitizerError
-from landbridge.light_dataclass import dataclass
 
 _PACKAGE = str(Path(__file__).parent.parent) + os.sep  # not resolved: code has the path that it was imported by
 _SUITE = str(Path(_PACKAGE) / "testing" / "conformance")

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import ctypes
+from dataclasses import dataclass
 
 from landbridge.device.api import Device, Region
-from landbridge.light_dataclass import dataclass
 from landbridge.sanitizer.findings import call_site, tell
 
 

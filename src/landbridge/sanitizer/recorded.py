@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from landbridge.device.api import Region
-from landbridge.light_dataclass import dataclass
 
 
 @dataclass(slots=True)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from landbridge.errors import ShapeError
-from landbridge.light_dataclass import dataclass
 from landbridge.sizes.parsing import parse_range
 from landbridge.sizes.size import LARGEST_EXTENT, Extent, dimension
 from landbridge.sizes.terms import Symbol

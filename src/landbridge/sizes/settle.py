@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass
 from math import lcm, log
 
-from landbridge.light_dataclass import dataclass
 from landbridge.sizes.question import Question
 from landbridge.sizes.size import (
     LARGEST_EXTENT,

@@ -7,12 +7,12 @@ data are equal sums.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from math import gcd
 from typing import TypeAlias
 
 from landbridge.errors import ShapeError
-from landbridge.light_dataclass import dataclass
 
 
 @dataclass(frozen=True)

@@ -7,9 +7,8 @@ table 5).
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
-
-from landbridge.light_dataclass import dataclass
 
 if TYPE_CHECKING:
     from landbridge.targets.target import Target

@@ -6,9 +6,8 @@ An image is rows of pixels, and a pixel is 1, 2 or 4 elements, its *lanes*. Kern
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
-
-from landbridge.light_dataclass import dataclass
 
 if TYPE_CHECKING:
     from landbridge.targets.target import Target

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Literal, TypeGuard, get_args
 
 from landbridge.did_you_mean import did_you_mean
 from landbridge.errors import TargetError
-from landbridge.light_dataclass import dataclass
 from landbridge.memory_kind import MemoryKind
 
 OptionValue = str | int | bool | tuple[str, ...]

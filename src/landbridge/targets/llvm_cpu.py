@@ -7,6 +7,7 @@ import platform
 import subprocess
 import sys
 from collections.abc import Iterable
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from types import ModuleType
@@ -14,7 +15,6 @@ from types import ModuleType
 from landbridge.did_you_mean import did_you_mean
 from landbridge.errors import TargetError
 from landbridge.helper_process import environment, has_interpreter, python_command
-from landbridge.light_dataclass import dataclass
 from landbridge.usable_cores import usable_cores
 
 _CACHES = Path("/sys/devices/system/cpu/cpu0/cache")

@@ -9,9 +9,9 @@ Optimization Guide": FMLA 4). A block of fewer accumulators than ``FMA_PIPES * F
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
-from landbridge.light_dataclass import dataclass
 from landbridge.targets.target import Target
 
 FMA_PIPES = 2

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from types import MappingProxyType
 from typing import Any, Protocol
 
 from landbridge.did_you_mean import did_you_mean
 from landbridge.errors import TargetError
-from landbridge.light_dataclass import dataclass
 from landbridge.locks import cached_property
 from landbridge.memory_kind import MemoryKind, normalize_scope
 from landbridge.targets import registry, tags, text

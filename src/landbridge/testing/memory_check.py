@@ -5,6 +5,7 @@ from __future__ import annotations
 import mmap
 import os
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -12,7 +13,6 @@ from landbridge.device.api import Device
 from landbridge.device.memory_provider import Caching
 from landbridge.devices.cma.pagemap import is_contiguous
 from landbridge.errors import LandbridgeError
-from landbridge.light_dataclass import dataclass
 from landbridge.tensor import Tensor, empty, export_fd, from_dma_buf
 
 _BYTES = 1 << 20

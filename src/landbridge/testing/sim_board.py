@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 from landbridge.device.api import Device, Event, Region, Space, Stream
@@ -17,7 +17,6 @@ from landbridge.device.checks import check_request, kind_of
 from landbridge.device.import_source import BusAddress, DmaBuf, HostPointer, ImportSource
 from landbridge.device.protocols import AccessMode
 from landbridge.errors import DeviceError, InputError, OutOfMemoryError, ZeroCopyError
-from landbridge.light_dataclass import dataclass
 from landbridge.testing.board_memory import CachedBlock, ExportedBlock
 from landbridge.testing.lazy_instance import LazyBlock
 from landbridge.testing.sim_lazy import SimLazyDeviceAPI

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from dataclasses import dataclass
 
 from landbridge.device.api import Device
 from landbridge.device.protocols import AcquiredScopes
 from landbridge.errors import DeviceLostError, ScopeBusyError
-from landbridge.light_dataclass import dataclass
 from landbridge.tensor import Tensor
 from landbridge.tensor.copy import copy_tensor
 from landbridge.vm.home import Home

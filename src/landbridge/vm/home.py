@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from math import prod
 from typing import Any
 
@@ -20,7 +20,6 @@ from landbridge.executable import instructions as ins
 from landbridge.executable.device_image import DeviceImage
 from landbridge.executable.executable import Executable
 from landbridge.executable.parts import Function
-from landbridge.light_dataclass import dataclass
 from landbridge.memory.allocators.base import Allocator
 from landbridge.memory.allocators.default import configured_allocator
 from landbridge.memory.allocators.memory_cfg import MemoryCfg, check_memory_cfg, check_used

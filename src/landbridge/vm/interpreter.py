@@ -7,13 +7,13 @@ import math
 from array import array
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import numpy as np
 
 from landbridge.dtypes import dtype, numpy_dtype
-from landbridge.light_dataclass import dataclass
 from landbridge.memory import ledger
 from landbridge.memory.coherence import begin_host_access, end_host_access
 from landbridge.tensor import Tensor

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from copy import copy
+from dataclasses import dataclass
 from typing import Any
 
 from landbridge.device.api import Device, Event, Region, Stream, wait_for_event
@@ -13,7 +14,6 @@ from landbridge.device.protocols import DeviceModules, Recording, RowTable, Stre
 from landbridge.device.stream import current_stream
 from landbridge.errors import BindError, DeviceError, DeviceLostError, ZeroCopyError
 from landbridge.executable.device_image import Launch
-from landbridge.light_dataclass import dataclass
 from landbridge.memory.coherence import before_device_access, lend, take_back
 from landbridge.memory.storage import Storage
 from landbridge.tensor import Tensor, empty

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 from landbridge.dtypes import dtype
 from landbridge.executable import instructions as ins
 from landbridge.executable.parts import Function
-from landbridge.light_dataclass import dataclass
 
 
 @dataclass

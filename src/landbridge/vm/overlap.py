@@ -7,10 +7,10 @@ own steps need not wait for each other.
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from landbridge.device.api import Device
-from landbridge.light_dataclass import dataclass
 
 #: How many calls of the host a device's work may be given early: as far as binding looks, for its time's sake.
 _EARLIEST = 64

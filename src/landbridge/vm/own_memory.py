@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cached_property
 from math import prod
 
 from landbridge.device.api import NdSpace, Region
 from landbridge.dtypes import dtype as dtype_facts
 from landbridge.errors import BindError, InputError
-from landbridge.light_dataclass import dataclass
 from landbridge.memory.extents import limits_addresses, unreachable
 from landbridge.physical_shape import physical_shape, row_bytes, row_strides
 from landbridge.tensor import Tensor

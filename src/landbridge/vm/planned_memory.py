@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from landbridge.executable import instructions as ins
 from landbridge.executable.executable import Executable
 from landbridge.executable.parts import TensorSpec
-from landbridge.light_dataclass import dataclass
 from landbridge.vm.home import Home, host_home
 from landbridge.vm.program_memory import ProgramMemory
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from landbridge.device.protocols import AccessMode
 from landbridge.executable.open_number import OpenNumber
-from landbridge.light_dataclass import dataclass
 from landbridge.tensor import Tensor
 from landbridge.vm.builtins import Builtin
 from landbridge.vm.kernel_step import KernelStep

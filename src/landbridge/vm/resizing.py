@@ -7,6 +7,7 @@ stay. What there is for each size is an array of numbers.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache, partial
 from math import prod
 
@@ -18,7 +19,6 @@ from landbridge.executable.executable import Executable
 from landbridge.executable.instance import Numbers, choose_legal, dimensions, spec_at
 from landbridge.executable.open_number import OpenNumber
 from landbridge.executable.parts import CodeImage, TensorSpec
-from landbridge.light_dataclass import dataclass
 from landbridge.sizes.size import Size
 from landbridge.vm.bound_program import BoundProgram
 from landbridge.vm.extent_check import ExtentCheck

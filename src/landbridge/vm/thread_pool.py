@@ -12,7 +12,7 @@ import os
 import time
 import weakref
 from collections.abc import Callable, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import partial
 from threading import RLock
 from typing import Any, Protocol
@@ -20,7 +20,6 @@ from typing import Any, Protocol
 from landbridge.device.lifecycle import leave_open_at_exit
 from landbridge.errors import BindError, OutOfMemoryError, ThreadCountWarning
 from landbridge.executable.abi import POOL_CREATE_SYMBOL, POOL_DESTROY_SYMBOL, RUN_SYMBOL
-from landbridge.light_dataclass import dataclass
 from landbridge.locks import new_lock
 from landbridge.usable_cores import usable_cores
 from landbridge.vm.code_image import LoadedImage

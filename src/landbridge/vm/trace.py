@@ -11,7 +11,7 @@ import json
 import math
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -23,7 +23,6 @@ from landbridge.executable.executable import Executable
 from landbridge.executable.instance import Numbers, instance
 from landbridge.executable.instructions import Call, flattened, storages
 from landbridge.executable.parts import CodeImage
-from landbridge.light_dataclass import dataclass
 from landbridge.tensor import Tensor
 from landbridge.vm.bound_program import BoundProgram
 from landbridge.vm.builtins import Builtin

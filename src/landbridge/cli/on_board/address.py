@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 
 import typer
-
-from landbridge.light_dataclass import dataclass
 
 _FORM = re.compile(r"ssh://(?:(?P<user>[^@:/\s-][^@:/\s]*)@)?(?P<host>\[[0-9A-Fa-f:]+\]|[^@:/\s\[\]-][^@:/\s\[\]]*)"
                    r"(?::(?P<port>[0-9]{1,5}))?(?P<program>/[^\s]+)?/?")  # fmt: skip

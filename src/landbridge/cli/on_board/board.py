@@ -7,7 +7,7 @@ import re
 import tarfile
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +18,6 @@ from landbridge.cli.on_board.address import BoardAddress
 from landbridge.cli.on_board.connection import Connection, Done
 from landbridge.cli.output import message, progress
 from landbridge.errors import BoardError
-from landbridge.light_dataclass import dataclass
 
 if TYPE_CHECKING:
     from landbridge.executable.executable import Executable

@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import subprocess
 import tempfile
+from dataclasses import dataclass
 from typing import IO
 
 from landbridge.cli.on_board.address import BoardAddress
 from landbridge.errors import BoardError
-from landbridge.light_dataclass import dataclass
 
 #: Seconds after which a host that does not answer is unreachable.
 CONNECT_S = 15

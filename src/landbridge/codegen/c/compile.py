@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
@@ -14,7 +15,6 @@ from landbridge.codegen.llvm.isa import flags_of
 from landbridge.codegen.relocations.linkages import LINKAGES
 from landbridge.errors import CodegenError
 from landbridge.helper_process import environment
-from landbridge.light_dataclass import dataclass
 from landbridge.targets import c_compiler
 
 if TYPE_CHECKING:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
+from dataclasses import dataclass
 from math import inf, isnan
 
 import numpy as np
@@ -17,7 +18,6 @@ from xdsl.ir import Attribute
 
 from landbridge.codegen.elements import FLOATS, NARROW, bits_in_memory, element_name, narrow_bits
 from landbridge.errors import CodegenError
-from landbridge.light_dataclass import dataclass
 
 _SCALARS = {
     "i1": "uint8_t",

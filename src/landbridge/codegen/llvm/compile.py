@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -9,7 +10,6 @@ import llvmlite.binding as llvm
 from llvmlite.binding.newpassmanagers import NewPassManager
 
 from landbridge.errors import CodegenError
-from landbridge.light_dataclass import dataclass
 from landbridge.locks import adopt, new_lock
 
 # llvmlite lets one thread into LLVM at a time; this also keeps a context to one thread.

@@ -19,6 +19,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterable
+from dataclasses import dataclass
 from heapq import heappop, heappush
 from typing import IO
 
@@ -26,7 +27,6 @@ from landbridge.codegen.llvm.compile import Machine, compile_ir
 from landbridge.errors import CodegenError
 from landbridge.helper_process import environment, has_interpreter, python_command
 from landbridge.ir.limits import check_time
-from landbridge.light_dataclass import dataclass
 from landbridge.locks import new_lock
 from landbridge.targets.llvm_cpu import architecture
 from landbridge.usable_cores import usable_cores

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 from landbridge.codegen.llvm import features_aarch64, features_x86_64
-from landbridge.light_dataclass import dataclass
 
 #: By instruction set: LLVM's features and their flags, and the features of CPUs by name.
 _FLAGS = {"x86_64": features_x86_64.FLAGS, "aarch64": features_aarch64.FLAGS}

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from enum import Enum
-
-from landbridge.light_dataclass import dataclass
 
 
 class Through(Enum):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from xdsl.ir import Attribute, Operation, SSAValue
 
@@ -11,7 +12,6 @@ from landbridge.codegen.printing import Dispatcher
 from landbridge.codegen.vulkan.module_builder import SpirvModule, encode
 from landbridge.errors import CodegenError
 from landbridge.executable.spirv import Decoration, Op, StorageClass
-from landbridge.light_dataclass import dataclass
 
 _INTEGERS = ("i1", "i8", "i16", "i32", "i64")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import mmap
 import os
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 from landbridge.device.api import Device
@@ -12,7 +13,6 @@ from landbridge.device.memory_provider import Caching, Side
 from landbridge.device.protocols import AccessMode
 from landbridge.devices.cma.source import Piece
 from landbridge.errors import OutOfMemoryError
-from landbridge.light_dataclass import dataclass
 from landbridge.locks import new_lock
 
 #: ``sync(offset, nbytes, mode, side)``, counted from where the memory begins.

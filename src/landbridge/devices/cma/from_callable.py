@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import mmap
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import ClassVar
 
 from landbridge.devices.cma.source import Piece
 from landbridge.errors import OutOfMemoryError
-from landbridge.light_dataclass import dataclass
 
 
 @dataclass(frozen=True)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
 from landbridge.device.memory_provider import MemoryProvider
-from landbridge.light_dataclass import dataclass
 
 
 @dataclass(frozen=True)

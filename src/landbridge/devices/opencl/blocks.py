@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,6 @@ import pyopencl as cl
 from landbridge.device.checks import check_inside
 from landbridge.device.pixels import PixelRows
 from landbridge.errors import InputError, UseAfterFreeError
-from landbridge.light_dataclass import dataclass
 
 
 @dataclass(eq=False, slots=True)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 import pyopencl as cl
 
 from landbridge.devices.opencl.modules import Grid
-from landbridge.light_dataclass import dataclass
 
 
 @dataclass

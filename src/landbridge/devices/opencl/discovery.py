@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import pyopencl as cl
 
 from landbridge.devices.opencl.probe import usable
-from landbridge.light_dataclass import dataclass
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import pyopencl as cl
@@ -13,7 +14,6 @@ from landbridge.devices.opencl.blocks import MemoryBlock
 from landbridge.devices.opencl.discovery import Found
 from landbridge.devices.opencl.driver_errors import driver_call
 from landbridge.devices.opencl.events import QueueEvent
-from landbridge.light_dataclass import dataclass
 from landbridge.locks import new_lock
 from landbridge.memory_kind import MemoryKind
 from landbridge.targets import Target

@@ -8,7 +8,7 @@ again that a rebound region is given to.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 
 from landbridge.device.api import Region
@@ -21,7 +21,6 @@ from landbridge.devices.opencl.events import QueueEvent
 from landbridge.devices.opencl.instance import Queue
 from landbridge.devices.opencl.mapping import end_all
 from landbridge.errors import InputError
-from landbridge.light_dataclass import dataclass
 from landbridge.locks import new_lock
 
 

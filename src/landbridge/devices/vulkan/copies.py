@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 
 from landbridge.device.api import Region
 from landbridge.device.checks import host_address
@@ -17,7 +18,6 @@ from landbridge.devices.vulkan.memory_uses import UsedMemory
 from landbridge.devices.vulkan.steps import MemoryPlace
 from landbridge.devices.vulkan.timeline import Point, Timeline
 from landbridge.errors import UnsupportedError
-from landbridge.light_dataclass import dataclass
 from landbridge.memory_kind import GLOBAL_SCOPE
 from landbridge.targets.vulkan import HOST_CACHED_SCOPE, HOST_SCOPE
 

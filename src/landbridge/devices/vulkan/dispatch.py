@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import struct
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from landbridge.devices.vulkan import flags, structs_work
 from landbridge.devices.vulkan.allocation import Allocation
@@ -17,7 +18,6 @@ from landbridge.devices.vulkan.steps import MemoryPlace
 from landbridge.devices.vulkan.structure import array, handles
 from landbridge.errors import InputError, UseAfterFreeError
 from landbridge.executable.spirv import ImageFormat
-from landbridge.light_dataclass import dataclass
 from landbridge.targets.images import TEXTURE_SCOPE
 
 

@@ -8,10 +8,9 @@ section 11.2.1 "Device Memory Properties").
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from landbridge.devices.vulkan import flags
-from landbridge.light_dataclass import dataclass
 from landbridge.memory_kind import GLOBAL_SCOPE, MemoryKind
 from landbridge.targets.images import TEXTURE_SCOPE
 from landbridge.targets.vulkan import HOST_CACHED_SCOPE, HOST_SCOPE

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import ctypes
+from dataclasses import dataclass
 from typing import Any
 
 from landbridge.devices.vulkan import flags, structs_device
 from landbridge.devices.vulkan.calls import Calls
 from landbridge.devices.vulkan.memory_types import MemoryLimits, MemoryType
 from landbridge.devices.vulkan.result import check
-from landbridge.light_dataclass import dataclass
 
 HOST_IMPORT = "VK_EXT_external_memory_host"
 MEMORY_FD = "VK_KHR_external_memory_fd"

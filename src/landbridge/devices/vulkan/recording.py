@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import partial
 
 from landbridge.devices.vulkan import flags
@@ -17,7 +18,6 @@ from landbridge.devices.vulkan.memory_uses import UsedMemory
 from landbridge.devices.vulkan.steps import MemoryPlace, VulkanRecorder
 from landbridge.devices.vulkan.timeline import Point, Timeline
 from landbridge.errors import InputError, UseAfterFreeError
-from landbridge.light_dataclass import dataclass
 from landbridge.locks import new_lock
 
 #: Bindings kept; the one used longest ago goes first.

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from landbridge.executable.spirv import (
     GL_COMPUTE,
@@ -24,7 +24,6 @@ from landbridge.executable.spirv import (
     instructions,
     text_in,
 )
-from landbridge.light_dataclass import dataclass
 
 Shape = tuple[int, int, int]
 

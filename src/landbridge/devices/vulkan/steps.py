@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 from landbridge.devices.vulkan.driver_objects import DriverObjects
 from landbridge.devices.vulkan.memory_uses import UsedMemory
-from landbridge.light_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import dataclass
 from pathlib import Path
 
 import onnx_ir as ir
@@ -10,7 +11,6 @@ import onnx_ir as ir
 from landbridge.frontend.onnx.importer import CONTROL_FLOW
 from landbridge.frontend.onnx.load import load_model
 from landbridge.host_operators.registry import find
-from landbridge.light_dataclass import dataclass
 from landbridge.ops.registry import handler_for
 
 

@@ -7,6 +7,7 @@ converts, normalizes and writes what the model takes. What follows is fused with
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial, reduce
 from operator import add
 from typing import Any, TypeAlias, cast
@@ -24,7 +25,6 @@ from landbridge.ir.scalar_dtypes import is_float
 from landbridge.ir.scalars import ScalarBuilder, Value
 from landbridge.ir.size_exprs import extent_expr
 from landbridge.ir.types import tensor_type
-from landbridge.light_dataclass import dataclass
 from landbridge.ops.context import OpContext, Operand
 from landbridge.ops.formulas import Formulas, table
 from landbridge.ops.slicing import index_within

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import ChainMap
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -28,7 +29,6 @@ from landbridge.frontend.onnx.values import UNKNOWN, Imported, Unknown, constant
 from landbridge.host_operators.registry import HostOperator, find
 from landbridge.ir.graph_builder import GraphBuilder
 from landbridge.ir.graph_ops import ViewOp
-from landbridge.light_dataclass import dataclass
 from landbridge.ops.context import OpContext
 from landbridge.ops.quantize import note_dequantized
 from landbridge.ops.registry import Handler, handler_for

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from itertools import chain
 from typing import Any
 
@@ -19,7 +20,6 @@ from landbridge.frontend.onnx.values import UNKNOWN, Imported
 from landbridge.input_spec import InputSpec
 from landbridge.ir.graph_builder import GraphBuilder
 from landbridge.ir.types import tensor_type
-from landbridge.light_dataclass import dataclass
 from landbridge.ops.context import Array
 from landbridge.ops.extent_arrays import extents_array
 from landbridge.sizes.size import Extent, dimensions_of

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,6 @@ from landbridge.frontend.onnx.unfolded_size import nodes_of_trip
 from landbridge.frontend.onnx.values import Imported, is_known
 from landbridge.ir.graph_builder import GraphBuilder
 from landbridge.ir.types import dtype_of, element_count, shape_of
-from landbridge.light_dataclass import dataclass
 from landbridge.ops.context import OpContext, Operand
 from landbridge.sizes.size import Extent, Size
 

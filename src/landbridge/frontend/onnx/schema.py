@@ -6,6 +6,7 @@ onnx's checker sees to attributes too, but not in models that come in parts, and
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -15,7 +16,6 @@ from xdsl.ir import SSAValue
 
 from landbridge.errors import NodeError
 from landbridge.ir.types import dtype_of
-from landbridge.light_dataclass import dataclass
 from landbridge.ops.extent_arrays import array_dtype
 
 #: Names that ONNX gives element types, for dtypes that have another.

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, cast
 
 import numpy as np
 from xdsl.ir import SSAValue
 
 from landbridge.errors import NodeError, ShapeError
-from landbridge.light_dataclass import dataclass
 from landbridge.ops.context import OpContext, Operand
 from landbridge.ops.registry import handler_for
 from landbridge.ops.slicing import part

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 
 import onnx_ir as ir
 
-from landbridge.light_dataclass import dataclass
 from landbridge.sizes.dim import Dim
 
 

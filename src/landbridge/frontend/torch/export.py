@@ -6,13 +6,13 @@ import logging
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 import onnx_ir as ir
 
 from landbridge.errors import CompileError, ImportModelError, InputError, ModelWarning
 from landbridge.frontend.torch.dimensions import TorchDimensions, dimensions_of, fixed_axes
-from landbridge.light_dataclass import dataclass
 from landbridge.sizes.dim import Dim
 from landbridge.warning_notes import warn
 

@@ -8,11 +8,11 @@ object because a pool answers in less time than Python takes to make one.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 from landbridge.device.api import Device, Event, Region, Stream, wait_for_event
 from landbridge.errors import DeviceLostError, ForkedDeviceError, InputError
-from landbridge.light_dataclass import dataclass
 from landbridge.shape import dense_bytes
 
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from dataclasses import field
+from dataclasses import dataclass, field
 from itertools import count
 
-from landbridge.light_dataclass import dataclass
 from landbridge.memory.allocators.base import Block, round_up
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 from collections import deque
 from collections.abc import Collection
+from dataclasses import dataclass
 
 from landbridge.device.api import Device, Event
-from landbridge.light_dataclass import dataclass
 from landbridge.locks import new_lock
 from landbridge.memory.allocators.base import Queue, QueuedUse, device_of
 

@@ -16,12 +16,11 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from sys import is_finalizing
 
 from landbridge.device.api import Region
 from landbridge.errors import InputError, OutOfMemoryError
-from landbridge.light_dataclass import dataclass
 from landbridge.locks import new_lock
 from landbridge.memory.allocators.adaptor import Downstream
 from landbridge.memory.allocators.base import Allocator, Block, Queue, QueuedUse, Size, flat_bytes, round_up

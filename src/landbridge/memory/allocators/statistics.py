@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import fields
+from dataclasses import dataclass, fields
 
 from landbridge.errors import InputError
-from landbridge.light_dataclass import dataclass
 from landbridge.locks import new_lock
 from landbridge.memory.allocators.adaptor import Adaptor
 from landbridge.memory.allocators.base import Allocator, Block, Queue, QueuedUse, Size

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import count
 
 from landbridge.errors import InputError
-from landbridge.light_dataclass import dataclass
 from landbridge.memory.allocators.adaptor import Adaptor
 from landbridge.memory.allocators.base import Allocator, Block, Queue, QueuedUse, Size
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from itertools import count
 from sys import is_finalizing
 
 from landbridge.device.api import Space
 from landbridge.errors import InputError
-from landbridge.light_dataclass import dataclass
 from landbridge.locks import new_lock
 from landbridge.memory.allocators.adaptor import Downstream
 from landbridge.memory.allocators.base import Allocator, Block, Queue, QueuedUse, Size, wait_for

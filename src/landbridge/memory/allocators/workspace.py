@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from sys import is_finalizing
 
 from landbridge.device.api import Device, Region, Stream
 from landbridge.device.protocols import WorkspaceMemory
 from landbridge.device.stream import current_stream
 from landbridge.errors import InputError
-from landbridge.light_dataclass import dataclass
 from landbridge.locks import new_lock
 from landbridge.memory.allocators.adaptor import Downstream
 from landbridge.memory.allocators.base import Allocator, Block, Queue, QueuedUse, Size, flat_bytes, round_up, wait_for

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -14,7 +15,6 @@ from landbridge.analysis.accesses import reads_of
 from landbridge.ir.graph_ops import CallOp, ConstantOp
 from landbridge.ir.stages import Generic, Operand, is_identity, view_generic
 from landbridge.ir.types import shape_of
-from landbridge.light_dataclass import dataclass
 from landbridge.passes.fold_scale.steps import Aligned, Steps, multiplies, steps_of
 from landbridge.passes.fold_scale.weights import factors_before, scaled
 from landbridge.passes.fuse.graph import Graph, inputs_of

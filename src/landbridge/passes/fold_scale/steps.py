@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -12,7 +12,6 @@ from xdsl.dialects.builtin import Float32Type
 from xdsl.ir import Operation, SSAValue
 
 from landbridge.ir.stages import Generic
-from landbridge.light_dataclass import dataclass
 
 #: float64 with one axis a loop of the stage, of extent 1 where the value does not depend on the loop.
 Aligned: TypeAlias = np.ndarray[Any, np.dtype[np.float64]]

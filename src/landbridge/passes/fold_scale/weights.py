@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,6 @@ from xdsl.ir import Operation, SSAValue
 
 from landbridge.analysis.accesses import writers_of
 from landbridge.ir.stages import Generic, Operand, view_generic
-from landbridge.light_dataclass import dataclass
 from landbridge.passes.fold_scale.steps import Aligned
 
 Array = np.ndarray[Any, Any]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from xdsl.dialects import bufferization, func, linalg
 from xdsl.dialects.builtin import FunctionType, MemRefType
 from xdsl.ir import SSAValue
@@ -11,7 +13,6 @@ from landbridge.analysis.accesses import loops_visible, pointwise_stage, reads_o
 from landbridge.ir.graph_ops import CallOp, ViewOp
 from landbridge.ir.stages import Generic, is_identity, view_generic
 from landbridge.ir.types import dtype_of, extents_attr, shape_of, tensor_type, vdevice_of
-from landbridge.light_dataclass import dataclass
 from landbridge.passes.fuse.graph import Graph, erase_dead_views, inputs_of, source_of
 from landbridge.passes.fuse.inline import rebuild
 from landbridge.sizes.size import at_least

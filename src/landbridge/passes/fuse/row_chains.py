@@ -6,6 +6,7 @@ one row, then for the next, and shrinks the temporaries to a row; here we see to
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from math import prod
 
 from xdsl.dialects import func
@@ -16,7 +17,6 @@ from landbridge.ir.graph_ops import CallOp
 from landbridge.ir.prim_ops import PadOp
 from landbridge.ir.stages import view_prim
 from landbridge.ir.types import item_bytes, shape_of
-from landbridge.light_dataclass import dataclass
 from landbridge.passes.fuse.graph import Graph, inputs_of, may_vanish
 from landbridge.passes.fuse.limits import MAX_OPERANDS
 from landbridge.passes.fuse.merge import merge

@@ -7,7 +7,7 @@ linear (``floordiv``, ``mod``) kept as expressions with their stride.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from xdsl.ir import Attribute, SSAValue
 from xdsl.ir.affine import (
@@ -20,7 +20,6 @@ from xdsl.ir.affine import (
 )
 
 from landbridge.ir.size_exprs import extent_expr
-from landbridge.light_dataclass import dataclass
 
 
 @dataclass(frozen=True)

@@ -7,12 +7,12 @@ elements beside each other are, are made of one word: what LLVM sees as a sum wi
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 from xdsl.dialects import arith, memref, vector
 from xdsl.dialects.builtin import IndexType, IntegerAttr, VectorType, i32
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from landbridge.light_dataclass import dataclass
 from landbridge.sizes.size import Size
 
 #: The largest factor that is looked for: more is chance, not columns or rows of a block.

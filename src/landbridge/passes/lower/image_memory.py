@@ -8,13 +8,13 @@ an image is memory in rows like any other (``row_memory``), and its column count
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from xdsl.dialects.builtin import ArrayAttr, IntAttr, MemRefType
 from xdsl.ir import Attribute, SSAValue
 
 from landbridge.ir.types import SpaceAttr, separators_of, shape_of
-from landbridge.light_dataclass import dataclass
 from landbridge.passes.lower.access import Linear
 from landbridge.passes.lower.code import Code, Index
 from landbridge.passes.lower.row_memory import flat_type

@@ -4,14 +4,13 @@ other is loaded as a vector, and the rest is loaded lane by lane."""
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from xdsl.dialects import arith, linalg, memref, vector
 from xdsl.dialects.builtin import AnyFloat, DenseIntOrFPElementsAttr, IndexType, IntegerType, VectorType
 from xdsl.ir import SSAValue
 
-from landbridge.light_dataclass import dataclass
 from landbridge.passes.lower.access import ElementAccess
 from landbridge.passes.lower.body import copied, place_of
 from landbridge.passes.lower.code import Code, Index, Where, vector_type

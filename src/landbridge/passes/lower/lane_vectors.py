@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from xdsl.ir import Attribute, SSAValue
 
-from landbridge.light_dataclass import dataclass
 from landbridge.passes.lower.code import Code, Index, Where, zero
 from landbridge.passes.lower.turned import gathered
 from landbridge.sizes.size import Extent

@@ -7,7 +7,7 @@ register value of an earlier stage of its nest.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from xdsl.dialects import arith, linalg, memref
 from xdsl.dialects.builtin import FloatAttr, IntegerAttr, MemRefType
@@ -21,7 +21,6 @@ from landbridge.ir.prim_ops import PadOp
 from landbridge.ir.size_exprs import extent_expr
 from landbridge.ir.stages import Generic, PrimView, is_identity, view_generic
 from landbridge.ir.types import shape_of
-from landbridge.light_dataclass import dataclass
 from landbridge.passes.lower.access import ElementAccess, Guard, Linear, linear_index, linearize, rename_access
 from landbridge.passes.lower.row_memory import index_strides
 from landbridge.sizes.size import same

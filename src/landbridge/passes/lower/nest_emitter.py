@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from xdsl.ir import SSAValue
 
-from landbridge.light_dataclass import dataclass
 from landbridge.passes.lower.code import Code, Index
 from landbridge.passes.lower.nest import Nest, Register
 from landbridge.passes.lower.operands import Operands, RowPadding, Tile

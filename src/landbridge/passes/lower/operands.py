@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from enum import Enum
 
 from xdsl.dialects import vector
@@ -11,7 +12,6 @@ from xdsl.ir import SSAValue
 
 from landbridge.errors import CodegenError
 from landbridge.ir.types import shape_of
-from landbridge.light_dataclass import dataclass
 from landbridge.passes.lower.access import ElementAccess, Guard, Linear
 from landbridge.passes.lower.body import emit_body
 from landbridge.passes.lower.code import Code, Index, Where

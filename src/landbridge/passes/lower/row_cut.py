@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from landbridge.light_dataclass import dataclass
+from dataclasses import dataclass
+
 from landbridge.passes.lower.nest import Nest
 from landbridge.passes.lower.row_edges import open_edges, row_guards
 from landbridge.passes.lower.runs import Run, dividing_tile, masked_run, overlapping_run, tile_runs

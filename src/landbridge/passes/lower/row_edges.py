@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from xdsl.dialects import arith
 from xdsl.ir import SSAValue
 
 from landbridge.ir.prim_ops import ByteDotOp
-from landbridge.light_dataclass import dataclass
 from landbridge.passes.lower.access import ElementAccess, Guard
 from landbridge.passes.lower.combiners import combiner, identity
 from landbridge.passes.lower.nest import Nest, Stage, scalar_attr

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import product
 
 from xdsl.dialects.builtin import VectorType
 from xdsl.ir import SSAValue
 
-from landbridge.light_dataclass import dataclass
 from landbridge.passes.lower.access import ElementAccess, Linear
 from landbridge.passes.lower.body import value_of
 from landbridge.passes.lower.code import Code

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from landbridge.light_dataclass import dataclass
+from dataclasses import dataclass
+
 from landbridge.sizes.size import Extent, Size, ceildiv, same
 
 

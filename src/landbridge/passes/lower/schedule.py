@@ -9,10 +9,9 @@ Multiplication", 2008, section 6).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from landbridge.errors import CodegenError
-from landbridge.light_dataclass import dataclass
 from landbridge.passes.lower.access import ElementAccess
 from landbridge.passes.lower.combiners import combiner
 from landbridge.passes.lower.lane_body import computes_places

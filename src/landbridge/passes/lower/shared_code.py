@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
 from typing import TypeAlias, cast
 
 from xdsl.dialects import arith, func, memref, scf
@@ -39,7 +40,6 @@ from landbridge.ir.kernel_attributes import (
     task_count,
 )
 from landbridge.ir.types import GLOBAL, SpaceAttr, element_count, shape_of
-from landbridge.light_dataclass import dataclass
 from landbridge.passes.lower.call_words import CallWords, WordTerm, terms
 from landbridge.sizes.size import Size, least
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
 
 from xdsl.dialects import memref
@@ -11,7 +12,6 @@ from xdsl.ir import SSAValue
 
 from landbridge.ir.kernel_attributes import first_scratch, is_in_place
 from landbridge.ir.stages import PrimView
-from landbridge.light_dataclass import dataclass
 from landbridge.passes.lower.access import ElementAccess
 from landbridge.passes.lower.code import Code, Index
 from landbridge.passes.lower.nest import Nest

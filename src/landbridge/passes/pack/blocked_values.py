@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import ChainMap
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 
 from xdsl.dialects import bufferization
 from xdsl.ir import Operation, SSAValue
@@ -14,7 +14,6 @@ from landbridge.ir.graph_ops import CallOp, ConstantOp, PackOp, UnpackOp, ViewOp
 from landbridge.ir.module import IRModule
 from landbridge.ir.packing import pack_array
 from landbridge.ir.types import AnyTensor, dtype_of, shape_of, tensor_type, vdevice_of
-from landbridge.light_dataclass import dataclass
 from landbridge.passes.pack.layout import Layout
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import Attribute, SSAValue
@@ -10,7 +11,6 @@ from xdsl.ir import Attribute, SSAValue
 from landbridge.analysis.axis_classes import AxisClass
 from landbridge.ir.packing import packed_shape
 from landbridge.ir.types import AnyMemRef, AnyTensor, dtype_of, extents_attr, shape_of, tensor_type, vdevice_of
-from landbridge.light_dataclass import dataclass
 
 
 @dataclass(frozen=True)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 
 from xdsl.ir import SSAValue
 
 from landbridge.analysis.axis_classes import AxisClass, class_of
 from landbridge.ir.stages import PrimView
 from landbridge.ir.types import element_count, shape_of
-from landbridge.light_dataclass import dataclass
 from landbridge.passes.lower.nest import widest_bytes
 from landbridge.passes.pack.layout import Layout, layout_of
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import glob
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import TypeAlias
 
@@ -17,7 +18,6 @@ from landbridge.ir.main_attributes import io_names, set_place_requests
 from landbridge.ir.module import IRModule, symbol_name
 from landbridge.ir.op_attributes import node_name
 from landbridge.ir.types import VDeviceAttr, dtype_of, shape_of
-from landbridge.light_dataclass import dataclass
 
 
 @dataclass(frozen=True)

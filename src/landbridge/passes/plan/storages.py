@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import TypeAlias, cast
 
 from landbridge import planner
@@ -11,7 +12,6 @@ from landbridge.analysis.scopes import Alloc, Scope, round_up
 from landbridge.errors import PlanError
 from landbridge.executable.abi import STORAGE_ALIGNMENT
 from landbridge.ir.types import dtype_of, item_bytes
-from landbridge.light_dataclass import dataclass
 from landbridge.physical_shape import nd_bytes
 from landbridge.sizes.size import Extent, Size, at_least, likely
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from landbridge.light_dataclass import dataclass
+from dataclasses import dataclass
 
 #: The job that asks for what the device says of itself.
 FACTS = "facts"

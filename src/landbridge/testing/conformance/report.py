@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from typing import Any, get_args
 
 from landbridge.errors import InputError
-from landbridge.light_dataclass import dataclass
 from landbridge.testing.conformance.run import Outcome, Result
 
 OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import time
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Literal
 from unittest import SkipTest
 
-from landbridge.light_dataclass import dataclass
 from landbridge.testing.conformance import DeviceConformance
 
 Outcome = Literal["pass", "fail", "skip"]

@@ -11,11 +11,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 
 from xdsl.ir import SSAValue
 
-from landbridge.light_dataclass import dataclass
 from landbridge.passes.lower.access import ElementAccess
 from landbridge.passes.lower.body import emit_body
 from landbridge.passes.lower.code import Code, Index

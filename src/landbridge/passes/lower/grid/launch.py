@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from xdsl.dialects import gpu, memref
 from xdsl.dialects.builtin import MemRefType, StringAttr
 from xdsl.ir import Attribute, Block, Region, SSAValue
 
 from landbridge.errors import CodegenError
-from landbridge.light_dataclass import dataclass
 from landbridge.passes.lower.code import INDEX, Code, Index
 from landbridge.targets.grid import GridLimits
 

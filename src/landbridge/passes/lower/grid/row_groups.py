@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import Attribute, SSAValue
 
 from landbridge.ir.types import element_count, item_bytes, shape_of
-from landbridge.light_dataclass import dataclass
 from landbridge.passes.lower.body import emit_body
 from landbridge.passes.lower.code import Code, Index
 from landbridge.passes.lower.combiners import combiner, fold, identity, sums_up

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from xdsl.dialects import linalg, memref
 
 from landbridge.ir.types import item_bytes
-from landbridge.light_dataclass import dataclass
 from landbridge.passes.lower.access import ElementAccess
 from landbridge.passes.lower.nest import Nest
 from landbridge.passes.lower.serial import by_stride
