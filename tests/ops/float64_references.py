@@ -154,7 +154,7 @@ def lrn(size: int, alpha: float, beta: float, bias: float) -> Callable[..., Resu
         before = (size - 1) // 2
         squares = np.pad(x * x, ((0, 0), (before, size - 1 - before), (0, 0), (0, 0)))
         total = np.lib.stride_tricks.sliding_window_view(squares, size, 1).sum(-1)
-        return _same(x / (bias + np.float32(alpha) / size * total) ** beta)
+        return _same(x / (bias + float(np.float32(alpha)) / size * total) ** beta)
 
     return truth
 

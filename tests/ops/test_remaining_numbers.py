@@ -110,6 +110,9 @@ CASES = [
     *RESIZE,
     Case("LRN", of((2, 9, 4, 5), zeros=True), r.lrn(5, 0.3, 0.75, 1.5), (), {"size": 5, "alpha": 0.3, "bias": 1.5}),
     Case("LRN", of((2, 9, 4, 5)), r.lrn(4, 1e-4, 0.5, 1.0), (), {"size": 4, "beta": 0.5}, theirs=False),
+    *(Case("LRN", of((2, 9, 4, 5), zeros=True), r.lrn(3, alpha, beta, 0.75), (),
+           {"size": 3, "alpha": alpha, "beta": beta, "bias": 0.75}, theirs=alpha > 0)
+      for alpha, beta in ((0.3, 0.25), (0.3, 1.0), (0.3, 0.625), (-1e-3, 0.75))),
     *(Case("LpPool", of((2, 3, 9, 8), zeros=True), r.lp_pool(p), (), {"kernel_shape": [3, 2], "p": p})
       for p in (1, 2, 3)),
     *(Case("LpNormalization", of((6, 31), zeros=True), r.lp_normalization(p), (), {"axis": 1, "p": p})

