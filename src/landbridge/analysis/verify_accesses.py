@@ -21,6 +21,7 @@ from landbridge.analysis.lowered_accesses import ACCESSES, LoweredAccess, lowere
 from landbridge.analysis.open_ranges import OpenRanges
 from landbridge.errors import AccessError
 from landbridge.ir.kernel_attributes import sizes_of, task_count
+from landbridge.ir.prim_ops import PrefetchOp
 from landbridge.sizes.size import split_number
 
 
@@ -54,7 +55,7 @@ class _Walk:
 
     def __init__(self, function: func.FuncOp, ranges: IndexRanges | OpenRanges) -> None:
         self._function, self._ranges = function, ranges
-        self._harmless = set[type[Operation]]()
+        self._harmless: set[type[Operation]] = {PrefetchOp}  # no address of one faults
         #: What the current block accesses, by the terms of the index and what else but a number it is made of.
         self._pending: dict[tuple[object, ...], list[_Reach]] = {}
         self._visits: dict[type, Callable[[Any], None]] = {

@@ -25,6 +25,7 @@ Landbridge = Dialect(
         graph_ops.YieldOp,
         prim_ops.ByteDotOp,
         prim_ops.PadOp,
+        prim_ops.PrefetchOp,
         prim_ops.RemFOp,
         prim_ops.SizeOp,
         prim_ops.StepsOp,

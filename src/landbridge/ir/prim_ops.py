@@ -170,6 +170,21 @@ class ByteDotOp(IRDLOperation):
 
 
 @irdl_op_definition
+class PrefetchOp(IRDLOperation):
+    """Asks for the cache line of an element of ``buffer`` that will be read soon; the element may lie outside.
+
+    ``lb.prefetch(%w, %i) : (memref<?xf32>, index) -> ()``. It changes nothing, and no access is proved for it.
+    """
+
+    name = "lb.prefetch"
+    buffer = operand_def()
+    indices = var_operand_def()
+
+    def __init__(self, buffer: SSAValue, indices: Sequence[SSAValue]) -> None:
+        super().__init__(operands=[buffer, list(indices)])
+
+
+@irdl_op_definition
 class RemFOp(FloatingPointLikeBinaryOperation):
     """C's ``fmod``: ``lhs - n * rhs`` without error, n the quotient rounded towards zero. MLIR's, which xdsl lacks."""
 

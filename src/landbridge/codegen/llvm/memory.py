@@ -18,6 +18,7 @@ from landbridge.codegen.llvm.types import (
     suffix,
     with_element,
 )
+from landbridge.ir.prim_ops import PrefetchOp
 
 #: Bytes behind a base within which AArch64 loads a pair of vectors at once (LDP).
 _PAIRS_REACH = 1024
@@ -165,6 +166,14 @@ def _only_lane(mask: SSAValue) -> int | None:
     return true[0] if len(true) == 1 else None
 
 
+def _prefetch(e: LlvmEmitter, op: Operation) -> None:
+    """Into the nearest cache, for a read that comes again."""
+    ref, *indices = op.operands
+    pointer, _ = address(e, ref, indices, in_bounds=False)
+    e.module.declare("llvm.prefetch.p0", "void", ["ptr", "i32", "i32", "i32"])
+    e.line(f"call void @llvm.prefetch.p0(ptr {pointer}, i32 0, i32 3, i32 1)")
+
+
 def _alloca(e: LlvmEmitter, op: Operation) -> None:
     """Stack memory, reserved once at function entry however often the operation runs."""
     result = op.results[0]
@@ -182,6 +191,7 @@ PRINTERS: dict[type[Operation], Printer] = {
     memref.LoadOp: _load,
     memref.StoreOp: _store,
     memref.AllocaOp: _alloca,
+    PrefetchOp: _prefetch,
     vector.LoadOp: _load,
     vector.StoreOp: _store,
     vector.MaskedLoadOp: _masked_load,

@@ -25,6 +25,7 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.ir.affine import AffineBinaryOpExpr, AffineBinaryOpKind, AffineConstantExpr, AffineDimExpr, AffineExpr
 
 from landbridge.errors import CodegenError
+from landbridge.ir.prim_ops import PrefetchOp
 from landbridge.sizes.size import Extent, Size, largest, smallest
 
 Index: TypeAlias = int | Size | SSAValue
@@ -329,6 +330,10 @@ class Code:
             return self.emit(vector.LoadOp, [buffer, *self._indices(where)], ty)
         operands = [buffer, *self._indices(where), self.mask(lanes, kept), self.splat(zero(element), element, lanes)]
         return self.emit(vector.MaskedLoadOp, operands, ty)
+
+    def prefetch(self, buffer: SSAValue, where: Where) -> None:
+        """Ask for the cache line of an element, which may lie outside ``buffer``."""
+        self.block.add_op(PrefetchOp(buffer, self._indices(where)))
 
     def store_vector(self, value: SSAValue, buffer: SSAValue, where: Where, lanes: int, kept: Index) -> None:
         """Store ``lanes`` elements, or the first ``kept``."""

@@ -30,6 +30,23 @@ def shared_prefix(nests: list[Nest]) -> int:
     return length
 
 
+def task_prefix(nests: list[Nest]) -> int:
+    """``shared_prefix``, but of nests that pass each other nothing only loops before those that results lie along:
+    vectors lie along these, and there are no temporaries to keep small."""
+    length = shared_prefix(nests)
+    if _passed_between(nests):
+        return length
+    along = (i for i in range(length) if any(_lies_along(n, i) for n in nests))
+    return next(along, length)
+
+
+def _lies_along(nest: Nest, d: int) -> bool:
+    """Whether results of neighbouring turns of loop ``d`` are neighbours in a buffer."""
+    return nest.dims[d].extent != 1 and any(
+        w.index.coeff(d) == 1 for s in nest.stages for w, kept in zip(s.writes, s.stored, strict=True) if kept
+    )
+
+
 def _passed_between(nests: list[Nest]) -> set[SSAValue]:
     """Buffers that one nest writes and another reads."""
     written: set[SSAValue] = set()

@@ -68,8 +68,14 @@ def lowering_for(target: Target) -> Callable[[func.FuncOp], func.FuncOp]:
 def vector_unit_of(target: Target) -> VectorUnit:
     """What schedules need to know of a CPU target."""
     by_lane = target.attrs.get("isa") == "aarch64" and target.vector_bits == 128
-    near_bytes = target.l1_bytes if target.attrs.get("isa") == "x86_64" else 0  # where it was measured
-    return VectorUnit(target.vector_bits // 8, target.vector_registers, by_lane=by_lane, near_bytes=near_bytes)
+    measured = target.attrs.get("isa") == "x86_64"
+    return VectorUnit(
+        target.vector_bits // 8,
+        target.vector_registers,
+        by_lane=by_lane,
+        near_bytes=target.l1_bytes if measured else 0,
+        asks_ahead=measured and target.kind == "llvm",
+    )
 
 
 #: The operand that holds Sizes, before it is known how many there are.

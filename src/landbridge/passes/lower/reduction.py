@@ -20,6 +20,7 @@ from xdsl.ir import Attribute, SSAValue
 
 from landbridge.errors import CodegenError
 from landbridge.passes.lower.access import ElementAccess, Guard
+from landbridge.passes.lower.ahead import asked_ahead
 from landbridge.passes.lower.code import Code, Index
 from landbridge.passes.lower.combiners import combiner, fold, fold_lanes, identity, sums_up
 from landbridge.passes.lower.nest import Nest
@@ -64,6 +65,7 @@ class Reduction:
         self._tile, self._lows = tile, lows
         self._settled = padding.settled_by_tile(tile.padding)
         plain = sched.copies == 1 and sched.turns == 1
+        self._ahead = asked_ahead(nest, sched) if sched.asks_ahead else []
         self._window = row_window(nest, sched.lane, sched.rows, sched.inner) if plain else None
 
     def emit(self) -> Slots:
@@ -279,6 +281,10 @@ class Reduction:
         main = self.main
         self.operands.forget()
         result = dict(slots)
+        for (a, early), n in product(self._ahead, range(self._tile.columns)):
+            self.code.prefetch(
+                self.operands.buffers[a.buffer], self.operands.where(a, self._tile, 0, n, (self.sched.inner[-1], early))
+            )
         last = self.sched.lane if self.sched.horizontal else self.sched.inner[-1] if self.sched.inner else None
         for turn in range(turns):
             shift = (last, turn * self._lane_step(last)) if last is not None and turns > 1 else None

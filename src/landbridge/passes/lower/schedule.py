@@ -44,7 +44,8 @@ class VectorUnit:
     """What of a Target matters to schedules: vector width in bytes, number of vector registers, and the most lanes
     that a vector may have whatever its elements are. ``by_lane``: a vector is multiplied by one lane of another in one
     instruction, and a number that memory holds must be loaded first; elsewhere it is taken from memory. ``masks``: a
-    load may be of any of its lanes. ``near_bytes``: of the nearest cache; 0 where it is not known."""
+    load may be of any of its lanes. ``near_bytes``: of the nearest cache; 0 where it is not known.
+    ``asks_ahead``: memory may be asked for before it is read."""
 
     vector_bytes: int
     registers: int
@@ -52,6 +53,7 @@ class VectorUnit:
     by_lane: bool = False
     masks: bool = True
     near_bytes: int = 0
+    asks_ahead: bool = False
 
     def near(self, nest: Nest, lane: int | None, lanes: int, inner: Sequence[int]) -> int:
         """How many columns of ``nest`` the nearest cache keeps."""
@@ -67,7 +69,8 @@ class Schedule:
     ``turned``: blocks of rows and lanes are transposed in registers where an access lies along the rows.
     ``copies`` partial sums hide the latency of adding. They are as many in every tile: a sum then is added up in one
     order, wherever in the result it stands. ``turns`` of the last reduction loop are written out beside each other, so
-    that what all lanes share is loaded for all of them at once.
+    that what all lanes share is loaded for all of them at once. ``asks_ahead``: vectors that rows share are asked for
+    before they are read.
     """
 
     lane: int | None
@@ -83,6 +86,7 @@ class Schedule:
     copies: int = 1
     turns: int = 1
     turned: bool = False
+    asks_ahead: bool = False
 
 
 def schedule(nest: Nest, machine: VectorUnit, prefix: int = 0, *, repeats: bool = False) -> Schedule:
@@ -127,12 +131,11 @@ def schedule(nest: Nest, machine: VectorUnit, prefix: int = 0, *, repeats: bool 
     turns = 1
     if machine.by_lane and not horizontal and not windows:
         turns = turns_together(nest, lane, rows, reductions, machine.vector_bytes)
+    near = machine.near(nest, lane, lanes, reductions)
     if reduction:
         # Whether lanes are padding is told of a column at a time, and rows are what share windows.
         most_columns = 1 if padded or windows else likely(column_extent)
-        row_tile, column_tile = register_block(
-            cut.pieces, cut.most, most_columns, machine.registers, turns, machine.near(nest, lane, lanes, reductions)
-        )
+        row_tile, column_tile = register_block(cut.pieces, cut.most, most_columns, machine.registers, turns, near)
     else:
         row_tile, column_tile = _unroll(nest, likely(cut.extent)), 1
     column_tile = dividing_tile(column_extent, column_tile)
@@ -149,7 +152,19 @@ def schedule(nest: Nest, machine: VectorUnit, prefix: int = 0, *, repeats: bool 
     row_runs = cut.runs(row_tile)
     copies = _copies(nest, lane, lanes, horizontal, reductions, row_runs[0].tile * column_tile)
     return Schedule(
-        lane, lanes, horizontal, rows, row_runs, columns, column_runs, outer, reductions, work, copies, turns
+        lane,
+        lanes,
+        horizontal,
+        rows,
+        row_runs,
+        columns,
+        column_runs,
+        outer,
+        reductions,
+        work,
+        copies,
+        turns,
+        asks_ahead=machine.asks_ahead and likely(column_extent) > near,
     )
 
 

@@ -17,7 +17,7 @@ from landbridge.passes.lower.code import Code, Index
 from landbridge.passes.lower.nest import Nest
 from landbridge.passes.lower.nest_emitter import NestEmitter
 from landbridge.passes.lower.operands import RowPadding
-from landbridge.passes.lower.prefix import shared_prefix, shrink
+from landbridge.passes.lower.prefix import shrink, task_prefix
 from landbridge.passes.lower.runs import Run
 from landbridge.passes.lower.scan_schedule import scan_schedule
 from landbridge.passes.lower.schedule import MANY_TASKS, TASK_WORK, Schedule, VectorUnit, narrow_last_column, schedule
@@ -171,7 +171,7 @@ def _several(
     end: Index,
 ) -> TaskPlan:
     """A PrimFunc of several nests: its tasks are the loops they share; the rest runs nest after nest."""
-    length = shared_prefix(nests)
+    length = task_prefix(nests)
     extents = [nests[0].dims[i].extent for i in range(length)]
     count = product(extents)
     temporaries = used_temporaries(prim, nests)

@@ -1,0 +1,41 @@
+"""Which vectors of a reduction are asked for before their turn, and how long before.
+
+A tile of rows reads its columns' vectors in one stream from beyond the nearest cache. A multiply-add that waits for one
+keeps its place among those that may begin, and soon all places are taken: of a loop that multiplies 28 times a turn two
+turns fit the 97 of Ice Lake ("Optimization Reference Manual", table of its core), less than the second cache takes.
+"""
+
+from __future__ import annotations
+
+from landbridge.passes.lower.access import ElementAccess
+from landbridge.passes.lower.image_memory import is_image
+from landbridge.passes.lower.lane_body import computes_places
+from landbridge.passes.lower.lane_walk import Walk, walk_of
+from landbridge.passes.lower.nest import Nest
+from landbridge.passes.lower.row_memory import in_rows
+from landbridge.passes.lower.schedule import Schedule
+
+#: Bytes of a stream that are underway, and the fewest turns: fitted to convolutions of 64 to 1024 channels, where 256
+#: to 2048 bytes are better than none, and 1024 best.
+_UNDERWAY, _FEWEST_TURNS = 1024, 8
+#: Rows below which a vector is multiplied too few times for what asking for it takes.
+_FEW_ROWS = 4
+
+
+def asked_ahead(nest: Nest, sched: Schedule) -> list[tuple[ElementAccess, int]]:
+    """The reads of the reduction whose vectors all rows of a tile share, with the turns of the last loop by which each
+    is asked for before it is read."""
+    main, rows, lane = nest.reduction, sched.rows, sched.lane
+    if main is None or lane is None or rows is None or sched.horizontal or sched.turns > 1 or not sched.inner:
+        return []
+    if sched.row_runs[0].tile < _FEW_ROWS or computes_places(main):
+        return []
+    last, found = sched.inner[-1], []
+    for r in main.reads:
+        if not isinstance(r, ElementAccess) or in_rows(r.buffer.type) or is_image(r.buffer.type) or r.varies(rows):
+            continue
+        step = r.index.coeff(last)
+        if walk_of(r, lane) is Walk.ALONG and isinstance(step, int) and step > 0 and not r.index.nonlinear_in(last):
+            step_bytes = step * int(getattr(r.element, "bitwidth", 32)) // 8
+            found.append((r, max(_FEWEST_TURNS, _UNDERWAY // max(step_bytes, 1))))
+    return found
