@@ -19,6 +19,7 @@ from landbridge.errors import CompileError, ImportModelError
 from landbridge.executable.file_watch import FileWatch
 from landbridge.frontend.onnx.not_a_model import what_it_is
 from landbridge.frontend.onnx.unfolded_size import unfolded_nodes
+from landbridge.frontend.onnx.weights_in_file import LightModel, light_model
 from landbridge.ir.budget import MAX_NODES, Budget
 from landbridge.ir.limits import check_file_bytes
 
@@ -54,10 +55,11 @@ def load_model(source: str | Path | bytes | ModelProto | ir.Model, max_nodes: in
     name = f"{source}" if isinstance(source, str | Path) else "the model"
     if isinstance(source, ir.Model):
         return _inlined(source, (), max_nodes, name)
-    proto, folder, refused = _proto(source, name)
+    parsed = _parsed(source, name)
+    proto, folder, refused = parsed.proto, parsed.folder, parsed.refused
     if not proto.opset_import or not proto.HasField("graph"):
-        parsed = isinstance(source, onnx.ModelProto)
-        found = ("" if parsed else what_it_is(_content(source))) or "it has no graph or no opset; give an .onnx file"
+        is_parsed = isinstance(source, onnx.ModelProto)
+        found = ("" if is_parsed else what_it_is(_content(source))) or "it has no graph or no opset; give an .onnx file"
         raise ImportModelError(f"{name} is no ONNX model: {found}")
     made = _with_constants(proto)
     refused = refused if made is proto else _refusal(made)
@@ -66,6 +68,8 @@ def load_model(source: str | Path | bytes | ModelProto | ir.Model, max_nodes: in
     proto = _of_a_known_opset(made, name)
     try:
         model = ir.serde.deserialize_model(proto)
+        if parsed.weights is not None:
+            parsed.weights.attach(model)
         if folder is not None:
             ir.external_data.set_base_dir(model.graph, folder)
     except Exception as error:
@@ -115,7 +119,7 @@ def _with_constants(proto: ModelProto) -> ModelProto:
 
 def _of_a_known_opset(proto: ModelProto, name: str) -> ModelProto:
     """``proto``, converted where its opset is older than ours; raises ImportModelError where onnx cannot convert it."""
-    opset = next((entry.version for entry in proto.opset_import if entry.domain in ("", "ai.onnx")), OLDEST_OPSET)
+    opset = _opset(proto)
     if opset >= OLDEST_OPSET:
         return proto
     try:
@@ -128,6 +132,10 @@ def _of_a_known_opset(proto: ModelProto, name: str) -> ModelProto:
             f"{name} uses opset {opset}, and {OLDEST_OPSET} and newer are supported; onnx cannot convert it: {reason}; "
             "export it again for a newer opset"
         ) from error
+
+
+def _opset(proto: ModelProto) -> int:
+    return next((entry.version for entry in proto.opset_import if entry.domain in ("", "ai.onnx")), OLDEST_OPSET)
 
 
 def _with_slopes_of_channels(proto: ModelProto) -> ModelProto:
@@ -173,15 +181,36 @@ def _external_tensors(model: ir.Model) -> Iterator[ir.ExternalTensor]:
         yield from (tensor for tensor in tensors if isinstance(tensor, ir.ExternalTensor))
 
 
-def _proto(source: str | Path | bytes | ModelProto, name: str) -> tuple[ModelProto, Path | None, Exception | None]:
-    """The parsed model without its external data, the folder of that data, and what onnx's checker has against it."""
+class _Parsed(NamedTuple):
+    """A model without its external data, the folder of that data, what onnx's checker has against it, and where large
+    weights are that ``proto`` has not.
+    """
+
+    proto: ModelProto
+    folder: Path | None
+    refused: Exception | None
+    weights: LightModel | None = None
+
+
+def _light(path: str) -> _Parsed | None:
+    """The model in a file, whose large weights stay there; None where that needs all of it, as what is told of faults
+    and the conversion of old models do.
+    """
+    light = light_model(path)
+    if light is None or _refusal(light.checked) is not None:
+        return None
+    proto = onnx.load_model_from_string(light.content)
+    return _Parsed(proto, Path(path).parent, None, light) if _opset(proto) >= OLDEST_OPSET else None
+
+
+def _parsed(source: str | Path | bytes | ModelProto, name: str) -> _Parsed:
     if isinstance(source, onnx.ModelProto):
-        return source, None, _refusal(source)
+        return _Parsed(source, None, _refusal(source))
     try:
         if isinstance(source, bytes):
             check_file_bytes(len(source), name)
             proto = onnx.load_model_from_string(source)
-            return proto, None, _refusal(proto)
+            return _Parsed(proto, None, _refusal(proto))
         found = Path(source).stat()
         mode = found.st_mode
         if not name or stat.S_ISDIR(mode):
@@ -191,8 +220,10 @@ def _proto(source: str | Path | bytes | ModelProto, name: str) -> tuple[ModelPro
         if not stat.S_ISREG(mode):
             raise ImportModelError(f"{name} is no regular file; read it and give its bytes")
         check_file_bytes(found.st_size, name)
+        if found.st_size and (light := _light(str(source))) is not None:
+            return light
         refused = _refusal(str(source))  # it reads the file too: not while we hold its content
-        return onnx.load(str(source), load_external_data=False), Path(source).parent, refused
+        return _Parsed(onnx.load(str(source), load_external_data=False), Path(source).parent, refused)
     except CompileError:
         raise
     except DecodeError as error:
@@ -226,10 +257,10 @@ def _near(file: Path) -> str:
     return near or f" in {str(folder)!r}"
 
 
-def _refusal(model: str | ModelProto) -> Exception | None:
+def _refusal(model: str | bytes | ModelProto) -> Exception | None:
     """What onnx's own checker has against a file or a model."""
     try:
-        if isinstance(model, str) or model.ByteSize() < _PROTO_LIMIT:
+        if isinstance(model, str | bytes) or model.ByteSize() < _PROTO_LIMIT:
             onnx.checker.check_model(model)
     except (onnx.checker.ValidationError, ValueError, RuntimeError, DecodeError) as error:
         return error
