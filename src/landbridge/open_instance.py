@@ -6,7 +6,8 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from landbridge.executable.executable import Executable
-from landbridge.session import Session, bound_program_of, turn_runs
+from landbridge.executable.parts import TensorSpec
+from landbridge.session import Session, bound_program_of, take_states, turn_calls, turn_runs
 from landbridge.vm.planned_memory import PlannedMemory, planned_memory
 from landbridge.vm.resizing import Resizing, SizeFit
 
@@ -22,6 +23,13 @@ class Instance(Protocol):
     def planned_memory(self) -> tuple[PlannedMemory, ...]:
         """What its runs need of each scope."""
 
+    def shape_of(self, spec: TensorSpec) -> tuple[int, ...]:
+        """The shape that ``spec``, an input of the open program, has at these sizes."""
+
+    def take_states(self, inputs: Sequence[TensorSpec]) -> None:
+        """Let the Session's recurrent states be of these sizes, ``inputs`` of the open program in order; those that
+        were of others become zeros."""
+
     def for_runs(self) -> Session:
         """The Session, whose runs are of these sizes now; where they were not, nothing is bound."""
 
@@ -30,10 +38,16 @@ class Instance(Protocol):
 
 
 class OwnInstance:
-    """An instance with a Session of its own: what the host does not run as native code alone, and recurrent states."""
+    """An instance with a Session of its own, where that cannot be turned to other sizes."""
 
     def __init__(self, session: Session) -> None:
         self.session = session
+
+    def shape_of(self, spec: TensorSpec) -> tuple[int, ...]:
+        return next(each.shape for each in self.session.inputs if each.name == spec.name)
+
+    def take_states(self, inputs: Sequence[TensorSpec]) -> None:
+        pass  # they were never of others
 
     @property
     def planned_memory(self) -> tuple[PlannedMemory, ...]:
@@ -73,6 +87,15 @@ class SharedInstance:
         memory = bound_program_of(self.session).memory
         return planned_memory(self._at(self._values), memory, self._fit.threads, [])
 
+    def shape_of(self, spec: TensorSpec) -> tuple[int, ...]:
+        return self._spec_of(spec).shape
+
+    def take_states(self, inputs: Sequence[TensorSpec]) -> None:
+        take_states(self.session, [self._spec_of(spec) for spec in inputs])
+
+    def _spec_of(self, spec: TensorSpec) -> TensorSpec:
+        return next(each for each in self._fit.specs if each.name == spec.name)
+
     def for_runs(self) -> Session:
         shared = self._shared
         if shared.of_runs is not self._fit:
@@ -85,6 +108,6 @@ class SharedInstance:
         shared = self._shared
         if shared.of_calls is not self._fit:
             shared.of_calls = None
-            shared.resizing.turn(bound_program_of(shared.session).calls.frame, self._fit)
+            turn_calls(shared.session, shared.resizing, self._fit)
             shared.of_calls = self._fit
         return shared.session

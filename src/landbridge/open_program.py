@@ -50,7 +50,7 @@ class OpenProgram:
     def _at(self, values: Sequence[int]) -> Executable:
         return self.at(dict(zip(self.dimensions, values, strict=True)))
 
-    def instance(self, values: Mapping[str, int], *, shares: bool) -> Instance:
+    def instance(self, values: Mapping[str, int], *, shares: bool = True) -> Instance:
         """The program where its dimensions have ``values``, by name; with a Session of its own unless it ``shares``.
 
         What shares was made for an arena as it is now. Raises as ``at``, and as a Session does.

@@ -55,8 +55,8 @@ class OpenSession(Session):
         self._programs: dict[str, OpenProgram] = {}
         self._bind = partial(self._bound, args, kwargs)
         self._instances: OrderedDict[tuple[Any, ...], Instance] = OrderedDict()
-        #: Those that were found by shapes of inputs, where these are enough, with their keys.
-        self._by_shapes: dict[tuple[tuple[int, ...], ...], tuple[tuple[Any, ...], Instance]] = {}
+        #: Those that were found by shapes of inputs, and of states, where these are enough, with their keys.
+        self._by_shapes: dict[tuple[Any, ...], tuple[tuple[Any, ...], Instance]] = {}
         self._specs = _table(main.inputs)
         self._output_specs = _table(main.outputs)
         self._states = OpenStates()
@@ -90,19 +90,26 @@ class OpenSession(Session):
 
     def _of(self, given: Sequence[Any]) -> Instance:
         """The instance for what ``given`` has for each input but states."""
-        shapes = tuple(map(np.shape, given))
-        known = self._by_shapes.get(shapes)
+        shapes: tuple[Any, ...] | None = tuple(map(np.shape, given))
+        if self._states.pairs:
+            carried = self._states.carried_shapes
+            shapes = None if carried is None else (shapes, carried)
+        known = self._by_shapes.get(shapes) if shapes is not None else None
         if known is not None:
             self._instances.move_to_end(known[0])
+            self._turn_states_to(known[1])
             return known[1]
         by_name = {spec.name: array for spec, array in zip(self._given_inputs(), given, strict=True)}
         name, values = self._sizes(by_name)
         found = self._instance(name, values)
-        if self._by_shapes_alone:
+        self._turn_states_to(found)
+        if shapes is not None and not self._read_at_runs:
             self._by_shapes[shapes] = self._key(name, values), found
-        if self._states.pairs:
-            self._states.turn_to(found.session)
         return found
+
+    def _turn_states_to(self, instance: Instance) -> None:
+        if self._states.pairs:
+            self._states.turn_to(instance)
 
     def _key(self, name: str, values: Mapping[str, int]) -> tuple[Any, ...]:
         return (name, *(values[each] for each in self._program_of(name).dimensions))
@@ -112,7 +119,7 @@ class OpenSession(Session):
         found = self._instances.get(key)
         if found is None:
             before = program.arena.generation
-            found = program.instance(values, shares=not self._states.pairs)
+            found = program.instance(values)
             if program.arena.generation != before:  # the others have memory that nobody else uses any more
                 self._let_instances_go()
             self._instances[key] = found
@@ -306,7 +313,8 @@ class OpenSession(Session):
         source, target = _find("output", output, self._output_specs), self._spec(input)
         self._states.bind(source, target)
         self._by_shapes_alone, self._has_states = False, True
-        self._let_instances_go()  # their states are in memory of their own
+        self._settled = False
+        self._by_shapes.clear()
         self._held_outputs.pop(source.name, None)
         if target.name in self._held:
             self._states.give(target.name, np.array(array_of(self._held.pop(target.name))))

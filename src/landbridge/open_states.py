@@ -9,6 +9,7 @@ from weakref import WeakKeyDictionary
 from landbridge.errors import InputError, ShapeError
 from landbridge.executable.bound_sizes import BoundSizes
 from landbridge.executable.parts import TensorSpec
+from landbridge.open_instance import Instance
 from landbridge.session import Session
 from landbridge.sizes.size import Extent, Size, dimensions_of
 
@@ -16,15 +17,17 @@ from landbridge.sizes.size import Extent, Size, dimensions_of
 class OpenStates:
     """The states, (output, input) each, and where their values are: in the instance that ran last, or given since.
 
-    Each instance has two buffers of its own for a state, which swap; a turn to another instance copies the values.
+    A Session has two buffers for a state, which swap. Where instances share one, nothing is copied when sizes change;
+    a turn to an instance with a Session of its own copies the values.
     """
 
     def __init__(self) -> None:
         self.pairs: tuple[tuple[TensorSpec, TensorSpec], ...] = ()
-        #: The instance whose memory has the values.
+        #: The Session whose memory has the values, and the shapes that they have there.
+        self.shapes: tuple[tuple[int, ...], ...] = ()
         self.holder: Session | None = None
         self._given: dict[str, Any] = {}
-        #: How many of the pairs an instance knows.
+        #: How many of the pairs a Session knows.
         self._known: WeakKeyDictionary[Session, int] = WeakKeyDictionary()
 
     def bind(self, output: TensorSpec, input: TensorSpec) -> None:
@@ -86,31 +89,39 @@ class OpenStates:
             )
         return self.holder.get_input(spec.name).shape
 
-    def turn_to(self, instance: Session) -> None:
-        """Let the next run be one of ``instance``: copy there the values that are elsewhere.
+    def turn_to(self, instance: Instance) -> None:
+        """Let the next run be one of ``instance``: copy to its Session the values that are elsewhere.
 
         The ledger's cause is ``set_input``. Raises InputError naming a state whose shape is another one there, before
         anything is copied.
         """
-        for i in range(self._known.get(instance, 0), len(self.pairs)):
+        session, holder, inputs = instance.session, self.holder, [spec for _, spec in self.pairs]
+        then = tuple(instance.shape_of(spec) for spec in inputs)
+        if session is holder and then == self.shapes and not self._given:
+            return
+        for i in range(self._known.get(session, 0), len(self.pairs)):
             output, input = self.pairs[i]
-            instance.bind_state(output.name, input.name)
-            self._known[instance] = i + 1
-        holder = self.holder
-        if holder is not None and holder is not instance:
-            carried = [spec for _, spec in self.pairs if spec.name not in self._given]
-            values = {spec.name: holder.get_input(spec.name) for spec in carried}
-            for spec in carried:
-                now, then = values[spec.name].shape, instance.get_input(spec.name).shape
-                if now != then:
+            session.bind_state(output.name, input.name)
+            self._known[session] = i + 1
+        values: dict[str, Any] = {}
+        if holder is not None:
+            for spec, shape in zip(inputs, then, strict=True):
+                if spec.name in self._given:
+                    continue
+                now = values[spec.name] = holder.get_input(spec.name)
+                if now.shape != shape:
                     raise InputError(
-                        f"state {spec.name!r} is {now}, a run of these sizes takes {then}; {_way_out(spec)}"
+                        f"state {spec.name!r} is {now.shape}, a run of these sizes takes {shape}; {_way_out(spec)}"
                     )
-            for name, value in values.items():
-                instance.set_input(name, value)
-        for name, value in self._given.items():
-            instance.set_input(name, value)
-        self.holder, self._given = instance, {}
+        instance.take_states(inputs)
+        for name, value in [*(() if session is holder else values.items()), *self._given.items()]:
+            session.set_input(name, value)
+        self.holder, self.shapes, self._given = session, then, {}
+
+    @property
+    def carried_shapes(self) -> tuple[tuple[int, ...], ...] | None:
+        """The shapes of all states, where the next run starts with what the last one left; None where it does not."""
+        return None if self._given or self.holder is None else self.shapes
 
 
 def _way_out(spec: TensorSpec) -> str:

@@ -427,7 +427,7 @@ class Session:
 
         The state starts with the input's value if it has one, else with zeros; ``set_input`` sets it,
         ``get_output`` reads it. Raises InputError when shapes or dtypes differ or one of them is a state already.
-        With open dimensions a run of other sizes copies it once, and raises InputError where its shape is another then.
+        With open dimensions runs of other sizes go on with it, and raise InputError where its shape is another then.
         """
         program = self._program
         try:
@@ -481,12 +481,22 @@ def let_results_go(session: Session) -> None:
 
 
 def turn_runs(session: Session, resizing: Resizing, fit: SizeFit) -> None:
-    """Let runs of ``session`` be for ``fit``, with nothing bound to inputs and outputs."""
+    """Let runs of ``session`` be for ``fit``, with nothing bound to inputs and outputs but recurrent states."""
     runs = session._program.runs
     runs.let_all_go()
-    resizing.turn(runs.frame, fit)
+    session._program.states.turn_runs(partial(resizing.turn, runs.frame, fit))
     session._execute, session._listed = runs.frame.execute, runs.frame.listed
     session._complete = False
+
+
+def turn_calls(session: Session, resizing: Resizing, fit: SizeFit) -> None:
+    """Let calls of ``session`` be for ``fit``."""
+    session._program.states.turn_calls(partial(resizing.turn, session._program.calls.frame, fit))
+
+
+def take_states(session: Session, specs: Sequence[TensorSpec]) -> None:
+    """Let the recurrent states of ``session`` be for ``specs``, in order; those of other shapes become zeros."""
+    session._program.states.take(specs)
 
 
 def _execute_checked(

@@ -164,6 +164,9 @@ def test_memory_without_a_bound_grows_with_the_largest() -> None:
     session.set_input_zero_copy("x", image(1, 16, 256))
     session.run()
     assert arena.nbytes == activations(session) and arena.generation == 2
+    for w in range(264, 1024, 8):
+        session.prepare(H=16, W=w)
+    assert arena.generation == 4  # twice as large each time
 
 
 @pytest.mark.parametrize(

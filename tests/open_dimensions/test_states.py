@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import numpy as np
+import onnxruntime
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from onnx import parser
 
 import landbridge as lb
 from landbridge.errors import InputError
+from landbridge.executable.instance import instance
+from tests.ops.recurrent_models import feeds_of, network
 
 # A running sum over all that came, of any length; and sums of each of a batch.
 _MODEL = """<ir_version: 8, opset_import: ["": 17]>
@@ -63,20 +68,92 @@ def test_it_starts_with_zeros_and_is_set(rows: lb.Executable) -> None:
     assert np.array_equal(state(session), 1 + picture(3, 9).sum(1))
 
 
-def test_one_copy_where_sizes_change_and_none_where_they_stay(rows: lb.Executable) -> None:
-    session = lb.Session(rows)
+def test_nothing_is_copied_when_sizes_change(rows: lb.Executable) -> None:
+    session, expected = lb.Session(rows), np.zeros(3, np.float32)
     session.bind_state("s", "h")
     session.prepare(T=[4, 9])
-    session(picture(3, 4))
     with lb.no_copies():
-        session(picture(3, 4))
-        session.set_input_zero_copy("x", picture(3, 4))
-        session.run()
-        session.run()
+        for t in (4, 9, 4, 50, 9):
+            session(picture(3, t))
+            session.set_input_zero_copy("x", picture(3, t))
+            session.run()
+            session.run()
+            expected += 3 * picture(3, t).sum(1)
+    assert np.array_equal(state(session), expected)
+
+
+def test_one_copy_where_memory_is_outgrown() -> None:
+    model = parser.parse_model(
+        """<ir_version: 8, opset_import: ["": 17]> sums (float[3, t] x, float[3] h) => (float[3] s)
+            <int64[1] axis = {1}> { b = Sin(x)  c = Softmax(b)  a = ReduceSum<keepdims = 0>(c, axis)  s = Add(a, h) }"""
+    )
+    session = lb.Session(lb.compile(model))  # nothing says how large t may be
+    session.bind_state("s", "h")
+    arena = session._program_of("main").arena  # type: ignore[attr-defined]
+    session(picture(3, 4))
     with lb.ledger() as moves:
-        session(picture(3, 9))
+        for t in (4, 1 << 12, 4, 1 << 12):
+            session(picture(3, t))
     (move,) = (move for move in moves if not move.is_kernel)
-    assert (move.cause, move.tensor, move.nbytes) == ("set_input", "h", 12)
+    assert arena.generation == 1 and (move.cause, move.tensor, move.nbytes) == ("set_input", "h", 12)
+    np.testing.assert_allclose(state(session), np.full(3, 5), atol=1e-5)  # rows of a softmax, sums of 4096 terms
+
+
+@given(st.data())
+@settings(max_examples=25, deadline=None)
+def test_runs_and_calls_of_any_sizes_in_any_order(batches: lb.Executable, data: st.DataObject) -> None:
+    """As a program of each size that is given the state, and what ``run`` has bound stays."""
+    session, fresh = lb.Session(batches, num_threads=1), {}
+    session.bind_state("s", "h")
+    held, bound = np.zeros(2, np.float32), None
+    session.set_input("h", held)
+    for _ in range(data.draw(st.integers(2, 8))):
+        n = data.draw(st.integers(1, 5)) if data.draw(st.integers(0, 3)) == 0 else len(held)
+        if n != len(held):
+            held = np.arange(n, dtype=np.float32)
+            session.set_input("h", held)
+        x = picture(n, data.draw(st.integers(1, 50)))
+        own = fresh.setdefault(x.shape, lb.Session(instance(batches, dict(zip("nt", x.shape, strict=True)))))
+        y, held = (np.array(np.from_dlpack(each)) for each in own(x, held))
+        if data.draw(st.booleans()):
+            (found,) = session(x)
+        else:
+            bound = x
+            session.set_input_zero_copy("x", x)
+            session.run()
+            found = session.get_output("y")
+        assert np.array_equal(np.from_dlpack(found), y)
+        assert np.array_equal(state(session), held)
+        if bound is not None:
+            assert np.array_equal(np.from_dlpack(session.get_output("y")), bound * bound)
+    assert {each.session for each in session._instances.values()} == {session._programs["main"].session}  # type: ignore[attr-defined]
+
+
+def test_an_lstm_of_steps_of_any_number() -> None:
+    """Two states of an open batch; each call goes on where the last one ended, as one call of all steps does."""
+    model = network("LSTM", "T", "N", 5, 8, "forward", states=True)
+    names = [each.name for each in model.graph.output], [each.name for each in model.graph.input]
+    (_, h, c), (_, h0, c0) = names
+    session, peer = (
+        lb.Session(lb.compile(model, dims={"N": "1..9"})),
+        onnxruntime.InferenceSession(model.SerializeToString()),
+    )
+    session.bind_state(h, h0)
+    session.bind_state(c, c0)
+    for batch in (3, 1, 3):
+        whole = feeds_of(model, 40, batch)
+        expected = peer.run(None, whole)
+        session.set_input(h0, whole[h0])
+        session.set_input(c0, whole[c0])
+        at, parts = 0, []
+        for steps in (7, 1, 20, 12):
+            (y,) = session(np.ascontiguousarray(whole["x"][at : at + steps]))
+            parts.append(np.array(np.from_dlpack(y)))
+            at += steps
+        found = [np.concatenate(parts), np.array(session.get_output(h)), np.array(session.get_output(c))]
+        for a, b in zip(found, expected, strict=True):
+            # as in test_recurrent: sums of 13 terms of values below 1, and of a state that was given
+            np.testing.assert_allclose(a, b, rtol=0, atol=2e-6 * max(1.0, float(np.abs(b).max())))
 
 
 def test_a_state_outlives_the_instance_that_computed_it(rows: lb.Executable) -> None:

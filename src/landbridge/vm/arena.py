@@ -14,7 +14,8 @@ _AHEAD_HOST, _AHEAD_DEVICE = 1 << 30, 64 << 20
 
 class ProgramArena:
     """One piece of memory for each storage of the programs: as large as the largest that was asked for, and at once
-    as large as any will need where that is ``most`` and not too much.
+    as large as any will need where that is ``most`` and not too much. Where it is, one of the host that was
+    outgrown is followed by one of twice its size, so that few of many growing sizes need a new one.
 
     ``generation`` counts how often one was outgrown; programs that were bound before keep what they had.
     """
@@ -39,16 +40,22 @@ class ProgramArena:
         piece = self._pieces.get(number)
         if piece is None or piece.nbytes < nbytes:
             self.generation += piece is not None
+            most, ahead = self._most_of(number), _AHEAD_HOST if of_host else _AHEAD_DEVICE
+            if (most is None or most > ahead) and piece is not None and of_host:
+                most = 2 * piece.nbytes
             piece = None
             self._pieces.pop(number, None)  # what nobody else has may be part of the new one
-            self._pieces[number] = piece = self._made(number, nbytes, make, _AHEAD_HOST if of_host else _AHEAD_DEVICE)
+            self._pieces[number] = piece = _made(nbytes, most, make, ahead)
         return piece
 
-    def _made(self, number: int, nbytes: int, make: Callable[[int], Tensor], ahead: int) -> Tensor:
-        most = self._most[number] if number < len(self._most) else None
-        if most is not None and nbytes < most <= ahead:
-            try:
-                return make(most)
-            except OutOfMemoryError:  # a process may be limited in what it reserves
-                pass
-        return make(nbytes)
+    def _most_of(self, number: int) -> int | None:
+        return self._most[number] if number < len(self._most) else None
+
+
+def _made(nbytes: int, most: int | None, make: Callable[[int], Tensor], ahead: int) -> Tensor:
+    if most is not None and nbytes < most <= ahead:
+        try:
+            return make(most)
+        except OutOfMemoryError:  # a process may be limited in what it reserves
+            pass
+    return make(nbytes)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from landbridge.errors import InputError
+from landbridge.executable.parts import TensorSpec
 from landbridge.tensor import Tensor
 from landbridge.vm.call_arguments import CallArguments
 from landbridge.vm.run_arguments import RunArguments
@@ -54,6 +56,30 @@ class RecurrentStates:
     def _take_from_calls(self, *halves: Slot) -> None:
         self._calls.follow(*halves)
         self._calls.leave_out(*halves)
+
+    def take(self, specs: Sequence[TensorSpec]) -> None:
+        """Be for what fits ``specs``, of each pair one: a state of another shape gets new memory, zeroed."""
+        for pair, spec in zip(self.pairs, specs, strict=True):
+            if pair[0].shape == spec.shape:
+                continue
+            for half in pair:
+                half.take(replace(spec, name=half.spec.name), spec.nbytes, half.places)
+                self._runs.bind_own(half)
+            self._calls.follow(*pair)
+
+    def turn_runs(self, turn: Callable[[], object]) -> None:
+        """``turn``, which binds nothing to the slots of runs, but states have then what they had."""
+        own = [(half, half.own) for pair in self.pairs for half in pair]
+        turn()
+        for half, memory in own:
+            half.own = memory
+            self._runs.bind_own(half)
+
+    def turn_calls(self, turn: Callable[[], object]) -> None:
+        """``turn``, which binds nothing to the slots of calls, but states have then what they have in runs."""
+        turn()
+        for pair in self.pairs:
+            self._calls.follow(*pair)
 
     def check_call(self) -> None:
         """Raise InputError when a call's input lies in the memory that a state is about to write."""

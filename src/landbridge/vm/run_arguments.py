@@ -155,9 +155,17 @@ class RunArguments:
                 slot.owner, slot.lease = None, None
 
     def let_all_go(self) -> None:
-        """Before inputs and outputs are of other sizes: their own memory is theirs no more, that of outputs is kept."""
+        """Before inputs and outputs are of other sizes: their own memory is theirs no more, that of outputs is kept.
+
+        States keep theirs.
+        """
         for slot in (*self.frame.inputs, *self.frame.outputs):
-            if self._tenancies.pop(slot, None) is not None and slot.own is not None and not slot.is_input:
+            if (
+                slot.partner is None
+                and self._tenancies.pop(slot, None) is not None
+                and slot.own is not None
+                and not slot.is_input
+            ):
                 self._kept[slot] = slot.own.storage
 
     def check_views(self) -> None:
