@@ -85,3 +85,24 @@ def test_a_scale_of_one_element_beside_a_zero_point_of_none() -> None:
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8)
     x = np.array([-7], np.int32)
     np.testing.assert_array_equal(lb.Session(lb.compile(model))(x)[0], expected(model, {"x": x})[0])
+
+
+def test_an_open_extent_is_what_a_rule_of_shapes_needs() -> None:
+    """A state of one row says that an open batch is one, and weights say what open channels are."""
+    rng = np.random.default_rng(3)
+    graph = onnx.parser.parse_graph(
+        """g (float[batch,channels,steps] x, float[1,1,4] h) => (float[steps,1,batch,4] y) {
+            columns = Conv<kernel_shape=[1]>(x, filters)
+            rows = Transpose<perm=[2,0,1]>(columns)
+            y = GRU<hidden_size=4>(rows, w, r, , , h)
+        }"""
+    )
+    for name, shape in (("filters", (5, 3, 1)), ("w", (1, 12, 5)), ("r", (1, 12, 4))):
+        graph.initializer.append(numpy_helper.from_array(rng.standard_normal(shape).astype("f4"), name))
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    executable = lb.compile(model)
+    assert list(executable.dimensions) == ["steps"]
+    session = lb.Session(executable)
+    for steps in (1, 9):
+        feeds = {"x": rng.standard_normal((1, 3, steps)).astype("f4"), "h": rng.standard_normal((1, 1, 4)).astype("f4")}
+        np.testing.assert_allclose(session(feeds)["y"], expected(model, feeds)[0], atol=1e-5)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -10,7 +11,7 @@ from functools import cache
 from types import CodeType
 from typing import Any, TypeAlias
 
-from landbridge.sizes.size import LARGEST_EXTENT, Extent, Size
+from landbridge.sizes.size import LARGEST_EXTENT, Extent, Size, agree
 
 #: What an expression of a rule may speak of: dims, operands' shapes, attributes.
 Names: TypeAlias = Mapping[str, Any]
@@ -27,16 +28,37 @@ def broadcasts(shape: Sequence[Extent], wanted: Sequence[Extent]) -> bool:
     return len(shape) <= len(wanted) and all(e in (1, w) for e, w in pairs)
 
 
+def _equal(left: Any, right: Any) -> bool:
+    """What ``==`` means in a rule: extents, and shapes of them, agree; raises UndecidedSizeError where that is open."""
+    if isinstance(left, tuple | list) and isinstance(right, tuple | list):
+        return type(left) is type(right) and len(left) == len(right) and all(map(_equal, left, right))
+    if isinstance(left, Size) or isinstance(right, Size):
+        return isinstance(left, int | Size) and isinstance(right, int | Size) and agree(left, right)
+    return bool(left == right)
+
+
 #: The functions that expressions may call.
 _FUNCTIONS: dict[str, Any] = {
-    "all": all, "broadcasts": broadcasts, "enumerate": enumerate, "len": len, "list": list, "many": _many, "max": max,
-    "min": min, "prod": math.prod, "range": range, "set": set, "sorted": sorted, "sum": sum, "tuple": tuple, "zip": zip,
+    "all": all, "broadcasts": broadcasts, "enumerate": enumerate, "equal": _equal, "len": len, "list": list, "many": _many,
+    "max": max, "min": min, "prod": math.prod, "range": range, "set": set, "sorted": sorted, "sum": sum, "tuple": tuple, "zip": zip,
 }  # fmt: skip
+
+
+class _Equality(ast.NodeTransformer):
+    """``a == b`` and ``a != b`` become calls of ``equal``."""
+
+    def visit_Compare(self, node: ast.Compare) -> ast.expr:
+        self.generic_visit(node)
+        if len(node.ops) != 1 or not isinstance(node.ops[0], ast.Eq | ast.NotEq):
+            return node
+        called = ast.Call(ast.Name("equal", ast.Load()), [node.left, *node.comparators], [])
+        return called if isinstance(node.ops[0], ast.Eq) else ast.UnaryOp(ast.Not(), called)
 
 
 @cache
 def _code(expression: str) -> CodeType:
-    return compile(expression, f"<rule {expression}>", "eval")
+    tree = _Equality().visit(ast.parse(expression, mode="eval"))
+    return compile(ast.fix_missing_locations(tree), f"<rule {expression}>", "eval")
 
 
 @cache
