@@ -230,13 +230,14 @@ def _import(
     options: CompileOptions,
     not_empty: Container[str],
 ) -> list[ChosenProgram]:
-    """The programs of ``model``: several where an input says which runs."""
+    """The programs of ``model``: several where an input, or sizes, say which runs."""
     if is_ir_text(model) or isinstance(model, IRModule):
         return [ChosenProgram(_of_ir(model, targets, vdevices, options))]
     from landbridge.frontend.onnx import import_onnx
 
     o = options
-    return each_program(
+    others: list[IRModule] = []
+    programs = each_program(
         lambda chosen: import_onnx(
             cast(Any, model),  # one of torch has been exported
             o.shapes,
@@ -251,8 +252,12 @@ def _import(
             _dimensions(o, targets),
             chosen,
             not_empty,
+            None if chosen or not_empty else others,
         )
     )
+    if len(programs) > 1 or programs[0].chosen or not others:
+        return programs
+    return [ChosenProgram(module, [{}]) for module in (programs[0].module, *others)]
 
 
 def _of_ir(

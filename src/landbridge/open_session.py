@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from itertools import product
 from operator import attrgetter
@@ -12,8 +12,8 @@ from typing import Any, cast
 
 import numpy as np
 
-from landbridge.errors import InputError
-from landbridge.executable.bound_sizes import BoundSizes, program_of, sizes_of_inputs
+from landbridge.errors import InputError, ShapeError
+from landbridge.executable.bound_sizes import BoundSizes, first_that_fits, programs_of, sizes_of_inputs
 from landbridge.executable.executable import Executable
 from landbridge.executable.instance import check_values
 from landbridge.executable.parts import TensorSpec
@@ -138,13 +138,23 @@ class OpenSession(Session):
     def prepare(self, **sizes: int | Sequence[int]) -> None:
         choices = {name: [value] if isinstance(value, int) else list(value) for name, value in sizes.items()}
         asked = [dict(zip(choices, values, strict=True)) for values in product(*choices.values())]
-        programs = list(self._executable.programs)
-        for name in programs:
-            for values in asked:
-                check_values(self._program_of(name).dimensions, values)
-        for values in sorted(asked, key=lambda each: tuple(each.values()), reverse=True):  # the largest memory first
-            for name in programs:
+        fitting = [self._programs_at(values) for values in asked]
+        asked_of = sorted(zip(asked, fitting, strict=True), key=lambda each: tuple(each[0].values()), reverse=True)
+        for values, names in asked_of:  # the largest memory first
+            for name in names:
                 self._instance(name, values)
+
+    def _programs_at(self, values: Mapping[str, int]) -> list[str]:
+        """The programs that run where their dimensions have ``values``; raises ShapeError where none does."""
+        names = list(self._executable.programs)
+        found = []
+        for name in names:
+            with suppress(ShapeError):
+                check_values(self._program_of(name).dimensions, values)
+                found.append(name)
+        if not found:
+            first_that_fits(names, lambda name: check_values(self._program_of(name).dimensions, values))
+        return found
 
     @contextmanager
     def hold_scopes(self) -> Iterator[None]:
@@ -156,8 +166,13 @@ class OpenSession(Session):
 
     # What is bound ----------------------------------------------------------------------------------------------
 
+    def _check(self, spec: TensorSpec, shape: Sequence[int]) -> None:
+        """Raise ShapeError where no program takes an input ``spec`` of ``shape``."""
+        index, programs = self._executable.main.inputs.index(spec), self._executable.programs
+        first_that_fits(list(programs), lambda name: BoundSizes().add(programs[name].inputs[index], shape))
+
     def _hold(self, spec: TensorSpec, value: Any) -> None:
-        BoundSizes().add(spec, np.shape(value))
+        self._check(spec, np.shape(value))
         self._held[spec.name] = value
         self._settled = False
 
@@ -168,7 +183,7 @@ class OpenSession(Session):
     def set_input(self, name: str | int, value: Any) -> None:
         spec, copied = self._spec(name), np.array(array_of(value))
         if self._states.has(spec):
-            BoundSizes().add(spec, copied.shape)
+            self._check(spec, copied.shape)
             self._states.give(spec.name, copied)
         else:
             self._hold(spec, copied)
@@ -192,11 +207,14 @@ class OpenSession(Session):
         """The program, and its dimensions by name, where inputs have ``given``, states left out."""
         shapes: Mapping[str, Sequence[int]] = {name: np.shape(value) for name, value in given.items()}
         elements = {name: elements_of(given[name]) for name in self._read_at_runs}
-        name = program_of(self._executable.functions, elements) if self._read_at_runs else "main"
-        inputs = self._program_of(name).executable.main.inputs
-        if self._states.pairs:
-            shapes = self._states.add_shapes(inputs, shapes, elements)
-        return name, sizes_of_inputs(inputs, shapes, elements)
+        programs = self._executable.programs
+
+        def look(name: str) -> tuple[str, dict[str, int]]:
+            inputs = self._program_of(name).executable.main.inputs
+            found = self._states.add_shapes(inputs, shapes, elements) if self._states.pairs else shapes
+            return name, sizes_of_inputs(inputs, found, elements)
+
+        return first_that_fits(programs_of(programs, elements) if self._read_at_runs else list(programs), look)
 
     def _given_inputs(self) -> list[TensorSpec]:
         """The inputs that callers give: those that are no states."""

@@ -106,3 +106,70 @@ def test_an_open_extent_is_what_a_rule_of_shapes_needs() -> None:
     for steps in (1, 9):
         feeds = {"x": rng.standard_normal((1, 3, steps)).astype("f4"), "h": rng.standard_normal((1, 1, 4)).astype("f4")}
         np.testing.assert_allclose(session(feeds)["y"], expected(model, feeds)[0], atol=1e-5)
+
+
+@pytest.mark.filterwarnings("ignore:output 'y' has shape")
+def test_an_axis_that_is_dropped_where_it_has_one_element() -> None:
+    """One program for a batch of one, whose results have an axis less, and one for all others."""
+    model = onnx.parser.parse_model(
+        """<ir_version: 8, opset_import: ["" : 17]>
+        g (float[batch,1,n] x) => (float[m,n] y) { r = Relu(x)  y = Squeeze(r) }"""
+    )
+    executable = lb.compile(model, dims={"n": lb.Dim(2, 64)})
+    session = lb.Session(executable)
+    rng = np.random.default_rng(4)
+    for batch, n in ((5, 3), (1, 4), (5, 3), (1, 64)):
+        x = rng.standard_normal((batch, 1, n)).astype("f4")
+        found, (wanted,) = session(x)[0], expected(model, {"x": x})
+        assert found.shape == wanted.shape
+        np.testing.assert_array_equal(found, wanted)
+        session.set_input("x", x)
+        session.run()
+        np.testing.assert_array_equal(session.get_output(0), wanted)
+    with pytest.raises(lb.ShapeError, match=r"axis 2 of input 'x' is 65; legal: n, with n in 2..64"):
+        session(np.zeros((3, 1, 65), "f4"))
+    assert len(lb.compile(model, dims={"n": lb.Dim(2, 64), "batch": "2.."}).programs) == 1
+
+
+def of_rate(name: str, window: int) -> str:
+    """A branch for inputs of one ``window``: what else comes has an axis too many for Gemm."""
+    return f"""{name} () => (float[1,2] {name}_y) {{
+        {name}_length = Shape<start=1, end=2>(x)
+        {name}_size = Constant<value_ints=[{window}]>()
+        {name}_windows = Div({name}_length, {name}_size)
+        {name}_one = Constant<value_ints=[1]>()
+        {name}_is_one = Equal({name}_windows, {name}_one)
+        {name}_rows = If({name}_is_one) <
+            then_branch = {name}_t () => (float[1,n] {name}_same) {{ {name}_same = Identity(x) }},
+            else_branch = {name}_e () => (float[1,1,n] {name}_more) {{ {name}_more = Unsqueeze(x, {name}_one) }}
+        >
+        {name}_mean = ReduceMean<axes=[-1], keepdims=1>({name}_rows)
+        {name}_scale = Constant<value = float[1,2] {{{window}.0, 1.0}}>()
+        {name}_y = Gemm({name}_mean, {name}_scale)
+    }}"""
+
+
+def test_a_branch_that_is_for_some_sizes_alone() -> None:
+    """As a detector of voices has it: a branch for each rate, and each for one window of its own length."""
+    model = onnx.parser.parse_model(
+        f"""<ir_version: 8, opset_import: ["" : 17]>
+        g (float[1,n] x, int64 rate) => (float[1,2] y) {{
+            high = Constant<value_int=16000>()
+            is_high = Equal(rate, high)
+            y = If(is_high) < then_branch = {of_rate("then", 16)}, else_branch = {of_rate("other", 8)} >
+        }}"""
+    )
+    executable = lb.compile(model)
+    assert executable.dimensions["n"] == lb.Dim(8, 31)
+    session = lb.Session(executable)
+    for rate, lengths in ((16000, (16, 31)), (8000, (8, 15))):
+        for n in lengths:
+            feeds = {"x": np.arange(n, dtype="f4")[None], "rate": np.array(rate)}
+            np.testing.assert_allclose(session(feeds)["y"], expected(model, feeds)[0], rtol=1e-6)
+    session.prepare(n=[9, 20])
+    with pytest.raises(lb.ShapeError, match="axis 1 of input 'x' is 32; legal: n, with n in "):
+        session({"x": np.zeros((1, 32), "f4"), "rate": np.array(16000)})
+    with pytest.raises(lb.ShapeError, match="dimension 'n' is 7"):
+        session.prepare(n=7)
+    with pytest.raises(lb.LandbridgeError, match="cannot be compiled for these shapes"):
+        session({"x": np.zeros((1, 20), "f4"), "rate": np.array(8000)})

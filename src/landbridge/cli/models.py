@@ -73,15 +73,26 @@ def at_sizes(executable: Executable, files: Mapping[str, Path], at: Mapping[str,
         return executable
     import numpy as np
 
-    from landbridge.executable.bound_sizes import BoundSizes, program_of
+    from landbridge.executable.bound_sizes import first_that_fits, programs_of
+    from landbridge.executable.segments import is_cut
+
+    read = [spec.name for spec in executable.main.inputs if spec.elements]
+    names = ["main"]
+    if not is_cut(executable) and all(name in files for name in read):
+        elements = {name: np.load(files[name]).reshape(-1).tolist() for name in read}
+        names = programs_of(executable.programs, elements)
+    return first_that_fits(names, lambda name: _program_at(executable.program(name), files, at))
+
+
+def _program_at(executable: Executable, files: Mapping[str, Path], at: Mapping[str, int]) -> Executable:
+    """The one program ``executable`` as ``at_sizes``."""
+    import numpy as np
+
+    from landbridge.executable.bound_sizes import BoundSizes
     from landbridge.executable.instance import dimensions, instance
     from landbridge.executable.segments import is_cut
     from landbridge.sizes.size import Size, likely, of_symbol
 
-    read = [spec.name for spec in executable.main.inputs if spec.elements]
-    if all(name in files for name in read):
-        elements = {name: np.load(files[name]).reshape(-1).tolist() for name in read}
-        executable = executable.program(program_of(executable.programs, elements))
     bound = BoundSizes()
     for spec in executable.main.inputs:
         if spec.name in files:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeVar
 
 from landbridge.errors import ShapeError
 from landbridge.executable.parts import Function, TensorSpec
 from landbridge.sizes.printing import nearest_text, range_text
 from landbridge.sizes.size import Extent, Size, of_symbol
 from landbridge.sizes.terms import Symbol, split_constant
+
+_T = TypeVar("_T")
 
 #: Choices that an error lists.
 _SHOWN = 16
@@ -114,18 +117,42 @@ def sizes_of_inputs(
 
 
 def program_of(programs: Mapping[str, Function], elements: Mapping[str, Sequence[int]]) -> str:
-    """The name of the one of ``programs`` that inputs with these ``elements`` choose; raises ShapeError where none is
+    """The name of the first of ``programs`` that inputs with these ``elements`` choose; raises ShapeError where none is
     for them."""
-    if len(programs) == 1:
-        return next(iter(programs))
-    for name, function in programs.items():
-        if all(_may_be(spec.elements, elements[spec.name]) for spec in function.inputs if spec.elements):
-            return name
+    return programs_of(programs, elements)[0]
+
+
+def programs_of(programs: Mapping[str, Function], elements: Mapping[str, Sequence[int]]) -> list[str]:
+    """The names of those of ``programs`` that inputs with these ``elements`` choose: several where they are for other
+    sizes each. Raises ShapeError where none is for them."""
+    found = [
+        name
+        for name, function in programs.items()
+        if all(_may_be(spec.elements, elements[spec.name]) for spec in function.inputs if spec.elements)
+    ]
+    if found:
+        return found
     chosen = [s.name for s in next(iter(programs.values())).inputs if s.elements and all(map(_is_number, s.elements))]
     choices = sorted([s.elements for s in f.inputs if s.name in chosen] for f in programs.values())
     legal = [", ".join(str(list(elements)) for elements in each) for each in choices]
-    found = ", ".join(f"input {name!r} is {list(elements[name])}" for name in chosen)
-    raise ShapeError(f"{found}; legal: {'; '.join(legal[:_SHOWN])}{'; ...' * (len(legal) > _SHOWN)}")
+    given = ", ".join(f"input {name!r} is {list(elements[name])}" for name in chosen)
+    raise ShapeError(f"{given}; legal: {'; '.join(legal[:_SHOWN])}{'; ...' * (len(legal) > _SHOWN)}")
+
+
+def first_that_fits(names: Sequence[str], look: Callable[[str], _T]) -> _T:
+    """What ``look`` says of the first of the programs called ``names`` that takes the sizes of a run.
+
+    Raises ShapeError, with what each says, where none does.
+    """
+    ended: list[str] = []
+    for name in names:
+        try:
+            return look(name)
+        except ShapeError as error:
+            if len(names) == 1:
+                raise
+            ended.append(str(error))
+    raise ShapeError("; else ".join(dict.fromkeys(ended)))
 
 
 def _may_be(stated: Sequence[Extent], found: Sequence[int]) -> bool:

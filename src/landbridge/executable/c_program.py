@@ -59,12 +59,12 @@ class CProgram:
 
 
 def c_program(executable: Executable) -> tuple[CProgram, CodeImage]:
-    """The program of ``executable`` and the image with its kernels.
+    """The program of ``executable``, of several for other sizes each the first, and the image with its kernels.
 
     Raises ExecutableError for what C alone cannot run: several programs, images or devices, memory in rows, steps that
     Python does.
     """
-    if len(executable.programs) > 1:
+    if len(executable.programs) > 1 and any(spec.elements for spec in executable.main.inputs):
         raise ExecutableError(
             f"elements of inputs choose among {len(executable.programs)} programs; a C program is one: compile with "
             "constants that say those elements"

@@ -17,7 +17,7 @@ from landbridge.executable.file_writer import file_pieces
 from landbridge.executable.listing import Table, cut, freeze
 from landbridge.executable.parts import Function, ModuleImage, StorageReport, VDevice
 from landbridge.output_file import check_outputs, open_output
-from landbridge.sizes.dim import Dim, stated_of
+from landbridge.sizes.dim import Dim, either, stated_of
 from landbridge.sizes.size import Size, dimensions_of
 
 
@@ -74,7 +74,7 @@ class Executable:
 
     @property
     def programs(self) -> Mapping[str, Function]:
-        """The functions that a run chooses from by elements of its inputs, ``main`` the first of them."""
+        """The functions that a run chooses from by elements of its inputs and by sizes, ``main`` the first of them."""
         return {name: function for name, function in self.functions.items() if name.partition("@")[0] == "main"}
 
     def program(self, name: str) -> Executable:
@@ -91,10 +91,16 @@ class Executable:
 
     @property
     def dimensions(self) -> dict[str, Dim]:
-        """The open dimensions of inputs and outputs, by name, in the ranges that the program runs for."""
-        specs = [spec for each in self.programs.values() for spec in (*each.inputs, *each.outputs)]
-        symbols = dimensions_of(e for spec in specs for e in (*spec.shape, *spec.strides, *spec.elements))
-        return {name: stated_of(symbol) for name, symbol in symbols.items()}
+        """The open dimensions of inputs and outputs, by name, in the ranges that the program runs for: from the least to
+        the largest of those of several programs."""
+        found: dict[str, Dim] = {}
+        for program in self.programs.values():
+            specs = (*program.inputs, *program.outputs)
+            symbols = dimensions_of(e for spec in specs for e in (*spec.shape, *spec.strides, *spec.elements))
+            for name, symbol in symbols.items():
+                stated = stated_of(symbol)
+                found[name] = either(found.get(name, stated), stated)
+        return found
 
     @property
     def crossings(self) -> tuple[CrossingReport, ...]:

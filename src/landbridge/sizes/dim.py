@@ -55,6 +55,13 @@ def stated_of(symbol: Symbol) -> Dim:
     return Dim(symbol.low * unit, high, unit, None if likely is None else likely * unit)
 
 
+def either(one: Dim, other: Dim) -> Dim:
+    """The range from the least to the largest number of both."""
+    high = None if one.high is None or other.high is None else max(one.high, other.high)
+    by = one.multiple_of if one.multiple_of == other.multiple_of else 1
+    return Dim(min(one.low, other.low), high, by, one.likely or other.likely)
+
+
 def dimensions_stated(dims: Mapping[str, Dim | str | int]) -> dict[str, Extent]:
     """Those of ``dims`` by name."""
     return {name: dimension_of(identifier(name), stated) for name, stated in dims.items()}

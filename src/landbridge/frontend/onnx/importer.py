@@ -29,7 +29,7 @@ from landbridge.frontend.onnx.graph_walk import Branches, ControlFlow, GraphWalk
 from landbridge.frontend.onnx.load import load_model, release
 from landbridge.frontend.onnx.loops import import_loop, import_scan
 from landbridge.frontend.onnx.model_inputs import ModelInputs, model_inputs
-from landbridge.frontend.onnx.open_ranges import in_open_ranges
+from landbridge.frontend.onnx.open_ranges import Ways, in_open_ranges
 from landbridge.frontend.onnx.parameters import promote_parameters
 from landbridge.frontend.onnx.shapes import check_declared
 from landbridge.frontend.wanted_inputs import wanted_inputs
@@ -54,6 +54,9 @@ from landbridge.targets import Target
 if TYPE_CHECKING:
     from onnx import ModelProto
 
+#: Ranges of dimensions in which a model may go another way that are looked at.
+_MOST_OTHERS = 4
+
 CONTROL_FLOW: dict[str, ControlFlow] = {"If": import_if, "Loop": import_loop, "Scan": import_scan}
 
 
@@ -71,6 +74,7 @@ def import_onnx(  # noqa: PLR0913 - what may be stated of a model
     dimensions: Mapping[str, Extent] | None = None,
     chosen: Mapping[str, tuple[int, ...]] | None = None,
     not_empty: Container[str] = (),
+    other_ways: list[IRModule] | None = None,
 ) -> IRModule:
     """The IRModule of an ONNX model, with ``func.func @main(inputs) -> outputs`` and their names as attributes.
 
@@ -84,7 +88,8 @@ def import_onnx(  # noqa: PLR0913 - what may be stated of a model
     are out of range end a run with IndexRangeError. ``dimensions``: what the file leaves open stays so, in these ranges
     by name; without, each extent has to be known. An input that says sizes alone stays an argument, its elements
     dimensions. ``chosen``: the elements of inputs that stay arguments and have these in this program.
-    ``not_empty``: dimensions that data decide, of which code is made for at least 1.
+    ``not_empty``: dimensions that data decide, of which code is made for at least 1. ``other_ways`` gets the modules
+    for other ranges of dimensions, in which the model goes another way, as one that drops an axis of one element does.
 
     Raises ImportModelError (no valid model), InputError (unknown names), ShapeError (shapes that contradict each
     other), BudgetError (more than ``max_nodes``) and UnsupportedOperatorError, which lists every operator and dimension
@@ -95,6 +100,7 @@ def import_onnx(  # noqa: PLR0913 - what may be stated of a model
     parameters = promote_parameters(graph, mutable)
     given, reads, might_read, branches = shapes or {}, False, False, Branches()
     decided: set[str] = set()  # dimensions that data decide, of all that was tried
+    ways = Ways()
 
     def build(
         stated: Mapping[str, Extent] | None,
@@ -112,10 +118,15 @@ def import_onnx(  # noqa: PLR0913 - what may be stated of a model
         finally:
             might_read |= data.might_read
 
+    def in_given(stated: Mapping[str, Extent], elements: Mapping[str, tuple[Extent, ...]]) -> IRModule:
+        return build(stated, elements, given)
+
     def attempt() -> IRModule:
         if dimensions is None:
             return build(None, {}, given)
-        return in_open_ranges(lambda stated, elements: build(stated, elements, given), dimensions, decided)
+        nonlocal ways
+        ways = Ways()
+        return in_open_ranges(in_given, dimensions, decided, ways)
 
     def with_reads() -> IRModule:
         nonlocal reads
@@ -148,8 +159,22 @@ def import_onnx(  # noqa: PLR0913 - what may be stated of a model
             branches.unfolded = False
             raise first from None
 
+    def look_for_others() -> None:
+        """What the model is in other ranges of its dimensions, be it that a branch cannot be in these."""
+        if other_ways is None or decided:
+            return
+        branches.refused = branches.refused or branches.failed
+        for tried, begin in enumerate(ways.others()):
+            if tried == _MOST_OTHERS:
+                return
+            with suppress(CompileError, InputError):
+                other = Ways(begin=begin)
+                other_ways.append(in_open_ranges(in_given, dimensions or {}, decided, other))
+                ways.taken += other.taken
+
     try:
         module = with_loops()
+        look_for_others()
         if not isinstance(model, ir.Model):
             release(loaded)
         return module
@@ -159,7 +184,9 @@ def import_onnx(  # noqa: PLR0913 - what may be stated of a model
         if branches.failed:
             branches.refused = True
             with suppress(CompileError):
-                return with_reads()
+                module = with_reads()
+                look_for_others()
+                return module
             branches.refused = False
         if not isinstance(error, ShapeError):
             raise

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Container, Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from xdsl.dialects.builtin import TensorType
@@ -13,8 +14,8 @@ from landbridge.ir.module import IRModule
 from landbridge.ir.types import shape_of
 from landbridge.sizes.often import often
 from landbridge.sizes.question import Question
-from landbridge.sizes.settle import settled
-from landbridge.sizes.size import Extent, at_least, dimension, dimensions_of, undecided
+from landbridge.sizes.settle import Settled, settled
+from landbridge.sizes.size import Extent, at_least, dimension, dimensions_of, least, never_below, undecided
 from landbridge.sizes.terms import Symbol
 
 #: Ranges that are tried.
@@ -26,31 +27,42 @@ _Narrowed: TypeAlias = Mapping[str, Extent | str]
 Build: TypeAlias = Callable[[Mapping[str, Extent], Mapping[str, tuple[Extent, ...]]], IRModule]
 
 
-def in_open_ranges(build: Build, stated: Mapping[str, Extent], decided: Container[str] = ()) -> IRModule:
+def in_open_ranges(
+    build: Build, stated: Mapping[str, Extent], decided: Container[str] = (), ways: Ways | None = None
+) -> IRModule:
     """What ``build`` makes of dimensions by name: of ``stated``, which stay, and of ranges of others.
 
     A question that these leave open narrows one of them to the widest range in which it has an answer, to the next
     one where shapes contradict each other in that; where it asks whether two of them are equal, they become one. An
     input whose elements are sizes gets a dimension for each. A range of which nobody says a likely value has one that
-    the model's divisions leave enough of. Where no range is found, raises what the widest ones ended in.
+    the model's divisions leave enough of. Where no range is found, raises what the widest ones ended in. ``ways``
+    says where to begin, and learns in which other ranges the model goes another way.
     """
+    ways = ways or Ways()
     fixed = dimensions_of(stated.values())
     ended: CompileError | InputError | None = None
     sizes: dict[str, WantedInput] = {}
-    pending: list[_Narrowed] = [{}]
+    pending: list[_Narrowed] = [ways.begin]
     tried = 0
+
+    def narrow(question: Question | None) -> list[Settled]:
+        ranges = [] if question is None else settled(question, fixed)
+        found = [{**narrowed, each.name: each.extent} for each in ranges]
+        pending.extend(reversed(found))
+        if question is not None and not question.needed:
+            ways.seen += found
+        return ranges
+
     while True:
         narrowed, tried = pending.pop(), tried + 1
         known = _extents_of({**narrowed, **stated})
         try:
             elements = {name: _elements(each, known) for name, each in sizes.items()}
             module = build(known, elements)
-            question = _may_be_empty(module, decided)
-            ranges = [] if question is None else settled(question, fixed)
-            if not ranges or tried == _MOST_TRIED:
+            if not narrow(_may_be_empty(module, decided)) or tried == _MOST_TRIED:
                 found = often(_extents(module), fixed)
+                ways.taken.append(known)
                 return build({**known, **found}, elements) if found else module
-            pending += [{**narrowed, each.name: each.extent} for each in reversed(ranges)]
         except (CompileError, InputError) as error:
             more = _sizes(error, sizes)
             if more:  # all that was found of ranges holds without it
@@ -58,8 +70,7 @@ def in_open_ranges(build: Build, stated: Mapping[str, Extent], decided: Containe
                 ended, pending, tried = error, [narrowed], 0
                 continue
             question = _question(error)
-            ranges = [] if question is None else settled(question, fixed)
-            pending += [{**narrowed, each.name: each.extent} for each in reversed(ranges)]
+            ranges = narrow(question)
             pair = None if question is None or ranges else _one(question, fixed)
             if pair is not None:
                 pending.append({**narrowed, pair[1]: pair[0]})
@@ -67,6 +78,35 @@ def in_open_ranges(build: Build, stated: Mapping[str, Extent], decided: Containe
                 ended = ended or error
             if not pending or tried == _MOST_TRIED or not (ranges or pair or _is_of_a_range(error)):
                 raise ended or error from None
+
+
+@dataclass
+class Ways:
+    """The ways that a model goes for sizes of other ranges: ``taken``, what dimensions are in each by name.
+
+    ``seen``: ranges in which a question that leaves two ways has an answer. ``begin``: where a search begins.
+    """
+
+    taken: list[Mapping[str, Extent]] = field(default_factory=list)
+    seen: list[_Narrowed] = field(default_factory=list)
+    begin: _Narrowed = field(default_factory=dict)
+
+    def others(self) -> Iterator[_Narrowed]:
+        """The ranges of ``seen`` that no way taken by then has sizes of, each once."""
+        for each in [one for i, one in enumerate(self.seen) if one not in self.seen[:i]]:
+            known = _extents_of(each)
+            if not any(_overlap(known, way) for way in self.taken):
+                yield each
+
+
+def _overlap(one: Mapping[str, Extent], other: Mapping[str, Extent]) -> bool:
+    """Whether there are sizes that are in both of these ranges by the ends of them."""
+    ends = ((_ends(one[name]), _ends(other[name])) for name in one.keys() & other.keys())
+    return all(low <= last and first <= high for (low, high), (first, last) in ends)
+
+
+def _ends(extent: Extent) -> tuple[int, int]:
+    return (extent, extent) if isinstance(extent, int) else (least(extent), never_below(extent))
 
 
 def _extents_of(narrowed: _Narrowed) -> dict[str, Extent]:
