@@ -125,6 +125,8 @@ def program_of(programs: Mapping[str, Function], elements: Mapping[str, Sequence
 def programs_of(programs: Mapping[str, Function], elements: Mapping[str, Sequence[int]]) -> list[str]:
     """The names of those of ``programs`` that inputs with these ``elements`` choose: several where they are for other
     sizes each. Raises ShapeError where none is for them."""
+    if len(programs) == 1:
+        return list(programs)
     found = [
         name
         for name, function in programs.items()

@@ -10,6 +10,7 @@ import onnx_ir as ir
 from xdsl.ir import SSAValue
 
 from landbridge.errors import CompileError, NodeError, ShapeError, UnsupportedOperatorError
+from landbridge.frontend.onnx.counted_loops import counted_trips
 from landbridge.frontend.onnx.graph_walk import GraphWalk
 from landbridge.frontend.onnx.host_nodes import read_sizes
 from landbridge.frontend.onnx.rolled import MANY, Rolled, pays, roll
@@ -17,6 +18,7 @@ from landbridge.frontend.onnx.trips import Trips
 from landbridge.frontend.onnx.unfolded_size import known_to_go_on, known_trips
 from landbridge.frontend.onnx.values import Imported, check_single, is_known
 from landbridge.ops.context import OpContext, Operand
+from landbridge.ops.extent_arrays import extents_array
 from landbridge.ops.slicing import part
 from landbridge.sizes.size import LARGEST_EXTENT, Extent, Size
 
@@ -28,19 +30,23 @@ def import_loop(walk: GraphWalk, node: ir.Node, inputs: Sequence[Any]) -> list[I
     loop = Trips(walk, node, 2 + len(state), 1 + len(state))
     for value, what in ((count, "trip count"), (condition, "condition")):
         check_single(f"{loop.name}: its {what}", value)
-    rolled = _rolled_loop(walk, node, loop, inputs)
+    counted = _counted(walk, node, loop, count)
+    if counted is not None:
+        count, condition = extents_array([counted]).reshape(()), None
+    rolled = _rolled_loop(walk, node, loop, [count, condition, *state], is_counted=counted is not None)
     if isinstance(rolled, list):
         return rolled
     collected: list[list[Any]] = [[] for _ in loop.body.outputs[1 + len(state) :]]
     going: Any = np.asarray(True) if condition is None else condition
     limit = None if count is None else int(loop.constant(count, "trip count"))
-    trips = known_trips(node, walk.values)
+    trips = counted if isinstance(counted, int) else known_trips(node, walk.values)
     loop.expect(trips)
     trip = 0
     while (limit is None or trip < limit) and loop.constant(going, "condition"):
         loop.bound(trip)
         spent = walk.g.budget.spent
-        going, *results = loop.run([np.asarray(trip, np.int64), going, *state])
+        goes_on, *results = loop.run([np.asarray(trip, np.int64), going, *state])
+        going = going if counted is not None else goes_on
         state = results[: len(state)]
         for rows, value in zip(collected, results[len(state) :], strict=True):
             rows.append(value)
@@ -52,15 +58,24 @@ def import_loop(walk: GraphWalk, node: ir.Node, inputs: Sequence[Any]) -> list[I
     return [*state, *map(loop.stack, collected)]
 
 
+def _counted(walk: GraphWalk, node: ir.Node, loop: Trips, count: Any) -> Extent | None:
+    """How often a loop runs whose condition counts, where ``count`` is no count that a run computes."""
+    if isinstance(count, SSAValue) or known_to_go_on(loop.body, walk.values):
+        return None
+    most = None if count is None else count.reshape(-1)[0]
+    return counted_trips(loop.body, node.inputs, walk.values, most if most is None or isinstance(most, Size) else int(most))
+
+
 def _rolled_loop(
-    walk: GraphWalk, node: ir.Node, loop: Trips, inputs: Sequence[Any]
+    walk: GraphWalk, node: ir.Node, loop: Trips, inputs: Sequence[Any], *, is_counted: bool
 ) -> list[Imported] | CompileError | None:
     """The results of a ``Loop`` that is rolled; why it is not where it would have to be, else None."""
     count, condition, *state = inputs
     first = np.asarray(True) if condition is None else condition
     if isinstance(first, np.ndarray) and not first.reshape(-1)[0]:
         return None  # it never runs
-    going = None if isinstance(first, np.ndarray) and known_to_go_on(loop.body, walk.values) else first
+    goes_on = is_counted or (isinstance(first, np.ndarray) and known_to_go_on(loop.body, walk.values))
+    going = None if goes_on else first
     trips: Extent | None = MANY if count is None else None
     if isinstance(count, np.ndarray):
         said = count.reshape(-1)[0]

@@ -100,10 +100,10 @@ def known_trips(node: ir.Node, values: Mapping[ir.Value, Any]) -> int:
     if count is None or not known_to_go_on(body, values):
         return 0
     if len(node.inputs) > 1 and node.inputs[1] is not None:
-        first = _constant(node.inputs[1], values)
+        first = constant_of(node.inputs[1], values)
         if first is None or not first.reshape(-1)[:1].all():
             return 0
-    limit = _constant(count, values)
+    limit = constant_of(count, values)
     return 0 if limit is None or limit.size == 0 else max(int(limit.reshape(-1)[0]), 0)
 
 
@@ -114,11 +114,12 @@ def known_to_go_on(body: ir.Graph, values: Mapping[ir.Value, Any]) -> bool:
         value = node.inputs[0]
     if value is None:
         return False
-    constant = _constant(value, values)
+    constant = constant_of(value, values)
     return value is body.inputs[1] or (constant is not None and bool(constant.reshape(-1)[:1].all()))
 
 
-def _constant(value: ir.Value, values: Mapping[ir.Value, Any]) -> np.ndarray[Any, Any] | None:
+def constant_of(value: ir.Value, values: Mapping[ir.Value, Any]) -> np.ndarray[Any, Any] | None:
+    """What ``value`` is where that is known, by ``values`` or by itself."""
     known = values.get(value)
     if isinstance(known, np.ndarray):
         return known
