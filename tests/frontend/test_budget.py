@@ -109,14 +109,18 @@ def test_loops_in_loops_within_the_budget():
 
 
 def loop_until(end: int, outer: int = 0) -> onnx.ModelProto:
-    """A Loop of up to 4000 trips of 61 Neg that a condition ends after trip ``end``, in another one if ``outer``."""
+    """A Loop of up to 4000 trips of 61 Neg that a condition ends after trip ``end``, in another one if ``outer``.
+
+    It compares squares, which no import counts ahead.
+    """
 
     def until(last: int, nodes: list[onnx.NodeProto], output: str, level: str) -> onnx.GraphProto:
-        names = {name: f"{name}{level}" for name in ("last", "i", "on", "go", "a")}
+        names = {name: f"{name}{level}" for name in ("last", "i", "square", "on", "go", "a")}
         return helper.make_graph(
             [
-                helper.make_node("Constant", [], [names["last"]], value_int=last),
-                helper.make_node("Less", [names["i"], names["last"]], [names["on"]]),
+                helper.make_node("Constant", [], [names["last"]], value_int=last**2),
+                helper.make_node("Mul", [names["i"], names["i"]], [names["square"]]),
+                helper.make_node("Less", [names["square"], names["last"]], [names["on"]]),
                 *nodes,
             ],
             f"body{level}",
@@ -148,7 +152,7 @@ def test_a_loop_that_its_condition_does_not_end_soon_is_refused_long_before_the_
 
 
 def test_what_a_loop_inside_has_counted_is_not_counted_again():
-    """Two trips of two trips of 64 nodes, and two of 3 around them: 262 in all, twice that would be too many."""
+    """Two trips of two trips of 65 nodes, and two of 4 around them: 268 in all, twice that would be too many."""
     assert import_onnx(loop_until(1, 1), None, UNFOLDING, max_nodes=300 * 25)
 
 

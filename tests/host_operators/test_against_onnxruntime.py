@@ -104,6 +104,21 @@ def test_tree_regressor(how: str, targets: int) -> None:
     compare(node, {"x": x_of(40, 5)}, [(1, 2)])
 
 
+@pytest.mark.parametrize("targets", [1, 3])
+def test_many_samples_of_trees_that_each_speak_of_one_target(targets: int) -> None:
+    """As gradient boosting has them: tests of several kinds in a tree, of numbers equal to some, and of NaN."""
+    attributes = trees("target", targets, 9, 5, 4, positive=False)
+    kinds = ["BRANCH_LEQ", "BRANCH_EQ", "BRANCH_LT", "BRANCH_GTE", "BRANCH_NEQ", "BRANCH_GT"]
+    for i, mode in enumerate(attributes["nodes_modes"]):
+        attributes["nodes_modes"][i] = mode if mode == "LEAF" else kinds[i % 6]
+    attributes["nodes_values"] = np.round(attributes["nodes_values"]).tolist()
+    attributes["target_ids"] = [tree % targets for tree in attributes["target_treeids"]]
+    node = ml("TreeEnsembleRegressor", ["x"], ["y"], n_targets=targets, **attributes)
+    x = np.round(x_of(5000, 4))
+    x[::7, 1] = np.nan
+    compare(node, {"x": x}, [(1, 2)])
+
+
 @pytest.mark.parametrize("how", ["AVERAGE", "SUM", "MIN", "MAX"])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_tree_ensemble(how: str, dtype: type) -> None:

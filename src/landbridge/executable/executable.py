@@ -91,8 +91,8 @@ class Executable:
 
     @property
     def dimensions(self) -> dict[str, Dim]:
-        """The open dimensions of inputs and outputs, by name, in the ranges that the program runs for: from the least to
-        the largest of those of several programs."""
+        """The open dimensions of inputs and outputs, by name, in the ranges that the program runs for; of several
+        programs from the least to the largest number."""
         found: dict[str, Dim] = {}
         for program in self.programs.values():
             specs = (*program.inputs, *program.outputs)

@@ -1,9 +1,10 @@
-"""Ensembles of decision trees of ``ai.onnx.ml``: all samples and trees go down one level at a time."""
+"""Ensembles of decision trees of ``ai.onnx.ml``: where samples end, and what the leaves vote for."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -11,12 +12,22 @@ import numpy as np
 from landbridge.errors import NodeError
 from landbridge.host_operators.linear_models import class_results, classified, scores_of
 from landbridge.host_operators.registry import Array, Draw, HostValue, Results, host_operator
+from landbridge.host_operators.tree_descent import Descent
 
 _MODES = ("LEAF", "BRANCH_LEQ", "BRANCH_LT", "BRANCH_GTE", "BRANCH_GT", "BRANCH_EQ", "BRANCH_NEQ", "BRANCH_MEMBER")
 _MEMBER = _MODES.index("BRANCH_MEMBER")
 #: What the numbers of TreeEnsemble mean.
 _AGGREGATES = ("AVERAGE", "SUM", "MIN", "MAX")
 _TRANSFORMS = ("NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO", "PROBIT")
+
+
+@dataclass(frozen=True, eq=False)
+class _SingleVotes:
+    """What each leaf votes for the one target that its tree speaks of, twice for each node, and for each target which
+    trees, as a Descent orders them, speak of it."""
+
+    votes: Array
+    is_of: Array
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,8 +49,76 @@ class _Trees:
     has_vote: Array
     members: Array
 
+    @cached_property
+    def descent(self) -> Descent | None:
+        """The quick way down; None where a node looks for members."""
+        if (self.mode == _MEMBER).any():
+            return None
+        return Descent.of(self.feature, self.value, self.mode, self.missing, self.yes, self.no, self.roots)
+
+    @cached_property
+    def single(self) -> _SingleVotes | None:
+        """What each leaf says where all of a tree speak of one target; None where they speak of several."""
+        descent = self.descent
+        voted = self.has_vote.sum(1)
+        if descent is None or voted.max(initial=0) > 1:
+            return None
+        target = np.where(voted, self.has_vote.argmax(1), -1)
+        leaves = self._leaves_of_trees()
+        of_tree = np.full(len(self.roots), -1)
+        np.maximum.at(of_tree, leaves[1], target[leaves[0]])
+        if not (target[leaves[0]] == of_tree[leaves[1]]).all():
+            return None
+        is_of = of_tree[descent.order] == np.arange(self.votes.shape[1])[:, None]
+        return _SingleVotes(np.repeat(self.votes.sum(1), 2), is_of.astype(np.float64))
+
+    def _leaves_of_trees(self) -> tuple[Array, Array]:
+        """Leaves that are reached, and the number of a tree that each is of."""
+        nodes, tree = self.roots, np.arange(len(self.roots))
+        found: list[tuple[Array, Array]] = []
+        for _ in range(len(self.mode) + 1):
+            ends = self.mode[nodes] == 0
+            found.append((nodes[ends], tree[ends]))
+            nodes, tree = nodes[~ends], tree[~ends]
+            if not len(nodes):
+                break
+            following = np.concatenate([self.yes[nodes], self.no[nodes]]), np.concatenate([tree, tree])
+            pairs = np.unique(np.stack(following, 1), axis=0)
+            nodes, tree = pairs[:, 0], pairs[:, 1]
+        return np.concatenate([each[0] for each in found]), np.concatenate([each[1] for each in found])
+
+    def total(self, x: Array) -> Array:
+        """The sum of what the trees say of each target, a row a sample."""
+        total = np.empty((len(x), self.votes.shape[1]))
+        for part, at in self._ends(x):
+            if self.single is not None:
+                total[part] = (self.single.is_of @ self.single.votes.take(at, mode="clip")).T
+            else:
+                total[part] = self.votes[at >> 1].sum(0)
+        return total
+
+    def spoken_of(self, x: Array) -> Array:
+        """Whether a leaf that a sample ends in speaks of a target, a row a sample."""
+        found = np.empty((len(x), self.votes.shape[1]), bool)
+        for part, at in self._ends(x):
+            single = self.single
+            found[part] = self.has_vote[at >> 1].any(0) if single is None else single.is_of.any(1)
+        return found
+
+    def _ends(self, x: Array) -> Iterator[tuple[slice, Array]]:
+        """Samples and twice the leaf that each ends in, a row a tree."""
+        if self.descent is not None:
+            yield from self.descent.leaves(x)
+        else:
+            yield slice(None), 2 * self.leaves(x).T
+
     def leaves(self, x: Array) -> Array:
         """The leaf that each sample ends in, a column a tree."""
+        if self.descent is not None:
+            ends = np.empty((len(x), len(self.roots)), np.intp)
+            for part, found in self.descent.leaves(x):
+                ends[part, self.descent.order] = found.T >> 1
+            return ends
         at = np.broadcast_to(self.roots, (len(x), len(self.roots))).copy()
         rows = np.arange(len(x))[:, None]
         for _ in range(len(self.feature)):
@@ -139,14 +218,14 @@ def _members(mode: Array, values: Sequence[float]) -> Array:
 
 
 def _aggregated(trees: _Trees, x: Array, how: str) -> Array:
-    at = trees.leaves(x)
-    votes = trees.votes[at]
     if how in ("MIN", "MAX"):
+        at = trees.leaves(x)
+        votes = trees.votes[at]
         worst = np.inf if how == "MIN" else -np.inf
         votes = np.where(trees.has_vote[at], votes, worst)
         found = votes.min(1) if how == "MIN" else votes.max(1)
         return np.where(np.isfinite(found), found, 0)
-    total = votes.sum(1)
+    total = trees.total(x)
     return np.asarray(total / len(trees.roots) if how == "AVERAGE" else total)
 
 
@@ -178,15 +257,15 @@ def tree_ensemble_classifier(**attributes: Any) -> Draw:
     binary = len(labels) == 2 and len(ids) == 1
 
     def run(x: Array) -> tuple[Array, Array]:
-        at = trees.leaves(_rows(x, trees))
-        scores = trees.votes[at].sum(1)
+        rows = _rows(x, trees)
+        scores = trees.total(rows)
         if binary:
             scores = scores[:, [next(iter(ids))]]
         scores = scores + base[-scores.shape[1] :]
         transform = attributes.get("post_transform", "NONE")
         if binary:
             return classified(scores, labels, transform, 0.5 if positive else 0.0)
-        voted = np.where(trees.has_vote[at].any(1), scores, -np.inf)  # of classes that a leaf speaks of
+        voted = np.where(trees.spoken_of(rows), scores, -np.inf)  # of classes that a leaf speaks of
         return np.array(labels, np.int64)[voted.argmax(1)], scores_of(scores, transform).astype(np.float32)
 
     return run

@@ -39,8 +39,9 @@ def _equal(left: Any, right: Any) -> bool:
 
 #: The functions that expressions may call.
 _FUNCTIONS: dict[str, Any] = {
-    "all": all, "broadcasts": broadcasts, "enumerate": enumerate, "equal": _equal, "len": len, "list": list, "many": _many,
-    "max": max, "min": min, "prod": math.prod, "range": range, "set": set, "sorted": sorted, "sum": sum, "tuple": tuple, "zip": zip,
+    "all": all, "broadcasts": broadcasts, "enumerate": enumerate, "equal": _equal, "len": len, "list": list,
+    "many": _many, "max": max, "min": min, "prod": math.prod, "range": range, "set": set, "sorted": sorted, "sum": sum,
+    "tuple": tuple, "zip": zip,
 }  # fmt: skip
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from contextlib import suppress
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -60,7 +60,7 @@ _MOST_OTHERS = 4
 CONTROL_FLOW: dict[str, ControlFlow] = {"If": import_if, "Loop": import_loop, "Scan": import_scan}
 
 
-def import_onnx(  # noqa: PLR0913 - what may be stated of a model
+def import_onnx(  # noqa: C901, PLR0913 - searches in searches; what may be stated of a model
     model: str | Path | bytes | ModelProto | ir.Model,
     shapes: Mapping[str, Sequence[int | str]] | None,
     targets: tuple[Target, ...],
@@ -159,22 +159,14 @@ def import_onnx(  # noqa: PLR0913 - what may be stated of a model
             branches.unfolded = False
             raise first from None
 
-    def look_for_others() -> None:
-        """What the model is in other ranges of its dimensions, be it that a branch cannot be in these."""
-        if other_ways is None or decided:
-            return
-        branches.refused = branches.refused or branches.failed
-        for tried, begin in enumerate(ways.others()):
-            if tried == _MOST_OTHERS:
-                return
-            with suppress(CompileError, InputError):
-                other = Ways(begin=begin)
-                other_ways.append(in_open_ranges(in_given, dimensions or {}, decided, other))
-                ways.taken += other.taken
+    def with_others(module: IRModule) -> IRModule:
+        if other_ways is not None and not decided:
+            branches.refused |= branches.failed
+            other_ways.extend(_others(ways, lambda way: in_open_ranges(in_given, dimensions or {}, decided, way)))
+        return module
 
     try:
-        module = with_loops()
-        look_for_others()
+        module = with_others(with_loops())
         if not isinstance(model, ir.Model):
             release(loaded)
         return module
@@ -184,13 +176,20 @@ def import_onnx(  # noqa: PLR0913 - what may be stated of a model
         if branches.failed:
             branches.refused = True
             with suppress(CompileError):
-                module = with_reads()
-                look_for_others()
-                return module
+                return with_others(with_reads())
             branches.refused = False
         if not isinstance(error, ShapeError):
             raise
         raise naming_inputs(error, given, lambda stated, elements: build(stated, elements, {}), _shapes) from error
+
+
+def _others(ways: Ways, search: Callable[[Ways], IRModule]) -> Iterator[IRModule]:
+    """What a model is in other ranges of its dimensions, where a branch may be none, as ``search`` finds."""
+    for begin in islice(ways.others(), _MOST_OTHERS):
+        other = Ways(begin=begin)
+        with suppress(CompileError, InputError):
+            yield search(other)
+            ways.taken += other.taken
 
 
 def _shapes(module: IRModule) -> dict[str, Sequence[Extent]]:

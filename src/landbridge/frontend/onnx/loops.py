@@ -62,8 +62,8 @@ def _counted(walk: GraphWalk, node: ir.Node, loop: Trips, count: Any) -> Extent 
     """How often a loop runs whose condition counts, where ``count`` is no count that a run computes."""
     if isinstance(count, SSAValue) or known_to_go_on(loop.body, walk.values):
         return None
-    most = None if count is None else count.reshape(-1)[0]
-    return counted_trips(loop.body, node.inputs, walk.values, most if most is None or isinstance(most, Size) else int(most))
+    most = None if count is None else cast(Extent, count.reshape(-1).tolist()[0])
+    return counted_trips(loop.body, node.inputs, walk.values, most)
 
 
 def _rolled_loop(
