@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from onnx import ModelProto, TensorProto, helper, numpy_helper
 from tests.selection.installed import package
@@ -46,6 +46,27 @@ def test_any_shape(terms: int, columns: int, rows: int) -> None:
     x = np.random.default_rng(0).standard_normal((rows, terms)).astype(np.float32)
     (y,) = lb.Session(lb.compile(made))(x)
     expected = np.maximum(x.astype(np.float64) @ w, 0)
+    np.testing.assert_allclose(np.asarray(y), expected, atol=1e-5 * max(np.abs(expected).max(), 1.0))
+
+
+@settings(max_examples=20, deadline=None)
+@given(rows=st.integers(1, 100), terms=st.integers(1, 40), columns=st.integers(1, 70))
+@example(rows=40, terms=64, columns=46)
+@example(rows=41, terms=8, columns=16)
+@example(rows=40, terms=64, columns=1)
+def test_weights_at_the_left_are_of_any_number_of_rows(rows: int, terms: int, columns: int) -> None:
+    made, _ = product(rows, terms, columns)
+    w = np.random.default_rng(rows).standard_normal((rows, terms)).astype(np.float32)
+    x = np.random.default_rng(1).standard_normal((terms, columns)).astype(np.float32)
+    graph = helper.make_graph(
+        made.graph.node,
+        "left",
+        [helper.make_tensor_value_info("w", TensorProto.FLOAT, x.shape)],
+        made.graph.output,
+        [numpy_helper.from_array(w, "x")],
+    )
+    (y,) = lb.Session(lb.compile(helper.make_model(graph, opset_imports=made.opset_import, ir_version=8)))(x)
+    expected = np.maximum(w.astype(np.float64) @ x, 0)
     np.testing.assert_allclose(np.asarray(y), expected, atol=1e-5 * max(np.abs(expected).max(), 1.0))
 
 

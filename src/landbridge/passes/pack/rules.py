@@ -104,12 +104,25 @@ def matrix_product(c: Candidate, weights: SSAValue) -> Blocking | None:
     tile = c.tile * 4 // max(4, *(widest_bytes(g.body) for g in c.prim.generics()))
     if columns is None or columns.extent < tile or tile < 2:
         return None
-    tile = _panel(c, columns.extent, tile)
+    if all(_lies_along(o, columns) for o in c.outputs):
+        tile = _panel(c, columns.extent, tile)
+    else:  # results lie along another axis, and so do vectors: what fills the last panel up would have to be stored
+        tile = next((t for t in range(tile, tile // _LEAST_PART, -1) if columns.extent % t == 0), 0)
+        if not tile:
+            return None
     layout = layout_of(weights, [columns], tile, first=columns)
     assert layout is not None  # the class has an axis of the weights
     return Blocking(tile, [columns], {weights: layout})
 
 
+def _lies_along(result: SSAValue, columns: AxisClass) -> bool:
+    """Whether neighbours of ``columns`` are neighbours in ``result``."""
+    axis = columns.axis_of(result)
+    return axis is not None and all(e == 1 for e in shape_of(result.type)[axis + 1 :])
+
+
+#: A panel whose columns are no lanes is more than this part of a vector wide, or the weights stay as they lie.
+_LEAST_PART = 4
 #: Vectors of a panel that is read once: enough accumulators for two pipes, and they lie side by side.
 _WIDEST_PANEL = 8
 #: The share of lanes that panels fill at least where they end within a vector.
