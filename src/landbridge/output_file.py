@@ -14,7 +14,6 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
-import secrets
 import stat
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
@@ -199,7 +198,7 @@ def _open_folder(folder: Path, stack: ExitStack) -> int:
 
 
 def _hidden() -> str:
-    return _PREFIX + secrets.token_hex(8) + _SUFFIX
+    return _PREFIX + os.urandom(8).hex() + _SUFFIX
 
 
 def _create(folder: int, hidden: str, mode: int) -> tuple[int, bool]:

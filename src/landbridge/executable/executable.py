@@ -13,10 +13,8 @@ import numpy as np
 from landbridge.errors import ExecutableError, InputError
 from landbridge.executable.crossing_report import CrossingReport, crossings_of
 from landbridge.executable.file_watch import FileWatch, begin_checks
-from landbridge.executable.file_writer import file_pieces
 from landbridge.executable.listing import Table, cut, freeze
 from landbridge.executable.parts import Function, ModuleImage, StorageReport, VDevice
-from landbridge.output_file import check_outputs, open_output
 from landbridge.sizes.dim import Dim, either, stated_of
 from landbridge.sizes.size import Size, dimensions_of
 
@@ -117,6 +115,8 @@ class Executable:
         """
         if not isinstance(path, str | os.PathLike):
             raise InputError(f"save takes the path of a file, not {type(path).__name__}")
+        from landbridge.output_file import check_outputs, open_output  # who only runs programs writes none
+
         check_outputs([path], self.sources)
         self.check_files()
         pieces = pieces_of_file(self)
@@ -127,6 +127,8 @@ class Executable:
 
 def pieces_of_file(executable: Executable) -> Iterator[bytes | memoryview]:
     """The bytes of the ``.lbx`` file of ``executable``, piece by piece."""
+    from landbridge.executable.file_writer import file_pieces
+
     return file_pieces(
         executable.functions,
         executable.vdevices,

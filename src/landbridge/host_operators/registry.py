@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
-from pkgutil import iter_modules
 from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
@@ -173,6 +172,8 @@ def _place(function: Function) -> tuple[str, str]:
 @cache
 def _load_families() -> None:
     """Import every file of this package, so that its operators register."""
+    from pkgutil import iter_modules
+
     package = __name__.rpartition(".")[0]
     for info in iter_modules(import_module(package).__path__):
         import_module(f"{package}.{info.name}")

@@ -5,8 +5,6 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
-
 from landbridge.sizes.terms import AboveZero, Atom, Clamped, Floor, Product, Symbol, Terms, as_constant
 
 
@@ -30,6 +28,8 @@ def _product(product: Product, coefficient: int) -> str:
         factors += [_atom(atom)] * power
         if isinstance(atom, Symbol):
             unit *= atom.unit**power
+    from fractions import Fraction  # which imports decimal; most programs print no size
+
     number = Fraction(coefficient, unit)
     if number.numerator != 1 or not factors:
         factors.insert(0, str(number.numerator))

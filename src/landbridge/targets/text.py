@@ -7,7 +7,6 @@ written as JSON; both are read back by ``Target(text)``.
 from __future__ import annotations
 
 import json
-import shlex
 from collections.abc import Mapping
 
 from landbridge.errors import TargetError
@@ -18,6 +17,8 @@ def parse(text: str) -> dict[str, object]:
     """The dict form of option text or JSON text; option values stay text. Raises TargetError."""
     if text.lstrip().startswith("{"):
         return _parse_json(text)
+    import shlex  # a program that is loaded has its target as JSON
+
     try:
         words = shlex.split(text)
     except ValueError as error:
@@ -47,6 +48,8 @@ def _parse_json(text: str) -> dict[str, object]:
 
 def format_options(kind: str, options: Options) -> str:
     """Option text that ``parse`` reads back to the same kind and options."""
+    import shlex
+
     return " ".join([shlex.quote(kind), *(shlex.quote(f"-{k}={_format(v)}") for k, v in options.items())])
 
 

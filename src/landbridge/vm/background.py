@@ -10,9 +10,12 @@ import os
 import threading
 import weakref
 from collections.abc import Callable
-from queue import SimpleQueue
+from typing import TYPE_CHECKING
 
 from landbridge.errors import ForkedDeviceError, InputError, RunTimeoutError
+
+if TYPE_CHECKING:
+    from queue import SimpleQueue
 
 #: Seconds that exit waits for one idle worker to end; one that is in a run is left to the system.
 _EXIT_PATIENCE = 0.2
@@ -60,6 +63,8 @@ class Worker:
     """One daemon thread that takes tasks in order until it is closed or collected."""
 
     def __init__(self, name: str) -> None:
+        from queue import SimpleQueue
+
         tasks: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
         self._tasks = tasks
         self._thread = threading.Thread(target=_work, args=(tasks,), name=name, daemon=True)

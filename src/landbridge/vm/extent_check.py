@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from landbridge.dtypes import dtype
 from landbridge.executable import instructions as ins
@@ -15,8 +15,11 @@ from landbridge.executable.parts import parameter_constant
 from landbridge.sizes.size import Extent, smallest
 from landbridge.vm.bind import WORTH_SHARING_BYTES
 
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
 #: Bytes; as floats, which do not overflow and are exact where memory can be so large.
-Bytes = NDArray[np.float64]
+Bytes: TypeAlias = "NDArray[np.float64]"
 
 
 class ExtentCheck:

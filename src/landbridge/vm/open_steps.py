@@ -53,13 +53,13 @@ def number_at(number: int, numbers: Sequence[int]) -> int:
 def _step_at(step: Step, numbers: Sequence[int]) -> Step:
     match step:
         case MoveStep():
-            return replace(step, nbytes=number_at(step.nbytes, numbers))
+            return step._replace(nbytes=number_at(step.nbytes, numbers))
         case HostStep():
-            return replace(step, args=tuple(_tensor_at(each, numbers) for each in step.args))
+            return step._replace(args=tuple(_tensor_at(each, numbers) for each in step.args))
         case CopyStep():
-            return replace(step, src=_end_at(step.src, numbers), dst=_end_at(step.dst, numbers))
+            return step._replace(src=_end_at(step.src, numbers), dst=_end_at(step.dst, numbers))
         case BranchStep():
-            return replace(step, then=steps_at(step.then, numbers), orelse=steps_at(step.orelse, numbers))
+            return step._replace(then=steps_at(step.then, numbers), orelse=steps_at(step.orelse, numbers))
         case LoopStep():
             moving = tuple((word, number_at(stride, numbers)) for word, stride in step.moving)
             body = steps_at(step.body, numbers)
@@ -74,7 +74,7 @@ def _end_at(end: CopyEnd, numbers: Sequence[int]) -> CopyEnd:
             return _tensor_at(end, numbers)
         case BoundTensor() | OwnPart():
             shape = tuple(number_at(extent, numbers) for extent in end.shape)
-            made = replace(end, offset=number_at(end.offset, numbers), shape=shape)
+            made = end._replace(offset=number_at(end.offset, numbers), shape=shape)
             return made.tensor() if isinstance(made, OwnPart) else made
         case _:
             return end
@@ -83,4 +83,4 @@ def _end_at(end: CopyEnd, numbers: Sequence[int]) -> CopyEnd:
 def _tensor_at(tensor: HostTensor, numbers: Sequence[int]) -> HostTensor:
     if not any(isinstance(extent, OpenNumber) for extent in tensor.shape):
         return tensor
-    return replace(tensor, shape=tuple(number_at(extent, numbers) for extent in tensor.shape))
+    return tensor._replace(shape=tuple(number_at(extent, numbers) for extent in tensor.shape))

@@ -10,9 +10,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from math import prod
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from landbridge.dtypes import dtype
 from landbridge.executable.executable import Executable
@@ -26,6 +26,9 @@ from landbridge.vm.frame import Frame
 from landbridge.vm.interpreter import run_steps
 from landbridge.vm.open_steps import may_be_others, number_at, steps_at
 from landbridge.vm.program import NativeStep, Step
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 _WORD = (1 << 64) - 1
 

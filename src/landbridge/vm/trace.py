@@ -235,13 +235,13 @@ class _Tracer:
         """``step`` with its host functions timed; a copy between devices is part of the time around it."""
         match step:
             case HostStep(function=function):
-                return replace(step, function=self._timed(function))
+                return step._replace(function=self._timed(function))
             case BranchStep(then=then, orelse=orelse):
-                return replace(step, then=tuple(map(self._traced, then)), orelse=tuple(map(self._traced, orelse)))
+                return step._replace(then=tuple(map(self._traced, then)), orelse=tuple(map(self._traced, orelse)))
             case LoopStep(body=body):
                 return replace(step, body=tuple(map(self._traced, body)))
             case AccessStep(steps=steps):
-                return replace(step, steps=tuple(map(self._traced, steps)))
+                return step._replace(steps=tuple(map(self._traced, steps)))
             case KernelStep():
                 return step.observed(partial(self._submitted, str(step.device)))
             case NativeStep() | CopyStep() | MoveStep() | WaitStep():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import traceback
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import count
@@ -45,7 +44,7 @@ class TrackingAllocator(Adaptor):
     def allocate(self, size: Size, alignment: int, queue: Queue | None = None) -> Block:
         """A block of ``upstream``, remembered."""
         block = self.upstream.allocate(size, alignment, queue)
-        stack = "".join(traceback.format_stack()[:-1]) if self._stacks else ""
+        stack = _stack() if self._stacks else ""
         self._out[id(block)] = (block, Holding(block.nbytes, next(self._serials), stack))
         return block
 
@@ -56,3 +55,10 @@ class TrackingAllocator(Adaptor):
                 f"{self.device} {self.scope}: {block} is not out; give a block back once, to the allocator it came from"
             )
         self.upstream.deallocate(block, uses)
+
+
+def _stack() -> str:
+    """Where the block was asked for."""
+    import traceback
+
+    return "".join(traceback.format_stack()[:-2])
