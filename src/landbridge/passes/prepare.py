@@ -3,7 +3,7 @@
 A parameter is a weight that stays replaceable, so nothing of it is folded: it is packed, cast or carried to a device
 by operations of @main. Those whose every source is a parameter, a constant, or a result of such operations come first,
 and ``lb.prepared`` after them; the buffers that it names keep their values from run to run. What fusion made part of a
-later kernel stays there.
+later kernel stays there, and what is of an open size is for each run.
 """
 
 from __future__ import annotations
@@ -18,7 +18,9 @@ from landbridge.analysis.lifetimes import root
 from landbridge.ir.graph_ops import CallOp, ConstantOp, HostCallOp, ToVDeviceOp, ViewOp
 from landbridge.ir.memory_ops import PreparedOp
 from landbridge.ir.module import IRModule, parameters
+from landbridge.ir.types import nbytes_of
 from landbridge.passes.registry import register_pass
+from landbridge.sizes.size import Size
 
 #: Operations that only say where bytes are.
 _PLACES = (memref.AllocOp, ConstantOp, ViewOp, ToVDeviceOp)
@@ -58,7 +60,9 @@ def prepare(module: IRModule) -> None:
 
 def _prepared(steps: Sequence[_Step], weights: frozenset[SSAValue]) -> list[_Step]:
     """Those of ``steps`` that read nothing else than parameters, constants and each other's results."""
-    chosen = [step for step in steps if isinstance(step.op, CallOp | memref.CopyOp)]
+    chosen = [
+        step for step in steps if isinstance(step.op, CallOp | memref.CopyOp) and not any(map(_is_open, step.writes))
+    ]
     while True:
         left = {step.op for step in chosen}
         others = frozenset[SSAValue]().union(*(step.writes for step in steps if step.op not in left))
@@ -76,6 +80,11 @@ def _prepared(steps: Sequence[_Step], weights: frozenset[SSAValue]) -> list[_Ste
         if len(kept) == len(chosen):
             return kept
         chosen = kept
+
+
+def _is_open(buffer: SSAValue) -> bool:
+    """Whether ``buffer`` is of another size for other inputs: what is in it is for one alone."""
+    return isinstance(nbytes_of(buffer.type), Size)
 
 
 def _step(op: Operation) -> _Step:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias, cast
 
 from landbridge import planner
 from landbridge.analysis.scopes import Alloc, Scope, round_up
 from landbridge.errors import PlanError
 from landbridge.executable.abi import STORAGE_ALIGNMENT
+from landbridge.ir.memory_ops import PreparedOp
 from landbridge.ir.types import dtype_of, item_bytes
 from landbridge.physical_shape import nd_bytes
 from landbridge.sizes.size import Extent, Size, at_least, likely
@@ -56,16 +57,34 @@ def _in_bytes(scope: Scope) -> Solution:
     granule = kind.coherence_granule
     alignment = max(STORAGE_ALIGNMENT, kind.offset_alignment, granule)
     sizes = [round_up(alloc.nbytes, granule) for alloc in scope.allocs]
+    is_open = any(isinstance(size, Size) for size in sizes)
     buffers = [
         alloc.buffer(name, likely(size), alignment)
         for name, size, alloc in zip(scope.names, sizes, scope.allocs, strict=True)
     ]
+    if is_open:
+        buffers = _prepared_first(buffers, [_is_prepared(alloc) for alloc in scope.allocs])
     found = planner.plan(buffers, _least(scope.free, kind.max_bytes))
     offsets = tuple(found.offsets[name] for name in scope.names)
-    if any(isinstance(size, Size) for size in sizes):
+    if is_open:
         places, end = planner.supported(buffers, offsets, sizes)
         return Solution(round_up(end, kind.size_multiple), tuple(places), found.lower_bound, found.proved_optimal)
     return Solution(round_up(found.peak, kind.size_multiple), offsets, found.lower_bound, found.proved_optimal)
+
+
+def _is_prepared(alloc: Alloc) -> bool:
+    return any(isinstance(use.operation, PreparedOp) for use in alloc.op.memref.uses)
+
+
+def _prepared_first(buffers: Sequence[planner.Buffer], prepared: Sequence[bool]) -> list[planner.Buffer]:
+    """``buffers``, those that are ``prepared`` pinned one behind the other: what lies in them is for all sizes, so that
+    it must be at the same place for all."""
+    end, placed = 0, list(buffers)
+    for number, buffer in enumerate(buffers):
+        if prepared[number]:
+            offset = round_up(end, buffer.alignment)
+            placed[number], end = replace(buffer, offset=offset), offset + buffer.size
+    return placed
 
 
 def _check_each(scope: Scope) -> None:
