@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from landbridge.errors import VerifyError
 from landbridge.ir.module import IRModule
-from landbridge.ir.verifier import verify
+from landbridge.ir.verifier import KnownTypes, verify
 from landbridge.targets import Target
 
 HOST = '#lb.vdevice<0, "global">'
@@ -63,10 +65,20 @@ def test_a_good_module_passes():
     ],
 )  # fmt: skip
 def test_what_is_broken_is_named(changes, parts):
-    with pytest.raises(VerifyError) as caught:
-        verify(parse(*changes), "fuse")
-    for part in parts:
-        assert part in str(caught.value)
+    known = KnownTypes()
+    verify(parse(), "import", known)
+    for each in (None, known):
+        with pytest.raises(VerifyError) as caught:
+            verify(parse(*changes), "fuse", each)
+        for part in parts:
+            assert part in str(caught.value)
+
+
+def test_what_was_verified_for_other_vdevices_is_looked_at_again():
+    module, known = parse(), KnownTypes()
+    verify(module, "import", known)
+    with pytest.raises(VerifyError, match="vdevice"):
+        verify(replace(module, vdevices=()), "place", known)
 
 
 def test_a_placement_changes_only_at_to_vdevice():

@@ -47,18 +47,39 @@ from landbridge.ir.verify_loops import check_loop
 from landbridge.ir.verify_places import check_alloc_tensor, check_place, is_nd, place_in
 
 
-def verify(module: IRModule, after: str = "") -> None:
+class KnownTypes:
+    """Types that held before, for the next verification of a module of the same vdevices.
+
+    They are told apart by identity, as they never change and their hashes are computed anew each time.
+    """
+
+    def __init__(self) -> None:
+        self.forget(None)
+
+    def forget(self, of: object) -> None:
+        """Know nothing, and from now on what holds for the targets and vdevices ``of``."""
+        self.of = of
+        self.places: dict[int, Attribute] = {}
+        #: What a memref of a PrimFunc may stand for.
+        self.fits: dict[tuple[int, int], tuple[Attribute, Attribute]] = {}
+        #: Shape and dtype of tables of constants.
+        self.tables: dict[int, tuple[Attribute, tuple[int, ...], str]] = {}
+
+
+def verify(module: IRModule, after: str = "", known: KnownTypes | None = None) -> None:
     """Raise VerifyError, naming the pass ``after`` which it happened, unless ``module`` keeps every invariant."""
-    _Verifier(module, after).run()
+    _Verifier(module, after, KnownTypes() if known is None else known).run()
 
 
 class _Verifier:
-    def __init__(self, module: IRModule, after: str) -> None:
+    def __init__(self, module: IRModule, after: str, known: KnownTypes) -> None:
         self.module = module
         self.after = after
         self.prims: dict[str, Sequence[Attribute]] = {}
         self.lowered: dict[str, Sequence[Attribute]] = {}
-        self.good_types: set[Attribute] = set()
+        if known.of != (module.targets, module.vdevices):
+            known.forget((module.targets, module.vdevices))
+        self.known = known
         self.checks: dict[type[Operation], Callable[[Any], None]] = {
             ConstantOp: self._constant,
             CallOp: self._call,
@@ -100,12 +121,13 @@ class _Verifier:
             block = self.only_block(f, f.body)
             for argument in block.args:
                 self.type(f, argument.type)
-            self.block(block, set(block.args))
+            self.block(block, {id(argument) for argument in block.args})
 
-    def block(self, block: Block, defined: set[SSAValue]) -> None:
+    def block(self, block: Block, defined: set[int]) -> None:
+        """Check ``block``, where the values of these identities are defined."""
         for op in block.ops:
             for operand in op.operands:
-                if operand not in defined:
+                if id(operand) not in defined:
                     self.fail(op, "an operand is used before it is defined", "definitions first")
             check = self.checks.get(type(op))
             if check is None:
@@ -117,12 +139,12 @@ class _Verifier:
                 inner = self.only_block(op, region)
                 for argument in inner.args:
                     self.type(op, argument.type)
-                defined.update(inner.args)
+                defined.update(map(id, inner.args))
                 self.block(inner, defined)
-                defined.difference_update(inner.args)
+                defined.difference_update(map(id, inner.args))
                 for hidden in inner.ops:
-                    defined.difference_update(hidden.results)
-            defined.update(op.results)
+                    defined.difference_update(map(id, hidden.results))
+            defined.update(map(id, op.results))
 
     def only_block(self, op: Operation, region: Region) -> Block:
         if len(region.blocks) != 1:
@@ -130,17 +152,20 @@ class _Verifier:
         return region.block
 
     def type(self, op: Operation, ty: Attribute) -> None:
-        if ty not in self.good_types:
+        if id(ty) not in self.known.places:
             check_place(self.module, op, ty, self.fail)
-            self.good_types.add(ty)
+            self.known.places[id(ty)] = ty
 
     def _constant(self, op: ConstantOp) -> None:
         symbol = op.symbol_name
         array = self.module.constants.get(symbol)
         if array is None:
             self.fail(op, f"constant @{symbol} is not in the table", "a symbol of the constant table")
-        found = (array.shape, array.dtype.name)
-        asked = (shape_of(op.result.type), dtype_of(op.result.type))
+        ty = op.result.type
+        known = self.known.tables.get(id(ty))
+        if known is None:
+            known = self.known.tables[id(ty)] = (ty, shape_of(ty), dtype_of(ty))
+        found, asked = (array.shape, array.dtype.name), known[1:]
         if found != asked:
             self.fail(op, f"type {_show(*asked)}", f"{_show(*found)}, as constant @{symbol} in the table")
 
@@ -156,8 +181,12 @@ class _Verifier:
         if len(arguments) != len(parameters):
             self.fail(op, f"{len(arguments)} arguments", f"{len(parameters)}, as @{callee} takes")
         for i, (argument, parameter) in enumerate(zip(arguments, parameters, strict=True)):
-            if not _fits(argument.type, parameter):
+            pair = (argument.type, parameter)
+            if (id(pair[0]), id(pair[1])) in self.known.fits:
+                continue
+            if not _fits(*pair):
                 self.fail(op, f"argument {i} is {argument.type}", f"{parameter}, as @{callee} takes")
+            self.known.fits[id(pair[0]), id(pair[1])] = pair
         self._destinations(op, op.destinations, op.res)
         self._one_vdevice(op, arguments)
 

@@ -19,7 +19,7 @@ from typing import TypeAlias
 from landbridge.errors import CompileError
 from landbridge.ir.limits import check_time
 from landbridge.ir.module import IRModule
-from landbridge.ir.verifier import verify
+from landbridge.ir.verifier import KnownTypes, verify
 from landbridge.output_file import check_folder, make_folder, write_text
 from landbridge.stages import begin_stage
 
@@ -91,14 +91,15 @@ def run_pipeline(
     steps = [get(name) for name in pipeline]
     if dump is not None:
         check_folder(dump)
-    verify(module, "import")
+    known = KnownTypes()
+    verify(module, "import", known)
     _dump(module, dump, 0, "import", sources)
     for number, step in enumerate(steps, 1):
         begin_stage(step.name)
         check_time(f"pass {step.name}")
         began = time.perf_counter()
         module = step(module)
-        verify(module, step.name)
+        verify(module, step.name, known)
         if seconds is not None:
             seconds[step.name] = seconds.get(step.name, 0.0) + time.perf_counter() - began
         _dump(module, dump, number, step.name, sources)
