@@ -58,7 +58,9 @@ class _Packer:
         for op in list(block.ops):
             for region in graphs_in(op):
                 self.block(region.block, values.nested())
-            if isinstance(op, ConcatOp | CallOp):
+            if isinstance(op, ViewOp):
+                _view(op, values)
+            elif isinstance(op, ConcatOp | CallOp):
                 tile = self._tiles[vdevice_of(op.results[0].type).index.data]
                 if tile < 2:
                     continue
@@ -147,10 +149,31 @@ class _Packer:
 
 
 def _concat(op: ConcatOp, tile: int, values: BlockedValues) -> None:
-    """Channel blocks are concatenated as they are when every part is a whole number of them."""
-    if op.axis.value.data != 1 or any(v not in values.twins or shape_of(v.type)[1] % tile for v in op.inputs):
+    """Parts in blocks of channels are concatenated as they are along the pixels, and along the channels when every part
+    is a whole number of blocks."""
+    axis, rank = op.axis.value.data, len(shape_of(op.result.type))
+    if axis < 1 or rank not in (3, 4) or any(v not in values.twins for v in op.inputs):
         return
-    layout = Layout.of_channels(4, tile)
-    new = ConcatOp([values.twins[v] for v in op.inputs], 1, layout.tensor(op.result.type))
+    if vdevice_of(op.result.type).axis_separators:
+        return
+    if axis == 1 and any(shape_of(v.type)[1] % tile for v in op.inputs):
+        return
+    layout = Layout.of_channels(rank, tile)
+    new = ConcatOp([values.twins[v] for v in op.inputs], axis, layout.tensor(op.result.type))
     Rewriter.insert_op(new, InsertPoint.before(op))
     Rewriter.replace_op(op, [], [values.plain(new.result, layout, cast(AnyTensor, op.result.type), op)])
+
+
+def _view(op: ViewOp, values: BlockedValues) -> None:
+    """A view that puts ones among the pixels or takes them away, as of the signals of a 1-D convolution, is one of the
+    blocked twin, too."""
+    twin = values.twins.get(op.source)
+    if twin is None or op.first or vdevice_of(op.result.type).axis_separators:
+        return
+    source, result, tile = shape_of(op.source.type), shape_of(op.result.type), shape_of(twin.type)[-1]
+    if len(result) not in (3, 4) or source[:2] != result[:2]:
+        return
+    if [e for e in source[2:] if e != 1] == [e for e in result[2:] if e != 1]:
+        made = ViewOp(twin, Layout.of_channels(len(result), tile).tensor(op.result.type))
+        Rewriter.insert_op(made, InsertPoint.after(op))
+        values.twins[op.result] = made.result

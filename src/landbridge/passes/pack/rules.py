@@ -41,8 +41,11 @@ class Candidate:
 
     @property
     def output_channels(self) -> AxisClass | None:
-        """The class of axis 1 of every output, when all are rank 4 and one class has them all."""
-        found = [class_of(self.classes, o, 1) if len(shape_of(o.type)) == 4 else None for o in self.outputs]
+        """The class of axis 1 of every output, when all are of one rank, 3 or 4, and one class has them all."""
+        ranks = {len(shape_of(o.type)) for o in self.outputs}
+        if len(ranks) != 1 or not ranks <= {3, 4}:
+            return None
+        found = [class_of(self.classes, o, 1) for o in self.outputs]
         return found[0] if len(set(map(id, found))) == 1 else None
 
     def data_axis(self, c: AxisClass) -> int | None:
@@ -144,8 +147,9 @@ def _panel(c: Candidate, columns: int, tile: int) -> int:
 
 def neighbour(c: Candidate) -> Blocking | None:
     """Stay in the blocked layout of an operand when the channel is a parallel loop of every stage."""
-    lanes = c.output_channels
-    if lanes is None or lanes.reduces or not any(lanes.axis_of(a) == 1 for a in c.blocked):
+    lanes, rank = c.output_channels, len(shape_of(c.outputs[0].type))
+    followed = [a for a in c.blocked if rank == 4 or len(shape_of(a.type)) == rank]
+    if lanes is None or lanes.reduces or not any(lanes.axis_of(a) == 1 for a in followed):
         return None
     return _blocked(c, [lanes], lanes)
 
