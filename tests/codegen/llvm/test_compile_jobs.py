@@ -22,6 +22,15 @@ def test_objects_come_in_order_whoever_compiles_them(processes: int) -> None:
     assert compile_all(JOBS, MACHINE, processes) == [compile_ir(job.text, MACHINE) for job in JOBS]
 
 
+@pytest.mark.parametrize("processes", [1, 2])
+def test_a_job_may_be_for_another_machine(processes: int) -> None:
+    old = Machine("x86_64-unknown-linux-gnu", "x86-64", "")
+    text = "define <8 x float> @f(<8 x float> %x) { %y = fadd <8 x float> %x, %x ret <8 x float> %y }"
+    made = compile_all([Job(text, True, old), Job(text, True)], MACHINE, processes)
+    assert made == [compile_ir(text, old), compile_ir(text, MACHINE)]
+    assert made[0] != made[1]
+
+
 def test_nothing_to_compile() -> None:
     assert compile_all([], MACHINE) == []
 

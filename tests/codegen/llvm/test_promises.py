@@ -61,14 +61,14 @@ MODELS = {
 def texts(model: ModelProto, target: str, monkeypatch: pytest.MonkeyPatch) -> str:
     """The LLVM modules of the kernels of ``model``, between them a character that is in none."""
     found: list[str] = []
-    compile_all = image.compile_all
+    with_runtime = image.with_runtime
 
-    def keep(jobs, machine):
+    def keep(jobs, isa, machine):
         jobs = list(jobs)
         found.extend(job.text for job in jobs)
-        return compile_all(jobs, machine)
+        return with_runtime(jobs, isa, machine)
 
-    monkeypatch.setattr(image, "compile_all", keep)
+    monkeypatch.setattr(image, "with_runtime", keep)
     lb.compile(model, target)
     return "\x00".join(found)
 

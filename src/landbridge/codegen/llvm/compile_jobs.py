@@ -41,10 +41,11 @@ _MEMORY_LIMITS = (resource.RLIMIT_AS, resource.RLIMIT_DATA)
 
 @dataclass(frozen=True)
 class Job:
-    """One LLVM module to compile; see ``compile_ir`` for ``vectorize``."""
+    """One LLVM module to compile; see ``compile_ir`` for ``vectorize``. ``machine`` None: that of the other jobs."""
 
     text: str
     vectorize: bool
+    machine: Machine | None = None
 
 
 #: Seconds between looks at whether the compile may go on while helpers work.
@@ -138,7 +139,7 @@ def _is_foreign(machine: Machine) -> bool:
 
 def _compile(job: Job, machine: Machine) -> bytes | CodegenError:
     try:
-        return compile_ir(job.text, machine, vectorize=job.vectorize)
+        return compile_ir(job.text, job.machine or machine, vectorize=job.vectorize)
     except CodegenError as error:
         return error
 

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 from xdsl.dialects.builtin import ModuleOp
 
-from landbridge.codegen.cpu_runtime.object_code import runtime_object
+from landbridge.codegen.cpu_runtime.object_code import with_runtime
 from landbridge.codegen.functions import call_groups
 from landbridge.codegen.link import link_objects, only_linked
 from landbridge.codegen.llvm.compile import Machine
-from landbridge.codegen.llvm.compile_jobs import Job, compile_all
+from landbridge.codegen.llvm.compile_jobs import Job
 from landbridge.codegen.llvm.isa import isa_of, required_flags, sve_flags
 from landbridge.codegen.llvm.print_ir import print_functions, uses_vectors
 from landbridge.codegen.relocations.linkages import LINKAGES
@@ -32,7 +32,7 @@ def generate_image(module: ModuleOp, target: Target) -> CodeImage:
     jobs = (
         Job(print_functions(group, isa), vectorize=not any(map(uses_vectors, group))) for group in call_groups(module)
     )
-    linked = link_objects([runtime_object(name), *compile_all(jobs, machine)])
+    linked = link_objects(with_runtime(jobs, name, machine))
     return CodeImage(
         isa=linked.isa,
         code=linked.code,
