@@ -17,7 +17,8 @@ import numpy as np
 
 from landbridge.compiler import compile
 from landbridge.dtypes import numpy_dtype
-from landbridge.errors import CompileError, ImportModelError, InputError, LandbridgeError, ShapeError
+from landbridge.errors import CompileError, ImportModelError, InputError, LandbridgeError, ModelWarning, ShapeError
+from landbridge.frontend.onnx.labels import has_names, labels_of
 from landbridge.onnxruntime import model_file
 from landbridge.onnxruntime.capi import onnxruntime_pybind11_state as failures
 from landbridge.onnxruntime.io_binding import IOBinding
@@ -68,6 +69,7 @@ class InferenceSession:
         self._overridable = list(arguments(value for value in proto.graph.input if value.name in given))
         self._outputs = list(arguments(proto.graph.output))
         self._metadata = metadata(proto)
+        self._labels = {each.output: each for each in labels_of(proto)} if has_names(proto) else {}
         self._by_shape: OrderedDict[tuple[tuple[int, ...], ...], Session] = OrderedDict()
         #: By names of weights that feeds have other values of.
         self._by_overridden: dict[frozenset[str], InferenceSession] = {}
@@ -154,7 +156,17 @@ class InferenceSession:
         if run_options is not None and run_options.terminate:
             raise failures.Fail("Exiting due to terminate flag being set to true.")
         results = self._results(input_feed)
-        return [results[index] for index in wanted]
+        names = [value.name for value in self._outputs]
+        return [self._named(names[index], results[index]) for index in wanted]
+
+    def _named(self, output: str, result: Array) -> Any:
+        """``result`` of ``output`` as the file has it, text or a list of maps, where a program gives numbers."""
+        labels = self._labels.get(output)
+        if labels is None:
+            return result
+        if labels.are_maps:
+            return [dict(sorted(zip(labels.names, row, strict=True))) for row in result.tolist()]
+        return np.array(labels.names, object)[result]
 
     def run_with_ort_values(
         self, output_names: Sequence[str] | None, input_dict_ort_values: Mapping[str, OrtValue], run_options: Any = None
@@ -289,7 +301,10 @@ class InferenceSession:
 
     def _made(self, shapes: Mapping[str, Sequence[int | str]] | None = None) -> Session:
         dims: dict[str, Dim | str | int] = {**self._options.free_dimensions}
-        executable = compile(self._model, dims=dims or None, shapes=shapes)
+        with warnings.catch_warnings():
+            if self._labels:  # names are given back here
+                warnings.filterwarnings("ignore", "output .* (is text|is a list of maps)", ModelWarning)
+            executable = compile(self._model, dims=dims or None, shapes=shapes)
         return Session(executable, num_threads=self._options.intra_op_num_threads or None)
 
 

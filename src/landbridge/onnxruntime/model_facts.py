@@ -56,13 +56,24 @@ def spelled(dtype: np.dtype[Any]) -> str:
         return str(dtype)
 
 
+def _type_name(kind: onnx.TypeProto) -> str:
+    """``"seq(map(int64,tensor(float)))"`` for a list of maps."""
+    match kind.WhichOneof("value"):
+        case "sequence_type":
+            return f"seq({_type_name(kind.sequence_type.elem_type)})"
+        case "map_type":
+            return f"map({element_name(kind.map_type.key_type)},{_type_name(kind.map_type.value_type)})"
+        case "optional_type":
+            return f"optional({_type_name(kind.optional_type.elem_type)})"
+        case _:
+            return f"tensor({element_name(kind.tensor_type.elem_type)})"
+
+
 def arguments(values: Iterable[onnx.ValueInfoProto]) -> Iterator[NodeArg]:
     """``values`` of a graph as NodeArgs."""
     for value in values:
-        kind = value.type.WhichOneof("value") or "tensor_type"
         tensor = value.type.tensor_type
-        named = f"tensor({element_name(tensor.elem_type)})" if kind == "tensor_type" else kind.removesuffix("_type")
-        yield NodeArg(value.name, named, [_extent(dim) for dim in tensor.shape.dim])
+        yield NodeArg(value.name, _type_name(value.type), [_extent(dim) for dim in tensor.shape.dim])
 
 
 def _extent(dim: onnx.TensorShapeProto.Dimension) -> int | str | None:

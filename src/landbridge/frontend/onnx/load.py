@@ -15,13 +15,15 @@ from onnx.external_data_helper import uses_external_data
 from onnx_ir.passes.common import InlinePass
 
 from landbridge.did_you_mean import did_you_mean
-from landbridge.errors import CompileError, ImportModelError
+from landbridge.errors import CompileError, ImportModelError, ModelWarning
 from landbridge.executable.file_watch import FileWatch
+from landbridge.frontend.onnx.labels import has_names, without_names
 from landbridge.frontend.onnx.not_a_model import what_it_is
 from landbridge.frontend.onnx.unfolded_size import unfolded_nodes
 from landbridge.frontend.onnx.weights_in_file import LightModel, light_model
 from landbridge.ir.budget import MAX_NODES, Budget
 from landbridge.ir.limits import check_file_bytes
+from landbridge.warning_notes import warn
 
 if TYPE_CHECKING:
     from onnx import ModelProto
@@ -61,7 +63,7 @@ def load_model(source: str | Path | bytes | ModelProto | ir.Model, max_nodes: in
         is_parsed = isinstance(source, onnx.ModelProto)
         found = ("" if is_parsed else what_it_is(_content(source))) or "it has no graph or no opset; give an .onnx file"
         raise ImportModelError(f"{name} is no ONNX model: {found}")
-    made = _with_constants(proto)
+    made = _with_numbers(_with_constants(proto))
     refused = refused if made is proto else _refusal(made)
     if refused is not None:
         raise ImportModelError(f"{name} is not a valid ONNX model: {refused}") from refused
@@ -115,6 +117,18 @@ def _with_constants(proto: ModelProto) -> ModelProto:
     newer.CopyFrom(proto)
     newer.ir_version = _CONSTANTS_SINCE
     return newer
+
+
+def _with_numbers(proto: ModelProto) -> ModelProto:
+    """``proto``; where an output speaks of classes by name, one whose outputs are numbers, and a ModelWarning."""
+    if not has_names(proto):
+        return proto
+    made = onnx.ModelProto()
+    made.CopyFrom(proto)
+    found = without_names(made)
+    for labels in found:
+        warn(str(labels), ModelWarning)
+    return made if found else proto
 
 
 def _of_a_known_opset(proto: ModelProto, name: str) -> ModelProto:

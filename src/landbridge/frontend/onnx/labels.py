@@ -1,0 +1,117 @@
+"""Outputs that speak of classes by name: lists of maps, and text. Programs give numbers; the names are told apart."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import onnx
+
+if TYPE_CHECKING:
+    from onnx import GraphProto, ModelProto, NodeProto
+
+_ML = "ai.onnx.ml"
+#: Operators whose results may be text: they give the label of a class.
+_CLASSIFIERS = ("LinearClassifier", "SVMClassifier", "TreeEnsembleClassifier")
+
+
+@dataclass(frozen=True)
+class Labels:
+    """What the numbers of ``output`` stand for: a row has one for each of ``names`` where ``are_maps``, else a number
+    says which of ``names`` it is."""
+
+    output: str
+    names: tuple[str, ...] | tuple[int, ...]
+    are_maps: bool
+
+    def __str__(self) -> str:
+        shown = ", ".join(map(repr, self.names[:8])) + ", ..." * (len(self.names) > 8)
+        if self.are_maps:
+            return f"output {self.output!r} is a list of maps, and becomes their values: a column for each of {shown}"
+        return f"output {self.output!r} is text, and becomes the number of one of {shown}"
+
+
+def labels_of(model: ModelProto) -> list[Labels]:
+    """The outputs of ``model`` that speak of classes by name."""
+    changed = onnx.ModelProto()
+    changed.CopyFrom(model)
+    return without_names(changed)
+
+
+def has_names(model: ModelProto) -> bool:
+    """Whether an output of ``model`` speaks of classes by name, or is made by an operator that does."""
+    return any(_attribute(node, "classlabels_strings") or node.op_type == "ZipMap" for node in model.graph.node)
+
+
+def without_names(model: ModelProto) -> list[Labels]:
+    """Change ``model`` so that its outputs are numbers; what they stand for. Text that is computed with stays."""
+    graph, outputs = model.graph, {value.name: value for value in model.graph.output}
+    found: list[Labels] = []
+    for node in graph.node:
+        if node.domain == _ML and node.op_type == "ZipMap" and node.output[0] in outputs:
+            names = _names(node, "classlabels_strings", "classlabels_int64s")
+            found.append(Labels(node.output[0], names, are_maps=True))
+            _become(node, "Identity")
+            kind = onnx.helper.make_tensor_type_proto(onnx.TensorProto.FLOAT, [None, len(names)])
+            outputs[node.output[0]].type.CopyFrom(kind)
+        elif node.domain == _ML and node.op_type in _CLASSIFIERS:
+            names = _names(node, "classlabels_strings")
+            ends = [*_ends(graph, node.output[0], set(outputs))] if names else []
+            if ends and all(name is not None for name in ends):
+                found += [Labels(name, names, are_maps=False) for name in ends if name is not None]
+                _number(graph, node, len(names))
+                for name in ends:
+                    outputs[name or ""].type.tensor_type.elem_type = onnx.TensorProto.INT64
+    return found
+
+
+def _names(node: NodeProto, *attributes: str) -> tuple[str, ...] | tuple[int, ...]:
+    for name in attributes:
+        found = _attribute(node, name)
+        if found is not None and found.strings:
+            return tuple(text.decode() for text in found.strings)
+        if found is not None and found.ints:
+            return tuple(found.ints)
+    return ()
+
+
+def _attribute(node: NodeProto, name: str) -> onnx.AttributeProto | None:
+    return next((each for each in node.attribute if each.name == name), None)
+
+
+def _become(node: NodeProto, op_type: str) -> None:
+    node.op_type, node.domain = op_type, ""
+    del node.attribute[:]
+
+
+def _ends(graph: GraphProto, value: str, outputs: set[str]) -> Iterator[str | None]:
+    """The outputs that ``value`` is handed on to; None where something else is done with it."""
+    if value in outputs:
+        yield value
+    for node in graph.node:
+        if value in node.input:
+            if not _hands_on(node):
+                yield None
+            else:
+                yield from _ends(graph, node.output[0], outputs)
+
+
+def _hands_on(node: NodeProto) -> bool:
+    to = _attribute(node, "to") if node.op_type == "Cast" else None
+    return node.op_type == "Identity" or (to is not None and to.i == onnx.TensorProto.STRING)
+
+
+def _number(graph: GraphProto, classifier: NodeProto, classes: int) -> None:
+    """Let ``classifier`` give numbers of classes, and what hands them on do that."""
+    key = "classlabels_ints" if classifier.op_type != "TreeEnsembleClassifier" else "classlabels_int64s"
+    kept = [each for each in classifier.attribute if each.name != "classlabels_strings"]
+    del classifier.attribute[:]
+    classifier.attribute.extend([*kept, onnx.helper.make_attribute(key, list(range(classes)))])
+    pending = [classifier.output[0]]
+    while pending:
+        value = pending.pop()
+        for node in graph.node:
+            if value in node.input:
+                _become(node, "Identity")
+                pending.append(node.output[0])
