@@ -101,7 +101,7 @@ class _Ties:
         for inner in g.body.ops:
             if isinstance(inner, linalg.ops.IndexOp):
                 self._fixed.append((g.op, inner.dim.value.data))
-            elif isinstance(inner, memref.LoadOp):
+            elif isinstance(inner, memref.LoadOp | memref.StoreOp):
                 self._fixed += [(inner.memref, a) for a in range(len(shape_of(inner.memref.type)))]
 
     def classes(self) -> list[AxisClass]:

@@ -261,6 +261,11 @@ class ScalarBuilder:
         where = [self.value(i, "index").ssa for i in indices]
         return self._add(memref.LoadOp.get(source, where), dtype)
 
+    def store(self, target: SSAValue, indices: Sequence[Number], value: Value) -> None:
+        """Write one element at computed indices, which must be in bounds. Of stages that take turns alone."""
+        where = [self.value(i, "index").ssa for i in indices]
+        self._builder.insert(memref.StoreOp.get(value.ssa, target, where))
+
     def cast(self, a: Value, dtype: str) -> Value:
         """Convert as C does; float to integer truncates, to bool is ``!= 0``."""
         if a.dtype == dtype:

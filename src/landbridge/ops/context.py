@@ -265,7 +265,7 @@ def converted(x: Array, dtype: str) -> Array:
 
 
 class BodyBuffer:
-    """A memref that a body loads from."""
+    """A memref that a body loads from, or stores to."""
 
     __slots__ = ("_dtype", "_memref")
 
@@ -275,3 +275,7 @@ class BodyBuffer:
     def load(self, s: ScalarBuilder, indices: Sequence[Value | int]) -> Value:
         """The element at computed indices, which must be in bounds."""
         return s.load(self._memref, indices, self._dtype)
+
+    def store(self, s: ScalarBuilder, indices: Sequence[Value | int], value: Value) -> None:
+        """Write the element at computed indices, which must be in bounds, in a stage that takes turns."""
+        s.store(self._memref, indices, s.cast(value, self._dtype))

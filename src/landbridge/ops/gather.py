@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
 import numpy as np
@@ -16,8 +16,9 @@ from landbridge.ops.context import Array, BodyBuffer, OpContext, Operand
 from landbridge.ops.legal import Condition, axis_of, between, one_of
 from landbridge.ops.registry import operator
 from landbridge.ops.rules import index_of, rules
+from landbridge.ops.scatter_turns import scatter_in_turns
 from landbridge.ops.slicing import part
-from landbridge.sizes.size import Extent, Size, largest
+from landbridge.sizes.size import Extent, Size, at_least, largest, product
 
 
 def as_index(s: ScalarBuilder, v: Value, extent: int) -> Value:
@@ -189,6 +190,22 @@ def _placed(
     return c.g.call("scatter", operands, [(shape, dtype)], build)[0]
 
 
+#: Updates up to which every element looks at all of them: that goes by vectors and on all threads.
+_FEW = 16
+
+
+def _kind(c: OpContext) -> str:
+    return _COMBINE.get(c.attribute("reduction", "none"), ("", 0))[0]
+
+
+def _in_turns(c: OpContext, x: Operand, indices: Operand, count: Extent) -> bool:
+    """Whether ``count`` updates are put in one after the other. Narrow floats are added up in wider ones, which only
+    the search for updates can."""
+    if 0 in c.shape(indices) or 0 in c.shape(x) or at_least(_FEW, count):
+        return False
+    return _kind(c) not in ("add", "mul") or accumulator(c.dtype(x)) == c.dtype(x)
+
+
 def _scatter(
     c: OpContext,
     x: Operand,
@@ -295,6 +312,18 @@ def scatter_elements(c: OpContext, x: Operand, indices: Operand, updates: Operan
             return [number if a == axis else s.minimum(at[a], e - 1) for a, e in enumerate(extents)]
 
         return _placed(c, x, updates, last, taken)
+    if _in_turns(c, x, indices, extents[axis]):
+        others = [a for a in range(len(shape)) if a != axis]
+
+        def place(
+            s: ScalarBuilder, numbers: BodyBuffer, at: Sequence[Value]
+        ) -> tuple[Mapping[int, Value], Mapping[int, Value], Sequence[Value]]:
+            by_axis = dict(zip((axis, *others), at, strict=True))
+            update = [by_axis[a] for a in range(len(shape))]
+            return {axis: numbers.load(s, update)}, {a: by_axis[a] for a in others}, update
+
+        loops = [extents[axis], *(extents[a] for a in others)]
+        return scatter_in_turns(c, x, indices, updates, loops, _kind(c), place)
     return _scatter(c, x, indices, updates, [extents[axis]], hit)
 
 
@@ -335,4 +364,15 @@ def scatter_nd(c: OpContext, x: Operand, indices: Operand, updates: Operand) -> 
         last[tuple(rows[inside].T)] = np.arange(len(rows))[inside]
         flat = c.reshape(updates, (len(rows), *shape[depth:]))
         return _placed(c, x, flat, last, lambda s, at, number: [number, *at[depth:]])
+    count = product(outer)
+    if _in_turns(c, x, indices, count):
+
+        def place(
+            s: ScalarBuilder, numbers: BodyBuffer, at: Sequence[Value]
+        ) -> tuple[Mapping[int, Value], Mapping[int, Value], Sequence[Value]]:
+            picked = {a: numbers.load(s, [at[0], a]) for a in range(depth)}
+            return picked, dict(enumerate(at[1:], depth)), at
+
+        tuples, new = c.reshape(indices, (count, depth)), c.reshape(updates, (count, *shape[depth:]))
+        return scatter_in_turns(c, x, tuples, new, (count, *shape[depth:]), _kind(c), place)
     return _scatter(c, x, indices, updates, outer, hit)

@@ -36,6 +36,9 @@ def emit_body(
     for op in stage.body.ops:
         if isinstance(op, linalg.ops.YieldOp):
             return [env[v] for v in op.operands]
+        if isinstance(op, memref.StoreOp):
+            code.store(env[op.value], buffers[op.memref], place_of(code, op, [env[i] for i in op.indices]))
+            continue
         env[op.results[0]] = _emit(code, op, env, lanes, index, buffers)
     return []
 
@@ -80,8 +83,8 @@ def value_of(code: Code, wanted: SSAValue, given: Mapping[SSAValue, SSAValue], l
     return copied(code, op, [value_of(code, v, given, lanes) for v in op.operands], lanes)
 
 
-def place_of(code: Code, op: memref.LoadOp, indices: Sequence[Index]) -> Where:
-    """The place of the element that ``op`` loads at ``indices``."""
+def place_of(code: Code, op: memref.LoadOp | memref.StoreOp, indices: Sequence[Index]) -> Where:
+    """The place of the element that ``op`` loads or stores at ``indices``."""
     row: Index = 0
     column: Index = 0
     for i, stride in zip(indices, index_strides(op.memref.type), strict=True):

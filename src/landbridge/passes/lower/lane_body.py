@@ -27,16 +27,17 @@ _TRAPPING = {f"arith.{op}" for op in ("divsi", "divui", "remsi", "remui", "floor
 
 
 def computes_places(stage: Stage) -> bool:
-    """Whether the body looks at its loops' counters or loads by itself, or has operations that may trap."""
-    return any(isinstance(op, memref.LoadOp | linalg.ops.IndexOp) or op.name in _TRAPPING for op in stage.body.ops)
+    """Whether the body looks at its loops' counters, loads or stores by itself, or has operations that may trap."""
+    places = memref.LoadOp | memref.StoreOp | linalg.ops.IndexOp
+    return any(isinstance(op, places) or op.name in _TRAPPING for op in stage.body.ops)
 
 
 def work_by_lane(stage: Stage, lane: int) -> tuple[int, int] | None:
     """How many values of the body are loaded lane by lane along loop ``lane``, and how many floats are computed with
-    vectors; None where operations may trap on lanes that are not there."""
+    vectors; None where operations may trap on lanes that are not there, or store lanes."""
     steps, loads, computed = lane_steps(stage, lane), 0, 0
     for op in stage.body.ops:
-        if op.name in _TRAPPING and any(steps[v] != 0 for v in op.operands):
+        if isinstance(op, memref.StoreOp) or (op.name in _TRAPPING and any(steps[v] != 0 for v in op.operands)):
             return None
         if isinstance(op, memref.LoadOp):
             loads += _place_step(op, steps) not in (0, 1)

@@ -135,8 +135,8 @@ def body_size(nest: Nest) -> int:
 
 
 def loaded_buffers(body: Block) -> list[SSAValue]:
-    """What the loads of a body read."""
-    return [op.memref for op in body.ops if isinstance(op, memref.LoadOp)]
+    """What the loads of a body read, and its stores write."""
+    return [op.memref for op in body.ops if isinstance(op, memref.LoadOp | memref.StoreOp)]
 
 
 @dataclass(frozen=True)
