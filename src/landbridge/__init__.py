@@ -17,6 +17,8 @@ import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from landbridge.garbage import collector_paused
+
 __version__ = "0.1.0"
 
 __all__ = [
@@ -195,7 +197,8 @@ _HOME = {
 
 def __getattr__(name: str) -> Any:
     if name in _HOME:
-        value = getattr(import_module(_HOME[name]), name)
+        with collector_paused():
+            value = getattr(import_module(_HOME[name]), name)
     elif name == "device":
         # the package itself is callable: importing any part of it makes it an attribute here
         value = import_module("landbridge.device")

@@ -6,7 +6,6 @@ A model's way: file -> graph (``frontend``) -> placed -> fused -> packed -> buff
 
 from __future__ import annotations
 
-import gc
 import time
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
@@ -89,20 +88,6 @@ PIPELINE = (
 )
 
 
-@contextmanager
-def _collector_paused() -> Iterator[None]:
-    """No cyclic garbage collection meanwhile: IR is a few hundred thousand objects that live until the end, and
-    walking them again and again took a third of a compile."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()
-
-
-@_collector_paused()
 def compile_model(
     model: Model,
     targets: tuple[Target, ...],

@@ -13,6 +13,7 @@ from landbridge.compile_options import CompileOptions, check_form
 from landbridge.errors import CompileError, ImportModelError, InputError, TargetError
 from landbridge.executable.executable import Executable
 from landbridge.executable.parts import VDevice
+from landbridge.garbage import collector_paused
 from landbridge.input_spec import InputSpec
 from landbridge.ir.budget import MAX_NODES
 from landbridge.ir.limits import Limits, limited, limits_of
@@ -139,10 +140,12 @@ def compile(
     entry = None if dump is not None else look_up(model, targets, vdevices, options)
     if entry is not None and entry.found is not None:
         return entry.found
-    from landbridge.compilation import compile_model  # which imports the packages of the compiler
+    # IR is a few hundred thousand objects that live until the end: walking them all the time took a third of it.
+    with collector_paused():
+        from landbridge.compilation import compile_model  # which imports the packages of the compiler
 
-    with noting() as told, limited(bounds):
-        executable = compile_model(model, targets, vdevices, options, dump)
+        with noting() as told, limited(bounds):
+            executable = compile_model(model, targets, vdevices, options, dump)
     if entry is not None:
         entry.keep(executable, told)
     return executable
