@@ -102,10 +102,13 @@ class NestEmitter:
         code.when(code.at_most(run.tile * lanes, left), lambda: emit(0), lambda: emit(left))
 
     def _row_run(self, run: Run, padding: RowPadding, low: Index, high: Index, columns: _Columns) -> None:
-        if run.last is None:
-            self._tiles(run, padding, low, high, columns)
-            return
         edges = self._padding.open_edges(run)
+        if run.last is None:
+            if edges:
+                self._once_each(run, edges, columns)
+            else:
+                self._tiles(run, padding, low, high, columns)
+            return
         rows = run.last + run.tile
         enough = run.tile + (max(edges.first, edges.last) if edges else 0)
 
@@ -135,9 +138,24 @@ class NestEmitter:
         )
         self.tile(columns.tile_of(run.last, run.tile, run.mask, RowPadding.BY_TURN))
 
+    def _once_each(self, run: Run, edges: OpenEdges, columns: _Columns) -> None:
+        """All tiles of an open number of rows that may not lie over each other: the first, where it has none of the
+        last rows' padding, is decided row by row, the others are inside or test."""
+        code, rows, enough = self.code, self.nest.dims[self.sched.rows].extent, run.tile + edges.last  # type: ignore[index]
+        apart = code.minimum(1, code.maximum(0, code.add(rows, 1 - enough)))  # 1 where the first is
+
+        def first() -> None:
+            self.tile(columns.tile_of(0, run.tile, run.mask, RowPadding.BY_TURN))
+
+        if at_least(rows, enough):
+            first()
+        else:
+            code.when(code.at_most(enough, rows), first)
+        self._tiles(run, RowPadding.TESTED, apart, run.count, columns)
+
     def _tiles(self, run: Run, padding: RowPadding, low: Index, high: Index, columns: _Columns) -> None:
         code = self.code
-        tested = run.last is not None and padding is RowPadding.TESTED
+        tested = run.leads and padding is RowPadding.TESTED  # of the few rows that are left most are at the edge
         limits = self._padding.row_limits(run.tile) if tested else []
 
         def tile(row: Index, padding: RowPadding) -> None:

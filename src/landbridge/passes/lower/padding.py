@@ -100,7 +100,7 @@ class Padding:
     def open_edges(self, run: Run) -> OpenEdges | None:
         """The edges of an open number of rows, whose first and last tile ``run`` has one of; None where they are not
         the same for all numbers, or a tile may have both."""
-        if run.last is None:
+        if not run.leads:
             return None
         edges = open_edges(self._nest, self.row_guards, self._sched.rows)
         return edges if edges is not None and edges.first + edges.last <= run.tile else None

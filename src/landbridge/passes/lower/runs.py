@@ -25,6 +25,11 @@ class Run:
     last: Extent | None = None
     end: Size | None = None
 
+    @property
+    def leads(self) -> bool:
+        """Whether these are the tiles of an open number of iterations, and not what is left over."""
+        return self.last is not None or (isinstance(self.count, Size) and self.start == 0)
+
 
 def dividing_tile(extent: Extent, tile: int) -> int:
     """``tile``, or of an open extent the largest that is at least half of it and leaves nothing over."""
