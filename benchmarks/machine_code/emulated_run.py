@@ -31,7 +31,10 @@ def executions(executable: lb.Executable, feeds: Mapping[str, np.ndarray], board
         np.savez(arrays, **feeds)  # type: ignore[arg-type]
         emulator = ["qemu-aarch64", "-cpu", "max", "-plugin", f"{plugin},out={counts}", "-L", str(board)]
         command = [*emulator, str(unpacked.python(board)), "-S", str(_HERE / "run_once.py"), program, arrays]
-        paths = {"PYTHONPATH": f"{unpacked.site_packages(board)}:{_SOURCES}", "PYTHONDONTWRITEBYTECODE": "1"}
+        paths = {
+            "PYTHONPATH": f"{unpacked.site_packages(board)}:{_SOURCES}",
+            "PYTHONPYCACHEPREFIX": f"{board}/bytecode",
+        }
         done = subprocess.run(command, env={**os.environ, **paths}, capture_output=True, text=True)
         if done.returncode:
             raise RuntimeError(f"the emulated run failed: {done.stderr.strip()[-500:]}")

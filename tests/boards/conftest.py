@@ -12,13 +12,28 @@ from tests.boards.board import Board, ProgramRunner
 from tests.selection.installed import missing, program
 
 
-@pytest.fixture(scope="session")
-def board() -> Board:
+def _board(contents: folder.Contents, source: str) -> Board:
     qemu = program("qemu-aarch64", "boards")
     try:
-        return Board(qemu, folder.fetch(cache_folder() / "boards"))
+        return Board(qemu, folder.fetch(cache_folder() / "boards", contents))
     except (OSError, RuntimeError) as error:
-        missing(f"a folder of AArch64 programs ({error})", "boards")
+        missing(f"a folder of AArch64 programs of Debian {contents.release} ({error})", source)
+
+
+@pytest.fixture(scope="session")
+def board() -> Board:
+    return _board(folder.BOOKWORM, "boards")
+
+
+@pytest.fixture(
+    scope="session",
+    params=[folder.BOOKWORM, pytest.param(folder.FORKY, marks=pytest.mark.full)],
+    ids=lambda c: c.python,
+)
+def each_python(request: pytest.FixtureRequest) -> Board:
+    """Boards with the oldest and the newest Python that Debian has here."""
+    # The newest is not expected: its release changes until it is one.
+    return _board(request.param, "boards" if request.param is folder.BOOKWORM else "pythons")
 
 
 @pytest.fixture(scope="session")

@@ -11,60 +11,81 @@ import os
 import shutil
 import subprocess
 import sys
+from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 
-#: Debian's packages, with what they need.
-_DEBIAN = [
-    "python3.11-minimal",
-    "libpython3.11-minimal",
-    "libpython3.11-stdlib",
+#: What every board has, with what it needs.
+_LIBRARIES = (
     "libc6",
     "libexpat1",
     "zlib1g",
-    "libssl3",
     "libffi8",
     "libgcc-s1",
     "libstdc++6",
     "liblzma5",
     "libbz2-1.0",
     "libuuid1",
-    "libcrypt1",
-]
+)
 #: Packages in the versions that are installed here, with what they need: what runs programs, and what tests ask for.
 _RUNNING = ("numpy", "typer", "rich", "ml-dtypes", "apache-tvm-ffi")
 #: What the compiler needs beside them, in a folder of its own.
 _COMPILING = ("xdsl", "onnx", "onnx-ir", "llvmlite")
 _PLATFORMS = ("manylinux2014_aarch64", "manylinux_2_27_aarch64", "manylinux_2_28_aarch64")
-_RELEASE = "bookworm"
+#: The release whose repository this machine's apt knows.
+_HERE = "bookworm"
 
 
-def fetch(cache: Path) -> Path:
+@dataclass(frozen=True)
+class Contents:
+    """A release of Debian, the version of its Python (``3.11``), and what that needs beside what every board has."""
+
+    release: str
+    python: str
+    libraries: tuple[str, ...]
+
+    @property
+    def debian(self) -> list[str]:
+        """Debian's packages."""
+        name = f"python{self.python}"
+        return [f"{name}-minimal", f"lib{name}-minimal", f"lib{name}-stdlib", *_LIBRARIES, *self.libraries]
+
+
+BOOKWORM = Contents("bookworm", "3.11", ("libssl3", "libcrypt1"))
+FORKY = Contents("forky", "3.14", ("libssl3t64", "libzstd1"))
+
+
+def fetch(cache: Path, contents: Contents = BOOKWORM) -> Path:
     """The folder in ``cache``, made there by apt and pip where it is missing.
 
     Raises RuntimeError with the words of the program that failed.
     """
     running, compiling = ([f"{name}=={version(name)}" for name in names] for names in (_RUNNING, _COMPILING))
-    contents = hashlib.sha256(" ".join([*_DEBIAN, *running, "and", *compiling]).encode()).hexdigest()
-    folder = cache / f"aarch64-{contents[:12]}"
+    listed = [contents.release, *contents.debian, *running, "and", *compiling]
+    folder = cache / f"aarch64-{hashlib.sha256(' '.join(listed).encode()).hexdigest()[:12]}"
+    if folder.exists():
+        return folder
     cache.mkdir(parents=True, exist_ok=True)
     with (cache / "aarch64.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # of several workers one makes it
         if not folder.exists():
             unpacking = cache / "aarch64.part"
             shutil.rmtree(unpacking, ignore_errors=True)
-            for package in _debian_packages(unpacking / "apt"):
+            for package in _debian_packages(unpacking / "apt", contents):
                 _run("dpkg-deb", "-x", str(package), str(unpacking))
             shutil.rmtree(unpacking / "apt")
-            _install(running, site_packages(unpacking))
-            _install([*running, *compiling], compiler_packages(unpacking))
+            if not (unpacking / "lib").exists():
+                (unpacking / "lib").symlink_to("usr/lib")  # as releases since trixie have it
+            _install(contents.python, running, site_packages(unpacking))
+            _install(contents.python, [*running, *compiling], compiler_packages(unpacking))
             unpacking.rename(folder)
     return folder
 
 
 def python(folder: Path) -> Path:
     """The board's Python."""
-    return folder / "usr" / "bin" / "python3.11"
+    (found,) = (folder / "usr" / "bin").glob("python3.*")
+    return found
 
 
 def python_here(folder: Path, qemu: str) -> Path:
@@ -81,7 +102,7 @@ def python_here(folder: Path, qemu: str) -> Path:
 
 def site_packages(folder: Path) -> Path:
     """Where packages from PyPI lie."""
-    return folder / "usr" / "local" / "lib" / "python3.11" / "site-packages"
+    return folder / "usr" / "local" / "lib" / python(folder).name / "site-packages"
 
 
 def compiler_packages(folder: Path) -> Path:
@@ -89,12 +110,12 @@ def compiler_packages(folder: Path) -> Path:
     return site_packages(folder).with_name("compiler-packages")
 
 
-def _debian_packages(folder: Path) -> list[Path]:
+def _debian_packages(folder: Path, contents: Contents) -> list[Path]:
     """The packages, by an apt whose sources, lists and architecture are its own: the machine's stay as they are."""
     for part in ("state/lists/partial", "cache/archives/partial"):
         (folder / part).mkdir(parents=True)
     (folder / "state" / "status").touch()
-    (folder / "sources.list").write_text(f"deb {_repository()} {_RELEASE} main\n")
+    (folder / "sources.list").write_text(f"deb {_repository()} {contents.release} main\n")
     options = [
         "-oAPT::Architecture=arm64",
         "-oAPT::Architectures::=arm64",
@@ -106,7 +127,7 @@ def _debian_packages(folder: Path) -> list[Path]:
         "-oAPT::Sandbox::User=",
     ]
     _run("apt-get", *options, "update", "-qq")
-    _run("apt-get", *options, "download", "-qq", *_DEBIAN, cwd=folder)
+    _run("apt-get", *options, "download", "-qq", *contents.debian, cwd=folder)
     return sorted(folder.glob("*.deb"))
 
 
@@ -115,15 +136,15 @@ def _repository() -> str:
     targets = _run("apt-get", "indextargets", "--format", "$(REPO_URI) $(CODENAME) $(ORIGIN)", "Created-By: Packages")
     for line in targets.splitlines():
         uri, suite, origin = line.split(maxsplit=2)
-        if origin == "Debian" and suite == _RELEASE:
+        if origin == "Debian" and suite == _HERE:
             return uri
-    raise RuntimeError(f"apt knows no repository of Debian {_RELEASE}; this is for it alone")
+    raise RuntimeError(f"apt knows no repository of Debian {_HERE}; this is for it alone")
 
 
-def _install(pinned: list[str], site: Path) -> None:
+def _install(python_version: str, pinned: list[str], site: Path) -> None:
     platforms = [option for platform in _PLATFORMS for option in ("--platform", platform)]
     pip = [sys.executable, "-P", "-m", "pip", "install", "--quiet", "--only-binary=:all:"]
-    _run(*pip, *platforms, "--python-version", "3.11", "--target", str(site), *pinned)
+    _run(*pip, *platforms, "--python-version", python_version, "--target", str(site), *pinned)
 
 
 def _run(*command: str, cwd: Path | None = None) -> str:

@@ -79,9 +79,9 @@ def test_the_callers_floats_stay_as_they_were(board: Board, tmp_path: Path) -> N
     assert tiny == "0.0 True"
 
 
-def test_packed_functions(board: Board, tmp_path: Path) -> None:
+def test_packed_functions(each_python: Board, tmp_path: Path) -> None:
     lb.compile(scaled(), GENERIC).save(tmp_path / "scaled.lbx")
-    printed = board.output(
+    printed = each_python.output(
         "import sys, numpy as np, tvm_ffi, landbridge as lb\n"
         "m = lb.Module(lb.load(sys.argv[1])); m.export(sys.argv[2]); (name,) = m\n"
         "x, y = np.arange(8, dtype=np.float32), np.zeros(8, np.float32)\n"
