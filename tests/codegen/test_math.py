@@ -1,10 +1,13 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
+from unittest.mock import patch
 
 import numpy as np
 import pytest
 
+from landbridge.codegen.llvm.isa import isa_of
 from landbridge.targets.target import Target
 from landbridge.vm.code_image import LoadedImage
 
@@ -12,6 +15,8 @@ from .native import Array, build, call, pointwise
 
 SIZE = 1 << 14
 EXPANDED = ["exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "tanh", "erf", "sin", "cos"]
+#: Those that clip their argument.
+BOUNDED = ["exp", "exp2", "expm1", "tanh", "erf"]
 BY_LANES = ["acos", "acosh", "asin", "asinh", "atan", "atanh", "cbrt", "cosh", "sinh", "tan"]
 INTRINSICS = {
     "absf": np.abs,
@@ -107,6 +112,16 @@ def test_expansions_hold_without_a_fused_multiply_add() -> None:
         for x in arguments():
             with np.errstate(all="ignore"):
                 assert ulps(run(plain, f"{name}_16", x), reference(name, x)).max() < 4, name
+
+
+def test_bounds_by_one_instruction_are_those_by_two() -> None:
+    host = isa_of
+    with patch("landbridge.codegen.llvm.image.isa_of", lambda *given: replace(host(*given), extrema=True)):
+        bounded = build("\n".join(unary(name, 16) for name in BOUNDED), Target("llvm"))
+    plain = build("\n".join(unary(name, 16) for name in BOUNDED), Target("llvm"))
+    for name in BOUNDED:
+        for x in arguments():
+            np.testing.assert_array_equal(run(bounded, f"{name}_16", x), run(plain, f"{name}_16", x), name)
 
 
 @pytest.mark.parametrize("name", ["expm1", "log1p", "tanh", "erf", "sin"])

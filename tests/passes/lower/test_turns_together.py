@@ -99,6 +99,37 @@ def test_windows_that_overlap(rows: int, kernel: int, stride: int, pad: int) -> 
     np.testing.assert_allclose(y, np.einsum("ick,kc->ic", seen, w), rtol=1e-5, atol=1e-5)
 
 
+#: The first bits of instructions that store vector registers, or pairs of them, on the stack (STR and STP).
+TO_STACK = (0x3D8003E0, 0xAD0003E0)
+
+
+def stores_to_stack(model: onnx.ModelProto) -> list[str]:
+    """The instructions for a board that store vectors on the stack."""
+    (module,) = lb.compile(model, "raspberry-pi-5").modules
+    code = np.frombuffer(module.image.code[: len(module.image.code) // 4 * 4], np.uint32)
+    return [hex(word) for word in code if word & 0xFFC003E0 in TO_STACK]
+
+
+@pytest.mark.parametrize(("kernel", "stride"), [(3, 1), (3, 2), (5, 1), (5, 2)])
+def test_windows_leave_no_vector_on_the_stack(kernel: int, stride: int) -> None:
+    pad, size = kernel // 2, 28 * stride
+    model = onnx.parser.parse_model(
+        f"""<ir_version: 8, opset_import: ["" : 18]> g (float[1,16,{size},{size}] x) => (float[1,16,28,28] y) {{
+            y = Conv<group=16, pads=[{pad}, {pad}, {pad}, {pad}], strides=[{stride}, {stride}]>(x, w)
+        }}"""
+    )
+    model.graph.initializer.append(onnx.numpy_helper.from_array(drawn(16, 1, kernel, kernel), "w"))
+    assert not stores_to_stack(model)
+
+
+@pytest.mark.parametrize("op", ["Softmax", "Exp", "Sigmoid"])
+def test_functions_leave_no_vector_on_the_stack(op: str) -> None:
+    model = onnx.parser.parse_model(
+        f"""<ir_version: 8, opset_import: ["" : 18]> g (float[16,1000] x) => (float[16,1000] y) {{ y = {op}(x) }}"""
+    )
+    assert not stores_to_stack(model)
+
+
 def test_boards_multiply_by_lanes_and_this_machine_does_not() -> None:
     from landbridge.passes.lower.prims import vector_unit_of
 

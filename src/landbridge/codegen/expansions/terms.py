@@ -18,6 +18,8 @@ class TermBody(ABC):
     fused: bool
     #: Whether ``exact_fma`` of a TermBody surely rounds once.
     exact: bool = False
+    #: Whether it has an instruction each for the larger and the smaller of two numbers, NaN if one is.
+    extrema: bool = False
 
     @abstractmethod
     def element(self, kind: Any) -> str:
@@ -45,7 +47,8 @@ class TermBody(ABC):
 
     @abstractmethod
     def call(self, stem: str, operands: Sequence[Term]) -> Term:
-        """``fma exact_fma fabs trunc copysign`` of floats; ``exact_fma`` where it is ``exact``."""
+        """``fma exact_fma fabs trunc copysign`` of floats, ``exact_fma`` where it is ``exact``; ``minimum`` and
+        ``maximum`` where it has ``extrema``."""
 
     @abstractmethod
     def convert(self, opcode: str, a: Term, element: str) -> Term:
@@ -145,11 +148,15 @@ class Term:
         return self._compare("uno", self)
 
     def at_most(self, bound: float) -> Term:
-        """min(self, bound); NaN stays NaN."""
+        """min(self, bound) for a bound that is not 0; NaN stays NaN."""
+        if self.body.extrema:
+            return self.body.call("minimum", [self, self.like(bound)])
         return self.greater(bound).where(self.like(bound), self)
 
     def at_least(self, bound: float) -> Term:
-        """max(self, bound); NaN stays NaN."""
+        """max(self, bound) for a bound that is not 0; NaN stays NaN."""
+        if self.body.extrema:
+            return self.body.call("maximum", [self, self.like(bound)])
         return self.less(bound).where(self.like(bound), self)
 
     def fma(self, factor: Term | float, addend: Term | float) -> Term:

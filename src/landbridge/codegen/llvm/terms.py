@@ -15,9 +15,10 @@ class LlvmBody(TermBody):
     Kinds of its Terms are LLVM types, their names operands.
     """
 
-    def __init__(self, kind: str, fused: bool = True) -> None:
+    def __init__(self, kind: str, fused: bool = True, extrema: bool = False) -> None:
         self.kind = kind
         self.fused = self.exact = fused
+        self.extrema = extrema
         self.lanes = lanes_of(kind)
         self.lines: list[str] = []
         self.declarations: dict[str, str] = {}

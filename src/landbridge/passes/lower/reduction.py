@@ -9,7 +9,7 @@ the tile, so that equal terms give equal sums everywhere in the result.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import product
 from types import MappingProxyType
@@ -28,7 +28,7 @@ from landbridge.passes.lower.operands import Operands, RowPadding, Tile
 from landbridge.passes.lower.padding import Padding
 from landbridge.passes.lower.row_windows import RowWindow, fold_row, row_window
 from landbridge.passes.lower.schedule import Schedule
-from landbridge.passes.lower.turns_together import is_shared
+from landbridge.passes.lower.turns_together import is_shared, window_of
 from landbridge.sizes.size import Extent, Size, at_least, likely, same
 
 #: Terms that one accumulator takes at most; longer sums are added up in blocks.
@@ -152,11 +152,20 @@ class Reduction:
 
     def _turns(self, d: int, rest: list[int], slots: Slots) -> Slots:
         """Loop ``d`` of an edge tile, written out: each turn for the rows that read inside."""
-        t = self._tile
-        assert not isinstance(t.row, SSAValue)
+        t, first = self._tile, self._tile.row
+        assert not isinstance(first, SSAValue)
+
+        def inside(turn: int, m: int) -> bool:
+            return self.padding.row_inside(first + m, d, turn)
+
+        if not rest and self._overlap(self.sched.turns, d) is not None:
+            self.env[d] = 0
+            slots = self._step(slots, self.sched.turns, inside)
+            del self.env[d]
+            return slots
         for i in range(self._lows.get(d, 0), self.nest.dims[d].extent):
             self.env[d] = i
-            active = {m for m in range(t.rows) if self.padding.row_inside(t.row + m, d, i)}
+            active = {m for m in range(t.rows) if inside(i, m)}
             part = {k: v for k, v in slots.items() if k[0] in active}
             if part:
                 slots = {**slots, **self._loops(rest, part)}
@@ -278,8 +287,9 @@ class Reduction:
             clipped.append(g)
         return low, high, clipped
 
-    def _step(self, slots: Slots, turns: int) -> Slots:
-        """``turns`` turns of the innermost loop, whose terms go to the partial sums one after the other."""
+    def _step(self, slots: Slots, turns: int, inside: Callable[[int, int], bool] = lambda turn, row: True) -> Slots:
+        """``turns`` turns of the innermost loop, whose terms go to the partial sums one after the other; of each those
+        rows that are ``inside``."""
         if self._window is not None:
             return self._window_step(self._window, slots)
         main = self.main
@@ -290,21 +300,35 @@ class Reduction:
                 self.operands.buffers[a.buffer], self.operands.where(a, self._tile, 0, n, (self.sched.inner[-1], early))
             )
         last = self.sched.lane if self.sched.horizontal else self.sched.inner[-1] if self.sched.inner else None
-        for turn in range(turns):
+        for turn, (m, n, u, o) in self._in_order(slots, turns, last):
+            if o or u != turn % self.sched.copies or not inside(turn, m):
+                continue
             shift = (last, turn * self._lane_step(last)) if last is not None and turns > 1 else None
-            for m, n, u, o in slots:
-                if o or u != turn % self.sched.copies:
-                    continue
-                reads = [self._read(r, m, n, shift) if isinstance(r, ElementAccess) else None for r in main.reads]
-                accumulators = [result[m, n, u, x] for x in range(len(main.writes))]
-                inputs = [*reads, *accumulators]
-                values = self.operands.body(main, inputs, self._tile, m, n)
-                for x, v in enumerate(values):
-                    if self.sched.lane is not None and not isinstance(v.type, VectorType):
-                        v = self.code.broadcast(v, self._lanes)
-                    result[m, n, u, x] = v
+            reads = [self._read(r, m, n, shift) if isinstance(r, ElementAccess) else None for r in main.reads]
+            accumulators = [result[m, n, u, x] for x in range(len(main.writes))]
+            inputs = [*reads, *accumulators]
+            values = self.operands.body(main, inputs, self._tile, m, n)
+            for x, v in enumerate(values):
+                if self.sched.lane is not None and not isinstance(v.type, VectorType):
+                    v = self.code.broadcast(v, self._lanes)
+                result[m, n, u, x] = v
         self.operands.forget()
         return result
+
+    def _in_order(self, slots: Slots, turns: int, last: int | None) -> list[tuple[int, Slot]]:
+        """Turns and slots, turn by turn; of a window as it goes through memory, so that a vector that several rows read
+        need not stay in a register until their turns come."""
+        pairs = list(product(range(turns), slots))
+        if (overlap := self._overlap(turns, last)) is not None:
+            step, stride = overlap
+            pairs.sort(key=lambda pair: pair[0] * step + pair[1][0] * stride)
+        return pairs
+
+    def _overlap(self, turns: int, last: int | None) -> tuple[int, int] | None:
+        """By how much a turn and a row go on in memory, where the ``turns`` written out are those of a whole window."""
+        if last is None or self.sched.lane is None or self.sched.copies > 1 or turns != self.nest.dims[last].extent:
+            return None
+        return window_of(self.main, self.sched.lane, self.sched.rows, last, turns)
 
     def _window_step(self, window: RowWindow, slots: Slots) -> Slots:
         """The turns of a window that the rows of the tile share: each row that they read, once."""

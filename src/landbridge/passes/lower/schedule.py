@@ -19,7 +19,7 @@ from landbridge.passes.lower.lane_choice import choose_lane, choose_other_lane, 
 from landbridge.passes.lower.lane_walk import lane_guards
 from landbridge.passes.lower.near_columns import near_columns
 from landbridge.passes.lower.nest import Nest, body_size, widest_bytes
-from landbridge.passes.lower.register_block import MANY, register_block
+from landbridge.passes.lower.register_block import MANY, MOST_ROWS, register_block
 from landbridge.passes.lower.row_cut import open_end, row_cut, tiles_along
 from landbridge.passes.lower.row_memory import is_past_the_end
 from landbridge.passes.lower.row_windows import row_window
@@ -35,6 +35,10 @@ TASK_WORK = 1 << 19
 #: Operations of a body that a tile of turned vectors repeats for each of as many rows as there are lanes; of a longer
 #: one the tile is of ``SHORT_TILE`` rows.
 SHORT_BODY, SHORT_TILE = 12, 4
+#: Copies beside each other of a body with a function such as an exponential, where each constant of it has a register.
+_COPIES_OF_FUNCTIONS = 2
+#: Operations of the dialect ``math`` that are one instruction.
+_SHORT = frozenset(f"math.{name}" for name in ("absf", "ceil", "copysign", "floor", "fma", "sqrt", "trunc"))
 #: Tasks above which nothing is cut further: enough for any number of threads.
 MANY_TASKS = 64
 
@@ -137,7 +141,8 @@ def schedule(nest: Nest, machine: VectorUnit, prefix: int = 0, *, repeats: bool 
         most_columns = 1 if padded or windows else likely(column_extent)
         row_tile, column_tile = register_block(cut.pieces, cut.most, most_columns, machine.registers, turns, near)
     else:
-        row_tile, column_tile = _unroll(nest, likely(cut.extent)), 1
+        most = _COPIES_OF_FUNCTIONS if machine.by_lane and _has_function(nest) else MOST_ROWS
+        row_tile, column_tile = min(_unroll(nest, likely(cut.extent)), most), 1
     column_tile = dividing_tile(column_extent, column_tile)
     ends_within = open_end(nest, lane, lanes) if columns == lane else None
     if ends_within is not None:
@@ -200,6 +205,11 @@ def _copies(
     steps = likely(nest.dims[last].extent) // (lanes if horizontal else 1)
     wanted = 4 if accumulators <= 2 else 2 if accumulators <= 4 else 1
     return wanted if steps >= 4 * wanted else 1
+
+
+def _has_function(nest: Nest) -> bool:
+    """Whether ``nest`` computes a function that takes many instructions."""
+    return any(op.name.startswith("math.") and op.name not in _SHORT for s in nest.stages for op in s.body.ops)
 
 
 def narrow_last_column(nest: Nest, sched: Schedule, machine: VectorUnit, *, repeats: bool) -> list[Schedule]:

@@ -14,7 +14,7 @@ from landbridge.passes.lower.image_memory import is_image
 from landbridge.passes.lower.lane_body import computes_places
 from landbridge.passes.lower.nest import Nest, Stage, widest_bytes
 from landbridge.passes.lower.row_memory import in_rows
-from landbridge.sizes.size import at_least
+from landbridge.sizes.size import Extent, at_least
 
 #: The widest window whose turns are written out.
 _WIDEST_WINDOW = 7
@@ -30,7 +30,8 @@ def turns_together(nest: Nest, lane: int | None, rows: int | None, inner: Sequen
     if any((b.inner == last and b.extent % b.tile) or b.outer == last for b in nest.bounds):
         return 1
     extent = nest.dims[last].extent
-    if _overlaps(main, lane, rows, last, extent):
+    if window_of(main, lane, rows, last, extent) is not None:
+        assert isinstance(extent, int)
         return extent
     reads = [r for r in main.reads if isinstance(r, ElementAccess)]
     if any(g.index.uses(last) for r in reads for g in r.guards):
@@ -48,15 +49,16 @@ def is_shared(a: ElementAccess, lane: int | None, last: int) -> bool:
     return not in_rows(a.buffer.type) and not is_image(a.buffer.type)
 
 
-def _overlaps(main: Stage, lane: int, rows: int | None, last: int, extent: int) -> bool:
-    """Whether all that ``main`` reads are vectors, and those of one row in loop ``last`` are those of others."""
+def window_of(main: Stage, lane: int, rows: int | None, last: int, extent: Extent) -> tuple[int, int] | None:
+    """By how much a turn of loop ``last`` and a row go on in memory, where all that ``main`` reads are vectors, and
+    those of one row in loop ``last`` are those of others."""
     reads = [r for r in main.reads if isinstance(r, ElementAccess)]
     if rows is None or not isinstance(extent, int) or not 1 < extent <= _WIDEST_WINDOW:
-        return False
+        return None
     if not all(r.index.coeff(lane) for r in reads) or any(r.index.nonlinear_in(last) for r in reads):
-        return False
+        return None
     for r in reads:
         step, stride = r.index.coeff(last), r.index.coeff(rows)
         if isinstance(step, int) and isinstance(stride, int) and 0 < step <= stride < step * extent:
-            return stride % step == 0
-    return False
+            return (step, stride) if stride % step == 0 else None
+    return None
