@@ -138,6 +138,13 @@ def test_from_json_reads_what_was_recorded_without_llvm() -> None:
         ("llvm -mcpus=generic", "did you mean 'mcpu'"),
         ("llvm -mtriple=x86_64-linux-gnu -mcpu=skylak", "did you mean 'skylake'"),
         ("llvm -mtriple=x86_64-linux-gnu -mattr=+avx51", "did you mean 'avx512f'"),
+        (
+            "llvm -mtriple=x86_64-linux-gnu -mcpu=cortex-a72",
+            "'cortex-a72' for x86_64-linux-gnu, but for aarch64-linux-gnu",
+        ),
+        ("llvm -mtriple=aarch65-linux-gnu", "no instruction set 'aarch65'.*did you mean 'aarch64'"),
+        ("llvm -mtriple=foo -mcpu=generic", "no instruction set 'foo'.*legal: as in x86_64-linux-gnu"),
+        ("llvm -mtriple=riscv64-linux-gnu", "-mcpu is missing beside -mtriple=riscv64.*every CPU of riscv64"),
         ("llvm -mattr=avx2", "starts with"),
         ("llvm -num-cores=0", "at least 1"),
         ("llvm -num-cores=two", "an integer"),
@@ -166,7 +173,7 @@ def test_errors_name_what_is_legal(spec: object, says: str) -> None:
 def test_native_needs_this_hosts_instruction_set() -> None:
     other = "x86_64" if Target("llvm").attrs["isa"] == "aarch64" else "aarch64"
     with pytest.raises(TargetError, match="native means this host"):
-        Target(f"llvm -mtriple={other}-unknown-linux-gnu")
+        Target(f"llvm -mtriple={other}-unknown-linux-gnu -mcpu=native")
 
 
 def test_a_target_is_frozen() -> None:

@@ -5,6 +5,7 @@ LB_USAGE
  *
  * Inputs are read and outputs written where they lie. Nothing is allocated, and no thread started, but by
  * lb_name_start_threads. A program is run by one thread at a time; several may be inited, each with memory of its own.
+ * Threads are one program's: lb_name_stop_threads comes before another lb_name_init of it.
  * A run takes at least LB_STACK bytes of stack on each thread. Functions give LB_NAME_OK or say what is wrong. */
 #ifndef LB_NAME_H
 #define LB_NAME_H

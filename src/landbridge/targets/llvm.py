@@ -18,7 +18,7 @@ def _parse(given: dict[str, OptionValue]) -> dict[str, OptionValue]:
     options.setdefault("mtriple", llvm_cpu.host().triple)
     triple, cpu = str(options["mtriple"]), str(options.setdefault("mcpu", "native"))
     if cpu == "native":
-        facts = _native(triple)
+        facts = _native(triple, stated="mcpu" in given)
         options.setdefault("mattr", facts.features)
         options.setdefault("num-cores", facts.cores)
         options.setdefault("l1-bytes", facts.l1_bytes)
@@ -33,14 +33,17 @@ def _parse(given: dict[str, OptionValue]) -> dict[str, OptionValue]:
     return options
 
 
-def _native(triple: str) -> llvm_cpu.Host:
-    host = llvm_cpu.host()
-    if llvm_cpu.architecture(triple) != llvm_cpu.architecture(host.triple):
-        raise TargetError(
-            f"target 'llvm': -mcpu=native means this host, {host.triple}, and cannot go with "
-            f"-mtriple={triple}; name the CPU (-mcpu=generic is every CPU of that instruction set)"
-        )
-    return host
+def _native(triple: str, stated: bool) -> llvm_cpu.Host:
+    """This host, which ``triple`` must name; ``stated``: whether it was asked for, or no CPU was."""
+    host, isa = llvm_cpu.host(), llvm_cpu.architecture(triple)
+    if isa == llvm_cpu.architecture(host.triple):
+        return host
+    llvm_cpu.vectors(triple, "generic", ())  # an error that says so, if there is no such triple
+    wrong = f"-mcpu=native means this host, {host.triple}, and not" if stated else "-mcpu is missing beside"
+    raise TargetError(
+        f"target 'llvm': {wrong} -mtriple={triple}; name the CPU, which may be generic (every CPU of {isa}), or take "
+        "the tag of a board: `landbridge targets` lists them"
+    )
 
 
 def _derive(options: Options) -> dict[str, object]:

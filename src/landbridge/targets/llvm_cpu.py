@@ -18,6 +18,8 @@ from landbridge.helper_process import environment, has_interpreter, python_comma
 from landbridge.usable_cores import usable_cores
 
 _CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
+#: Instruction sets whose CPUs are looked through for a name that the asked one has not, and whose triples are told.
+_USUAL = ("x86_64", "aarch64")
 
 # Prints the widest vector register that LLVM uses for a CPU as "bits registers" on standard output; what it
 # prints on standard error is LLVM's: the names it does not know, or every name when asked for "help".
@@ -108,6 +110,12 @@ def _probed(triple: str, cpu: str, features: tuple[str, ...]) -> Vectors:
     for line in done.stderr.splitlines():
         if "is not a recognized" in line:
             _raise_unknown(triple, line.split("'")[1], is_cpu="processor" in line)
+    if "compatible with triple" in done.stderr:
+        name = triple.partition("-")[0]
+        raise TargetError(
+            f"target 'llvm': LLVM knows no instruction set {name!r}, as -mtriple={triple} has it"
+            f"{did_you_mean(name.lower(), _USUAL)}; legal: as in {' or '.join(f'{isa}-linux-gnu' for isa in _USUAL)}"
+        )
     if done.returncode != 0:
         reason = (done.stderr.strip().splitlines() or ["no message"])[-1]
         raise TargetError(f"target 'llvm': LLVM has no code generator for -mtriple={triple} -mcpu={cpu}: {reason}")
@@ -117,17 +125,23 @@ def _probed(triple: str, cpu: str, features: tuple[str, ...]) -> Vectors:
 
 
 def _raise_unknown(triple: str, name: str, is_cpu: bool) -> None:
-    listing = _run_probe(triple, "help", "").stderr
-    cpus, _, rest = listing.partition("Available features")
-    section = cpus if is_cpu else rest
-    known = [line.split()[0] for line in section.splitlines() if line.startswith("  ") and " - " in line]
+    known = _names(triple, is_cpu)
     what, option = ("CPU", "-mcpu") if is_cpu else ("feature", "-mattr")
-    near = did_you_mean(name.lstrip("+-"), known)
+    others = [isa for isa in _USUAL if isa != architecture(triple)] if is_cpu else []
+    of_others = [isa for isa in others if name in _names(f"{isa}-linux-gnu", is_cpu)]
+    near = f", but for {of_others[0]}-linux-gnu" if of_others else did_you_mean(name.lstrip("+-"), known)
     raise TargetError(
         f"target 'llvm': LLVM knows no {what} {name!r} for {triple}{near}; {option} takes "
         f"one of {len(known)} names, "
         + ("native (this host) or generic (every CPU of the triple)" if is_cpu else "each after + or -")
     )
+
+
+def _names(triple: str, is_cpu: bool) -> list[str]:
+    """LLVM's names of the CPUs of a triple, or of their features."""
+    cpus, _, rest = _run_probe(triple, "help", "").stderr.partition("Available features")
+    lines = (cpus if is_cpu else rest).splitlines()
+    return [line.split()[0] for line in lines if line.startswith("  ") and " - " in line]
 
 
 def _run_probe(triple: str, cpu: str, features: str) -> subprocess.CompletedProcess[str]:

@@ -46,7 +46,16 @@ def test_only_what_has_a_table_of_relocations_can_be_linked() -> None:
         machine_of(Target({"kind": "llvm", "mtriple": "riscv64-unknown-linux-gnu", "mcpu": "generic"}))
 
 
-@pytest.mark.parametrize("triple", ["aarch64-linux-gnu", "arm64-unknown-linux-gnu"])
+@pytest.mark.parametrize("triple", ["aarch64-apple-darwin", "x86_64-pc-windows-msvc"])
+def test_code_is_made_for_linux(triple: str) -> None:
+    isa = triple.partition("-")[0]
+    with pytest.raises(
+        CodegenError, match=f"for Linux alone, and -mtriple={triple} .* legal: -mtriple={isa}-linux-gnu"
+    ):
+        machine_of(Target({"kind": "llvm", "mtriple": triple, "mcpu": "generic"}))
+
+
+@pytest.mark.parametrize("triple", ["aarch64", "aarch64-linux-gnu", "arm64-unknown-linux-gnu", "aarch64-none-elf"])
 def test_a_triple_is_known_by_its_instruction_set(triple: str) -> None:
     target = Target({"kind": "llvm", "mtriple": triple, "mcpu": "cortex-a72"})
     assert machine_of(target) == Machine("aarch64-unknown-linux-gnu", "cortex-a72", "")

@@ -22,6 +22,9 @@ from landbridge.targets.llvm_cpu import architecture
 if TYPE_CHECKING:
     from landbridge.targets.target import Target
 
+#: Parts of triples that name no operating system.
+_NO_SYSTEM = ("", "unknown", "none", "pc", "elf", "gnu")
+
 
 def generate_image(module: ModuleOp, target: Target) -> CodeImage:
     """The linked image of all functions of ``module`` and of the runtime; raises CodegenError."""
@@ -51,5 +54,11 @@ def machine_of(target: Target) -> Machine:
     isa = architecture(target.mtriple)
     if isa not in LINKAGES:
         raise CodegenError(f"code for {isa} {only_linked(str(target))}")
+    system = [part for part in target.mtriple.split("-")[1:] if part not in _NO_SYSTEM]
+    if system and not any(part.startswith("linux") for part in system):
+        raise CodegenError(
+            f"code is made for Linux alone, and -mtriple={target.mtriple} names another system; legal: "
+            f"-mtriple={isa}-linux-gnu, in the place of {str(target)!r}"
+        )
     # The environment part of a triple names no ISA; Linux ELF is what the image format holds.
     return Machine(f"{isa}-unknown-linux-gnu", target.mcpu, ",".join(target.mattr))
