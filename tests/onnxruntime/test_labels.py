@@ -85,6 +85,14 @@ def test_a_program_gives_numbers_and_says_what_they_stand_for() -> None:
     assert np.asarray(label).dtype == np.int64
 
 
+def test_a_file_of_operators_of_machine_learning_alone() -> None:
+    """As onnxruntime ships one: it names no other opset."""
+    source = model(NUMBERS, maps=True)
+    del source.opset_import[0]
+    (_, chances) = InferenceSession(source.SerializeToString()).run(None, {"x": X})
+    assert [list(row) for row in chances] == [[0, 3, 8]] * len(X)
+
+
 def test_text_that_something_is_computed_of_is_refused() -> None:
     with pytest.raises(lb.CompileError):
         lb.compile(model(TEXT, maps=False, more="Unique"))

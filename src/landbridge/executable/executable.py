@@ -77,7 +77,16 @@ class Executable:
 
     def program(self, name: str) -> Executable:
         """The one of ``programs`` that is called ``name``, as ``main``."""
-        return self if name == "main" else replace(self, functions={"main": replace(self.functions[name], name="main")})
+        if name == "main":
+            return self
+        function = self.functions[name]
+        known = dimensions_of(
+            e for spec in (*function.inputs, *function.outputs) for e in (*spec.shape, *spec.elements)
+        )
+        memory = tuple(
+            r for r in self.memory if dimensions_of([r.planned_bytes]).keys() <= known.keys()
+        )  # of the first
+        return replace(self, functions={"main": replace(function, name="main")}, memory=memory)
 
     @property
     def is_open(self) -> bool:

@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from onnx import GraphProto, ModelProto, NodeProto
 
 _ML = "ai.onnx.ml"
+#: An opset that has Identity, for files that name none.
+_OF_IDENTITY = 7
 #: Operators whose results may be text: they give the label of a class.
 _CLASSIFIERS = ("LinearClassifier", "SVMClassifier", "TreeEnsembleClassifier")
 
@@ -63,6 +65,8 @@ def without_names(model: ModelProto) -> list[Labels]:
                 _number(graph, node, len(names))
                 for name in ends:
                     outputs[name or ""].type.tensor_type.elem_type = onnx.TensorProto.INT64
+    if found and all(entry.domain for entry in model.opset_import):  # of operators of machine learning alone
+        model.opset_import.append(onnx.helper.make_opsetid("", _OF_IDENTITY))
     return found
 
 
