@@ -128,6 +128,24 @@ class LRN(OpRun):  # type: ignore[misc]
         return (x / (bias + alpha / size * near) ** beta,)
 
 
+class STFT(OpRun):  # type: ignore[misc]
+    """Of real signals, by numpy's transform; the evaluator's needs a window and more than a frame."""
+
+    op_domain = ""
+
+    def _run(
+        self, signal: Array, step: Array, window: Array | None = None, length: Array | None = None, onesided: int = 1
+    ) -> tuple[Array]:
+        if signal.ndim == 3 and signal.shape[2] != 1:
+            raise NotImplementedError("an STFT of complex signals")
+        flat = signal.reshape(signal.shape[:2])
+        size = int(length) if length is not None else int(np.asarray(window).size)
+        frames = np.lib.stride_tricks.sliding_window_view(flat, size, 1)[:, :: int(step)]
+        weighed = frames if window is None else frames * window
+        found = np.fft.rfft(weighed) if onesided else np.fft.fft(weighed)
+        return (np.stack([found.real, found.imag], -1).astype(signal.dtype),)
+
+
 class FlatSoftmax(OpRun):  # type: ignore[misc]
     """The Softmax of opsets before 13: over all axes from ``axis`` on."""
 
@@ -196,4 +214,13 @@ class _Window:
 
 
 #: Those that mean the same in every opset.
-OPERATORS: tuple[type[OpRun], ...] = (AveragePool, BatchNormalization, Conv, ConvTranspose, GlobalMaxPool, LRN, MaxPool)
+OPERATORS: tuple[type[OpRun], ...] = (
+    AveragePool,
+    BatchNormalization,
+    Conv,
+    ConvTranspose,
+    GlobalMaxPool,
+    LRN,
+    MaxPool,
+    STFT,
+)
