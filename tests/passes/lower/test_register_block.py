@@ -1,4 +1,4 @@
-"""Register blocks: columns that the nearest cache does not keep are read by more rows at once."""
+"""Register blocks: as few loads as can be, and many rows at once where columns come from afar."""
 
 from __future__ import annotations
 
@@ -10,24 +10,34 @@ import landbridge as lb
 from landbridge.executable.kernel_facts import facts_of
 from landbridge.passes.lower.register_block import register_block
 
+TARGET = "llvm -mcpu=x86-64-v4 -vector-bits=512 -vector-registers=32 -l2-bytes=1310720"
+
 
 def pieces(extent: int, tile: int) -> list[tuple[int, int]]:
     return [(tile, extent // tile), *([(extent % tile, 1)] if extent % tile else [])]
 
 
-@pytest.mark.parametrize("extent", [64, 128, 3136])
-def test_far_columns_make_blocks_of_more_rows(extent: int) -> None:
-    near = register_block(lambda tile: pieces(extent, tile), extent, 48, 32, near=48)
-    far = register_block(lambda tile: pieces(extent, tile), extent, 48, 32, near=1)
+@pytest.mark.parametrize("rows", [56, 196, 784, 3136])
+@pytest.mark.parametrize("columns", [4, 8, 16, 32])
+def test_many_rows_take_the_block_with_the_fewest_loads(rows: int, columns: int) -> None:
+    assert register_block(lambda tile: pieces(rows, tile), rows, columns, 32) == (6, 4)
+
+
+@pytest.mark.parametrize("rows", [28, 49, 64])
+def test_few_rows_take_more_at_once_where_columns_come_from_afar(rows: int) -> None:
+    near = register_block(lambda tile: pieces(rows, tile), rows, 32, 32)
+    far = register_block(lambda tile: pieces(rows, tile), rows, 32, 32, far=1.0)
     assert far[0] > near[0]
-    assert far[1] < near[1]
+    assert far[0] * far[1] + far[1] + 1 <= 32
 
 
-def test_deep_products_take_fewer_columns_than_shallow_ones() -> None:
-    target = "llvm -mcpu=x86-64-v4 -vector-bits=512 -vector-registers=32 -l1-bytes=49152"
-    tiles = {}
-    for depth in (16, 768):
-        model = one_node("MatMul", [np.zeros((128, depth), np.float32), np.zeros((depth, 768), np.float32)], {1})
-        (facts,) = facts_of(lb.compile(model, target)).values()
-        tiles[depth] = int(facts.schedule.split()[0].split("x")[1])
-    assert tiles[768] < tiles[16]
+def test_what_is_waited_for_once_in_many_passes_changes_no_block() -> None:
+    near = register_block(lambda tile: pieces(28, tile), 28, 32, 32)
+    assert register_block(lambda tile: pieces(28, tile), 28, 32, 32, far=1 / 1000) == near
+
+
+@pytest.mark.parametrize(("width", "more_rows"), [(256, False), (1024, True)])
+def test_weights_that_the_core_keeps_are_near(width: int, *, more_rows: bool) -> None:
+    model = one_node("MatMul", [np.zeros((48, 1024), np.float32), np.zeros((1024, width), np.float32)], {1})
+    (facts,) = facts_of(lb.compile(model, TARGET)).values()
+    assert (int(facts.schedule.split("x")[0]) > 6) is more_rows

@@ -191,3 +191,46 @@ def test_programs_of_one_model_share_what_they_did() -> None:
 def test_words_below_zero_are_saved() -> None:
     call = Call(0, "f", (0, 1), 1, sizes=(-174, 5))
     assert instruction_list(json.loads(json.dumps(to_json((call,))))) == (call,)
+
+
+def bottlenecks(*widths: int) -> onnx.ModelProto:
+    """Blocks of three convolutions of a residual network: each stage has half the places of the one before."""
+    rng = np.random.default_rng(0)
+    nodes: list[onnx.NodeProto] = []
+    arrays: list[onnx.TensorProto] = []
+
+    def conv(x: str, name: str, shape: tuple[int, int, int], stride: int = 1) -> str:
+        out, given, taps = shape
+        for weight, each in ((f"{name}_w", (out, given, taps, taps)), (f"{name}_b", (out,))):
+            drawn = rng.standard_normal(each) / np.sqrt(given * taps * taps)
+            arrays.append(numpy_helper.from_array(drawn.astype(np.float32), weight))
+        attributes = {"pads": [taps // 2] * 4, "strides": [stride] * 2}
+        nodes.append(helper.make_node("Conv", [x, f"{name}_w", f"{name}_b"], [name], name=name, **attributes))
+        return name
+
+    def relu(x: str) -> str:
+        nodes.append(helper.make_node("Relu", [x], [f"{x}_relu"]))
+        return f"{x}_relu"
+
+    last, places = "x", 56
+    for stage, width in enumerate(widths):
+        if stage:
+            last = relu(conv(last, f"down{stage}", (4 * width, 4 * widths[stage - 1], 1), 2))
+        inner = relu(conv(last, f"reduce{stage}", (width, 4 * width, 1)))
+        inner = relu(conv(inner, f"taps{stage}", (width, width, 3)))
+        total = f"sum{stage}"
+        nodes.append(helper.make_node("Add", [conv(inner, f"widen{stage}", (4 * width, width, 1)), last], [total]))
+        last = relu(total)
+    shape, out = [1, 4 * widths[0], places, places], places >> (len(widths) - 1)
+    ends = (("x", shape), (last, [1, 4 * widths[-1], out, out]))
+    values = [helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, each) for name, each in ends]
+    graph = helper.make_graph(nodes, "bottlenecks", values[:1], values[1:], arrays)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+
+
+def test_stages_of_a_residual_network_share_their_products() -> None:
+    """Layers that do the same over other extents take the same blocks: ResNet-50 has 23 kernels for 32."""
+    target = "llvm -mcpu=x86-64-v4 -vector-bits=512 -vector-registers=32 -l1-bytes=49152 -l2-bytes=1310720"
+    made = calls(lb.compile(bottlenecks(64, 128, 256), target))
+    assert len(made) == 13
+    assert len({call.function for call in made}) <= 10

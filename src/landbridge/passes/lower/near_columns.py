@@ -9,6 +9,9 @@ from landbridge.passes.lower.access import ElementAccess
 from landbridge.passes.lower.nest import Nest
 from landbridge.sizes.size import likely
 
+#: More columns than any nest has.
+MANY = 1 << 30
+
 
 def near_columns(nest: Nest, lane: int | None, lanes: int, inner: Sequence[int], near_bytes: int) -> int:
     """The number of columns whose vectors, over the reduction loops ``inner``, fill at most ``near_bytes``.

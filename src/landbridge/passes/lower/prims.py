@@ -74,6 +74,7 @@ def vector_unit_of(target: Target) -> VectorUnit:
         target.vector_registers,
         by_lane=by_lane,
         near_bytes=target.l1_bytes if measured else 0,
+        own_bytes=target.l2_bytes if measured else 0,
         asks_ahead=measured and target.kind == "llvm",
     )
 

@@ -8,12 +8,13 @@ from landbridge.targets.machine import FMA_LATENCY, FMA_PIPES
 
 #: Most rows of a block.
 MOST_ROWS = 14
-#: What a load costs beside a multiply-add, from the nearest cache and from the next. Of the latter a vector of 64 bytes
-#: takes two cycles at best (Intel, "Optimization Reference Manual", cache hierarchy of Ice Lake), in which four
-#: multiply-adds begin; some of that is hidden. Fitted to products of 128x768x768, convolutions of 64 to 256 channels.
-_NEAR_LOAD, _FAR_LOAD = 0.3, 1.0
-#: More columns than any block has.
-MANY = 1 << 30
+#: What a load costs beside a multiply-add. Fitted to products of 840x512x192, 840x128x192 and 128x768x768 and to the
+#: convolutions of ResNet-50, with AVX-512 and columns that begin where a cache line does. Less where a row's numbers of
+#: several steps are lanes of one vector.
+_LOAD, _LANE_LOAD = 0.6, 0.3
+#: Multiply-adds that begin while a vector of 64 bytes comes from a cache that cores share: 8 MB of weights that are
+#: read once take 0.8 ms, 17 cycles a vector.
+_FAR_LOAD = 35
 #: A share of the estimate that it is not exact to.
 _AS_GOOD = 0.01
 
@@ -24,13 +25,13 @@ def register_block(
     columns: int,
     registers: int,
     turns: int = 1,
-    near: int = MANY,
+    far: float = 0.0,
 ) -> tuple[int, int]:
     """The block with the fewest estimated cycles over the whole extents; see ``weighed_blocks``.
 
     Of those that are as good by estimate, the one that takes the least code: tiles of fewest kinds.
     """
-    weighed = weighed_blocks(rows, most_rows, columns, registers, turns, near)
+    weighed = weighed_blocks(rows, most_rows, columns, registers, turns, far)
     if not weighed:
         return 1, 1
     enough = min(weighed)[0] * (1 + _AS_GOOD)
@@ -47,16 +48,17 @@ def weighed_blocks(
     columns: int,
     registers: int,
     turns: int = 1,
-    near: int = MANY,
+    far: float = 0.0,
 ) -> list[tuple[float, tuple[int, int]]]:
     """Each block of at most ``most_rows`` that fits ``registers``, with its estimated cycles over the whole extents.
 
     A step of a block costs its multiply-adds, or the latency chain when there are too few of them, plus a share of its
-    loads; a column's vector costs more where more than ``near`` columns are read, which the nearest cache then does not
-    keep. ``rows`` says of a number of rows what all are then cut into: the rows of a tile, and how many such tiles
-    there are. ``turns``: the steps for which a row's numbers are loaded as one vector, which stays in a register.
+    loads. ``far``: the share of passes over all rows in which columns come from afar; the first tile of rows waits for
+    them, and does the more meanwhile the more rows it has. ``rows`` says of a number of rows what all are then cut
+    into: the rows of a tile, and how many such tiles there are. ``turns``: the steps for which a row's numbers are
+    loaded as one vector, which stays in a register.
     """
-    weighed = []
+    weighed, load = [], _LOAD if turns == 1 else _LANE_LOAD
     most_rows = max(1, min(MOST_ROWS, most_rows))
     tiles = {r: list(rows(r)) for r in range(1, most_rows + 1)}
     for c in range(1, min(columns, 6 if most_rows > 1 else 12) + 1):
@@ -65,10 +67,10 @@ def weighed_blocks(
             beside = r + 2 * c if turns > 1 else c + (1 if c > 1 else 0)
             if r * c + beside > registers:
                 break
-            cost, load = 0.0, _NEAR_LOAD if c <= near else _FAR_LOAD
+            cost = far * columns * max(0, _FAR_LOAD - r)
             for rr, rn in tiles[r]:
                 for cc, cn in _known_pieces(columns, c):
-                    loads = _NEAR_LOAD * rr / turns + load * cc + 1.0 / turns
+                    loads = load * (rr / turns + cc) + 1.0 / turns
                     cost += rn * cn * (max(rr * cc, FMA_PIPES * FMA_LATENCY) + loads)
             weighed.append((cost, (r, c)))
     return weighed

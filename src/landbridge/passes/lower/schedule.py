@@ -14,12 +14,13 @@ from dataclasses import dataclass, replace
 from landbridge.errors import CodegenError
 from landbridge.passes.lower.access import ElementAccess
 from landbridge.passes.lower.combiners import combiner
+from landbridge.passes.lower.far_columns import far_share
 from landbridge.passes.lower.lane_body import computes_places
 from landbridge.passes.lower.lane_choice import choose_lane, choose_other_lane, choose_turned, whole_vectors
 from landbridge.passes.lower.lane_walk import lane_guards
-from landbridge.passes.lower.near_columns import near_columns
+from landbridge.passes.lower.near_columns import MANY, near_columns
 from landbridge.passes.lower.nest import Nest, body_size, widest_bytes
-from landbridge.passes.lower.register_block import MANY, MOST_ROWS, register_block
+from landbridge.passes.lower.register_block import MOST_ROWS, register_block
 from landbridge.passes.lower.row_cut import open_end, row_cut, tiles_along
 from landbridge.passes.lower.row_memory import is_past_the_end
 from landbridge.passes.lower.row_windows import row_window
@@ -48,8 +49,9 @@ class VectorUnit:
     """What of a Target matters to schedules: vector width in bytes, number of vector registers, and the most lanes
     that a vector may have whatever its elements are. ``by_lane``: a vector is multiplied by one lane of another in one
     instruction, and a number that memory holds must be loaded first; elsewhere it is taken from memory. ``masks``: a
-    load may be of any of its lanes. ``near_bytes``: of the nearest cache; 0 where it is not known.
-    ``asks_ahead``: memory may be asked for before it is read."""
+    load may be of any of its lanes. ``near_bytes``: of the nearest cache, ``own_bytes``: of the
+    caches that are a core's own; 0 where they are not known. ``asks_ahead``: memory may be asked for before it is
+    read."""
 
     vector_bytes: int
     registers: int
@@ -57,11 +59,16 @@ class VectorUnit:
     by_lane: bool = False
     masks: bool = True
     near_bytes: int = 0
+    own_bytes: int = 0
     asks_ahead: bool = False
 
     def near(self, nest: Nest, lane: int | None, lanes: int, inner: Sequence[int]) -> int:
         """How many columns of ``nest`` the nearest cache keeps."""
         return near_columns(nest, lane, lanes, inner, self.near_bytes) if self.near_bytes else MANY
+
+    def far(self, nest: Nest, lane: int | None, rows: int | None) -> float:
+        """Of the times that all ``rows`` of ``nest`` pass by a column, the share in which it comes from afar."""
+        return far_share(nest, lane, rows, self.own_bytes) if self.own_bytes else 0.0
 
 
 @dataclass(frozen=True)
@@ -135,11 +142,11 @@ def schedule(nest: Nest, machine: VectorUnit, prefix: int = 0, *, repeats: bool 
     turns = 1
     if machine.by_lane and not horizontal and not windows:
         turns = turns_together(nest, lane, rows, reductions, machine.vector_bytes)
-    near = machine.near(nest, lane, lanes, reductions)
     if reduction:
+        far = machine.far(nest, lane, rows)
         # Whether lanes are padding is told of a column at a time, and rows are what share windows.
         most_columns = 1 if padded or windows else likely(column_extent)
-        row_tile, column_tile = register_block(cut.pieces, cut.most, most_columns, machine.registers, turns, near)
+        row_tile, column_tile = register_block(cut.pieces, cut.most, most_columns, machine.registers, turns, far)
     else:
         most = _COPIES_OF_FUNCTIONS if machine.by_lane and _has_function(nest) else MOST_ROWS
         row_tile, column_tile = min(_unroll(nest, likely(cut.extent)), most), 1
@@ -169,7 +176,7 @@ def schedule(nest: Nest, machine: VectorUnit, prefix: int = 0, *, repeats: bool 
         work,
         copies,
         turns,
-        asks_ahead=machine.asks_ahead and likely(column_extent) > near,
+        asks_ahead=machine.asks_ahead and likely(column_extent) > machine.near(nest, lane, lanes, reductions),
     )
 
 
@@ -232,8 +239,8 @@ def narrow_last_column(nest: Nest, sched: Schedule, machine: VectorUnit, *, repe
     tail = replace(sched, lanes=lanes, row_runs=cut.runs(tile), column_runs=(Run(last, 1, 1, mask),))
     if not last:
         return [tail]
-    near = machine.near(nest, sched.lane, sched.lanes, sched.inner)
-    row_tile, column_tile = register_block(cut.pieces, cut.most, last, machine.registers, sched.turns, near)
+    far = machine.far(nest, sched.lane, sched.rows)
+    row_tile, column_tile = register_block(cut.pieces, cut.most, last, machine.registers, sched.turns, far)
     whole = replace(sched, row_runs=cut.runs(row_tile), column_runs=tile_runs(last, column_tile, 0))
     return [whole, tail]
 

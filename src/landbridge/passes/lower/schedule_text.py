@@ -47,7 +47,7 @@ def weighed_text(nest: Nest, sched: Schedule, machine: VectorUnit) -> tuple[str,
             likely(_covered(sched.column_runs)),
             machine.registers,
             sched.turns,
-            machine.near(nest, sched.lane, sched.lanes, sched.inner),
+            machine.far(nest, sched.lane, sched.rows),
         )
     )
     if len(weighed) < 2:
