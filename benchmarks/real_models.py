@@ -65,7 +65,7 @@ def feeds(session: Any, said: dict[str, Any]) -> dict[str, Any]:
         dtype = np.dtype(kinds.get(name, name))
         shape = said.get("shapes", {}).get(each.name) or [e if isinstance(e, int) and e > 0 else 1 for e in each.shape]
         if each.name in said.get("values", {}):
-            made[each.name] = np.full(each.shape, said["values"][each.name], dtype)
+            made[each.name] = np.full(shape, said["values"][each.name], dtype)
         elif dtype.kind == "f":
             made[each.name] = generator.standard_normal(shape).astype(dtype)
         elif dtype.kind == "b":
@@ -83,6 +83,15 @@ def peer(file: str, *, optimized: bool = True) -> Any:
     if not optimized:
         options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
     return onnxruntime.InferenceSession(file, options, providers=["CPUExecutionProvider"])
+
+
+def values_of(output: Any) -> Any:
+    """An output of onnxruntime as an array: of a list of maps by class a row each, as our programs give them."""
+    import numpy as np
+
+    if isinstance(output, list) and output and isinstance(output[0], dict):
+        return np.array([list(row.values()) for row in output], np.float32)
+    return output
 
 
 def error_of(found: Any, wanted: Any) -> float:
@@ -119,13 +128,13 @@ def compiled(file: str, lbx: str, said: dict[str, Any]) -> dict[str, Any]:
         given = feeds(other, said)
         session = lb.Session(executable)
         outputs = session(given)
-        wanted = other.run(None, given)
+        wanted = [values_of(each) for each in other.run(None, given)]
         errors = [error_of(outputs[each.name], value) for each, value in zip(other.get_outputs(), wanted, strict=True)]
         executable.save(lbx)
     except lb.LandbridgeError as error:
         return {"outcome": "refused", "why": f"{type(error).__name__}: {error}".replace(file, Path(file).name)}
     worst = max(errors)
-    plain = peer(file, optimized=False).run(None, given)
+    plain = [values_of(each) for each in peer(file, optimized=False).run(None, given)]
     own = max(error_of(one, value) for one, value in zip(plain, wanted, strict=True))
     if not worst <= max(CLOSE, OF_ITS_OWN * own):
         return {"outcome": "wrong", "why": f"errors of outputs {errors}", "error": worst, "own": own}

@@ -135,7 +135,8 @@ def linear_classifier(
     post_transform: str = "NONE",
 ) -> tuple[Array, Array]:
     """The class of the largest sum of columns, and the scores of all."""
-    weights = np.array(coefficients, np.float32).reshape(-1, x.shape[1])
+    held = len(intercepts) * x.shape[1] or len(coefficients)  # a file may have more of them than its columns need
+    weights = np.array(coefficients[:held], np.float32).reshape(-1, x.shape[1])
     scores = x.astype(np.float32) @ weights.T
     if len(intercepts):
         scores = scores + np.array(intercepts, np.float32)
