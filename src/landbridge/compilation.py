@@ -7,7 +7,7 @@ A model's way: file -> graph (``frontend``) -> placed -> fused -> packed -> buff
 from __future__ import annotations
 
 import time
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -112,14 +112,17 @@ def compile_model(
         try:
             return _compiled(programs, pieces, model, options, directory, seconds)
         except _MayBeEmptyError as error:
+            if error.dimensions <= not_empty:
+                raise error.reason from None
             not_empty |= error.dimensions
 
 
 class _MayBeEmptyError(CompileError):
-    """Code of a piece is made where ``dimensions``, which data decide, are at least 1, and not where they may be 0."""
+    """Code of a piece may be made where ``dimensions``, which data decide, make no tensor empty; otherwise there is
+    none, for ``reason``."""
 
-    def __init__(self, dimensions: Iterable[str]) -> None:
-        self.dimensions = frozenset(dimensions)
+    def __init__(self, dimensions: Iterable[str], reason: CompileError) -> None:
+        self.dimensions, self.reason = frozenset(dimensions), reason
 
 
 @contextmanager
@@ -128,11 +131,11 @@ def _may_be_empty(module: IRModule) -> Iterator[None]:
     _MayBeEmptyError."""
     try:
         yield
-    except (UndecidedSizeError, AccessError):
-        dimensions = [name for name, symbol in module.dimensions().items() if symbol.low == 0]
+    except (UndecidedSizeError, AccessError) as error:
+        dimensions = [name for name, symbol in module.dimensions().items() if symbol.low <= 0]
         if not dimensions:
             raise
-        raise _MayBeEmptyError(dimensions) from None
+        raise _MayBeEmptyError(dimensions, error) from None
 
 
 def _compiled(
@@ -213,7 +216,7 @@ def _import(
     targets: tuple[Target, ...],
     vdevices: tuple[VDevice, ...],
     options: CompileOptions,
-    not_empty: Container[str],
+    not_empty: Collection[str],
 ) -> list[ChosenProgram]:
     """The programs of ``model``: several where an input, or sizes, say which runs."""
     if is_ir_text(model) or isinstance(model, IRModule):

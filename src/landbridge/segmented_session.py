@@ -14,7 +14,8 @@ from landbridge.dtypes import dtype_name, numpy_dtype
 from landbridge.errors import InputError, ShapeError, UnsupportedError
 from landbridge.executable.bound_sizes import BoundSizes
 from landbridge.executable.executable import Executable
-from landbridge.executable.parts import Function, TensorSpec, parameter_constant
+from landbridge.executable.instance import check_guard
+from landbridge.executable.parts import Function, SizeGuard, TensorSpec, parameter_constant
 from landbridge.executable.segments import DIMENSIONS, READ, DataCall, segments_of
 from landbridge.memory import ledger
 from landbridge.open_session import OpenSession, array_of, elements_of
@@ -212,12 +213,26 @@ class SegmentedSession(Session):
         for spec in self.inputs:
             sizes.check(spec, np.shape(given[spec.name]), elements_of(given[spec.name]) if spec.elements else ())
         values, known = dict(given), sizes.values
+        guards = list(self._executable.main.guards)
         for piece, calls in self._pieces:
+            guards = _held(guards, known)
             if piece is not None:
                 values |= piece.run(values, known)
             for call in calls:
                 call.run(values, known)
         return values
+
+
+def _held(guards: Sequence[SizeGuard], known: Mapping[str, int]) -> list[SizeGuard]:
+    """Those of ``guards`` that more than the ``known`` dimensions decide; raises ShapeError where one does not hold."""
+    left = []
+    for guard in guards:
+        names = dimensions_of([guard.found, guard.legal]).keys()
+        if not names <= known.keys():
+            left.append(guard)
+        else:
+            check_guard(guard, _at(guard.found, known), _at(guard.legal, known), {name: known[name] for name in names})
+    return left
 
 
 class _Piece:

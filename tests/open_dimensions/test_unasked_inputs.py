@@ -21,6 +21,7 @@ LAST = np.iinfo(np.int64).max
 SIZES: dict[str, tuple[str, tuple[int, ...], str, int, list[list[Any]]]] = {
     "Expand": ("int64[3] v", (3, 1), "y = Expand(x, v)", 3, [[[2, 3, 4]], [[1, 1, 7]], [[5, 3, 1]]]),
     "Reshape": ("int64[2] v", (4, 6), "y = Reshape(x, v)", 2, [[[8, 3]], [[-1, 2]], [[0, -1]], [[1, 24]]]),
+    "Reshape to one axis": ("int64[1] v", (4, 6), "y = Reshape(x, v)", 1, [[[24]], [[-1]]]),
     "Tile": ("int64[2] v", (3, 4), "y = Tile(x, v)", 2, [[[1, 2]], [[5, 1]]]),
     "TopK": ("int64[1] v", (6, 20), "y, i = TopK(x, v)", 2, [[[1]], [[20]], [[7]]]),
     "Trilu": ("int64 v", (5, 7), "y = Trilu(x, v)", 2, [[0], [-2], [3], [-100], [100]]),
@@ -163,6 +164,7 @@ def test_what_is_bound_is_read_again_by_each_run() -> None:
         ("Split", [[1, 3, 6]], r"the size of the last part is 6 with .*; 5 is legal"),
         ("Split", [[0, 4, 5]], r"element 0 of input 'v' is 0; legal: v_0, with v_0 in 1\.\."),
         ("Reshape", [[5, 5]], "the number of elements is 25 with v_0=5, v_1=5; 24 is legal"),
+        ("Reshape to one axis", [[25]], "the number of elements is 25 with v=25; 24 is legal"),
         ("Pad", [[-4, 0, 0, 0]], "a padded extent is 0 with v_0=-4, v_2=0; 1 is legal"),
         ("Slice", [[5, 0], [2, 7]], "the number of elements is 0 with .*; 1 is legal"),
         ("Expand", [[2, 2, 4]], r"axis 1 of the shape is 2 with v_1=2; 1 is legal"),
@@ -225,3 +227,30 @@ def test_their_ranges_may_be_stated() -> None:
     session = lb.Session(executable, num_threads=1)
     with pytest.raises(ShapeError, match=r"element 0 of input 'v' is 1; legal: v, with v in 2\.\.5"):
         session(np.ones((6, 20), np.float32), np.array([1]))
+
+
+@pytest.mark.parametrize("name", ["Reshape", "Pad", "TopK", "Trilu"])
+def test_data_say_what_an_input_may(name: str) -> None:
+    """The same values, computed from floats: open extents of ``x`` stay as wide as they are."""
+    others, shape, body, rank, values = SIZES[name]
+    count = others.removesuffix(" v").removeprefix("int64")
+    result = ", ".join(f"y{i}" for i in range(rank))
+    text = f"(float[a, b] x, float{count} f) => (float[{result}] y) {{ g = Add(f, f) v = Cast<to = 7>(g) {body} }}"
+    made = onnx.parser.parse_model(f'<ir_version: 8, opset_import: ["": 18]> g {text}')
+    session = lb.Session(lb.compile(made), num_threads=1)
+    peer = onnxruntime.InferenceSession(made.SerializeToString())
+    x = np.random.default_rng(3).standard_normal(shape).astype(np.float32)
+    for (value,) in values:
+        given = {"x": x, "f": np.asarray(np.array(value) / 2, np.float32)}
+        np.testing.assert_array_equal(np.asarray(session(*given.values())[0]), peer.run(None, given)[0])
+
+
+@pytest.mark.parametrize("k", [0, 1, 4])
+def test_open_extents_beside_none_make_a_tensor_without_elements(k: int) -> None:
+    made = onnx.parser.parse_model(
+        '<ir_version: 8, opset_import: ["": 18]> g (float[a, b] x) => (float[n, m] y) '
+        f"{{ k = Constant<value_ints = [{k}]>() y, i = TopK(x, k) }}"
+    )
+    session = lb.Session(lb.compile(made), num_threads=1)
+    x = np.random.default_rng(3).standard_normal((3, 5)).astype(np.float32)
+    np.testing.assert_array_equal(np.asarray(session(x)[0]), np.sort(x)[:, ::-1][:, :k])

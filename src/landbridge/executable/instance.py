@@ -25,7 +25,7 @@ from landbridge.executable.instructions import (
     flattened,
 )
 from landbridge.executable.open_number import OpenNumber
-from landbridge.executable.parts import Function, TensorSpec
+from landbridge.executable.parts import Function, SizeGuard, TensorSpec
 from landbridge.sizes.printing import nearest_text, range_text
 from landbridge.sizes.size import Extent, Size, dimensions_of
 from landbridge.sizes.terms import Symbol
@@ -137,10 +137,15 @@ def choose_legal(main: Function, known: Mapping[str, Symbol], values: Mapping[st
     check_values(known, values)
     numbers.choose(values)
     for guard in main.guards:
-        found, legal = numbers.at(guard.found), numbers.at(guard.legal)
-        if found != legal:
-            given = ", ".join(f"{name}={values[name]}" for name in dimensions_of([guard.found, guard.legal]))
-            raise ShapeError(f"{guard.what} is {found} with {given}; {legal} is legal")
+        named = {name: values[name] for name in dimensions_of([guard.found, guard.legal])}
+        check_guard(guard, numbers.at(guard.found), numbers.at(guard.legal), named)
+
+
+def check_guard(guard: SizeGuard, found: int, legal: int, values: Mapping[str, int]) -> None:
+    """Raise ShapeError unless what ``guard`` is about is ``legal`` where dimensions have ``values``, by name."""
+    if found != legal:
+        given = ", ".join(f"{name}={value}" for name, value in values.items())
+        raise ShapeError(f"{guard.what} is {found} with {given}; {legal} is legal")
 
 
 def check_values(known: Mapping[str, Symbol], values: Mapping[str, int]) -> None:

@@ -19,7 +19,7 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Block, BlockArgument, Operation, Region, SSAValue
 
 from landbridge.executable.executable import Executable
-from landbridge.executable.parts import Function, TensorSpec
+from landbridge.executable.parts import Function, SizeGuard, TensorSpec
 from landbridge.executable.segments import DIMENSIONS, SEGMENTS, DataCall, Segment, segments_text
 from landbridge.frontend.segment_sizes import SegmentSizes
 from landbridge.frontend.segment_values import add_copy, bring, is_cut, is_cut_result, operands_of, root_of
@@ -32,7 +32,6 @@ from landbridge.ir.main_attributes import (
     io_names,
     parameter_names,
     set_frame_layouts,
-    set_guards,
     set_input_elements,
     set_io_names,
     set_parameter_names,
@@ -50,7 +49,8 @@ from landbridge.sizes.terms import Symbol
 class Cut:
     """``modules`` of the pieces that compute, and what a run does: ``segments`` run them by number, as text.
 
-    ``inputs`` and ``outputs`` are those of the whole, ``parameters`` its weights that may be replaced.
+    ``inputs`` and ``outputs`` are those of the whole, ``parameters`` its weights that may be replaced,
+    ``guards`` what must hold for the dimensions of a run.
     """
 
     modules: list[IRModule]
@@ -58,6 +58,7 @@ class Cut:
     inputs: tuple[TensorSpec, ...]
     outputs: tuple[TensorSpec, ...]
     parameters: tuple[TensorSpec, ...]
+    guards: tuple[SizeGuard, ...]
 
 
 def function_name(number: int) -> str:
@@ -79,7 +80,7 @@ def in_segments(executable: Executable, whole: Cut) -> tuple[Executable, dict[st
         function_name(number): replace(piece, name=function_name(number))
         for number, piece in enumerate(pieces[: len(whole.modules)])
     }
-    main = Function("main", whole.inputs, whole.outputs, (), whole.parameters)
+    main = Function("main", whole.inputs, whole.outputs, (), whole.parameters, whole.guards)
     return replace(executable, functions={"main": main, **functions}), {SEGMENTS: segments_text(whole.segments)}
 
 
@@ -129,7 +130,7 @@ class _Cutter:
         results = tuple(
             TensorSpec(n, shape_of(v.type), dtype_of(v.type)) for n, v in zip(outputs, returned, strict=True)
         )
-        return Cut(modules, segments, tuple(specs[:count]), results, tuple(specs[count:]))
+        return Cut(modules, segments, tuple(specs[:count]), results, tuple(specs[count:]), self._given)
 
     # Which piece an operation belongs to ----------------------------------------------------------------------------
 
@@ -257,9 +258,6 @@ class _Cutter:
             set_frame_layouts(main, layouts)
         if symbols:
             set_input_elements(main, {DIMENSIONS: [of_symbol(s) for s in symbols.values()]})
-        held = [g for g in self._given if dimensions_of([g.found, g.legal]).keys() <= symbols.keys()]
-        if held:
-            set_guards(main, held)
         if weighted:
             set_parameter_names(main, [self._names[v] for v in weighted])
         prims = [op for name, op in self._prims.items() if op.parent is not None]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping
+from collections.abc import Collection, Mapping
 
 from landbridge.sizes.dim import identifier
 from landbridge.sizes.size import LARGEST_EXTENT, Extent, dimension
@@ -18,7 +18,7 @@ class DataDimensions:
         stated: Mapping[str, Extent] | None = None,
         reads: bool = False,
         all_names: set[str] | None = None,
-        not_empty: Container[str] = (),
+        not_empty: Collection[str] = (),
     ) -> None:
         self._not_empty = not_empty
         self._stated = stated
@@ -29,6 +29,8 @@ class DataDimensions:
         self.might_read = False
         #: Those that numbers in the program suppose to be at least 1.
         self.supposed: set[str] = set()
+        #: Whether tensors may have no elements where data decide how many they have.
+        self.may_be_empty = not not_empty
 
     @property
     def names(self) -> frozenset[str]:
@@ -50,4 +52,5 @@ class DataDimensions:
         self._names.add(unique)
         self._all_names.add(unique)
         stated = (self._stated or {}).get(unique)
-        return dimension(unique, max(low, int(unique in self._not_empty)), high) if stated is None else stated
+        low = 1 if low == 0 and unique in self._not_empty else low
+        return dimension(unique, low, high) if stated is None else stated

@@ -77,6 +77,8 @@ class OpContext:
 
     def constant(self, x: Operand | None, what: str) -> Array:
         """The operand as an ndarray; UnsupportedOperatorError when it is only known when the model runs."""
+        if isinstance(x, SSAValue):
+            x = self.g.whole.get(x, x)
         if isinstance(x, np.ndarray):
             return x
         error = self.unsupported(
@@ -88,15 +90,24 @@ class OpContext:
     def within(self, what: str, extent: Extent, low: int, high: Extent | None = None) -> Extent:
         """``extent``, that of ``what``, which no model can have outside of ``low`` to ``high``: what an input says is
         held there, and a run of another is refused."""
-        return self.g.held(what, extent, self.near(extent, low, high)) if self.g.is_read(extent) else extent
-
-    def near(self, extent: Extent, low: int, high: Extent | None = None) -> Extent:
-        """``extent`` that an input says, moved into ``low`` to ``high``."""
         if not self.g.is_read(extent):
             return extent
-        if isinstance(high, Size):
-            return smallest(clamped(extent, low), high)
-        return clamped(extent, low, high)
+        near = self.near(extent, low, high)
+        self.g.held(what, extent, smallest(near, high) if isinstance(high, Size) else near)
+        return near
+
+    def near(self, extent: Extent, low: int, high: Extent | None = None) -> Extent:
+        """``extent`` that an input says, moved into ``low`` to the largest that ``high`` may be: for proofs a number of
+        its own."""
+        if not self.g.is_read(extent):
+            return extent
+        most = high.high if isinstance(high, Size) else high
+        return clamped(extent, low, None if most is None else max(low, most))
+
+    def fewest(self, *extents: Extent) -> int:
+        """The least that what a run reads may make of ``extents``: 0 where data decide them, of which there may be
+        none, else 1."""
+        return self.g.fewest(*extents)
 
     def axis(self, axis: int, rank: int) -> int:
         """``axis`` counted from the front; raises ShapeError when it is out of range."""

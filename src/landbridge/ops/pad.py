@@ -56,7 +56,8 @@ def pad(
     low, high = [0] * rank, [0] * rank
     for i, a in enumerate(along):
         low[a], high[a] = amounts[i], amounts[len(along) + i]
-    result = [c.within("a padded extent", e + a + b, 1) for e, a, b in zip(shape, low, high, strict=True)]
+    padded_extents = [e + a + b for e, a, b in zip(shape, low, high, strict=True)]
+    result = [c.within("a padded extent", e, c.fewest(e)) for e in padded_extents]
     if any(e < 0 for e in result):
         raise ShapeError(f"{c.g.node}: Pad of {shape} by {low} and {high} leaves a negative extent")
     padded = [a for a in range(rank) if not same(low[a], 0) or not same(high[a], 0)]

@@ -215,7 +215,7 @@ def reverse_sequence(c: OpContext, x: Operand, lengths: Operand) -> Operand:
     "X: _ ...",
     "K?: () | 1",
     attributes={"axis": axis_of("len(X)", default=-1), "K": at_least(0), "k": at_least(0), "largest": one_of(0, 1)},
-    where=("K <= X[axis]", "k <= X[axis]"),
+    where=("k <= X[axis]",),
 )
 @operator("TopK")
 @accuracy(EXACT)
@@ -227,8 +227,10 @@ def top_k(c: OpContext, x: Operand, k: Operand | None = None) -> Sequence[Operan
     """
     shape, dtype = c.shape(x), c.dtype(x)
     axis = c.axis(c.attribute("axis", -1), len(shape))
-    count = (c.ints("k", k) or [0])[0]
-    if count > shape[axis]:
+    count: Extent = (c.ints("k", k) or [0])[0]
+    if isinstance(shape[axis], Size) and c.g.is_read(count):
+        count = c.within("k", count, c.fewest(count), shape[axis])
+    elif count > shape[axis]:
         raise ShapeError(f"{c.g.node}: TopK of {count} elements of an axis of {shape[axis]}")
     largest = bool(c.attribute("largest", 1))
     order, loop = reduced_access(shape, [axis])

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from landbridge.dtypes import numpy_dtype
-from landbridge.errors import ShapeError
+from landbridge.errors import ShapeError, UndecidedSizeError
 from landbridge.ir.scalars import ScalarBuilder, Value
 from landbridge.ir.size_exprs import extent_expr
 from landbridge.ir.types import element_count
@@ -84,7 +84,17 @@ def reshape(c: OpContext, x: Operand, shape: Operand) -> Operand:
     old, new = c.shape(x), c.ints("shape", shape) or []
     if c.g.is_read(*new):
         return _read_shape(c, x, new)
-    wanted = list(new)
+    try:
+        return _known_shape(c, x, new)
+    except UndecidedSizeError:
+        if not c.g.is_read(*old):
+            raise
+        return _read_shape(c, x, new)
+
+
+def _known_shape(c: OpContext, x: Operand, new: list[int]) -> Operand:
+    """``x`` as a shape that fits it by what is known: a view."""
+    old, wanted = c.shape(x), list(new)
     if not c.attribute("allowzero", 0):
         if any(e == 0 for e in new[len(old) :]):
             raise ShapeError(f"{c.g.node}: Reshape of {old} to {wanted}; 0 keeps an extent, and there is none")
@@ -99,21 +109,22 @@ def reshape(c: OpContext, x: Operand, shape: Operand) -> Operand:
     return c.reshape(x, new)
 
 
-def _read_shape(c: OpContext, x: Operand, given: Sequence[Extent]) -> Operand:
+def _read_shape(c: OpContext, x: Operand, wanted: Sequence[Extent]) -> Operand:
     """``x`` as a shape that a run reads, 0 and -1 among it perhaps: elements move, as no rule says that it fits."""
     old, total = c.shape(x), element_count(c.shape(x))
     keeps = not c.attribute("allowzero", 0)
     stated, rests = [], []
-    for i, extent in enumerate(given):
+    for i, extent in enumerate(wanted):
         number = largest(extent, 0)
         rests.append(number - extent)  # 1 where it is -1, else 0
         zero = 1 - smallest(number, 1) - rests[-1]
         stated.append(number + zero * old[i] if keeps and i < len(old) else number)
-    result: list[Extent] = []
+    given: list[Extent] = []
     for i, (extent, rest) in enumerate(zip(stated, rests, strict=True)):
         others = product(e + r for j, (e, r) in enumerate(zip(stated, rests, strict=True)) if j != i)
-        result.append(c.near(extent + rest * (total // clamped(others, 1)), 1, total))
-    c.g.held("the number of elements", product(result), total)
+        given.append(extent + rest * (total // clamped(others, 1)))
+    c.g.held("the number of elements", product(given), total)
+    result = [c.near(extent, c.fewest(total), total) for extent in given]
     flat = c.reshape(x, [total])
 
     def body(s: ScalarBuilder, buffers: Sequence[BodyBuffer], at: Sequence[Value]) -> Value:
@@ -182,12 +193,13 @@ def transpose(c: OpContext, x: Operand) -> Operand:
 @accuracy(EXACT)
 def expand(c: OpContext, x: Operand, shape: Operand) -> Operand:
     """Broadcast with ``shape``, both ways."""
-    wanted = [*(c.ints("shape", shape) or [])]
+    wanted: list[Extent] = [*(c.ints("shape", shape) or [])]
     for i, extent in enumerate(wanted):
         a = i - len(wanted) + c.rank(x)
-        if c.g.is_read(extent) and a >= 0 and not same(c.shape(x)[a], 1):  # of another extent there are 1 and itself
-            known = c.shape(x)[a]
-            c.g.held(f"axis {i} of the shape", extent, 1 + clamped((extent - 1) // (known - 1), 0, 1) * (known - 1))
+        if a >= 0 and c.g.is_read(extent) and not same(c.shape(x)[a], 1):
+            # Of another extent there are 1 and itself; one that may be 1 is not stretched.
+            more = c.shape(x)[a] - 1
+            c.g.held(f"axis {i} of the shape", extent, 1 + clamped((extent - 1) // clamped(more, 1), 0, 1) * more)
             wanted[i] = 1
     try:
         result = broadcast_shapes(c.shape(x), tuple(wanted))

@@ -17,6 +17,7 @@ from landbridge.ops.legal import any_integer, at_least, axis_of, distinct_axes, 
 from landbridge.ops.registry import operator
 from landbridge.ops.rules import rules
 from landbridge.sizes.size import Extent, Size, agree, ceildiv, largest, same, smallest, undecided
+from landbridge.sizes.terms import AboveZero, Clamped, atoms
 
 
 def part(c: OpContext, x: Operand, start: Sequence[int], step: Sequence[int], shape: Sequence[int]) -> Operand:
@@ -103,18 +104,26 @@ def slice_value(
     ranges: list[tuple[Extent, int, Extent]] = [(0, 1, e) for e in shape]
     for a, b, axis, s in zip(begins, last, along, steps_by, strict=True):
         axis = c.axis(axis, len(shape))
+        s = cast(int, c.within("a step", s, 1))
         if not s:
             raise ShapeError(f"{c.g.node}: Slice with step 0 along axis {axis}")
         ranges[axis] = _read_range(c, *_range(a, b, s, shape[axis]), shape[axis])
     first, by_axis, result = zip(*ranges, strict=True) if ranges else ((), (), ())
-    if c.g.is_read(*first, *by_axis, *result):
+    is_bounded = any(isinstance(a, Size) for a in begins) and any(map(_is_bounded, first))
+    if is_bounded or c.g.is_read(*first, *by_axis, *result):
         return _read_part(c, x, first, by_axis, result)
     return part(c, x, first, by_axis, result)
 
 
+def _is_bounded(start: Extent) -> bool:
+    """Whether a run says if ``start`` is that of the model or an end of the axis: that what is read from there on is in
+    the axis is then no matter of one linear form, and each place is held in it."""
+    return isinstance(start, Size) and any(isinstance(atom, AboveZero | Clamped) for atom in atoms(start.terms))
+
+
 def _read_range(c: OpContext, start: Extent, step: Extent, count: Extent, extent: Extent) -> tuple[Extent, int, Extent]:
     """A range inside of ``extent``; a run that reads another, or an empty one, is refused."""
-    count = c.within("the number of elements", count, 1, extent)
+    count = c.within("the number of elements", count, c.fewest(count), extent)
     return c.near(start, 0, extent - 1), cast(int, step), count
 
 
@@ -147,9 +156,11 @@ def split(c: OpContext, x: Operand, sizes: Operand | None = None) -> Sequence[Op
         count = c.attribute("num_outputs", c.outputs)
         chunk = ceildiv(shape[axis], max(count, 1))
         extents = cast(list[int], [smallest(chunk, shape[axis] - i * chunk) for i in range(count)])
-    if c.g.is_read(*extents):
+    is_read = c.g.is_read(*extents)
+    if is_read:
         extents = _shares(c, extents, shape[axis])
-    if not agree(sum(extents), shape[axis]) or any(e < 0 for e in extents) or len(extents) < c.outputs:
+    fits = is_read or (agree(sum(extents), shape[axis]) and not any(e < 0 for e in extents))
+    if not fits or len(extents) < c.outputs:
         raise ShapeError(
             f"{c.g.node}: Split of {shape[axis]} elements of axis {axis} into {extents} for {c.outputs} outputs"
         )
@@ -157,21 +168,17 @@ def split(c: OpContext, x: Operand, sizes: Operand | None = None) -> Sequence[Op
     for extent in extents:
         start = [at if a == axis else 0 for a in range(len(shape))]
         wanted = [extent if a == axis else e for a, e in enumerate(shape)]
-        parts.append(part(c, x, start, [1] * len(shape), wanted))
+        parts.append((_read_part if is_read else part)(c, x, start, [1] * len(shape), wanted))
         at += extent
     return parts
 
 
 def _shares(c: OpContext, extents: Sequence[Extent], whole: Extent) -> list[int]:
-    """``extents`` of which a run reads some, each what it leaves of ``whole`` to the others, at least 1."""
-    shares: list[Extent] = []
-    left = whole
-    for i, extent in enumerate(extents[:-1]):
-        shares.append(smallest(c.near(extent, 1, whole), left - (len(extents) - 1 - i)))
-        c.g.held(f"the size of part {i}", extent, shares[-1])
-        left = left - shares[-1]
-    c.g.held("the size of the last part", extents[-1], left)
-    return cast(list[int], [*shares, left])
+    """``extents`` of which a run reads some, as numbers of which the last is what the others leave of ``whole``."""
+    shares = [c.within(f"the size of part {i}", e, c.fewest(e), whole) for i, e in enumerate(extents)]
+    *others, _ = extents
+    c.g.held("the size of the last part", extents[-1], whole - sum(others))
+    return cast(list[int], shares)
 
 
 def _must_agree(c: OpContext, left: Extent, right: Extent) -> bool:

@@ -18,6 +18,7 @@ from landbridge.ir.packing import pack_array, unpack_array
 from landbridge.ir.plain_attributes import ints
 from landbridge.ir.types import element_count, shape_of
 from landbridge.passes.registry import register_pass
+from landbridge.sizes.size import Size
 
 Array = np.ndarray[Any, Any]
 
@@ -68,13 +69,19 @@ def _fold_constants(module: IRModule, block: Block) -> None:
         for region in op.regions:
             _fold_constants(module, region.block)
         rule = FOLDS.get(type(op))
-        if rule is None:
+        if rule is None or _is_open(op):
             continue
         symbols = [v.owner.symbol_name for v in op.operands if isinstance(v.owner, ConstantOp)]
         if len(symbols) == len(op.operands):
             arrays = [module.constants[symbol] for symbol in symbols]
             folded = rule(op, *arrays)
             _replace(op, symbols[0] if folded is arrays[0] else module.add_constant(folded, symbols[0]))
+
+
+def _is_open(op: Operation) -> bool:
+    """Whether a run says which elements ``op`` gives."""
+    extents = [e for result in op.results for e in shape_of(result.type)]
+    return any(isinstance(e, Size) for e in (*extents, *([op.first] if isinstance(op, ViewOp) else [])))
 
 
 def _replace(op: Operation, symbol: str) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 from landbridge.dtypes import dtype_name
-from landbridge.errors import BindError, ShapeError
+from landbridge.errors import BindError, LandbridgeError, ShapeError
 from landbridge.host_operators.registry import Array, HostOperator, called
 from landbridge.memory import ledger
 from landbridge.vm.builtins import Builtin
@@ -31,7 +31,16 @@ class HostFunction:
         """The results, C-contiguous, for the inputs that the node has, in order, which it only reads."""
         given = iter([_read_only(array) for array in arrays])
         count = len(arrays) + len(self._absent)
-        results = self._function(*[None if i in self._absent else next(given) for i in range(count)])
+        operands = [None if i in self._absent else next(given) for i in range(count)]
+        try:
+            results = self._function(*operands)
+        except (ValueError, IndexError) as error:
+            if not self.operator.is_built_in or isinstance(error, LandbridgeError):
+                raise
+            shapes = ", ".join("-" if x is None else str(x.shape) for x in operands)
+            raise ShapeError(
+                f"{self.operator.op_type} cannot take these operands, of shapes {shapes}: {error}"
+            ) from error
         return [each if each.flags.c_contiguous else each.copy("C") for each in results]
 
 

@@ -189,7 +189,7 @@ class GraphWalk:
             return [UNKNOWN] * len(node.outputs)
         result = self._handled(node, handler, context, inputs, ranges)
         results = [result] if isinstance(result, np.ndarray | SSAValue) else list(result)
-        return [constant_if_empty(x) for x in results]
+        return [constant_if_empty(self.g, x) for x in results]
 
     def _of_sequence(self, c: OpContext, inputs: Sequence[Any]) -> Sequence[Imported]:
         if any(isinstance(x, Unknown) for x in inputs):
@@ -256,7 +256,7 @@ class GraphWalk:
             operands = [x for x in inputs if not isinstance(x, Unknown)]
             if len(operands) < len(inputs):
                 return [UNKNOWN] * len(node.outputs)
-            return [constant_if_empty(x) for x in host_node(c, operator, operands)]
+            return [constant_if_empty(self.g, x) for x in host_node(c, operator, operands)]
         inner = self.nested(self.g, {**self._opsets, **body.opset_imports})  # a body may leave out what it uses
         for formal, value in zip(body.inputs, inputs, strict=False):
             if value is not None:

@@ -18,7 +18,7 @@ from landbridge.ir.graph_ops import DEFINES
 from landbridge.ir.plain_attributes import int_array, plain_attribute
 from landbridge.ops.context import OpContext, Operand
 from landbridge.ops.extent_arrays import extents_array
-from landbridge.sizes.size import LARGEST_EXTENT, Extent, Size, likely
+from landbridge.sizes.size import LARGEST_EXTENT, Extent, Size, dimensions_of, likely
 
 
 def host_node(c: OpContext, operator: HostOperator, inputs: Sequence[Operand | None]) -> list[Operand]:
@@ -84,6 +84,7 @@ def read_sizes(c: OpContext, value: SSAValue, ends: tuple[int, int] | None = Non
         names = names_of_elements(f"{c.g.node}_size", prod(shape))
         defined = [c.g.data.new(name, low, high) for name in names]
         c.g.host_call(READ, [value], [], {DEFINES: int_array(defined), "node": StringAttr(c.g.node)})
+        c.g.read_dimensions |= dimensions_of(defined).keys()
         known = c.g.whole[value] = extents_array(defined).reshape(shape)
     return known if dtype == "int64" else c.cast(known, dtype)
 

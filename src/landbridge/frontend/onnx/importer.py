@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import chain, islice
 from pathlib import Path
@@ -73,7 +73,7 @@ def import_onnx(  # noqa: C901, PLR0913 - searches in searches; what may be stat
     check_indices: bool = False,
     dimensions: Mapping[str, Extent] | None = None,
     chosen: Mapping[str, tuple[int, ...]] | None = None,
-    not_empty: Container[str] = (),
+    not_empty: Collection[str] = (),
     other_ways: list[IRModule] | None = None,
 ) -> IRModule:
     """The IRModule of an ONNX model, with ``func.func @main(inputs) -> outputs`` and their names as attributes.

@@ -9,6 +9,7 @@ from xdsl.ir import SSAValue
 
 from landbridge.dtypes import numpy_dtype
 from landbridge.errors import ShapeError
+from landbridge.ir.graph_builder import GraphBuilder
 from landbridge.ir.types import dtype_of, element_count, shape_of
 from landbridge.ops.context import Operand
 from landbridge.sizes.size import Size
@@ -38,12 +39,15 @@ def check_single(what: str, value: Any) -> None:
         raise ShapeError(f"{what} has shape {_shape(value)}; one element is legal")
 
 
-def constant_if_empty(value: Operand) -> Operand:
-    """A tensor without elements is a constant."""
+def constant_if_empty(g: GraphBuilder, value: Operand) -> Operand:
+    """A tensor without elements is a constant, or a view of one where other extents are open: no kernel makes it."""
     shape = shape_of(value.type) if isinstance(value, SSAValue) else ()
-    if isinstance(value, SSAValue) and 0 in shape and not any(isinstance(e, Size) for e in shape):
-        return np.zeros(shape, numpy_dtype(dtype_of(value.type)))
-    return value
+    if not isinstance(value, SSAValue) or not any(isinstance(e, int) and e == 0 for e in shape):
+        return value
+    dtype = numpy_dtype(dtype_of(value.type))
+    if not any(isinstance(e, Size) for e in shape):
+        return np.zeros(shape, dtype)
+    return g.reshape(g.constant(np.zeros(0, dtype), g.node), shape)
 
 
 def _shape(value: Operand) -> tuple[int, ...]:

@@ -29,7 +29,7 @@ class RowCut:
     @property
     def most(self) -> int:
         """The most rows that a tile may have, for all of them to go in tiles where their number is a likely one."""
-        return likely(self.extent) - self.margin
+        return max(likely(self.extent), 1) - self.margin
 
     def runs(self, tile: int) -> tuple[Run, ...]:
         """All rows in tiles of ``tile``, or a little less where that leaves nothing over."""

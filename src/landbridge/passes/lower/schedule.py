@@ -145,11 +145,11 @@ def schedule(nest: Nest, machine: VectorUnit, prefix: int = 0, *, repeats: bool 
     if reduction:
         far = machine.far(nest, lane, rows)
         # Whether lanes are padding is told of a column at a time, and rows are what share windows.
-        most_columns = 1 if padded or windows else likely(column_extent)
+        most_columns = 1 if padded or windows else max(likely(column_extent), 1)
         row_tile, column_tile = register_block(cut.pieces, cut.most, most_columns, machine.registers, turns, far)
     else:
         most = _COPIES_OF_FUNCTIONS if machine.by_lane and _has_function(nest) else MOST_ROWS
-        row_tile, column_tile = min(_unroll(nest, likely(cut.extent)), most), 1
+        row_tile, column_tile = min(_unroll(nest, max(likely(cut.extent), 1)), most), 1
     column_tile = dividing_tile(column_extent, column_tile)
     ends_within = open_end(nest, lane, lanes) if columns == lane else None
     if ends_within is not None:
