@@ -226,7 +226,7 @@ def _import(
     o = options
     others: list[IRModule] = []
     programs = each_program(
-        lambda chosen: import_onnx(
+        lambda chosen, hosts: import_onnx(
             cast(Any, model),  # one of torch has been exported
             o.shapes,
             targets,
@@ -241,6 +241,7 @@ def _import(
             chosen,
             not_empty,
             None if chosen or not_empty else others,
+            hosts,
         )
     )
     if len(programs) > 1 or programs[0].chosen or not others:

@@ -126,8 +126,9 @@ def test_every_extent_may_be_open(name: str) -> None:
         try:
             expected = run(known, others)
         except ShapeError:  # what an input says does not fit these shapes
-            with pytest.raises(ShapeError):
-                run(session, others)
+            if session.executable.main.guards or not REFUSED.search(name):  # else it is done on the host
+                with pytest.raises(ShapeError):
+                    run(session, others)
             continue
         # A float is summed in another order where another schedule was chosen.
         expect_equal(run(session, others), expected, 1e-4, 1e-5)

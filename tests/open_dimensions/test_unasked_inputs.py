@@ -184,13 +184,19 @@ def test_a_value_that_is_not_legal_is_refused(name: str, value: list[Any], messa
     session(*good.values())
 
 
-def test_too_many_programs_are_refused() -> None:
+@pytest.mark.filterwarnings("ignore::landbridge.errors.FallbackWarning")
+def test_of_too_many_programs_there_is_one_with_the_node_on_the_host() -> None:
     made = onnx.parser.parse_model(
         '<ir_version: 8, opset_import: ["": 18]> g (float[2, 3, 4, 5, 6] x, int64[4] v) => (float[a, b, c, d, e] y) '
         "{ y = ReduceSum(x, v) }"
     )
+    session = lb.Session(lb.compile(made), num_threads=1)
+    x = np.random.default_rng(1).standard_normal((2, 3, 4, 5, 6)).astype(np.float32)
+    for axes in ([0, 1, 2, 3], [-1, 2, 0, 3]):
+        (y,) = session(x, np.array(axes))
+        np.testing.assert_allclose(np.asarray(y), x.sum(tuple(axes), keepdims=True), 1e-4, 1e-5)
     with pytest.raises(UnsupportedOperatorError, match=r"input 'v' \(10000 values\) .* constants={'v': \.\.\.}"):
-        lb.compile(made)
+        lb.compile(made, "opencl")
 
 
 def test_an_input_without_elements_is_known() -> None:

@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from landbridge.errors import CompileError, InputError, UnsupportedOperatorError
+from landbridge.frontend.segment_values import is_cut
 from landbridge.frontend.wanted_inputs import WantedInput
 from landbridge.ir.main_attributes import input_elements, set_input_elements
 from landbridge.ir.module import IRModule
@@ -32,23 +33,33 @@ class ChosenProgram:
     chosen: list[Chosen] = field(default_factory=list)
 
 
-def each_program(build: Callable[[Chosen], IRModule]) -> list[ChosenProgram]:
-    """The programs that ``build`` makes of values for the inputs that it cannot do without.
+def each_program(make: Callable[[Chosen, bool], IRModule]) -> list[ChosenProgram]:
+    """The programs that ``make`` makes of values for the inputs that it cannot do without: several, or, where they are
+    too many, one in which what needs the values runs on the host, as ``make`` is told then.
 
     Raises its error where no value is legal, and UnsupportedOperatorError naming the inputs where they are too many.
     """
     wanted: dict[str, WantedInput] = {}
     try:
-        return [ChosenProgram(build({}))]
+        return [ChosenProgram(make({}, False))]
     except UnsupportedOperatorError as error:
         wanted, first = _chosen(error), error
     if not wanted:
         raise first
     while True:
         try:
-            return _tried(build, wanted, first)
+            return _tried(lambda chosen: make(chosen, False), wanted, first)
         except _MoreWanted as more:
             wanted = {**wanted, **more.inputs}
+        except _TooManyError as error:
+            try:
+                return [ChosenProgram(make({}, True))]
+            except CompileError:
+                raise error from None
+
+
+class _TooManyError(UnsupportedOperatorError):
+    """Inputs choose among more programs than there may be."""
 
 
 class _MoreWanted(Exception):
@@ -77,6 +88,8 @@ def _tried(
             raise _too_many(wanted, first)
     if not programs:
         raise ended or first
+    if len(programs) > 1 and any(is_cut(op) for each in programs.values() for op in each.module.main.body.block.ops):
+        raise _too_many(wanted, first)  # data decide sizes in them
     return list(programs.values())
 
 
@@ -92,9 +105,9 @@ def _chosen(error: CompileError | InputError) -> dict[str, WantedInput]:
     return {name: each for name, each in found.items() if each.chosen} if isinstance(found, dict) else {}
 
 
-def _too_many(wanted: Mapping[str, WantedInput], first: UnsupportedOperatorError) -> UnsupportedOperatorError:
+def _too_many(wanted: Mapping[str, WantedInput], first: UnsupportedOperatorError) -> _TooManyError:
     names = ", ".join(f"{name!r} ({each.choices} values)" for name, each in wanted.items())
-    return UnsupportedOperatorError(
+    return _TooManyError(
         f"{first}\nEach value of input {names} is another program; there may be {_MOST_PROGRAMS}, of {_MOST_TRIED} "
         f"values that are tried: fix it by constants={{{next(iter(wanted))!r}: ...}}"
     )

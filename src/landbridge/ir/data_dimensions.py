@@ -10,7 +10,8 @@ from landbridge.sizes.size import LARGEST_EXTENT, Extent, dimension
 
 class DataDimensions:
     """Makes them for one module. ``stated``: extents by name, None where each has to be a number; ``reads``: whether
-    values that are computed may become dimensions; ``all_names`` gets the names of all that are made; those of
+    values that are computed may become dimensions; ``hosts``: whether nodes run on the host, where there is a function
+    for them, that have to know what they cannot; ``all_names`` gets the names of all that are made; those of
     ``not_empty`` are at least 1."""
 
     def __init__(
@@ -19,12 +20,16 @@ class DataDimensions:
         reads: bool = False,
         all_names: set[str] | None = None,
         not_empty: Collection[str] = (),
+        hosts: bool = False,
     ) -> None:
         self._not_empty = not_empty
         self._stated = stated
         self._names: set[str] = set()
         self._all_names = set() if all_names is None else all_names
         self.reads = reads and stated is not None
+        self.hosts = hosts and stated is not None
+        #: Whether there was a node that ``hosts`` would have run.
+        self.might_host = False
         #: Whether there was a value that might have become dimensions, had ``reads`` said so.
         self.might_read = False
         #: Those that numbers in the program suppose to be at least 1.

@@ -17,6 +17,7 @@ from landbridge.ops.legal import any_integer, at_least, axis_of, distinct_axes, 
 from landbridge.ops.registry import operator
 from landbridge.ops.rules import rules
 from landbridge.sizes.size import Extent, Size, agree, ceildiv, largest, same, smallest, undecided
+from landbridge.sizes.size import at_least as never_below
 from landbridge.sizes.terms import AboveZero, Clamped, atoms
 
 
@@ -110,6 +111,9 @@ def slice_value(
         ranges[axis] = _read_range(c, *_range(a, b, s, shape[axis]), shape[axis])
     first, by_axis, result = zip(*ranges, strict=True) if ranges else ((), (), ())
     is_bounded = any(isinstance(a, Size) for a in begins) and any(map(_is_bounded, first))
+    for extent in result:
+        if is_bounded and never_below(extent, 1) is None and not c.g.is_read(extent):
+            raise undecided(f"{c.g.node}: {extent} >= 1", extent, 1, needed=True)
     if is_bounded or c.g.is_read(*first, *by_axis, *result):
         return _read_part(c, x, first, by_axis, result)
     return part(c, x, first, by_axis, result)

@@ -15,7 +15,14 @@ import numpy as np
 import onnx_ir as ir
 from xdsl.ir import SSAValue
 
-from landbridge.errors import CompileError, ImportModelError, LandbridgeError, NodeError, UnsupportedOperatorError
+from landbridge.errors import (
+    CompileError,
+    ImportModelError,
+    LandbridgeError,
+    NodeError,
+    ShapeError,
+    UnsupportedOperatorError,
+)
 from landbridge.frontend.onnx.attributes import attribute_values, tensor_array
 from landbridge.frontend.onnx.evaluate import evaluate, foldable
 from landbridge.frontend.onnx.functions import function_body
@@ -44,12 +51,14 @@ class Branches:
 
     ``refused``: only runs that take it end with an error. ``failed``: there was one. Likewise of loops, after which
     less is known where they stay loops: ``unfolded``: none does. ``rolled``: there was one.
+    ``related``: what relates the extents of several inputs is tested by runs, as what a run reads is.
     """
 
     refused: bool = False
     failed: bool = False
     unfolded: bool = False
     rolled: bool = False
+    related: bool = False
 
 
 class GraphWalk:
@@ -159,6 +168,23 @@ class GraphWalk:
         if node.domain == "" and node.op_type in self._control_flow:
             return self._control_flow[node.op_type](self, node, inputs)
         handler = handler_for(node.domain, node.op_type, opset)
+        operands = [x for x in inputs if not isinstance(x, Unknown)]
+        if handler is not None and any(isinstance(x, np.ndarray) and x.dtype == object for x in inputs):
+            operator = self._on_host(node, context)
+            if operator is not None and len(operands) == len(inputs):
+                try:
+                    return self._in_kernels(node, handler, context, inputs, opset)
+                except (UnsupportedOperatorError, ShapeError, NodeError):
+                    self.g.data.might_host = True
+                    if not self.g.data.hosts:
+                        raise
+                return [constant_if_empty(self.g, x) for x in host_node(context, operator, operands)]
+        return self._in_kernels(node, handler, context, inputs, opset)
+
+    def _in_kernels(
+        self, node: ir.Node, handler: Handler | None, context: OpContext, inputs: list[Any], opset: int
+    ) -> Sequence[Imported]:
+        """The results of a node as numbers, or by its ``handler``."""
         known = [x for x in inputs if not isinstance(x, Unknown)]
         ranges: Mapping[int, tuple[int, int]] = {}
         if handler is not None and len(known) == len(inputs):
@@ -216,10 +242,12 @@ class GraphWalk:
             return handler(c, *inputs)
         except UnsupportedOperatorError as error:
             needed = error.needed
-            operator = find(node.domain, node.op_type, c.opset) if c.g.data.are_legal and not c.g.is_nested else None
+            operator = self._on_host(node, c)
             is_read = isinstance(needed, SSAValue) and not c.dtype(needed).startswith("float")
-            if operator is not None and not is_read:
-                return host_node(c, operator, inputs)
+            if operator is not None:
+                c.g.data.might_host = True
+                if c.g.data.hosts or not is_read:
+                    return host_node(c, operator, inputs)
             if not isinstance(needed, SSAValue):
                 raise
             read = read_sizes(c, needed, ranges.get(id(needed))) if any(x is needed for x in inputs) else None
@@ -228,6 +256,10 @@ class GraphWalk:
                 self.needed += [(x, ranges.get(id(x))) for x in dict.fromkeys((needed, *also))]
                 raise
         return self._handled(node, handler, c, [read if x is needed else x for x in inputs], ranges)
+
+    def _on_host(self, node: ir.Node, c: OpContext) -> HostOperator | None:
+        """The function that does the node where sizes may be open."""
+        return find(node.domain, node.op_type, c.opset) if c.g.data.are_legal and not c.g.is_nested else None
 
     def _is_cut(self, c: OpContext, operator: HostOperator, inputs: Sequence[Imported | None]) -> bool:
         """Whether data decide the sizes of a node that ONNX defines by others, so that ``operator`` does it at once."""

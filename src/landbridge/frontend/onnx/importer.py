@@ -23,6 +23,7 @@ from landbridge.errors import (
     UnsupportedOperatorError,
 )
 from landbridge.executable.parts import VDevice
+from landbridge.frontend.onnx.attempts import Attempts
 from landbridge.frontend.onnx.branches import import_if
 from landbridge.frontend.onnx.fitting_sizes import naming_inputs
 from landbridge.frontend.onnx.graph_walk import Branches, ControlFlow, GraphWalk
@@ -60,7 +61,7 @@ _MOST_OTHERS = 4
 CONTROL_FLOW: dict[str, ControlFlow] = {"If": import_if, "Loop": import_loop, "Scan": import_scan}
 
 
-def import_onnx(  # noqa: C901, PLR0913 - searches in searches; what may be stated of a model
+def import_onnx(  # noqa: PLR0913 - what may be stated of a model
     model: str | Path | bytes | ModelProto | ir.Model,
     shapes: Mapping[str, Sequence[int | str]] | None,
     targets: tuple[Target, ...],
@@ -75,6 +76,7 @@ def import_onnx(  # noqa: C901, PLR0913 - searches in searches; what may be stat
     chosen: Mapping[str, tuple[int, ...]] | None = None,
     not_empty: Collection[str] = (),
     other_ways: list[IRModule] | None = None,
+    hosts: bool = False,
 ) -> IRModule:
     """The IRModule of an ONNX model, with ``func.func @main(inputs) -> outputs`` and their names as attributes.
 
@@ -90,6 +92,7 @@ def import_onnx(  # noqa: C901, PLR0913 - searches in searches; what may be stat
     dimensions. ``chosen``: the elements of inputs that stay arguments and have these in this program.
     ``not_empty``: dimensions that data decide, of which code is made for at least 1. ``other_ways`` gets the modules
     for other ranges of dimensions, in which the model goes another way, as one that drops an axis of one element does.
+    ``hosts``: nodes that no kernel can be made for, as an input says what they do, run on the host.
 
     Raises ImportModelError (no valid model), InputError (unknown names), ShapeError (shapes that contradict each
     other), BudgetError (more than ``max_nodes``) and UnsupportedOperatorError, which lists every operator and dimension
@@ -98,7 +101,7 @@ def import_onnx(  # noqa: C901, PLR0913 - searches in searches; what may be stat
     loaded, sources, files = load_model(model, max_nodes)
     graph = loaded.graph
     parameters = promote_parameters(graph, mutable)
-    given, reads, might_read, branches = shapes or {}, False, False, Branches()
+    given, branches = shapes or {}, Branches()
     decided: set[str] = set()  # dimensions that data decide, of all that was tried
     ways = Ways()
 
@@ -107,16 +110,15 @@ def import_onnx(  # noqa: C901, PLR0913 - searches in searches; what may be stat
         elements: Mapping[str, tuple[Extent, ...]],
         shapes: Mapping[str, Sequence[int | str]],
     ) -> IRModule:
-        nonlocal might_read
         known = {**elements, **(chosen or {})}
         of_inputs = None if stated is None else {n: e for n, e in stated.items() if n not in decided}
         inputs = model_inputs(graph, shapes, constants or {}, frames or {}, of_inputs, known)
         module = IRModule(ModuleOp([]), targets, vdevices, parameters=parameters, sources=sources, files=files)
-        data = DataDimensions(stated, reads, decided, not_empty)
+        data = DataDimensions(stated, attempts.reads, decided, not_empty, attempts.hosts)
         try:
             return _built(module, loaded, inputs, extra_outputs, Budget(max_nodes), check_indices, data, branches)
         finally:
-            might_read |= data.might_read
+            attempts.note(data)
 
     def in_given(stated: Mapping[str, Extent], elements: Mapping[str, tuple[Extent, ...]]) -> IRModule:
         return build(stated, elements, given)
@@ -126,47 +128,20 @@ def import_onnx(  # noqa: C901, PLR0913 - searches in searches; what may be stat
             return build(None, {}, given)
         nonlocal ways
         ways = Ways()
-        return in_open_ranges(in_given, dimensions, decided, ways)
+        return in_open_ranges(in_given, dimensions, decided, ways, attempts.fixing)
 
-    def with_reads() -> IRModule:
-        nonlocal reads
-        reads = False
-        try:
-            return attempt()
-        except UnsupportedOperatorError as error:
-            wanted = error.needed if might_read and dimensions is not None else None
-            if not isinstance(wanted, dict) or any(each.chosen for each in wanted.values()):
-                raise
-            first, reads = error, True
-        try:
-            return attempt()
-        except CompileError:
-            raise first from None
-
-    def with_loops() -> IRModule:
-        try:
-            return with_reads()
-        except UndecidedSizeError:
-            raise
-        except (UnsupportedOperatorError, ShapeError, NodeError) as error:
-            if not branches.rolled:
-                raise
-            first: CompileError = error
-        branches.unfolded = True  # what a loop carries last may be known then, as a shape has to be
-        try:
-            return with_reads()
-        except CompileError:
-            branches.unfolded = False
-            raise first from None
+    def in_other_ranges(way: Ways) -> IRModule:
+        return in_open_ranges(in_given, dimensions or {}, decided, way, attempts.fixing)
 
     def with_others(module: IRModule) -> IRModule:
         if other_ways is not None and not decided:
             branches.refused |= branches.failed
-            other_ways.extend(_others(ways, lambda way: in_open_ranges(in_given, dimensions or {}, decided, way)))
+            other_ways.extend(_others(ways, in_other_ranges))
         return module
 
+    attempts = Attempts(attempt, dimensions is not None, hosts, branches)
     try:
-        module = with_others(with_loops())
+        module = with_others(attempts.all())
         if not isinstance(model, ir.Model):
             release(loaded)
         return module
@@ -176,7 +151,7 @@ def import_onnx(  # noqa: C901, PLR0913 - searches in searches; what may be stat
         if branches.failed:
             branches.refused = True
             with suppress(CompileError):
-                return with_others(with_reads())
+                return with_others(attempts.with_reads())
             branches.refused = False
         if not isinstance(error, ShapeError):
             raise
@@ -213,7 +188,8 @@ def _built(
     graph = loaded.graph
     block = Block(arg_types=inputs.types())
     g = GraphBuilder(module, block, budget=budget, data=data)
-    g.read_dimensions |= dimensions_of(chain(*inputs.elements.values())).keys()
+    read = [*inputs.elements.values(), *(inputs.shapes.values() if branches.related else ())]
+    g.read_dimensions |= dimensions_of(chain(*read)).keys()
     walk = GraphWalk(g, loaded.opset_imports, CONTROL_FLOW, check_indices, branches)
     walk.values.update(inputs.values(g, block))
     walk.run_graph(graph)

@@ -16,7 +16,7 @@ from landbridge.sizes.often import often
 from landbridge.sizes.question import Question
 from landbridge.sizes.settle import Settled, settled
 from landbridge.sizes.size import Extent, at_least, dimension, dimensions_of, least, never_below, undecided
-from landbridge.sizes.terms import Symbol
+from landbridge.sizes.terms import Symbol, symbols
 
 #: Ranges that are tried.
 _MOST_TRIED = 16
@@ -28,7 +28,11 @@ Build: TypeAlias = Callable[[Mapping[str, Extent], Mapping[str, tuple[Extent, ..
 
 
 def in_open_ranges(
-    build: Build, stated: Mapping[str, Extent], decided: Container[str] = (), ways: Ways | None = None
+    build: Build,
+    stated: Mapping[str, Extent],
+    decided: Container[str] = (),
+    ways: Ways | None = None,
+    fixing: list[str] | None = None,
 ) -> IRModule:
     """What ``build`` makes of dimensions by name: of ``stated``, which stay, and of ranges of others.
 
@@ -36,7 +40,8 @@ def in_open_ranges(
     one where shapes contradict each other in that; where it asks whether two of them are equal, they become one. An
     input whose elements are sizes gets a dimension for each. A range of which nobody says a likely value has one that
     the model's divisions leave enough of. Where no range is found, raises what the widest ones ended in. ``ways``
-    says where to begin, and learns in which other ranges the model goes another way.
+    says where to begin, and learns in which other ranges the model goes another way. ``fixing``, where given, gets the
+    names of dimensions that would be one number for others to be as wide as they are, and these ranges are not tried.
     """
     ways = ways or Ways()
     fixed = dimensions_of(stated.values())
@@ -46,7 +51,7 @@ def in_open_ranges(
     tried = 0
 
     def narrow(question: Question | None) -> list[Settled]:
-        ranges = [] if question is None else settled(question, fixed)
+        ranges = [] if question is None else _ranges(question, fixed, fixing)
         found = [{**narrowed, each.name: each.extent} for each in ranges]
         pending.extend(reversed(found))
         if question is not None and not question.needed:
@@ -107,6 +112,15 @@ def _overlap(one: Mapping[str, Extent], other: Mapping[str, Extent]) -> bool:
 
 def _ends(extent: Extent) -> tuple[int, int]:
     return (extent, extent) if isinstance(extent, int) else (least(extent), never_below(extent))
+
+
+def _ranges(question: Question, fixed: Collection[str], fixing: list[str] | None) -> list[Settled]:
+    """``settled``, without ranges of one number in which a comparison holds where ``fixing`` is to list them."""
+    found = settled(question, fixed)
+    if fixing is None or question.equal or len(symbols(question.difference)) < 2:
+        return found
+    fixing += [each.name for each in found if isinstance(each.extent, int)]
+    return [each for each in found if not isinstance(each.extent, int)]
 
 
 def _extents_of(narrowed: _Narrowed) -> dict[str, Extent]:
