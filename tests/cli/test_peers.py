@@ -11,8 +11,6 @@ from onnx import TensorProto, helper
 
 from landbridge.cli.peers import peers_named
 
-pytest.importorskip("onnxruntime")
-
 
 def _reshaping(folder: Path, declared: list[str]) -> Path:
     """A file that reshapes ``x`` as ``shape`` says, and declares an output with the axes ``declared``."""

@@ -994,10 +994,10 @@ SENTENCES = (
     _s(
         "bind_state with open dimensions: the state is carried to the sizes of the next run.",
         f"{_OPEN_STATES}test_a_state_goes_from_size_to_size",
-        "Each size has a state of its own.",
-        "open_states.py",
-        "OpenStates.turn_to",
-        If("holder"),
+        "A turn to another size loses the state's memory.",
+        "vm/recurrent_states.py",
+        "RecurrentStates.turn_runs",
+        Drop("bind_own"),
     ),
     _s(
         "Input and output overlap raises at bind unless declared in place.",
