@@ -8,6 +8,7 @@ from typing import cast
 
 import numpy as np
 
+from landbridge.errors import ShapeError
 from landbridge.ir.prim_builder import PrimBuilder
 from landbridge.ir.scalar_dtypes import accumulator, is_float
 from landbridge.ir.scalars import ScalarBuilder, Value
@@ -114,6 +115,13 @@ def resize(
     new: Extent
     given = None if scales is None else c.constant(scales, "scales").astype(np.float64).reshape(-1)
     wanted = c.ints("sizes", sizes) if sizes is not None else None
+    by_scales = given is not None and given.size > 0
+    count = len(given) if given is not None and by_scales else len(wanted or axes)
+    if count != len(axes):
+        raise ShapeError(
+            f"{c.g.node}: {'scales' if by_scales else 'sizes'} has {count} elements; {len(axes)} are legal, one for "
+            "each axis that is resized"
+        )
     factors = _keep_aspect(c, wanted, [shape[a] for a in axes])
     for i, a in enumerate(axes):
         region = (float(regions[0][i]), float(regions[1][i]))
