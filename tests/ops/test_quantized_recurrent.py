@@ -9,7 +9,6 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 import landbridge as lb
-from landbridge.errors import UnsupportedOperatorError
 
 #: Of values below 1. Another rounding of a state that lies in the midst of two steps would be 1e-3 and more.
 TOLERANCE = 1e-6
@@ -80,7 +79,15 @@ def test_an_input_of_zeros_has_a_scale() -> None:
         np.testing.assert_allclose(np.asarray(found), wanted, rtol=0, atol=TOLERANCE)
 
 
-def test_weights_are_constants() -> None:
+@pytest.mark.filterwarnings("ignore::landbridge.FallbackWarning")
+def test_weights_that_may_be_replaced_run_on_the_host() -> None:
     model = network(1, 20, 32, zeros=False, columns=False)
-    with pytest.raises(UnsupportedOperatorError, match="weights is computed when the model runs"):
-        lb.compile(model, mutable=["r"])
+    session = lb.Session(lb.compile(model, mutable=["r"]))
+    x = np.random.default_rng(5).standard_normal((4, 2, 20)).astype(np.float32)
+    (weights,) = [each for each in model.graph.initializer if each.name == "r"]
+    given = onnx.numpy_helper.to_array(weights)
+    for values in (given, np.ascontiguousarray(given[..., ::-1])):
+        session.set_params({"r": values})
+        weights.CopyFrom(onnx.numpy_helper.from_array(values, "r"))
+        for found, wanted in zip(session(x), peer(model).run(None, {"x": x}), strict=True):
+            np.testing.assert_allclose(np.asarray(found), wanted, rtol=0, atol=TOLERANCE)
