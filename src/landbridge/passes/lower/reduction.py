@@ -31,12 +31,8 @@ from landbridge.passes.lower.schedule import Schedule
 from landbridge.passes.lower.turns_together import is_shared, window_of
 from landbridge.sizes.size import Extent, Size, at_least, likely, same
 
-#: Terms that one accumulator takes at most; longer sums are added up in blocks.
+#: Terms that are added to one accumulator before it is added to the total.
 BLOCK = 256
-#: Terms of a block at most where a register tile is reduced. Blocks are of equal length, so that few of them do: each
-#: costs a read, an addition and a write of every accumulator. onnxruntime's chains are of 48 to 144 terms in most
-#: convolutions and of 128 in products; error grows with the root of that, so ours stays below twice its own.
-PART = 192
 
 #: Row, column and partial-sum copy of an accumulator, and the output it belongs to.
 Slot: TypeAlias = tuple[int, int, int, int]
@@ -199,10 +195,10 @@ class Reduction:
         if d != blocked:
             return self._loop(d, rest, slots, low, high, step)
         terms = max(1, step // (self._lane_step(d) * self.sched.copies))  # of a step, to each accumulator
-        code, length, element = self.code, -(-turns // terms) * step, self.main.writes[0].element
+        code, length, element = self.code, max(1, turns // terms) * step, self.main.writes[0].element
         zeros = dict.fromkeys(slots, self._splat(identity("arith.addf", element), element))
         extent = self.nest.dims[d].extent
-        lengths = [PART * length, length] if _may_pass(extent, PART * PART) else [length]
+        lengths = [BLOCK * length, length] if _may_pass(extent, BLOCK * BLOCK) else [length]
 
         def blocks(totals: Slots, low: Index, high: Index, lengths: Sequence[int]) -> Slots:
             if not lengths:
@@ -232,8 +228,8 @@ class Reduction:
             turns[dims[-1]] //= self._lane_step(dims[-1]) * self.sched.copies
         below = 1
         for d in reversed(dims):
-            if not self.padding.at_edges(d) and below * turns[d] > PART and math.prod(turns.values()) > BLOCK:
-                return d, _equal_part(turns[d], max(1, PART // below))
+            if not self.padding.at_edges(d) and below * turns[d] > BLOCK and math.prod(turns.values()) > 2 * BLOCK:
+                return d, max(1, BLOCK // below)
             below *= turns[d]
         return None, 0
 
@@ -365,11 +361,6 @@ class Reduction:
         return self.operands.read(a, self._tile, m, n, shift, self._settled)
 
 
-def _equal_part(turns: int, most: int) -> int:
-    """The turns of a part where ``turns`` are cut into as few parts of at most ``most`` as there can be."""
-    return -(-turns // -(-turns // most))
-
-
 def _may_pass(extent: Extent, most: int) -> bool:
     """Whether there may be more than ``most`` turns."""
     return not at_least(most, extent)
@@ -377,4 +368,6 @@ def _may_pass(extent: Extent, most: int) -> bool:
 
 def _turns(extent: Extent) -> int:
     """The turns of a loop that chains of additions are to be short for: of an open one many, if there may be many."""
-    return max(likely(extent), 4 * BLOCK) if isinstance(extent, Size) and _may_pass(extent, BLOCK) else likely(extent)
+    return (
+        max(likely(extent), 4 * BLOCK) if isinstance(extent, Size) and _may_pass(extent, 2 * BLOCK) else likely(extent)
+    )
