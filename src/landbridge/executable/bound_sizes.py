@@ -116,12 +116,6 @@ def sizes_of_inputs(
     return bound.values
 
 
-def program_of(programs: Mapping[str, Function], elements: Mapping[str, Sequence[int]]) -> str:
-    """The name of the first of ``programs`` that inputs with these ``elements`` choose; raises ShapeError where none is
-    for them."""
-    return programs_of(programs, elements)[0]
-
-
 def programs_of(programs: Mapping[str, Function], elements: Mapping[str, Sequence[int]]) -> list[str]:
     """The names of those of ``programs`` that inputs with these ``elements`` choose: several where they are for other
     sizes each. Raises ShapeError where none is for them."""
