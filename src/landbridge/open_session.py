@@ -67,6 +67,9 @@ class OpenSession(Session):
         #: What is bound to inputs and outputs, by name, until the sizes are known and for other sizes later.
         self._held: dict[str, Any] = {}
         self._held_outputs: dict[str, Any] = {}
+        #: Shapes that were bound to an input before, by index.
+        self._accepted: set[tuple[int, tuple[int, ...]]] = set()
+        self._given_names = [spec.name for spec in main.inputs]
         self._now: Instance | None = None
         self._settled = False
 
@@ -168,8 +171,15 @@ class OpenSession(Session):
 
     def _check(self, spec: TensorSpec, shape: Sequence[int]) -> None:
         """Raise ShapeError where no program takes an input ``spec`` of ``shape``."""
-        index, programs = self._executable.main.inputs.index(spec), self._executable.programs
+        index = self._executable.main.inputs.index(spec)
+        asked = index, tuple(shape)
+        if asked in self._accepted:
+            return
+        programs = self._executable.programs
         first_that_fits(list(programs), lambda name: BoundSizes().add(programs[name].inputs[index], shape))
+        if len(self._accepted) >= _KEPT * len(self._executable.main.inputs):
+            self._accepted.clear()
+        self._accepted.add(asked)
 
     def _hold(self, spec: TensorSpec, value: Any) -> None:
         self._check(spec, np.shape(value))
@@ -224,11 +234,13 @@ class OpenSession(Session):
         """The Session of the instance for what is bound, with that bound to it."""
         if self._settled and self._now is not None and self._by_shapes_alone:
             return self._now.session
-        names = [spec.name for spec in self._given_inputs()]
-        missing = [name for name in names if name not in self._held]
-        if missing:
-            raise InputError(f"nothing is bound to input {', '.join(map(repr, missing))}; bind it before run()")
-        found = self._of([self._held[name] for name in names])
+        names, held = self._given_names, self._held
+        try:
+            given = [held[name] for name in names]
+        except KeyError:
+            missing = ", ".join(repr(name) for name in names if name not in held)
+            raise InputError(f"nothing is bound to input {missing}; bind it before run()") from None
+        found = self._of(given)
         if self._settled and found is self._now:
             return found.session
         if self._now is not None and self._now.session is not found.session:
@@ -331,6 +343,7 @@ class OpenSession(Session):
         source, target = _find("output", output, self._output_specs), self._spec(input)
         self._states.bind(source, target)
         self._by_shapes_alone, self._has_states = False, True
+        self._given_names = [spec.name for spec in self._given_inputs()]
         self._settled = False
         self._by_shapes.clear()
         self._held_outputs.pop(source.name, None)

@@ -8,6 +8,8 @@ from contextlib import AbstractContextManager
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 from landbridge.executable.parts import Function, TensorSpec
 from landbridge.tensor import Tensor
 from landbridge.vm.acquisition import Acquisition
@@ -38,11 +40,13 @@ class Frame:
 
     __slots__ = (
         "_acquisition",
+        "_taken",
         "bound_to",
         "entry",
         "execute",
         "inputs",
         "listed",
+        "number_words",
         "outputs",
         "parameters",
         "prepare",
@@ -64,6 +68,8 @@ class Frame:
         acquisition: Acquisition,
     ) -> None:
         self.words = words = program.instantiate()
+        #: The same memory, to write many at once.
+        self.number_words = np.frombuffer(words, np.uint64)
         self.entry, self.staging = entry, staging
         slot = partial(Slot, words=words, program=entry)
         io = len(function.inputs) + len(function.outputs)
@@ -90,22 +96,26 @@ class Frame:
         if program.listed_steps:
             listed = partial(run_steps, program.listed_steps, words, run_native, bound_to)
         self._acquisition = acquisition
+        self._taken: tuple[Sequence[Step], RunNative] | None = None
         self.take(program.steps, listed, run_native)
         self.prepare: Execute = partial(run_steps, program.preparation, words, run_native, bound_to)
 
     def take(self, steps: Sequence[Step], listed: Execute | None, run_native: RunNative) -> None:
         """Let executions take ``steps``, of records by ``run_native``, and with a ledger ``listed``."""
-        execute: Execute
+        if self._taken is None or steps is not self._taken[0] or run_native is not self._taken[1]:
+            self._taken = steps, run_native
+            self.execute = self._wrapped(self._execution(steps, run_native))
+        self.listed = None if listed is None else self._wrapped(listed)
+
+    def _execution(self, steps: Sequence[Step], run_native: RunNative) -> Execute:
         match steps:
             case (NativeStep(first, count),):
                 address = self.words.buffer_info()[0] + first * self.words.itemsize
-                execute = partial(run_native, ctypes.c_void_p(address), ctypes.c_int64(count))
+                return partial(run_native, ctypes.c_void_p(address), ctypes.c_int64(count))
             case (KernelStep() as step,):
-                execute = partial(step.run, self.bound_to)
+                return partial(step.run, self.bound_to)
             case _:
-                execute = partial(run_steps, steps, self.words, run_native, self.bound_to)
-        self.execute = self._wrapped(execute)
-        self.listed = None if listed is None else self._wrapped(listed)
+                return partial(run_steps, steps, self.words, run_native, self.bound_to)
 
     def _wrapped(self, execute: Execute) -> Execute:
         execute = self._acquisition.wrap(execute)

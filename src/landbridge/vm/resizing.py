@@ -40,14 +40,17 @@ class SizeFit:
     """What a program is for one choice of its sizes.
 
     ``numbers``: of its extents, by slot, then the bytes of each input and output, and 0. ``specs``: what fits each of
-    these, and ``places`` theirs. ``threads``: on how many it runs. ``steps``: made at the first turn, where more is
-    to do than one call. Many are kept: what is alike in all of them is there once.
+    these, and ``places`` theirs, ``nbytes`` their bytes. ``threads``: on how many it runs. Made at the first turn:
+    ``values``, each that its words have, once, and ``steps``, where more is to do than one call. Many are kept: what
+    is alike in all of them is there once.
     """
 
     numbers: NDArray[np.int64]
     specs: tuple[TensorSpec, ...]
     places: tuple[Places, ...]
+    nbytes: list[int]
     threads: int
+    values: NDArray[np.uint64] | None = None
     steps: tuple[Step, ...] | None = None
 
 
@@ -73,15 +76,18 @@ class Resizing:
         self._places = program.places[: len(io)]
         self._moves = [any(type(offset) is OpenNumber for _, offset in each) for each in self._places]
         self._runner = cache(bound.runner)
-        opened = [number for _, number in program.open_words]
         self._words = np.array([word for word, _ in program.open_words], np.intp)
-        most = max((len(number.slots) for number in opened), default=1)
-        #: Of each word the slots that it sums, the last of all numbers, a zero, where it has fewer.
+        # Many words have the same number: strides and extents that kernels share.
+        places = {(number.slots, number.more): 0 for _, number in program.open_words}
+        places = {each: place for place, each in enumerate(places)}
+        #: Of each word, which of the values it has.
+        self._value_of = np.array([places[n.slots, n.more] for _, n in program.open_words], np.intp)
+        most = max((len(slots) for slots, _ in places), default=1)
+        #: Of each value the slots that it sums, the last of all numbers, a zero, where it has fewer.
         self._terms = [
-            np.array([number.slots[k] if k < len(number.slots) else -1 for number in opened], np.intp)
-            for k in range(most)
+            np.array([slots[k] if k < len(slots) else -1 for slots, _ in places], np.intp) for k in range(most)
         ]
-        self._more = np.array([number.more & _WORD for number in opened], np.uint64)
+        self._more = np.array([more & _WORD for _, more in places], np.uint64)
         self._check = ExtentCheck(executable, numbers, storages)
 
     @staticmethod
@@ -124,22 +130,25 @@ class Resizing:
                 tuple((word, number_at(offset, every)) for word, offset in each) if moves else each
                 for each, moves in zip(places, self._moves, strict=True)
             )
-        return SizeFit(found, specs, places, threads)
+        return SizeFit(found, specs, places, nbytes, threads)
 
     def turn(self, frame: Frame, fit: SizeFit) -> None:
         """Let ``frame``, one of the program's, be for ``fit``, its inputs and outputs bound to nothing."""
-        numbers = fit.numbers.view(np.uint64)
-        words = self._more.copy()
-        for slots in self._terms:
-            words += numbers[slots]
-        np.frombuffer(frame.words, np.uint64)[self._words] = words
-        nbytes = fit.numbers[-1 - len(fit.specs) : -1].tolist()
-        for slot, spec, size, places in zip(frame.slots, fit.specs, nbytes, fit.places):  # noqa: B905 - parameters stay
+        if fit.values is None:
+            fit.values = self._values(fit.numbers.view(np.uint64))
+        frame.number_words[self._words] = fit.values[self._value_of]
+        for slot, spec, size, places in zip(frame.slots, fit.specs, fit.nbytes, fit.places):  # noqa: B905 - parameters stay
             slot.take(spec, size, places)
         if frame.staging is not None:
             frame.staging.clear()
         listed = partial(self._list, frame, fit) if frame.listed is not None else None
         frame.take(self._steps(fit), listed, self._runner(fit.threads))
+
+    def _values(self, numbers: NDArray[np.uint64]) -> NDArray[np.uint64]:
+        values = self._more.copy()
+        for slots in self._terms:
+            values += numbers[slots]
+        return values
 
     def _steps(self, fit: SizeFit) -> tuple[Step, ...]:
         steps = self._bound.program.steps
