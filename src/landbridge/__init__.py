@@ -160,8 +160,8 @@ if TYPE_CHECKING:
     from landbridge.loader import load
     from landbridge.memory.ledger import ledger, no_copies
     from landbridge.module import Module
-    from landbridge.pool import Pool
-    from landbridge.segmented_session import Session
+    from landbridge.session import Session
+    from landbridge.session.pool import Pool
     from landbridge.sizes.dim import Dim
     from landbridge.targets import Target
     from landbridge.tensor import Tensor, asarray, empty, export_fd, from_bus_address, from_dlpack, from_dma_buf
@@ -174,8 +174,8 @@ _HOME = {
     "InputSpec": "landbridge.input_spec",
     "Limits": "landbridge.ir.limits",
     "Module": "landbridge.module",
-    "Pool": "landbridge.pool",
-    "Session": "landbridge.segmented_session",
+    "Pool": "landbridge.session.pool",
+    "Session": "landbridge.session",
     "Stream": "landbridge.device.api",
     "Target": "landbridge.targets",
     "Tensor": "landbridge.tensor",

@@ -25,8 +25,8 @@ from landbridge.errors import InputError
 from landbridge.executable.executable import Executable, pieces_of_file
 from landbridge.loader import load
 from landbridge.memory.ledger import ledger
-from landbridge.open_session import Session
 from landbridge.output_file import open_output
+from landbridge.session import Session
 
 __all__ = ["Model", "share"]
 

@@ -19,7 +19,7 @@ from landbridge.compiler import compile
 from landbridge.errors import FallbackWarning
 from landbridge.frontend.torch.export import quiet
 from landbridge.frontend.torch.fast_paths import expand_fast_paths
-from landbridge.open_session import Session
+from landbridge.session import Session
 from landbridge.warning_notes import warn
 
 #: How often a tensor was changed in place, by torch's count.

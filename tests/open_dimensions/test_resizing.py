@@ -24,8 +24,8 @@ import landbridge as lb
 from landbridge.errors import BindError
 from landbridge.executable.instance import dimensions, instance
 from landbridge.executable.instructions import AllocTensor
-from landbridge.open_program import OpenProgram
 from landbridge.session import Session
+from landbridge.session.open_program import OpenProgram
 from landbridge.sizes.size import of_symbol
 from landbridge.vm.frame import Frame
 from tests.open_dimensions.models import convolutions, parts

@@ -65,7 +65,7 @@ def bench(
     from landbridge.cli.on_board.board import Board
     from landbridge.cli.on_board.commands import stated_options
     from landbridge.cli.peers import largest_difference, peers_named
-    from landbridge.segmented_session import Session
+    from landbridge.session import Session
     from landbridge.usable_cores import usable_cores
 
     files, shapes = args.parse_arrays(input), args.parse_shapes(shape)

@@ -104,7 +104,7 @@ def _run(
 ) -> tuple[dict[str, Array], dict[str, Array]]:
     """Inputs and outputs by name of one run here, as arrays of their own."""
     from landbridge.cli.inputs import make_inputs
-    from landbridge.segmented_session import Session
+    from landbridge.session import Session
 
     session = Session(executable, device=devices.first, devices=devices.bindings(executable), num_threads=threads)
     feeds = {}

@@ -60,7 +60,7 @@ def run(
     from landbridge.memory.allocators.memory_cfg import parse_memory_cfg
     from landbridge.memory.ledger import ledger
     from landbridge.output_file import check_folder, check_outputs
-    from landbridge.segmented_session import Session
+    from landbridge.session import Session
 
     if sanitize:
         sanitize_all()

@@ -26,7 +26,7 @@ from landbridge.onnxruntime.memory_info import OrtMemoryInfo
 from landbridge.onnxruntime.model_facts import ModelMetadata, NodeArg, arguments, metadata, spelled
 from landbridge.onnxruntime.options import RunOptions, SessionOptions
 from landbridge.onnxruntime.ort_value import OrtValue
-from landbridge.segmented_session import Session
+from landbridge.session import Session
 from landbridge.sizes.dim import Dim
 
 Array = np.ndarray[Any, Any]

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from landbridge.errors import InputError
 from landbridge.executable.executable import Executable
-from landbridge.segmented_session import Session
+from landbridge.session.segmented_session import Session
 from landbridge.usable_cores import usable_cores
 
 if TYPE_CHECKING:

@@ -18,8 +18,8 @@ from landbridge.executable.instance import check_guard
 from landbridge.executable.parts import Function, SizeGuard, TensorSpec, parameter_constant
 from landbridge.executable.segments import DIMENSIONS, READ, DataCall, segments_of
 from landbridge.memory import ledger
-from landbridge.open_session import OpenSession, array_of, elements_of
-from landbridge.session import Session, spares_of
+from landbridge.session.open_session import OpenSession, array_of, elements_of
+from landbridge.session.session import Session, spares_of
 from landbridge.sizes.size import Extent, Size, dimensions_of, of_symbol
 from landbridge.tensor import Tensor
 from landbridge.vm.background import AsyncRun

@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from landbridge.executable.executable import Executable
 from landbridge.executable.instance import Numbers, dimensions, instance
 from landbridge.executable.instructions import storages
-from landbridge.open_instance import Instance, OwnInstance, SharedInstance, SharedSession
-from landbridge.session import Session, bound_program_of
+from landbridge.session.open_instance import Instance, OwnInstance, SharedInstance, SharedSession
+from landbridge.session.session import Session, bound_program_of
 from landbridge.sizes.size import Extent
 from landbridge.vm.arena import ProgramArena
 from landbridge.vm.resizing import Resizing, may_be_resized

@@ -17,10 +17,10 @@ from landbridge.executable.bound_sizes import BoundSizes, first_that_fits, progr
 from landbridge.executable.executable import Executable
 from landbridge.executable.instance import check_values
 from landbridge.executable.parts import TensorSpec
-from landbridge.open_instance import Instance
-from landbridge.open_program import OpenProgram
-from landbridge.open_states import OpenStates
-from landbridge.session import Session, let_calls_go, let_results_go, spares_of
+from landbridge.session.open_instance import Instance
+from landbridge.session.open_program import OpenProgram
+from landbridge.session.open_states import OpenStates
+from landbridge.session.session import Session, let_calls_go, let_results_go, spares_of
 from landbridge.tensor import Tensor
 from landbridge.vm.arena import ProgramArena
 from landbridge.vm.background import AsyncRun

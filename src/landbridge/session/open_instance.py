@@ -7,7 +7,7 @@ from typing import Protocol
 
 from landbridge.executable.executable import Executable
 from landbridge.executable.parts import TensorSpec
-from landbridge.session import Session, bound_program_of, take_states, turn_calls, turn_runs
+from landbridge.session.session import Session, bound_program_of, take_states, turn_calls, turn_runs
 from landbridge.vm.planned_memory import PlannedMemory, planned_memory
 from landbridge.vm.resizing import Resizing, SizeFit
 

@@ -9,8 +9,8 @@ from weakref import WeakKeyDictionary
 from landbridge.errors import InputError, ShapeError
 from landbridge.executable.bound_sizes import BoundSizes
 from landbridge.executable.parts import TensorSpec
-from landbridge.open_instance import Instance
-from landbridge.session import Session
+from landbridge.session.open_instance import Instance
+from landbridge.session.session import Session
 from landbridge.sizes.size import Extent, Size, dimensions_of
 
 
