@@ -8,6 +8,7 @@ from landbridge.plan_chart.arena import Arena, ArenaBlock, Kind
 from landbridge.plan_chart.markup import markup
 from landbridge.plan_chart.names import common_prefix, shortened, without_prefix
 from landbridge.plan_chart.palette import size_class
+from landbridge.plan_chart.svg_sheet import text
 from landbridge.plan_chart.units import byte_ticks, bytes_text
 
 PANEL_WIDTH = 1200
@@ -20,13 +21,6 @@ _CHARACTER, _LINE = 6.5, 13.0
 _NAME_CHARACTERS = 18
 #: A capacity further above the plan than this is stated and not drawn: blocks would be too flat to read.
 _CAPACITY_IN_VIEW = 1.5
-
-
-def text(x: float, y: float, content: str, css: str = "", turn: float = 0.0) -> str:
-    """A line of text from ``(x, y)``, turned by ``turn`` degrees about that point."""
-    turned = f' transform="rotate({turn:g} {x:.1f} {y:.1f})"' if turn else ""
-    styled = f' class="{css}"' if css else ""
-    return f'<text x="{x:.1f}" y="{y:.1f}"{styled}{turned}>{markup(content)}</text>'
 
 
 def _counted(count: int, noun: str) -> str:

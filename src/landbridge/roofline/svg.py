@@ -11,7 +11,8 @@ from collections.abc import Iterator, Sequence
 from landbridge.plan_chart.arena import Kind
 from landbridge.plan_chart.markup import markup
 from landbridge.plan_chart.palette import KINDS, SURFACES
-from landbridge.plan_chart.text_width import shortened, text_width
+from landbridge.plan_chart.svg_sheet import MARGIN, legend, light_and_dark, sheet, text
+from landbridge.plan_chart.text_width import shortened
 from landbridge.roofline.limits import MachineLimits
 from landbridge.roofline.timed_kernel import TimedKernel, roof_share
 
@@ -41,19 +42,8 @@ def render_svg(kernels: Sequence[TimedKernel], limits: MachineLimits, title: str
     share = f"{100 * roof_share(kernels, limits):.0f} % of the roof"
     spent = f"{len(kernels)} kernels, {1e3 * sum(k.seconds for k in kernels):.3f} ms, {share}"
     threads = f"{limits.threads} thread{'s' * (limits.threads > 1)}"
-    return "\n".join(
-        [
-            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" '
-            f'height="{HEIGHT}" role="img" aria-label="{markup(f"Roofline of {title}: {spent}")}">',
-            f"<style>{_style()}</style>",
-            f'<rect class="page" width="{WIDTH}" height="{HEIGHT}"/>',
-            _text(20, 34, shortened(title, 800, 18), "title"),
-            _text(20, 56, f"{spent}, {threads}", "quiet"),
-            *_legend(),
-            *chart.draw(),
-            "</svg>\n",
-        ]
-    )
+    body = [*legend((("bound by arithmetic", "compute"), ("bound by memory", "memory")), WIDTH - MARGIN), *chart.draw()]
+    return sheet((WIDTH, HEIGHT), f"Roofline of {title}: {spent}", title, _STYLE, body, f"{spent}, {threads}")
 
 
 class _Chart:
@@ -78,7 +68,7 @@ class _Chart:
             while any(abs(y - other) < 13 and abs(x - across) < 2 * _NAME_ROOM for across, other in taken):
                 y += step
             taken.append((x, y))
-            yield _text(beside, y + 4, shortened(kernel.name, _NAME_ROOM), "name end" if is_left else "name")
+            yield text(beside, y + 4, shortened(kernel.name, _NAME_ROOM), "name end" if is_left else "name")
 
     def _x(self, intensity: float) -> float:
         low, high = _INTENSITIES
@@ -121,56 +111,38 @@ class _Chart:
         for power in range(low, high + 1):
             x = self._x(10.0**power)
             yield f'<line class="grid" x1="{x:.1f}" y1="{_TOP}" x2="{x:.1f}" y2="{bottom}"/>'
-            yield _text(x, bottom + 18, f"{10.0**power:g}", "quiet mid")
+            yield text(x, bottom + 18, f"{10.0**power:g}", "quiet mid")
         for power in range(math.ceil(self._top - _DECADES), math.floor(self._top) + 1):
             y = self._y(10.0**power)
             yield f'<line class="grid" x1="{_LEFT}" y1="{y:.1f}" x2="{right}" y2="{y:.1f}"/>'
-            yield _text(_LEFT - 8, y + 4, f"{10.0 ** (power - 9):g}", "quiet end")
-        yield _text((_LEFT + right) / 2, HEIGHT - 18, "operations for each byte", "quiet mid")
-        yield _text(20, _TOP - 4, "GFLOP/s", "quiet")
+            yield text(_LEFT - 8, y + 4, f"{10.0 ** (power - 9):g}", "quiet end")
+        yield text((_LEFT + right) / 2, HEIGHT - 18, "operations for each byte", "quiet mid")
+        yield text(MARGIN, _TOP - 4, "GFLOP/s", "quiet")
 
     def _roofs(self) -> Iterator[str]:
         peak, right = self._limits.flops, WIDTH - _RIGHT
         nearest = max(level.bandwidth for level in self._limits.levels)
         y = self._y(peak)
         yield f'<line class="roof" x1="{self._x(peak / nearest):.1f}" y1="{y:.1f}" x2="{right}" y2="{y:.1f}"/>'
-        yield _text(right + 6, y + 4, f"{peak / 1e9:.0f} GFLOP/s", "ink")
+        yield text(right + 6, y + 4, f"{peak / 1e9:.0f} GFLOP/s", "ink")
         floor = 10.0 ** (self._top - _DECADES)
         for level in self._limits.levels:
             first = max(10.0 ** _INTENSITIES[0], floor / level.bandwidth)
             x, top = self._x(first), self._y(first * level.bandwidth)
             ridge = self._x(peak / level.bandwidth)
             yield f'<line class="roof" x1="{x:.1f}" y1="{top:.1f}" x2="{ridge:.1f}" y2="{y:.1f}"/>'
-            label = _text(x + 8, top - 6, f"{level.name} {level.bandwidth / 1e9:.0f} GB/s", "quiet")
+            label = text(x + 8, top - 6, f"{level.name} {level.bandwidth / 1e9:.0f} GB/s", "quiet")
             yield f'<g transform="rotate({_SLOPE:.2f} {x:.1f} {top:.1f})">{label}</g>'
-
-
-def _legend() -> Iterator[str]:
-    right = WIDTH - 20.0
-    for label, css in (("bound by memory", "memory"), ("bound by arithmetic", "compute")):
-        right -= text_width(label) + 26
-        yield f'<rect class="{css}" x="{right:.1f}" y="25" width="12" height="12" rx="2"/>'
-        yield _text(right + 17, 35, label, "quiet")
-
-
-def _text(x: float, y: float, content: str, css: str) -> str:
-    return f'<text x="{x:.1f}" y="{y:.1f}" class="{css}">{markup(content)}</text>'
-
-
-def _style() -> str:
-    shared = (
-        "text{font:11px system-ui,-apple-system,'Segoe UI',Roboto,sans-serif}.title{font-size:18px;font-weight:600}"
-        ".end{text-anchor:end}.mid{text-anchor:middle}.roof{stroke-width:2}circle{fill-opacity:.8}"
-    )
-    return f"{shared}{_rules('light')}@media(prefers-color-scheme:dark){{{_rules('dark')}}}"
 
 
 def _rules(mode: str) -> str:
     surface = SURFACES[mode]
     fills = {"compute": KINDS[Kind.CONTRACTION], "memory": KINDS[Kind.ELEMENTWISE]}
     rules = [
-        f".page{{fill:{surface['page']}}}text{{fill:{surface['ink']}}}text.quiet{{fill:{surface['quiet']}}}",
-        f".grid{{stroke:{surface['rule']}}}.roof{{stroke:{surface['bound']}}}circle{{stroke:{surface['ink']}}}",
+        f".roof{{stroke:{surface['bound']}}}circle{{stroke:{surface['ink']}}}",
         *(f".{css}{{fill:{(s.dark if mode == 'dark' else s.light)[0]}}}" for css, s in fills.items()),
     ]
     return "".join(rules)
+
+
+_STYLE = light_and_dark(".roof{stroke-width:2}circle{fill-opacity:.8}", _rules)

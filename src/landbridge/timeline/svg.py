@@ -11,11 +11,12 @@ from collections.abc import Iterator, Sequence
 from landbridge.plan_chart.arena import Kind
 from landbridge.plan_chart.markup import markup
 from landbridge.plan_chart.palette import KINDS, SURFACES
-from landbridge.plan_chart.text_width import shortened, text_width
+from landbridge.plan_chart.svg_sheet import MARGIN, legend, light_and_dark, sheet, text
+from landbridge.plan_chart.text_width import shortened
 from landbridge.timeline.span import Span
 
 WIDTH = 1240
-_LEFT, _RIGHT, _TOP = 20, 20, 74
+_LEFT, _RIGHT, _TOP = MARGIN, MARGIN, 74
 _LANE, _BOX, _HEAD = 74, 40, 22
 _AXIS = 40
 
@@ -29,20 +30,9 @@ def render_svg(spans: Sequence[Span], title: str) -> str:
     end = max((span.end_us for span in spans), default=0.0) or 1.0
     scale = (WIDTH - _LEFT - _RIGHT) / end
     rows = [line for number, lane in enumerate(lanes) for line in _lane(lane, spans, _TOP + _LANE * number, scale)]
-    return "\n".join(
-        [
-            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" '
-            f'height="{height}" role="img" aria-label="{markup(f"Timeline of {title}: {said}")}">',
-            f"<style>{_style()}</style>",
-            f'<rect class="page" width="{WIDTH}" height="{height}"/>',
-            _text(_LEFT, 34, shortened(title, 800, 18), "title"),
-            _text(_LEFT, 56, said, "quiet"),
-            *_legend(),
-            *_axis(end, scale, height),
-            *rows,
-            "</svg>\n",
-        ]
-    )
+    entries = (("kernel", "kernel swatch"), ("step of the host", "host swatch"))
+    body = [*legend(entries, WIDTH - _RIGHT), *_axis(end, scale, height), *rows]
+    return sheet((WIDTH, height), f"Timeline of {title}: {said}", title, _STYLE, body, said)
 
 
 def time_text(microseconds: float) -> str:
@@ -65,7 +55,7 @@ def time_ticks(end: float, count: int = 8) -> list[float]:
 def _lane(lane: str, spans: Sequence[Span], top: float, scale: float) -> Iterator[str]:
     mine = [span for span in spans if span.lane == lane]
     busy = sum(span.duration_us for span in mine)
-    yield _text(_LEFT, top + 14, f"{shortened(lane, 300, 13)}: {len(mine)} steps, {time_text(busy)}", "head")
+    yield text(_LEFT, top + 14, f"{shortened(lane, 300, 13)}: {len(mine)} steps, {time_text(busy)}", "head")
     for span in mine:
         x, width = _LEFT + span.start_us * scale, max(span.duration_us * scale, 0.6)
         kind = "kernel" if span.is_kernel else "host"
@@ -76,7 +66,7 @@ def _lane(lane: str, spans: Sequence[Span], top: float, scale: float) -> Iterato
             f"<title>{markup(chr(10).join(facts))}</title></rect>"
         )
         if name := shortened(span.name, width - 8):
-            yield _text(x + 4, top + _HEAD + _BOX / 2 + 4, name, f"on-{kind}")
+            yield text(x + 4, top + _HEAD + _BOX / 2 + 4, name, f"on-{kind}")
 
 
 def _axis(end: float, scale: float, height: float) -> Iterator[str]:
@@ -85,36 +75,15 @@ def _axis(end: float, scale: float, height: float) -> Iterator[str]:
         x = _LEFT + tick * scale
         yield f'<line class="grid" x1="{x:.1f}" y1="{_TOP}" x2="{x:.1f}" y2="{bottom}"/>'
         at_end = x > WIDTH - _RIGHT - 30
-        yield _text(x, bottom + 16, time_text(tick), "quiet " + ("end" if at_end else "mid" if number else ""))
-
-
-def _legend() -> Iterator[str]:
-    right = float(WIDTH - _RIGHT)
-    for label, css in (("step of the host", "host"), ("kernel", "kernel")):
-        right -= text_width(label) + 26
-        yield f'<rect class="{css} swatch" x="{right:.1f}" y="25" width="12" height="12" rx="2"/>'
-        yield _text(right + 17, 35, label, "quiet")
-
-
-def _text(x: float, y: float, content: str, css: str) -> str:
-    return f'<text x="{x:.1f}" y="{y:.1f}" class="{css.strip()}">{markup(content)}</text>'
-
-
-def _style() -> str:
-    shared = (
-        "text{font:11px system-ui,-apple-system,'Segoe UI',Roboto,sans-serif}.title{font-size:18px;font-weight:600}"
-        ".head{font-size:13px;font-weight:600}.end{text-anchor:end}.mid{text-anchor:middle}rect{stroke-width:.6}"
-    )
-    return f"{shared}{_rules('light')}@media(prefers-color-scheme:dark){{{_rules('dark')}}}"
+        yield text(x, bottom + 16, time_text(tick), f"quiet {'end' if at_end else 'mid' if number else ''}".strip())
 
 
 def _rules(mode: str) -> str:
-    surface = SURFACES[mode]
-    rules = [
-        f".page{{fill:{surface['page']}}}text{{fill:{surface['ink']}}}text.quiet{{fill:{surface['quiet']}}}",
-        f".grid{{stroke:{surface['rule']}}}.kernel,.host{{stroke:{surface['page']}}}",
-    ]
+    rules = [f".kernel,.host{{stroke:{SURFACES[mode]['page']}}}"]
     for css, kind in (("kernel", Kind.CONTRACTION), ("host", Kind.HOST)):
         fill, ink = KINDS[kind].dark if mode == "dark" else KINDS[kind].light
         rules.append(f".{css}{{fill:{fill}}}text.on-{css}{{fill:{ink}}}")
     return "".join(rules)
+
+
+_STYLE = light_and_dark("rect{stroke-width:.6}", _rules)
