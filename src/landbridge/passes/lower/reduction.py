@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import product
 from types import MappingProxyType
 from typing import TypeAlias
@@ -39,8 +39,20 @@ Slot: TypeAlias = tuple[int, int, int, int]
 Slots: TypeAlias = dict[Slot, SSAValue]
 
 
+@dataclass(frozen=True)
+class Block:
+    """A block of every sum: turns ``low`` to ``high`` of reduction loop ``dim``. ``ask``: called where the loops inside
+    of it begin the innermost one, whose loop is given."""
+
+    dim: int
+    low: Index
+    high: Index
+    ask: Callable[[int], None]
+
+
 class Reduction:
-    """Emits the reduction stage of a nest for one tile. ``lows``: where reduction loops begin, if not at 0.
+    """Emits the reduction stage of a nest for one tile. ``lows``: where reduction loops begin, if not at 0. ``block``:
+    the terms of one block of each sum are reduced, and nothing else.
 
     A guard of a padded read is settled when what was emitted around the read keeps it true: the choice of the tile's
     rows, or the bounds of a loop. Whoever emits such code says so, in ``_settled``; all other guards are tested where
@@ -56,16 +68,17 @@ class Reduction:
         operands: Operands,
         tile: Tile,
         lows: Mapping[int, Extent] = MappingProxyType({}),
+        block: Block | None = None,
     ) -> None:
         main = nest.reduction
         if main is None:
             raise CodegenError("a nest without a reduction has nothing to reduce")
         self.code, self.nest, self.sched, self.operands, self.main = code, nest, sched, operands, main
         self.padding, self.env, self._lanes = padding, operands.env, operands.lanes
-        self._tile, self._lows = tile, lows
+        self._tile, self._lows, self._block = tile, lows, block
         self._settled = padding.settled_by_tile(tile.padding)
         plain = sched.copies == 1 and sched.turns == 1
-        self._ahead = asked_ahead(nest, sched) if sched.asks_ahead else []
+        self._ahead = asked_ahead(nest, sched) if sched.asks_ahead and block is None else []
         self._window = row_window(nest, sched.lane, sched.rows, sched.inner) if plain else None
 
     def emit(self) -> Slots:
@@ -87,7 +100,7 @@ class Reduction:
                 attr = main.inits[o]
                 if attr is None:
                     raise CodegenError("a reduction without linalg.fill before it")
-                if sched.horizontal or u:
+                if sched.horizontal or u or self._block is not None:
                     assert combine is not None
                     attr = identity(combine, w.element)
                 slots[m, n, u, o] = self._splat(attr, w.element)
@@ -191,8 +204,8 @@ class Reduction:
 
     def _sum(self, d: int, rest: list[int], slots: Slots, low: Index, high: Index, step: int) -> Slots:
         """Loop ``d``, block by block where it is the loop whose blocks are summed on their own."""
-        blocked, turns = self._block()
-        if d != blocked:
+        blocked, turns = block_of_sums(self.nest, self.sched, self.padding, self._lows)
+        if d != blocked or self._block is not None:
             return self._loop(d, rest, slots, low, high, step)
         terms = max(1, step // (self._lane_step(d) * self.sched.copies))  # of a step, to each accumulator
         code, length, element = self.code, max(1, turns // terms) * step, self.main.writes[0].element
@@ -217,22 +230,6 @@ class Reduction:
             low = first
         return blocks(slots, low, high, lengths)
 
-    def _block(self) -> tuple[int | None, int]:
-        """The loop whose blocks are summed on their own, if the sums are long, and the turns of a block."""
-        if not sums_up(self.main):
-            return None, 0
-        lane = self.sched.lane if self.sched.horizontal else None
-        dims = [*(d for d in self.sched.inner if d != lane), *(d for d in self.sched.inner if d == lane)]
-        turns = {d: _turns(self.nest.dims[d].extent - self._lows.get(d, 0)) for d in dims}
-        if dims:
-            turns[dims[-1]] //= self._lane_step(dims[-1]) * self.sched.copies
-        below = 1
-        for d in reversed(dims):
-            if not self.padding.at_edges(d) and below * turns[d] > BLOCK and math.prod(turns.values()) > 2 * BLOCK:
-                return d, max(1, BLOCK // below)
-            below *= turns[d]
-        return None, 0
-
     def _loop(self, d: int, rest: list[int], slots: Slots, low: Index, high: Index, step: int) -> Slots:
         def turn(i: Index, carried: Slots) -> Slots:
             self.env[d] = i
@@ -247,12 +244,16 @@ class Reduction:
             del self.env[d]
             return only
 
+        if self._block is not None and not rest:
+            self._block.ask(d)
         results = self.code.loop(low, high, step, list(slots.values()), body)
         del self.env[d]
         return dict(zip(slots, results, strict=True))
 
     def _range(self, d: int) -> tuple[Index, Index]:
         """The bounds of reduction loop ``d``; a padded tile ends where its data does."""
+        if self._block is not None and d == self._block.dim:
+            return self._block.low, self._block.high
         code = self.code
         high: Index = self.nest.dims[d].extent
         for b in self.nest.bounds:
@@ -359,6 +360,25 @@ class Reduction:
         if shift is not None and self.sched.turns > 1 and is_shared(a, self.sched.lane, shift[0]):
             return self.operands.read_lane(a, self._tile, m, n, shift, self.sched.turns, self._settled)
         return self.operands.read(a, self._tile, m, n, shift, self._settled)
+
+
+def block_of_sums(
+    nest: Nest, sched: Schedule, padding: Padding, lows: Mapping[int, Extent] = MappingProxyType({})
+) -> tuple[int | None, int]:
+    """The loop of ``nest`` whose blocks are summed on their own, if its sums are long, and the turns of a block."""
+    if nest.reduction is None or not sums_up(nest.reduction):
+        return None, 0
+    lane = sched.lane if sched.horizontal else None
+    dims = [*(d for d in sched.inner if d != lane), *(d for d in sched.inner if d == lane)]
+    turns = {d: _turns(nest.dims[d].extent - lows.get(d, 0)) for d in dims}
+    if dims:
+        turns[dims[-1]] //= (sched.lanes if dims[-1] == lane else 1) * sched.copies
+    below = 1
+    for d in reversed(dims):
+        if not padding.at_edges(d) and below * turns[d] > BLOCK and math.prod(turns.values()) > 2 * BLOCK:
+            return d, max(1, BLOCK // below)
+        below *= turns[d]
+    return None, 0
 
 
 def _may_pass(extent: Extent, most: int) -> bool:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 
 from xdsl.dialects import memref
 from xdsl.dialects.builtin import MemRefType
@@ -18,6 +17,7 @@ from landbridge.passes.lower.nest import Nest
 from landbridge.passes.lower.nest_emitter import NestEmitter
 from landbridge.passes.lower.operands import RowPadding
 from landbridge.passes.lower.prefix import shrink, task_prefix
+from landbridge.passes.lower.row_passes import Passes, row_passes, totals_memory
 from landbridge.passes.lower.runs import Run
 from landbridge.passes.lower.scan_schedule import scan_schedule
 from landbridge.passes.lower.schedule import MANY_TASKS, TASK_WORK, Schedule, VectorUnit, narrow_last_column, schedule
@@ -82,9 +82,11 @@ def _bounds(code: Code, begin: Index, end: Index, count: Extent, grain: int) -> 
 
 @dataclass(frozen=True)
 class _Piece:
-    """Tasks of one kind: a run of column tiles over all rows (``chunk`` 0), or over chunks of one run of rows."""
+    """Tasks of one kind, over outer loops of ``extents``: a run of column tiles over all rows (``chunk`` 0), or over
+    chunks of one run of rows."""
 
     emitter: NestEmitter
+    extents: Sequence[Extent]
     columns: Run
     rows: list[tuple[Run, RowPadding]]
     chunk: int
@@ -94,9 +96,22 @@ class _Piece:
         """Tasks along the rows."""
         return ceildiv(self.rows[0][0].count, self.chunk) if self.chunk else 1
 
-    def emit(self, code: Code, t: Index, extents: Sequence[Extent]) -> None:
-        """Task ``t``, over the outer loops of ``extents``."""
-        sched = self.emitter.sched
+    @property
+    def count(self) -> Extent:
+        """All tasks."""
+        return product(self.extents) * self.columns.count * self.chunks
+
+    def emit(self, code: Code, first: Index, last: Index) -> None:
+        """Tasks ``first .. last``."""
+
+        def task(t: SSAValue, _: list[SSAValue]) -> list[SSAValue]:
+            self._task(code, t)
+            return []
+
+        code.loop(first, last, 1, [], task)
+
+    def _task(self, code: Code, t: Index) -> None:
+        sched, extents = self.emitter.sched, self.extents
         if not at_least(self.chunks, 1):  # first, so that nothing is divided by what may be 0
             chunk, column, *rest = code.unflatten(t, [self.chunks, self.columns.count, *extents])
         else:
@@ -122,9 +137,10 @@ def _single(
     repeats: bool,
 ) -> TaskPlan:
     """A PrimFunc of one nest: its tasks are its outer loops, its column tiles and chunks of its rows."""
-    pieces: list[_Piece] = []
+    pieces: list[_Piece | Passes] = []
     work: Extent = 0
     outer: list[int] = []
+    scratch: SSAValue | None = None
     if nest.is_scan:
         schedules = [scan_schedule(nest, machine)]
     else:
@@ -135,15 +151,20 @@ def _single(
         outer = [nest.dims[d].extent for d in sched.outer]
         tile_work = sched.work * sched.lanes
         few = likely(product(outer) * sum(r.count for r in sched.column_runs)) < MANY_TASKS
+        how = row_passes(nest, sched, machine, rows)
+        if how is not None and scratch is None:
+            scratch = totals_memory(code, nest)
         for columns in sched.column_runs:
-            if few and at_least(columns.count, 1) and not any(padding is RowPadding.BY_TURN for _, padding in rows):
+            if how is not None and scratch is not None:
+                pieces.append(Passes(code, nest, sched, how, columns, rows, buffers, scratch))
+            elif few and at_least(columns.count, 1) and not any(padding is RowPadding.BY_TURN for _, padding in rows):
                 for run, padding in rows:
                     chunk = max(1, min(likely(run.count), TASK_WORK // max(tile_work * run.tile * columns.tile, 1)))
-                    pieces.append(_Piece(emitter, columns, [(run, padding)], chunk))
+                    pieces.append(_Piece(emitter, outer, columns, [(run, padding)], chunk))
             else:
-                pieces.append(_Piece(emitter, columns, rows, 0))
+                pieces.append(_Piece(emitter, outer, columns, rows, 0))
             work += tile_work * sum(r.count * r.tile for r, _ in rows) * columns.count * columns.tile
-    counts = [product(outer) * p.columns.count * p.chunks for p in pieces]
+    counts = [p.count for p in pieces]
     total = sum(counts)
     grain = _grain(likely(total), likely(work * product(outer)) // max(likely(total), 1))
     low, high = _bounds(code, begin, end, total, grain)
@@ -151,14 +172,9 @@ def _single(
     for piece, count in zip(pieces, counts, strict=True):
         first = code.maximum(code.add(low, -base), 0) if piece is not pieces[0] else low
         last = code.minimum(code.add(high, -base), count) if len(pieces) > 1 else high
-        code.loop(first, last, 1, [], partial(_task, code, piece, outer))
+        piece.emit(code, first, last)
         base += count
     return TaskPlan(ceildiv(total, grain), tuple((nest, each) for each in schedules))
-
-
-def _task(code: Code, piece: _Piece, outer: list[int], t: SSAValue, _: list[SSAValue]) -> list[SSAValue]:
-    piece.emit(code, t, outer)
-    return []
 
 
 def _several(

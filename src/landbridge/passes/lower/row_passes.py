@@ -1,0 +1,292 @@
+"""Products whose columns no near cache keeps: a block of each sum for many tiles of rows, before the next block.
+
+A tile of rows reads its columns from first to last. Where these are megabytes, each tile gets them from a far cache,
+and the first of all waits for memory. But sums are added up in blocks (``reduction.py``), and the columns of one block
+are few: all tiles of rows, the ``passes``, take their terms of one block, and keep totals in scratch until the next.
+Meanwhile each asks for its share of the next block's columns, so that memory is read all the time and waited for never.
+The order of the additions is that of tiles one by one.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import product
+from typing import TypeAlias
+
+from xdsl.dialects import memref
+from xdsl.ir import SSAValue
+
+from landbridge.passes.lower.access import ElementAccess
+from landbridge.passes.lower.code import Code, Index
+from landbridge.passes.lower.combiners import fold
+from landbridge.passes.lower.nest import Nest
+from landbridge.passes.lower.nest_emitter import NestEmitter
+from landbridge.passes.lower.operands import RowPadding, Tile
+from landbridge.passes.lower.padding import Padding
+from landbridge.passes.lower.reduction import Block, Reduction, Slots, block_of_sums
+from landbridge.passes.lower.runs import Run
+from landbridge.passes.lower.schedule import Schedule, VectorUnit
+from landbridge.sizes.size import Extent
+
+#: Elements of the totals that a task keeps, on the stack of its thread.
+_SCRATCH = 1 << 14
+#: Tasks that are enough for some threads each to have several.
+_ENOUGH_TASKS = 16
+#: Tiles of rows below which a block is read again too seldom.
+_FEWEST_TILES = 4
+#: Runs of row tiles, and what is known of their padding.
+Rows: TypeAlias = list[tuple[Run, RowPadding]]
+
+
+@dataclass(frozen=True)
+class RowPasses:
+    """How a nest with one schedule goes block by block: the loop whose turns are cut into blocks, and the turns of one.
+
+    ``across`` are the outer loops that columns do not depend on: each of their iterations passes over all rows.
+    """
+
+    dim: int
+    turns: int
+    across: tuple[int, ...]
+
+
+def row_passes(nest: Nest, sched: Schedule, machine: VectorUnit, rows: Rows) -> RowPasses | None:
+    """How ``nest`` goes block by block over its ``rows``, or None where its columns are near, or it cannot."""
+    main = nest.reduction
+    if main is None or sched.lane is None or sched.rows is None or sched.horizontal or not machine.asks_ahead:
+        return None
+    if sched.columns is None or sched.copies > 1 or sched.turns > 1 or len(sched.inner) < 2:
+        return None
+    if not all(isinstance(d.extent, int) for d in nest.dims) or not machine.far(nest, sched.lane, sched.rows):
+        return None
+    dim, turns = block_of_sums(nest, sched, Padding(nest, sched))
+    columns = columns_of(nest, sched)
+    if dim != sched.inner[0] or any(dim == b.inner for b in nest.bounds) or any(r.index.rest for r in columns):
+        return None
+    across = tuple(d for d in sched.outer if not any(r.uses(d) for r in columns))
+    passes = math.prod(nest.dims[d].extent for d in across)
+    groups = math.prod(nest.dims[d].extent for d in sched.outer if d not in across)
+    enough_tiles = passes * sum(run.count for run, _ in rows) >= _FEWEST_TILES
+    enough_tasks = bool(across) or groups * sum(run.count for run in sched.column_runs) >= _ENOUGH_TASKS
+    fits = nest.dims[sched.rows].extent * sched.column_runs[0].tile * sched.lanes <= _SCRATCH
+    return RowPasses(dim, turns, across) if enough_tiles and enough_tasks and fits else None
+
+
+def columns_of(nest: Nest, sched: Schedule) -> list[ElementAccess]:
+    """The reads whose vectors all rows share."""
+    assert nest.reduction is not None and sched.lane is not None and sched.rows is not None
+    reads = (r for r in nest.reduction.reads if isinstance(r, ElementAccess))
+    return [r for r in reads if r.uses(sched.lane) and not r.varies(sched.rows)]
+
+
+def totals_memory(code: Code, nest: Nest) -> SSAValue:
+    """Room for the totals of a task. It is as large in each kernel, so that they can share code."""
+    main = nest.reduction
+    assert main is not None
+    return code.add_op(memref.AllocaOp.get(main.writes[0].element, alignment=64, shape=[_SCRATCH]))
+
+
+class Passes:
+    """The tasks of one run of column tiles, which go block by block; each pass is over all ``rows``."""
+
+    def __init__(
+        self,
+        code: Code,
+        nest: Nest,
+        sched: Schedule,
+        how: RowPasses,
+        columns: Run,
+        rows: Rows,
+        buffers: dict[SSAValue, SSAValue],
+        scratch: SSAValue,
+    ) -> None:
+        self._code, self._nest, self._how, self._columns, self._rows = code, nest, how, columns, rows
+        self._groups = [nest.dims[d].extent for d in sched.outer if d not in how.across]
+        self._across = [nest.dims[d].extent for d in how.across]
+        assert sched.rows is not None
+        self._rows_each = nest.dims[sched.rows].extent
+        self._passes = math.prod(self._across)
+        self._most = min(self._passes, _SCRATCH // (columns.tile * self._rows_each * sched.lanes))
+        totals = _Totals(columns.tile, sched.lanes, scratch, self._most * self._rows_each)
+        self._terms = _TermsEmitter(code, nest, sched, buffers, totals)
+        self._rest = _RestEmitter(code, nest, sched, buffers, totals)
+        tasks = columns.count * math.prod(self._groups)
+        self._parts = 1
+        while tasks * self._parts < _ENOUGH_TASKS and 2 * self._parts <= self._passes:
+            self._parts *= 2
+        self._each = -(-self._passes // self._parts)
+        self._parts = -(-self._passes // self._each)
+        self.count: Extent = tasks * self._parts
+
+    def emit(self, code: Code, first: Index, last: Index) -> None:
+        """Tasks ``first .. last``: those of the same columns at once."""
+        parts = self._parts
+
+        def columns(t: SSAValue, _: list[SSAValue]) -> list[SSAValue]:
+            begin = code.maximum(code.add(first, code.mul(t, -parts)), 0)
+            end = code.minimum(code.add(last, code.mul(t, -parts)), parts)
+            column, *groups = code.unflatten(t, [self._columns.count, *self._groups])
+            at = code.add(code.mul(column, self._columns.tile), self._columns.start)
+            for emitter in (self._terms, self._rest):
+                outer = [d for d in emitter.sched.outer if d not in self._how.across]
+                emitter.env.update(zip(outer, groups, strict=True))
+            low, high = code.mul(begin, self._each), code.minimum(code.mul(end, self._each), self._passes)
+            if self._most == self._passes:
+                self._some(low, code.add(high, code.mul(low, -1)), at)
+                return []
+
+            def some(start: SSAValue, _: list[SSAValue]) -> list[SSAValue]:
+                self._some(start, code.minimum(code.add(high, code.mul(start, -1)), self._most), at)
+                return []
+
+            code.loop(low, high, self._most, [], some)
+            return []
+
+        code.loop(code.quotient(first, parts), code.floordiv(code.add(last, parts - 1), parts), 1, [], columns)
+
+    def _some(self, start: Index, count: Index, column: Index) -> None:
+        """All blocks for ``count`` passes from ``start`` on, and then what follows the sums."""
+        code, nest, how, terms = self._code, self._nest, self._how, self._terms
+        terms.totals.clear(code, nest, count, self._rows_each)
+
+        def block(turn: SSAValue, _: list[SSAValue]) -> list[SSAValue]:
+            extent = nest.dims[how.dim].extent
+            high = code.add(turn, how.turns)
+            terms.block = (how.dim, turn, high if extent % how.turns == 0 else code.minimum(high, extent), how.turns)
+            self._over(terms, start, count, column)
+            return []
+
+        code.loop(0, nest.dims[how.dim].extent, how.turns, [], block)
+        self._over(self._rest, start, count, column)
+
+    def _over(self, emitter: _PassEmitter, start: Index, count: Index, column: Index) -> None:
+        """``count`` passes from ``start`` on."""
+        code = self._code
+
+        def one(i: SSAValue, _: list[SSAValue]) -> list[SSAValue]:
+            at = code.unflatten(code.add(start, i), self._across) if self._across else []
+            emitter.env.update(zip(self._how.across, at, strict=True))
+            emitter.before = code.mul(i, self._rows_each)
+            emitter.rows_for(self._rows, column, self._columns)
+            return []
+
+        code.loop(0, count, 1, [], one)
+
+
+@dataclass(frozen=True)
+class _Totals:
+    """Sums of ``rows`` rows of ``columns`` vectors, in scratch."""
+
+    columns: int
+    lanes: int
+    scratch: SSAValue
+    rows: int
+
+    def at(self, code: Code, row: Index, n: int) -> Index:
+        """The place of a vector."""
+        return code.add(code.mul(row, self.columns * self.lanes), n * self.lanes)
+
+    def clear(self, code: Code, nest: Nest, passes: Index, rows_each: int) -> None:
+        """Let all sums of some passes be what sums start with."""
+        main = nest.reduction
+        assert main is not None and main.inits[0] is not None
+        start = code.splat(main.inits[0], main.writes[0].element, self.lanes)
+
+        def one(i: SSAValue, _: list[SSAValue]) -> list[SSAValue]:
+            for n in range(self.columns):
+                code.store_vector(start, self.scratch, self.at(code, i, n), self.lanes, 0)
+            return []
+
+        code.loop(0, code.mul(passes, rows_each), 1, [], one)
+
+
+class _PassEmitter(NestEmitter):
+    """Emits passes; ``before``: what the number of a row is less than its number in scratch."""
+
+    def __init__(
+        self, code: Code, nest: Nest, sched: Schedule, buffers: dict[SSAValue, SSAValue], totals: _Totals
+    ) -> None:
+        super().__init__(code, nest, sched, buffers, {})
+        self.totals = totals
+        self.before: Index = 0
+
+    def row_of(self, t: Tile, m: int) -> Index:
+        """The number in scratch of row ``m`` of a tile."""
+        return self.code.add(self.code.add(self.before, t.row), m)
+
+
+class _RestEmitter(_PassEmitter):
+    """The stages after the reduction, of totals."""
+
+    def tile(self, t: Tile) -> None:
+        """The stages of one tile, and the stores."""
+        element = self.nest.stages[0].writes[0].element
+        self.operands.forget()
+        registers: Slots = {}
+        for m, n in product(range(t.rows), range(t.columns)):
+            at = self.totals.at(self.code, self.row_of(t, m), n)
+            registers[m, n, 0, 0] = self.code.load_vector(self.totals.scratch, at, element, self.totals.lanes, 0)
+        for m, n in product(range(t.rows), range(t.columns)):
+            self.point(t, m, n, registers)
+
+
+class _TermsEmitter(_PassEmitter):
+    """The terms of one block, added to totals. ``block``: its loop, first and last turn, and how many it has."""
+
+    block: tuple[int, Index, Index, int]
+
+    def tile(self, t: Tile) -> None:
+        """One block of the sums of one tile."""
+        code, main = self.code, self.nest.reduction
+        assert main is not None
+        dim, low, high, turns = self.block
+        self.operands.forget()
+        asked = self._asked(t, dim, low, turns)
+        reduction = Reduction(
+            code, self.nest, self.sched, self._padding, self.operands, t, block=Block(dim, low, high, asked)
+        )
+        for (m, n, _, _), value in reduction.emit().items():
+            at = self.totals.at(code, self.row_of(t, m), n)
+            total = code.load_vector(self.totals.scratch, at, main.writes[0].element, self.totals.lanes, 0)
+            code.store_vector(fold(code, main, total, value), self.totals.scratch, at, self.totals.lanes, 0)
+
+    def _to_next(self, r: ElementAccess, t: Tile, dim: int, low: Index, turns: int) -> Index:
+        """How far the next block of the columns ``r`` lies: the first of the next columns is behind the last."""
+        code, step, extent = self.code, r.index.coeff(dim), self.nest.dims[dim].extent
+        last = (extent - 1) // turns * turns
+        is_last = code.quotient(code.add(low, turns), extent)
+        further = t.columns * _column_step(r, self.sched) - (last + turns) * step
+        return code.add(code.mul(is_last, further), turns * step)
+
+    def _asked(self, t: Tile, dim: int, low: Index, turns: int) -> Callable[[int], None]:
+        """What asks for the share of tile ``t`` of the next block's columns, of those that the innermost loop has read
+        when it ends."""
+        code, sched, nest = self.code, self.sched, self.nest
+        last = sched.inner[-1]
+        extent = nest.dims[last].extent
+        lines = min(extent, math.ceil(t.columns * extent * t.rows / self.totals.rows))
+        before = code.mul(code.quotient(self.row_of(t, 0), t.rows), lines) if t.rows != self.totals.rows else 0
+        places = [code.minimum(code.add(before, i), t.columns * extent - 1) for i in range(lines)]
+        turned = [(code.quotient(at, extent), code.remainder(at, extent)) for at in places]
+        reads = [
+            (r, [code.add(code.mul(n, _column_step(r, sched)), code.mul(i, r.index.coeff(last))) for n, i in turned])
+            for r in columns_of(nest, sched)
+        ]
+
+        def ask(d: int) -> None:
+            self.env[d] = 0
+            for r, offsets in reads:
+                base = code.add(self.operands.index(r.index, t, 0, 0), self._to_next(r, t, dim, low, turns))
+                for offset in offsets:
+                    code.prefetch(self.operands.buffers[r.buffer], code.add(base, offset))
+            del self.env[d]
+
+        return ask
+
+
+def _column_step(r: ElementAccess, sched: Schedule) -> int:
+    """How far apart in memory neighbouring columns of ``r`` are."""
+    assert sched.columns is not None
+    return r.index.coeff(sched.columns) * (sched.lanes if sched.columns == sched.lane else 1)
