@@ -40,7 +40,7 @@ Slots: TypeAlias = dict[Slot, SSAValue]
 
 
 @dataclass(frozen=True)
-class Block:
+class SumBlock:
     """A block of every sum: turns ``low`` to ``high`` of reduction loop ``dim``. ``ask``: called where the loops inside
     of it begin the innermost one, whose loop is given."""
 
@@ -68,7 +68,7 @@ class Reduction:
         operands: Operands,
         tile: Tile,
         lows: Mapping[int, Extent] = MappingProxyType({}),
-        block: Block | None = None,
+        block: SumBlock | None = None,
     ) -> None:
         main = nest.reduction
         if main is None:

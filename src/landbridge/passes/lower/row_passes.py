@@ -25,7 +25,7 @@ from landbridge.passes.lower.nest import Nest
 from landbridge.passes.lower.nest_emitter import NestEmitter
 from landbridge.passes.lower.operands import RowPadding, Tile
 from landbridge.passes.lower.padding import Padding
-from landbridge.passes.lower.reduction import Block, Reduction, Slots, block_of_sums
+from landbridge.passes.lower.reduction import Reduction, Slots, SumBlock, block_of_sums
 from landbridge.passes.lower.runs import Run
 from landbridge.passes.lower.schedule import Schedule, VectorUnit
 from landbridge.sizes.size import Extent
@@ -88,7 +88,7 @@ def totals_memory(code: Code, nest: Nest) -> SSAValue:
     return code.add_op(memref.AllocaOp.get(main.writes[0].element, alignment=64, shape=[_SCRATCH]))
 
 
-class Passes:
+class BlockTasks:
     """The tasks of one run of column tiles, which go block by block; each pass is over all ``rows``."""
 
     def __init__(
@@ -245,7 +245,7 @@ class _TermsEmitter(_PassEmitter):
         self.operands.forget()
         asked = self._asked(t, dim, low, turns)
         reduction = Reduction(
-            code, self.nest, self.sched, self._padding, self.operands, t, block=Block(dim, low, high, asked)
+            code, self.nest, self.sched, self._padding, self.operands, t, block=SumBlock(dim, low, high, asked)
         )
         for (m, n, _, _), value in reduction.emit().items():
             at = self.totals.at(code, self.row_of(t, m), n)

@@ -17,7 +17,7 @@ from landbridge.passes.lower.nest import Nest
 from landbridge.passes.lower.nest_emitter import NestEmitter
 from landbridge.passes.lower.operands import RowPadding
 from landbridge.passes.lower.prefix import shrink, task_prefix
-from landbridge.passes.lower.row_passes import Passes, row_passes, totals_memory
+from landbridge.passes.lower.row_passes import BlockTasks, row_passes, totals_memory
 from landbridge.passes.lower.runs import Run
 from landbridge.passes.lower.scan_schedule import scan_schedule
 from landbridge.passes.lower.schedule import MANY_TASKS, TASK_WORK, Schedule, VectorUnit, narrow_last_column, schedule
@@ -137,7 +137,7 @@ def _single(
     repeats: bool,
 ) -> TaskPlan:
     """A PrimFunc of one nest: its tasks are its outer loops, its column tiles and chunks of its rows."""
-    pieces: list[_Piece | Passes] = []
+    pieces: list[_Piece | BlockTasks] = []
     work: Extent = 0
     outer: list[int] = []
     scratch: SSAValue | None = None
@@ -156,7 +156,7 @@ def _single(
             scratch = totals_memory(code, nest)
         for columns in sched.column_runs:
             if how is not None and scratch is not None:
-                pieces.append(Passes(code, nest, sched, how, columns, rows, buffers, scratch))
+                pieces.append(BlockTasks(code, nest, sched, how, columns, rows, buffers, scratch))
             elif few and at_least(columns.count, 1) and not any(padding is RowPadding.BY_TURN for _, padding in rows):
                 for run, padding in rows:
                     chunk = max(1, min(likely(run.count), TASK_WORK // max(tile_work * run.tile * columns.tile, 1)))
