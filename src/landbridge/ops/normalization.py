@@ -71,7 +71,7 @@ def _of_the_batch(
     rank, wide = c.rank(x), accumulator(c.dtype(x))
     axes = [a for a in range(rank) if a != 1]
     count = element_count([c.shape(x)[a] for a in axes])
-    now = reduced(c, "mean", x, axes, keepdims=True)
+    now = _mean(c, x, axes)
     centered = c.elementwise("center", [x, now], lambda s, v, m: v - m, wide)
     square = reduced(c, "sum_square", centered, axes, keepdims=True)
     columns = [c.cast(c.reshape(p, (c.shape(p)[0], *([1] * (rank - 2)))), wide) for p in (scale, bias)]
@@ -92,6 +92,14 @@ def _of_the_batch(
         made = c.elementwise("running", [c.cast(old, wide), flat], moved, wide)
         statistics.append(c.cast(made, c.dtype(old)))
     return [y, *statistics]
+
+
+def _mean(c: OpContext, x: Operand, axes: Sequence[int]) -> Operand:
+    """The mean of ``x`` over ``axes``, which are kept, in the accumulator's dtype: with the mean of what is left beside
+    a rough one, so that it is the element itself where all are equal, however many they are."""
+    rough = reduced(c, "mean", x, axes, keepdims=True)
+    beside = c.elementwise("center", [x, rough], lambda s, v, m: v - m, accumulator(c.dtype(x)))
+    return c.elementwise("mean", [rough, reduced(c, "mean", beside, axes, keepdims=True)], lambda s, m, v: m + v)
 
 
 def normalize_rows(
@@ -260,7 +268,7 @@ def mean_variance_normalization(c: OpContext, x: Operand) -> Operand:
     """``(x - mean) / deviation`` over ``axes``."""
     axes = sorted(c.axis(a, c.rank(x)) for a in c.ints("axes") or [0, 2, 3])
     dtype = c.dtype(x)
-    mean = reduced(c, "mean", x, axes, keepdims=True)
+    mean = _mean(c, x, axes)
     centered = c.elementwise("center", [x, mean], lambda s, v, m: v - m, accumulator(dtype))
     square = reduced(c, "sum_square", centered, axes, keepdims=True)
     count = element_count([c.shape(x)[a] for a in axes])
