@@ -36,6 +36,7 @@ from xdsl.traits import IsTerminator, Pure
 from landbridge.ir.op_attributes import NODE
 from landbridge.ir.packing import packed_shape
 from landbridge.ir.plain_attributes import int_array, int_attr, int_of, ints
+from landbridge.ir.segments import OPERAND_SEGMENTS, first_segment, segments
 from landbridge.ir.types import AnyTensor, dtype_of, shape_of, tensor_type, vdevice_of
 from landbridge.sizes.size import Extent
 
@@ -50,7 +51,7 @@ class ConstantOp(IRDLOperation):
     traits = traits_def(Pure())
 
     def __init__(self, symbol: str, ty: Attribute) -> None:
-        super().__init__(attributes={"symbol": SymbolRefAttr(symbol)}, result_types=[ty])
+        Operation.__init__(self, attributes={"symbol": SymbolRefAttr(symbol)}, result_types=[ty])
 
     @property
     def symbol_name(self) -> str:
@@ -82,7 +83,13 @@ class CallOp(IRDLOperation):
         attributes: dict[str, Attribute] = {"callee": SymbolRefAttr(callee)}
         if node:
             attributes[NODE] = StringAttr(node)
-        super().__init__(operands=[inputs, destinations], result_types=[result_types], attributes=attributes)
+        attributes[OPERAND_SEGMENTS] = segments(len(inputs), len(destinations))
+        Operation.__init__(self, operands=[*inputs, *destinations], result_types=result_types, attributes=attributes)
+
+    @property
+    def input_count(self) -> int:
+        """How many of its operands are inputs; the others are destinations."""
+        return first_segment(self.attributes[OPERAND_SEGMENTS])
 
     @property
     def callee_name(self) -> str:

@@ -20,10 +20,10 @@ def int_attr(value: Extent) -> Attribute:
 
 def int_of(attr: Attribute) -> int:
     """The integer of such an attribute."""
-    if isinstance(attr, SizeAttr):
-        return cast(int, attr.data)
     if isinstance(attr, IntegerAttr):
         return attr.value.data
+    if isinstance(attr, SizeAttr):
+        return cast(int, attr.data)
     raise CompileError(f"{attr} is no integer")
 
 

@@ -126,9 +126,9 @@ class PrimBuilder:
         results = [produced] if isinstance(produced, Value) else list(produced)
         wanted = [self._dtypes[b] for b, _ in outs]
         results = [s.cast(r, t) if meeting(t, dtypes) == r.dtype else r for r, t in zip(results, wanted, strict=True)]
-        block.add_op(linalg.ops.YieldOp(*[r.ssa for r in results]))
+        block.add_op(linalg.ops.YieldOp.create(operands=[r.ssa for r in results]))
         kinds = {"p": IteratorTypeAttr.parallel(), "r": IteratorTypeAttr.reduction()}
-        op = GenericOp(
+        op = GenericOp.over(
             sources,
             [b for b, _ in outs],
             Region(block),

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from xdsl.dialects import arith, linalg
 from xdsl.dialects.arith import FloatingPointLikeBinaryOperation
-from xdsl.dialects.builtin import ArrayAttr, VectorType, i32
+from xdsl.dialects.builtin import AffineMapAttr, ArrayAttr, VectorType, i32
 from xdsl.dialects.linalg.attrs import IteratorType
 from xdsl.ir import Attribute, Region, SSAValue
 from xdsl.ir.affine import AffineMap
@@ -25,6 +25,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from landbridge.ir.kernel_attributes import EXTENTS, loop_extents, tile_bounds
 from landbridge.ir.plain_attributes import int_array, int_attr, int_of
+from landbridge.ir.segments import OPERAND_SEGMENTS, segments
 from landbridge.ir.types import SizeAttr, shape_of
 from landbridge.sizes.size import Extent, Size, at_least, same
 
@@ -35,6 +36,26 @@ class GenericOp(linalg.ops.GenericOp):
     The loops of a pool's window reach no operand by themselves, and the last tile of a loop that was cut in two may
     not be full.
     """
+
+    @classmethod
+    def over(
+        cls,
+        inputs: Sequence[SSAValue],
+        outputs: Sequence[SSAValue],
+        body: Region,
+        indexing_maps: Sequence[AffineMapAttr] | ArrayAttr[AffineMapAttr],
+        iterator_types: Sequence[Attribute] | ArrayAttr[Attribute],
+    ) -> GenericOp:
+        """One of these operands, made without xdsl's search for what is to be done among the definitions of parts."""
+        return cls.create(
+            operands=[*inputs, *outputs],
+            properties={
+                "indexing_maps": ArrayAttr(indexing_maps),
+                "iterator_types": ArrayAttr(iterator_types),
+                OPERAND_SEGMENTS: segments(len(inputs), len(outputs)),
+            },
+            regions=[body],
+        )
 
     def get_loops_to_shapes_map(self) -> AffineMap:
         """Nothing is inferred of the loops."""

@@ -13,6 +13,7 @@ from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineMap
 
 from landbridge.ir.kernel_attributes import loop_extents
 from landbridge.ir.prim_ops import PadOp, StepsOp
+from landbridge.ir.segments import OPERAND_SEGMENTS, first_segment
 
 
 @dataclass(frozen=True)
@@ -37,7 +38,7 @@ class Generic:
     @property
     def body(self) -> Block:
         """The scalar body, ending in ``linalg.yield``."""
-        return self.op.body.block
+        return self.op.regions[0].block
 
     @property
     def reduces(self) -> bool:
@@ -62,14 +63,14 @@ def is_identity(m: AffineMap, extents: tuple[int, ...]) -> bool:
 def view_generic(op: linalg.ops.GenericOp) -> Generic:
     """The Generic view of ``op``, which must carry ``lb.extents``."""
     maps = [a.data for a in op.indexing_maps.data if isinstance(a, AffineMapAttr)]
-    buffers = [*op.inputs, *op.outputs]
-    operands = [Operand(b, m, a) for b, m, a in zip(buffers, maps, op.body.block.args, strict=True)]
+    operands = [Operand(b, m, a) for b, m, a in zip(op.operands, maps, op.regions[0].block.args, strict=True)]
+    inputs = first_segment(op.properties[OPERAND_SEGMENTS])
     return Generic(
         op,
         loop_extents(op),
-        "".join("r" if t.data == IteratorType.REDUCTION else "p" for t in op.iterator_types.data),
-        tuple(operands[: len(op.inputs)]),
-        tuple(operands[len(op.inputs) :]),
+        "".join("r" if t.data is IteratorType.REDUCTION else "p" for t in op.iterator_types.data),
+        tuple(operands[:inputs]),
+        tuple(operands[inputs:]),
     )
 
 

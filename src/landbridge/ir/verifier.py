@@ -171,7 +171,7 @@ class _Verifier:
 
     def _call(self, op: CallOp) -> None:
         callee = op.callee_name
-        arguments = [*op.inputs, *op.destinations]
+        arguments = list(op.operands)
         if callee in self.lowered:
             self._lowered_call(op, arguments, self.lowered[callee])
             return
@@ -187,7 +187,7 @@ class _Verifier:
             if not _fits(*pair):
                 self.fail(op, f"argument {i} is {argument.type}", f"{parameter}, as @{callee} takes")
             self.known.fits[id(pair[0]), id(pair[1])] = pair
-        self._destinations(op, op.destinations, op.res)
+        self._destinations(op, arguments[op.input_count :], op.results)
         self._one_vdevice(op, arguments)
 
     def _lowered_call(self, op: CallOp, arguments: Sequence[SSAValue], parameters: Sequence[Attribute]) -> None:

@@ -217,7 +217,7 @@ def rebuild(
     ``extents`` gives an all-parallel generic other loops.
     """
     iterators = op.iterator_types.data if extents is None else [IteratorTypeAttr.parallel()] * len(extents)
-    new = GenericOp(
+    new = GenericOp.over(
         [b for b, _ in ins],
         [b for b, _ in outs],
         op.detach_region(0),

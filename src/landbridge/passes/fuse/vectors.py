@@ -21,7 +21,7 @@ _COSTS = {"arith.divf": 4, "arith.divsi": 8, "arith.divui": 8, "arith.remsi": 8,
 
 def computes_addresses(stage: Generic) -> bool:
     """Whether the body loads at computed indices or uses loop indices as values: it runs on scalars."""
-    return any(isinstance(op, memref.LoadOp | linalg.ops.IndexOp) for op in stage.body.ops)
+    return any(type(op) in (memref.LoadOp, linalg.ops.IndexOp) for op in stage.body.ops)
 
 
 def keeps_vectors(producer: Generic, stage: Generic, through: Sequence[Operand], budget: int) -> bool:

@@ -34,7 +34,8 @@ def emit_body(
     pairs = zip(stage.body.args, inputs, strict=False)
     env: dict[SSAValue, SSAValue] = {argument: value for argument, value in pairs if value is not None}
     for op in stage.body.ops:
-        if isinstance(op, linalg.ops.YieldOp):
+        kind = type(op)
+        if kind is linalg.ops.YieldOp:
             return [env[v] for v in op.operands]
         if isinstance(op, memref.StoreOp):
             code.store(env[op.value], buffers[op.memref], place_of(code, op, [env[i] for i in op.indices]))
@@ -65,12 +66,12 @@ def copied(code: Code, op: Operation, operands: Sequence[SSAValue], lanes: int) 
         return code.constant(op.value, result)
     if isinstance(op, SizeOp):
         return code.number(int_of(op.size), result)
-    if any(isinstance(v.type, VectorType) for v in operands):
-        operands = [v if isinstance(v.type, VectorType) else code.broadcast(v, lanes) for v in operands]
+    are_vectors = [type(v.type) is VectorType for v in operands]
+    if True in are_vectors:
+        pairs = zip(operands, are_vectors, strict=True)
+        operands = [v if is_vector else code.broadcast(v, lanes) for v, is_vector in pairs]
         result = vector_type(result, lanes)
-    new = type(op).create(
-        operands=operands, result_types=[result], properties=dict(op.properties), attributes=dict(op.attributes)
-    )
+    new = type(op).create(operands=operands, result_types=[result], properties=op.properties, attributes=op.attributes)
     return code.add_op(new)
 
 

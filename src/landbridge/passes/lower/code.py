@@ -123,9 +123,9 @@ class Code:
 
     def value(self, x: Index) -> SSAValue:
         """``x`` as an SSA value."""
-        if isinstance(x, SSAValue):
-            return x
-        return self._size(x) if isinstance(x, Size) else self.constant(_index_attr(x), INDEX)
+        if isinstance(x, int):
+            return self.constant(_index_attr(x), INDEX)
+        return self._size(x) if isinstance(x, Size) else x
 
     def number(self, x: Extent, ty: Attribute) -> SSAValue:
         """``x`` as an integer of type ``ty``."""
@@ -146,17 +146,17 @@ class Code:
 
     def add(self, a: Index, b: Index) -> Index:
         """``a + b``."""
-        if not isinstance(a, SSAValue) and not isinstance(b, SSAValue):
-            return a + b
         if isinstance(b, int) and b == 0:
             return a
         if isinstance(a, int) and a == 0:
             return b
+        if isinstance(a, (int, Size)) and isinstance(b, (int, Size)):
+            return a + b
         return self._index(arith.AddiOp, a, b)
 
     def mul(self, a: Index, b: Index) -> Index:
         """``a * b``."""
-        if not isinstance(a, SSAValue) and not isinstance(b, SSAValue):
+        if isinstance(a, (int, Size)) and isinstance(b, (int, Size)):
             return a * b
         for x, y in ((a, b), (b, a)):
             if isinstance(x, int) and x in (0, 1):
@@ -243,8 +243,12 @@ class Code:
         block = Block(arg_types=[INDEX, *(v.type for v in carried)])
         with self._appending_to(block):
             results = body(block.args[0], list(block.args[1:]))
-        block.add_op(scf.YieldOp(*results))
-        op = scf.ForOp(low_v, high_v, step_v, list(carried), Region(block))
+        block.add_op(scf.YieldOp.create(operands=results))
+        op = scf.ForOp.create(
+            operands=[low_v, high_v, step_v, *carried],
+            result_types=[v.type for v in carried],
+            regions=[Region(block)],
+        )
         self.block.add_op(op)
         return list(op.results)
 
@@ -255,7 +259,7 @@ class Code:
             block = Block()
             with self._appending_to(block):
                 value = build()
-            block.add_op(scf.YieldOp(value))
+            block.add_op(scf.YieldOp.create(operands=[value]))
             regions.append(Region(block))
         return self.add_op(scf.IfOp(condition, [value.type], regions[0], regions[1]))
 

@@ -24,12 +24,12 @@ if TYPE_CHECKING:
 
 #: Operations that trap on the zeros of masked lanes.
 _TRAPPING = {f"arith.{op}" for op in ("divsi", "divui", "remsi", "remui", "floordivsi", "ceildivsi", "ceildivui")}
+_PLACES = _TRAPPING | {memref.LoadOp.name, memref.StoreOp.name, linalg.ops.IndexOp.name}
 
 
 def computes_places(stage: Stage) -> bool:
     """Whether the body looks at its loops' counters, loads or stores by itself, or has operations that may trap."""
-    places = memref.LoadOp | memref.StoreOp | linalg.ops.IndexOp
-    return any(isinstance(op, places) or op.name in _TRAPPING for op in stage.body.ops)
+    return any(op.name in _PLACES for op in stage.body.ops)
 
 
 def work_by_lane(stage: Stage, lane: int) -> tuple[int, int] | None:

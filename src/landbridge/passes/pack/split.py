@@ -59,7 +59,7 @@ def _split_generic(
 ) -> linalg.ops.GenericOp:
     g, tile = view_generic(op), blocking.tile
     inner = {d: len(g.extents) + i for i, d in enumerate(_cut_loops(g, blocking))}
-    new = GenericOp(
+    new = GenericOp.over(
         [env[o.buffer] for o in g.ins],
         [env[o.buffer] for o in g.outs],
         op.body.clone(),
