@@ -65,17 +65,23 @@ def lowering_for(target: Target) -> Callable[[func.FuncOp], func.FuncOp]:
     return lowering
 
 
+#: x86-64 CPUs that take a vector of 64 bytes as two halves (AMD, "Software Optimization Guide" for family 19h).
+_TWO_PASSES = frozenset(("znver4",))
+
+
 def vector_unit_of(target: Target) -> VectorUnit:
     """What schedules need to know of a CPU target."""
     by_lane = target.attrs.get("isa") == "aarch64" and target.vector_bits == 128
     measured = target.attrs.get("isa") == "x86_64"
+    timed = measured and target.kind == "llvm"
     return VectorUnit(
         target.vector_bits // 8,
         target.vector_registers,
         by_lane=by_lane,
         near_bytes=target.l1_bytes if measured else 0,
         own_bytes=target.l2_bytes if measured else 0,
-        asks_ahead=measured and target.kind == "llvm",
+        asks_ahead=timed,
+        narrow_is_cheaper=not timed or target.mcpu in _TWO_PASSES,
     )
 
 

@@ -51,7 +51,7 @@ class VectorUnit:
     instruction, and a number that memory holds must be loaded first; elsewhere it is taken from memory. ``masks``: a
     load may be of any of its lanes. ``near_bytes``: of the nearest cache, ``own_bytes``: of the
     caches that are a core's own; 0 where they are not known. ``asks_ahead``: memory may be asked for before it is
-    read."""
+    read. ``narrow_is_cheaper``: a vector of half as many bytes may take less to multiply."""
 
     vector_bytes: int
     registers: int
@@ -61,6 +61,7 @@ class VectorUnit:
     near_bytes: int = 0
     own_bytes: int = 0
     asks_ahead: bool = False
+    narrow_is_cheaper: bool = True
 
     def near(self, nest: Nest, lane: int | None, lanes: int, inner: Sequence[int]) -> int:
         """How many columns of ``nest`` the nearest cache keeps."""
@@ -222,13 +223,14 @@ def _has_function(nest: Nest) -> bool:
 def narrow_last_column(nest: Nest, sched: Schedule, machine: VectorUnit, *, repeats: bool) -> list[Schedule]:
     """``sched``, or two that do its work: a last column that holds half a vector or less gets a vector of its size.
 
-    24 channels in blocks of 16 then cost 24 lanes, not 32, where narrower vectors are cheaper.
+    24 channels in blocks of 16 then cost 24 lanes, not 32, where narrower vectors are cheaper. Where they are not, only
+    a column that is alone gets one, whose loads and stores are shorter; beside others it shares their loads of rows.
     """
     bound = next((b for b in nest.bounds if (b.outer, b.inner) == (sched.columns, sched.lane)), None)
     if bound is None or sched.rows == sched.lane:
         return [sched]
     last, left = divmod(bound.extent, bound.tile)
-    if not left or left > bound.tile // 2:
+    if not left or left > bound.tile // 2 or (last and not machine.narrow_is_cheaper):
         return [sched]
     cut = row_cut(nest, sched.rows, sched.lane, sched.lanes, repeats=repeats)
     if isinstance(cut.extent, Size) and not cut.overlaps:
