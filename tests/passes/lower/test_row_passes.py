@@ -28,7 +28,9 @@ from .kernels import Array
 HERE = Target("llvm")
 #: Columns of any size are far, or near.
 FAR = replace(vector_unit_of(HERE), own_bytes=1, near_bytes=1 << 15, asks_ahead=True)
-NEAR = replace(FAR, own_bytes=1 << 30)
+NEAR = replace(FAR, own_bytes=1 << 30, near_bytes=1 << 30)
+#: Columns that the nearest cache does not keep, and the next one does.
+NEXT = replace(NEAR, near_bytes=1 << 15)
 
 
 @dataclass(frozen=True)
@@ -133,6 +135,10 @@ def test_sums_are_the_same_to_the_bit_and_right(case: Blocked, vector_bytes: int
     far = case.lowered(replace(FAR, **unit))
     assert goes_by_blocks(far)
     found = [ran(far.clone(), [x, w, b], shape, together) for together in (1, 3, 1000)]
+    if case.kernel > 1:
+        beyond = case.lowered(replace(NEXT, **unit))
+        assert goes_by_blocks(beyond)
+        found.append(ran(beyond, [x, w, b], shape, 1))
     near = ran(case.lowered(replace(NEAR, **unit)), [x, w, b], shape, 1)
     assert all(np.array_equal(each, near) for each in found)
     wanted = case.wanted(x, w, b)
@@ -147,6 +153,13 @@ def test_near_columns_short_sums_long_windows_and_few_rows_go_tile_by_tile() -> 
     assert not goes_by_blocks(replace(case, blocks=1).lowered(FAR))
     assert not goes_by_blocks(replace(case, kernel=5, blocks=4).lowered(FAR))
     assert not goes_by_blocks(replace(case, kernel=1, blocks=40, height=1, width=9).lowered(FAR))
+
+
+def test_columns_of_the_next_cache_go_block_by_block_where_an_image_has_lines() -> None:
+    assert goes_by_blocks(CASES[0].lowered(NEXT))
+    assert not goes_by_blocks(CASES[1].lowered(NEXT))
+    lines, far = (task_count(CASES[4].lowered(machine)) for machine in (NEXT, FAR))
+    assert isinstance(lines, int) and isinstance(far, int) and lines > far
 
 
 def test_too_few_columns_for_tasks_go_tile_by_tile() -> None:
@@ -168,4 +181,4 @@ def test_each_tile_asks_for_its_share_of_the_next_block() -> None:
     all tiles have padding, the 3 turns across are one after the other in one block of code."""
     machine = replace(FAR, vector_bytes=64, registers=32)
     assert most_asked(CASES[0], machine) == 7 * 3
-    assert most_asked(CASES[0], replace(machine, own_bytes=NEAR.own_bytes)) < 7
+    assert most_asked(CASES[0], replace(machine, own_bytes=1 << 30, near_bytes=1 << 30)) < 7

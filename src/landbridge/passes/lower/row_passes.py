@@ -1,10 +1,10 @@
-"""Products whose columns no near cache keeps: a block of each sum for many tiles of rows, before the next block.
+"""Products whose columns the nearest cache does not keep: a block of each sum for many tiles of rows, then the next.
 
-A tile of rows reads its columns from first to last. Where these are megabytes, each tile gets them from a far cache,
-and the first of all waits for memory. But sums are added up in blocks (``reduction.py``), and the columns of one block
-are few: all tiles of rows, the ``passes``, take their terms of one block, and keep totals in scratch until the next.
-Meanwhile each asks for its share of the next block's columns, so that memory is read all the time and waited for never.
-The order of the additions is that of tiles one by one.
+A tile of rows reads its columns from first to last, and so does the next, from the next cache; where all columns are
+megabytes, the first tile of all waits for memory. But sums are added up in blocks (``reduction.py``), and the columns
+of one block are few: all tiles of rows, in ``passes``, take their terms of one block, and totals stay in scratch. Each
+tile asks for its share of the next block's columns, so that memory is read all the time and waited for never. The order
+of the additions is that of tiles one by one.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from landbridge.passes.lower.operands import RowPadding, Tile
 from landbridge.passes.lower.padding import Padding
 from landbridge.passes.lower.reduction import Reduction, Slots, SumBlock, block_of_sums
 from landbridge.passes.lower.runs import Run
-from landbridge.passes.lower.schedule import Schedule, VectorUnit
+from landbridge.passes.lower.schedule import MANY_TASKS, Schedule, VectorUnit
 from landbridge.sizes.size import Extent
 
 #: Elements of the totals that a task keeps, on the stack of its thread.
 _SCRATCH = 1 << 14
-#: Tasks that are enough for some threads each to have several.
-_ENOUGH_TASKS = 16
+#: Tasks that are enough where each reads columns from afar.
+_FEW_TASKS = 16
 #: Tiles of rows below which a block is read again too seldom.
 _FEWEST_TILES = 4
 #: Runs of row tiles, and what is known of their padding.
@@ -45,11 +45,13 @@ class RowPasses:
     """How a nest with one schedule goes block by block: the loop whose turns are cut into blocks, and the turns of one.
 
     ``across`` are the outer loops that columns do not depend on: each of their iterations passes over all rows.
+    ``tasks``: how many are enough, those of the same columns counted apart.
     """
 
     dim: int
     turns: int
     across: tuple[int, ...]
+    tasks: int
 
 
 def row_passes(nest: Nest, sched: Schedule, machine: VectorUnit, rows: Rows) -> RowPasses | None:
@@ -59,7 +61,7 @@ def row_passes(nest: Nest, sched: Schedule, machine: VectorUnit, rows: Rows) -> 
         return None
     if sched.columns is None or sched.copies > 1 or sched.turns > 1 or len(sched.inner) < 2:
         return None
-    if not all(isinstance(d.extent, int) for d in nest.dims) or not machine.far(nest, sched.lane, sched.rows):
+    if not all(isinstance(d.extent, int) for d in nest.dims):
         return None
     dim, turns = block_of_sums(nest, sched, Padding(nest, sched))
     columns = columns_of(nest, sched)
@@ -69,9 +71,14 @@ def row_passes(nest: Nest, sched: Schedule, machine: VectorUnit, rows: Rows) -> 
     passes = math.prod(nest.dims[d].extent for d in across)
     groups = math.prod(nest.dims[d].extent for d in sched.outer if d not in across)
     enough_tiles = passes * sum(run.count for run, _ in rows) >= _FEWEST_TILES
-    enough_tasks = bool(across) or groups * sum(run.count for run in sched.column_runs) >= _ENOUGH_TASKS
-    fits = nest.dims[sched.rows].extent * sched.column_runs[0].tile * sched.lanes <= _SCRATCH
-    return RowPasses(dim, turns, across) if enough_tiles and enough_tasks and fits else None
+    enough_tasks = bool(across) or groups * sum(run.count for run in sched.column_runs) >= _FEW_TASKS
+    tile = sched.column_runs[0].tile
+    fits = nest.dims[sched.rows].extent * tile * sched.lanes <= _SCRATCH
+    far = machine.far(nest, sched.lane, sched.rows) > 0
+    next_cache = bool(across) and tile > machine.near(nest, sched.lane, sched.lanes, sched.inner)
+    if not (enough_tiles and enough_tasks and fits and (far or next_cache)):
+        return None
+    return RowPasses(dim, turns, across, _FEW_TASKS if far else MANY_TASKS)
 
 
 def columns_of(nest: Nest, sched: Schedule) -> list[ElementAccess]:
@@ -114,7 +121,7 @@ class BlockTasks:
         self._rest = _RestEmitter(code, nest, sched, buffers, totals)
         tasks = columns.count * math.prod(self._groups)
         self._parts = 1
-        while tasks * self._parts < _ENOUGH_TASKS and 2 * self._parts <= self._passes:
+        while tasks * self._parts < how.tasks and 2 * self._parts <= self._passes:
             self._parts *= 2
         self._each = -(-self._passes // self._parts)
         self._parts = -(-self._passes // self._each)
