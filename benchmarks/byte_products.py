@@ -4,7 +4,8 @@ python benchmarks/byte_products.py [NAME ...] [--rounds 15] [--write]
 
 The limit of each is its multiplications at 128 a cycle: two ``vpdpbusd`` of 64 bytes. The cycle is 1 / GHZ ns.
 ``integers`` are MatMulInteger and ConvInteger, ``layers`` QLinearMatMul and QLinearConv, with data of uint8, weights of
-int8 that are as many scales as outputs, and zero points that are not 0.
+int8 that are as many scales as outputs, and zero points that are not 0. ``of the run`` are ``integers`` whose zero
+points come with the run, and of products the weights too.
 """
 
 from __future__ import annotations
@@ -61,7 +62,12 @@ CASES = {
 }
 
 
-def _model(case: Case, layer: bool) -> onnx.ModelProto:
+KINDS = ("integers", "layer", "of the run")
+
+
+def _made(case: Case, kind: str) -> tuple[onnx.ModelProto, dict[str, np.ndarray]]:
+    """A model, and values for its inputs."""
+    layer = kind == "layer"
     numbers = np.random.default_rng(0)
     convolution = len(case.data) == 4
     outputs = case.weights[0 if convolution else 1]
@@ -83,21 +89,27 @@ def _model(case: Case, layer: bool) -> onnx.ModelProto:
     else:
         operator, inputs = "ConvInteger" if convolution else "MatMulInteger", ["x", "w", "x_zero", "w_zero"]
     node = helper.make_node(operator, inputs, ["y"], **dict(case.attributes))
-    x = helper.make_tensor_value_info("x", TensorProto.UINT8, case.data)
+    given = {"x": np.random.default_rng(1).integers(0, 256, case.data).astype(np.uint8)}
+    if kind == "of the run":
+        given |= {name: np.asarray(constants[name]) for name in ("x_zero", *(() if convolution else ("w", "w_zero")))}
+    taken = [
+        helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(a.dtype), a.shape)
+        for name, a in given.items()
+    ]
     y = helper.make_tensor_value_info("y", TensorProto.UINT8 if layer else TensorProto.INT32, [None] * len(case.data))
-    kept = [numpy_helper.from_array(np.asarray(constants[name]), name) for name in inputs[1:]]
-    graph = helper.make_graph([node], "one", [x], [y], kept)
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    kept = [numpy_helper.from_array(np.asarray(constants[name]), name) for name in inputs if name not in given]
+    graph = helper.make_graph([node], "one", taken, [y], kept)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), given
 
 
-def measured(name: str, layer: bool, rounds: int) -> list[object]:
+def measured(name: str, kind: str, rounds: int) -> list[object]:
     """A row: microseconds of ours and of onnxruntime, how far we are ahead, the limit, and how many results differ,
     by how much at most."""
     case = CASES[name]
-    model = _model(case, layer)
-    inputs = {"x": np.random.default_rng(1).integers(0, 256, case.data).astype(np.uint8)}
+    model, inputs = _made(case, kind)
     session = lb.Session(lb.compile(model), num_threads=1)
-    session.set_input_zero_copy("x", inputs["x"])
+    for key, value in inputs.items():
+        session.set_input_zero_copy(key, value)
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "one.onnx"
         onnx.save(model, file)
@@ -109,7 +121,6 @@ def measured(name: str, layer: bool, rounds: int) -> list[object]:
     limit = case.products / PER_CYCLE / GHZ / 1e3
     apart = np.abs(ours - theirs)
     differ = f"{np.count_nonzero(apart)} of {apart.size}, by {apart.max()}"
-    kind = "layer" if layer else "integers"
     return [
         f"{name}, {kind}", round(spent["ours"], 1), round(spent["peer"], 1), spent["peer"] / spent["ours"],
         round(limit, 1), differ,
@@ -124,9 +135,9 @@ def main() -> None:
     options = parser.parse_args()
     rows = []
     for name in CASES:
-        for layer in (False, True):
+        for kind in KINDS:
             if not options.names or any(part in name for part in options.names):
-                rows.append(measured(name, layer, options.rounds))
+                rows.append(measured(name, kind, options.rounds))
                 print(*rows[-1], flush=True)
     if options.write:
         columns = ["kernel", "us", "onnxruntime", "onnxruntime / ours", "limit", "results that differ"]

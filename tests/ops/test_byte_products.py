@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import product
 from typing import Any
 
 import numpy as np
 import pytest
+from onnx import ModelProto, TensorProto, helper
 
 import landbridge as lb
 from tests.ops.elementwise_models import KINDS
@@ -59,9 +61,61 @@ def test_a_zero_point_for_each_row_and_leading_axes(dtype: str, known: bool) -> 
     np.testing.assert_array_equal(found, (rows.astype(np.int64) - zeros[:, None]) @ w.astype(np.int64))
 
 
-def test_no_terms() -> None:
+#: As above; and weights that fit a byte only as they are.
+KINDS_OF_RUNS = [*KINDS_OF_BYTES, ("uint8", 200, "uint8", 3), ("int8", -3, "uint8", 255)]
+
+
+@pytest.mark.sample(14)
+@pytest.mark.parametrize(("shape", "bytes_", "kind"), list(product(SHAPES, KINDS_OF_RUNS, KINDS)))
+@pytest.mark.parametrize("constants", [(), (1,), (1, 3)])
+def test_products_that_the_run_brings(
+    shape: tuple[int, int, int], bytes_: tuple[str, int, str, int], kind: str, constants: tuple[int, ...]
+) -> None:
+    rows, depth, columns = shape
+    dtype, zero, of_weights, weight_zero = bytes_
+    x, w = drawn(dtype, (rows, depth), 1), drawn(of_weights, (depth, columns), 2)
+    arrays = [x, w, np.array(zero, dtype), np.array(weight_zero, of_weights)]
+    (found,) = run_node("MatMulInteger", arrays, constants, target=kind)
+    np.testing.assert_array_equal(found, (x.astype(np.int64) - zero) @ (w.astype(np.int64) - weight_zero))
+
+
+@pytest.mark.parametrize("kind", ["llvm", "c"])
+@pytest.mark.parametrize("matrices", [True, False])
+def test_products_of_a_run_with_leading_axes_and_zero_points_of_rows_and_columns(matrices: bool, kind: str) -> None:
+    x, w = drawn("int8", (2, 3, 5, 21), 1), drawn("uint8", (2, 3, 21, 18) if matrices else (21, 18), 2)
+    zeros = drawn("int8", (5,), 3), drawn("uint8", (18,), 4)
+    (found,) = run_node("MatMulInteger", [x, w, *zeros], target=kind)
+    want = (x.astype(np.int64) - zeros[0][:, None]) @ (w.astype(np.int64) - zeros[1])
+    np.testing.assert_array_equal(found, want)
+
+
+def open_product(data: list[int | str], weights: list[int | str]) -> ModelProto:
+    """A model of MatMulInteger of int8 data and uint8 weights, with a zero point for each of the two."""
+    kinds = {"a": (TensorProto.INT8, data), "b": (TensorProto.UINT8, weights)}
+    kinds |= {"p": (TensorProto.INT8, []), "q": (TensorProto.UINT8, []), "y": (TensorProto.INT32, [None] * len(data))}
+    infos = {name: helper.make_tensor_value_info(name, *kind) for name, kind in kinds.items()}
+    node = helper.make_node("MatMulInteger", ["a", "b", "p", "q"], ["y"])
+    graph = helper.make_graph([node], "open", [infos[name] for name in "abpq"], [infos["y"]])
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+
+
+@pytest.mark.parametrize(
+    ("data", "weights"), [(["B", 5, "K"], ["B", "K", 7]), (["B", "M", 12], ["B", 12, "N"]), (["M", "K"], ["K", "N"])]
+)
+def test_products_of_open_extents(data: list[int | str], weights: list[int | str]) -> None:
+    session = lb.Session(lb.compile(open_product(data, weights)))
+    for depth in (3, 8, 10):
+        sizes: dict[int | str, int] = {"B": 2, "K": depth, "M": 4, "N": 9, 5: 5, 7: 7, 12: 12}
+        a = drawn("int8", tuple(sizes[e] for e in data), depth)
+        b = drawn("uint8", tuple(sizes[e] for e in weights), depth)
+        (found,) = session(a, b, np.array(-7, np.int8), np.array(200, np.uint8))
+        np.testing.assert_array_equal(np.asarray(found), (a.astype(np.int64) + 7) @ (b.astype(np.int64) - 200))
+
+
+@pytest.mark.parametrize("constants", [{1, 2}, {2}])
+def test_no_terms(constants: set[int]) -> None:
     x, w = np.empty((3, 0), np.uint8), np.empty((0, 5), np.int8)
-    (found,) = run_node("MatMulInteger", [x, w, np.array(7, np.uint8)], {1, 2})
+    (found,) = run_node("MatMulInteger", [x, w, np.array(7, np.uint8)], constants)
     np.testing.assert_array_equal(found, np.zeros((3, 5), np.int32))
 
 
@@ -113,18 +167,20 @@ def test_convolutions(case: tuple[Any, ...], bytes_: tuple[str, int, str, int], 
     np.testing.assert_array_equal(found, want)
 
 
-def test_padding_with_a_zero_point_that_the_run_knows() -> None:
-    x, w, attributes = drawn("uint8", (1, 8, 6, 6), 1), drawn("int8", (16, 8, 3, 3), 2), {"pads": [1, 1, 1, 1]}
-    (found,) = run_node("ConvInteger", [x, w, np.array(9, np.uint8)], {1}, **attributes)
+@pytest.mark.parametrize("kind", KINDS)
+def test_padding_with_a_zero_point_that_the_run_knows(kind: str) -> None:
+    x, w, attributes = drawn("uint8", (1, 8, 6, 6), 1), drawn("int8", (16, 8, 3, 3), 2), {"pads": [1, 0, 2, 1]}
+    (found,) = run_node("ConvInteger", [x, w, np.array(9, np.uint8)], {1}, target=kind, **attributes)
     np.testing.assert_array_equal(found, convolved(x.astype(np.int64) - 9, w.astype(np.int64), 1, attributes))
 
 
-def guarded(op: str, arrays: list[Array], attributes: dict[str, Any]) -> None:
+def guarded(op: str, arrays: list[Array], attributes: dict[str, Any], constants: Sequence[int] = (1, 2)) -> None:
     """Every operand of every kernel beside inaccessible pages, on either side."""
-    executable = lb.compile(one_node(op, arrays, {1, 2}, **attributes))
-    (plain,) = (np.array(y) for y in lb.Session(executable, num_threads=1)(arrays[0]))
+    executable = lb.compile(one_node(op, arrays, constants, **attributes))
+    given = [a for i, a in enumerate(arrays) if i not in constants]
+    (plain,) = (np.array(y) for y in lb.Session(executable, num_threads=1)(*given))
     for side in SIDES:
-        (found,) = GuardedRun(executable, side)(arrays[0])
+        (found,) = GuardedRun(executable, side)(*given)
         np.testing.assert_array_equal(found, plain)
 
 
@@ -133,6 +189,7 @@ def test_products_read_nothing_beside_their_operands(shape: tuple[int, int, int]
     rows, depth, columns = shape
     arrays = [drawn("uint8", (rows, depth), 1), drawn("int8", (depth, columns), 2), np.array(3, np.uint8)]
     in_child(guarded, "MatMulInteger", arrays, {})
+    in_child(guarded, "MatMulInteger", arrays, {}, ())
 
 
 @pytest.mark.parametrize("case", CONVOLUTIONS[1:4])

@@ -1,16 +1,17 @@
 """Sums of products of bytes, four at a time, as ``lb.byte_dot`` multiplies them: words of four bytes along what is
 summed, those of data without a sign, those of weights with one.
 
-With zero points ``sum((x - p) * (w - q))`` is wanted. ``w - q`` is a constant that mostly fits a byte; then the sum is
-``sum(x * w') - p * sum(w')``, of which the second part is known but for ``p``. All of it wraps as int32 does, so no
-order of it gives another result.
+With zero points ``sum((x - p) * (w - q))`` is wanted. Where ``w - q`` is a constant that fits a byte, the sum is
+``sum(x * w') - p * sum(w')``, of which the second part is known but for ``p``. Where weights come with the run, or fit
+no byte, it is ``sum(x * w) - q * sum(x) - p * sum(w) + n * p * q``, and words of weights are made by the run. All of it
+wraps as int32 does, so no order of it gives another result.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 from xdsl.ir import SSAValue
@@ -21,15 +22,17 @@ from landbridge.ir.scalars import ScalarBuilder, Value
 from landbridge.ir.types import element_count
 from landbridge.ops.context import OpContext, Operand
 from landbridge.ops.convolution import convolve
-from landbridge.ops.matrix_product import matrix_product
+from landbridge.ops.matrix_product import batched_product, matrix_product
 from landbridge.ops.windows import Windows
-from landbridge.sizes.size import Extent
+from landbridge.sizes.size import Extent, Size, same
 
 Array: TypeAlias = np.ndarray[Any, Any]
 
 #: Bytes of a word.
 WORD = 4
 BYTES = ("uint8", "int8")
+#: The highest bit of each byte, and four bytes of 1.
+_SIGNS, _ONES = -0x7F7F7F80, 0x01010101
 
 
 def byte_matmul(c: OpContext, a: Operand, a_zero: Operand | None, weights: Array) -> Operand:
@@ -46,21 +49,106 @@ def byte_matmul(c: OpContext, a: Operand, a_zero: Operand | None, weights: Array
     return without_zero(c, total, c.dtype(a), a_zero, weights.sum(0, dtype=np.int32), rows)
 
 
+def byte_matmul_of_runs(
+    c: OpContext, a: Operand, a_zero: Operand | None, b: Operand, b_zero: Operand | None
+) -> Operand:
+    """``(a - a_zero) @ (b - b_zero)`` as int32, of bytes [..., M, K] and [..., K, N], whose leading axes are equal or
+    those of ``b`` none. Zero points are one, or one a row of ``a`` and one a column of ``b``."""
+    (*lead, depth), (*leading_b, inner, columns) = c.shape(a), c.shape(b)
+    if depth != inner:
+        raise ShapeError(f"{c.g.node}: {c.op_type} of {c.shape(a)} and {c.shape(b)}; the inner extents must be equal")
+    if same(depth, 0):
+        return np.zeros((*lead, columns), np.int32)
+    # As words have them data are ``a + more`` and weights ``b - less``, and 0 past the end.
+    more, less = 128 if c.dtype(a) == "int8" else 0, 128 if c.dtype(b) == "uint8" else 0
+    if leading_b:
+        count = element_count(leading_b)
+        a, b = c.reshape(a, (count, lead[-1], depth)), c.reshape(b, (count, inner, columns))
+    else:
+        a = c.reshape(a, (element_count(lead), depth))
+    last = c.rank(a) - 1
+    data = data_words(c, a, last, fill=-more)
+    weights = data_words(c, b, last - 1, fill=less, signed=True)
+    product = (batched_product if leading_b else matrix_product)(c, data, weights, term=_term)
+    rows = _summed(c, data, last, lambda s, v: s.byte_dot(v, s.const(_ONES, "int32")))
+    sums = _summed(c, weights, last - 1, lambda s, v: s.byte_dot(s.const(_ONES, "int32"), v))
+    shaped = [(product, (*lead, columns)), (rows, (*lead, 1)), (sums, (*leading_b, 1, columns))]
+    zeros = [_shifted(c, a_zero, more, [-1, 1]), _shifted(c, b_zero, -less, [-1])]
+
+    def less_zeros(s: ScalarBuilder, v: Value, of_a: Value, of_b: Value, p: Value, q: Value) -> Value:
+        return v - q * of_a - p * of_b + p * q * s.const(depth, "int32")
+
+    return c.elementwise("less", [*(c.reshape(v, shape) for v, shape in shaped), *zeros], less_zeros)
+
+
+def _shifted(c: OpContext, zero: Operand | None, by: int, column: Sequence[int]) -> Operand:
+    """A zero point, 0 if there is none, as int32 and ``by`` more; one for each of several is shaped by ``column``."""
+    if zero is None:
+        return np.full((), by, np.int32)
+    count = element_count(c.shape(zero))
+    shape = [] if c.shape(zero) in ((), (1,)) else [count if e == -1 else e for e in column]
+    return c.elementwise("zero", [c.cast(c.reshape(zero, shape), "int32")], lambda s, v: v + by)
+
+
+def _summed(c: OpContext, words: SSAValue, axis: int, term: Callable[[ScalarBuilder, Value], Value]) -> SSAValue:
+    """The sums of ``term`` of ``words`` along ``axis``."""
+    shape = list(c.shape(words))
+    kept = [a for a in range(len(shape)) if a != axis]
+
+    def build(p: PrimBuilder) -> None:
+        order = [*kept, axis]
+        p.generic(
+            "p" * len(kept) + "r",
+            [shape[a] for a in order],
+            [(p.inputs[0], lambda *d: [d[order.index(a)] for a in range(len(shape))])],
+            [(p.outputs[0], lambda *d: d[: len(kept)])],
+            lambda s, acc, v: acc + term(s, v),
+            init=0,
+        )
+
+    return c.g.call("sums", [words], [([shape[a] for a in kept], "int32")], build)[0]
+
+
 def byte_convolution(
     c: OpContext, x: Operand, zero: Operand | None, weights: Array, shape: Windows, group: int
 ) -> Operand | None:
     """The convolution of ``x - zero``, bytes, with int8 weights as int32; None where the channels of a group fill no
-    words, or padding is not known."""
+    words, or open extents are padded by what the run says."""
     _, inner, *taps = weights.shape
-    known = zero is None or isinstance(zero, np.ndarray)
-    if (group > 1 and inner % WORD) or (shape.padded and not known):
+    if group > 1 and inner % WORD:
         return None
-    fill = int(zero.reshape(-1)[0]) if isinstance(zero, np.ndarray) else 0
+    if shape.padded and isinstance(zero, SSAValue) and any(isinstance(e, Size) for e in c.shape(x)[2:]):
+        return None
     none = (0,) * len(taps)
+    fill = int(zero.reshape(-1)[0]) if isinstance(zero, np.ndarray) else 0
+    if shape.padded and isinstance(zero, SSAValue):
+        x = _padded_by(c, x, shape, zero)
+        shape = replace(shape, low=none, high=none)
     data = data_words(c, x, 1, (0, 0, *shape.low), (0, 0, *shape.high), fill)
     total = convolve(c, data, weight_words(weights, 1), replace(shape, low=none, high=none), group, _term)
     sums = weights.sum(tuple(range(1, weights.ndim)), dtype=np.int32).reshape(-1, *(1 for _ in taps))
     return without_zero(c, total, c.dtype(x), zero, sums)
+
+
+def _padded_by(c: OpContext, x: Operand, shape: Windows, zero: SSAValue) -> SSAValue:
+    """``x``, of known extents, as ``shape`` pads it, with ``zero`` around."""
+    extents, dtype, axes = c.shape(x), c.dtype(x), c.rank(x)
+    low, high = (0, 0, *shape.low), (0, 0, *shape.high)
+    whole = [e + a + b for e, a, b in zip(extents, low, high, strict=True)]
+    around = [(cast(int, a), cast(int, b)) for a, b in zip(shape.low, shape.high, strict=True)]
+    inside = np.pad(np.ones(extents[2:], bool), around)
+
+    def build(p: PrimBuilder) -> None:
+        padded = p.pad(p.inputs[0], low, high, 0)
+        p.generic(
+            "p" * axes,
+            whole,
+            [(padded, lambda *d: d), (p.inputs[1], lambda *d: d[2:]), (p.inputs[2], lambda *d: [])],
+            [(p.outputs[0], lambda *d: d)],
+            lambda s, v, within, fill: s.select(within, v, fill),
+        )
+
+    return c.g.call("pad", [c.value(v) for v in (x, inside, c.reshape(zero, ()))], [(whole, dtype)], build)[0]
 
 
 def _term(s: ScalarBuilder, total: Value, x: Value, w: Value) -> Value:
@@ -90,18 +178,27 @@ def weight_words(weights: Array, axis: int) -> Array:
 
 
 def data_words(
-    c: OpContext, x: Operand, axis: int, low: Sequence[Extent] = (), high: Sequence[Extent] = (), fill: int = 0
+    c: OpContext,
+    x: Operand,
+    axis: int,
+    low: Sequence[Extent] = (),
+    high: Sequence[Extent] = (),
+    fill: int = 0,
+    *,
+    signed: bool = False,
 ) -> SSAValue:
-    """The bytes ``x`` as int32, each of which holds four along ``axis`` as numbers without a sign: of int8, 128 more.
+    """The bytes ``x`` as int32, each of which holds four along ``axis`` as numbers without a sign: of int8, 128 more;
+    ``signed``: with one, of uint8, 128 less.
 
-    ``low`` and ``high`` are how many of ``fill``, such a number of x's dtype, surround x along each axis. Of
-    the last word bytes past the end are unspecified.
+    ``low`` and ``high`` are how many of ``fill``, such a number of x's dtype, surround x along each axis. Bytes of the
+    last word past the end are ``fill`` too.
     """
     shape, dtype, rank = list(c.shape(x)), c.dtype(x), c.rank(x)
     before, after = list(low or [0] * rank), list(high or [0] * rank)
     after[axis] = -shape[axis] % WORD
     whole = [e + a + b for e, a, b in zip(shape, before, after, strict=True)]
     words = [e // WORD if a == axis else e for a, e in enumerate(whole)]
+    other_sign = (dtype == "int8") != signed
 
     def build(p: PrimBuilder) -> None:
         source = p.inputs[0]
@@ -112,11 +209,11 @@ def data_words(
             return lambda *d: [i * WORD + number if a == axis else i for a, i in enumerate(d)]
 
         def word(s: ScalarBuilder, *read: Value) -> Value:
-            found = [s.cast(v, "int32") if dtype == "uint8" else s.cast(v, "int32") + 128 for v in read]
+            found = [s.cast(v, "int32") if dtype == "uint8" else s.cast(v, "int32") & 255 for v in read]
             total = found[0]
             for number, v in enumerate(found[1:], 1):
                 total = total | s.binary("shl", v, 8 * number)
-            return total
+            return total ^ _SIGNS if other_sign else total
 
         p.generic(
             "p" * rank, words, [(source, byte(n)) for n in range(WORD)], [(p.outputs[0], lambda *d: list(d))], word

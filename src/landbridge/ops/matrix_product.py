@@ -52,5 +52,22 @@ def matrix_product(
     return c.g.call("matmul", [c.value(a), c.value(b)], [((m, n), accumulator(c.dtype(a)))], build)[0]
 
 
+def batched_product(c: OpContext, a: Operand, b: Operand, term: Body = multiply_add) -> Operand:
+    """``a @ b`` of [B, M, K] and [B, K, N], in the accumulator's dtype; ``term`` as of ``matrix_product``."""
+    (count, m, k), (_, _, n) = c.shape(a), c.shape(b)
+
+    def build(p: PrimBuilder) -> None:
+        p.generic(
+            "pppr",
+            (count, m, n, k),
+            [(p.inputs[0], lambda i, m, n, k: [i, m, k]), (p.inputs[1], lambda i, m, n, k: [i, k, n])],
+            [(p.outputs[0], lambda i, m, n, k: [i, m, n])],
+            term,
+            init=0,
+        )
+
+    return c.g.call("matmul", [c.value(a), c.value(b)], [((count, m, n), accumulator(c.dtype(a)))], build)[0]
+
+
 def _turned(shape: tuple[int, ...], turn: bool) -> tuple[int, ...]:
     return shape[::-1] if turn else shape

@@ -11,7 +11,7 @@ from landbridge.ir.graph_builder import GraphBuilder
 from landbridge.ir.scalar_dtypes import is_float
 from landbridge.ir.scalars import ScalarBuilder, Value
 from landbridge.ops.accuracy import EXACT, Accuracy, accuracy
-from landbridge.ops.byte_products import BYTES, byte_convolution, byte_matmul, centered_bytes
+from landbridge.ops.byte_products import BYTES, byte_convolution, byte_matmul, byte_matmul_of_runs, centered_bytes
 from landbridge.ops.comparison import saturate
 from landbridge.ops.context import OpContext, Operand
 from landbridge.ops.convolution import CONVOLUTION, FITTING, convolve
@@ -127,6 +127,13 @@ def _centered(c: OpContext, x: Operand, zero: Operand | None, column: Sequence[i
     return c.elementwise("center", [wide, c.cast(shaped, "int32")], lambda s, v, z: v - z)
 
 
+def _is_byte_product(c: OpContext, a: Operand, b: Operand) -> bool:
+    """Whether ``a @ b`` is one of matrices of bytes, or of equally many."""
+    lead, lead_b = c.shape(a)[:-2], c.shape(b)[:-2]
+    matrices = c.rank(a) > 1 and c.rank(b) > 1 and (not lead_b or lead == lead_b)
+    return matrices and c.dtype(a) in BYTES and c.dtype(b) in BYTES
+
+
 @rules(
     "A: _ ...",
     "B: _ ...",
@@ -152,6 +159,8 @@ def matmul_integer(
     weights = centered_bytes(b, b_zero, c.shape(b)[-1:])
     if weights is not None and weights.ndim == 2 and c.rank(a) > 0 and c.dtype(a) in BYTES:
         return byte_matmul(c, a, a_zero, weights)
+    if _is_byte_product(c, a, b):
+        return byte_matmul_of_runs(c, a, a_zero, b, b_zero)
     rows = [*c.shape(a_zero), 1] if a_zero is not None else []
     columns = list(c.shape(b_zero)) if b_zero is not None else []
     product: Operand = matmul(c, _centered(c, a, a_zero, rows), _centered(c, b, b_zero, columns))
