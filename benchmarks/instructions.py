@@ -4,8 +4,9 @@ python benchmarks/instructions.py [--only cls] [--cpu raspberry-pi-4] [--kernels
 
 A model is compiled for each board and run once under qemu-aarch64 with a plugin that counts instructions, packing of
 inputs and results included. Beside the count stands one made by hand: the model's multiply-adds, four to an
-instruction, and nothing else. Of each loop that has none inside and multiplies and adds, LLVM's analyzer says how many
-cycles a turn takes with memory near, beside those of its multiply-adds alone, and of those with what they load.
+instruction, and nothing else. Of each loop of products that has none inside, LLVM's analyzer says how many cycles a
+turn takes with memory near, beside those of its multiply-adds alone, and of those with what they load; and, of a core
+whose maker states a wider front end than LLVM's model has, beside what the pipes of both allow.
 ``--kernels`` prints a line a kernel.
 Needs Debian's qemu-user, gcc and llvm-22.
 """
@@ -77,7 +78,7 @@ def kernels_of(executable: lb.Executable, feeds: Mapping[str, np.ndarray], cpu: 
         f"{name} {number}": loop
         for name, each in code.items()
         for number, loop in enumerate(innermost_loops(each))
-        if loop.fused and counts[loop.body[-1].offset]
+        if loop.is_product and counts[loop.body[-1].offset]
     }
     cycles = cycles_of(loops, cpu, llvm)
     found = []
@@ -97,7 +98,7 @@ def _executed(code: Sequence[Instruction], counts: Mapping[int, int]) -> int:
 
 
 def of_loop(loop: Loop, cycles: Cycles) -> list[object]:
-    """Instructions a multiply-add, spills, bytes a FLOP, and the share of ideal speed."""
+    """Instructions a multiply-add, spills, bytes a FLOP, the share of ideal speed, and of what the pipes allow."""
     nbytes = sum(i.nbytes for i in loop.body)
     spills = sum(i.spills for i in loop.body)
     return [
@@ -105,6 +106,7 @@ def of_loop(loop: Loop, cycles: Cycles) -> list[object]:
         spills,
         f"{nbytes / (2 * loop.multiply_adds):.2f}",
         f"{cycles.ideal / cycles.turn:.2f}",
+        f"{cycles.bound / cycles.wide:.2f}",
     ]
 
 
@@ -120,6 +122,8 @@ def row_of(model: str, board: str, kernels: Sequence[Kernel]) -> list[object]:
     spills = sum(sum(i.spills for i in loop.body) > 0 for loop, _, _ in hot)
     ratios = [f"{total / needed:.2f}", f"{share:.2f}", f"{a_multiply_add:.2f}"]
     ratios += [f"{ideal / spent:.2f}", f"{loading / spent:.2f}"]
+    wide, bound = (sum(turns * getattr(c, what) for _, turns, c in loops) for what in ("wide", "bound"))
+    ratios += [f"{bound / wide:.2f}"]
     return [model, board, f"{total / 1e6:.3f}", f"{needed / 1e6:.3f}", *ratios, f"{spills} of {len(hot)}"]
 
 
@@ -130,7 +134,7 @@ def measured(name: str, model: Model, board: str, llvm: Path, print_kernels: boo
     if print_kernels:
         total = sum(k.instructions for k in kernels)
         print(f"\n{name} on {board}: kernel, calls, share of instructions, instructions by hand count, hottest loop:")
-        print("instructions a multiply-add, spills, bytes a FLOP, share of ideal speed")
+        print("instructions a multiply-add, spills, bytes a FLOP, share of ideal speed, of what its pipes allow")
         for k in kernels:
             beside = f"{k.instructions / k.needed:.2f}" if k.needed else "-"
             hottest = of_loop(k.hottest[0], k.hottest[2]) if k.hottest else []
@@ -154,7 +158,7 @@ def main() -> None:
     ]
     columns = ["model", "board", "million instructions", "by hand", "ratio", "in inner loops"]
     columns += ["instructions a multiply-add, median", "of ideal speed"]
-    columns += ["of its loads and multiply-adds", "hot loops that spill"]
+    columns += ["of its loads and multiply-adds", "of what its pipes allow", "hot loops that spill"]
     if given.only or given.cpu:
         for row in rows:
             print(*row, sep=" | ")

@@ -16,36 +16,73 @@ _TURNS = 200
 #: Whose model stands for a core that LLVM (22) has none of: it takes them for Cortex-A57, which has half the pipes.
 #: Neoverse N1 is Cortex-A76 for servers (Arm, "Neoverse N1 Technical Reference Manual"); A78 is no narrower.
 MODEL_OF = {"cortex-a76": "neoverse-n1", "cortex-a78ae": "neoverse-n1", "cortex-a78": "neoverse-n1"}
+#: Micro-operations and instructions that a core dispatches in a cycle, where LLVM's model is narrower than the core, to
+#: make its scheduler keep things apart: three micro-operations, of which a load of a vector is two and LDP of two
+#: vectors three (Arm, "Neoverse N1 Software Optimization Guide", 4.1: four instructions, eight micro-operations).
+FRONT_END = {"neoverse-n1": (8, 4)}
 
 
 @dataclass(frozen=True)
 class Cycles:
-    """Cycles of one turn of a loop; what its multiply-adds alone would take if nothing else were in the way; and what
-    they and the loads that fetch operands take, without addresses, counters and spills."""
+    """Cycles of one turn of a loop by LLVM's model; what its multiply-adds alone would take if nothing else were in the
+    way; and what they and the loads that fetch operands take, without addresses, counters and spills. ``wide`` and
+    ``bound``: of a core with the front end that its maker states, a turn's, and the least that the pipes of its
+    multiply-adds and loads allow."""
 
     turn: float
     ideal: float
     loading: float
+    wide: float
+    bound: float
 
 
 def cycles_of(loops: Mapping[str, Loop], cpu: str, llvm: Path) -> dict[str, Cycles]:
     """The cycles of each of ``loops``, by name, on ``cpu`` as LLVM calls it."""
+    model = MODEL_OF.get(cpu, cpu)
+    width, instructions = FRONT_END.get(model, (0, 0))
+    narrow, wide = (
+        _analyzed(loops, model, llvm),
+        _analyzed(loops, model, llvm, *([f"-dispatch={width}"] if width else [])),
+    )
+    found = {}
+    for name, loop in loops.items():
+        turn, ideal, loading = (narrow[f"{name} {what}"] for what in ("turn", "ideal", "loading"))
+        fetched = len(loop.body) / instructions if instructions else 0
+        bound = wide[f"{name} loading"]
+        found[name] = Cycles(
+            turn.cycles, ideal.pipes, loading.cycles, max(wide[f"{name} turn"].cycles, fetched), bound.pipes
+        )
+    return found
+
+
+@dataclass(frozen=True)
+class _Region:
+    """Cycles that code takes, turn after turn, and that its pipes are busy."""
+
+    cycles: float
+    pipes: float
+
+
+def _analyzed(loops: Mapping[str, Loop], model: str, llvm: Path, *options: str) -> dict[str, _Region]:
     text = []
     for name, loop in loops.items():
         text += _region(f"{name} turn", loop.body)
         text += _region(f"{name} ideal", [i for i in loop.body if i.multiply_adds])
         needed = [i for i in loop.body if i.multiply_adds or (i.is_load and not i.spills)]
         text += _region(f"{name} loading", needed)
-    options = ["-mtriple=aarch64", f"-mcpu={MODEL_OF.get(cpu, cpu)}", f"-iterations={_TURNS}", "--json"]
-    done = subprocess.run([str(llvm / "llvm-mca"), *options], input="\n".join(text), capture_output=True, text=True)
+    command = [
+        str(llvm / "llvm-mca"),
+        "-mtriple=aarch64",
+        f"-mcpu={model}",
+        f"-iterations={_TURNS}",
+        "--json",
+        *options,
+    ]
+    done = subprocess.run(command, input="\n".join(text), capture_output=True, text=True)
     if done.returncode:
         raise RuntimeError(f"llvm-mca: {done.stderr.strip()[:500]}")
-    found: dict[str, float] = {}
-    for region in json.loads(done.stdout)["CodeRegions"]:
-        summary = region["SummaryView"]
-        is_ideal = region["Name"].endswith(" ideal")
-        found[region["Name"]] = summary["BlockRThroughput"] if is_ideal else summary["TotalCycles"] / _TURNS
-    return {name: Cycles(*(found[f"{name} {what}"] for what in ("turn", "ideal", "loading"))) for name in loops}
+    summaries = {region["Name"]: region["SummaryView"] for region in json.loads(done.stdout)["CodeRegions"]}
+    return {name: _Region(s["TotalCycles"] / _TURNS, s["BlockRThroughput"]) for name, s in summaries.items()}
 
 
 def _region(name: str, code: Sequence[Instruction]) -> list[str]:

@@ -89,6 +89,13 @@ class Loop:
         """Vector instructions among them that multiply and add."""
         return sum(i.multiply_adds > 0 for i in self.body)
 
+    @property
+    def is_product(self) -> bool:
+        """Whether it is a loop of products: most of what it does with vectors is to multiply and add. Other loops that
+        do that, too, compute functions or finish what a product gave."""
+        computing = sum(not (i.is_load or i.is_store) and i.operands.startswith("v") for i in self.body)
+        return self.fused > computing / 2
+
 
 def functions(image: CodeImage, llvm: Path) -> dict[str, list[Instruction]]:
     """The instructions of each kernel of ``image``: of its exported function and of the one that this calls."""

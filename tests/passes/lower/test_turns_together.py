@@ -9,6 +9,8 @@ import numpy as np
 import onnx
 import onnx.reference
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from xdsl.dialects import vector
 
 import landbridge as lb
@@ -16,6 +18,7 @@ from landbridge.ir.prim_builder import PrimBuilder
 from landbridge.ir.stages import view_prim
 from landbridge.ir.types import tensor_type
 from landbridge.passes.lower.nest import build_nests
+from landbridge.passes.lower.number_window import NumberWindow
 from landbridge.passes.lower.prims import lower_prim
 from landbridge.passes.lower.reduction import BLOCK
 from landbridge.passes.lower.schedule import Schedule, VectorUnit, schedule
@@ -150,3 +153,85 @@ def test_a_body_that_computes_places_has_those_of_one_turn(height: float) -> Non
         (y,) = lb.Session(lb.compile(model, HERE))(x)
     (wanted,) = onnx.reference.ReferenceEvaluator(model).run(None, {"x": x})
     np.testing.assert_allclose(y, wanted, rtol=0, atol=2e-5)
+
+
+def number_windows(p: PrimBuilder, rows: int, channels: int, kernel: int, stride: int, pad: int) -> None:
+    """A signal's windows times weights whose output channels lie side by side: no channel of the signal is a lane."""
+    x: Any = p.pad(p.inputs[0], [0, pad], [0, pad], 0.0) if pad else p.inputs[0]
+    ins = [(x, lambda i, o, c, k: (c, i * stride + k)), (p.inputs[1], lambda i, o, c, k: (c, k, o))]
+    out = [(p.outputs[0], lambda i, o, c, k: (i, o))]
+    outputs = 8 if channels == 1 else 13
+    p.generic("pprr", [rows, outputs, channels, kernel], ins, out, lambda s, a, x, w: a + x * w, init=0.0)
+
+
+@pytest.mark.parametrize("pad", [0, 1, 2])
+@pytest.mark.parametrize("stride", [1, 2, 3])
+@pytest.mark.parametrize("kernel", [2, 3, 4, 5, 7])
+@pytest.mark.parametrize(("rows", "channels"), [(1, 3), (5, 1), (38, 3)])
+def test_numbers_of_windows_that_overlap(rows: int, channels: int, kernel: int, stride: int, pad: int) -> None:
+    inside = (rows - 1) * stride + kernel - 2 * pad
+    if inside < 1:
+        rows, inside = rows + 3, inside + 3 * stride
+    outputs = 8 if channels == 1 else 13
+    x, w = drawn(channels, inside), drawn(channels, kernel, outputs)
+
+    def build(p: PrimBuilder) -> None:
+        number_windows(p, rows, channels, kernel, stride, pad)
+
+    with patch("landbridge.passes.lower.prims.vector_unit_of", lambda _: NEON):
+        (y,) = run_prim(build, [x, w], [((rows, outputs), "float32")], HERE)
+    seen = np.lib.stride_tricks.sliding_window_view(np.pad(x, ((0, 0), (pad, pad))), kernel, 1)[:, ::stride]
+    wanted = np.einsum("cik,cko->io", seen.astype(np.float64), w)
+    np.testing.assert_allclose(y, wanted, rtol=1e-5, atol=1e-5)
+
+
+def test_numbers_of_a_window_are_loaded_once_for_rows_and_turns() -> None:
+    types = [tensor_type(shape, "float32") for shape in ((3, 77), (3, 3, 13), (38, 13))]
+    prim = PrimBuilder("k", types[:2], types[2:])
+    number_windows(prim, 38, 3, 3, 2, 0)
+    function = prim.finish()
+    (nest,) = build_nests(view_prim(function))
+    sched = schedule(nest, NEON)
+    assert sched.numbers == NumberWindow(2, 3, 4) and sched.turns == 3
+    assert schedule(nest, VectorUnit(16, 32)).numbers is None
+    rows, columns = sched.row_runs[0].tile, max(r.tile for r in sched.column_runs)
+    assert rows * columns + sched.numbers.beside(rows, columns) <= NEON.registers
+
+
+@given(stride=st.integers(1, 6), turns=st.integers(2, 7), data=st.data())
+def test_no_number_outside_what_is_read_is_loaded(stride: int, turns: int, data: st.DataObject) -> None:
+    window = NumberWindow(stride, turns, 4)
+    first, last = sorted(data.draw(st.tuples(st.integers(0, 13), st.integers(0, 13))))
+    places = window.places([(row, turn) for row in range(first, last + 1) for turn in range(turns)])
+    for at in places:
+        piece = window.piece(at, places)
+        assert at in piece and len(piece) in (1, 4)
+        assert places.start <= piece.start and piece.stop <= places.stop
+    assert len({window.piece(at, places) for at in places}) <= max(window.vectors(last - first + 1), 3)
+
+
+@pytest.mark.parametrize("channels", [5, 9, 129])
+def test_the_last_tile_of_channels_is_by_itself(channels: int) -> None:
+    """What is left of the channels is read turn by turn; all others by lanes of vectors."""
+    model = onnx.parser.parse_model(
+        f"""<ir_version: 8, opset_import: ["" : 18]> g (float[1,{channels},9] x) => (float[1,32,9] y) {{
+            y = Conv<pads=[1, 1]>(x, w)
+        }}"""
+    )
+    x, w = drawn(1, channels, 9), drawn(32, channels, 3)
+    model.graph.initializer.append(onnx.numpy_helper.from_array(w, "w"))
+    taken = []
+
+    def noted(*arguments: Any, **named: Any) -> Schedule:
+        taken.append(schedule(*arguments, **named))
+        return taken[-1]
+
+    with (
+        patch("landbridge.passes.lower.prims.vector_unit_of", lambda _: NEON),
+        patch("landbridge.passes.lower.tasks.schedule", noted),
+    ):
+        (y,) = lb.Session(lb.compile(model, HERE))(x)
+    assert 4 in {each.turns for each in taken}
+    seen = np.lib.stride_tricks.sliding_window_view(np.pad(x, ((0, 0), (0, 0), (1, 1))), 3, 2)
+    wanted = np.einsum("bcik,ock->boi", seen.astype(np.float64), w)
+    np.testing.assert_allclose(np.asarray(y), wanted, rtol=1e-5, atol=1e-5 * np.sqrt(3 * channels))

@@ -183,10 +183,30 @@ class Operands:
     ) -> SSAValue:
         """The number that ``read`` gives, from a vector of those of ``lanes`` turns of the shifted loop."""
         loop, turn = shift
-        numbers = self.read(a, t, m, n, (loop, turn - turn % lanes), settled, lanes)
-        key = (id(numbers), turn % lanes)  # which the key of the vector keeps
+        return self._lane_of(self.read(a, t, m, n, (loop, turn - turn % lanes), settled, lanes), turn % lanes, a)
+
+    def read_number(
+        self,
+        a: ElementAccess,
+        t: Tile,
+        m: int,
+        n: int,
+        shift: tuple[int, int],
+        places: range,
+        settled: Collection[Guard],
+    ) -> SSAValue:
+        """The number that ``read`` gives, from a vector of the window that rows share: of ``places`` of it."""
+        window, (loop, turn) = self.sched.numbers, shift
+        assert window is not None
+        at = m * window.stride + turn
+        piece = window.piece(at, places)
+        numbers = self.read(a, t, 0, n, (loop, piece.start), settled, len(piece) if len(piece) > 1 else 0)
+        return self._lane_of(numbers, at - piece.start, a) if len(piece) > 1 else numbers
+
+    def _lane_of(self, numbers: SSAValue, lane: int, a: ElementAccess) -> SSAValue:
+        key = (id(numbers), lane)  # which the key of the vector keeps
         if (found := self._loads.get(key)) is None:
-            found = self._loads[key] = self.code.add_op(vector.ExtractOp(numbers, [turn % lanes], a.element))
+            found = self._loads[key] = self.code.add_op(vector.ExtractOp(numbers, [lane], a.element))
         return found
 
     def _load(

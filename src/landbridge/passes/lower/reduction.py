@@ -83,6 +83,7 @@ class Reduction:
         self.code, self.nest, self.sched, self.operands, self.main = code, nest, sched, operands, main
         self.padding, self.env, self._lanes = padding, operands.env, operands.lanes
         self._tile, self._lows, self._block = tile, lows, block
+        self._whole: int | None = None  # the loop of tiles of which no turn is the short one
         self._settled = padding.settled_by_tile(tile.padding)
         plain = sched.copies == 1 and sched.turns == 1
         self._ahead = asked_ahead(nest, sched) if sched.asks_ahead and block is None else []
@@ -190,17 +191,34 @@ class Reduction:
 
     def _runs(self, d: int, rest: list[int], slots: Slots, low: Index, high: Index) -> Slots:
         """Loop ``d`` from ``low`` to ``high``: by lanes and partial sums as far as these go, then what is left."""
+        if rest and self._has_short_tile(d, low, high):
+            assert isinstance(high, int)
+            self._whole = d
+            slots = self._sum(d, rest, slots, low, high - 1, 1)
+            self._whole = None
+            return self._loop(d, rest, slots, high - 1, high, 1)
         lane_step = self._lane_step(d)
         step = lane_step * (1 if rest else self._turns_at_once(d))
         if rest or step == 1 or isinstance(high, SSAValue) or isinstance(low, SSAValue):
             return self._sum(d, rest, slots, low, high, lane_step)
         main_high = low + (high - low) // step * step
-        slots = self._sum(d, rest, slots, low, main_high, step)
+        if same(low, main_high) is not True:
+            slots = self._sum(d, rest, slots, low, main_high, step)
         whole_high = low + (high - low) // lane_step * lane_step
         if step > lane_step and same(main_high, whole_high) is not True:
             first = {k: v for k, v in slots.items() if k[2] == 0}
             slots = {**slots, **self._loop(d, rest, first, main_high, whole_high, lane_step)}
         return slots
+
+    def _has_short_tile(self, d: int, low: Index, high: Index) -> bool:
+        """Whether the last turn of ``d`` is a tile with fewer turns of the innermost loop, which are written out in all
+        others: it is then emitted by itself."""
+        if self.sched.turns == 1 or self._block is not None:
+            return False
+        if not isinstance(low, int) or not isinstance(high, int) or high - low < 2:
+            return False
+        last, extent = self.sched.inner[-1], self.nest.dims[d].extent
+        return high == extent and any(b.outer == d and b.inner == last and b.extent % b.tile for b in self.nest.bounds)
 
     def _turns_at_once(self, d: int) -> int:
         """The turns of the innermost loop that are written out, which partial sums take one after the other; no more
@@ -265,7 +283,7 @@ class Reduction:
         code = self.code
         high: Index = self.nest.dims[d].extent
         for b in self.nest.bounds:
-            if b.inner == d and b.extent % b.tile:
+            if b.inner == d and b.extent % b.tile and b.outer != self._whole:
                 outer = self.env.get(b.outer)
                 if outer is not None:
                     left = code.add(b.extent, code.mul(outer, -b.tile))
@@ -300,6 +318,10 @@ class Reduction:
         main = self.main
         self.operands.forget()
         result = dict(slots)
+        numbers = None
+        if self.sched.numbers is not None and turns > 1:
+            taken = {(m, turn) for turn, (m, *_) in product(range(turns), slots) if inside(turn, m)}
+            numbers = self.sched.numbers.places(taken) if taken else None
         for (a, early), n in product(self._ahead, range(self._tile.columns)):
             self.code.prefetch(
                 self.operands.buffers[a.buffer], self.operands.where(a, self._tile, 0, n, (self.sched.inner[-1], early))
@@ -309,7 +331,7 @@ class Reduction:
             if o or u != turn % self.sched.copies or not inside(turn, m):
                 continue
             shift = (last, turn * self._lane_step(last)) if last is not None and turns > 1 else None
-            reads = [self._read(r, m, n, shift) if isinstance(r, ElementAccess) else None for r in main.reads]
+            reads = [self._read(r, m, n, shift, numbers) if isinstance(r, ElementAccess) else None for r in main.reads]
             accumulators = [result[m, n, u, x] for x in range(len(main.writes))]
             inputs = [*reads, *accumulators]
             values = self.operands.body(main, inputs, self._tile, m, n)
@@ -322,8 +344,11 @@ class Reduction:
 
     def _in_order(self, slots: Slots, turns: int, last: int | None) -> list[tuple[int, Slot]]:
         """Turns and slots, turn by turn; of a window as it goes through memory, so that a vector that several rows read
-        need not stay in a register until their turns come."""
+        need not stay in a register until their turns come, unless the columns' vectors would take more of them."""
         pairs = list(product(range(turns), slots))
+        numbers = self.sched.numbers
+        if numbers is not None and not numbers.by_place(self._tile.rows, self._tile.columns):
+            return pairs
         if (overlap := self._overlap(turns, last)) is not None:
             step, stride = overlap
             pairs.sort(key=lambda pair: pair[0] * step + pair[1][0] * stride)
@@ -333,6 +358,8 @@ class Reduction:
         """By how much a turn and a row go on in memory, where the ``turns`` written out are those of a whole window."""
         if last is None or self.sched.lane is None or self.sched.copies > 1 or turns != self.nest.dims[last].extent:
             return None
+        if self.sched.numbers is not None:
+            return 1, self.sched.numbers.stride
         return window_of(self.main, self.sched.lane, self.sched.rows, last, turns)
 
     def _window_step(self, window: RowWindow, slots: Slots) -> Slots:
@@ -364,8 +391,10 @@ class Reduction:
         operands.forget()
         return result
 
-    def _read(self, a: ElementAccess, m: int, n: int, shift: tuple[int, int] | None) -> SSAValue:
+    def _read(self, a: ElementAccess, m: int, n: int, shift: tuple[int, int] | None, numbers: range | None) -> SSAValue:
         if shift is not None and self.sched.turns > 1 and is_shared(a, self.sched.lane, shift[0]):
+            if numbers is not None:
+                return self.operands.read_number(a, self._tile, m, n, shift, numbers, self._settled)
             return self.operands.read_lane(a, self._tile, m, n, shift, self.sched.turns, self._settled)
         return self.operands.read(a, self._tile, m, n, shift, self._settled)
 

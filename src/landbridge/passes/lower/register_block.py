@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
+from landbridge.passes.lower.number_window import NumberWindow
 from landbridge.targets.machine import FMA_LATENCY, FMA_PIPES
 
 #: Most rows of a block.
@@ -26,12 +27,13 @@ def register_block(
     registers: int,
     turns: int = 1,
     far: float = 0.0,
+    window: NumberWindow | None = None,
 ) -> tuple[int, int]:
     """The block with the fewest estimated cycles over the whole extents; see ``weighed_blocks``.
 
     Of those that are as good by estimate, the one that takes the least code: tiles of fewest kinds.
     """
-    weighed = weighed_blocks(rows, most_rows, columns, registers, turns, far)
+    weighed = weighed_blocks(rows, most_rows, columns, registers, turns, far, window)
     if not weighed:
         return 1, 1
     enough = min(weighed)[0] * (1 + _AS_GOOD)
@@ -49,6 +51,7 @@ def weighed_blocks(
     registers: int,
     turns: int = 1,
     far: float = 0.0,
+    window: NumberWindow | None = None,
 ) -> list[tuple[float, tuple[int, int]]]:
     """Each block of at most ``most_rows`` that fits ``registers``, with its estimated cycles over the whole extents.
 
@@ -56,7 +59,7 @@ def weighed_blocks(
     loads. ``far``: the share of passes over all rows in which columns come from afar; the first tile of rows waits for
     them, and does the more meanwhile the more rows it has. ``rows`` says of a number of rows what all are then cut
     into: the rows of a tile, and how many such tiles there are. ``turns``: the steps for which a row's numbers are
-    loaded as one vector, which stays in a register.
+    loaded as one vector, which stays in a register. Of a ``window`` those of the rows overlap.
     """
     weighed, load = [], _LOAD if turns == 1 else _LANE_LOAD
     most_rows = max(1, min(MOST_ROWS, most_rows))
@@ -65,12 +68,15 @@ def weighed_blocks(
         for r in range(1, most_rows + 1):
             # With several turns LLVM loads the vectors of two at a time.
             beside = r + 2 * c if turns > 1 else c + (1 if c > 1 else 0)
+            if window is not None:
+                beside = window.beside(r, c)
             if r * c + beside > registers:
                 break
             cost = far * columns * max(0, _FAR_LOAD - r)
             for rr, rn in tiles[r]:
+                numbers = rr if window is None else window.vectors(rr)
                 for cc, cn in _known_pieces(columns, c):
-                    loads = load * (rr / turns + cc) + 1.0 / turns
+                    loads = load * (numbers / turns + cc) + 1.0 / turns
                     cost += rn * cn * (max(rr * cc, FMA_PIPES * FMA_LATENCY) + loads)
             weighed.append((cost, (r, c)))
     return weighed

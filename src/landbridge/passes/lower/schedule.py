@@ -20,6 +20,7 @@ from landbridge.passes.lower.lane_choice import choose_lane, choose_other_lane, 
 from landbridge.passes.lower.lane_walk import lane_guards
 from landbridge.passes.lower.near_columns import MANY, near_columns
 from landbridge.passes.lower.nest import Nest, body_size, widest_bytes
+from landbridge.passes.lower.number_window import NumberWindow, number_window
 from landbridge.passes.lower.register_block import MOST_ROWS, register_block
 from landbridge.passes.lower.row_cut import open_end, row_cut, tiles_along
 from landbridge.passes.lower.row_memory import is_past_the_end
@@ -38,6 +39,8 @@ TASK_WORK = 1 << 19
 SHORT_BODY, SHORT_TILE = 12, 4
 #: Copies beside each other of a body with a function such as an exponential, where each constant of it has a register.
 _COPIES_OF_FUNCTIONS = 2
+#: Functions of a body, as of an LSTM's gates, above which there are no registers for a second copy of it.
+_FEW_FUNCTIONS = 2
 #: Operations of the dialect ``math`` that are one instruction.
 _SHORT = frozenset(f"math.{name}" for name in ("absf", "ceil", "copysign", "floor", "fma", "sqrt", "trunc"))
 #: Tasks above which nothing is cut further: enough for any number of threads.
@@ -81,8 +84,8 @@ class Schedule:
     ``turned``: blocks of rows and lanes are transposed in registers where an access lies along the rows.
     ``copies`` partial sums hide the latency of adding. They are as many in every tile: a sum then is added up in one
     order, wherever in the result it stands. ``turns`` of the last reduction loop are written out beside each other, so
-    that what all lanes share is loaded for all of them at once. ``asks_ahead``: vectors that rows share are asked for
-    before they are read.
+    that what all lanes share is loaded for all of them at once; ``numbers``: the window that it is of, where rows share
+    some of it. ``asks_ahead``: vectors that rows share are asked for before they are read.
     """
 
     lane: int | None
@@ -98,6 +101,7 @@ class Schedule:
     copies: int = 1
     turns: int = 1
     turned: bool = False
+    numbers: NumberWindow | None = None
     asks_ahead: bool = False
 
 
@@ -140,16 +144,22 @@ def schedule(nest: Nest, machine: VectorUnit, prefix: int = 0, *, repeats: bool 
             rows = lane  # an elementwise nest walks its lane; unrolling it is the row block
     cut = row_cut(nest, rows, lane, lanes, repeats=repeats)
     column_extent = tiles_along(nest, columns, lane, lanes)
-    turns = 1
+    turns, numbers = 1, None
     if machine.by_lane and not horizontal and not windows:
         turns = turns_together(nest, lane, rows, reductions, machine.vector_bytes)
+        numbers = number_window(nest, lane, rows, reductions, machine.vector_bytes) if turns == 1 else None
+        turns = turns if numbers is None else numbers.turns
     if reduction:
         far = machine.far(nest, lane, rows)
         # Whether lanes are padding is told of a column at a time, and rows are what share windows.
         most_columns = 1 if padded or windows else max(likely(column_extent), 1)
-        row_tile, column_tile = register_block(cut.pieces, cut.most, most_columns, machine.registers, turns, far)
+        row_tile, column_tile = register_block(
+            cut.pieces, cut.most, most_columns, machine.registers, turns, far, numbers
+        )
     else:
-        most = _COPIES_OF_FUNCTIONS if machine.by_lane and _has_function(nest) else MOST_ROWS
+        most = MOST_ROWS
+        if machine.by_lane and (functions := _functions(nest)):
+            most = _COPIES_OF_FUNCTIONS if functions <= _FEW_FUNCTIONS else 1
         row_tile, column_tile = min(_unroll(nest, max(likely(cut.extent), 1)), most), 1
     column_tile = dividing_tile(column_extent, column_tile)
     ends_within = open_end(nest, lane, lanes) if columns == lane else None
@@ -163,7 +173,9 @@ def schedule(nest: Nest, machine: VectorUnit, prefix: int = 0, *, repeats: bool 
     for d in reductions:
         work *= likely(nest.dims[d].extent)
     row_runs = cut.runs(row_tile)
-    copies = _copies(nest, lane, lanes, horizontal, reductions, row_runs[0].tile * column_tile)
+    copies = 1
+    if numbers is None:
+        copies = _copies(nest, lane, lanes, horizontal, reductions, row_runs[0].tile * column_tile)
     return Schedule(
         lane,
         lanes,
@@ -177,6 +189,7 @@ def schedule(nest: Nest, machine: VectorUnit, prefix: int = 0, *, repeats: bool 
         work,
         copies,
         turns,
+        numbers=numbers,
         asks_ahead=machine.asks_ahead and likely(column_extent) > machine.near(nest, lane, lanes, reductions),
     )
 
@@ -215,9 +228,9 @@ def _copies(
     return wanted if steps >= 4 * wanted else 1
 
 
-def _has_function(nest: Nest) -> bool:
-    """Whether ``nest`` computes a function that takes many instructions."""
-    return any(op.name.startswith("math.") and op.name not in _SHORT for s in nest.stages for op in s.body.ops)
+def _functions(nest: Nest) -> int:
+    """How many functions that take many instructions ``nest`` computes."""
+    return sum(op.name.startswith("math.") and op.name not in _SHORT for s in nest.stages for op in s.body.ops)
 
 
 def narrow_last_column(nest: Nest, sched: Schedule, machine: VectorUnit, *, repeats: bool) -> list[Schedule]:
@@ -237,12 +250,14 @@ def narrow_last_column(nest: Nest, sched: Schedule, machine: VectorUnit, *, repe
         return [sched]
     lanes = max(2, 1 << (left - 1).bit_length())  # not every language has vectors of 1
     mask = left if left != lanes and _column_mask(nest, sched.columns, sched.lane, sched.lanes) else 0
-    tile, _ = register_block(cut.pieces, cut.most, 1, machine.registers, sched.turns)
+    tile, _ = register_block(cut.pieces, cut.most, 1, machine.registers, sched.turns, window=sched.numbers)
     tail = replace(sched, lanes=lanes, row_runs=cut.runs(tile), column_runs=(Run(last, 1, 1, mask),))
     if not last:
         return [tail]
     far = machine.far(nest, sched.lane, sched.rows)
-    row_tile, column_tile = register_block(cut.pieces, cut.most, last, machine.registers, sched.turns, far)
+    row_tile, column_tile = register_block(
+        cut.pieces, cut.most, last, machine.registers, sched.turns, far, sched.numbers
+    )
     whole = replace(sched, row_runs=cut.runs(row_tile), column_runs=tile_runs(last, column_tile, 0))
     return [whole, tail]
 

@@ -48,6 +48,7 @@ def weighed_text(nest: Nest, sched: Schedule, machine: VectorUnit) -> tuple[str,
             machine.registers,
             sched.turns,
             machine.far(nest, sched.lane, sched.rows),
+            sched.numbers,
         )
     )
     if len(weighed) < 2:

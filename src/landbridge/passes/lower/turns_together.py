@@ -1,7 +1,8 @@
 """Turns of a reduction loop written out beside each other, where arithmetic takes nothing from memory.
 
 Two things are then loaded once for several multiply-adds: numbers that all lanes of a product share, as a vector whose
-lanes multiply (NEON has that in one instruction), and vectors of windows that overlap.
+lanes multiply (NEON has that in one instruction; those of windows are in ``number_window.py``), and vectors of windows
+that overlap.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from landbridge.passes.lower.row_memory import in_rows
 from landbridge.sizes.size import Extent, at_least
 
 #: The widest window whose turns are written out.
-_WIDEST_WINDOW = 7
+WIDEST_WINDOW = 7
 
 
 def turns_together(nest: Nest, lane: int | None, rows: int | None, inner: Sequence[int], vector_bytes: int) -> int:
@@ -27,10 +28,11 @@ def turns_together(nest: Nest, lane: int | None, rows: int | None, inner: Sequen
     if main is None or lane is None or not inner or not sums_up(main) or computes_places(main):
         return 1  # a body that computes indices knows those of one turn
     last = inner[-1]
-    if any((b.inner == last and b.extent % b.tile) or b.outer == last for b in nest.bounds):
+    if any(b.outer == last for b in nest.bounds):
         return 1
     extent = nest.dims[last].extent
-    if window_of(main, lane, rows, last, extent) is not None:
+    partial = any(b.inner == last and b.extent % b.tile for b in nest.bounds)  # of the last tile fewer turns are there
+    if not partial and window_of(main, lane, rows, last, extent) is not None:
         assert isinstance(extent, int)
         return extent
     reads = [r for r in main.reads if isinstance(r, ElementAccess)]
@@ -39,6 +41,8 @@ def turns_together(nest: Nest, lane: int | None, rows: int | None, inner: Sequen
     if not any(is_shared(r, lane, last) and r.element == main.writes[0].element for r in reads):
         return 1
     turns = vector_bytes // widest_bytes(main.body)
+    if partial and not all(b.outer in inner for b in nest.bounds if b.inner == last):
+        return 1
     return turns if at_least(extent, turns) is True else 1
 
 
@@ -53,7 +57,7 @@ def window_of(main: Stage, lane: int, rows: int | None, last: int, extent: Exten
     """By how much a turn of loop ``last`` and a row go on in memory, where all that ``main`` reads are vectors, and
     those of one row in loop ``last`` are those of others."""
     reads = [r for r in main.reads if isinstance(r, ElementAccess)]
-    if rows is None or not isinstance(extent, int) or not 1 < extent <= _WIDEST_WINDOW:
+    if rows is None or not isinstance(extent, int) or not 1 < extent <= WIDEST_WINDOW:
         return None
     if not all(r.index.coeff(lane) for r in reads) or any(r.index.nonlinear_in(last) for r in reads):
         return None
