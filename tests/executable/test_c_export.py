@@ -108,6 +108,7 @@ def build(folder: Path, *flags: str) -> None:
     strict = [
         "-Wall",
         "-Wextra",
+        "-pedantic",
         "-Werror",
         "-fsanitize=address,undefined",
         "-fno-sanitize-recover=all",
@@ -357,7 +358,8 @@ def test_every_mistake_has_its_code(tmp_path: Path) -> None:
           printf("%d ", model_init(&p, memory, sizeof memory, 0, 0));
           printf("%d ", model_init(&p, memory, sizeof memory, memory, 1 << 20));
           printf("%d %d ", model_set_input(&p, MODEL_INPUTS, memory), model_set_output(&p, -1, memory));
-          printf("%d ", model_set_input(&p, 0, 0));
+          printf("%d %d ", model_set_input(&p, 0, 0), model_set_input(&p, 0, memory + 2));
+          printf("%d ", model_set_output(&p, 0, memory + 1));
           printf("%d ", model_run(&p));
           printf("%d %d ", model_start_threads(&p, 0), model_start_threads(&p, 2));
           printf("%d", model_start_threads(&p, 2));
@@ -368,7 +370,9 @@ def test_every_mistake_has_its_code(tmp_path: Path) -> None:
     )
     command = [program("gcc", "debian"), "-std=c11", "main.c", "libmodel.a", "-lm", "-lpthread", "-ldl", "-o", "run"]
     subprocess.run(command, cwd=tmp_path, check=True)
-    assert subprocess.run(["./run"], cwd=tmp_path, capture_output=True, text=True).stdout == "1 2 3 1 0 4 4 1 5 6 0 6"
+    assert (
+        subprocess.run(["./run"], cwd=tmp_path, capture_output=True, text=True).stdout == "1 2 3 1 0 4 4 1 2 2 5 6 0 6"
+    )
 
 
 def test_what_c_cannot_run_is_refused_and_nothing_written(tmp_path: Path) -> None:

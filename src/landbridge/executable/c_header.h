@@ -18,7 +18,7 @@ LB_CONSTANTS
 enum {
   LB_NAME_OK = 0,
   LB_NAME_ERROR_NULL = 1,      /* a pointer is null */
-  LB_NAME_ERROR_ALIGNMENT = 2, /* memory is not aligned as its constant says */
+  LB_NAME_ERROR_ALIGNMENT = 2, /* an address is no multiple of the alignment that its constant says */
   LB_NAME_ERROR_SIZE = 3,      /* there are fewer bytes than the constant says */
   LB_NAME_ERROR_INDEX = 4,     /* there is no input or output of that number */
   LB_NAME_ERROR_NOT_SET = 5,   /* an input or output was never set */
@@ -114,10 +114,17 @@ static inline int32_t lb_name_init(lb_name_program *self,
   return (int32_t)lb_name_run_records(0, self->words, table[2]);
 }
 
+/* Whether address suits input number index, or the output of that number less LB_NAME_INPUTS. */
+static inline int lb_name_is_aligned(int32_t index, const void *address) {
+  static const unsigned char alignments[LB_NAME_INPUTS + LB_NAME_OUTPUTS + 1] = {LB_ALIGNMENTS};
+  return (uintptr_t)address % alignments[index] == 0;
+}
+
 /* Read input number index from address, LB_NAME_INPUT_..._BYTES of it, in every run from now on. */
 static inline int32_t lb_name_set_input(lb_name_program *self, int32_t index, const void *address) {
   if (!self || !self->words || !address) return LB_NAME_ERROR_NULL;
   if (index < 0 || index >= LB_NAME_INPUTS) return LB_NAME_ERROR_INDEX;
+  if (!lb_name_is_aligned(index, address)) return LB_NAME_ERROR_ALIGNMENT;
   lb_name_bind(self, 5 + index, address);
   self->is_set[index] = 1;
   return LB_NAME_OK;
@@ -127,6 +134,7 @@ static inline int32_t lb_name_set_input(lb_name_program *self, int32_t index, co
 static inline int32_t lb_name_set_output(lb_name_program *self, int32_t index, void *address) {
   if (!self || !self->words || !address) return LB_NAME_ERROR_NULL;
   if (index < 0 || index >= LB_NAME_OUTPUTS) return LB_NAME_ERROR_INDEX;
+  if (!lb_name_is_aligned(LB_NAME_INPUTS + index, address)) return LB_NAME_ERROR_ALIGNMENT;
   lb_name_bind(self, 5 + LB_NAME_INPUTS + index, address);
   self->is_set[LB_NAME_INPUTS + index] = 1;
   return LB_NAME_OK;

@@ -59,6 +59,7 @@ def c_header(name: str, executable: Executable, program: CProgram, image: CodeIm
         "LB_WEIGHTS_APART": str(int(weights_apart)),
         "LB_OPEN": str(int(executable.is_open)),
         "LB_TENSORS": str(tensors),
+        "LB_ALIGNMENTS": "".join(f"{numpy_dtype(s.dtype).itemsize}, " for s in (*main.inputs, *main.outputs)) + "1",
     }.items():
         text = re.sub(rf"(?<![A-Za-z0-9]){word}(?![A-Z])", lambda _, value=value: value, text)  # type: ignore[misc]
     return text
