@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from landbridge.codegen.llvm.compile import Machine, compile_ir
+from landbridge.codegen.llvm.compile import Machine, compile_ir, optimized
 from landbridge.codegen.llvm.image import machine_of
 from landbridge.errors import CodegenError
 from landbridge.targets.target import Target
@@ -39,6 +39,26 @@ def test_features_reach_the_code() -> None:
     # Without the instruction it is a call of the C library's function.
     assert b"fmaf" not in compile_ir(text, MACHINE)
     assert b"fmaf" in compile_ir(text, Machine(MACHINE.triple, MACHINE.cpu, "-fma"))
+
+
+_KERNEL = (
+    "define internal void @body(ptr %p) noinline {{ %x = load <8 x float>, ptr %p, align 4\n {sum}"
+    " store <8 x float> %y, ptr %p, align 4\n ret void }}\n"
+    "define void @kernel(ptr %p) {{ call void @body(ptr %p)\n ret void }}\n"
+)
+
+
+def test_functions_that_a_kernel_calls_are_inlined_in_vector_code_too() -> None:
+    called = (
+        "define internal <8 x float> @twice(<8 x float> %x) { %y = fadd <8 x float> %x, %x\n ret <8 x float> %y }\n"
+    )
+    kernel = _KERNEL.format(sum="%y = call <8 x float> @twice(<8 x float> %x)\n")
+    assert "@twice" not in str(optimized(called + kernel, MACHINE, vectorize=False))
+
+
+def test_vector_code_is_simplified() -> None:
+    kernel = _KERNEL.format(sum="%n = fneg <8 x float> %x\n %z = fneg <8 x float> %n\n %y = fadd <8 x float> %x, %z\n")
+    assert "fneg" not in str(optimized(kernel, MACHINE, vectorize=False))
 
 
 def test_only_what_has_a_table_of_relocations_can_be_linked() -> None:
