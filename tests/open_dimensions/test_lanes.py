@@ -70,3 +70,29 @@ def test_lanes_lie_along_the_open_axis(tmp_path: Path) -> None:
     for name in ("matmul", "softmax", "reduce"):
         (text, *_) = [kernel for kernel in kernels if kernel.startswith(name) and "create_mask" in kernel]
         assert "vector<16xf32>" in text
+
+
+@pytest.mark.parametrize("stride", [3, 6])
+def test_as_much_is_kept_of_a_strided_signal_as_its_length_divided_and_rounded_up(stride: int) -> None:
+    """As resamplers do: the rows that are cut lie apart by what a convolution gives, which may be one more."""
+    w, n = Weights(), helper.make_node
+    resampler = model(
+        [
+            n("Conv", ["x", w(1, 1, 4)], ["c"], strides=[stride], pads=[1, 3]),
+            n("Shape", ["x"], ["t"], start=2, end=3),
+            n("Add", ["t", w.ints(stride - 1)], ["u"]),
+            n("Div", ["u", w.ints(stride)], ["kept"]),
+            n("Slice", ["c", w.ints(0), "kept", w.ints(2)], ["y"]),
+        ],
+        w,
+        {"x": ["B", 1, "T"]},
+        {"y": 3},
+    )
+    session = lb.Session(lb.compile(resampler))
+    peer = onnxruntime.InferenceSession(resampler.SerializeToString(), providers=["CPUExecutionProvider"])
+    for batch, length in ((1, 3), (2, 17), (3, 8 * stride), (2, 8 * stride + 1), (1, 25 * stride - 1)):
+        x = np.random.default_rng(length).standard_normal((batch, 1, length)).astype(np.float32)
+        (wanted,) = peer.run(None, {"x": x})
+        (found,) = session(x)
+        assert np.asarray(found).shape == wanted.shape
+        assert np.abs(np.asarray(found) - wanted).max() <= TOLERANCE * np.abs(wanted).max()

@@ -204,3 +204,12 @@ def test_a_size_is_no_number() -> None:
 def test_what_is_no_size(text: str) -> None:
     with pytest.raises(ShapeError):
         parse_size(text, SYMBOLS)
+
+
+@pytest.mark.parametrize("by", [2, 3, 6, 441])
+@pytest.mark.parametrize("factor", [1, 8, 48])
+def test_a_quotient_that_is_rounded_up_is_at_most_one_more_however_often_both_are_taken(by: int, factor: int) -> None:
+    up, down = ceildiv(N, by), N // by
+    assert at_least(factor * down + factor, factor * up) is True
+    assert at_least(factor * up, factor * down) is True
+    assert at_least(factor * down, factor * up) is None

@@ -22,7 +22,7 @@ from xdsl.ir import OpResult, SSAValue
 from landbridge.analysis.conditions import told_by
 from landbridge.analysis.linear_forms import Bound, Form, Number, constant
 from landbridge.sizes.bounds import upper_bound
-from landbridge.sizes.size import Extent, Size, at_least, largest, of_symbol, replaced, smallest
+from landbridge.sizes.size import Extent, Size, always_at_least, at_least, largest, of_symbol, replaced, smallest
 from landbridge.sizes.terms import Product, divide_product
 
 #: Bounds without atoms that are looked for in one form.
@@ -217,7 +217,7 @@ class OpenRanges:
         return self.is_at_most(form.scaled(-1), 0)
 
     def _is_divisor(self, by: Extent) -> bool:
-        return at_least(self._of_known(by), 1) is True
+        return always_at_least(self._of_known(by), 1)
 
     def _of_known(self, size: Extent) -> Extent:
         """``size`` where dimensions are not 0 of which that is known here."""
@@ -231,7 +231,8 @@ class OpenRanges:
         factor: Any = by
         lower += [(1, constant(0))] * natural
         lower.append((factor, x.plus(constant(1 - factor))))
-        upper += [(factor, x), *((1, constant(most // factor)) for most in self._most(x))]
+        known: Any = self._of_known(by)  # as it is, it may be 0
+        upper += [(factor, x), *((1, constant(self._of_known(most) // known)) for most in self._most(x))]
 
     def _remainder(self, x: Form, by: Extent, lower: list[Bound], upper: list[Bound]) -> None:
         if not self._is_divisor(by) or not self._is_natural(x):
@@ -251,7 +252,7 @@ class OpenRanges:
     def _is_never_positive(self, form: Form) -> bool:
         if not form.terms:
             size = self._of_known(form.const)
-            return at_least(0, size) is True or self._follows(size)
+            return always_at_least(0, size) or self._follows(size)
         key = frozenset(form.terms.items()), form.const, self._scope
         if (known := self._proved.get(key)) is None:
             self._proved[key] = False  # until it is found: nothing is proved by itself
@@ -263,7 +264,7 @@ class OpenRanges:
         if not isinstance(size, Size):
             return False
         return any(
-            at_least(times, 0) and at_least(told * times, size)
+            always_at_least(times, 0) and always_at_least(told * times, size)
             for told in map(self._of_known, self._told_sizes)
             if isinstance(told, Size)
             for times in _multiples(size, told)
@@ -325,7 +326,7 @@ def _not_empty_where(turns: Extent | None) -> dict[str, Extent]:
     return {
         name: of_symbol(replace(symbol, low=1))
         for name, symbol in turns.symbols.items()
-        if symbol.low == 0 and symbol.high != 0 and at_least(0, replaced(turns.terms, {name: 0}))
+        if symbol.low == 0 and symbol.high != 0 and always_at_least(0, replaced(turns.terms, {name: 0}))
     }
 
 
@@ -346,7 +347,7 @@ def _bounds(form: Form) -> Iterator[tuple[int, bool, Bound]]:
 
 def _multiples(size: Size, told: Size) -> set[Extent]:
     """How often ``told`` may be in ``size``: numbers, products of dimensions, and the quotient by its first term."""
-    found = {t for term in size.terms for by in told.terms if at_least(t := _times_in(term, by), 0)}
+    found = {t for term in size.terms for by in told.terms if always_at_least(t := _times_in(term, by), 0)}
     quotient: Extent = 0
     rest = size.terms
     for _ in range(_DIVISIONS):

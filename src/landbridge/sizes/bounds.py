@@ -20,6 +20,7 @@ from landbridge.sizes.terms import (
     add,
     as_constant,
     atoms,
+    common_factor,
     constant,
     constant_part,
     divide_exactly,
@@ -27,6 +28,7 @@ from landbridge.sizes.terms import (
     of_atom,
     plus_constant,
     scale,
+    split_constant,
 )
 
 #: Atoms that are replaced on the way to one bound; beyond it they count as numbers of their own.
@@ -49,6 +51,11 @@ def _lower(terms: Terms, depth: int) -> int | None:
     number = as_constant(terms)
     if number is not None:
         return number
+    rest, number = split_constant(terms)
+    if (factor := common_factor(rest)) > 1:  # of whole numbers, whose bounds are rounded up to one
+        one = plus_constant(tuple((product, coefficient // factor) for product, coefficient in rest), number // factor)
+        low = _lower(one, depth)
+        return None if low is None else factor * low + number % factor
     best = _by_term(terms, depth)
     if depth:
         for atom in atoms(terms):

@@ -14,6 +14,7 @@ from landbridge.errors import UndecidedSizeError
 from landbridge.sizes import bounds, division
 from landbridge.sizes.printing import range_text, text_of
 from landbridge.sizes.question import Question
+from landbridge.sizes.samples import samples
 from landbridge.sizes.terms import (
     AboveZero,
     Clamped,
@@ -194,11 +195,26 @@ def at_least(left: Extent, right: Extent) -> bool | None:
     if isinstance(left, int) and isinstance(right, int):
         return left >= right
     difference = _difference(left, right)
+    seen = samples(difference)
+    if all(value >= 0 for value in seen):
+        low = bounds.lower_bound(difference)
+        if low is not None and low >= 0:
+            return True
+    if all(value < 0 for value in seen):
+        high = bounds.upper_bound(difference)
+        return False if high is not None and high < 0 else None
+    return None
+
+
+def always_at_least(left: Extent, right: Extent) -> bool:
+    """Whether ``left >= right`` is known for all values of the dimensions: ``at_least`` for who needs no refusal."""
+    if isinstance(left, int) and isinstance(right, int):
+        return left >= right
+    difference = _difference(left, right)
+    if any(value < 0 for value in samples(difference)):
+        return False
     low = bounds.lower_bound(difference)
-    if low is not None and low >= 0:
-        return True
-    high = bounds.upper_bound(difference)
-    return False if high is not None and high < 0 else None
+    return low is not None and low >= 0
 
 
 def same(left: Extent, right: Extent) -> bool | None:
@@ -208,6 +224,9 @@ def same(left: Extent, right: Extent) -> bool | None:
     difference = _difference(left, right)
     if (number := as_constant(difference)) is not None:
         return number == 0
+    seen = samples(difference)
+    if min(seen) <= 0 <= max(seen) and any(seen):
+        return None
     low, high = bounds.lower_bound(difference), bounds.upper_bound(difference)
     if (low is not None and low > 0) or (high is not None and high < 0):
         return False
