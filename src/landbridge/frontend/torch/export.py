@@ -73,7 +73,7 @@ def _exported(model: Any, args: tuple[Any, ...], kwargs: dict[str, Any], dynamic
     import torch
 
     try:
-        from landbridge.frontend.torch.embedding_bag import translations
+        from landbridge.frontend.torch import embedding_bag, missing_operators
 
         with quiet(), _no_fast_paths():
             return torch.onnx.export(
@@ -81,7 +81,7 @@ def _exported(model: Any, args: tuple[Any, ...], kwargs: dict[str, Any], dynamic
                 args,
                 kwargs=kwargs,
                 dynamic_shapes=dynamic_shapes,
-                custom_translation_table=translations(),
+                custom_translation_table={**embedding_bag.translations(), **missing_operators.translations()},
                 dynamo=True,
                 verbose=False,
             )
