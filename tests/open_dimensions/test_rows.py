@@ -67,6 +67,29 @@ def test_a_sum_is_in_place(executable: lb.Executable) -> None:
     assert sum(name.endswith("_in_place") for name in called) >= 2
 
 
+@pytest.mark.parametrize("target", ["llvm -mcpu=x86-64-v3", "c"])
+def test_products_in_place_store_each_row_once(target: str) -> None:
+    """The last tile lies over the one before it, whose rows have been replaced by then: they are not added to again."""
+    w, n = Weights(), helper.make_node
+    nodes = [
+        n("Relu", ["x"], ["a"]),
+        n("MatMul", ["a", w(40, 72)], ["b"]),
+        n("Relu", ["b"], ["c"]),
+        n("MatMul", ["c", w(72, 40)], ["d"]),
+        n("Add", ["a", "d"], ["e"]),
+        n("MatMul", ["e", w(40, 24)], ["y"]),
+    ]
+    products = model(nodes, w, {"x": ["rows", 40]}, {"y": 2})
+    executable = lb.compile(products, target, dims={"rows": "1..33@24"})
+    assert any(i.function.endswith("_in_place") for i in executable.main.instructions if isinstance(i, Call))
+    peer = onnxruntime.InferenceSession(products.SerializeToString())
+    for rows in range(1, 34):
+        x = np.random.default_rng(rows).standard_normal((rows, 40)).astype(np.float32)
+        one = instance(executable, {"rows": rows}, Numbers())
+        (found,), (expected,) = GuardedRun(one, "after")(x), peer.run(None, {"x": x})
+        assert np.abs(found - expected).max() <= TOLERANCE * max(1, np.abs(expected).max()), rows
+
+
 @pytest.mark.parametrize("channels", [1, 16])
 def test_dilated_windows_over_any_width(channels: int) -> None:
     """Nothing is stated of the width: that reads are inside follows from the floors where windows begin."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 
 from xdsl.ir import SSAValue
 
@@ -158,17 +159,25 @@ class NestEmitter:
         tested = run.leads and padding is RowPadding.TESTED  # of the few rows that are left most are at the edge
         limits = self._padding.row_limits(run.tile) if tested else []
 
-        def tile(row: Index, padding: RowPadding) -> None:
-            self._whole_or_left(run, row, lambda kept: self.tile(columns.tile_of(row, run.tile, kept, padding)))
+        def tile(row: Index, padding: RowPadding, first_new: Index | None) -> None:
+            def emit(kept: Index) -> None:
+                self.tile(replace(columns.tile_of(row, run.tile, kept, padding), first_new=first_new))
+
+            self._whole_or_left(run, row, emit)
 
         def at(row: Index) -> None:
+            first_new = row if run.once else None
             if run.last is not None:
                 row = code.minimum(row, run.last)
             if not limits:
-                tile(row, padding)
+                tile(row, padding, first_new)
                 return
             inside = code.all_of(*(code.at_most(code.mul(row, factor), most) for factor, most in limits))
-            code.when(inside, lambda: tile(row, RowPadding.INSIDE), lambda: tile(row, RowPadding.TESTED))
+            code.when(
+                inside,
+                lambda: tile(row, RowPadding.INSIDE, first_new),
+                lambda: tile(row, RowPadding.TESTED, first_new),
+            )
 
         if isinstance(low, int) and isinstance(high, int) and high - low == 1:
             at(run.start + low * run.tile)
@@ -192,8 +201,16 @@ class NestEmitter:
             registers.update(((m, n, 0, o), value) for (m, n, _, o), value in reduction.emit().items())
         self.operands.forget()
         for m in range(t.rows):
-            for n in range(t.columns):
-                self.point(t, m, n, registers)
+            if t.first_new is None:
+                self._row(t, m, registers)
+                continue
+            new = self.code.at_most(t.first_new, self.code.add(t.row, m))
+            self.code.when(new, partial(self._row, t, m, registers))
+            self.operands.forget()
+
+    def _row(self, t: Tile, m: int, registers: Slots) -> None:
+        for n in range(t.columns):
+            self.point(t, m, n, registers)
 
     def point(self, t: Tile, m: int, n: int, registers: Slots) -> None:
         """The stages after the reduction at element (m, n) of ``t``, and the stores. ``registers`` holds the reduced

@@ -23,7 +23,7 @@ from landbridge.passes.lower.nest import Stage
 from landbridge.passes.lower.row_memory import in_rows, split
 from landbridge.passes.lower.schedule import Schedule
 from landbridge.passes.lower.turned_blocks import Place, Shift, TurnedBlocks
-from landbridge.sizes.size import Extent
+from landbridge.sizes.size import Extent, split_number
 
 
 class RowPadding(Enum):
@@ -41,7 +41,7 @@ class RowPadding(Enum):
 class Tile:
     """A register tile: first row and column (in iterations, columns of a lane in vectors), sizes, lanes kept in
     the last vector (0 = all), or elements left if not a number, what is known of its rows' padding, and whether no lane
-    is padding."""
+    is padding. Rows before ``first_new`` were stored by another tile, and are not again."""
 
     row: Index
     rows: int
@@ -51,6 +51,7 @@ class Tile:
     column_mask: Index = 0
     padding: RowPadding = RowPadding.TESTED
     inside: bool = False
+    first_new: Index | None = None
 
 
 class Operands:
@@ -92,8 +93,10 @@ class Operands:
 
     def index(self, x: Linear, t: Tile, m: int, n: int, shift: Shift | None = None) -> Index:
         code = self.code
-        base: Index = 0
-        constant: Extent = x.const
+        # What is open of the constant is alike for all rows and columns, whose distances are numbers of instructions.
+        base: Index
+        constant: Extent
+        base, constant = split_number(x.const)
 
         def shifted(d: int) -> tuple[Index, Extent]:
             start, offset = self._dim(d, t, m, n)

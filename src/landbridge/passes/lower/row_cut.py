@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from xdsl.dialects.builtin import AnyFloat
+
+from landbridge.passes.lower.access import ElementAccess
 from landbridge.passes.lower.nest import Nest
 from landbridge.passes.lower.row_edges import open_edges, row_guards
 from landbridge.passes.lower.runs import Run, dividing_tile, masked_run, overlapping_run, tile_runs
@@ -15,13 +18,14 @@ class RowCut:
     """``extent`` rows; where they are the lane, vectors.
 
     ``overlaps``: of an open number the last tile ends where the rows do, and is none that has padding of both ends:
-    there are ``margin`` rows more than a tile has. ``ends_within``: the elements of an open lane whose last vector is
-    masked. ``mask``: the lanes of a known one's last vector, 0 for all.
+    there are ``margin`` rows more than a tile has. ``once``: each row is stored once all the same. ``ends_within``: the
+    elements of an open lane whose last vector is masked. ``mask``: the lanes of a known one's last vector, 0 for all.
     """
 
     extent: Extent
     overlaps: bool = False
     margin: int = 0
+    once: bool = False
     ends_within: Size | None = None
     lanes: int = 1
     mask: int = 0
@@ -35,9 +39,10 @@ class RowCut:
         """All rows in tiles of ``tile``, or a little less where that leaves nothing over."""
         if self.ends_within is not None:
             return (masked_run(self.ends_within, self.lanes, tile),)
-        if self.overlaps:
-            return (overlapping_run(self.extent, tile),)
-        return tile_runs(self.extent, dividing_tile(self.extent, tile), self.mask)
+        dividing = dividing_tile(self.extent, tile)
+        if self.overlaps and not (self.once and self.extent % dividing == 0):
+            return (overlapping_run(self.extent, tile, once=self.once),)
+        return tile_runs(self.extent, dividing, self.mask)
 
     def pieces(self, tile: int) -> list[tuple[int, int]]:
         """The rows of the tiles, and how many such tiles there are, likely."""
@@ -56,9 +61,12 @@ def row_cut(nest: Nest, rows: int | None, lane: int | None, lanes: int, *, repea
         ends_within = open_end(nest, lane, lanes)
         if ends_within is not None:
             return RowCut(extent, ends_within=ends_within, lanes=lanes)
-    if isinstance(extent, Size) and repeats and _can_overlap(nest, rows):
+    if isinstance(extent, Size) and (repeats or _may_be_dropped(nest, rows, lane)) and _can_overlap(nest, rows):
         edges = open_edges(nest, row_guards(nest, rows, lane), rows)
-        return RowCut(extent, overlaps=True, margin=max(edges.first, edges.last) if edges else 0)
+        if repeats:
+            return RowCut(extent, overlaps=True, margin=max(edges.first, edges.last) if edges else 0)
+        if not edges:
+            return RowCut(extent, overlaps=True, once=True)
     return RowCut(extent, mask=nest.dims[rows].extent % lanes if rows == lane else 0)
 
 
@@ -74,6 +82,17 @@ def open_end(nest: Nest, lane: int | None, lanes: int) -> Size | None:
     """The extent of a lane that is open and may end in the midst of a vector."""
     extent: Extent = 0 if lane is None else nest.dims[lane].extent
     return extent if isinstance(extent, Size) and extent % lanes != 0 else None
+
+
+def _may_be_dropped(nest: Nest, rows: int, lane: int | None) -> bool:
+    """Whether ``rows`` of a reduction may be computed from what they have replaced already, and the results dropped:
+    floats, of which none ends a program."""
+    return (
+        nest.reduction is not None
+        and rows != lane
+        and all(isinstance(w.element, AnyFloat) for s in nest.stages for w in s.writes)
+        and not any(r.guards for s in nest.stages for r in s.reads if isinstance(r, ElementAccess))
+    )
 
 
 def _can_overlap(nest: Nest, rows: int) -> bool:

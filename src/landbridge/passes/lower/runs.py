@@ -13,7 +13,8 @@ class Run:
     the last vector. Dims without lanes have ``mask`` 0.
 
     No tile begins past ``last``, where that is stated: the last one then ends where the dim does, and computes again
-    what the tile before it has. Of a dim shorter than a tile ``last`` is negative, and there is no such tile.
+    what the tile before it has, and stores it again unless it is to be stored ``once``. Of a dim shorter than a tile
+    ``last`` is negative, and there is no such tile.
 
     ``end``: of an open lane, its elements; the last tile may reach beyond them.
     """
@@ -23,6 +24,7 @@ class Run:
     tile: int
     mask: int = 0
     last: Extent | None = None
+    once: bool = False
     end: Size | None = None
 
     @property
@@ -76,6 +78,6 @@ def masked_run(extent: Size, lanes: int, tile: int) -> Run:
     return Run(0, ceildiv(extent, tile * lanes), tile, end=extent)
 
 
-def overlapping_run(extent: Extent, tile: int) -> Run:
-    """Tiles over all of ``extent``, the last of which ends where that does."""
-    return Run(0, ceildiv(extent, tile), tile, last=extent - tile)
+def overlapping_run(extent: Extent, tile: int, *, once: bool = False) -> Run:
+    """Tiles over all of ``extent``, the last of which ends where that does; ``once``: each is stored by one."""
+    return Run(0, ceildiv(extent, tile), tile, last=extent - tile, once=once)

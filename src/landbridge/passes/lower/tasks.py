@@ -30,7 +30,7 @@ from landbridge.passes.lower.scratch import (
     used_temporaries,
 )
 from landbridge.passes.lower.simplify import simplify
-from landbridge.sizes.size import Extent, at_least, ceildiv, likely, never_below, product
+from landbridge.sizes.size import Extent, at_least, ceildiv, largest, likely, never_below, product
 
 
 @dataclass(frozen=True)
@@ -93,8 +93,8 @@ class _Piece:
 
     @property
     def chunks(self) -> Extent:
-        """Tasks along the rows."""
-        return ceildiv(self.rows[0][0].count, self.chunk) if self.chunk else 1
+        """Tasks along the rows; one, of nothing, where there are no tiles, so that nothing is divided by 0."""
+        return largest(ceildiv(self.rows[0][0].count, self.chunk), 1) if self.chunk else 1
 
     @property
     def count(self) -> Extent:
@@ -112,10 +112,8 @@ class _Piece:
 
     def _task(self, code: Code, t: Index) -> None:
         sched, extents = self.emitter.sched, self.extents
-        if not at_least(self.chunks, 1):  # first, so that nothing is divided by what may be 0
-            chunk, column, *rest = code.unflatten(t, [self.chunks, self.columns.count, *extents])
-        else:
-            column, *rest, chunk = code.unflatten(t, [self.columns.count, *extents, self.chunks])
+        # Chunks of one column after the other: its weights stay in a cache that is near.
+        column, *rest, chunk = code.unflatten(t, [self.columns.count, *extents, self.chunks])
         self.emitter.env.update(zip(sched.outer, rest, strict=True))
         at = code.add(code.mul(column, self.columns.tile), self.columns.start)
         if not self.chunk:
