@@ -1,13 +1,14 @@
 """How much of ONNX's own test suite passes as it is, through ``landbridge.testing.onnx_backend``.
 
-python benchmarks/onnx_suite.py [--only REGEX] [--write] [--workers N]
+python benchmarks/onnx_suite.py [--only REGEX] [--write] [--workers N] [--device NAME]
 
 Each test of ``onnx.backend.test`` for the CPU, with its own tolerances, in processes that a crash or a hang ends
 without ending the count. The core are the models of operators of ai.onnx up to opset 26, whose inputs and outputs are
 tensors of numpy's own numbers and booleans. What a test ended in: passed; wrong (other values, shapes or dtypes);
 refused (an error of Landbridge); failed (any other error, a crash, more than the limit); random (a model that draws
 random numbers gave others than ONNX's generator drew when the suite was made, of the same shapes and dtypes, which no
-test can tell from wrong ones). `--write` writes the counts and every cause to results.
+test can tell from wrong ones). `--write` writes the counts and every cause to results. `--device` compiles for what
+that device is and runs there; `--json` then says of each test which nodes the CPU computed instead, and why.
 """
 
 from __future__ import annotations
@@ -26,6 +27,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
@@ -37,21 +40,53 @@ _RANDOM = ("Bernoulli", "RandomUniformLike", "RandomNormalLike", "Multinomial", 
 _PLAIN = frozenset({1, 2, 3, 4, 5, 6, 7, 9, 10, 11, 12, 13})
 
 
-def tests() -> dict[str, Any]:
-    """The tests of the suite by name, each with its item."""
+def tests(device: str = "") -> dict[str, Any]:
+    """The tests of the suite by name, each with its item; on ``device`` if one is named."""
     from onnx.backend.test import BackendTest
 
     from landbridge.testing import onnx_backend
 
+    backend = on_device(device) if device else onnx_backend.LandbridgeBackend
+
     with warnings.catch_warnings():  # the suite computes its own expectations, infinities among them
         warnings.simplefilter("ignore")
-        items = BackendTest(onnx_backend.LandbridgeBackend, __name__)._test_items
+        items = BackendTest(backend, __name__)._test_items
     return {
         name.removesuffix("_cpu"): item
         for category in items.values()
         for name, item in category.items()
         if name.endswith("_cpu")
     }
+
+
+def on_device(name: str) -> Any:
+    """The backend whose programs are for the device ``name``."""
+    import landbridge as lb
+    from landbridge.targets import Target
+    from landbridge.testing.onnx_backend import LandbridgeBackend, LandbridgeRep
+
+    device = lb.device(name)
+    target = Target.from_device(device)
+
+    class Rep(LandbridgeRep):
+        def __init__(self, executable: lb.Executable) -> None:
+            self.executable = executable
+            self.session = lb.Session(executable, device=device)
+
+        def run(self, inputs: Any, **kwargs: Any) -> tuple[Any, ...]:
+            given = [np.asarray(each) for each in (inputs if isinstance(inputs, list | tuple) else [inputs])]
+            for number, array in enumerate(given):
+                self.session.set_input(number, array)
+            self.session.run()
+            outputs = range(len(self.session.outputs))
+            return tuple(np.asarray(self.session.get_output(i).to_device("cpu")) for i in outputs)
+
+    class OnDevice(LandbridgeBackend):
+        @classmethod
+        def prepare(cls, model: Any, device: str = "CPU", **kwargs: Any) -> LandbridgeRep:
+            return Rep(lb.compile(model, target, **kwargs))
+
+    return OnDevice
 
 
 def is_core(model: Any) -> bool:
@@ -72,11 +107,16 @@ def outcome(item: Any) -> dict[str, str]:
     """What the test ``item`` ends in, and why."""
     import unittest
 
-    from landbridge.errors import LandbridgeError
+    from landbridge.errors import FallbackWarning, LandbridgeError
 
+    elsewhere: list[str] = []
     try:
-        item.func(unittest.TestCase())
-        found = {"outcome": "passed", "why": ""}
+        with warnings.catch_warnings(record=True) as warned:
+            warnings.simplefilter("ignore")
+            warnings.simplefilter("always", FallbackWarning)
+            item.func(unittest.TestCase())
+        elsewhere = [str(each.message) for each in warned]
+        found = {"outcome": "passed", "why": "", "on the CPU": "; ".join(elsewhere)}
     except AssertionError as error:
         drawn = "Not equal to tolerance" in str(error) and any(op in _RANDOM for op in _operators(item.proto[0]))
         found = {"outcome": "random" if drawn else "wrong", "why": str(error)}
@@ -88,10 +128,10 @@ def outcome(item: Any) -> dict[str, str]:
     return found | {"core": "yes" if model is not None and is_core(model) else ""}
 
 
-def serve() -> None:
+def serve(device: str) -> None:
     """Answer names of tests, a line each, with their outcomes."""
     warnings.simplefilter("ignore")
-    known = tests()
+    known = tests(device)
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # the suite prints
     for line in sys.stdin:
@@ -101,13 +141,14 @@ def serve() -> None:
 class Worker:
     """A process that runs tests, made anew after each that ended it."""
 
-    def __init__(self) -> None:
+    def __init__(self, device: str) -> None:
+        self._device = device
         self._process: subprocess.Popen[str] | None = None
 
     def run(self, name: str) -> dict[str, str]:
         if self._process is None:
             self._process = subprocess.Popen(
-                [sys.executable, __file__, "--serve"],
+                [sys.executable, __file__, "--serve", "--device", self._device],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
@@ -130,9 +171,9 @@ class Worker:
         self._process = None
 
 
-def run_all(names: list[str], workers: int) -> dict[str, dict[str, str]]:
+def run_all(names: list[str], workers: int, device: str = "") -> dict[str, dict[str, str]]:
     def some(part: list[str]) -> Iterator[tuple[str, dict[str, str]]]:
-        worker = Worker()
+        worker = Worker(device)
         for name in part:
             found = worker.run(name)
             if found["outcome"] != "passed":
@@ -187,12 +228,13 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--serve", action="store_true")
     parser.add_argument("--json", type=Path)
+    parser.add_argument("--device", default="")
     options = parser.parse_args()
     if options.serve:
-        serve()
+        serve(options.device)
         return
     chosen = sorted(name for name in tests() if re.search(options.only, name))
-    found = run_all(chosen, options.workers)
+    found = run_all(chosen, options.workers, options.device)
     for row in counts(found):
         print("{}: {}, {} passed, {} wrong, {} refused, {} failed, {} random".format(*row))
     if options.json:

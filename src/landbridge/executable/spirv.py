@@ -81,6 +81,7 @@ class Decoration(IntEnum):
     ArrayStride = 6
     BuiltIn = 11
     Restrict = 19
+    Aliased = 20
     NonWritable = 24
     NonReadable = 25
     Binding = 33

@@ -182,7 +182,8 @@ def _host_is_nearer(src: TypedView, dst: TypedView) -> bool:
     """Whether the host copies though a device can: its own memory, and that of two devices which no cache parts."""
     if src.storage.device == dst.storage.device:
         return src.storage.device == host_device()
-    return src.storage.kind.coherent and dst.storage.kind.coherent
+    # What the host reads past its caches the device brings sooner.
+    return src.storage.kind.coherent and src.storage.kind.cached and dst.storage.kind.coherent
 
 
 def host_sees(tensor: TypedView, mode: AccessMode) -> bool:

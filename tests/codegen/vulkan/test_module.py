@@ -141,3 +141,12 @@ def test_what_a_target_cannot_run_goes_to_the_cpu() -> None:
     with pytest.warns(FallbackWarning, match=r"takes 256 bytes in one buffer; .* at most 128"):
         executable = lb.compile(add(64), Target("vulkan -max-binding-bytes=128"))
     assert {vdevice.name for vdevice in executable.vdevices} >= {"cpu"}
+
+
+@pytest.mark.parametrize("operation", [arith.RemSIOp, arith.FloorDivSIOp, arith.CeilDivSIOp])
+def test_remainders_of_negative_numbers_are_defined(operation: type) -> None:
+    kind = type_of(np.int32)
+    module = module_of([kind, kind], kind, 4, lambda code, x: code.emit(operation, x, kind))
+    used = {op for op, _ in instructions(words_of(generate_image(module, Target("vulkan")).code))}
+    assert Op.SDiv in used
+    assert not used & {Op.SRem, Op.SMod}  # undefined in Vulkan where an operand is negative

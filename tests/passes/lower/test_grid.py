@@ -182,7 +182,7 @@ def test_nothing_to_compute_is_no_launch() -> None:
 def test_tiles_fit_and_cover(m: int, n: int, batch: int, size: int) -> None:
     limits = grid_limits(Target(f"opencl -max-workgroup-size={size}"))
     assert limits is not None
-    tiles = choose_tiles(m, n, batch, 4, limits)
+    tiles = choose_tiles(m, n, 512, batch, 4, limits, divisible=True)
     assert tiles is not None and tiles.size <= size
     assert (tiles.m + 1 + tiles.n + 1) * tiles.depth * 4 <= limits.local_bytes
 
@@ -191,8 +191,22 @@ def test_a_block_fits_the_registers() -> None:
     for registers, most in ((4, 4), (8, 8), (64, 64)):
         limits = grid_limits(Target(f"opencl -vector-bits=32 -vector-registers={registers}"))
         assert limits is not None
-        tiles = choose_tiles(4096, 4096, 1, 4, limits)
+        tiles = choose_tiles(4096, 4096, 4096, 1, 4, limits, divisible=True)
         assert tiles is not None and tiles.row_block * tiles.column_block == most
+
+
+def test_long_sums_are_divided_where_tiles_are_few_for_the_device() -> None:
+    small, large = (grid_limits(Target(f"opencl -num-cores={cores}")) for cores in (8, 132))
+    assert small is not None and large is not None
+    layer = (49, 512, 4608, 1, 4)  # the last 3x3 convolution of ResNet-50
+    divided = choose_tiles(*layer, large, divisible=True)
+    assert divided is not None and divided.splits > 1
+    for tiles in (
+        choose_tiles(*layer, large, divisible=False),
+        choose_tiles(*layer, small, divisible=True),
+        choose_tiles(4096, 4096, 4096, 1, 4, large, divisible=True),
+    ):
+        assert tiles is not None and tiles.splits == 1
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ typedef uint64_t lb_unsigned_index;
   typedef element name __attribute__((vector_size(sizeof(element) * (lanes))));                             \
   typedef element name##_at __attribute__((vector_size(sizeof(element) * (lanes)), aligned(sizeof(element)), may_alias));
 #define LB_LANE(v, i) ((v)[i])
-#define LB_MAKE(name, ...) ((name){__VA_ARGS__})
+#define LB_BRACED(...) {__VA_ARGS__}
 #else
 #define LB_VECTOR_TYPES 0
 #define LB_INLINE static inline
@@ -24,17 +24,15 @@ typedef uint64_t lb_unsigned_index;
 #define LB_EXPORT
 #define LB_VECTOR(name, element, lanes) LB_ARRAY(name, element, lanes)
 #define LB_LANE(v, i) ((v).lane[i])
-#define LB_MAKE(name, ...) ((name){{__VA_ARGS__}})
+#define LB_BRACED(...) {{__VA_ARGS__}}
 #endif
+/* lanes: all of them, in parentheses. */
+#define LB_MAKE(name, lanes) ((name)LB_BRACED lanes)
 
 /* The lanes of a and then of b that are numbered; where the compiler shuffles nothing, the list of these lanes. */
 #if LB_VECTOR_TYPES && (defined(__clang__) || __GNUC__ >= 12)
 #define LB_SHUFFLE(name, a, b, lanes, ...) ((name)__builtin_shufflevector(a, b, __VA_ARGS__))
-#elif LB_VECTOR_TYPES
-#define LB_BRACED(...) {__VA_ARGS__}
-#define LB_SHUFFLE(name, a, b, lanes, ...) ((name)LB_BRACED lanes)
 #else
-#define LB_BRACED(...) {{__VA_ARGS__}}
 #define LB_SHUFFLE(name, a, b, lanes, ...) ((name)LB_BRACED lanes)
 #endif
 
@@ -44,7 +42,8 @@ typedef uint64_t lb_unsigned_index;
     element lane[lanes];               \
   } name;
 #define LB_ITEM(v, i) ((v).lane[i])
-#define LB_MAKE_ARRAY(name, ...) ((name){{__VA_ARGS__}})
+#define LB_BRACED_ARRAY(...) {{__VA_ARGS__}}
+#define LB_MAKE_ARRAY(name, lanes) ((name)LB_BRACED_ARRAY lanes)
 
 #define LB_BITS(before, from, after, to)               \
   LB_INLINE to lb_bits_##before##_##after(from x) {    \

@@ -101,7 +101,8 @@ def lane(kind: CType, name: str, index: str | int) -> str:
 
 def make(kind: CType, values: Sequence[str]) -> str:
     """A vector of these lanes."""
-    return f"{'LB_MAKE' if kind.is_native else 'LB_MAKE_ARRAY'}({kind.text}, {', '.join(values)})"
+    # The lanes are one argument: macros of OpenCL C have no others that vary (3.0 specification, section 6.12).
+    return f"{'LB_MAKE' if kind.is_native else 'LB_MAKE_ARRAY'}({kind.text}, ({', '.join(values)}))"
 
 
 def literal(value: float | int, element: str) -> str:

@@ -14,8 +14,9 @@ typedef LB_UNSIGNED_INDEX lb_unsigned_index;
 
 #define LB_INLINE static inline
 #define LB_VECTOR_TYPES 1
+/* lanes: all of them, in parentheses, as OpenCL C has macros of fixed arguments alone (3.0 specification, section 6.12). */
+#define LB_MAKE(name, lanes) ((name)lanes)
 #define LB_LANE(v, i) ((v)[i])
-#define LB_MAKE(name, ...) ((name)(__VA_ARGS__))
 
 #define lb_bits_f32_i32(x) as_uint(x)
 #define lb_bits_i32_f32(x) as_float(x)

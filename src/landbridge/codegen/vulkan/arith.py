@@ -66,11 +66,26 @@ def _extremum(compare: Op, on_truths: Op) -> Rule:
     return rule
 
 
-def _rounded_division(divide: Op, remainder: Op, *, signed: bool, up: bool) -> Rule:
+def _rest(e: SpirvEmitter, divide: Op, x: Sequence[int], quotient: int, result: str) -> int:
+    """What is left of a division. OpSRem and OpSMod are undefined where an operand is negative, OpSDiv is not (Vulkan
+    1.3 specification, appendix A, "Precision and Operation of SPIR-V Instructions")."""
+    if divide == Op.UDiv:
+        return e.emit(Op.UMod, result, *x)
+    return e.emit(Op.ISub, result, x[0], e.emit(Op.IMul, result, quotient, x[1]))
+
+
+def _signed_remainder(e: SpirvEmitter, x: Sequence[int], source: str, result: str) -> int:
+    if source == "i1":
+        raise CodegenError("a remainder of i1 has no SPIR-V form; compute on i8")
+    return _rest(e, Op.SDiv, x, e.emit(Op.SDiv, result, *x), result)
+
+
+def _rounded_division(divide: Op, *, signed: bool, up: bool) -> Rule:
     """The quotient towards zero, moved by one where the remainder is not 0 and the exact one lies beyond it."""
 
     def rule(e: SpirvEmitter, x: Sequence[int], source: str, result: str) -> int:
-        quotient, rest = e.emit(divide, result, *x), e.emit(remainder, result, *x)
+        quotient = e.emit(divide, result, *x)
+        rest = _rest(e, divide, x, quotient, result)
         zero = e.constant(0, result)
         moved = e.emit(Op.INotEqual, "i1", rest, zero)
         if signed:
@@ -227,11 +242,11 @@ PRINTERS: dict[type[Operation], Printer] = {
     arith.ShRSIOp: apply(_integer(Op.ShiftRightArithmetic)),
     arith.DivSIOp: apply(_integer(Op.SDiv)),
     arith.DivUIOp: apply(_integer(Op.UDiv)),
-    arith.RemSIOp: apply(_integer(Op.SRem)),
+    arith.RemSIOp: apply(_signed_remainder),
     arith.RemUIOp: apply(_integer(Op.UMod)),
-    arith.FloorDivSIOp: apply(_rounded_division(Op.SDiv, Op.SRem, signed=True, up=False)),
-    arith.CeilDivSIOp: apply(_rounded_division(Op.SDiv, Op.SRem, signed=True, up=True)),
-    arith.CeilDivUIOp: apply(_rounded_division(Op.UDiv, Op.UMod, signed=False, up=True)),
+    arith.FloorDivSIOp: apply(_rounded_division(Op.SDiv, signed=True, up=False)),
+    arith.CeilDivSIOp: apply(_rounded_division(Op.SDiv, signed=True, up=True)),
+    arith.CeilDivUIOp: apply(_rounded_division(Op.UDiv, signed=False, up=True)),
     # Of truths, true is -1 with a sign and 1 without.
     arith.MinSIOp: apply(_extremum(Op.SLessThan, Op.LogicalOr)),
     arith.MaxSIOp: apply(_extremum(Op.SGreaterThan, Op.LogicalAnd)),

@@ -128,8 +128,8 @@ class SpirvModule:
         self._bind(variable, binding)
         if read_only:
             self.decorate(variable, Decoration.NonWritable)
-        if restrict:
-            self.decorate(variable, Decoration.Restrict)
+        # Without a word drivers may take buffers to be apart, too (SPIR-V specification, section 2.18.2 "Aliasing").
+        self.decorate(variable, Decoration.Restrict if restrict else Decoration.Aliased)
         return variable
 
     def image(self, binding: int, written: ImageFormat | None) -> tuple[int, int]:

@@ -13,9 +13,11 @@ from landbridge.device.attr import DeviceAttr
 from landbridge.devices.opencl.discovery import Found
 from landbridge.devices.opencl.image_formats import image_formats
 
-# Vector registers of one work-item: not to be asked of a driver. 16 is what x86 without AVX-512 has.
+# Vector registers of one work-item: not to be asked of a driver. 16 is what x86 without AVX-512 has. A work-item of
+# a GPU keeps numbers, however wide the vectors are that the driver likes: 64, as without a word of the driver.
 _REGISTERS = {512: 32}
 _FEWEST_REGISTERS = 16
+_GPU_NUMBERS = 64
 
 _SUB_GROUP_SIZES_INTEL = 0x4108  # of cl_intel_required_subgroup_size
 
@@ -42,7 +44,7 @@ def target_options(found: Found) -> dict[str, Any]:
         "local-memory-bytes": device.local_mem_size,
         "dedicated-local-memory": device.local_mem_type == cl.device_local_mem_type.LOCAL,
         "vector-bits": bits,
-        "vector-registers": _REGISTERS.get(bits, _FEWEST_REGISTERS),
+        "vector-registers": _vector_registers(_device_class(device), bits),
         "subgroup-size": _subgroup_size(device),
         "fp16": "cl_khr_fp16" in device.extensions.split(),
         "fp64": "cl_khr_fp64" in device.extensions.split(),
@@ -62,7 +64,12 @@ def target_options(found: Found) -> dict[str, Any]:
 
 
 def svm(device: cl.Device) -> str:
-    """The best shared virtual memory that ``device`` has: none, coarse, fine or system."""
+    """The best shared virtual memory of ``device`` that host views can last in: none, coarse, fine or system.
+
+    Where host and device have memories of their own, coarse-grained SVM is a copy on either side, and a driver may move
+    all of an allocation whenever a part of it is mapped: what the host wrote under another mapping is lost then, as
+    NVIDIA's does.
+    """
     try:
         granted = device.svm_capabilities
     except cl.Error:  # before OpenCL 2.0
@@ -72,13 +79,20 @@ def svm(device: cl.Device) -> str:
         return "system"
     if granted & capabilities.FINE_GRAIN_BUFFER:
         return "fine"
-    return "coarse" if granted & capabilities.COARSE_GRAIN_BUFFER else "none"
+    return "coarse" if granted & capabilities.COARSE_GRAIN_BUFFER and device.host_unified_memory else "none"
 
 
 def _device_class(device: cl.Device) -> str:
     if device.type & cl.device_type.GPU:
         return "gpu"
     return "cpu" if device.type & cl.device_type.CPU else "accelerator"
+
+
+def _vector_registers(device_class: str, vector_bits: int) -> int:
+    """How many vectors of so many bits a work-item keeps, at least what target kind ``opencl`` has for the fewest."""
+    if device_class == "gpu":
+        return max(4, _GPU_NUMBERS * 32 // vector_bits)
+    return _REGISTERS.get(vector_bits, _FEWEST_REGISTERS)
 
 
 def _version(text: str) -> int:

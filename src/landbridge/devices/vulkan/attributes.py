@@ -22,6 +22,8 @@ def attribute(physical: PhysicalDevice, attr: DeviceAttr) -> object | None:
             return physical.driver
         case DeviceAttr.MAX_THREADS_PER_BLOCK:
             return int(physical.limits.maxComputeWorkGroupInvocations)
+        case DeviceAttr.COMPUTE_UNITS:
+            return physical.cores
         case DeviceAttr.TOTAL_MEMORY:
             local = {t.heap: t.heap_bytes for t in physical.memory_types if t.heap_is_local}
             return sum(local.values()) or None
@@ -42,6 +44,7 @@ def target_properties(device: LogicalDevice) -> dict[str, Any]:
     narrow = {"shaderInt8", "shaderInt16", "storageBuffer8BitAccess", "storageBuffer16BitAccess"}
     return {
         "kind": "vulkan",
+        **({} if physical.cores is None else {"num-cores": physical.cores}),
         "max-workgroup-size": limits.maxComputeWorkGroupInvocations,
         "max-workgroup-size-x": sizes[0],
         "max-workgroup-size-y": sizes[1],

@@ -8,8 +8,10 @@ from typing import Any
 
 from landbridge.devices.vulkan import flags, structs_device
 from landbridge.devices.vulkan.calls import Calls
+from landbridge.devices.vulkan.cores import core_count
 from landbridge.devices.vulkan.memory_types import MemoryLimits, MemoryType
 from landbridge.devices.vulkan.result import check
+from landbridge.devices.vulkan.structure import Chained
 
 HOST_IMPORT = "VK_EXT_external_memory_host"
 MEMORY_FD = "VK_KHR_external_memory_fd"
@@ -36,7 +38,8 @@ _VENDORS = {
 class PhysicalDevice:
     """One device of a driver. ``features`` and ``extensions`` are Vulkan's names of what it has.
 
-    ``queue_family`` computes and copies; ``timestamp_bits`` of its clock are valid, 0 is none.
+    ``queue_family`` computes and copies; ``timestamp_bits`` of its clock are valid, 0 is none. ``cores``: units that
+    run workgroups, None where no extension says.
     """
 
     handle: int
@@ -54,6 +57,7 @@ class PhysicalDevice:
     queue_family: int | None
     timestamp_bits: int
     import_alignment: int | None
+    cores: int | None = None
 
     @property
     def memory_limits(self) -> MemoryLimits:
@@ -94,6 +98,11 @@ def describe(calls: Calls, handle: int) -> PhysicalDevice:
     if modern:
         properties = structs_device.VkPhysicalDeviceProperties2(imports if imported else v11)
         calls.vkGetPhysicalDeviceProperties2(handle, ctypes.byref(properties))
+
+    def fill(extension: Chained) -> None:
+        asked = structs_device.VkPhysicalDeviceProperties2(extension)
+        calls.vkGetPhysicalDeviceProperties2(handle, ctypes.byref(asked))
+
     family, timestamp_bits = _compute_family(calls, handle)
     name = basic.deviceName.decode(errors="replace")
     stated = f"{driver.driverName.decode(errors='replace')} {driver.driverInfo.decode(errors='replace')}".strip()
@@ -115,6 +124,7 @@ def describe(calls: Calls, handle: int) -> PhysicalDevice:
         queue_family=family,
         timestamp_bits=timestamp_bits,
         import_alignment=imports.minImportedHostPointerAlignment if imported else None,
+        cores=core_count(extensions, fill) if modern else None,
     )
 
 

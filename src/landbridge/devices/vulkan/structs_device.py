@@ -150,6 +150,31 @@ class VkPhysicalDeviceExternalMemoryHostPropertiesEXT(Chained):
     _fields_ = layout("u64: minImportedHostPointerAlignment")
 
 
+class VkPhysicalDeviceShaderSMBuiltinsPropertiesNV(Chained):
+    """What VK_NV_shader_sm_builtins says of the units that run workgroups."""
+
+    STRUCTURE_TYPE = 1000154001
+    _fields_ = layout("u32: shaderSMCount shaderWarpsPerSM")
+
+
+class VkPhysicalDeviceShaderCorePropertiesAMD(Chained):
+    """What VK_AMD_shader_core_properties says of the units that run workgroups."""
+
+    STRUCTURE_TYPE = 1000185000
+    _fields_ = layout(
+        "u32: shaderEngineCount shaderArraysPerEngineCount computeUnitsPerShaderArray simdPerComputeUnit"
+        " wavefrontsPerSimd wavefrontSize sgprsPerSimd minSgprAllocation maxSgprAllocation sgprAllocationGranularity"
+        " vgprsPerSimd minVgprAllocation maxVgprAllocation vgprAllocationGranularity"
+    )
+
+
+class VkPhysicalDeviceShaderCoreBuiltinsPropertiesARM(Chained):
+    """What VK_ARM_shader_core_builtins says of the units that run workgroups."""
+
+    STRUCTURE_TYPE = 1000497001
+    _fields_ = layout("u64: shaderCoreMask u32: shaderCoreCount shaderWarpsPerCore")
+
+
 class VkMemoryType(ctypes.Structure):
     """One memory type: its properties, and the heap it lies in."""
 

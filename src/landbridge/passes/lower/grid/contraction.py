@@ -4,7 +4,8 @@ Every contraction is ``out[b, m, n] = sum over k of x[b, m, k] * y[b, n, k]``, w
 any number of loops: of a convolution m are the pixels, n the output channels and k the window and input channels, so
 that x is its image gathered window by window (Chellapilla et al., 2006). A workgroup computes a tile of m x n; its
 work-items copy a slice of x and y to local memory together, then each multiplies a block of registers (Volkov and
-Demmel, "Benchmarking GPUs to Tune Dense Linear Algebra", 2008).
+Demmel, "Benchmarking GPUs to Tune Dense Linear Algebra", 2008). Where tiles are too few for the device and sums are
+long, several workgroups share the sums of a tile, and a second launch adds up their parts in order.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from landbridge.passes.lower.body import emit_body
 from landbridge.passes.lower.code import Code, Index
 from landbridge.passes.lower.combiners import fold, identity, sums_up
 from landbridge.passes.lower.grid.launch import Launcher, WorkItem, barrier, local_memory
+from landbridge.passes.lower.grid.points import USUAL_SIZE
 from landbridge.passes.lower.grid.tiles import Contraction, Tiles, finest
 from landbridge.passes.lower.nest import Nest
 from landbridge.passes.lower.nest_emitter import NestEmitter
@@ -31,18 +33,71 @@ from landbridge.passes.lower.serial import ONE, serial
 def contraction_launch(
     launcher: Launcher, nest: Nest, found: Contraction, tiles: Tiles, buffers: Mapping[SSAValue, SSAValue]
 ) -> None:
-    """One launch that computes the whole nest."""
+    """The whole nest: one launch, or where sums are divided two."""
     extent = {name: [nest.dims[d].extent for d in getattr(found, name)] for name in ("batch", "m", "n", "k")}
     m, n = math.prod(extent["m"]), math.prod(extent["n"])
-    grid = [math.prod(extent["batch"]), -(-n // tiles.n), -(-m // tiles.m)]
+    grid = [tiles.splits, math.prod(extent["batch"]), -(-n // tiles.n), -(-m // tiles.m)]
+    parts = _Parts.of(launcher, nest, found, tiles.splits) if tiles.splits > 1 else None
 
     def body(code: Code, item: WorkItem) -> None:
-        batch, column, row = code.unflatten(item.group, grid)
+        part, batch, column, row = code.unflatten(item.group, grid)
         env = dict(zip(found.batch, code.unflatten(batch, extent["batch"]), strict=True))
         emitter = NestEmitter(code, nest, serial(nest), buffers, env)
-        _Tile(code, emitter, found, tiles, item.thread, code.mul(row, tiles.m), code.mul(column, tiles.n)).emit()
+        tile = _Tile(code, emitter, found, tiles, item.thread, code.mul(row, tiles.m), code.mul(column, tiles.n))
+        tile.emit(parts, part)
 
     launcher.launch(math.prod(grid), tiles.size, body)
+    if parts is not None:
+        parts.add_up(launcher, nest, buffers)
+
+
+@dataclass(frozen=True)
+class _Parts:
+    """Memory for ``splits`` parts of each sum. Those of one part lie by loops ``dims``, so that neighbours of a tile's
+    rows are side by side."""
+
+    memory: SSAValue
+    splits: int
+    dims: tuple[int, ...]
+    extents: tuple[int, ...]
+
+    @classmethod
+    def of(cls, launcher: Launcher, nest: Nest, found: Contraction, splits: int) -> _Parts:
+        main, dims = nest.reduction, (*found.batch, *found.n, *found.m)
+        assert main is not None
+        extents = tuple(nest.dims[d].extent for d in dims)
+        return cls(launcher.scratch(main.writes[0].element, splits * math.prod(extents)), splits, dims, extents)
+
+    def store(self, code: Code, part: Index, env: Mapping[int, Index], value: SSAValue) -> None:
+        """Keep ``value``, the part of the sum at ``env``."""
+        at = part
+        for dim, extent in zip(self.dims, self.extents, strict=True):
+            at = code.add(code.mul(at, extent), env[dim])
+        code.store(value, self.memory, at)
+
+    def add_up(self, launcher: Launcher, nest: Nest, buffers: Mapping[SSAValue, SSAValue]) -> None:
+        """A work-item for each sum: its parts one after the other, then the stages after it."""
+        count, main = math.prod(self.extents), nest.reduction
+        assert main is not None
+        size = min(count, USUAL_SIZE, launcher.limits.workgroup_size)
+        element = main.writes[0].element
+
+        def body(code: Code, item: WorkItem) -> None:
+            t = code.add(code.mul(item.group, size), item.thread)
+
+            def point() -> None:
+                value = code.constant(main.inits[0], element)  # type: ignore[arg-type]
+                for part in range(self.splits):
+                    value = fold(code, main, value, code.load(self.memory, code.add(t, part * count), element))
+                env = dict(zip(self.dims, code.unflatten(t, self.extents), strict=True))
+                NestEmitter(code, nest, serial(nest), buffers, env).point(ONE, 0, 0, {(0, 0, 0, 0): value})
+
+            if count % size:
+                code.when(code.inside(t, count), point)
+            else:
+                point()
+
+        launcher.launch(-(-count // size), size, body)
 
 
 @dataclass(frozen=True)
@@ -74,6 +129,7 @@ class _Tile:
     ) -> None:
         self._code, self._emitter, self._found, self._tiles = code, emitter, found, tiles
         self._thread, self._m, self._n = thread, m, n
+        self._keep: Callable[[Mapping[int, Index], SSAValue], None] | None = None
         main = emitter.nest.reduction
         assert main is not None
         self._main = main
@@ -87,11 +143,21 @@ class _Tile:
     def _limit(self, dims: Sequence[int]) -> int:
         return math.prod(self._extents(dims))
 
-    def emit(self) -> None:
+    def emit(self, parts: _Parts | None, part: Index) -> None:
+        """The results, or into ``parts`` the part of them that is number ``part``."""
         code, t, found = self._code, self._tiles, self._found
         x = self._stage(found.x, found.m, self._m, t.m)
         y = self._stage(found.y, found.n, self._n, t.n)
-        init = code.constant(self._main.inits[0], self._main.writes[0].element)  # type: ignore[arg-type]
+        element = self._main.writes[0].element
+        init = code.constant(self._main.inits[0], element)  # type: ignore[arg-type]
+        first: Index = 0
+        last: Index = self._depth
+        if parts is not None:
+            self._keep = partial(parts.store, code, part)
+            init = code.constant(identity("arith.addf", element), element)
+            span = -(-self._depth // (t.depth * parts.splits)) * t.depth
+            first = code.mul(part, span)
+            last = code.minimum(code.add(first, span), self._depth)
         others = self._others()
 
         def chunk(k: SSAValue, carried: list[SSAValue]) -> Sequence[SSAValue]:
@@ -110,18 +176,18 @@ class _Tile:
             return sums
 
         count, main = t.row_block * t.column_block, self._main
-        if not sums_up(main) or self._depth <= 2 * BLOCK:
-            self._finish(code.loop(0, self._depth, t.depth, [init] * count, chunk))
+        length = self._depth if parts is None else span
+        if not sums_up(main) or length <= 2 * BLOCK:
+            self._finish(code.loop(first, last, t.depth, [init] * count, chunk))
             return
-        element = main.writes[0].element
         zeros = [code.constant(identity("arith.addf", element), element)] * count
 
         def block(k: SSAValue, totals: list[SSAValue]) -> Sequence[SSAValue]:
-            stop = code.minimum(code.add(k, BLOCK), self._depth)
+            stop = code.minimum(code.add(k, BLOCK), last)
             sums = code.loop(k, stop, t.depth, zeros, chunk)
             return [fold(code, main, a, b) for a, b in zip(totals, sums, strict=True)]
 
-        self._finish(code.loop(0, self._depth, BLOCK, [init] * count, block))
+        self._finish(code.loop(first, last, BLOCK, [init] * count, block))
 
     def _stage(self, number: int, dims: tuple[int, ...], start: Index, width: int) -> _Staged:
         """Divide the copying of an operand: neighbours copy what lies side by side. Everything is a power of two."""
@@ -238,6 +304,9 @@ class _Tile:
             self._code.when(condition, run)
 
     def _point(self, value: SSAValue) -> None:
+        if self._keep is not None:
+            self._keep(self._emitter.env, value)
+            return
         self._emitter.operands.forget()
         self._emitter.point(ONE, 0, 0, {(0, 0, 0, 0): value})
 

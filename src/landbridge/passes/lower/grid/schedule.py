@@ -13,6 +13,7 @@ from landbridge.ir.kernel_attributes import is_in_place, mark_in_place, set_task
 from landbridge.ir.stages import PrimView, view_prim
 from landbridge.ir.types import element_count, shape_of
 from landbridge.passes.lower.code import Code
+from landbridge.passes.lower.combiners import sums_up
 from landbridge.passes.lower.grid.contraction import contraction_launch
 from landbridge.passes.lower.grid.cpu_tasks import task_launch
 from landbridge.passes.lower.grid.launch import Launcher
@@ -114,8 +115,10 @@ def _nest_launch(launcher: Launcher, nest: Nest, buffers: dict[SSAValue, SSAValu
     """One launch of one nest, by the schedule that suits it."""
     found = find_contraction(nest)
     if found is not None:
-        sizes = [math.prod(nest.dims[d].extent for d in dims) for dims in (found.m, found.n, found.batch)]
-        tiles = choose_tiles(sizes[0], sizes[1], sizes[2], element_width(nest, found), launcher.limits)
+        sizes = [math.prod(nest.dims[d].extent for d in dims) for dims in (found.m, found.n, found.k, found.batch)]
+        main = nest.reduction
+        divisible = main is not None and sums_up(main)
+        tiles = choose_tiles(*sizes, element_width(nest, found), launcher.limits, divisible=divisible)
         if tiles is not None:
             contraction_launch(launcher, nest, found, tiles, buffers)
             return

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from xdsl.dialects import linalg, memref
 
@@ -18,6 +18,12 @@ from landbridge.targets.grid import GridLimits
 MIN_EXTENT = 8
 #: Work-items that keep a core of a GPU busy; smaller tiles are taken where there would be fewer.
 BUSY = 512
+#: Into how many parts the iterations of a contraction may be divided, each for a workgroup of its own, and the
+#: fewest of a part.
+SPLITS = (1, 2, 4, 8, 16)
+MIN_SPLIT = 64
+#: What the launch costs that adds the parts up, in multiply-adds of one core: a few microseconds.
+LAUNCH = 500_000
 
 
 @dataclass(frozen=True)
@@ -35,13 +41,14 @@ class Contraction:
 @dataclass(frozen=True)
 class Tiles:
     """``rows x columns`` work-items, each with a block of ``row_block x column_block`` results; ``depth`` is how many
-    iterations are staged at once."""
+    iterations are staged at once. ``splits`` workgroups share the iterations of a tile."""
 
     rows: int
     columns: int
     row_block: int
     column_block: int
     depth: int
+    splits: int = 1
 
     @property
     def m(self) -> int:
@@ -99,28 +106,35 @@ def finest(dims: Sequence[int], access: ElementAccess) -> float:
     return min((abs(access.index.coeff(d)) for d in dims if access.index.coeff(d)), default=math.inf)
 
 
-def choose_tiles(m: int, n: int, batch: int, element_bytes: int, limits: GridLimits) -> Tiles | None:
-    """Tiles for a result of ``batch`` times ``m x n``; None where the target's limits are too small.
+def choose_tiles(
+    m: int, n: int, k: int, batch: int, element_bytes: int, limits: GridLimits, *, divisible: bool
+) -> Tiles | None:
+    """Tiles for a result of ``batch`` times ``m x n``, sums of ``k``; None where the target's limits are too small.
 
     The largest block whose workgroups are many enough, for each result multiplied costs fewer loads the larger the
-    block is; and no wider than the result.
+    block is; and no wider than the result. Where results are few and sums long, these are divided if ``divisible``.
     """
     numbers = limits.vector_registers * limits.vector_bits // 32  # that a work-item keeps in registers
+    few = divisible and batch * m * n < BUSY * limits.cores  # a work-item for each result leaves the device idle
+    splits = [s for s in SPLITS if s == 1 or (few and k >= s * MIN_SPLIT)]
     options = []
     for rows, columns in ((16, 16), (32, 8), (16, 8), (8, 8)):
         for block in ((8, 8), (8, 4), (4, 4), (4, 2), (2, 2), (1, 2), (1, 1)):
             tiles = Tiles(rows, columns, *block, 16)
             fits = tiles.size <= limits.workgroup_size and _local_bytes(tiles, element_bytes) <= limits.local_bytes
             if fits and math.prod(block) <= numbers:
-                options.append(tiles)
-    return min(options, key=lambda t: _cost(t, m, n, batch, limits.cores), default=None)
+                options += [replace(tiles, splits=s) for s in splits]
+    return min(options, key=lambda t: _cost(t, m, n, k, batch, limits.cores), default=None)
 
 
-def _cost(t: Tiles, m: int, n: int, batch: int, cores: int) -> float:
-    """Estimated time: results computed, those past the edge too, times loads each, over how busy the device is."""
+def _cost(t: Tiles, m: int, n: int, k: int, batch: int, cores: int) -> float:
+    """Estimated time: multiply-adds, those past the edge too, times loads each, over how busy the device is; and where
+    sums are divided, what adding their parts up takes."""
     groups = -(-m // t.m) * -(-n // t.n) * batch
     loads = 1 + 1.5 * (1 / t.row_block + 1 / t.column_block) + 8 / t.m + 8 / t.n
-    return groups * t.m * t.n * loads / min(1.0, groups * t.size / (BUSY * cores))
+    busy = min(1.0, groups * t.splits * t.size / (BUSY * cores))
+    adding = LAUNCH * cores + 2 * m * n * batch * (t.splits + 1) if t.splits > 1 else 0
+    return groups * t.m * t.n * k * loads / busy + adding
 
 
 def _local_bytes(t: Tiles, element_bytes: int) -> int:

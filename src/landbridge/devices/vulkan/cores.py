@@ -1,0 +1,47 @@
+"""How many units of a device run workgroups side by side: not in Vulkan, but in extensions of vendors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from typing import Any
+
+from landbridge.devices.vulkan import structs_device
+from landbridge.devices.vulkan.structure import Chained
+
+
+@dataclass(frozen=True)
+class _Question:
+    """The structure of properties that an extension fills, and the number of units by it."""
+
+    structure: type[Chained]
+    count: Callable[[Any], int]
+
+
+_QUESTIONS = {
+    "VK_NV_shader_sm_builtins": _Question(
+        structs_device.VkPhysicalDeviceShaderSMBuiltinsPropertiesNV, lambda p: p.shaderSMCount
+    ),
+    "VK_AMD_shader_core_properties": _Question(
+        structs_device.VkPhysicalDeviceShaderCorePropertiesAMD,
+        lambda p: p.shaderEngineCount * p.shaderArraysPerEngineCount * p.computeUnitsPerShaderArray,
+    ),
+    "VK_ARM_shader_core_builtins": _Question(
+        structs_device.VkPhysicalDeviceShaderCoreBuiltinsPropertiesARM, lambda p: p.shaderCoreCount
+    ),
+}
+
+
+def core_count(extensions: Collection[str], fill: Callable[[Chained], None]) -> int | None:
+    """The units of a device that has ``extensions``, or None where none of them says.
+
+    ``fill`` asks the driver for the properties that a structure is for.
+    """
+    for name, question in _QUESTIONS.items():
+        if name in extensions:
+            properties = question.structure()
+            fill(properties)
+            count = int(question.count(properties))
+            if count > 0:
+                return count
+    return None
