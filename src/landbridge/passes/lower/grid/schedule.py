@@ -115,10 +115,12 @@ def _nest_launch(launcher: Launcher, nest: Nest, buffers: dict[SSAValue, SSAValu
     """One launch of one nest, by the schedule that suits it."""
     found = find_contraction(nest)
     if found is not None:
-        sizes = [math.prod(nest.dims[d].extent for d in dims) for dims in (found.m, found.n, found.k, found.batch)]
+        m, n, k, batch = (
+            math.prod(nest.dims[d].extent for d in dims) for dims in (found.m, found.n, found.k, found.batch)
+        )
         main = nest.reduction
         divisible = main is not None and sums_up(main)
-        tiles = choose_tiles(*sizes, element_width(nest, found), launcher.limits, divisible=divisible)
+        tiles = choose_tiles(m, n, k, batch, element_width(nest, found), launcher.limits, divisible=divisible)
         if tiles is not None:
             contraction_launch(launcher, nest, found, tiles, buffers)
             return
