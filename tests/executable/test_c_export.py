@@ -230,6 +230,49 @@ def test_open_dimensions(model: Any, dims: dict[str, str], choices: list[Any], a
         assert ours.tobytes() == np.asarray(session(x)[0]).tobytes()
 
 
+WAYS = """<ir_version: 8, opset_import: ["": 11]> g (float[N, 4] x) => (float[A, B] y) {
+    w = Constant<value = float[4, 3] {1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0, 11.0, 12.0}>()
+    product = MatMul(x, w) fewer = Squeeze(product) square = MatMul(fewer, thin) y = Add(square, product) }"""
+
+
+def ways() -> onnx.ModelProto:
+    """Of one row an axis is dropped, and what follows goes another way."""
+    model = onnx.parser.parse_model(WAYS)
+    thin = np.arange(9, dtype=np.float32).reshape(3, 3)
+    model.graph.initializer.append(numpy_helper.from_array(thin, "thin"))
+    return model
+
+
+def test_sizes_choose_among_ways(tmp_path: Path) -> None:
+    executable = lb.compile(ways())
+    assert len(executable.programs) == 2 and list(executable.dimensions) == ["N"]
+    session = lb.Session(executable, num_threads=1)
+    export_c(executable, tmp_path, "model")
+    for rows in (1, 7, 2):
+        build(tmp_path, f"-DSIZES={rows}")
+        x = np.random.default_rng(rows).normal(size=(rows, 4)).astype(np.float32)
+        (wanted,) = map(np.asarray, session(x))
+        way = executable.program([*executable.programs][rows == 1])
+        sized = instance(way, {"N": rows}) if way.is_open else way
+        (ours,) = run_built(sized, [x], tmp_path)
+        assert (ours.shape, ours.tobytes()) == (wanted.shape, wanted.tobytes())
+
+
+def test_memory_is_that_of_all_ways() -> None:
+    executable = lb.compile(ways())
+    assert {report.program for report in executable.memory} == set(executable.programs)
+    for name in executable.programs:
+        planned = [report.planned_bytes for report in executable.memory if report.program == name]
+        assert planned == [report.planned_bytes for report in executable.program(name).memory] and planned
+
+
+def test_elements_that_choose_a_way_are_refused(tmp_path: Path) -> None:
+    text = "(float[2, 3] x, int64 axis) => (float[2, 3] y) { y = CumSum(x, axis) }"
+    model = onnx.parser.parse_model(f'<ir_version: 8, opset_import: ["": 18]> g {text}')
+    with pytest.raises(ExecutableError, match="elements of inputs choose among 4 programs"):
+        export_c(lb.compile(model), tmp_path, "model")
+
+
 def test_dimensions_are_checked_and_may_be_chosen_again(tmp_path: Path) -> None:
     export_c(lb.compile(open_edges(), dims={"W": "16..256:16"}), tmp_path, "model")
     (tmp_path / "main.c").write_text(

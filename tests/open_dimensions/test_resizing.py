@@ -243,3 +243,19 @@ def test_weights_are_there_once(tmp_path: Path) -> None:
     )
     for grown in json.loads(ran.stdout):
         assert grown < nbytes / 4
+
+
+def test_what_is_likely_empty_lies_apart() -> None:
+    made = onnx.parser.parse_model(
+        '<ir_version: 8, opset_import: ["": 17]> g (float[N, 3] x) => (float[N, 3] y) {'
+        "  rows = Constant<value_int = 0>() columns = Constant<value_int = 1>()"
+        "  a = CumSum(x, rows) b = CumSum<reverse = 1>(x, rows) c = CumSum(x, columns)"
+        "  ab = Mul(a, b) y = Mul(ab, c) }"
+    )
+    executable = lb.compile(made, dims={"N": lb.Dim(0, 64, likely=0)})
+    session = lb.Session(executable, num_threads=1)
+    for rows in (40, 1, 0):
+        x = np.random.default_rng(rows).random((rows, 3), np.float32)
+        (found,) = session(x)
+        expected = x.cumsum(0) * x[::-1].cumsum(0)[::-1] * x.cumsum(1)
+        np.testing.assert_allclose(np.asarray(found), expected, 1e-5)

@@ -58,6 +58,8 @@ CASES = {
     "MatMul_columns": "turned = Transpose<perm=[1,0]>(s) e = MatMul(row, turned)",
     "MatMul_over_them": "turned = Transpose<perm=[1,0]>(s) e = MatMul(turned, s)",
     "MatMul_both": "turned = Transpose<perm=[1,0]>(s) e = MatMul(s, turned)",
+    "MatMul_late": "a = Constant<value_ints=[2]>() b = Constant<value_ints=[100]>() late = Slice(s, a, b, i0)"
+    " turned = Transpose<perm=[1,0]>(late) e = MatMul(late, turned)",
     "Gemm": "e = Gemm<transA=1>(s, s, weights)",
     "Einsum": 'e = Einsum<equation="ij,ij->j">(s, s)',
     "Attention": "turned = Transpose<perm=[1,0]>(s) q = MatMul(row, turned) p = Softmax(q) e = MatMul(p, s)",

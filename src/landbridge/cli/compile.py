@@ -131,5 +131,9 @@ def compile_(
     table(
         "memory",
         ("device", "scope", "planned bytes", "lower bound", "proved optimal"),
-        [(m.device, m.scope, m.planned_bytes, m.lower_bound_bytes, m.proved_optimal) for m in executable.memory],
+        [
+            (m.device, m.scope, m.planned_bytes, m.lower_bound_bytes, m.proved_optimal)
+            for m in executable.memory
+            if m.planned_bytes or m.program == "main"
+        ],
     )

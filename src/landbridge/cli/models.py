@@ -147,5 +147,6 @@ def describe_tensor(spec: TensorSpec) -> dict[str, object]:
 
 
 def describe_memory(executable: Executable) -> list[dict[str, object]]:
-    """The JSON form of the storage plan: one entry per (device, scope), in bytes."""
-    return [asdict(report) for report in executable.memory]
+    """The JSON form of the storage plan of the first program: one entry per (device, scope), in bytes."""
+    reports = [asdict(report) for report in executable.memory if report.program == "main"]
+    return [{key: value for key, value in report.items() if key != "program"} for report in reports]

@@ -18,7 +18,7 @@ def strides_and_offset(memref: MemRefType[Attribute]) -> tuple[tuple[int, ...], 
     nor strided.
     """
     shape = memref.get_shape()
-    if any(d < 0 for d in shape):
+    if any(isinstance(d, int) and d < 0 for d in shape):
         raise CodegenError(f"{memref}: a dynamic dimension; kernels are compiled for static shapes")
     layout = memref.layout
     if isinstance(layout, NoneAttr):

@@ -13,7 +13,7 @@ from xdsl.dialects.builtin import ModuleOp, StringAttr
 from landbridge.errors import CodegenError
 from landbridge.executable.executable import Executable
 from landbridge.executable.instructions import Call, If, Instruction, LoadConstant, Loop
-from landbridge.executable.parts import Function, program_name
+from landbridge.executable.parts import Function, StorageReport, program_name
 from landbridge.passes.dedup import content
 
 
@@ -31,6 +31,7 @@ def together(
     constants: dict[str, np.ndarray[Any, Any]] = {}
     functions: dict[str, Function] = {}
     renamed: list[dict[str, str]] = []
+    memory: list[StorageReport] = []
     first, *_ = (executable for executable, _, _ in programs)
     for number, (executable, lowered, chosen) in enumerate(programs):
         if executable.vdevices != first.vdevices:
@@ -56,8 +57,9 @@ def together(
             inputs = tuple(replace(s, elements=elements.get(s.name, s.elements)) for s in main.inputs)
             called = program_name(len(functions))
             functions[called] = replace(main, name=called, inputs=inputs, instructions=instructions)
+            memory += [replace(report, program=called) for report in executable.memory]
     scratch = max(executable.scratch_bytes for executable, _, _ in programs)
-    made = replace(first, functions=functions, constants=constants, scratch_bytes=scratch)
+    made = replace(first, functions=functions, constants=constants, memory=tuple(memory), scratch_bytes=scratch)
     return made, ModuleOp(list(kernels)), renamed
 
 

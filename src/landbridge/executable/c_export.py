@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,7 +14,7 @@ import numpy as np
 from landbridge.errors import ExecutableError, InputError
 from landbridge.executable import abi
 from landbridge.executable.c_header import c_header
-from landbridge.executable.c_program import CProgram, c_program
+from landbridge.executable.c_program import CProgram, CWeights, c_programs
 from landbridge.executable.executable import Executable
 from landbridge.executable.parts import CodeImage
 from landbridge.executable.read_only_data import REFERENCE_BYTES, ReadOnlyData
@@ -42,9 +42,9 @@ def export_c(executable: Executable, folder: str | Path, name: str, *, weights_a
     """
     if not _IDENTIFIER.fullmatch(name):
         raise InputError(f"{name!r} cannot begin names in C; legal: a lower-case letter, then those, digits and '_'")
-    program, image = c_program(executable)
-    weights = _weights(executable, program)
-    whole, table = _whole_image(image, program)
+    programs, places, image = c_programs(executable)
+    weights = _weights(executable, places)
+    whole, table = _whole_image(image, programs)
     exports = {f"{name}_{own}": image.symbols[symbol] for own, symbol in _RUNTIME.items()}
     exports[f"{name}_table"] = table
     data = None
@@ -55,7 +55,7 @@ def export_c(executable: Executable, folder: str | Path, name: str, *, weights_a
         if len(weights) + len(whole.code) >= _REACH:
             raise ExecutableError(f"code reaches no {len(weights):,} bytes of weights: export them apart")
     contents = {
-        f"{name}.h": c_header(name, executable, program, image, weights_apart).encode(),
+        f"{name}.h": c_header(name, executable, programs, len(weights), image, weights_apart).encode(),
         f"lib{name}.a": static_library(whole, exports, f"{name}.o", data),
         f"lib{name}.so": shared_library(replace(whole, symbols=exports), exports, data),
     }
@@ -71,23 +71,24 @@ def export_c(executable: Executable, folder: str | Path, name: str, *, weights_a
     return files
 
 
-def _weights(executable: Executable, program: CProgram) -> bytes:
+def _weights(executable: Executable, weights: CWeights) -> bytes:
     executable.check_files()
-    made = bytearray(program.weights_bytes)
-    for name, at in program.weights.items():
+    made = bytearray(weights.nbytes)
+    for name, at in weights.places.items():
         array = np.ascontiguousarray(executable.constants[name])
         made[at : at + array.nbytes] = array.tobytes()
     return bytes(made)
 
 
-def _whole_image(image: CodeImage, program: CProgram) -> tuple[CodeImage, int]:
-    """``image`` with the table behind its slots, and the offset of a function that gives the table."""
+def _whole_image(image: CodeImage, programs: Sequence[CProgram]) -> tuple[CodeImage, int]:
+    """``image`` with the tables behind its slots, and the offset of a function that gives the first."""
     made = bytearray(image.code)
     made += bytes(-len(made) % abi.LARGEST_PAGE[image.isa])
     function = len(made)
     table = function + 16
     made += _GIVE_ADDRESS[image.isa](function, table).ljust(16, b"\0")
-    made += program.table(table, image.symbols.__getitem__)
+    for program in programs:
+        made += program.table(len(made), image.symbols.__getitem__)
     made += bytes(-len(made) % 16)
     return replace(image, code=bytes(made)), function
 

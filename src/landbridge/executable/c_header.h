@@ -31,6 +31,7 @@ LB_SIZES
 
 /* Set by the functions alone. */
 typedef struct lb_name_program {
+  const int64_t *table;
   int64_t *words;
   void *pool;
   unsigned char is_set[LB_NAME_INPUTS + LB_NAME_OUTPUTS + 1];
@@ -55,7 +56,7 @@ LB_CHECK_CPU
 
 /* Let base reach address in each word that wants it. */
 static inline void lb_name_bind(lb_name_program *self, int64_t base, const void *address) {
-  const int64_t *table = lb_name_table();
+  const int64_t *table = self->table;
   const int64_t *fixup = table + 4 + table[0];
   int64_t i;
   for (i = 0; i < table[1]; ++i, fixup += 3) {
@@ -81,6 +82,7 @@ static inline int32_t lb_name_init(lb_name_program *self,
   const int64_t *table = lb_name_table();
 #if LB_OPEN
   const int32_t wrong = lb_name_check_sizes(sizes);
+  if (wrong == LB_NAME_OK) table += lb_name_table_offset(sizes);
 #endif
   if (!self || !memory) return LB_NAME_ERROR_NULL;
   if (lb_name_check_cpu() != LB_NAME_OK) return LB_NAME_ERROR_CPU;
@@ -101,6 +103,7 @@ static inline int32_t lb_name_init(lb_name_program *self,
   const void *weights = lb_name_weights();
 #endif
   memset(self, 0, sizeof *self);
+  self->table = table;
   self->words = (int64_t *)memory;
   memcpy(self->words, table + 4, (size_t)table[0] * sizeof(int64_t));
 #if LB_OPEN
@@ -142,12 +145,11 @@ static inline int32_t lb_name_set_output(lb_name_program *self, int32_t index, v
 
 /* Run the program once; outputs are written when it returns. */
 static inline int32_t lb_name_run(lb_name_program *self) {
-  const int64_t *table = lb_name_table();
   int32_t i;
   if (!self || !self->words) return LB_NAME_ERROR_NULL;
   for (i = 0; i < LB_NAME_INPUTS + LB_NAME_OUTPUTS; ++i)
     if (!self->is_set[i]) return LB_NAME_ERROR_NOT_SET;
-  return (int32_t)lb_name_run_records(self->pool, self->words + 4 * table[2], table[3]);
+  return (int32_t)lb_name_run_records(self->pool, self->words + 4 * self->table[2], self->table[3]);
 }
 
 /* Let runs use threads in all, the caller's among them; this allocates. */

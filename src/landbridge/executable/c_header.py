@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from importlib.resources import files
 from textwrap import wrap
 
 from landbridge.dtypes import numpy_dtype
-from landbridge.executable.c_program import CProgram, up
+from landbridge.executable.c_program import CProgram
 from landbridge.executable.c_sizes import bytes_of, c_sizes, template
 from landbridge.executable.cpu_features import cpuid_bits, hwcap_bits, saved_registers, sve_bytes
 from landbridge.executable.executable import Executable
@@ -27,14 +28,25 @@ _OPEN_USAGE = """ *   lb_name_sizes sizes = {...};  if (lb_name_check_sizes(&siz
  *   lb_name_run(&self);"""
 
 
-def c_header(name: str, executable: Executable, program: CProgram, image: CodeImage, weights_apart: bool) -> str:
+def c_header(
+    name: str,
+    executable: Executable,
+    programs: Sequence[CProgram],
+    weights_bytes: int,
+    image: CodeImage,
+    weights_apart: bool,
+) -> str:
     """The text of ``name.h``; ``weights_apart``: weights are a file that the application maps."""
     main = executable.main
     upper = name.upper()
-    tensors = up(8 * (len(program.words) + len(program.sizes)), program.alignment)
-    lines = [] if executable.is_open else [f"#define {upper}_MEMORY_BYTES UINT64_C({tensors + program.tensor_bytes})"]
-    lines += [f"#define {upper}_MEMORY_ALIGNMENT {program.alignment}"]
-    lines += [f"#define {upper}_WEIGHTS_BYTES UINT64_C({program.weights_bytes})"]
+    alignment = max(program.alignment for program in programs)
+    tensors = max(8 * (len(program.words) + len(program.sizes)) for program in programs)
+    tensors += -tensors % alignment
+    lines = []
+    if not executable.is_open:
+        lines += [f"#define {upper}_MEMORY_BYTES UINT64_C({tensors + programs[0].tensor_bytes})"]
+    lines += [f"#define {upper}_MEMORY_ALIGNMENT {alignment}"]
+    lines += [f"#define {upper}_WEIGHTS_BYTES UINT64_C({weights_bytes})"]
     lines += [f"#define {upper}_INPUTS {len(main.inputs)}", f"#define {upper}_OUTPUTS {len(main.outputs)}"]
     for kind, specs in (("INPUT", main.inputs), ("OUTPUT", main.outputs)):
         taken: set[str] = set()
@@ -47,7 +59,7 @@ def c_header(name: str, executable: Executable, program: CProgram, image: CodeIm
         "LB_SIZES": "",
     }
     if executable.is_open:
-        pieces |= {"LB_SIZES": template().rstrip(), **c_sizes(main, program)}
+        pieces |= {"LB_SIZES": template().rstrip(), **c_sizes(programs)}
     for word, value in {
         **pieces,
         **_cpu(image),

@@ -22,7 +22,7 @@ from landbridge.errors import ExecutableError
 from landbridge.executable import abi
 from landbridge.executable import instructions as ins
 from landbridge.executable.executable import Executable
-from landbridge.executable.parts import CodeImage, parameter_constant
+from landbridge.executable.parts import CodeImage, Function, parameter_constant
 from landbridge.sizes.size import Extent, Size
 
 MEMORY, WEIGHTS, TABLE, WORDS, NOTHING, FIRST_IO = 0, 1, 2, 3, 4, 5
@@ -33,18 +33,22 @@ class CProgram:
     """The program: ``words``, ``fixups``, numbers of records, places of the weights; and ``tensor_bytes`` of memory, at
     a multiple of ``alignment``. ``sizes``: what follows from open dimensions.
 
-    A fixup of base TABLE has the name of a kernel in the place of its offset.
+    A fixup of base TABLE has the name of a kernel in the place of its offset. ``function`` is what it is made of.
     """
 
+    function: Function
     words: list[int] = field(default_factory=list)
     fixups: list[tuple[int, int, int | str]] = field(default_factory=list)
     prepared_records: int = 0
     run_records: int = 0
     tensor_bytes: Extent = 0
     alignment: int = abi.STORAGE_ALIGNMENT
-    weights: dict[str, int] = field(default_factory=dict)
-    weights_bytes: int = 0
     sizes: list[Size] = field(default_factory=list)
+
+    @property
+    def table_words(self) -> int:
+        """How many words its table has."""
+        return 4 + len(self.words) + 3 * len(self.fixups)
 
     def table(self, at: int, kernels: Callable[[str], int]) -> bytes:
         """The table for byte ``at`` of an image with kernels at the bytes that ``kernels`` says."""
@@ -58,16 +62,27 @@ class CProgram:
         return struct.pack(f"<{len(words)}q", *words)
 
 
-def c_program(executable: Executable) -> tuple[CProgram, CodeImage]:
-    """The program of ``executable``, of several for other sizes each the first, and the image with its kernels.
+@dataclass
+class CWeights:
+    """Where the weights of programs lie in their file, by name, and its bytes."""
 
-    Raises ExecutableError for what C alone cannot run: several programs, images or devices, memory in rows, steps that
-    Python does.
+    places: dict[str, int] = field(default_factory=dict)
+    nbytes: int = 0
+
+
+def c_programs(executable: Executable) -> tuple[list[CProgram], CWeights, CodeImage]:
+    """The programs of ``executable``, which are for other sizes each, their weights, and the image with their kernels.
+
+    Raises ExecutableError for what C alone cannot run: programs that elements of inputs choose among, several images or
+    devices, memory in rows, steps that Python does.
     """
-    if len(executable.programs) > 1 and any(spec.elements for spec in executable.main.inputs):
+    chosen = [
+        [[e for e in spec.elements if isinstance(e, int)] for spec in f.inputs] for f in executable.programs.values()
+    ]
+    if any(each != chosen[0] for each in chosen):
         raise ExecutableError(
-            f"elements of inputs choose among {len(executable.programs)} programs; a C program is one: compile with "
-            "constants that say those elements"
+            f"elements of inputs choose among {len(executable.programs)} programs; a C program goes by sizes alone: "
+            "compile with constants that say those elements"
         )
     images = [module.image for module in executable.modules]
     if len(images) != 1 or not isinstance(images[0], CodeImage):
@@ -75,14 +90,16 @@ def c_program(executable: Executable) -> tuple[CProgram, CodeImage]:
             f"the program has {len(images)} modules ({', '.join(map(repr, images))}); a C program is of one CPU: "
             "compile for one target of kind 'llvm' or 'c'"
         )
-    return _Builder(executable, images[0]).build(), images[0]
+    weights = CWeights()
+    programs = [_Builder(executable.program(name), images[0], weights).build() for name in executable.programs]
+    return programs, weights, images[0]
 
 
 class _Builder:
-    def __init__(self, executable: Executable, image: CodeImage) -> None:
-        self._executable, self._image = executable, image
-        self._made = CProgram()
+    def __init__(self, executable: Executable, image: CodeImage, weights: CWeights) -> None:
+        self._executable, self._image, self._weights = executable, image, weights
         main = executable.main
+        self._made = CProgram(main)
         self._places: dict[int, tuple[int, Extent]] = {}
         for number in range(len(main.inputs) + len(main.outputs)):
             self._places[number] = (FIRST_IO + number, 0)
@@ -203,12 +220,12 @@ class _Builder:
             self._steps(loop.body, start)
 
     def _weight(self, name: str) -> int:
-        made = self._made
-        if name not in made.weights:
-            aligned = -(-made.weights_bytes // abi.CONSTANT_ALIGNMENT) * abi.CONSTANT_ALIGNMENT
-            made.weights[name] = aligned
-            made.weights_bytes = aligned + self._executable.constants[name].nbytes
-        return made.weights[name]
+        made = self._weights
+        if name not in made.places:
+            aligned = -(-made.nbytes // abi.CONSTANT_ALIGNMENT) * abi.CONSTANT_ALIGNMENT
+            made.places[name] = aligned
+            made.nbytes = aligned + self._executable.constants[name].nbytes
+        return made.places[name]
 
 
 def up(nbytes: Extent, alignment: int) -> Extent:

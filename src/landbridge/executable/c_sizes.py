@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib.resources import files
+from itertools import accumulate, repeat
 from math import prod
 
 from landbridge.dtypes import numpy_dtype
 from landbridge.executable.c_program import CProgram
 from landbridge.executable.instance import dimensions
-from landbridge.executable.parts import Function, TensorSpec
+from landbridge.executable.parts import TensorSpec
 from landbridge.sizes.printing import range_text
 from landbridge.sizes.size import Extent, Size
-from landbridge.sizes.terms import Atom, Clamped, Floor, Symbol, Terms
+from landbridge.sizes.terms import Atom, Clamped, Floor, Symbol, Terms, as_constant
 
 #: Bits that products of dimensions without a bound may have, so that sizes are numbers of 64 bits, and one may have.
 _PRODUCT_BITS, _MOST_BITS = 46, 31
+#: The largest number of 64 bits.
+_LARGEST = (1 << 63) - 1
 #: Words that no field can be called, of C or C++.
 _RESERVED = (
     "alignas alignof and asm auto bitand bitor bool break case catch char class compl const constexpr continue default "
@@ -26,35 +29,103 @@ _RESERVED = (
 )
 
 
-def c_sizes(main: Function, program: CProgram) -> dict[str, str]:
-    """The text of the header's part about open dimensions, by the words that stand for its pieces in ``c_sizes.h``."""
-    symbols = dimensions(main)
-    field_of = _fields(symbols)
+def c_sizes(programs: Sequence[CProgram]) -> dict[str, str]:
+    """The text of the header's part about open dimensions, by the words that stand for its pieces in ``c_sizes.h``:
+    ``programs`` are the ways, of which the first that takes the dimensions goes."""
+    symbols: dict[str, Symbol] = {}
+    for program in programs:
+        symbols = {**dimensions(program.function), **symbols}
+    first = dimensions(programs[0].function)
+    symbols = {**{name: symbols[name] for name in first}, **symbols}
+    fields = _fields(symbols)
+    stated = _stated_extents(programs)
+    legal = {name: _legal(name, programs, stated) for name in symbols}
+    declared = [f"  int64_t {fields[name]}; /* {_plain(name)}: {legal[name]} */" for name in symbols]
+    ways = [_Way(program, number, fields, stated) for number, program in enumerate(programs)]
+    starts = accumulate((program.table_words for program in programs), initial=0)
 
-    def text(extent: Extent) -> str:
-        return _expression(extent.terms, field_of) if isinstance(extent, Size) else f"INT64_C({extent})"
+    def cases(text: str, values: Iterable[object] = repeat("")) -> str:
+        return _lines(
+            f"    case {way.number}: {text.format(way.number, value)}" for way, value in zip(ways, values, strict=False)
+        )
 
-    def cases(values: Iterable[tuple[int, Extent]], kind: str) -> str:
-        return _lines(f"    case {number}: return ({kind})({text(extent)});" for number, extent in values)
-
-    declared = [f"  int64_t {field_of[name]}; /* {_plain(name)}: {range_text(s)} */" for name, s in symbols.items()]
-    ins, outs = (list(enumerate(map(bytes_of, side))) for side in (main.inputs, main.outputs))
-    every = [program.tensor_bytes, *program.sizes, *(nbytes for _, nbytes in (*ins, *outs))]
-    degree = max((_degree(size.terms) for size in every if isinstance(size, Size)), default=1)
-    most = (1 << min(_MOST_BITS, _PRODUCT_BITS // max(1, degree))) - 1
-    ranges = [_range(f"d->{field_of[name]}", symbol, most) for name, symbol in symbols.items()]
-    guards = [f"{text(guard.found)} != {text(guard.legal)}" for guard in main.guards]
-    checks = [f"  if ({wrong}) return LB_NAME_ERROR_SIZES;" for wrong in (*ranges, *guards)]
-    axes = [(64 * number + axis, e) for number, spec in enumerate(main.outputs) for axis, e in enumerate(spec.shape)]
     return {
         "LB_DIMENSIONS": _lines(declared),
-        "LB_CHECKS": _lines(checks),
-        "LB_COMPUTED": _lines(f"  s[{number}] = {text(size)};" for number, size in enumerate(program.sizes)),
-        "LB_TENSOR_BYTES": text(program.tensor_bytes),
-        "LB_INPUT_BYTES": cases(ins, "uint64_t"),
-        "LB_OUTPUT_BYTES": cases(outs, "uint64_t"),
-        "LB_OUTPUT_EXTENTS": cases(axes, "int64_t"),
+        "LB_WAYS": "\n".join(way.text() for way in ways).rstrip(),
+        "LB_CHOICES": _lines(f"  if (lb_name_takes_{way.number}(d)) return {way.number};" for way in ways),
+        "LB_COMPUTE": cases("lb_name_compute_sizes_{}(d, s); break;"),
+        "LB_OFFSETS": cases("return INT64_C({1});", starts),
+        "LB_MEMORY": cases("return LB_TENSORS + lb_name_tensor_bytes_{}(d);"),
+        "LB_INPUTS_BYTES": cases("return lb_name_input_bytes_{}(d, index);"),
+        "LB_OUTPUTS_BYTES": cases("return lb_name_output_bytes_{}(d, index);"),
+        "LB_EXTENTS": cases("return lb_name_output_extent_{}(d, index, axis);"),
     }
+
+
+def _stated_extents(programs: Sequence[CProgram]) -> list[Extent]:
+    """What each axis of the inputs is: that of the first program in which it is open, else its number."""
+    axes = zip(*([e for spec in p.function.inputs for e in spec.shape] for p in programs), strict=True)
+    return [next((e for e in each if isinstance(e, Size)), each[0]) for each in axes]
+
+
+def _legal(name: str, programs: Sequence[CProgram], stated: Sequence[Extent]) -> str:
+    """What the dimension ``name`` may be, in words."""
+    found: list[str] = []
+    for program in programs:
+        symbol = dimensions(program.function).get(name)
+        if symbol is not None:
+            found.append(range_text(symbol))
+            continue
+        axes = [e for spec in program.function.inputs for e in spec.shape]
+        found += [str(e) for e, of in zip(axes, stated, strict=True) if isinstance(of, Size) and str(of) == name][:1]
+    return " or ".join(dict.fromkeys(found))
+
+
+class _Way:
+    """The functions of one program."""
+
+    def __init__(self, program: CProgram, number: int, fields: Mapping[str, str], stated: Sequence[Extent]) -> None:
+        self.number = number
+        self._program, self._fields, self._stated = program, fields, stated
+
+    def text(self) -> str:
+        function = self._program.function
+        ins, outs = (list(enumerate(map(bytes_of, side))) for side in (function.inputs, function.outputs))
+        axes = [(64 * n + axis, e) for n, spec in enumerate(function.outputs) for axis, e in enumerate(spec.shape)]
+        sizes = [self._program.tensor_bytes, *self._program.sizes, *(nbytes for _, nbytes in (*ins, *outs))]
+        pieces = {
+            "LB_CHECKS": _lines(f"  if ({wrong}) return 0;" for wrong in self._wrong(sizes)),
+            "LB_COMPUTED": _lines(f"  s[{n}] = {self._extent(s)};" for n, s in enumerate(self._program.sizes)),
+            "LB_TENSOR_BYTES": self._extent(self._program.tensor_bytes),
+            "LB_INPUT_BYTES": self._cases(ins, "uint64_t"),
+            "LB_OUTPUT_BYTES": self._cases(outs, "uint64_t"),
+            "LB_OUTPUT_EXTENTS": self._cases(axes, "int64_t"),
+            "LB_WAY": str(self.number),
+        }
+        text = files(__package__).joinpath("c_way.h").read_text(encoding="utf-8")
+        for word, value in pieces.items():
+            text = text.replace(word, value)
+        return text
+
+    def _wrong(self, sizes: Sequence[Extent]) -> Iterator[str]:
+        """Conditions under which the dimensions are none of this way."""
+        function = self._program.function
+        degree = max((_degree(size.terms) for size in sizes if isinstance(size, Size)), default=1)
+        most = (1 << min(_MOST_BITS, _PRODUCT_BITS // max(1, degree))) - 1
+        for name, symbol in dimensions(function).items():
+            yield _range(f"d->{self._fields[name]}", symbol, most)
+        axes = [e for spec in function.inputs for e in spec.shape]
+        for own, stated in zip(axes, self._stated, strict=True):
+            if own != stated:
+                yield f"{self._extent(own)} != {self._extent(stated)}"
+        for guard in function.guards:
+            yield f"{self._extent(guard.found)} != {self._extent(guard.legal)}"
+
+    def _extent(self, extent: Extent) -> str:
+        return _expression(extent.terms, self._fields) if isinstance(extent, Size) else f"INT64_C({extent})"
+
+    def _cases(self, values: Iterable[tuple[int, Extent]], kind: str) -> str:
+        return _lines(f"    case {number}: return ({kind})({self._extent(text)});" for number, text in values)
 
 
 def bytes_of(spec: TensorSpec) -> Extent:
@@ -89,10 +160,17 @@ def _fields(symbols: Mapping[str, Symbol]) -> dict[str, str]:
 
 
 def _range(place: str, symbol: Symbol, most: int) -> str:
-    low = symbol.low * symbol.unit
-    high = most if symbol.high is None else symbol.high * symbol.unit
+    low, high = symbol.low * symbol.unit, most
+    if _has_bound(symbol):
+        high = (symbol.high or 0) * symbol.unit
+    low = max(low, -most)
     step = f" || {place} % {symbol.unit}" if symbol.unit > 1 else ""
     return f"{place} < INT64_C({low}) || {place} > INT64_C({high}){step}"
+
+
+def _has_bound(symbol: Symbol) -> bool:
+    """Whether ``symbol`` has a last number that sizes can be computed with."""
+    return symbol.high is not None and symbol.high * symbol.unit < 1 << _PRODUCT_BITS
 
 
 def _degree(terms: Terms) -> int:
@@ -103,7 +181,7 @@ def _degree(terms: Terms) -> int:
 def _atom_degree(atom: Atom) -> int:
     match atom:
         case Symbol():
-            return int(atom.high is None)
+            return int(not _has_bound(atom))
         case Floor():
             return _degree(atom.numerator)
         case _:
@@ -124,6 +202,8 @@ def _atom(atom: Atom, field_of: Mapping[str, str]) -> str:
     match atom:
         case Symbol(name):
             return f"(d->{field_of[name]} / {atom.unit})" if atom.unit > 1 else f"d->{field_of[name]}"
+        case Floor(numerator, divisor) if (as_constant(divisor) or 0) > _LARGEST:
+            return f"-(int64_t)({_expression(numerator, field_of)} < 0)"  # -1 or 0
         case Floor(numerator, divisor):
             return f"lb_name_floor({_expression(numerator, field_of)}, {_expression(divisor, field_of)})"
         case Clamped(terms, low, high):

@@ -77,15 +77,10 @@ class Executable:
 
     def program(self, name: str) -> Executable:
         """The one of ``programs`` that is called ``name``, as ``main``."""
-        if name == "main":
+        if len(self.programs) == 1:
             return self
         function = self.functions[name]
-        known = dimensions_of(
-            e for spec in (*function.inputs, *function.outputs) for e in (*spec.shape, *spec.elements)
-        )
-        memory = tuple(
-            r for r in self.memory if dimensions_of([r.planned_bytes]).keys() <= known.keys()
-        )  # of the first
+        memory = tuple(replace(report, program="main") for report in self.memory if report.program == name)
         return replace(self, functions={"main": replace(function, name="main")}, memory=memory)
 
     @property

@@ -124,7 +124,8 @@ def instance(
     of_devices = {n for n, module in enumerate(executable.modules) if isinstance(module.image, DeviceImage)}
     made = _Instance(OpenNumbers(numbers) if remembers else numbers, of_devices)
     functions = {"main": made.function(executable.main)}
-    reports = tuple(replace(r, planned_bytes=numbers.at(r.planned_bytes)) for r in executable.memory)
+    own = (r for r in executable.memory if r.program == "main")
+    reports = tuple(replace(r, planned_bytes=numbers.at(r.planned_bytes)) for r in own)
     constants = {**executable.constants, **made.constants()}
     return replace(executable, functions=functions, constants=constants, memory=reports)
 

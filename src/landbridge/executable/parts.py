@@ -148,13 +148,14 @@ class ModuleImage:
 
 @dataclass(frozen=True)
 class StorageReport:
-    """What the planner reached for one (vdevice device, scope)."""
+    """What the planner reached for one (vdevice device, scope) of ``program``, one of those that a run chooses from."""
 
     device: str
     scope: str
     planned_bytes: int
     lower_bound_bytes: int
     proved_optimal: bool
+    program: str = "main"
 
 
 @dataclass(frozen=True)

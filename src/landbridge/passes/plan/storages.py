@@ -59,7 +59,8 @@ def _in_bytes(scope: Scope) -> Solution:
     sizes = [round_up(alloc.nbytes, granule) for alloc in scope.allocs]
     is_open = any(isinstance(size, Size) for size in sizes)
     buffers = [
-        alloc.buffer(name, likely(size), alignment)
+        # What is likely empty is not so for all sizes: nothing else may lie there.
+        alloc.buffer(name, max(likely(size), 1) if isinstance(size, Size) else size, alignment)
         for name, size, alloc in zip(scope.names, sizes, scope.allocs, strict=True)
     ]
     if is_open:
