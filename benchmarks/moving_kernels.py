@@ -54,6 +54,9 @@ CASES: dict[str, tuple[str, list[int], dict[str, object], dict[str, object]]] = 
     "Pad 64x56x56 by 1, reflect": ("Pad", [1, 64, 56, 56], {"pads": [0, 0, 1, 1, 0, 0, 1, 1]}, {"mode": "reflect"}),
     "Pad 224x224 by 3, edge": ("Pad", [1, 3, 224, 224], {"pads": [0, 0, 3, 3, 0, 0, 3, 3]}, {"mode": "edge"}),
     "Pad 80000 by 256, reflect": ("Pad", [1, 80_000], {"pads": [0, 256, 0, 256]}, {"mode": "reflect"}),
+    "TopK 5 of 64x1000": ("TopK", [64, 1000], {"k": [5]}, {}),
+    "TopK 100 of 8400": ("TopK", [1, 8400], {"k": [100]}, {}),
+    "TopK 300 of 672000": ("TopK", [1, 672_000], {"k": [300]}, {}),
     "SpaceToDepth of 16x112x112": ("SpaceToDepth", [1, 16, 112, 112], {}, {"blocksize": 2}),
 }
 
@@ -65,7 +68,8 @@ def _model(name: str) -> onnx.ModelProto:
     arrays = {k: np.array(v) for k, v in constants.items() if k}
     narrow = {k: a.astype(np.float32) if a.dtype.kind == "f" else a for k, a in arrays.items()}
     values = [numpy_helper.from_array(a, k) for k, a in narrow.items()]
-    node = helper.make_node(operator, ["x", *constants], ["y"], **attributes)
+    outputs = ["y", "positions"] if operator == "TopK" else ["y"]
+    node = helper.make_node(operator, ["x", *constants], outputs, **attributes)
     graph = helper.make_graph([node], "one", [x], [y], values)
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
 

@@ -21,13 +21,13 @@ from landbridge.ops.slicing import part
 from landbridge.sizes.size import Extent, Size, at_least, largest, product
 
 
-def as_index(s: ScalarBuilder, v: Value, extent: int) -> Value:
+def as_index(s: ScalarBuilder, v: Value, extent: Extent) -> Value:
     """A model's index as a loop index that is in bounds: what is out of range is moved to the nearest end."""
     i = wrapped(s, v, extent)
     return s.cast(s.minimum(s.maximum(i, 0), largest(extent - 1, 0)), "index")
 
 
-def wrapped(s: ScalarBuilder, v: Value, extent: int) -> Value:
+def wrapped(s: ScalarBuilder, v: Value, extent: Extent) -> Value:
     """A model's index as an int64: negative ones count from the end, and what is out of range stays so."""
     i = s.cast(v, "int64")
     return s.select(i < 0, i + extent, i)

@@ -10,17 +10,15 @@ import numpy as np
 from xdsl.ir import SSAValue
 
 from landbridge.dtypes import dtype_name, numpy_dtype
-from landbridge.errors import ShapeError
 from landbridge.ir.prim_builder import Access, PrimBuilder
-from landbridge.ir.scalar_dtypes import accumulator, is_float
-from landbridge.ir.scalars import Number, ScalarBuilder, Value
+from landbridge.ir.scalar_dtypes import accumulator
+from landbridge.ir.scalars import ScalarBuilder, Value
 from landbridge.ir.size_exprs import extent_expr
 from landbridge.ir.types import LARGEST_CONSTANT, check_size
 from landbridge.ops.accuracy import EXACT, ROUNDED, accuracy
 from landbridge.ops.context import BodyBuffer, OpContext, Operand
 from landbridge.ops.gather import as_index
 from landbridge.ops.legal import any_integer, at_least, axis_of, holds, one_of
-from landbridge.ops.reduce import reduced_access
 from landbridge.ops.registry import operator
 from landbridge.ops.rules import Index, rules
 from landbridge.sizes.size import Extent, Size, ceildiv, largest, smallest
@@ -209,76 +207,3 @@ def reverse_sequence(c: OpContext, x: Operand, lengths: Operand) -> Operand:
         return buffers[0].load(s, where)
 
     return c.compute("reverse_sequence", [x, lengths], c.shape(x), body, c.dtype(x))
-
-
-@rules(
-    "X: _ ...",
-    "K?: () | 1",
-    attributes={"axis": axis_of("len(X)", default=-1), "K": at_least(0), "k": at_least(0), "largest": one_of(0, 1)},
-    where=("k <= X[axis]",),
-)
-@operator("TopK")
-@accuracy(EXACT)
-def top_k(c: OpContext, x: Operand, k: Operand | None = None) -> Sequence[Operand]:
-    """The ``k`` largest (or smallest) elements in order, and their positions; equal ones by position. NaN is the
-    largest of all.
-
-    Each element counts those before it, which takes extent squared steps and runs in parallel.
-    """
-    shape, dtype = c.shape(x), c.dtype(x)
-    axis = c.axis(c.attribute("axis", -1), len(shape))
-    count: Extent = (c.ints("k", k) or [0])[0]
-    if isinstance(shape[axis], Size) and c.g.is_read(count):
-        count = c.within("k", count, c.fewest(count), shape[axis])
-    elif count > shape[axis]:
-        raise ShapeError(f"{c.g.node}: TopK of {count} elements of an axis of {shape[axis]}")
-    largest = bool(c.attribute("largest", 1))
-    order, loop = reduced_access(shape, [axis])
-    loops, n, extent = [shape[a] for a in order], len(shape) - 1, shape[axis]
-    result = [count if a == axis else e for a, e in enumerate(shape)]
-
-    def build(p: PrimBuilder) -> None:
-        place = p.temp(loops, "int64")
-        source = p.inputs[0]
-
-        def rank_of(s: ScalarBuilder, acc: Value, v: Value, other: Value) -> Value:
-            earlier = s.index(n + 1) < s.index(n)
-            more, less = (other, v) if largest else (v, other)
-            beyond, equal = more > less, other.eq(v)
-            if is_float(dtype):
-                beyond = beyond | (more.ne(more) & less.eq(less))
-                equal = equal | (other.ne(other) & v.ne(v))
-            before = beyond | (equal & earlier)
-            return acc + s.cast(before, "int64")
-
-        p.generic(
-            "p" * (n + 1) + "r",
-            [*loops, extent],
-            [
-                (source, lambda *d: [d[i] for i in loop]),
-                (source, lambda *d: [d[n + 1] if a == axis else d[i] for a, i in enumerate(loop)]),
-            ],
-            [(place, lambda *d: d[: n + 1])],
-            rank_of,
-            init=0,
-        )
-
-        def chosen(s: ScalarBuilder, value: Value, position: Value, v: Value, r: Value) -> list[Value]:
-            hit = r.eq(s.cast(s.index(n), "int64"))
-            where: Number = s.cast(s.index(n + 1), "int64")
-            return [s.select(hit, v, value), s.select(hit, where, position)]
-
-        target = [d if a == axis else loop[a] for a, d in enumerate([n] * len(shape))]
-        p.generic(
-            "p" * (n + 1) + "r",
-            [*loops[:n], count, extent],
-            [
-                (source, lambda *d: [d[n + 1] if a == axis else d[i] for a, i in enumerate(loop)]),
-                (place, lambda *d: [*d[:n], d[n + 1]]),
-            ],
-            [(b, lambda *d: [d[i] for i in target]) for b in p.outputs],
-            chosen,
-            init=0,
-        )
-
-    return c.g.call("top_k", [c.value(x)], [(result, dtype), (result, "int64")], build)
