@@ -37,18 +37,24 @@ echo "$cache"
 ls "$cache" 2>/dev/null
 exit 0
 """
-#: A file appears there whole, by a rename; its name says what is in it, and its time when it was used.
+#: A file appears there whole, by a rename; its name says what is in it, and its time when it was used. What is left of
+#: one where a board lost its power goes a day later.
 _RECEIVE = """
 mkdir -p "$1" && cd "$1" && cat >"$2.$$" && [ $(wc -c <"$2.$$") -eq "$3" ] && mv "$2.$$" "$2" || {
   rm -f "$2.$$"
   exit 1
 }
 ls -t ./*.lbx | tail -n +"$4" | while read -r old; do rm -f "$old"; done
+find . -maxdepth 1 -name '*.lbx.*' -mtime +1 -exec rm -f {} \\;
 """
-#: A run that was cut off leaves its folder; a later one removes it.
+#: The folder stays when all of the inputs, whose number is stated, lie in it and the desk was told its name. A run that
+#: was cut off later may leave it; another one removes it a day later.
 _UNPACK = """
-mkdir -p "$1" && folder=$(mktemp -d "$1/run.XXXXXX") && mkdir "$folder/out" && tar -xf - -C "$folder" || exit 1
-echo "$folder"
+mkdir -p "$1" && folder=$(mktemp -d "$1/run.XXXXXX") || exit 1
+trap 'rm -rf "$folder"' EXIT
+trap 'exit 1' HUP INT PIPE TERM
+mkdir "$folder/out" && tar -xf - -C "$folder" && [ $(ls "$folder" | wc -l) -eq "$2" ] && echo "$folder" || exit 1
+trap - EXIT
 find "$1" -maxdepth 1 -name 'run.*' -mtime +1 -exec rm -rf {} \\;
 """
 #: The time of a program's file says when it was used.
@@ -194,7 +200,7 @@ class Board:
                 for number, file in enumerate(inputs.values()):
                     archive.add(file.resolve(), f"{number}.npy", filter=_anyones)
             packed.seek(0)
-            done = self.connection.send(packed, _UNPACK, self.folder)
+            done = self.connection.send(packed, _UNPACK, self.folder, str(len(inputs) + 1))
         if done.status or not done.stdout.strip():
             raise BoardError(f"{self.address} does not take the inputs into {self.folder}: {_said(done)}")
         return done.stdout.strip()

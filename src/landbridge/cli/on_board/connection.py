@@ -18,6 +18,8 @@ _QUESTIONS, _BETWEEN_S = 6, 10
 #: ssh's own exit status where it, and not the command, failed.
 _OF_SSH = 255
 
+#: What ssh says of a connection that it had; killed, it says nothing.
+_LOST = ("closed by", "broken pipe", "connection reset", "not responding", "without a word")
 _WAYS_OUT = (
     ("host key verification failed", "connect by hand once to see and accept its key: {by_hand}"),
     ("permission denied", "nothing is typed in here, so it needs a key: ssh-copy-id {place}"),
@@ -109,6 +111,11 @@ class Connection:
 
     def _failure(self, stderr: str) -> BoardError:
         said = " ".join(stderr.split()) or "ssh ended without a word"
+        if any(sign in said.lower() for sign in _LOST):
+            return BoardError(
+                f"the connection to {self.address.text} was lost: {said}; what was copied in part is removed there, "
+                "what ran there ends: give the command again"
+            )
         port = "" if self.address.port is None else f"-p {self.address.port} "
         by_hand = f"ssh {port}{self.address.place}"
         way = next(text for sign, text in _WAYS_OUT if sign in said.lower())
