@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from math import prod
 
 import numpy as np
 
 from landbridge.errors import ShapeError
-from landbridge.ir.prim_builder import PrimBuilder
-from landbridge.ir.scalar_dtypes import accumulator
 from landbridge.ir.scalars import ScalarBuilder, Value
 from landbridge.ops.accuracy import SUMS, accuracy
 from landbridge.ops.context import BodyBuffer, OpContext, Operand
 from landbridge.ops.convolution import CONVOLUTION, add_bias, convolve
 from landbridge.ops.legal import at_least
+from landbridge.ops.phase_convolution import convolve_phases
+from landbridge.ops.phases import phases
 from landbridge.ops.registry import operator
 from landbridge.ops.rules import rules
 from landbridge.ops.slicing import part
@@ -41,7 +41,8 @@ from landbridge.ops.windows import Windows, check_kernel
 @operator("ConvTranspose")
 @accuracy(SUMS)
 def conv_transpose(c: OpContext, x: Operand, w: Operand, bias: Operand | None = None) -> Operand:
-    """Disjoint windows are written in place; otherwise a convolution over the input with zeros between elements."""
+    """Phases, each with its share of the taps; a convolution over the input with zeros between elements where that
+    takes fewer products (strides beside dilations)."""
     spatial, kernel = c.shape(x)[2:], list(c.shape(w)[2:])
     check_kernel(c, kernel)
     group, rank = c.attribute("group", 1), len(spatial)
@@ -53,11 +54,13 @@ def conv_transpose(c: OpContext, x: Operand, w: Operand, bias: Operand | None = 
             f"{c.g.node}: ConvTranspose of {spatial} has an output of {output}; fewer pads, or a larger output_shape, "
             "are legal"
         )
-    disjoint = kernel == stride and dilation == [1] * rank and not any(low) and group == 1
-    if disjoint and output == [e * s for e, s in zip(spatial, stride, strict=True)]:
-        return add_bias(c, _disjoint(c, x, w, stride), bias, c.dtype(x))
-    stuffed = _stuff(c, x, stride)
+    axes = [
+        phases(*axis, together=i == rank - 1) for i, axis in enumerate(zip(stride, low, kernel, dilation, strict=True))
+    ]
     flipped = _flipped(c, w, group)
+    if max(stride) > 1 and prod(a.taps for a in axes) <= prod(kernel):
+        return add_bias(c, convolve_phases(c, x, flipped, axes, output, group), bias, c.dtype(x))
+    stuffed = _stuff(c, x, stride)
     before = [(k - 1) * d - a for k, d, a in zip(kernel, dilation, low, strict=True)]
     extents = c.shape(stuffed)[2:]
     after = [
@@ -91,35 +94,6 @@ def _extents(
             low.append(pads[i])
             output.append(full - pads[i] - pads[rank + i])
     return low, output
-
-
-def _disjoint(c: OpContext, x: Operand, w: Operand, stride: Sequence[int]) -> Operand:
-    """kernel == stride: every output element belongs to one input pixel."""
-    (n, channels, *spatial), outputs = c.shape(x), c.shape(w)[1]
-    rank = len(spatial)
-    result = (n, outputs, *(e * s for e, s in zip(spatial, stride, strict=True)))
-
-    def split(d: Sequence[Any]) -> tuple[Sequence[Any], Sequence[Any], Any]:
-        return d[2 : 2 + rank], d[2 + rank : 2 + 2 * rank], d[2 + 2 * rank]
-
-    def target(*d: Any) -> list[Any]:
-        pixel, tap, _ = split(d)
-        return [d[0], d[1], *(i * s + k for i, s, k in zip(pixel, stride, tap, strict=True))]
-
-    def build(p: PrimBuilder) -> None:
-        p.generic(
-            "pp" + "p" * (2 * rank) + "r",
-            (n, outputs, *spatial, *stride, channels),
-            [
-                (p.inputs[0], lambda *d: [d[0], split(d)[2], *split(d)[0]]),
-                (p.inputs[1], lambda *d: [split(d)[2], d[1], *split(d)[1]]),
-            ],
-            [(p.outputs[0], target)],
-            lambda s, acc, a, b: acc + a * b,
-            init=0,
-        )
-
-    return c.g.call("conv_transpose", [c.value(x), c.value(w)], [(result, accumulator(c.dtype(x)))], build)[0]
 
 
 def _stuff(c: OpContext, x: Operand, stride: Sequence[int]) -> Operand:

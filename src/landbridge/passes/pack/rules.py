@@ -34,9 +34,10 @@ class Candidate:
     def contracted_weights(self) -> SSAValue | None:
         """The argument that is the weight of the leading contraction."""
         first = next(self.prim.generics())
-        if not first.reduces or len(first.ins) != 2:
+        read = [o.buffer for o, value in zip(first.ins, first.body.args, strict=False) if value.first_use]
+        if not first.reduces or len(read) != 2:
             return None
-        found = [o.buffer for o in first.ins if o.buffer in self.weights]
+        found = [b for b in read if b in self.weights]
         return found[0] if len(found) == 1 else None
 
     @property

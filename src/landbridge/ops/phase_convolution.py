@@ -1,0 +1,183 @@
+"""Transposed convolutions as one dense convolution whose results lie in turns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from landbridge.ir.prim_builder import PrimBuilder
+from landbridge.ir.scalar_dtypes import accumulator
+from landbridge.ir.scalars import ScalarBuilder, Value
+from landbridge.ops.context import BodyBuffer, OpContext, Operand
+from landbridge.ops.matrix_product import multiply_add
+from landbridge.ops.phases import Phases
+from landbridge.ops.slicing import index_within, part
+from landbridge.sizes.size import Extent, ceildiv, largest, same
+
+
+def convolve_phases(
+    c: OpContext, x: Operand, flipped: Operand, axes: Sequence[Phases], output: Sequence[Extent], group: int
+) -> Operand:
+    """The sums of a transposed convolution, [N, M, *output], in the accumulator of the dtype of ``x``.
+
+    ``flipped`` are weights [M, C / group, *taps reversed], ``axes`` the phases of each spatial axis. One kernel writes
+    every phase of a pixel beside the others; 1-D runs as 2-D of height 1. Where the last pixel has phases past the
+    output, they are computed and left out.
+    """
+    if len(axes) == 1:
+        (n, channels, length), (outputs, inner, kernel) = c.shape(x), c.shape(flipped)
+        data, weights = c.reshape(x, (n, channels, 1, length)), c.reshape(flipped, (outputs, inner, 1, kernel))
+        y = convolve_phases(c, data, weights, (_ONE, *axes), (1, *output), group)
+        return c.reshape(y, (n, outputs, *output))
+    (n, channels, *spatial), (outputs, inner) = c.shape(x), c.shape(flipped)[:2]
+    pixels = [ceildiv(o, a.stride) for o, a in zip(output, axes, strict=True)]
+    low = [max(-a.first, 0) for a in axes]
+    high = [largest(q - 1 + a.reach - (e - 1), 0) for q, a, e in zip(pixels, axes, spatial, strict=True)]
+    loops = _Loops(axes)
+    depthwise = group > 1 and inner == 1 and outputs == channels
+    groups = (n, outputs) if group == 1 or depthwise else (n, group, outputs // group)
+    summed = () if depthwise else (inner,)
+    apart = outputs < FEW_CHANNELS or not isinstance(flipped, np.ndarray)
+    phase_extents, tap_extents = loops.extents
+    count = len(phase_extents)
+
+    def build(p: PrimBuilder) -> None:
+        source = p.inputs[0]
+        if any(same(pad, 0) is not True for pad in (*low, *high)):
+            source = p.pad(source, (0, 0, *low), (0, 0, *high), 0)
+
+        def split(d: Sequence[Any]) -> tuple[Any, Any, Any, Sequence[Any], Sequence[Any]]:
+            """(output channel, data channel, weight channel, pixel, phases and taps)."""
+            lead, rest = d[1 : len(groups)], d[len(groups) :]
+            pixel, phase, tail = loops.parts(rest, len(summed))
+            whole = lead[0] if len(lead) == 1 else lead[0] * (outputs // group) + lead[1]
+            ic = tail[0] if tail else 0
+            read = whole if depthwise else ic if group == 1 else lead[0] * inner + ic
+            return whole, read, ic, pixel, phase
+
+        def data(*d: Any) -> list[Any]:
+            _, read, _, pixel, at = split(d)
+            return [d[0], read, *loops.read(pixel, at, low)]
+
+        def weights(*d: Any) -> list[Any]:
+            whole, _, ic, _, at = split(d)
+            return [whole, ic, *at]
+
+        def result(*d: Any) -> list[Any]:
+            whole, _, _, pixel, at = split(d)
+            return [d[0], whole, *((*at[:count], *pixel) if apart else loops.written(pixel, at))]
+
+        extents = (*groups, *pixels, *phase_extents, *summed, *tap_extents)
+        reduced = len(summed) + len(tap_extents)
+        p.generic(
+            "p" * (len(extents) - reduced) + "r" * reduced,
+            extents,
+            [(source, data), (p.inputs[1], weights)],
+            [(p.outputs[0], result)],
+            multiply_add,
+            init=0,
+        )
+
+    whole = (n, outputs, *(q * a.stride for q, a in zip(pixels, axes, strict=True)))
+    values = [c.value(x), c.value(_laid_out(c, flipped, axes, loops))]
+    total = accumulator(c.dtype(x))
+    shape = (n, outputs, *phase_extents, *pixels) if apart else whole
+    made: Operand = c.g.call("conv_transpose", values, [(shape, total)], build)[0]
+    if apart:
+        made = _in_turns(c, made, axes, whole)
+    return part(c, made, [0] * len(whole), [1] * len(whole), [n, outputs, *output])  # type: ignore[list-item]
+
+
+#: Result channels below which vectors lie along the pixels of one phase, and phases are put in turns afterwards.
+FEW_CHANNELS = 8
+_ONE = Phases(stride=1, low=0, kernel=1, dilation=1, outer=1, shift=0, first=0, step=1, taps=1)
+
+
+class _Loops:
+    """The loops over phases, but those of one turn, and over taps of all axes."""
+
+    def __init__(self, axes: Sequence[Phases]) -> None:
+        self._axes = axes
+        phase = [(i, part, e) for i, a in enumerate(axes) for part, e in (("outer", a.outer), ("inner", a.inner))]
+        self._phase = [p for p in phase if p[2] > 1]
+        self._tap = [(i, "tap", a.taps) for i, a in enumerate(axes)]
+
+    @property
+    def extents(self) -> tuple[list[int], list[int]]:
+        """Those of phases, which are parallel, and those of taps, which are summed."""
+        return [p[2] for p in self._phase], [t[2] for t in self._tap]
+
+    def parts(self, d: Sequence[Any], summed: int) -> tuple[Sequence[Any], Sequence[Any], Sequence[Any]]:
+        """(pixel, phases and taps, what is summed between them) of loops in the order of the kernel."""
+        rank, phases = len(self._axes), len(self._phase)
+        tail = d[rank + phases :]
+        return d[:rank], [*d[rank : rank + phases], *tail[summed:]], tail[:summed]
+
+    def read(self, pixel: Sequence[Any], at: Sequence[Any], low: Sequence[int]) -> list[Any]:
+        """Which element of the padded data ``pixel`` reads."""
+        where = self._named(at)
+        return [
+            q + where.get((i, "outer"), 0) * a.shift + where.get((i, "tap"), 0) * a.step + (a.first + low[i])
+            for i, (q, a) in enumerate(zip(pixel, self._axes, strict=True))
+        ]
+
+    def written(self, pixel: Sequence[Any], at: Sequence[Any]) -> list[Any]:
+        """Which element of the result ``pixel`` writes."""
+        where = self._named(at)
+        return [
+            q * a.stride + where.get((i, "outer"), 0) * a.inner + where.get((i, "inner"), 0)
+            for i, (q, a) in enumerate(zip(pixel, self._axes, strict=True))
+        ]
+
+    def _named(self, at: Sequence[Any]) -> dict[tuple[int, str], Any]:
+        return {(i, part): d for (i, part, _), d in zip((*self._phase, *self._tap), at, strict=True)}
+
+
+def _in_turns(c: OpContext, made: Operand, axes: Sequence[Phases], shape: Sequence[Extent]) -> Operand:
+    """Results [N, M, phases, pixels] as [N, M, *spatial], of ``shape``: a transpose, seen as fewer axes."""
+    of_axis = [[e for e in (a.outer, a.inner) if e > 1] for a in axes]
+    count = sum(map(len, of_axis))
+    source = c.shape(made)
+    order = [0, 1]
+    for i, extents in enumerate(of_axis):
+        first = 2 + sum(map(len, of_axis[:i]))
+        order += [2 + count + i, *range(first, first + len(extents))]
+    places = [order.index(axis) for axis in range(len(order))]
+    turned = c.gather("shuffle", made, [source[axis] for axis in order], lambda *d: [d[at] for at in places])
+    return c.reshape(turned, shape)
+
+
+def _laid_out(c: OpContext, flipped: Operand, axes: Sequence[Phases], loops: _Loops) -> Operand:
+    """Weights [M, C / group, phases, taps of a phase], zero where a phase has no such tap."""
+    outputs, inner, *kernel = c.shape(flipped)
+    rank = len(kernel)
+    phase_extents, tap_extents = loops.extents
+    shape = (outputs, inner, *phase_extents, *tap_extents)
+    tables = [_table(a) for a in axes]
+    if isinstance(flipped, np.ndarray):
+        filled = np.pad(flipped, [(0, 0), (0, 0), *((0, 1) for _ in kernel)])
+        for i in reversed(range(rank)):
+            filled = np.take(filled, tables[i], axis=2 + i)
+        turns = [2 + 2 * i for i in range(rank)] + [3 + 2 * i for i in range(rank)]
+        return np.ascontiguousarray(filled.transpose(0, 1, *turns)).reshape(shape)
+    strides = [a.stride for a in axes]
+    whole = (outputs, inner, *strides, *(a.taps for a in axes))
+
+    def body(s: ScalarBuilder, buffers: Sequence[BodyBuffer], at: Sequence[Value]) -> Value:
+        where, hit = list(at[:2]), s.const(True, "bool")
+        for i, extent in enumerate(kernel):
+            tap = buffers[1 + i].load(s, [at[2 + i], at[2 + rank + i]])
+            hit = hit & (tap < extent)
+            where.append(index_within(s, tap, extent))
+        return s.select(hit, buffers[0].load(s, where), 0)
+
+    laid = c.compute("phases", [flipped, *tables], whole, body, c.dtype(flipped))
+    return c.reshape(laid, shape)
+
+
+def _table(axis: Phases) -> np.ndarray[Any, Any]:
+    """Which reversed tap each phase has at each element of its window; one past the last for none."""
+    taps = [[axis.tap(r, j) for j in range(axis.taps)] for r in range(axis.stride)]
+    return np.array([[axis.kernel if t is None else axis.kernel - 1 - t for t in row] for row in taps], np.int64)
