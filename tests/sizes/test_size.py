@@ -15,7 +15,18 @@ from hypothesis import strategies as st
 
 from landbridge.errors import ShapeError, UndecidedSizeError
 from landbridge.sizes.parsing import parse_size
-from landbridge.sizes.size import Extent, Size, at_least, ceildiv, dimension, largest, product, same, smallest
+from landbridge.sizes.size import (
+    Extent,
+    Size,
+    always_at_least,
+    at_least,
+    ceildiv,
+    dimension,
+    largest,
+    product,
+    same,
+    smallest,
+)
 
 W = dimension("W", 32, 2560, 8)
 H = dimension("H", 1, 64)
@@ -213,3 +224,16 @@ def test_a_quotient_that_is_rounded_up_is_at_most_one_more_however_often_both_ar
     assert at_least(factor * down + factor, factor * up) is True
     assert at_least(factor * up, factor * down) is True
     assert at_least(factor * down, factor * up) is None
+
+
+def test_an_extent_that_is_a_minimum_is_bounded_where_it_is_multiplied_and_divided() -> None:
+    steps = N // 64
+    short = dimension("S", 1, 100_004)
+    a_few = smallest(short, 100_000) - largest(short - 5, 0)  # the last five of at most 100000
+    assert always_at_least(16 * (H * a_few // 16), 0)
+    assert not always_at_least(16 * (H * a_few // 16), 1)
+    padded = 3 * steps - 2 * largest(steps - 4, 0)
+    whole = dimension("T", 192)
+    grown = 3 * (whole // 64) - 2 * largest(whole // 64 - 4, 0)
+    assert always_at_least(grown + 8 * (grown // 8), 17)
+    assert not always_at_least(padded, 1)  # 0 for fewer than 64

@@ -120,14 +120,15 @@ class OpenRanges:
         if any(self.is_negative(form.scaled(-1)) for form in known):
             yield False
             return
-        outer = self._assumed, self._told_sizes, self._scope
+        outer = self._assumed, self._told_sizes, self._known, self._scope
         told = [bound for form in known if form.terms for bound in _bounds(form)]
         sizes: list[Any] = [form.const for form in known if not form.terms and isinstance(form.const, Size)]
         if told or sizes:
             self._assumed, self._told_sizes = self._assumed + told, self._told_sizes + sizes
+            self._known = {**self._known, **self._narrowed(sizes)}
             self._scope = next(self._scopes)
         yield True
-        self._assumed, self._told_sizes, self._scope = outer
+        self._assumed, self._told_sizes, self._known, self._scope = outer
 
     @contextmanager
     def entered(self, turns: Form) -> Iterator[None]:
@@ -140,6 +141,21 @@ class OpenRanges:
         self._known, self._scope = {**self._known, **known}, next(self._scopes)
         yield
         self._known, self._scope = outer
+
+    def _narrowed(self, told: Sequence[Size]) -> dict[str, Extent]:
+        """The dimensions that are larger here than anywhere, as Sizes that are ``told`` to be 0 or less say of one."""
+        found: dict[str, Extent] = {}
+        for size in told:
+            here = self._of_known(size)
+            if isinstance(here, Size) and len(here.terms) <= 2 and len(here.symbols) == 1:
+                (symbol,) = here.symbols.values()
+                number = here.at({symbol.name: 0})
+                by = here.at({symbol.name: symbol.unit}) - number
+                if by < 0 and here == of_symbol(symbol) // symbol.unit * by + number:
+                    low = -(number // by)
+                    if low > symbol.low and (symbol.high is None or low <= symbol.high):
+                        found[symbol.name] = of_symbol(replace(symbol, low=low))
+        return found
 
     # Forms ------------------------------------------------------------------------------------------------------
 

@@ -35,9 +35,9 @@ from landbridge.sizes.terms import (
 _DEPTH = 2
 
 
-def lower_bound(terms: Terms) -> int | None:
-    """A number that ``terms`` never fall below; None where none is known."""
-    return _lower(terms, _DEPTH)
+def lower_bound(terms: Terms, *, thorough: bool = False) -> int | None:
+    """A number that ``terms`` never fall below; None where none is known. ``thorough``: of more ways to one."""
+    return _lower(terms, _DEPTH + 1 if thorough else _DEPTH)
 
 
 def upper_bound(terms: Terms) -> int | None:
@@ -67,7 +67,20 @@ def _lower(terms: Terms, depth: int) -> int | None:
                 case _:
                     continue
             best = max((bound for bound in (best, *bounds) if bound is not None), default=None)
+        if best is None or best < 0:
+            best = max((bound for bound in (best, _by_factor(terms, depth - 1)) if bound is not None), default=None)
     return best
+
+
+def _by_factor(terms: Terms, depth: int) -> int | None:
+    """The bound of an atom of every term times that of what is left, where neither falls below 0."""
+    for atom, _ in terms[0][0]:
+        factor, others = _taken_out(terms, atom)
+        if not others and factor:
+            least, low = _range(atom, depth)[0], _lower(factor, depth)
+            if least is not None and low is not None and least >= 0 and low >= 0:
+                return least * low
+    return None
 
 
 def _quotients(atom: Floor, terms: Terms) -> list[tuple[Terms, int]]:
@@ -118,7 +131,7 @@ def _without_rest(terms: Terms, atom: AboveZero, inner: Terms, depth: int) -> in
     return min(known) if len(known) == 2 else None
 
 
-def _taken_out(terms: Terms, atom: Floor | AboveZero) -> tuple[Terms, Terms]:
+def _taken_out(terms: Terms, atom: Atom) -> tuple[Terms, Terms]:
     """What ``atom`` is multiplied with, and the terms without it; nothing where it stands in a power."""
     factor: list[tuple[Product, int]] = []
     others: list[tuple[Product, int]] = []

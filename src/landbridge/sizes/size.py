@@ -213,8 +213,8 @@ def always_at_least(left: Extent, right: Extent) -> bool:
     difference = _difference(left, right)
     if any(value < 0 for value in samples(difference)):
         return False
-    low = bounds.lower_bound(difference)
-    return low is not None and low >= 0
+    lows = (bounds.lower_bound(difference, thorough=thorough) for thorough in (False, True))
+    return any(low is not None and low >= 0 for low in lows)
 
 
 def same(left: Extent, right: Extent) -> bool | None:
