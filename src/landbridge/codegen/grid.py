@@ -25,7 +25,8 @@ class GridKernel:
 
     ``buffers`` are the memrefs from outside that it uses: its arguments, in order. ``stored`` are those that it
     writes. ``body`` is its code: a block that ends with ``gpu.terminator`` and whose arguments are not used.
-    ``in_place`` says that buffers may overlap.
+    ``in_place`` says that buffers may overlap. ``exchanged`` are those where a work-item may read what another wrote:
+    of a kernel with barriers those that it reads and writes, or all, where they may overlap.
     """
 
     name: str
@@ -35,6 +36,7 @@ class GridKernel:
     grid: tuple[int, int, int]
     block: tuple[int, int, int]
     in_place: bool
+    exchanged: frozenset[SSAValue] = frozenset()
 
     @property
     def is_large(self) -> bool:
@@ -86,15 +88,30 @@ def grid_function(function: func.FuncOp, identifier: str) -> GridFunction:
 def _kernel(op: gpu.LaunchOp, name: str, numbers: dict[SSAValue, int], in_place: bool) -> GridKernel:
     used: set[SSAValue] = set()
     stored: set[SSAValue] = set()
+    loaded: set[SSAValue] = set()
+    waits = False
     for inner in op.body.walk():
         found = [v for v in inner.operands if v in numbers]
         used.update(found)
         if _stores(inner):
             stored.update(found)
+        else:
+            loaded.update(found)
+        waits = waits or isinstance(inner, gpu.BarrierOp)
+    exchanged = used if in_place else stored & loaded
     buffers = tuple(sorted(used, key=numbers.__getitem__))
     grid = _shape((op.gridSizeX, op.gridSizeY, op.gridSizeZ))
     block = _shape((op.blockSizeX, op.blockSizeY, op.blockSizeZ))
-    return GridKernel(name, buffers, frozenset(stored), op.body.block, grid, block, in_place)
+    return GridKernel(
+        name,
+        buffers,
+        frozenset(stored),
+        op.body.block,
+        grid,
+        block,
+        in_place,
+        exchanged=frozenset(exchanged) if waits else frozenset(),
+    )
 
 
 def _stores(op: Operation) -> bool:

@@ -82,6 +82,7 @@ class Decoration(IntEnum):
     BuiltIn = 11
     Restrict = 19
     Aliased = 20
+    Coherent = 23
     NonWritable = 24
     NonReadable = 25
     Binding = 33

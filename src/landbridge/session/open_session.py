@@ -17,14 +17,16 @@ from landbridge.executable.bound_sizes import BoundSizes, first_that_fits, progr
 from landbridge.executable.executable import Executable
 from landbridge.executable.instance import check_values
 from landbridge.executable.parts import TensorSpec
+from landbridge.memory.borrowed import host_device
 from landbridge.session.open_instance import Instance
 from landbridge.session.open_program import OpenProgram
 from landbridge.session.open_states import OpenStates
-from landbridge.session.session import Session, let_calls_go, let_results_go, spares_of
+from landbridge.session.session import Session, let_calls_go, let_results_go, set_own_input, spares_of
 from landbridge.tensor import Tensor
 from landbridge.vm.arena import ProgramArena
 from landbridge.vm.background import AsyncRun
 from landbridge.vm.background_runs import BackgroundRuns
+from landbridge.vm.by_value import ByValue
 from landbridge.vm.entry import Entry, takes_turn
 from landbridge.vm.named import in_order
 from landbridge.vm.planned_memory import PlannedMemory
@@ -66,6 +68,8 @@ class OpenSession(Session):
         self._by_shapes_alone = not self._read_at_runs
         #: What is bound to inputs and outputs, by name, until the sizes are known and for other sizes later.
         self._held: dict[str, Any] = {}
+        #: Inputs whose arrays are this Session's own.
+        self._by_value: set[str] = set()
         self._held_outputs: dict[str, Any] = {}
         #: Shapes that were bound to an input before, by index.
         self._accepted: set[tuple[int, tuple[int, ...]]] = set()
@@ -197,6 +201,7 @@ class OpenSession(Session):
             self._states.give(spec.name, copied)
         else:
             self._hold(spec, copied)
+            self._by_value.add(spec.name)
 
     @takes_turn
     def set_input_zero_copy(self, name: str | int, value: Any) -> None:
@@ -204,6 +209,7 @@ class OpenSession(Session):
         if self._states.has(spec):
             raise InputError(f"input {spec.name!r} is a recurrent state, whose memory swaps at each run; use set_input")
         self._hold(spec, value)
+        self._by_value.discard(spec.name)
 
     @takes_turn
     def set_output_zero_copy(self, index: int | str, out: Any) -> None:
@@ -247,7 +253,10 @@ class OpenSession(Session):
             let_results_go(self._now.session)
         session = found.for_runs()
         for name, value in self._held.items():
-            session.set_input_zero_copy(name, value)
+            if name in self._by_value:
+                set_own_input(session, name, value)
+            else:
+                session.set_input_zero_copy(name, value)
         for index, out in self._held_outputs.items():
             session.set_output_zero_copy(index, out)
         self._now, self._settled = found, True
@@ -358,7 +367,11 @@ class OpenSession(Session):
 
 
 def array_of(value: Any) -> np.ndarray[Any, Any]:
-    """``value`` as an array over its memory."""
+    """``value`` as an array over its memory, or over a copy of what the host cannot read where it is."""
+    if isinstance(value, ByValue):
+        value = value.value
+    if isinstance(value, Tensor) and not value.storage.kind.host_readable:
+        value = value.to_device(host_device())
     return np.from_dlpack(cast(Any, value)) if isinstance(value, Tensor) else np.asarray(value)
 
 

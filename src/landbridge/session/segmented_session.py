@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, NoReturn
@@ -22,8 +22,10 @@ from landbridge.session.open_session import OpenSession, array_of, elements_of
 from landbridge.session.session import Session, spares_of
 from landbridge.sizes.size import Extent, Size, dimensions_of, of_symbol
 from landbridge.tensor import Tensor
+from landbridge.tensor.copy import copy_tensor
 from landbridge.vm.background import AsyncRun
 from landbridge.vm.background_runs import BackgroundRuns
+from landbridge.vm.by_value import ByValue
 from landbridge.vm.entry import Entry, takes_turn
 from landbridge.vm.host_functions import HostFunction
 from landbridge.vm.named import in_order
@@ -31,11 +33,15 @@ from landbridge.vm.planned_memory import PlannedMemory
 
 __all__ = ["OpenSession", "SegmentedSession", "Session"]
 
+#: What the ledger says of a copy from piece to piece.
+_CAUSE = "pieces"
+
 
 class SegmentedSession(Session):
     """A Session whose program is cut where data decide sizes; made by ``landbridge.Session``.
 
-    Each piece has a Session of its own. What a piece gives the next one reads in place; results are new Tensors.
+    Each piece has a Session of its own. What a piece gives the next one reads in place, or from a copy where its device
+    cannot: what operators of the host give, for one. Results are new Tensors.
     """
 
     def __init__(self, executable: Executable, *args: Any, **kwargs: Any) -> None:
@@ -52,6 +58,8 @@ class SegmentedSession(Session):
         self._given_params: dict[str, Any] = {}
         self._spares = spares_of(executable, self._entry, self._given_params, *args, **{"num_threads": None, **kwargs})
         self._held: dict[str, Any] = {}
+        #: Those of them that are the application's memory, and used where they are.
+        self._lent: frozenset[str] = frozenset()
         self._held_outputs: dict[str, Any] = {}
         self._results: dict[str, Any] | None = None
 
@@ -67,11 +75,15 @@ class SegmentedSession(Session):
 
     @takes_turn
     def set_input(self, name: str | int, value: Any) -> None:
-        self._hold(self._name("input", name, self.inputs), np.array(array_of(value)))
+        found = self._name("input", name, self.inputs)
+        self._hold(found, np.array(array_of(value)))
+        self._lent -= {found}
 
     @takes_turn
     def set_input_zero_copy(self, name: str | int, value: Any) -> None:
-        self._hold(self._name("input", name, self.inputs), value)
+        found = self._name("input", name, self.inputs)
+        self._hold(found, value)
+        self._lent |= {found}
 
     def _hold(self, name: str, value: Any) -> None:
         spec = next(spec for spec in self.inputs if spec.name == name)
@@ -164,7 +176,7 @@ class SegmentedSession(Session):
 
     def _run(self) -> None:
         self._make_ready()
-        self._results = self._ran(self._held)
+        self._results = self._ran(self._held, self._lent)
 
     def _make_ready(self) -> None:
         missing = [spec.name for spec in self.inputs if spec.name not in self._held]
@@ -174,7 +186,7 @@ class SegmentedSession(Session):
     def run_async(self) -> AsyncRun:
         def execute(begun: Callable[[], object]) -> None:
             begun()
-            self._results = self._ran(self._held)
+            self._results = self._ran(self._held, self._lent)
 
         return self._background.start(self._make_ready, execute)
 
@@ -193,7 +205,8 @@ class SegmentedSession(Session):
             if len(arrays) != len(specs):
                 listed = ", ".join(spec.name for spec in specs)
                 raise InputError(f"{len(arrays)} arrays are given; the program takes {len(specs)}: {listed}")
-            found = self._ran({spec.name: array for spec, array in zip(specs, arrays, strict=True)})
+            given = {spec.name: array for spec, array in zip(specs, arrays, strict=True)}
+            found = self._ran(given, given.keys())
             results: list[Any] = [_tensor(found[name]) for name in names]
             if out is not None:
                 if len(out) != len(results):
@@ -203,8 +216,8 @@ class SegmentedSession(Session):
         finally:
             entry.give_back(turn)
 
-    def _ran(self, given: Mapping[str, Any]) -> dict[str, Any]:
-        """The values of a run, by name."""
+    def _ran(self, given: Mapping[str, Any], lent: Set[str]) -> dict[str, Any]:
+        """The values of a run, by name; those of ``given`` that are ``lent`` are used in place or refused."""
         sizes = BoundSizes()
         for spec in self.inputs:
             sizes.add(spec, np.shape(given[spec.name]))
@@ -217,7 +230,7 @@ class SegmentedSession(Session):
         for piece, calls in self._pieces:
             guards = _held(guards, known)
             if piece is not None:
-                values |= piece.run(values, known)
+                values |= piece.run(values, known, lent)
             for call in calls:
                 call.run(values, known)
         return values
@@ -257,9 +270,10 @@ class _Piece:
         if mine & values.keys():
             self.session.set_params({name: value for name, value in values.items() if name in mine})
 
-    def run(self, values: Mapping[str, Any], known: Mapping[str, int]) -> dict[str, Any]:
+    def run(self, values: Mapping[str, Any], known: Mapping[str, int], lent: Set[str]) -> dict[str, Any]:
         """The outputs by name; raises ShapeError where a dimension is 0 that code was made for at least 1 of."""
-        given = {spec.name: values[spec.name] for spec in self.function.inputs if spec.name != DIMENSIONS}
+        names = [spec.name for spec in self.function.inputs if spec.name != DIMENSIONS]
+        given = {name: values[name] if name in lent else ByValue(values[name], _CAUSE) for name in names}
         empty = [name for name in self._dimensions if known.get(name) == 0]
         if empty and (made := _without_elements(self.function, known)) is not None:
             return made
@@ -271,7 +285,7 @@ class _Piece:
             )
         if self._reads_dimensions:
             spec = next(spec for spec in self.function.inputs if spec.name == DIMENSIONS)
-            given[DIMENSIONS] = np.array([_at(e, known) for e in spec.elements], np.int64)
+            given[DIMENSIONS] = ByValue(np.array([_at(e, known) for e in spec.elements], np.int64), _CAUSE)
         found: dict[str, Any] = self.session(given)
         return found
 
@@ -353,6 +367,10 @@ def _tensor(value: Any) -> Tensor:
 
 
 def _copied(result: Any, out: Any, name: str) -> Any:
+    if isinstance(out, Tensor) and not out.storage.kind.host_writable:
+        copy_tensor(out, _tensor(result), cause="get_output")
+        out.storage.wait(*out.byte_range, writes=True)
+        return out
     source, destination = array_of(result), array_of(out)
     if (source.shape, source.dtype) != (destination.shape, destination.dtype):
         raise InputError(

@@ -17,7 +17,7 @@ from landbridge.device.api import Device
 from landbridge.device.protocols import AccessMode
 from landbridge.device.state import concerns
 from landbridge.device.stream import current_device
-from landbridge.errors import BindError, InputError, ShapeError
+from landbridge.errors import BindError, InputError, ShapeError, ZeroCopyError
 from landbridge.executable.executable import Executable
 from landbridge.executable.no_program import no_program
 from landbridge.executable.parts import TensorSpec
@@ -380,7 +380,7 @@ class Session:
             names = None
             try:
                 keep = calls.bind_inputs(arrays)
-            except InputError:
+            except (InputError, ZeroCopyError):
                 if len(arrays) != 1 or not isinstance(arrays[0], Mapping):
                     raise
                 names = [slot.spec.name for slot in calls.outputs]
@@ -465,6 +465,14 @@ def _whole(number: object) -> int | None:
 def bound_program_of(session: Session) -> BoundProgram:
     """What ``session`` executes."""
     return session._program
+
+
+def set_own_input(session: Session, name: str, array: np.ndarray[Any, Any]) -> None:
+    """Give input ``name`` of ``session`` the ``array``, which nobody writes: in place where memory of the host is."""
+    if session._inputs[name].home is None:
+        session.set_input_zero_copy(name, array)
+    else:
+        session.set_input(name, array)
 
 
 def let_calls_go(session: Session) -> None:

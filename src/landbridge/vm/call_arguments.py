@@ -7,11 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from landbridge.errors import InputError
+from landbridge.errors import InputError, ZeroCopyError
 from landbridge.memory.host_array import address_of_known
 from landbridge.tensor import Tensor
+from landbridge.tensor.copy import copy_tensor
 from landbridge.tensor.tensor import over_new
 from landbridge.vm.argument import as_tensor
+from landbridge.vm.by_value import ByValue
 from landbridge.vm.frame import Frame
 from landbridge.vm.program_memory import ProgramMemory
 from landbridge.vm.registered_buffers import RegisteredBuffers
@@ -103,15 +105,25 @@ class CallArguments:
         """Raise HostAccessError when an open host view conflicts with a call on ``arrays`` that gives ``results``."""
         self.frame.entry.let_watchers_go()
         for slot, value in zip((*self.inputs, *self.outputs), (*arrays, *results), strict=True):
-            slot.check_views(value)
+            slot.check_views(value.value if type(value) is ByValue else value)
 
     def _borrow(self, slot: Slot, value: Any) -> tuple[int, object]:
+        if type(value) is ByValue:
+            return self._borrow_or_copy(slot, value)
         if self._staging is not None and Staging.needs(value):
             as_tensor(slot, value)
             memory = self._memory.io.allocate(slot.spec)
             self._staging.bind(slot, value, memory)
             return memory.data_address, memory
         return self._buffers.borrow(slot, value)
+
+    def _borrow_or_copy(self, slot: Slot, value: ByValue) -> tuple[int, object]:
+        try:
+            return self._borrow(slot, value.value)
+        except ZeroCopyError:
+            memory = self._memory.io.allocate(slot.spec)
+            copy_tensor(memory, as_tensor(slot, value.value), cause=value.cause)
+            return slot.place(memory), memory
 
     def leave_out(self, *states: Slot) -> None:
         """Take no more arguments for these halves of recurrent states, slots of runs."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 
 import numpy as np
+import onnx
 import pytest
 from xdsl.dialects import arith, math
 
@@ -14,7 +15,7 @@ from landbridge.codegen.vulkan.module_builder import SpirvModule, constant_words
 from landbridge.device.api import Region
 from landbridge.errors import CodegenError, FallbackWarning
 from landbridge.executable.device_image import DeviceImage
-from landbridge.executable.spirv import Capability, Op, disassemble, instructions, text_in, words_of
+from landbridge.executable.spirv import Capability, Decoration, Op, disassemble, instructions, text_in, words_of
 from landbridge.targets import Target
 from tests.codegen.vulkan.elementwise import module_of, target, type_of
 from tests.codegen.vulkan.launcher import Program, check_legal, host_region
@@ -150,3 +151,32 @@ def test_remainders_of_negative_numbers_are_defined(operation: type) -> None:
     used = {op for op, _ in instructions(words_of(generate_image(module, Target("vulkan")).code))}
     assert Op.SDiv in used
     assert not used & {Op.SRem, Op.SMod}  # undefined in Vulkan where an operand is negative
+
+
+@pytest.mark.parametrize("direction", ["forward", "reverse"])
+def test_what_work_items_exchange_over_a_barrier_is_coherent(direction: str) -> None:
+    made = onnx.parser.parse_model(f"""<ir_version: 8, opset_import: ["" : 22]>
+        g (float[3,1,2] x, float[1,4,2] w, float[1,4,4] r) => (float[1,1,4] h) {{
+            "", h = RNN <direction: string = "{direction}", hidden_size: int = 4> (x, w, r)
+        }}""")
+    image = lb.compile(made, Target("vulkan")).modules[0].image
+    assert isinstance(image, DeviceImage)
+    check_legal(image.code)
+    # The state, and the product that each step adds: one work-item reads there what others wrote.
+    assert coherent(image.code)
+    # Steps counted downwards are taken away last: no sum on the way is negative.
+    assert (Op.ISub in addressing(image.code)) == (direction == "reverse")
+    plain = lb.compile(add(), Target("vulkan")).modules[0].image
+    assert isinstance(plain, DeviceImage) and not coherent(plain.code)
+
+
+def coherent(code: bytes) -> int:
+    """How many buffers are."""
+    found = [words for op, words in instructions(words_of(code)) if op == Op.Decorate]
+    return sum(words[1] == Decoration.Coherent for words in found)
+
+
+def addressing(code: bytes) -> set[int]:
+    """The instructions that gave the last index of each place in memory."""
+    made = {words[1]: op for op, words in instructions(words_of(code)) if len(words) > 1}
+    return {made[w[-1]] for op, w in instructions(words_of(code)) if op == Op.InBoundsAccessChain}

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
+import pyopencl as cl
 import pytest
 
 import landbridge as lb
 from landbridge.device.api import Device, Region
+from landbridge.devices.opencl.modules import source_options
 from landbridge.errors import DeviceError, InputError, KernelBuildError
 
 from .transfers import back, filled, region
@@ -112,3 +116,22 @@ def test_an_offset_no_kernel_can_be_given(device: Device, module: object) -> Non
     at = region(x)
     with pytest.raises(InputError, match=r"multiples of \d+ .*global\.svm"):
         device.api.launch(module, "where", (1, 1, 1), (1, 1, 1), (Region(at.space, at.byte_offset + 4),), None)
+
+
+def test_quotients_are_rounded_right_where_the_device_says_it_can(device: Device) -> None:
+    config = cl.device_fp_config
+    for stated, asked in ((config.CORRECTLY_ROUNDED_DIVIDE_SQRT, True), (config.FMA, False)):
+        options = source_options(SimpleNamespace(single_fp_config=config.DENORM | stated))  # type: ignore[arg-type]
+        assert ("-cl-fp32-correctly-rounded-divide-sqrt" in options) == asked
+    source = (
+        b"kernel void ratio(global float *x, global const float *y) { x[get_global_id(0)] /= y[get_global_id(0)]; }"
+    )
+    rng = np.random.default_rng(0)
+    over, under = (rng.uniform(1, 255, 4096).astype(np.float32) for _ in range(2))
+    x, y = filled(device, over), filled(device, under)
+    built = device.api.load_module(device.index, source, "opencl-c")
+    device.api.launch(built, "ratio", (64, 1, 1), (64, 1, 1), (region(x), region(y)), None).synchronize()
+    if source_options(device.api._instance(device.index).device)[1:]:
+        assert np.array_equal(back(x), over / under)
+    else:  # 2.5 units of the last place
+        np.testing.assert_array_max_ulp(back(x), over / under, 3)

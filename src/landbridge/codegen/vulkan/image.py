@@ -65,8 +65,13 @@ def _emit(module: SpirvModule, function: GridFunction, kernel: GridKernel, targe
             images.declare(e, buffer, binding, written=buffer in written)
             continue
         element = memory.stored_element(e, buffer)
-        read_only = buffer not in kernel.stored
-        variable = module.buffer(element, binding, read_only=read_only, restrict=not kernel.in_place)
+        variable = module.buffer(
+            element,
+            binding,
+            read_only=buffer not in kernel.stored,
+            restrict=not kernel.in_place,
+            exchanged=buffer in kernel.exchanged,
+        )
         e.memory[buffer] = MemoryVariable(variable, element, StorageClass.StorageBuffer, next(starts))
         e.interface[variable] = None
     with errors_of(function.name):

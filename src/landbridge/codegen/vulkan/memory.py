@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
-from xdsl.dialects import memref
-from xdsl.dialects.builtin import MemRefType
+from xdsl.dialects import arith, memref
+from xdsl.dialects.builtin import IntegerAttr, MemRefType
 from xdsl.ir import Operation, SSAValue
 
 from landbridge.codegen.grid import is_local
@@ -33,11 +33,19 @@ def _pointer(e: SpirvEmitter, ref: SSAValue, indices: Sequence[SSAValue]) -> tup
     total = e.constant(offset, e.index) if offset else None
     if memory.start:
         total = memory.start if total is None else e.emit(Op.IAdd, e.index, memory.start, total)
-    for value, stride in zip(indices, strides, strict=True):
-        term = e.ids[value]
-        if stride != 1:
-            term = e.emit(Op.IMul, e.index, term, e.constant(stride, e.index))
-        total = term if total is None else e.emit(Op.IAdd, e.index, total, term)
+    terms = [(v, n * stride) for i, stride in zip(indices, strides, strict=True) for v, n in _terms(i)]
+    # What is taken away comes last: no number on the way is below 0, so that no unsigned sum wraps. Drivers may widen
+    # the parts of an address one by one.
+    for value, factor in sorted(terms, key=lambda term: term[1] < 0):
+        count = abs(factor)
+        if value is None:
+            term = e.constant(count, e.index)
+        else:
+            term = e.ids[value] if count == 1 else e.emit(Op.IMul, e.index, e.ids[value], e.constant(count, e.index))
+        if total is None:
+            total = term if factor > 0 else e.emit(Op.ISub, e.index, e.constant(0, e.index), term)
+        else:
+            total = e.emit(Op.IAdd if factor > 0 else Op.ISub, e.index, total, term)
     if total is None:
         total = e.constant(0, e.index)
     path = [e.constant(0, "i32"), total] if memory.storage == StorageClass.StorageBuffer else [total]
@@ -45,6 +53,28 @@ def _pointer(e: SpirvEmitter, ref: SSAValue, indices: Sequence[SSAValue]) -> tup
     found = e.module.fresh()
     e.statement(Op.InBoundsAccessChain, kind, found, memory.variable, *path)
     return found, memory.element
+
+
+def _terms(index: SSAValue) -> list[tuple[SSAValue | None, int]]:
+    """What ``index`` is the sum of, values times numbers and numbers alone (None), where a value counts downwards;
+    elsewhere ``index`` itself, as parts of it are computed once."""
+    found = list(_summands(index, 1))
+    return found if any(factor < 0 and value is not None for value, factor in found) else [(index, 1)]
+
+
+def _summands(value: SSAValue, factor: int) -> Iterator[tuple[SSAValue | None, int]]:
+    owner = value.owner
+    if isinstance(owner, arith.ConstantOp) and isinstance(owner.value, IntegerAttr):
+        if number := factor * owner.value.value.data:
+            yield None, number
+    elif isinstance(owner, arith.AddiOp):
+        for operand in owner.operands:
+            yield from _summands(operand, factor)
+    elif isinstance(owner, arith.MuliOp) and isinstance(found := owner.rhs.owner, arith.ConstantOp):
+        assert isinstance(found.value, IntegerAttr)
+        yield from _summands(owner.lhs, factor * found.value.value.data)
+    else:
+        yield value, factor
 
 
 def _load(e: SpirvEmitter, op: Operation) -> None:

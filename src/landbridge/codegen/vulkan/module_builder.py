@@ -117,8 +117,12 @@ class SpirvModule:
         self._globals += encode(Op.Variable, pointer, variable, storage)
         return pointer, variable
 
-    def buffer(self, element: str, binding: int, *, read_only: bool, restrict: bool) -> int:
-        """A storage buffer of ``element``s, bound as ``binding`` of descriptor set 0."""
+    def buffer(self, element: str, binding: int, *, read_only: bool, restrict: bool, exchanged: bool = False) -> int:
+        """A storage buffer of ``element``s, bound as ``binding`` of descriptor set 0.
+
+        ``exchanged``: invocations read there what others wrote, after a barrier, which orders Coherent memory alone
+        where the memory model is GLSL450 (Vulkan 1.3 specification, appendix "Memory Model").
+        """
         needed = _CAPABILITIES.get(element)
         if needed and needed[1]:
             self.need(needed[1])
@@ -126,6 +130,8 @@ class SpirvModule:
         variable = self.fresh()
         self._globals += encode(Op.Variable, pointer, variable, StorageClass.StorageBuffer)
         self._bind(variable, binding)
+        if exchanged:
+            self.decorate(variable, Decoration.Coherent)
         if read_only:
             self.decorate(variable, Decoration.NonWritable)
         # Without a word drivers may take buffers to be apart, too (SPIR-V specification, section 2.18.2 "Aliasing").

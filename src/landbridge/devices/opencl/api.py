@@ -82,12 +82,11 @@ class OpenCLDeviceAPI(DeviceAPI):
                 self._instances[index] = OpenCLInstance(index, self._of_index(index), profiling=profiling)
 
     def close(self, index: int) -> None:
-        """Finish what is queued on instance ``index`` and let go of its queues."""
+        """Finish what is queued on instance ``index``, and let go of its queues and of what kernels were given."""
         with self._lock:
             instance = self._instances.pop(index, None)
         if instance is not None:
-            for queue in tuple(instance.queues.values()):
-                queue.finish()
+            instance.close()
 
     def reset(self, index: int) -> None:
         """Close instance ``index`` and open it again, its queues timed as they were."""
@@ -131,6 +130,8 @@ class OpenCLDeviceAPI(DeviceAPI):
         if getattr(block, "mappings", None):
             end_all(instance, block)
         instance.wait(block)
+        for each in tuple(self._instances.values()):
+            each.divided.pop(id(block), None)
         block.release()
 
     def can_copy(self, src: Space, dst: Space) -> bool:

@@ -64,10 +64,25 @@ class BufferBlock:
             raise UseAfterFreeError("this space of an OpenCL device was freed; allocate another one")
         check_inside(byte_offset, nbytes, self.nbytes, "opencl")
 
+    @property
+    def is_divided(self) -> bool:
+        """Whether kernels were given parts of the buffer."""
+        return bool(self._parts)
+
+    def release_parts(self) -> None:
+        """Release the parts that kernels were given, whoever still holds them; their last use is over."""
+        parts, self._parts = self._parts, {}
+        for part in parts.values():
+            part.release()
+
     def release(self) -> None:
-        """Give the memory back to the driver; the last use is over."""
+        """Give the memory back to the driver; the last use is over.
+
+        Parts go before their buffer, now: recordings may hold them longer, and not every driver keeps a buffer for
+        parts that outlive it, as it should (OpenCL 3.0 specification, section 5.4.1 "Retaining and Releasing").
+        """
         self.alive = False
-        self._parts.clear()
+        self.release_parts()
         self.buffer.release()
         if self.svm is not None:
             self.svm.release()

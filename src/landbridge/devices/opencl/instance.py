@@ -10,7 +10,7 @@ import pyopencl as cl
 
 from landbridge.device.api import Event
 from landbridge.devices.opencl.attributes import target_options
-from landbridge.devices.opencl.blocks import MemoryBlock
+from landbridge.devices.opencl.blocks import BufferBlock, MemoryBlock
 from landbridge.devices.opencl.discovery import Found
 from landbridge.devices.opencl.driver_errors import driver_call
 from landbridge.devices.opencl.events import QueueEvent
@@ -98,8 +98,18 @@ class OpenCLInstance:
         self.base_alignment = int(self.facts.options["memory-alignment"])
         self.queue = Queue(self)
         self.queues: dict[int, Queue] = {self.queue.key: self.queue}
+        #: The blocks that kernels have parts of, which ``close`` releases before the interpreter's end picks an order.
+        self.divided: dict[int, BufferBlock] = {}
         #: Held while mappings change: of two of the same bytes, made at once, drivers end one twice.
         self.mapping_lock = new_lock()
+
+    def close(self) -> None:
+        """Finish what is queued, then release the parts of buffers; the buffers go with their owners."""
+        for queue in tuple(self.queues.values()):
+            queue.finish()
+        while self.divided:
+            _, block = self.divided.popitem()
+            block.release_parts()
 
     def wait(self, block: MemoryBlock) -> None:
         """Wait for every command that uses ``block``."""

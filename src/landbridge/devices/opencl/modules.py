@@ -95,13 +95,23 @@ def load(instance: OpenCLInstance, binary: bytes, format: str, options: str) -> 
             )
         with driver_call("a program of SPIR-V"):
             program = cl._cl._create_program_with_il(instance.context, binary)
-    # Types of scalar arguments are asked of the driver, which keeps them only when told to.
-    words = [*options.split(), *(["-cl-kernel-arg-info"] if source is not None else [])]
+    words = [*options.split(), *(source_options(instance.device) if source is not None else [])]
     try:
         program._build(" ".join(words).encode(), [instance.device])
     except cl.Error as error:
         raise _build_error(instance, program, source, error) from error
     return OpenCLModule(instance, cl.Program(program), source)
+
+
+def source_options(device: cl.Device) -> list[str]:
+    """What every program in OpenCL C is built with on ``device``.
+
+    Types of scalar arguments are asked of the driver, which keeps them only when told to. Quotients may be off by 2.5
+    units of the last place unless they are asked to be right, which only devices may be that say they can (OpenCL C 3.0
+    specification, section "Relative Error as ULPs"); quantized values would be rounded to other numbers.
+    """
+    rounded = device.single_fp_config & cl.device_fp_config.CORRECTLY_ROUNDED_DIVIDE_SQRT
+    return ["-cl-kernel-arg-info", *(["-cl-fp32-correctly-rounded-divide-sqrt"] if rounded else [])]
 
 
 def _takes_il(instance: OpenCLInstance) -> bool:
@@ -189,7 +199,10 @@ def kernel_value(instance: OpenCLInstance, block: MemoryBlock, byte_offset: int)
         return block.image
     if block.mappings:
         end_all(instance, block)
-    return block.part(byte_offset, instance.base_alignment)
+    value = block.part(byte_offset, instance.base_alignment)
+    if block.is_divided:
+        instance.divided[id(block)] = block
+    return value
 
 
 def set_arguments(kernel: cl.Kernel, values: Sequence[Any]) -> None:

@@ -135,13 +135,14 @@ class LogicalDevice(DriverObjects):
             self.when(point.query, release)
 
     def encode(self, commands: int, steps: Sequence[CommandStep]) -> list[Callable[[], None]]:
-        """Append ``steps`` to ``commands``, each after the one before; what to call once they will not run again."""
+        """Append ``steps`` to ``commands``, each after the one before; what to call once they will not run again.
+
+        The first, too, is after what was queued before: work that is known to be done is no more waited for by its
+        semaphore, and without either its writes need not be visible.
+        """
         releases = []
-        for i, step in enumerate(steps):
-            if i:
-                self._order(
-                    commands, flags.STAGE_COMPUTE | flags.STAGE_TRANSFER, flags.ACCESS_READ | flags.ACCESS_WRITE
-                )
+        for step in steps:
+            self._order(commands, flags.STAGE_COMPUTE | flags.STAGE_TRANSFER, flags.ACCESS_READ | flags.ACCESS_WRITE)
             release = step.encode(self, commands)
             if release is not None:
                 releases.append(release)

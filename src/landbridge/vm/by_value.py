@@ -1,0 +1,19 @@
+"""ByValue: an argument of a call that may be copied where its own memory cannot be used."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ByValue:
+    """``value``, an array or Tensor: used in place where the program can, else copied, which the ledger shows."""
+
+    value: Any
+    cause: str
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """That of the value."""
+        return tuple(self.value.shape)
