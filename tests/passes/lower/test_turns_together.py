@@ -20,8 +20,8 @@ from landbridge.ir.types import tensor_type
 from landbridge.passes.lower.nest import build_nests
 from landbridge.passes.lower.number_window import NumberWindow
 from landbridge.passes.lower.prims import lower_prim
-from landbridge.passes.lower.reduction import BLOCK
 from landbridge.passes.lower.schedule import Schedule, VectorUnit, schedule
+from landbridge.passes.lower.sum_blocks import BLOCK
 from landbridge.targets import Target
 
 from .kernels import Array, run_prim

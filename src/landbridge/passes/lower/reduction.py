@@ -1,14 +1,11 @@
 """The reduction of a register tile: accumulators carried through loops, partial sums, sums across lanes.
 
-A long sum is added up in blocks: the error of one chain of additions grows with its length, that of a sum of short
-chains hardly does (Higham, "The accuracy of floating point summation", 1993). The sums of blocks are added up in blocks
-too where they are many, or may be. The order of the additions follows from the nest and its schedule alone, never from
-the tile, so that equal terms give equal sums everywhere in the result.
+Long sums are added up in blocks, as ``sum_blocks`` cuts them; the sums of blocks are added up in blocks too where they
+are many, or may be.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
@@ -22,24 +19,15 @@ from landbridge.errors import CodegenError
 from landbridge.passes.lower.access import ElementAccess, Guard
 from landbridge.passes.lower.ahead import asked_ahead
 from landbridge.passes.lower.code import Code, Index
-from landbridge.passes.lower.combiners import combiner, fold, fold_lanes, identity, sums_up
-from landbridge.passes.lower.nest import Nest, Stage
+from landbridge.passes.lower.combiners import combiner, fold, fold_lanes, identity
+from landbridge.passes.lower.nest import Nest
 from landbridge.passes.lower.operands import Operands, RowPadding, Tile
 from landbridge.passes.lower.padding import Padding
 from landbridge.passes.lower.row_windows import RowWindow, fold_row, row_window
 from landbridge.passes.lower.schedule import Schedule
+from landbridge.passes.lower.sum_blocks import block_of_sums, longest_block, may_pass
 from landbridge.passes.lower.turns_together import is_shared, window_of
-from landbridge.sizes.size import Extent, Size, at_least, likely, same
-
-#: Terms that one accumulator takes at most; longer sums are added up in blocks.
-BLOCK = 256
-#: Terms of a block at most where a register tile is reduced. Blocks are of equal length, so that few of them do: each
-#: costs a read, an addition and a write of every accumulator. onnxruntime's chains are of 48 to 144 terms in most
-#: convolutions and of 128 in products; error grows with the root of that, so ours stays below twice its own.
-PART = 192
-#: Both where each term is one number of memory: reading it takes longer than adding it, and shorter chains are free.
-#: Variances that models compute as E[x^2] - E[x]^2 lose what such sums are off by.
-PLAIN_BLOCK = 32
+from landbridge.sizes.size import Extent, Size, same
 
 #: Row, column and partial-sum copy of an accumulator, and the output it belongs to.
 Slot: TypeAlias = tuple[int, int, int, int]
@@ -236,8 +224,8 @@ class Reduction:
         code, length, element = self.code, -(-turns // terms) * step, self.main.writes[0].element
         zeros = dict.fromkeys(slots, self._splat(identity("arith.addf", element), element))
         extent = self.nest.dims[d].extent
-        _, part = _longest(self.main, self.sched.inner)
-        lengths = [part * length, length] if _may_pass(extent, part * part) else [length]
+        _, part = longest_block(self.main, self.sched.inner)
+        lengths = [part * length, length] if may_pass(extent, part * part) else [length]
 
         def blocks(totals: Slots, low: Index, high: Index, lengths: Sequence[int]) -> Slots:
             if not lengths:
@@ -397,47 +385,3 @@ class Reduction:
                 return self.operands.read_number(a, self._tile, m, n, shift, numbers, self._settled)
             return self.operands.read_lane(a, self._tile, m, n, shift, self.sched.turns, self._settled)
         return self.operands.read(a, self._tile, m, n, shift, self._settled)
-
-
-def block_of_sums(
-    nest: Nest, sched: Schedule, padding: Padding, lows: Mapping[int, Extent] = MappingProxyType({})
-) -> tuple[int | None, int]:
-    """The loop of ``nest`` whose blocks are summed on their own, if its sums are long, and the turns of a block."""
-    if nest.reduction is None or not sums_up(nest.reduction):
-        return None, 0
-    lane = sched.lane if sched.horizontal else None
-    dims = [*(d for d in sched.inner if d != lane), *(d for d in sched.inner if d == lane)]
-    block, part = _longest(nest.reduction, sched.inner)
-    turns = {d: _turns(nest.dims[d].extent - lows.get(d, 0), block) for d in dims}
-    if dims:
-        turns[dims[-1]] //= (sched.lanes if dims[-1] == lane else 1) * sched.copies
-    below = 1
-    for d in reversed(dims):
-        if not padding.at_edges(d) and below * turns[d] > part and math.prod(turns.values()) > block:
-            return d, _equal_part(turns[d], max(1, part // below))
-        below *= turns[d]
-    return None, 0
-
-
-def _longest(main: Stage, inner: Sequence[int]) -> tuple[int, int]:
-    """Terms of the sum ``main`` over the loops ``inner`` that are added up in one block, and those of a block, at
-    most."""
-    streams = sum(1 for r in main.reads if isinstance(r, ElementAccess) and any(r.uses(d) for d in inner))
-    return (BLOCK, PART) if streams > 1 else (PLAIN_BLOCK, PLAIN_BLOCK)
-
-
-def _equal_part(turns: int, most: int) -> int:
-    """The turns of a part where ``turns`` are cut into as few parts of at most ``most`` as there can be."""
-    return -(-turns // -(-turns // most))
-
-
-def _may_pass(extent: Extent, most: int) -> bool:
-    """Whether there may be more than ``most`` turns."""
-    return not at_least(most, extent)
-
-
-def _turns(extent: Extent, block: int) -> int:
-    """The turns of a loop that chains of additions are to be short for: of an open one many, if there may be many."""
-    if isinstance(extent, Size) and _may_pass(extent, block):
-        return max(likely(extent), 4 * block)
-    return likely(extent)

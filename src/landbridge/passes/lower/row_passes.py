@@ -1,7 +1,7 @@
 """Products whose columns the nearest cache does not keep: a block of each sum for many tiles of rows, then the next.
 
 A tile of rows reads its columns from first to last, and so does the next, from the next cache; where all columns are
-megabytes, the first tile of all waits for memory. But sums are added up in blocks (``reduction.py``), and the columns
+megabytes, the first tile of all waits for memory. But sums are added up in blocks (``sum_blocks.py``), and the columns
 of one block are few: all tiles of rows, in ``passes``, take their terms of one block, and totals stay in scratch. Each
 tile asks for its share of the next block's columns, so that memory is read all the time and waited for never. The order
 of the additions is that of tiles one by one.
@@ -25,9 +25,10 @@ from landbridge.passes.lower.nest import Nest
 from landbridge.passes.lower.nest_emitter import NestEmitter
 from landbridge.passes.lower.operands import RowPadding, Tile
 from landbridge.passes.lower.padding import Padding
-from landbridge.passes.lower.reduction import Reduction, Slots, SumBlock, block_of_sums
+from landbridge.passes.lower.reduction import Reduction, Slots, SumBlock
 from landbridge.passes.lower.runs import Run
 from landbridge.passes.lower.schedule import MANY_TASKS, Schedule, VectorUnit
+from landbridge.passes.lower.sum_blocks import block_of_sums
 from landbridge.sizes.size import Extent
 
 #: Elements of the totals that a task keeps, on the stack of its thread.

@@ -26,8 +26,8 @@ from landbridge.passes.lower.grid.points import USUAL_SIZE
 from landbridge.passes.lower.grid.tiles import Contraction, Tiles, finest
 from landbridge.passes.lower.nest import Nest
 from landbridge.passes.lower.nest_emitter import NestEmitter
-from landbridge.passes.lower.reduction import BLOCK
 from landbridge.passes.lower.serial import ONE, serial
+from landbridge.passes.lower.sum_blocks import BLOCK
 
 
 def contraction_launch(

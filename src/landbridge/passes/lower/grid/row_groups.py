@@ -21,10 +21,10 @@ from landbridge.passes.lower.grid.launch import Launcher, WorkItem, barrier, loc
 from landbridge.passes.lower.nest import Nest, Stage
 from landbridge.passes.lower.nest_emitter import NestEmitter
 from landbridge.passes.lower.prefix import shrink
-from landbridge.passes.lower.reduction import BLOCK
 from landbridge.passes.lower.schedule import Schedule
 from landbridge.passes.lower.serial import ONE, serial
 from landbridge.passes.lower.simplify import simplify
+from landbridge.passes.lower.sum_blocks import BLOCK
 
 #: Points of one nest, in a row, that are reduced one after the other by the whole workgroup.
 FEW_POINTS = 8
