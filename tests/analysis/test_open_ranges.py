@@ -23,7 +23,7 @@ from landbridge.ir.types import extents_attr, shape_of
 from landbridge.passes.lower.prims import lowering_for
 from landbridge.passes.registry import run_pipeline
 from landbridge.sizes.dim import dimensions_stated
-from landbridge.sizes.size import Size, ceildiv, dimension
+from landbridge.sizes.size import Size, ceildiv, dimension, largest
 from landbridge.targets import Target
 
 TARGET = Target("llvm -mcpu=x86-64-v3")
@@ -137,3 +137,18 @@ def test_what_may_be_nothing_is_something_where_it_is_walked_through() -> None:
             assert is_proved(ranges) is proved
         assert not is_proved(ranges)
         assert is_proved(OpenRanges(words, (some,), turns)) is proved
+
+
+def test_a_task_that_may_have_no_rows_enters_no_loop_over_them_where_there_are_none() -> None:
+    """Of 8 rows at a time from row ``8 * task`` on, up to ``some``: in the loop over them ``some`` is at least 1."""
+    some = dimension("some", 0)
+    block = Block(arg_types=[IndexType(), IndexType(), IndexType()])
+    words, task, end = block.args
+    ranges = OpenRanges(words, (some,), largest(ceildiv(some, 8), 1))
+    ranges.define(task, [constant(0)], [constant(largest(ceildiv(some, 8), 1) - 1)])
+    first = ranges.form(task).scaled(8)
+    ranges.define(end, [], [first.plus(constant(8)), constant(some)])
+    assert not ranges.is_at_most(constant(1 - some), 0)
+    with ranges.entered(ranges.form(end).plus(first, -1)):
+        assert ranges.is_at_most(constant(1 - some), 0)
+    assert not ranges.is_at_most(constant(1 - some), 0)

@@ -59,6 +59,7 @@ class OpenRanges:
         self._words, self._sizes = words, sizes
         #: Dimensions that may be 0, but not where there are tasks, or here.
         self._everywhere = self._known = _not_empty_where(tasks)
+        self._may_be_empty = any(s.low == 0 for size in sizes if isinstance(size, Size) for s in size.symbols.values())
         self._atoms: list[_Atom] = []
         self._forms: dict[int, Form] = {}
         self._assumed: list[tuple[int, bool, Bound]] = []
@@ -133,7 +134,9 @@ class OpenRanges:
     @contextmanager
     def entered(self, turns: Form) -> Iterator[None]:
         """The body of a loop of ``turns``, which runs only where there are some."""
-        known = {} if turns.terms else _not_empty_where(turns.const)
+        known: dict[str, Extent] = {}
+        for most in self._most(turns) if self._may_be_empty else ():
+            known |= _not_empty_where(most)
         if known.keys() <= self._known.keys():
             yield
             return
