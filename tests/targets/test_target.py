@@ -148,6 +148,7 @@ def test_from_json_reads_what_was_recorded_without_llvm() -> None:
         ("llvm -mattr=avx2", "starts with"),
         ("llvm -num-cores=0", "at least 1"),
         ("llvm -num-cores=two", "an integer"),
+        ("llvm -vector-bits=200", "'vector-bits' was given '200'; legal: a power of two, at least 32"),
         ("llvm -num-cores=1 -num-cores=2", "twice"),
         ("llvm -denormals=kept", "'denormals' was given 'kept'; legal: one of flush, keep"),
         ("c -denormals", "legal: one of flush, keep"),

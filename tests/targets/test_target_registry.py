@@ -22,6 +22,7 @@ TOY = TargetKind(
         Option("fast", "bool", "Fast."),
         Option("features", "list", "Features."),
         Option("level", "str", "Level.", default="low", choices=("low", "high")),
+        Option("bits", "int", "Bits.", minimum=32, power_of_two=True),
     ),
     device_types=("toy",),
     derive=lambda options: {"wide": options["lanes"] == 8},
@@ -78,6 +79,10 @@ def test_illegal_values_say_what_is_legal() -> None:
         Target("toy -level=medium")
     with pytest.raises(TargetError, match="0 or 1"):
         Target("toy -fast=perhaps")
+    assert [Target(f"toy -bits={bits}").options["bits"] for bits in (32, 4096)] == [32, 4096]
+    for bits in (0, 16, 48, 384):
+        with pytest.raises(TargetError, match="legal: a power of two, at least 32"):
+            Target(f"toy -bits={bits}")
     with pytest.raises(TargetError, match="at least 1"):
         Target({"kind": "toy", "lanes": True})
     with pytest.raises(TargetError, match="does not state 'mcpu'"):

@@ -11,7 +11,9 @@ HWCAPS: Mapping[int, str] = {
     16: "fp asimd evtstrm aes pmull sha1 sha2 crc32 atomics fphp asimdhp cpuid asimdrdm jscvt fcma lrcpc dcpop sha3 "
     "sm3 sm4 asimddp sha512 sve asimdfhm dit uscat ilrcpc flagm ssbs sb paca pacg",
     26: "dcpodp sve2 sveaes svepmull svebitperm svesha3 svesm4 flagm2 frint svei8mm svef32mm svef64mm svebf16 i8mm "
-    "bf16 dgh rng bti mte",
+    "bf16 dgh rng bti mte ecv afp rpres mte3 sme smei16i64 smef64f64 smei8i32 smef16f32 smeb16f32 smef32f32 smefa64 "
+    "wfxt ebf16 sveebf16 cssc rprfm sve2p1 sme2 sme2p1 smei16i32 smebi32i32 smeb16b16 smef16f16 mops hbc sveb16b16 "
+    "lrcpc3 lse128 fpmr lut faminmax",
 }
 #: The operation of ``prctl`` that tells how long SVE's registers are, and the bits of its answer that are bytes
 #: (Linux, uapi/linux/prctl.h). A feature of its own says it: ``sve256``.

@@ -7,7 +7,13 @@ from landbridge.targets.kind import Option, Options
 #: What kernels of a CPU are made for.
 CPU_OPTIONS = (
     Option("num-cores", "int", "Cores that kernels are split for.", minimum=1),
-    Option("vector-bits", "int", "Bits of a vector register; derived from the CPU when absent.", minimum=32),
+    Option(
+        "vector-bits",
+        "int",
+        "Bits of a vector register; derived from the CPU when absent.",
+        minimum=32,
+        power_of_two=True,
+    ),
     Option("vector-registers", "int", "Vector registers; derived from the CPU when absent.", minimum=4),
     Option("l1-bytes", "int", "Data cache nearest to a core, in bytes.", minimum=1),
     Option("l2-bytes", "int", "Second cache of a core, in bytes.", minimum=1),

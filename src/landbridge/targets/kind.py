@@ -30,7 +30,8 @@ class Option:
     """One option of a kind: its name, type, meaning, default and what is legal.
 
     ``default`` None means that the option is unset, or that the kind's parser finds it. ``minimum`` bounds an
-    int; ``choices`` lists the legal strings when not empty. A "list" is a tuple of strings without commas.
+    int, and ``power_of_two`` says that no other is legal; ``choices`` lists the legal strings when not empty. A "list"
+    is a tuple of strings without commas.
     """
 
     name: str
@@ -39,6 +40,7 @@ class Option:
     default: OptionValue | None = None
     minimum: int = 0
     choices: tuple[str, ...] = ()
+    power_of_two: bool = False
 
     def convert(self, kind: str, value: object) -> OptionValue:
         """``value`` (typed, or text as in the string form) in this option's type; raises TargetError."""
@@ -56,7 +58,7 @@ class Option:
             return "one of " + ", ".join(self.choices)
         return {
             "str": "text without NUL",
-            "int": f"an integer, at least {self.minimum}, below 2**63",
+            "int": f"{'a power of two' if self.power_of_two else 'an integer'}, at least {self.minimum}, below 2**63",
             "bool": "0 or 1",
             "list": "names joined by commas",
         }[self.type]
@@ -83,6 +85,8 @@ class Option:
         try:
             number = int(value)
         except ValueError:
+            return None
+        if self.power_of_two and number & (number - 1):
             return None
         return number if self.minimum <= number < _INT_END else None
 

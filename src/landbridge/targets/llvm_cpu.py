@@ -124,6 +124,11 @@ def _probed(triple: str, cpu: str, features: tuple[str, ...]) -> Vectors:
     return Vectors(int(bits), int(registers or (16 if isa in ("x86_64", "i386", "i686", "arm") else 32)))
 
 
+def cpu_names(triple: str) -> list[str]:
+    """LLVM's names of the CPUs of ``triple``."""
+    return _names(triple, is_cpu=True)
+
+
 def _raise_unknown(triple: str, name: str, is_cpu: bool) -> None:
     known = _names(triple, is_cpu)
     what, option = ("CPU", "-mcpu") if is_cpu else ("feature", "-mattr")

@@ -75,6 +75,13 @@ def test_code_is_made_for_linux(triple: str) -> None:
         machine_of(Target({"kind": "llvm", "mtriple": triple, "mcpu": "generic"}))
 
 
+@pytest.mark.parametrize("triple", ["aarch64-linux-gnu_ilp32", "x86_64-linux-gnux32"])
+def test_code_has_pointers_of_64_bits(triple: str) -> None:
+    isa = triple.partition("-")[0]
+    with pytest.raises(CodegenError, match=f"{triple} names shorter ones; legal: -mtriple={isa}-linux-gnu"):
+        machine_of(Target({"kind": "llvm", "mtriple": triple, "mcpu": "generic"}))
+
+
 @pytest.mark.parametrize("triple", ["aarch64", "aarch64-linux-gnu", "arm64-unknown-linux-gnu", "aarch64-none-elf"])
 def test_a_triple_is_known_by_its_instruction_set(triple: str) -> None:
     target = Target({"kind": "llvm", "mtriple": triple, "mcpu": "cortex-a72"})

@@ -1,10 +1,73 @@
 from __future__ import annotations
 
+import re
+import subprocess
+import sys
+
 import pytest
 
+from landbridge.codegen.llvm import features_aarch64, features_x86_64
 from landbridge.codegen.llvm.isa import isa_of, required_flags, sve_flags
 from landbridge.targets import Target
+from landbridge.targets.llvm_cpu import cpu_names
 from landbridge.targets.tags import known_tags
+from tests.selection.installed import package
+
+#: Clang's names of AArch64's features that LLVM's differ from.
+ARCHITECTURE = {
+    "fp-armv8": "FEAT_FP",
+    "neon": "FEAT_AdvSIMD",
+    "fullfp16": "FEAT_FP16",
+    "fp16fml": "FEAT_FHM",
+    "rcpc": "FEAT_LRCPC",
+    "rcpc-immo": "FEAT_LRCPC2",
+    "rcpc3": "FEAT_LRCPC3",
+    "complxnum": "FEAT_FCMA",
+    "jsconv": "FEAT_JSCVT",
+    "fptoint": "FEAT_FRINTTS",
+    "altnzcv": "FEAT_FlagM2",
+    "flagm": "FEAT_FlagM",
+    "dotprod": "FEAT_DotProd",
+}
+#: Of x86-64, what no code has that was not written for it.
+UNASKED = {"adx", "aes", "vaes", "pclmul", "vpclmulqdq", "sha", "sse4a"}
+
+
+def clang(*arguments: str) -> str:
+    package("ziglang", "boards")
+    command = [sys.executable, "-m", "ziglang", "clang", *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, input="")
+    return "" if done.returncode else done.stdout
+
+
+@pytest.mark.sample(4)
+@pytest.mark.parametrize("cpu", sorted(features_aarch64.OF_CPU))
+def test_features_of_aarch64_cpus_are_those_that_clang_has(cpu: str) -> None:
+    printed = clang("--target=aarch64-linux-gnu", f"-mcpu={cpu}", "--print-enabled-extensions")
+    on = set(re.findall(r"FEAT_\w+", printed))
+    assert on, "clang knows the CPU"
+    wanted = {name for name in features_aarch64.FLAGS if ARCHITECTURE.get(name, f"FEAT_{name.upper()}") in on}
+    assert set(features_aarch64.OF_CPU[cpu]) == wanted
+
+
+@pytest.mark.sample(4)
+@pytest.mark.parametrize("cpu", sorted(set(features_x86_64.OF_CPU) - {"generic"}))
+def test_features_of_x86_64_cpus_are_those_that_clang_has(cpu: str) -> None:
+    printed = clang("--target=x86_64-linux-gnu", f"-march={cpu}", "-E", "-dM", "-x", "c", "-")
+    on = set(re.findall(r"#define (\w+) ", printed))
+    assert on, "clang knows the CPU"
+    macros = {name: f"__{name.upper().replace('.', '_')}__" for name in features_x86_64.FLAGS}
+    macros["cx16"] = "__GCC_HAVE_SYNC_COMPARE_AND_SWAP_16"
+    wanted = {name for name, macro in macros.items() if macro in on and name not in UNASKED}
+    assert set(features_x86_64.OF_CPU[cpu]) == wanted
+
+
+def test_every_cpu_that_llvm_names_is_known() -> None:
+    """But for x86's that lack 64 bits, and second spellings of names."""
+    assert set(cpu_names("aarch64-linux-gnu")) - set(features_aarch64.OF_CPU) == set()
+    short = re.compile(r"i\d86|pentium.*|athlon(-.+)?|k6.*|c3.*|winchip.*|geode|lakemont|prescott|yonah|.*_.*")
+    unknown = set(cpu_names("x86_64-linux-gnu")) - set(features_x86_64.OF_CPU)
+    assert {name for name in unknown if not short.fullmatch(name)} == set()
 
 
 def test_stated_features_become_cpuinfo_flags() -> None:
@@ -43,7 +106,7 @@ def test_later_versions_need_what_earlier_ones_do() -> None:
     pi4, pi5, g3, g4 = (
         set(required_flags("aarch64", cpu, ())) for cpu in ("cortex-a72", "cortex-a76", "neoverse-v1", "neoverse-v2")
     )
-    assert pi4 < pi5 < g3 < g4
+    assert pi4 < pi5 < g3 and pi5 < g4 and g3 - g4 == {"sha3"}
     assert "asimddp" in pi5 and "sve" in g3
     assert "asimddp" not in required_flags("aarch64", "cortex-a76", ("-dotprod",))
 

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 #: Parts of triples that name no operating system.
 _NO_SYSTEM = ("", "unknown", "none", "pc", "elf", "gnu")
+#: Ends of triples whose pointers have 32 bits: gnu_ilp32, gnux32, muslx32.
+_SHORT_POINTERS = ("ilp32", "x32")
 
 
 def generate_image(module: ModuleOp, target: Target) -> CodeImage:
@@ -58,6 +60,11 @@ def machine_of(target: Target) -> Machine:
     if system and not any(part.startswith("linux") for part in system):
         raise CodegenError(
             f"code is made for Linux alone, and -mtriple={target.mtriple} names another system; legal: "
+            f"-mtriple={isa}-linux-gnu, in the place of {str(target)!r}"
+        )
+    if any(part.endswith(_SHORT_POINTERS) for part in system):
+        raise CodegenError(
+            f"kernels have pointers of 64 bits, and -mtriple={target.mtriple} names shorter ones; legal: "
             f"-mtriple={isa}-linux-gnu, in the place of {str(target)!r}"
         )
     # The environment part of a triple names no ISA; Linux ELF is what the image format holds.
