@@ -17,6 +17,8 @@ class Isa:
     """What the printer must know: bits of a vector register, and whether there are instructions for a fused
     multiply-add and for converting f16. ``slow_division``: a quotient of vectors takes many cycles.
     ``extrema``: an instruction gives the larger of two numbers, NaN if one is.
+    ``stack_bytes``: what the stack of a function of vectors must be aligned to, so that those it keeps there lie in one
+    cache line each; 0 where it is as the system gives it.
     ``reach_back``: bytes that an access may lie before the address in a register, at no cost; 0 where any number may.
     ``attributes``: what LLVM is told of a function besides. ``dots`` names the instruction
     that multiplies bytes and adds four products, ``pairs`` how two products of 16-bit integers are added, and
@@ -27,6 +29,7 @@ class Isa:
     half: bool = True
     slow_division: bool = False
     extrema: bool = False
+    stack_bytes: int = 0
     reach_back: int = 0
     attributes: str = ""
     dots: str = ""
@@ -53,6 +56,9 @@ def required_flags(isa: str, cpu: str, features: Sequence[str]) -> tuple[str, ..
 _REACH_BACK = 256
 #: Bits of SVE's shortest registers; all others are of a multiple (Arm Architecture Reference Manual, B1.2).
 _SVE_GRANULE = 128
+#: Bits that x86-64 systems align the stack to ("System V Application Binary Interface", 3.2.2). LLVM aligns it further
+#: for what a function allocates, but no longer when it finds out that registers do not suffice.
+_STACK_BITS = 128
 
 
 def sve_flags(vector_bits: int, flags: Sequence[str]) -> tuple[str, ...]:
@@ -89,6 +95,7 @@ def isa_of(isa: str, vector_bits: int, flags: Sequence[str]) -> Isa:
         vector_bits,
         fma="fma" in flags,
         half="f16c" in flags,
+        stack_bytes=vector_bits // 8 if vector_bits > _STACK_BITS else 0,
         dots="vpdpbusd" if longest else "",
         dot_bits=longest,
         pairs="pmaddwd",

@@ -79,7 +79,8 @@ def _function(state: LlvmModule, function: func.FuncOp) -> str:
         e.region(body.ops)
         returned = state.type(result) if result is not None else "void"
     inlining = "noinline " if is_kernel(function) else ""
-    header = f"define internal {returned} {control.body_symbol(name)}({', '.join(params)}) {inlining}#0 {{"
+    aligned = f"alignstack({state.isa.stack_bytes}) " if state.isa.stack_bytes and uses_vectors(function) else ""
+    header = f"define internal {returned} {control.body_symbol(name)}({', '.join(params)}) {inlining}{aligned}#0 {{"
     text = "\n".join([header, "entry:", *e.entry_lines, *e.lines, "}", ""])
     return text + _kernel(function) if is_kernel(function) else text
 
