@@ -8,6 +8,7 @@ from typing import Any
 
 import onnx
 
+from landbridge.frontend.onnx.bodies.registry import defined_operators, is_defined
 from landbridge.frontend.onnx.importer import CONTROL_FLOW
 from landbridge.frontend.onnx.sequences import OF_SEQUENCES
 from landbridge.host_operators import host_operators
@@ -36,7 +37,7 @@ node must be.
   `float32` and `float64`, ints and uints those of 8 to 64 bits.
 - **Runs as**: a *kernel* is compiled for every [target](targets.md). Kernels of dtypes that a target's options exclude
   (`fp64`, `int64`, `small-elements`), and those with more buffers than it binds, run on the CPU beside it. A
-  *definition* is compiled as the kernels that ONNX defines the operator by. *Import*: it leaves no code of its own, but
+  *definition* is compiled as the kernels that the operator is defined by. *Import*: it leaves no code of its own, but
   what is in it. *Host* is a numpy function, on the CPU whatever the target; `lb.host_operator` adds yours.
 
 """
@@ -76,7 +77,7 @@ def _runs_as(domain: str, name: str, opset: int) -> str:
     kinds = []
     if handler_for(domain, name, opset) is not None:
         kinds.append("kernel")
-    elif any(_has_body(schema) for schema in _versions(domain, name) if schema.since_version <= opset):
+    elif any(_has_body(s) for s in _versions(domain, name) if s.since_version <= opset) or is_defined(domain, name):
         kinds.append("definition")
     if find(domain, name, opset) is not None:
         kinds.append("host")
@@ -102,10 +103,14 @@ def _rows(domain: str, names: Iterable[str]) -> list[str]:
     return rows
 
 
+def _others() -> list[tuple[str, str]]:
+    return [*defined_operators(), *((o.domain, o.op_type) for o in host_operators() if o.is_built_in)]
+
+
 def page() -> str:
     """The whole page."""
     names: dict[str, set[str]] = {domain: set() for domain in _NEWEST}
-    for domain, name in [*operators(), *((o.domain, o.op_type) for o in host_operators() if o.is_built_in)]:
+    for domain, name in [*operators(), *_others()]:
         if domain in names:
             names[domain].add(name)
     names[""] |= {*CONTROL_FLOW, *OF_SEQUENCES}

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import onnx_ir as ir
 
+from landbridge.frontend.onnx.bodies.registry import is_defined
 from landbridge.frontend.onnx.importer import CONTROL_FLOW
 from landbridge.frontend.onnx.load import load_model
 from landbridge.host_operators.registry import find
@@ -71,7 +72,7 @@ def contents_of(file: Path, max_nodes: int) -> ModelContents:
 
 def _supported(domain: str, name: str, opset: int) -> bool:
     in_kernels = handler_for(domain, name, opset) is not None or (domain == "" and name in CONTROL_FLOW)
-    return in_kernels or find(domain, name, opset) is not None
+    return in_kernels or find(domain, name, opset) is not None or is_defined(domain, name)
 
 
 def _declared(value: ir.Value) -> DeclaredTensor:

@@ -24,6 +24,7 @@ from landbridge.errors import (
     UnsupportedOperatorError,
 )
 from landbridge.frontend.onnx.attributes import attribute_values, tensor_array
+from landbridge.frontend.onnx.bodies.registry import body_of
 from landbridge.frontend.onnx.evaluate import evaluate, foldable
 from landbridge.frontend.onnx.functions import function_body
 from landbridge.frontend.onnx.host_nodes import host_node, read_sizes, sizes_are_datas
@@ -274,10 +275,12 @@ class GraphWalk:
         return OpContext(self.g, node.op_type, opset, attribute_values(node), used, names)
 
     def _without_kernel(self, node: ir.Node, c: OpContext, inputs: Sequence[Imported | None]) -> Sequence[Imported]:
-        """The results of an operator that ONNX defines by others, or that runs on the host."""
+        """The results of an operator that others define, or that runs on the host."""
         body, operator = function_body(node, c.opset, inputs), find(node.domain, node.op_type, c.opset)
         if body is not None and operator is not None and self._is_cut(c, operator, inputs):
             body = None
+        if body is None and operator is None and (own := body_of(node, inputs)) is not None:
+            body, inputs = own
         if body is None:
             if operator is None:
                 raise UnsupportedOperatorError(

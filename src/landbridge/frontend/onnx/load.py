@@ -19,6 +19,7 @@ from landbridge.errors import CompileError, ImportModelError, ModelWarning
 from landbridge.executable.file_watch import FileWatch
 from landbridge.frontend.onnx.labels import has_names, without_names
 from landbridge.frontend.onnx.not_a_model import what_it_is
+from landbridge.frontend.onnx.stray_operators import in_their_domain
 from landbridge.frontend.onnx.unfolded_size import unfolded_nodes
 from landbridge.frontend.onnx.weights_in_file import LightModel, light_model
 from landbridge.ir.budget import MAX_NODES, Budget
@@ -63,7 +64,7 @@ def load_model(source: str | Path | bytes | ModelProto | ir.Model, max_nodes: in
         is_parsed = isinstance(source, onnx.ModelProto)
         found = ("" if is_parsed else what_it_is(_content(source))) or "it has no graph or no opset; give an .onnx file"
         raise ImportModelError(f"{name} is no ONNX model: {found}")
-    made = _with_numbers(_with_constants(proto))
+    made = _with_numbers(_with_constants(proto if refused is None else in_their_domain(proto)))
     refused = refused if made is proto else _refusal(made)
     if refused is not None:
         raise ImportModelError(f"{name} is not a valid ONNX model: {refused}") from refused

@@ -1,0 +1,82 @@
+"""Normalizations of onnxruntime, most of them with the addition before, and the embedding that ends in one."""
+
+from __future__ import annotations
+
+from landbridge.frontend.onnx.bodies.registry import NodeFacts, defined, number
+
+_MS = "com.microsoft"
+
+
+@defined(_MS, "LayerNormalization", "X, Scale, B", "Y, Mean, InvStdDev")
+def layer_normalization(n: NodeFacts) -> str:
+    """As onnxruntime has it in opsets before 17."""
+    bias = ", B" if n.has("B") else ""
+    made = "Y, Mean, InvStdDev" if n.outputs > 1 else "Y"
+    return f"{made} = LayerNormalization <{_how(n)}> (X, Scale{bias})"
+
+
+@defined(_MS, "SimplifiedLayerNormalization", "X, scale", "Y, inv_std_var")
+def simplified(n: NodeFacts) -> str:
+    return _root_mean_square("X", "scale", "Y", "inv_std_var", n)
+
+
+@defined(_MS, "SkipLayerNormalization", "input, skip, gamma, beta, bias", "output, mean, inv_std_var, total")
+def skip_layer_normalization(n: NodeFacts) -> str:
+    beta = ", beta" if n.has("beta") else ""
+    made = "output, mean, inv_std_var" if n.outputs > 1 else "output"
+    return f"{_sums(n)} {made} = LayerNormalization <{_how(n, 1e-12)}> (total, gamma{beta})"
+
+
+@defined(_MS, "SkipSimplifiedLayerNormalization", "input, skip, gamma, bias", "output, mean, inv_std_var, total")
+def skip_simplified(n: NodeFacts) -> str:
+    return f"{_sums(n)} {_root_mean_square('total', 'gamma', 'output', 'inv_std_var', n)}"
+
+
+@defined(
+    _MS,
+    "EmbedLayerNormalization",
+    "input_ids, segment_ids, word, position, segment, gamma, beta, mask, position_ids",
+    "output, mask_index, embedding_sum",
+)
+def embed_layer_normalization(n: NodeFacts) -> str:
+    lines = ["words = Gather (word, input_ids)"]
+    if n.has("position_ids"):
+        lines.append("places = Gather (position, position_ids)")
+    else:
+        lines.append("""length = Shape <start = 1, end = 2> (input_ids) zero = Constant <value_ints = [0]> ()
+            places = Slice (position, zero, length, zero)""")
+    lines.append("placed = Add (words, places)")
+    if n.has("segment_ids"):
+        lines.append("segments = Gather (segment, segment_ids) embedding_sum = Add (placed, segments)")
+    else:
+        lines.append("embedding_sum = Identity (placed)")
+    lines.append(f"output = LayerNormalization <{_how(n, 1e-12)}> (embedding_sum, gamma, beta)")
+    if n.has("mask") and n.attribute("mask_index_type", 0):
+        lines.append("""one = Constant <value_int = 1> () typed = CastLike (one, mask) set = Equal (mask, typed)
+            counted = Cast <to = 6> (set) axes = Constant <value_ints = [1]> ()
+            mask_index = ReduceSum <keepdims = 0> (counted, axes)""")
+    else:
+        lines.append("""batch = Shape <start = 0, end = 1> (input_ids)
+            mask_index = ConstantOfShape <value = int32[1] {0}> (batch)""")
+    return " ".join(lines)
+
+
+def _how(n: NodeFacts, epsilon: float = 1e-5) -> str:
+    axis = n.attribute("axis", -1)
+    return f"axis = {axis}, epsilon = {number(n.attribute('epsilon', epsilon))}"
+
+
+def _sums(n: NodeFacts) -> str:
+    """``total``: input, skip and perhaps a bias."""
+    if n.has("bias"):
+        return "both = Add (input, skip) total = Add (both, bias)"
+    return "total = Add (input, skip)"
+
+
+def _root_mean_square(x: str, scale: str, y: str, inverse: str, n: NodeFacts) -> str:
+    normalized = f"{y} = RMSNormalization <{_how(n)}> ({x}, {scale})"
+    if n.outputs < 2 or n.has("skip"):
+        return normalized
+    return f"""{normalized} square = Mul ({x}, {x}) axes = Constant <value_ints = [{n.attribute("axis", -1)}]> ()
+        mean_of = ReduceMean (square, axes) eps = Constant <value_float = {number(n.attribute("epsilon", 1e-5))}> ()
+        shifted = Add (mean_of, eps) root = Sqrt (shifted) {inverse} = Reciprocal (root)"""
