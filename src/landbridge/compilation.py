@@ -8,15 +8,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import closing, contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, cast
 
-from xdsl.dialects import func
-from xdsl.dialects.builtin import ModuleOp
-
-from landbridge.codegen.generate import generate
+from landbridge.codegen.generate import Generation
 from landbridge.codegen.registry import check_target, declined
 from landbridge.compile_options import CompileOptions
 from landbridge.emit import emit, kernel_facts
@@ -24,20 +21,18 @@ from landbridge.emit.programs import together
 from landbridge.errors import AccessError, CompileError, FallbackWarning, UndecidedSizeError
 from landbridge.executable.executable import Executable
 from landbridge.executable.kernel_facts import KERNELS, facts_text, renamed
-from landbridge.executable.parts import KernelFacts, ModuleImage, VDevice, program_name
+from landbridge.executable.parts import KernelFacts, VDevice, program_name
 from landbridge.frontend.ir_text import import_ir_text, is_ir_text
 from landbridge.frontend.programs import ChosenProgram, each_program
 from landbridge.frontend.segments import Cut, cut, in_segments
 from landbridge.host_operators.registry import HOST_PREFIX
 from landbridge.ir.graph_ops import HostCallOp
-from landbridge.ir.kernel_attributes import set_target_number, target_number
 from landbridge.ir.limits import check_time
 from landbridge.ir.module import IRModule
 from landbridge.ir.op_attributes import node_name
 from landbridge.output_file import write_text
 from landbridge.package_version import package_version
-from landbridge.passes.lower import lower_module
-from landbridge.passes.lower.shared_code import share_code
+from landbridge.passes.lower.in_groups import lower_kernels
 from landbridge.passes.place import request_places
 from landbridge.passes.progress import passes_to_do
 from landbridge.passes.registry import run_pipeline
@@ -147,6 +142,22 @@ def _compiled(
     seconds: dict[str, float],
 ) -> Executable:
     """What ``programs``, which are ``pieces`` of one where data decide sizes, become."""
+    # Several share kernels under other names: code is begun with when all are there.
+    early = len(programs) == 1 and not programs[0].chosen
+    with closing(Generation(programs[0].module.targets, early)) as code:
+        return _generated(programs, pieces, model, options, directory, seconds, code)
+
+
+def _generated(
+    programs: Sequence[ChosenProgram],
+    pieces: Cut | None,
+    model: Model,
+    options: CompileOptions,
+    directory: Path | None,
+    seconds: dict[str, float],
+    code: Generation,
+) -> Executable:
+    """``_compiled`` with the code of ``code``, which is told of kernels as they come where it begins early."""
     made = []
     facts: list[dict[str, KernelFacts]] = []
     for number, program in enumerate(programs):
@@ -161,11 +172,9 @@ def _compiled(
         with nullcontext() if pieces is None else _may_be_empty(module):
             module = run_pipeline(module, steps, folder, seconds, module.sources)
             with _timed(seconds, "lower"):
-                lowered = _lowered(module)
-        with _timed(seconds, "lower"):
-            variants = share_code(lowered, [target.on_host for target in module.targets])
-            if folder is not None:
-                write_text(folder / "lowered.mlir", str(lowered) + "\n", module.sources)
+                lowered, variants = lower_kernels(module, code.add)
+        if folder is not None:
+            write_text(folder / "lowered.mlir", str(lowered) + "\n", module.sources)
         with _timed(seconds, "emit"):
             made.append((emit(module, lowered, variants), lowered, program.chosen))
             facts.append(kernel_facts(module, lowered, variants))
@@ -178,7 +187,7 @@ def _compiled(
     if pieces is not None:
         executable, described = in_segments(executable, pieces)
     with _timed(seconds, "codegen"):
-        images = _generate(module.targets, lowered)
+        images = code.images(lowered)
     metadata = {KERNELS: facts_text(known)} | described | _metadata(model, options.on_mismatch, seconds)
     return replace(executable, modules=images, metadata=metadata)
 
@@ -291,29 +300,6 @@ def _refuse(*of_imports: object) -> None:
             "shapes=, dims=, inputs=, extra_outputs=, mutable= and check_indices= are for models that are imported; "
             "this one is IR already (of which text takes constants=)"
         )
-
-
-def _lowered(module: IRModule) -> ModuleOp:
-    """The kernels of ``module``, which say what target they are for."""
-    lowered = lower_module(module)
-    if len(module.targets) > 1:
-        number = {name: target_number(prim) for name, prim in module.prims().items()}
-        for op in lowered.body.block.ops:
-            if isinstance(op, func.FuncOp) and op.sym_name.data in number:
-                set_target_number(op, number[op.sym_name.data])
-    return lowered
-
-
-def _generate(targets: tuple[Target, ...], lowered: ModuleOp) -> tuple[ModuleImage, ...]:
-    """One image for each target, holding the functions that are placed on it."""
-    if len(targets) == 1:
-        return (generate(lowered, targets[0]),)
-    parts: list[list[func.FuncOp]] = [[] for _ in targets]
-    for op in list(lowered.body.block.ops):
-        if isinstance(op, func.FuncOp):
-            lowered.body.block.detach_op(op)
-            parts[target_number(op)].append(op)
-    return tuple(generate(ModuleOp(list(part)), target) for target, part in zip(targets, parts, strict=True))
 
 
 def _metadata(model: Model, on_mismatch: str, seconds: Mapping[str, float]) -> dict[str, str]:

@@ -1,21 +1,62 @@
-"""The image of one target, from its code generator, checked against what was asked for."""
+"""The images of targets, from their code generators, checked against what was asked for."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 
 from xdsl.dialects.builtin import MemRefType, ModuleOp
 from xdsl.dialects.func import FuncOp
 
-from landbridge.codegen.registry import codegen_for
+from landbridge.codegen.registry import BegunCode, EarlyCodegen, codegen_for
 from landbridge.errors import CodegenError
 from landbridge.executable.device_image import DeviceImage
 from landbridge.executable.parts import ModuleImage
+from landbridge.ir.kernel_attributes import target_number
 from landbridge.targets import Target
 
 
-def generate(module: ModuleOp, target: Target) -> ModuleImage:
-    """The code of the lowered functions of ``module`` for ``target``.
+class Generation:
+    """The images of ``targets``, which code generators that can begin with before all functions are lowered.
+
+    ``early``: functions are added. Whoever makes one calls ``close``, whatever happens.
+    """
+
+    def __init__(self, targets: Sequence[Target], early: bool) -> None:
+        self._targets, self._early = targets, early
+        self._begun: dict[int, BegunCode] = {}
+
+    def add(self, function: FuncOp) -> None:
+        """Begin with ``function``, which stays as it is. What is wrong with it ``images`` says."""
+        number = target_number(function)
+        generator = codegen_for(self._targets[number].kind)
+        if self._early and isinstance(generator, EarlyCodegen):
+            with suppress(CodegenError):
+                if number not in self._begun:
+                    self._begun[number] = generator.begin(self._targets[number])
+                self._begun[number].add(function)
+
+    def images(self, lowered: ModuleOp) -> tuple[ModuleImage, ...]:
+        """One image for each target, holding the functions of ``lowered`` that are placed on it; raises CodegenError
+        as ``generate`` does."""
+        if len(self._targets) == 1:
+            return (generate(lowered, self._targets[0], self._begun.get(0)),)
+        parts: list[list[FuncOp]] = [[] for _ in self._targets]
+        for op in list(lowered.body.block.ops):
+            if isinstance(op, FuncOp):
+                lowered.body.block.detach_op(op)
+                parts[target_number(op)].append(op)
+        made = enumerate(zip(parts, self._targets, strict=True))
+        return tuple(generate(ModuleOp(list(part)), target, self._begun.get(i)) for i, (part, target) in made)
+
+    def close(self) -> None:
+        """Let nothing of it go on."""
+        for begun in self._begun.values():
+            begun.close()
+
+
+def generate(module: ModuleOp, target: Target, begun: BegunCode | None = None) -> ModuleImage:
+    """The code of the lowered functions of ``module`` for ``target``, which its generator has ``begun`` with.
 
     Raises CodegenError, naming the code generator: for a format that the target's device does not load, where the
     Target says which it does, for a function without launches, and for one of another number of operands.
@@ -25,7 +66,7 @@ def generate(module: ModuleOp, target: Target) -> ModuleImage:
         for f in module.body.block.ops
         if isinstance(f, FuncOp)
     }
-    made = codegen_for(target.kind)(module, target)
+    made = codegen_for(target.kind)(module, target) if begun is None else begun.finish(module)
     who = f"the code generator of target kind {target.kind!r}"
     if not isinstance(made, ModuleImage):
         raise CodegenError(f"{who} returned {type(made).__name__}; it must return a ModuleImage")

@@ -45,6 +45,27 @@ class KernelCheck(Protocol):
         """
 
 
+class BegunCode(Protocol):
+    """The code of one target, which is made while functions are still being lowered."""
+
+    def add(self, function: FuncOp, /) -> None:
+        """Begin with ``function``, which stays as it is; a CodegenError of it is raised by ``finish`` again."""
+
+    def finish(self, module: ModuleOp, /) -> ModuleImage:
+        """The code of ``module``, whose functions were added or not, as the generator makes it; raises CodegenError."""
+        ...
+
+    def close(self) -> None:
+        """Nothing of it goes on. Called once, whatever happened."""
+
+
+@runtime_checkable
+class EarlyCodegen(Protocol):
+    """A generator that begins with functions before all of them are lowered."""
+
+    def begin(self, target: Target, /) -> BegunCode: ...
+
+
 def register_codegen(kind: str, codegen: Codegen) -> None:
     """Serve target kind ``kind`` with ``codegen`` in this process.
 

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from itertools import chain
-
 from landbridge.codegen.cpu_runtime.runtime_ir import runtime_ir
 from landbridge.codegen.llvm.compile import Machine
 from landbridge.codegen.llvm.compile_jobs import Job, compile_all
@@ -20,21 +17,18 @@ _objects: dict[str, bytes] = {}
 
 def runtime_object(isa: str) -> bytes:
     """The relocatable object of the runtime for Linux on ``isa``, ``x86_64`` or ``aarch64``; raises CodegenError."""
-    (made,) = with_runtime([], isa, _machine(isa))
-    return made
+    job = runtime_job(isa)
+    return _objects[isa] if job is None else keep_runtime(isa, *compile_all([job], _machine(isa)))
 
 
-def with_runtime(jobs: Iterable[Job], isa: str, machine: Machine) -> list[bytes]:
-    """The runtime's object for ``isa``, then those of ``jobs`` for ``machine``, made at the same time.
+def runtime_job(isa: str) -> Job | None:
+    """What LLVM makes the runtime's object of; None where this process has it, and ``runtime_object`` costs nothing."""
+    return None if isa in _objects else Job(runtime_ir(isa), vectorize=False, machine=_machine(isa))
 
-    Raises CodegenError as ``compile_all`` does.
-    """
-    if isa in _objects:
-        return [_objects[isa], *compile_all(jobs, machine)]
-    runtime = Job(runtime_ir(isa), vectorize=False, machine=_machine(isa))
-    objects = compile_all(chain([runtime], jobs), machine)
-    _objects[isa] = objects[0]
-    return objects
+
+def keep_runtime(isa: str, made: bytes) -> bytes:
+    """Take ``made``, of ``runtime_job(isa)``, as the runtime's object."""
+    return _objects.setdefault(isa, made)
 
 
 def _machine(isa: str) -> Machine:

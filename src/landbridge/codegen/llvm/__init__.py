@@ -8,6 +8,7 @@ from landbridge.executable.parts import ModuleImage
 
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
+    from xdsl.dialects.func import FuncOp
 
     from landbridge.targets.target import Target
 
@@ -25,11 +26,36 @@ class LlvmGenerator:
 
         return ModuleImage(target.to_json(), generate_image(module, target))
 
+    def begin(self, target: Target) -> BegunModule:
+        """Code of ``target`` that is made while functions are still being lowered."""
+        return BegunModule(target)
+
     def check(self, target: Target) -> None:
         """Raise CodegenError unless images can be linked for ``target``."""
         from landbridge.codegen.llvm.image import machine_of
 
         machine_of(target)
+
+
+class BegunModule:
+    """The ModuleImage of a target, begun: see ``landbridge.codegen.registry.BegunCode``."""
+
+    def __init__(self, target: Target) -> None:
+        from landbridge.codegen.llvm.image import BegunImage
+
+        self._target, self._image = target, BegunImage(target)
+
+    def add(self, function: FuncOp) -> None:
+        """Begin with ``function``; raises CodegenError, and ``finish`` does again."""
+        self._image.add(function)
+
+    def finish(self, module: ModuleOp) -> ModuleImage:
+        """The code of all functions of ``module``; raises as ``LlvmGenerator`` does."""
+        return ModuleImage(self._target.to_json(), self._image.finish(module))
+
+    def close(self) -> None:
+        """End what works on it."""
+        self._image.close()
 
 
 generate = LlvmGenerator()

@@ -18,7 +18,8 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from heapq import heappop, heappush
 from typing import IO
@@ -52,40 +53,66 @@ class Job:
 _LOOK_AT_TIME = 0.2
 
 
-def compile_all(jobs: Iterable[Job], machine: Machine, processes: int | None = None) -> list[bytes]:
-    """The objects of ``jobs``, in order, compiled on at most ``processes`` (None: all) cores of this machine.
+class Jobs:
+    """LLVM modules for one machine, which helpers begin with while others are still being made.
 
-    Helpers begin while ``jobs`` are still being made. Raises CodegenError for the first job, in order, that LLVM
-    rejects.
+    ``processes``: on how many cores at most (None: all of this machine, as far as there is work for them). Whoever
+    makes one calls ``close``, whatever happens.
     """
-    apart = (_memory_is_limited() or _is_foreign(machine)) and has_interpreter()
-    most = min(usable_cores(), 1 + _MOST_HELPERS) if processes is None else processes
-    work, threads = _Work(), list[threading.Thread]()
-    try:
-        for job in jobs:
-            work.add(job)
-            wanted = most if processes is not None else min(most, 1 + work.size // _WORTH_A_HELPER)
-            if len(threads) < min(wanted, len(work.jobs)) - (0 if apart else 1) and has_interpreter():
-                threads.append(threading.Thread(target=_helper(machine).work, args=(work,)))
-                threads[-1].start()
+
+    def __init__(self, machine: Machine, processes: int | None = None) -> None:
+        self._machine = machine
+        self._apart = (_memory_is_limited() or _is_foreign(machine)) and has_interpreter()
+        self._is_told = processes is not None
+        self._most = min(usable_cores(), 1 + _MOST_HELPERS) if processes is None else processes
+        self._work = _Work()
+        self._threads: list[threading.Thread] = []
+
+    def add(self, job: Job) -> int:
+        """The number of ``job``; raises CodegenError where no helper can be started for it."""
+        work = self._work
+        size = work.size + len(job.text)
+        wanted = self._most if self._is_told else min(self._most, 1 + size // _WORTH_A_HELPER)
+        if len(self._threads) < min(wanted, len(work.jobs) + 1) - (0 if self._apart else 1) and has_interpreter():
+            self._threads.append(threading.Thread(target=_helper(self._machine).work, args=(work,)))
+            self._threads[-1].start()
+        return work.add(job)
+
+    def objects(self, numbers: Sequence[int]) -> list[bytes]:
+        """The objects of the jobs ``numbers``, in this order; no job is added any more.
+
+        Raises CodegenError for the first of them that LLVM rejects, BudgetError where the compile has taken too long.
+        """
+        work = self._work
         work.end()
-        while not apart and (i := work.take()) is not None:
+        while not self._apart and (i := work.take()) is not None:
             check_time("LLVM")
-            work.results[i] = _compile(work.jobs[i], machine)
-        for thread in threads:
+            work.results[i] = _compile(work.jobs[i], self._machine)
+        for thread in self._threads:
             while thread.is_alive():
                 thread.join(_LOOK_AT_TIME)
                 check_time("LLVM")
-    finally:
-        work.drop()
-        for thread in threads:
+        objects = []
+        for result in [work.results[i] for i in numbers]:
+            if isinstance(result, CodegenError):
+                raise result
+            objects.append(result)
+        return objects
+
+    def close(self) -> None:
+        """End the helpers, when the jobs that they are at are done."""
+        self._work.drop()
+        for thread in self._threads:
             thread.join()
-    objects = []
-    for result in work.results:
-        if isinstance(result, CodegenError):
-            raise result
-        objects.append(result)
-    return objects
+
+
+def compile_all(jobs: Iterable[Job], machine: Machine, processes: int | None = None) -> list[bytes]:
+    """The objects of ``jobs``, in order, compiled on at most ``processes`` (None: all) cores of this machine.
+
+    Raises as ``Jobs`` does.
+    """
+    with closing(Jobs(machine, processes)) as made:
+        return made.objects([made.add(job) for job in jobs])
 
 
 class _Work:
@@ -100,13 +127,14 @@ class _Work:
         self._changed = threading.Condition(new_lock())
         self._is_whole = False
 
-    def add(self, job: Job) -> None:
+    def add(self, job: Job) -> int:
         with self._changed:
             heappush(self._waiting, (-len(job.text), len(self.jobs)))
             self.jobs.append(job)
             self.results.append(b"")
             self.size += len(job.text)
             self._changed.notify()
+            return len(self.jobs) - 1
 
     def end(self) -> None:
         """No job comes any more."""

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from contextlib import closing
 from typing import TYPE_CHECKING
 
+from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp
 
-from landbridge.codegen.cpu_runtime.object_code import with_runtime
-from landbridge.codegen.functions import call_groups
+from landbridge.codegen.cpu_runtime.object_code import keep_runtime, runtime_job, runtime_object
+from landbridge.codegen.functions import call_groups, callees, is_kernel
 from landbridge.codegen.link import link_objects, only_linked
 from landbridge.codegen.llvm.compile import Machine
-from landbridge.codegen.llvm.compile_jobs import Job
+from landbridge.codegen.llvm.compile_jobs import Job, Jobs
 from landbridge.codegen.llvm.isa import isa_of, required_flags, sve_flags
 from landbridge.codegen.llvm.print_ir import print_functions, uses_vectors
 from landbridge.codegen.relocations.linkages import LINKAGES
@@ -30,25 +33,62 @@ _SHORT_POINTERS = ("ilp32", "x32")
 
 def generate_image(module: ModuleOp, target: Target) -> CodeImage:
     """The linked image of all functions of ``module`` and of the runtime; raises CodegenError."""
-    machine = machine_of(target)
-    name = architecture(target.mtriple)
-    flags = sve_flags(target.vector_bits, required_flags(name, target.mcpu, target.mattr))
-    isa = isa_of(name, target.vector_bits, flags)
-    jobs = (
-        Job(print_functions(group, isa), vectorize=not any(map(uses_vectors, group))) for group in call_groups(module)
-    )
-    linked = link_objects(with_runtime(jobs, name, machine))
-    return CodeImage(
-        isa=linked.isa,
-        code=linked.code,
-        symbols=linked.symbols,
-        imports=linked.imports,
-        relocations=linked.relocations,
-        features=flags,
-        flushes_denormals=flushes_denormals(target.options),
-        slots_start=linked.slots_start,
-        slot_references=linked.slot_references,
-    )
+    with closing(BegunImage(target)) as begun:
+        return begun.finish(module)
+
+
+class BegunImage:
+    """The image of one target, of which functions are compiled before all of them are there.
+
+    Raises CodegenError for a target that has none. Whoever makes one calls ``close``, whatever happens.
+    """
+
+    def __init__(self, target: Target) -> None:
+        self._target, self._machine = target, machine_of(target)
+        self._name = architecture(target.mtriple)
+        self._flags = sve_flags(target.vector_bits, required_flags(self._name, target.mcpu, target.mattr))
+        self._isa = isa_of(self._name, target.vector_bits, self._flags)
+        self._jobs = Jobs(self._machine)
+        runtime = runtime_job(self._name)
+        self._runtime = None if runtime is None else self._jobs.add(runtime)
+        self._numbers: dict[func.FuncOp, int] = {}
+
+    def add(self, function: func.FuncOp) -> None:
+        """Begin with ``function``, which stays as it is; raises CodegenError, and ``finish`` does again."""
+        if is_kernel(function) and not callees(function):
+            self._numbers[function] = self._job([function])
+
+    def finish(self, module: ModuleOp) -> CodeImage:
+        """The image of all functions of ``module``, those that were added among them; raises CodegenError."""
+        numbers = [self._number(group) for group in call_groups(module)]
+        if self._runtime is None:
+            objects = [runtime_object(self._name), *self._jobs.objects(numbers)]
+        else:
+            objects = self._jobs.objects([self._runtime, *numbers])
+            keep_runtime(self._name, objects[0])
+        linked = link_objects(objects)
+        return CodeImage(
+            isa=linked.isa,
+            code=linked.code,
+            symbols=linked.symbols,
+            imports=linked.imports,
+            relocations=linked.relocations,
+            features=self._flags,
+            flushes_denormals=flushes_denormals(self._target.options),
+            slots_start=linked.slots_start,
+            slot_references=linked.slot_references,
+        )
+
+    def close(self) -> None:
+        """Let no process go on with it."""
+        self._jobs.close()
+
+    def _number(self, group: Sequence[func.FuncOp]) -> int:
+        known = self._numbers.get(group[0]) if len(group) == 1 else None
+        return self._job(group) if known is None else known
+
+    def _job(self, group: Sequence[func.FuncOp]) -> int:
+        return self._jobs.add(Job(print_functions(group, self._isa), vectorize=not any(map(uses_vectors, group))))
 
 
 def machine_of(target: Target) -> Machine:

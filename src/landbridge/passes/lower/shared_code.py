@@ -20,7 +20,6 @@ from xdsl.dialects.builtin import (
     IndexType,
     IntegerAttr,
     MemRefType,
-    ModuleOp,
     VectorType,
     i64,
 )
@@ -79,14 +78,15 @@ class _Number:
         return isinstance(self.op.operands[self.index].type, IndexType)
 
 
-def share_code(lowered: ModuleOp, on_host: Sequence[bool]) -> dict[str, Variant]:
-    """Keep one of the kernels of ``lowered`` that differ in numbers alone; how those that share are called, by name.
+def share_code(lowered: Sequence[func.FuncOp], on_host: Sequence[bool]) -> dict[str, Variant]:
+    """Keep one of the kernels ``lowered`` that differ in numbers alone, and erase the others; how those that share are
+    called, by name.
 
     ``on_host`` says of each target whether its code runs on the CPU of the process, which words are bound for.
     """
     rough: dict[Hashable, list[func.FuncOp]] = {}
-    for function in lowered.body.block.ops:
-        if isinstance(function, func.FuncOp) and on_host[target_number(function)] and _may_share(function):
+    for function in lowered:
+        if on_host[target_number(function)] and _may_share(function):
             rough.setdefault(_outline(function), []).append(function)
     variants: dict[str, Variant] = {}
     for alike in rough.values():
@@ -136,7 +136,7 @@ class _Former:
         for argument in arguments:
             self._known[argument] = len(self._known)
         rows = [self._operation(op, fixed) for op in block.ops if not self._is_number(op)]
-        return tuple(_kind(a.type) for a in arguments), tuple(rows)
+        return tuple(kind_of_operand(a.type) for a in arguments), tuple(rows)
 
     def _operation(self, op: Operation, fixed: _Kinds) -> Hashable:
         if isinstance(op, scf.ForOp):
@@ -193,7 +193,7 @@ def _fixed_in(loop: scf.ForOp) -> _Kinds:
     return _QUOTIENTS if any(isinstance(r.type, VectorType) for op in inner for r in op.results) else (Operation,)
 
 
-def _kind(kind: Attribute) -> Hashable:
+def kind_of_operand(kind: Attribute) -> Hashable:
     """A type, of a flat operand without its extent."""
     if isinstance(kind, MemRefType) and not isinstance(kind.memory_space, SpaceAttr) and len(kind.shape) == 1:
         return kind.element_type, kind.memory_space, kind.layout

@@ -1,0 +1,95 @@
+"""Lowering in groups, so that a kernel is as it stays, and can be compiled, while others are still lowered.
+
+Kernels that may turn out to be one code (``shared_code``) are one group: what they share is known when all of them are
+lowered, whatever comes after.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from itertools import takewhile
+
+from xdsl.dialects import arith, func
+from xdsl.dialects.builtin import ModuleOp
+
+from landbridge.errors import BudgetError
+from landbridge.ir.kernel_attributes import is_checked, is_in_place, set_target_number, target_number
+from landbridge.ir.limits import check_time
+from landbridge.ir.module import IRModule
+from landbridge.passes.lower.prims import lowering_for
+from landbridge.passes.lower.row_memory import lowered_type
+from landbridge.passes.lower.shared_code import Variant, kind_of_operand, share_code
+
+#: Of the dialects with these prefixes kernels of one code have the same operations in their bodies.
+_COMPUTE = ("arith.", "math.")
+
+
+def lower_kernels(
+    module: IRModule, finished: Callable[[func.FuncOp], None] = lambda _: None
+) -> tuple[ModuleOp, dict[str, Variant]]:
+    """The kernels of ``module`` in lowered form, in its order, one of those that differ in numbers alone, and how those
+    that share it are called, by name.
+
+    ``finished`` is called with each of them once it is as it stays. Raises what lowering the first kernel raises, in
+    the order of ``module``, that cannot be lowered.
+    """
+    prims, targets = module.prims(), module.targets
+    lowerings = [lowering_for(target) for target in targets]
+    on_host = [target.on_host for target in targets]
+    lowered: dict[str, func.FuncOp] = {}
+    variants: dict[str, Variant] = {}
+
+    def lower(name: str) -> None:
+        check_time(f"kernel {name}")
+        number = target_number(prims[name])
+        lowered[name] = lowerings[number](prims[name])
+        if len(targets) > 1:
+            set_target_number(lowered[name], number)
+
+    for names in _groups(prims, on_host):
+        _all(names, lower, prims, lowered)
+        shared = share_code([lowered[name] for name in names], on_host)
+        variants |= shared
+        for name in names:
+            if name not in shared or shared[name].function == name:
+                finished(lowered[name])
+            else:
+                del lowered[name]
+    return ModuleOp([lowered[name] for name in prims if name in lowered]), variants
+
+
+def _all(
+    names: Sequence[str], lower: Callable[[str], None], prims: Iterable[str], lowered: Mapping[str, object]
+) -> None:
+    """Lower ``names``; where that fails, fail of the first of ``prims`` that fails."""
+    failure: Exception | None = None
+    for name in names:
+        try:
+            lower(name)
+        except BudgetError:
+            raise
+        except Exception as error:
+            failed, failure = name, error
+            break
+    if failure is not None:
+        for name in takewhile(lambda each: each != failed, prims):
+            if name not in lowered:
+                lower(name)
+        raise failure
+
+
+def _groups(prims: Mapping[str, func.FuncOp], on_host: Sequence[bool]) -> list[list[str]]:
+    """The names of ``prims`` so that kernels of one code are in one group, small groups first."""
+    found: dict[Hashable, list[str]] = {}
+    for name, prim in prims.items():
+        key = _key(prim) if on_host[target_number(prim)] else name
+        found.setdefault(key, []).append(name)
+    return sorted(found.values(), key=len)
+
+
+def _key(prim: func.FuncOp) -> Hashable:
+    """What is equal for PrimFuncs that may become one code."""
+    operands = tuple(kind_of_operand(lowered_type(argument.type)) for argument in prim.body.block.args)
+    named = (op.name for op in prim.walk() if not isinstance(op, arith.ConstantOp))
+    computes = frozenset(name for name in named if name.startswith(_COMPUTE))
+    return target_number(prim), is_checked(prim), is_in_place(prim), operands, computes
