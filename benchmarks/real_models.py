@@ -57,6 +57,31 @@ def _short(file: str, models: list[dict[str, Any]]) -> str:
     return "/".join(path.parts[-parts:])
 
 
+def bars(shape: list[int]) -> Any:
+    """White pages of ``shape``, each with a block of bars of seeded widths in its middle."""
+    import numpy as np
+
+    height, width = shape[-2:]
+    page, generator, at = np.ones((height, width), np.float32), np.random.default_rng(1), width * 3 // 16
+    while at < width * 13 // 16:
+        bar, gap = generator.integers(1, 5, 2)
+        page[height * 3 // 8 : height * 5 // 8, at : at + bar] = 0
+        at += int(bar + gap)
+    return np.ascontiguousarray(np.broadcast_to(page, shape))
+
+
+def sure(value: Any, said: dict[str, Any]) -> Any:
+    """``value``; of a detector's rows, in the order of their scores, those that ``said`` names certain enough. Others
+    are of the background, in an order that roundings decide."""
+    import numpy as np
+
+    least = said.get("least_score")
+    if least is None:
+        return value
+    rows = np.asarray(value).reshape(-1, np.shape(value)[-1])
+    return rows[rows[:, said["score_column"]] >= least]
+
+
 def feeds(session: Any, said: dict[str, Any]) -> dict[str, Any]:
     """An array for each input of an onnxruntime session: numbers of a normal distribution, of words, or as said."""
     import numpy as np
@@ -70,6 +95,8 @@ def feeds(session: Any, said: dict[str, Any]) -> dict[str, Any]:
         shape = said.get("shapes", {}).get(each.name) or [e if isinstance(e, int) and e > 0 else 1 for e in each.shape]
         if each.name in said.get("values", {}):
             made[each.name] = np.full(shape, said["values"][each.name], dtype)
+        elif said.get("picture") == each.name:
+            made[each.name] = bars(shape).astype(dtype)
         elif dtype.kind == "f":
             made[each.name] = generator.standard_normal(shape).astype(dtype)
         elif dtype.kind == "b":
@@ -132,13 +159,14 @@ def compiled(file: str, lbx: str, said: dict[str, Any]) -> dict[str, Any]:
         given = feeds(other, said)
         session = lb.Session(executable)
         outputs = session(given)
-        wanted = [values_of(each) for each in other.run(None, given)]
-        errors = [error_of(outputs[each.name], value) for each, value in zip(other.get_outputs(), wanted, strict=True)]
+        wanted = [sure(values_of(each), said) for each in other.run(None, given)]
+        found = [sure(outputs[each.name], said) for each in other.get_outputs()]
+        errors = [error_of(one, value) for one, value in zip(found, wanted, strict=True)]
         executable.save(lbx)
     except lb.LandbridgeError as error:
         return {"outcome": "refused", "why": f"{type(error).__name__}: {error}".replace(file, Path(file).name)}
     worst = max(errors)
-    plain = [values_of(each) for each in peer(file, optimized=False).run(None, given)]
+    plain = [sure(values_of(each), said) for each in peer(file, optimized=False).run(None, given)]
     own = max(error_of(one, value) for one, value in zip(plain, wanted, strict=True))
     if not worst <= max(CLOSE, OF_ITS_OWN * own):
         return {"outcome": "wrong", "why": f"errors of outputs {errors}", "error": worst, "own": own}

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import onnx
 
+from landbridge.frontend.onnx.ort_file import is_ort_file, model_of_ort
 from landbridge.onnxruntime.capi import onnxruntime_pybind11_state as failures
 from landbridge.onnxruntime.options import SessionOptions
 from landbridge.onnxruntime.ort_value import OrtValue
@@ -18,9 +19,10 @@ def read(model: bytes | Path) -> onnx.ModelProto:
     """The model without its external data; raises NoSuchFile or InvalidProtobuf."""
     name = str(model) if isinstance(model, Path) else "bytes"
     try:
-        if isinstance(model, bytes):
-            return onnx.load_model_from_string(model)
-        return onnx.load(model, load_external_data=False)
+        if isinstance(model, Path) and not _is_ort(model):
+            return onnx.load(model, load_external_data=False)
+        content = model if isinstance(model, bytes) else model.read_bytes()
+        return model_of_ort(content) if is_ort_file(content) else onnx.load_model_from_string(content)
     except FileNotFoundError as error:
         raise failures.NoSuchFile(f"Load model from {name} failed: File doesn't exist") from error
     except Exception as error:  # protobuf has several, and none of its own base
@@ -52,9 +54,14 @@ def with_inputs(model: bytes | Path, names: Collection[str]) -> bytes:
     return bytes(changed.SerializeToString())
 
 
+def _is_ort(file: Path) -> bool:
+    with file.open("rb") as opened:
+        return is_ort_file(opened.read(16))
+
+
 def _whole(model: bytes | Path) -> onnx.ModelProto:
     """The model, external data too."""
-    return read(model) if isinstance(model, bytes) else onnx.load(model)
+    return read(model) if isinstance(model, bytes) or _is_ort(model) else onnx.load(model)
 
 
 def _replace(graph: onnx.GraphProto, values: Mapping[str, OrtValue]) -> None:

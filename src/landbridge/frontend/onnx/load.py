@@ -19,6 +19,7 @@ from landbridge.errors import CompileError, ImportModelError, ModelWarning
 from landbridge.executable.file_watch import FileWatch
 from landbridge.frontend.onnx.labels import has_names, without_names
 from landbridge.frontend.onnx.not_a_model import what_it_is
+from landbridge.frontend.onnx.ort_file import is_ort_file, model_of_ort
 from landbridge.frontend.onnx.stray_operators import in_their_domain
 from landbridge.frontend.onnx.unfolded_size import unfolded_nodes
 from landbridge.frontend.onnx.weights_in_file import LightModel, light_model
@@ -224,7 +225,7 @@ def _parsed(source: str | Path | bytes | ModelProto, name: str) -> _Parsed:
     try:
         if isinstance(source, bytes):
             check_file_bytes(len(source), name)
-            proto = onnx.load_model_from_string(source)
+            proto = model_of_ort(source) if is_ort_file(source) else onnx.load_model_from_string(source)
             return _Parsed(proto, None, _refusal(proto))
         found = Path(source).stat()
         mode = found.st_mode
@@ -235,6 +236,9 @@ def _parsed(source: str | Path | bytes | ModelProto, name: str) -> _Parsed:
         if not stat.S_ISREG(mode):
             raise ImportModelError(f"{name} is no regular file; read it and give its bytes")
         check_file_bytes(found.st_size, name)
+        if is_ort_file(_beginning(source)):
+            proto = model_of_ort(Path(source).read_bytes())
+            return _Parsed(proto, None, _refusal(proto))
         if found.st_size and (light := _light(str(source))) is not None:
             return light
         refused = _refusal(str(source))  # it reads the file too: not while we hold its content
@@ -251,6 +255,11 @@ def _parsed(source: str | Path | bytes | ModelProto, name: str) -> _Parsed:
         raise ImportModelError(f"{name} cannot be opened: {error.strerror or error}") from error
     except Exception as error:
         raise ImportModelError(f"{name} could not be read: {error}") from error
+
+
+def _beginning(path: str | Path) -> bytes:
+    with Path(path).open("rb") as file:
+        return file.read(16)
 
 
 def _content(source: str | Path | bytes | ModelProto) -> bytes:

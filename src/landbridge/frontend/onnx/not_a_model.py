@@ -20,7 +20,6 @@ _BEGINNINGS: tuple[tuple[bytes, str, str], ...] = (
     (b"\x7fELF", "a program or library of Linux", "give the .onnx file"),
     (b"%PDF", "a PDF", "give the .onnx file"),
     (b"GGUF", "a GGUF model", "export the network to ONNX where it was trained"),
-    (b"ORTM", "an .ort file of onnxruntime", "give the .onnx file that it was made from"),
     (b"\x80\x02", "a pickle, as torch.save writes it", "export the module: torch.onnx.export(module, args, FILE)"),
     (b"{", "JSON text", "give the .onnx file"),
 )
