@@ -74,7 +74,7 @@ def at_sizes(executable: Executable, files: Mapping[str, Path], at: Mapping[str,
     import numpy as np
 
     from landbridge.executable.bound_sizes import first_that_fits, programs_of
-    from landbridge.executable.segments import is_cut
+    from landbridge.executable.executable import is_cut
 
     read = [spec.name for spec in executable.main.inputs if spec.elements]
     names = ["main"]
@@ -89,8 +89,8 @@ def _program_at(executable: Executable, files: Mapping[str, Path], at: Mapping[s
     import numpy as np
 
     from landbridge.executable.bound_sizes import BoundSizes
+    from landbridge.executable.executable import is_cut
     from landbridge.executable.instance import dimensions, instance
-    from landbridge.executable.segments import is_cut
     from landbridge.sizes.size import Size, likely, of_symbol
 
     bound = BoundSizes()
@@ -118,14 +118,15 @@ def _program_at(executable: Executable, files: Mapping[str, Path], at: Mapping[s
 
 def to_run(opened: Executable, sized: Executable) -> Executable:
     """What a Session runs of ``sized``, which is ``opened`` at sizes: pieces learn theirs in a run."""
-    from landbridge.executable.segments import is_cut
+    from landbridge.executable.executable import is_cut
 
     return opened if is_cut(opened) else sized
 
 
 def refuse_pieces(executable: Executable, model: Path, what: str) -> None:
     """Raise UnsupportedError where ``executable`` runs in pieces, and ``what`` is of a program that runs whole."""
-    from landbridge.executable.segments import is_cut, segments_of
+    from landbridge.executable.executable import is_cut
+    from landbridge.executable.segments import segments_of
 
     if is_cut(executable):
         raise UnsupportedError(

@@ -6,17 +6,22 @@ import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from landbridge.errors import ExecutableError, InputError
-from landbridge.executable.crossing_report import CrossingReport, crossings_of
 from landbridge.executable.file_watch import FileWatch, begin_checks
 from landbridge.executable.listing import Table, cut, freeze
 from landbridge.executable.parts import Function, ModuleImage, StorageReport, VDevice
-from landbridge.sizes.dim import Dim, either, stated_of
 from landbridge.sizes.size import Size, dimensions_of
+
+if TYPE_CHECKING:
+    from landbridge.executable.crossing_report import CrossingReport
+    from landbridge.sizes.dim import Dim
+
+#: The key in ``Executable.metadata`` of the segments of a program that is cut (``landbridge.executable.segments``).
+SEGMENTS = "segments"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -95,6 +100,8 @@ class Executable:
     def dimensions(self) -> dict[str, Dim]:
         """The open dimensions of inputs and outputs, by name, in the ranges that the program runs for; of several
         programs from the least to the largest number."""
+        from landbridge.sizes.dim import either, stated_of
+
         found: dict[str, Dim] = {}
         for program in self.programs.values():
             specs = (*program.inputs, *program.outputs)
@@ -107,6 +114,8 @@ class Executable:
     @property
     def crossings(self) -> tuple[CrossingReport, ...]:
         """What the main function's tensors cross between vdevices: each as a view or a copy, and why."""
+        from landbridge.executable.crossing_report import crossings_of
+
         return tuple(crossings_of(self.main, self.vdevices))
 
     def save(self, path: str | Path) -> None:
@@ -127,6 +136,11 @@ class Executable:
         with open_output(path, self.sources) as file:
             for piece in pieces:
                 file.write(piece)
+
+
+def is_cut(executable: Executable) -> bool:
+    """Whether it runs in segments, as data decide sizes of it."""
+    return SEGMENTS in executable.metadata
 
 
 def pieces_of_file(executable: Executable) -> Iterator[bytes | memoryview]:

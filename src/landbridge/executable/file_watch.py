@@ -6,7 +6,6 @@ ends the process; where it was written to, the constants are others. Both can be
 
 from __future__ import annotations
 
-import hashlib
 import os
 import weakref
 from collections.abc import Callable, Iterable
@@ -127,4 +126,6 @@ def quick_checksum(pieces: Iterable[tuple[int, Array]]) -> str:
         sums += np.add.reduce(rows.reshape(-1, sums.size), axis=0, dtype=np.uint64)
         sums[: rest.size] += rest
         sums[(offset + whole) % _ROW // 8] += np.uint64(int.from_bytes(memory[whole:].tobytes(), "little"))
+    import hashlib  # which loads OpenSSL
+
     return hashlib.sha256(sums.astype("<u8").tobytes()).hexdigest()

@@ -15,7 +15,6 @@ program first uses them, the other, their SHA-256, on demand. An ``.lbx`` execut
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
@@ -94,6 +93,8 @@ def file_pieces(
 
 def sha256(pieces: Iterable[Buffer]) -> str:
     """The SHA-256 of ``pieces`` one after another, as a manifest states it."""
+    import hashlib  # which loads OpenSSL
+
     hasher = hashlib.sha256()
     for piece in pieces:
         hasher.update(piece)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import struct
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -54,6 +53,8 @@ class Header:
 
     def digest(self, body: Iterable[bytes | memoryview]) -> bytes:
         """SHA-256 of this header with a zero digest, then ``body``: the file up to its constants."""
+        import hashlib  # which loads OpenSSL
+
         hasher = hashlib.sha256(Header(self.sections, version=self.version).pack())
         for piece in body:
             hasher.update(piece)

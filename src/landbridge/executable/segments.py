@@ -11,12 +11,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from landbridge.errors import ExecutableError
-from landbridge.executable.executable import Executable
+from landbridge.executable.executable import SEGMENTS, Executable
 from landbridge.executable.json_form import from_json, to_json
 from landbridge.executable.parts import TensorSpec
 
-#: The key in ``Executable.metadata``.
-SEGMENTS = "segments"
 #: The input of a function that has what its dimensions are, where it needs to be told.
 DIMENSIONS = "landbridge.dimensions"
 #: In place of a host operator: nothing runs, what is in a value says what dimensions are.
@@ -52,11 +50,6 @@ class Segment:
 def segments_text(segments: Sequence[Segment]) -> str:
     """``segments`` as the text of the metadata."""
     return json.dumps(to_json(tuple(segments)), separators=(",", ":"))
-
-
-def is_cut(executable: Executable) -> bool:
-    """Whether it runs in segments."""
-    return SEGMENTS in executable.metadata
 
 
 def segments_of(executable: Executable) -> tuple[Segment, ...]:

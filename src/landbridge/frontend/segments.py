@@ -18,9 +18,9 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Block, BlockArgument, Operation, Region, SSAValue
 
-from landbridge.executable.executable import Executable
+from landbridge.executable.executable import SEGMENTS, Executable
 from landbridge.executable.parts import Function, SizeGuard, TensorSpec
-from landbridge.executable.segments import DIMENSIONS, SEGMENTS, DataCall, Segment, segments_text
+from landbridge.executable.segments import DIMENSIONS, DataCall, Segment, segments_text
 from landbridge.frontend.segment_sizes import SegmentSizes
 from landbridge.frontend.segment_values import add_copy, bring, is_cut, is_cut_result, operands_of, root_of
 from landbridge.ir.graph_builder import GraphBuilder

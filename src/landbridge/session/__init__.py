@@ -1,5 +1,20 @@
 """Sessions: compiled programs bound to devices, ready to run again and again."""
 
-from landbridge.session.segmented_session import Session
+from landbridge.executable.executable import Executable, is_cut
+from landbridge.session.session import Session
 
 __all__ = ["Session"]
+
+
+def _kind_for(executable: Executable) -> type[Session]:
+    """The kind of Session for a program that is open or cut; few are, and whoever has none imports none of this."""
+    if is_cut(executable):
+        from landbridge.session.segmented_session import SegmentedSession
+
+        return SegmentedSession
+    from landbridge.session.open_session import OpenSession
+
+    return OpenSession
+
+
+Session._kind_for = staticmethod(_kind_for)

@@ -395,6 +395,3 @@ def _table(specs: Sequence[TensorSpec]) -> dict[str | int, TensorSpec]:
     """``specs`` by index and by name."""
     by_index: dict[str | int, TensorSpec] = dict(enumerate(specs))
     return by_index | {spec.name: spec for spec in specs}
-
-
-Session._of_open_programs = OpenSession

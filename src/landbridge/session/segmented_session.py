@@ -379,6 +379,3 @@ def _copied(result: Any, out: Any, name: str) -> Any:
         )
     ledger.copy_array(destination, source, cause="get_output", tensor=name, source="cpu:0", destination="cpu:0")
     return out
-
-
-Session._of_cut_programs = SegmentedSession

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -18,10 +18,9 @@ from landbridge.device.protocols import AccessMode
 from landbridge.device.state import concerns
 from landbridge.device.stream import current_device
 from landbridge.errors import BindError, InputError, ShapeError, ZeroCopyError
-from landbridge.executable.executable import Executable
+from landbridge.executable.executable import Executable, is_cut
 from landbridge.executable.no_program import no_program
 from landbridge.executable.parts import TensorSpec
-from landbridge.executable.segments import is_cut
 from landbridge.memory import ledger
 from landbridge.memory.accesses import open_views
 from landbridge.memory.allocators.memory_cfg import MemoryCfg
@@ -38,12 +37,14 @@ from landbridge.vm.frame import Execute, Frame
 from landbridge.vm.home import bind_devices
 from landbridge.vm.host_access import host_access
 from landbridge.vm.named import in_order
-from landbridge.vm.planned_memory import PlannedMemory, planned_memory
-from landbridge.vm.resizing import Resizing, SizeFit
 from landbridge.vm.slot import Slot
 from landbridge.vm.slot_names import by_name_and_index, find_slot, unknown_slot
 from landbridge.vm.spares import Spares
 from landbridge.vm.thread_pool import is_exiting, thread_count
+
+if TYPE_CHECKING:
+    from landbridge.vm.planned_memory import PlannedMemory
+    from landbridge.vm.resizing import Resizing, SizeFit
 
 _ndarray = np.ndarray
 
@@ -65,20 +66,18 @@ class Session:
     BindError or ExecutableError when the program does not fit the devices or this machine.
     """
 
-    #: What programs with open dimensions get; ``open_session`` says.
-    _of_open_programs: ClassVar[type[Session] | None] = None
-    #: What programs get that are cut where data decide sizes; ``segmented_session`` says.
-    _of_cut_programs: ClassVar[type[Session] | None] = None
+    #: The kind that programs get which are open, or cut where data decide sizes: the package says, as that kind imports
+    #: this one.
+    _kind_for: ClassVar[Callable[[Executable], type[Session]] | None] = None
 
     def __new__(cls, executable: Executable, *args: Any, **kwargs: Any) -> Session:
         """A Session; of a program with open dimensions one that has an instance for each of the sizes that come."""
         if not isinstance(executable, Executable):
             raise no_program(executable)
         if cls is Session and (is_cut(executable) or executable.is_open):
-            found = cls._of_cut_programs if is_cut(executable) else cls._of_open_programs
-            if found is None:
+            if cls._kind_for is None:
                 raise BindError("this program has open dimensions; make its Session as landbridge.Session")
-            cls = found
+            cls = cls._kind_for(executable)
         return super().__new__(cls)
 
     def __init__(
@@ -144,6 +143,8 @@ class Session:
     @property
     def planned_memory(self) -> tuple[PlannedMemory, ...]:
         """What its runs need of each scope, in bytes, besides weights and buffers of the caller."""
+        from landbridge.vm.planned_memory import planned_memory
+
         by_value = [slot.spec for slot in self._run_frame.inputs if slot.own is not None]
         return planned_memory(self._executable, self._program.memory, self._program.threads, by_value)
 

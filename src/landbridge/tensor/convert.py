@@ -9,7 +9,6 @@ import numpy as np
 from landbridge.device.api import Device
 from landbridge.device.protocols import MemoryImport
 from landbridge.device.registry import device as find_device
-from landbridge.dlpack import import_object
 from landbridge.dtypes import dtype_name, numpy_dtype
 from landbridge.errors import ZeroCopyError
 from landbridge.memory.borrowed import is_host_memory
@@ -27,6 +26,8 @@ def from_dlpack(x: Any, /, *, device: Device | str | None = None, copy: bool | N
     if isinstance(x, np.ndarray):
         tensor = Tensor.from_numpy_view(x)  # what its capsule would say, and for ml_dtypes, of which it has none
     else:
+        from landbridge.dlpack import import_object
+
         tensor = Tensor(*import_object(x, device=target, copy=copy))
     if copy or (target is not None and target != tensor.device):
         return asarray(tensor, device=target, copy=copy)
@@ -68,6 +69,8 @@ def _as_tensor(obj: Any, copy: bool | None) -> tuple[Tensor, bool]:
     if isinstance(obj, np.ndarray):
         return Tensor.from_numpy_view(obj), False
     if hasattr(obj, "__dlpack__"):
+        from landbridge.dlpack import import_object
+
         return Tensor(*import_object(obj, copy=copy)), False
     if hasattr(obj, "__array_interface__"):
         return Tensor.from_numpy_view(np.asarray(obj)), False

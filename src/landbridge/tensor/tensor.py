@@ -11,7 +11,6 @@ import numpy as np
 from landbridge.device.api import Device, Stream
 from landbridge.device.protocols import AccessMode
 from landbridge.device.registry import device as find_device
-from landbridge.dlpack import Elements, dlpack_device, export_capsule
 from landbridge.dtypes import dtype as dtype_facts
 from landbridge.errors import InputError, ZeroCopyError
 from landbridge.memory.accesses import open_views
@@ -313,6 +312,8 @@ class Tensor(Readable):
                     return array.__dlpack__(max_version=max_version)
                 except BufferError:
                     pass  # one of ml_dtypes, or read-only
+        from landbridge.dlpack import Elements, export_capsule
+
         source = self.copy() if copy else self
         made = export_capsule(
             Elements(source.storage, source.dtype, source.shape, source.strides, source.byte_offset),
@@ -330,6 +331,8 @@ class Tensor(Readable):
         """The DLPack device type and index of the memory."""
         if self._storage is None:
             return (1, 0)
+        from landbridge.dlpack import dlpack_device
+
         return dlpack_device(self.storage)
 
     def __tvm_ffi_object__(self) -> tvm_ffi.Tensor:

@@ -11,7 +11,6 @@ from landbridge.device.attr import DeviceAttr
 from landbridge.device.protocols import DeviceModules, ModuleFormats
 from landbridge.errors import BindError, InputError, TargetError
 from landbridge.executable.device_image import DeviceImage, check_device_image
-from landbridge.targets.registry import get_kind
 
 
 class LoadedKernels:
@@ -90,6 +89,8 @@ def kernel_api(image: DeviceImage, device: Device, target: str) -> DeviceModules
 def device_of(target: str) -> str | None:
     """A device that runs code for ``target`` (its JSON form); None when its kind is not known here."""
     try:
+        from landbridge.targets.registry import get_kind  # of devices that load images alone
+
         return next(iter(get_kind(_kind_of(target)).device_types), None)
     except TargetError:
         return None

@@ -5,19 +5,19 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from landbridge.memory.allocators.arena import ArenaAllocator
 from landbridge.memory.allocators.base import Allocator, Block, NdSize, QueuedUse
 from landbridge.memory.allocators.default import default_allocator, set_default_allocator, set_memory_cfg
 from landbridge.memory.allocators.keepers import trim
 from landbridge.memory.allocators.memory_cfg import MemoryCfg
 from landbridge.memory.allocators.naive import NaiveAllocator
 from landbridge.memory.allocators.pooled import PooledAllocator, PoolState
-from landbridge.memory.allocators.size_classes import SizeClassAllocator
 
 if TYPE_CHECKING:
+    from landbridge.memory.allocators.arena import ArenaAllocator
     from landbridge.memory.allocators.failure_callback import FailureCallbackAllocator
     from landbridge.memory.allocators.limiting import LimitingAllocator
     from landbridge.memory.allocators.logging import LoggingAllocator
+    from landbridge.memory.allocators.size_classes import SizeClassAllocator
     from landbridge.memory.allocators.statistics import Counters, StatisticsAllocator
     from landbridge.memory.allocators.tracking import Holding, TrackingAllocator
     from landbridge.memory.allocators.workspace import StackAllocator, workspace
@@ -48,13 +48,15 @@ __all__ = [
     "workspace",
 ]
 
-#: Modules of adaptors, which few programs stack: imported when one of their names is first used.
+#: Modules of those that few programs use: imported when one of their names is first used.
 _ADAPTORS = {
+    "ArenaAllocator": "arena",
     "Counters": "statistics",
     "FailureCallbackAllocator": "failure_callback",
     "Holding": "tracking",
     "LimitingAllocator": "limiting",
     "LoggingAllocator": "logging",
+    "SizeClassAllocator": "size_classes",
     "StackAllocator": "workspace",
     "StatisticsAllocator": "statistics",
     "TrackingAllocator": "tracking",

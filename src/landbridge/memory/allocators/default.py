@@ -12,8 +12,6 @@ from landbridge.memory.allocators.base import Allocator
 from landbridge.memory.allocators.memory_cfg import MemoryCfg, check_memory_cfg, choice
 from landbridge.memory.allocators.naive import NaiveAllocator
 from landbridge.memory.allocators.pooled import PooledAllocator
-from landbridge.memory.allocators.size_classes import SizeClassAllocator
-from landbridge.memory.allocators.whole_objects import WholeObjectAllocator
 from landbridge.memory_kind import MemoryKind, normalize_scope
 
 _named: dict[tuple[DeviceState, str, bool, str], Allocator] = {}
@@ -85,8 +83,12 @@ def named_allocator(device: Device, scope: str, name: str, *, shared: bool = Fal
         if name == "pooled" and kind.ndim == 1:
             made = PooledAllocator(made, granule=kind.block_granule)
         elif name == "pooled":
+            from landbridge.memory.allocators.whole_objects import WholeObjectAllocator
+
             made = WholeObjectAllocator(made)
         elif name == "size_classes":
+            from landbridge.memory.allocators.size_classes import SizeClassAllocator
+
             made = SizeClassAllocator(made)
         with _lock:
             found = _named.setdefault(key, made)
