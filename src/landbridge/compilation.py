@@ -172,6 +172,7 @@ def _generated(
         with nullcontext() if pieces is None else _may_be_empty(module):
             module = run_pipeline(module, steps, folder, seconds, module.sources)
             with _timed(seconds, "lower"):
+                code.begin(module.prims().values())
                 lowered, variants = lower_kernels(module, code.add)
         if folder is not None:
             write_text(folder / "lowered.mlir", str(lowered) + "\n", module.sources)

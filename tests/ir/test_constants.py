@@ -25,6 +25,16 @@ def test_equal_bytes_under_one_hint_have_one_symbol():
     assert table.add_constant(np.array([np.nan]), "n") == table.add_constant(np.array([np.nan]), "n")
 
 
+def test_large_arrays_that_differ_in_one_byte_are_two():
+    """Wherever it is: not all pages are in the checksum."""
+    table, array = module(), np.zeros(1 << 20, np.uint8)
+    others = [array.copy() for _ in range(0, array.size, 40_000)]
+    for i, other in enumerate(others):
+        other[i * 40_000] = 1
+    assert len({table.add_constant(a, "w") for a in (array, *others)}) == 1 + len(others)
+    assert table.add_constant(others[3].copy(), "w") == table.add_constant(others[3], "w")
+
+
 def test_a_symbol_that_was_dropped_is_not_given_for_other_values():
     table, arrays = module(), [np.full(3, i) for i in range(3)]
     symbols = [table.add_constant(a, "w") for a in arrays]

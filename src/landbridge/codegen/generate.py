@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 
 from xdsl.dialects.builtin import MemRefType, ModuleOp
@@ -19,22 +20,29 @@ from landbridge.targets import Target
 class Generation:
     """The images of ``targets``, which code generators that can begin with before all functions are lowered.
 
-    ``early``: functions are added. Whoever makes one calls ``close``, whatever happens.
+    ``early``: ``begin`` and ``add`` do so. Whoever makes one calls ``close``, whatever happens.
     """
 
     def __init__(self, targets: Sequence[Target], early: bool) -> None:
         self._targets, self._early = targets, early
         self._begun: dict[int, BegunCode] = {}
 
+    def begin(self, prims: Iterable[FuncOp]) -> None:
+        """Be ready for what ``prims`` will be lowered to."""
+        counts = Counter(map(target_number, prims)) if self._early else {}
+        for number, count in counts.items():
+            target = self._targets[number]
+            generator = codegen_for(target.kind)
+            if isinstance(generator, EarlyCodegen):
+                with suppress(CodegenError):
+                    self._begun[number] = generator.begin(target, count)
+
     def add(self, function: FuncOp) -> None:
         """Begin with ``function``, which stays as it is. What is wrong with it ``images`` says."""
-        number = target_number(function)
-        generator = codegen_for(self._targets[number].kind)
-        if self._early and isinstance(generator, EarlyCodegen):
+        begun = self._begun.get(target_number(function))
+        if begun is not None:
             with suppress(CodegenError):
-                if number not in self._begun:
-                    self._begun[number] = generator.begin(self._targets[number])
-                self._begun[number].add(function)
+                begun.add(function)
 
     def images(self, lowered: ModuleOp) -> tuple[ModuleImage, ...]:
         """One image for each target, holding the functions of ``lowered`` that are placed on it; raises CodegenError

@@ -63,7 +63,9 @@ class BegunCode(Protocol):
 class EarlyCodegen(Protocol):
     """A generator that begins with functions before all of them are lowered."""
 
-    def begin(self, target: Target, /) -> BegunCode: ...
+    def begin(self, target: Target, count: int, /) -> BegunCode:
+        """Code of ``target``, of which about ``count`` functions will be added; raises CodegenError."""
+        ...
 
 
 def register_codegen(kind: str, codegen: Codegen) -> None:

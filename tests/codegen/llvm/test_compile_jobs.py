@@ -5,12 +5,14 @@ import mmap
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from landbridge.codegen.llvm.compile import Machine, compile_ir
-from landbridge.codegen.llvm.compile_jobs import Job, compile_all
+from landbridge.codegen.llvm.compile_jobs import Job, Jobs, compile_all
 from landbridge.errors import CodegenError
 
 MACHINE = Machine("x86_64-unknown-linux-gnu", "x86-64-v3", "")
@@ -29,6 +31,25 @@ def test_a_job_may_be_for_another_machine(processes: int) -> None:
     made = compile_all([Job(text, True, old), Job(text, True)], MACHINE, processes)
     assert made == [compile_ir(text, old), compile_ir(text, MACHINE)]
     assert made[0] != made[1]
+
+
+@pytest.mark.parametrize(("cores", "expected", "helpers"), [(2, 0, 0), (2, 100, 1), (1, 100, 0), (8, 100, 4)])
+def test_helpers_are_there_where_many_are_expected(
+    cores: int, expected: int, helpers: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started: list[object] = []
+    popen = subprocess.Popen
+
+    def start(*args: Any, **options: Any) -> subprocess.Popen[bytes]:
+        started.append(args)
+        return popen(*args, **options)
+
+    monkeypatch.setattr("landbridge.codegen.llvm.compile_jobs.subprocess.Popen", start)
+    monkeypatch.setattr("landbridge.codegen.llvm.compile_jobs.usable_cores", lambda: cores)
+    with closing(Jobs(MACHINE, expected=expected)) as jobs:
+        numbers = [jobs.add(job) for job in JOBS]
+        assert jobs.objects(numbers[::-1]) == [compile_ir(job.text, MACHINE) for job in JOBS[::-1]]
+    assert len(started) == helpers
 
 
 def test_nothing_to_compile() -> None:

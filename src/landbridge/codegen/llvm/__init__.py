@@ -26,9 +26,9 @@ class LlvmGenerator:
 
         return ModuleImage(target.to_json(), generate_image(module, target))
 
-    def begin(self, target: Target) -> BegunModule:
-        """Code of ``target`` that is made while functions are still being lowered."""
-        return BegunModule(target)
+    def begin(self, target: Target, count: int) -> BegunModule:
+        """Code of ``target`` that is made while about ``count`` functions are being lowered."""
+        return BegunModule(target, count)
 
     def check(self, target: Target) -> None:
         """Raise CodegenError unless images can be linked for ``target``."""
@@ -40,10 +40,10 @@ class LlvmGenerator:
 class BegunModule:
     """The ModuleImage of a target, begun: see ``landbridge.codegen.registry.BegunCode``."""
 
-    def __init__(self, target: Target) -> None:
+    def __init__(self, target: Target, count: int) -> None:
         from landbridge.codegen.llvm.image import BegunImage
 
-        self._target, self._image = target, BegunImage(target)
+        self._target, self._image = target, BegunImage(target, count)
 
     def add(self, function: FuncOp) -> None:
         """Begin with ``function``; raises CodegenError, and ``finish`` does again."""

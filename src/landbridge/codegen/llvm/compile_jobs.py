@@ -34,6 +34,8 @@ from landbridge.usable_cores import usable_cores
 
 #: Characters of IR below which a helper, which takes 0.15 s to start, is not worth it: about 0.3 s of LLVM.
 _WORTH_A_HELPER = 250_000
+#: Characters of a kernel at least, of those that take time: most have 10,000 to 100,000.
+_SMALL = 10_000
 _MOST_HELPERS = 7
 _SERVE = "from landbridge.codegen.llvm.compile_jobs import serve; serve()"
 
@@ -56,14 +58,16 @@ _LOOK_AT_TIME = 0.2
 class Jobs:
     """LLVM modules for one machine, which helpers begin with while others are still being made.
 
-    ``processes``: on how many cores at most (None: all of this machine, as far as there is work for them). Whoever
-    makes one calls ``close``, whatever happens.
+    ``processes``: on how many cores at most (None: all of this machine, as far as there is work for them).
+    ``expected``: how many there will be at least about, so that helpers are there when they come. Whoever makes one
+    calls ``close``, whatever happens.
     """
 
-    def __init__(self, machine: Machine, processes: int | None = None) -> None:
+    def __init__(self, machine: Machine, processes: int | None = None, expected: int = 0) -> None:
         self._machine = machine
         self._apart = (_memory_is_limited() or _is_foreign(machine)) and has_interpreter()
         self._is_told = processes is not None
+        self._expected = expected * _SMALL
         self._most = min(usable_cores(), 1 + _MOST_HELPERS) if processes is None else processes
         self._work = _Work()
         self._threads: list[threading.Thread] = []
@@ -71,7 +75,7 @@ class Jobs:
     def add(self, job: Job) -> int:
         """The number of ``job``; raises CodegenError where no helper can be started for it."""
         work = self._work
-        size = work.size + len(job.text)
+        size = max(work.size + len(job.text), self._expected)
         wanted = self._most if self._is_told else min(self._most, 1 + size // _WORTH_A_HELPER)
         if len(self._threads) < min(wanted, len(work.jobs) + 1) - (0 if self._apart else 1) and has_interpreter():
             self._threads.append(threading.Thread(target=_helper(self._machine).work, args=(work,)))

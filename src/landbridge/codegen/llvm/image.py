@@ -38,17 +38,17 @@ def generate_image(module: ModuleOp, target: Target) -> CodeImage:
 
 
 class BegunImage:
-    """The image of one target, of which functions are compiled before all of them are there.
+    """The image of one target, of which about ``count`` functions are compiled before all of them are there.
 
     Raises CodegenError for a target that has none. Whoever makes one calls ``close``, whatever happens.
     """
 
-    def __init__(self, target: Target) -> None:
+    def __init__(self, target: Target, count: int = 0) -> None:
         self._target, self._machine = target, machine_of(target)
         self._name = architecture(target.mtriple)
         self._flags = sve_flags(target.vector_bits, required_flags(self._name, target.mcpu, target.mattr))
         self._isa = isa_of(self._name, target.vector_bits, self._flags)
-        self._jobs = Jobs(self._machine)
+        self._jobs = Jobs(self._machine, expected=count)
         runtime = runtime_job(self._name)
         self._runtime = None if runtime is None else self._jobs.add(runtime)
         self._numbers: dict[func.FuncOp, int] = {}

@@ -85,7 +85,7 @@ def share_code(lowered: Sequence[func.FuncOp], on_host: Sequence[bool]) -> dict[
     ``on_host`` says of each target whether its code runs on the CPU of the process, which words are bound for.
     """
     rough: dict[Hashable, list[func.FuncOp]] = {}
-    for function in lowered:
+    for function in lowered if len(lowered) > 1 else ():
         if on_host[target_number(function)] and _may_share(function):
             rough.setdefault(_outline(function), []).append(function)
     variants: dict[str, Variant] = {}
@@ -108,7 +108,20 @@ def _may_share(function: func.FuncOp) -> bool:
 
 def _outline(function: func.FuncOp) -> Hashable:
     """What is equal for functions of one form, and soon found."""
-    return target_number(function), tuple(op.name for op in function.walk() if not isinstance(op, arith.ConstantOp))
+    names: list[str] = []
+    _append_names(function.body.block, names)
+    return target_number(function), tuple(names)
+
+
+def _append_names(block: Block, names: list[str]) -> None:
+    op = block.first_op
+    while op is not None:  # walk() would resume a generator for each level that an operation is nested in
+        if type(op) is not arith.ConstantOp:
+            names.append(op.name)
+            for region in op.regions:
+                for inner in region.blocks:
+                    _append_names(inner, names)
+        op = op.next_op
 
 
 # The form of a function ---------------------------------------------------------------------------------------------
