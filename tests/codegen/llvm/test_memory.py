@@ -37,6 +37,39 @@ builtin.module {{
 }}
 """
 
+#: ``y[i] = sum(x[k + 7 * i] + x[k + 7 * i + 1] + x[k + 7 * i + 2] for k in range(50))``.
+SUMS = """
+builtin.module {
+  func.func @sums(%x : memref<4096xf32, "global">, %y : memref<500xf32, "global">, %begin : index, %end : index) {
+    %zero = arith.constant 0 : index
+    %one = arith.constant 1 : index
+    %two = arith.constant 2 : index
+    %seven = arith.constant 7 : index
+    %many = arith.constant 50 : index
+    %none = arith.constant 0.0 : f32
+    scf.for %i = %begin to %end step %one {
+      %row = arith.muli %i, %seven : index
+      %next = arith.addi %row, %one : index
+      %last = arith.addi %row, %two : index
+      %sum = scf.for %k = %zero to %many step %one iter_args(%before = %none) -> (f32) {
+        %a = arith.addi %k, %row : index
+        %b = arith.addi %next, %k : index
+        %c = arith.addi %k, %last : index
+        %p = memref.load %x[%a] : memref<4096xf32, "global">
+        %q = memref.load %x[%b] : memref<4096xf32, "global">
+        %r = memref.load %x[%c] : memref<4096xf32, "global">
+        %s = arith.addf %p, %q : f32
+        %t = arith.addf %s, %r : f32
+        %after = arith.addf %before, %t : f32
+        scf.yield %after : f32
+      }
+      memref.store %sum, %y[%i] : memref<500xf32, "global">
+    }
+    func.return
+  }
+}
+"""
+
 
 def printed(isa: Isa, far: int, near: int) -> str:
     (function,) = parse(BEFORE.format(far=far, near=near)).body.block.ops
@@ -59,3 +92,13 @@ def test_what_is_read_stays_the_same() -> None:
         y = np.zeros_like(x)
         call(image, "before", x, y, begin=far, end=4096)
         np.testing.assert_array_equal(y[far:], x[:-far] + x[far - near : -near] + x[far - 1 : -1])
+
+
+def test_accesses_that_differ_by_a_constant_share_a_base_in_loops_of_sums() -> None:
+    (function,) = parse(SUMS).body.block.ops
+    assert print_functions([function], BOARD).count("call i64 asm") == 1  # type: ignore[list-item]
+    x, y = np.random.default_rng(0).standard_normal(4096, dtype=np.float32), np.zeros(500, np.float32)
+    call(build(SUMS, Target("llvm")), "sums", x, y, begin=0, end=500)
+    windows = np.lib.stride_tricks.sliding_window_view(x.astype(np.float64), 52)[: 7 * 500 : 7]
+    wanted = sum(windows[:, j : j + 50].sum(1) for j in range(3))
+    np.testing.assert_allclose(y, wanted, rtol=0, atol=1e-4)  # 150 terms of about 1, each rounded

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import IndexType
-from xdsl.ir import Operation
+from xdsl.ir import Operation, SSAValue
 
 from landbridge.codegen.llvm.emitter import LlvmEmitter, Printer
 from landbridge.codegen.llvm.types import (
@@ -45,8 +45,8 @@ def _overflowing(opcode: str) -> Printer:
         if is_index and _fold_index(e, op, opcode, x, y):
             return
         if is_index:
-            if opcode == "add" and e.accumulates:
-                x, y = _base_hidden(e, x, y)
+            if opcode == "add" and e.accumulates and _add_base(e, result, x, y):
+                return
             name = e.names[result] = e.once(f"{opcode} nsw {kind} {x}, {y}")
             e.depths[name] = max(e.depths.get(x, 0), e.depths.get(y, 0))
             _record_offset(e, name, opcode, x, y)
@@ -58,20 +58,29 @@ def _overflowing(opcode: str) -> Printer:
     return emit
 
 
-def _base_hidden(e: LlvmEmitter, x: str, y: str) -> tuple[str, str]:
-    """``x`` and ``y``, of which the one that does not change in this loop, if there is one, is hidden from LLVM.
+def _add_base(e: LlvmEmitter, result: SSAValue, x: str, y: str) -> bool:
+    """Add ``x`` and ``y``, of which one changes in this loop and the other, which does not, is hidden from LLVM; False
+    where it is not so.
 
     Its strength reduction otherwise takes every base apart into the counters of all loops around and weighs each way
     of putting them together again: two thirds of the time of the back end, for addresses that are as short without.
+    A constant stays outside, so that accesses that differ by one share a base, and no register is taken for each.
     """
     if not (x[0] == y[0] == "%"):
-        return x, y
+        return False
+    (x, first), (y, second) = (e.offsets.get(name, (name, 0)) for name in (x, y))
     before, after = e.depths.get(x, 0), e.depths.get(y, 0)
-    if before < after == e.depth:
-        return e.hidden(x), y
-    if after < before == e.depth:
-        return x, e.hidden(y)
-    return x, y
+    if before == after or max(before, after) != e.depth:
+        return False
+    x, y = (e.hidden(x), y) if before < after else (x, e.hidden(y))
+    base = name = e.once(f"add nsw i64 {x}, {y}")
+    e.depths[base] = e.depth
+    if constant := first + second:
+        name = e.once(f"add nsw i64 {base}, {constant}")
+        e.depths[name] = e.depth
+        e.offsets[name] = (base, constant)
+    e.names[result] = name
+    return True
 
 
 def _is_number(text: str) -> bool:
