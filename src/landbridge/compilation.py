@@ -144,7 +144,7 @@ def _compiled(
     """What ``programs``, which are ``pieces`` of one where data decide sizes, become."""
     # Several share kernels under other names: code is begun with when all are there.
     early = len(programs) == 1 and not programs[0].chosen
-    with closing(Generation(programs[0].module.targets, early)) as code:
+    with closing(Generation(early)) as code:
         return _generated(programs, pieces, model, options, directory, seconds, code)
 
 
@@ -172,7 +172,7 @@ def _generated(
         with nullcontext() if pieces is None else _may_be_empty(module):
             module = run_pipeline(module, steps, folder, seconds, module.sources)
             with _timed(seconds, "lower"):
-                code.begin(module.prims().values())
+                code.begin(module.targets, module.prims().values())
                 lowered, variants = lower_kernels(module, code.add)
         if folder is not None:
             write_text(folder / "lowered.mlir", str(lowered) + "\n", module.sources)
@@ -188,7 +188,7 @@ def _generated(
     if pieces is not None:
         executable, described = in_segments(executable, pieces)
     with _timed(seconds, "codegen"):
-        images = code.images(lowered)
+        images = code.images(module.targets, lowered)
     metadata = {KERNELS: facts_text(known)} | described | _metadata(model, options.on_mismatch, seconds)
     return replace(executable, modules=images, metadata=metadata)
 

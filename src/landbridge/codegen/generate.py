@@ -18,20 +18,20 @@ from landbridge.targets import Target
 
 
 class Generation:
-    """The images of ``targets``, which code generators that can begin with before all functions are lowered.
+    """The images of a module's targets, which code generators that can begin with before all functions are lowered.
 
     ``early``: ``begin`` and ``add`` do so. Whoever makes one calls ``close``, whatever happens.
     """
 
-    def __init__(self, targets: Sequence[Target], early: bool) -> None:
-        self._targets, self._early = targets, early
+    def __init__(self, early: bool) -> None:
+        self._early = early
         self._begun: dict[int, BegunCode] = {}
 
-    def begin(self, prims: Iterable[FuncOp]) -> None:
-        """Be ready for what ``prims`` will be lowered to."""
+    def begin(self, targets: Sequence[Target], prims: Iterable[FuncOp]) -> None:
+        """Be ready for what ``prims`` will be lowered to; ``targets`` are those that passes have left."""
         counts = Counter(map(target_number, prims)) if self._early else {}
         for number, count in counts.items():
-            target = self._targets[number]
+            target = targets[number]
             generator = codegen_for(target.kind)
             if isinstance(generator, EarlyCodegen):
                 with suppress(CodegenError):
@@ -44,17 +44,19 @@ class Generation:
             with suppress(CodegenError):
                 begun.add(function)
 
-    def images(self, lowered: ModuleOp) -> tuple[ModuleImage, ...]:
-        """One image for each target, holding the functions of ``lowered`` that are placed on it; raises CodegenError
-        as ``generate`` does."""
-        if len(self._targets) == 1:
-            return (generate(lowered, self._targets[0], self._begun.get(0)),)
-        parts: list[list[FuncOp]] = [[] for _ in self._targets]
+    def images(self, targets: Sequence[Target], lowered: ModuleOp) -> tuple[ModuleImage, ...]:
+        """One image for each of ``targets``, holding the functions of ``lowered`` that are placed on it.
+
+        Raises CodegenError as ``generate`` does.
+        """
+        if len(targets) == 1:
+            return (generate(lowered, targets[0], self._begun.get(0)),)
+        parts: list[list[FuncOp]] = [[] for _ in targets]
         for op in list(lowered.body.block.ops):
             if isinstance(op, FuncOp):
                 lowered.body.block.detach_op(op)
                 parts[target_number(op)].append(op)
-        made = enumerate(zip(parts, self._targets, strict=True))
+        made = enumerate(zip(parts, targets, strict=True))
         return tuple(generate(ModuleOp(list(part)), target, self._begun.get(i)) for i, (part, target) in made)
 
     def close(self) -> None:
