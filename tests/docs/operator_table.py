@@ -18,7 +18,7 @@ from landbridge.ops.registry import handler_for, operators
 PAGE = Path(__file__).parents[2] / "docs" / "operator-table.md"
 #: The newest opset that the page is of; an onnx that has no such opset cannot make it.
 OPSET = 26
-_NEWEST = {"": OPSET, "ai.onnx.ml": 5, "com.microsoft": 1}
+_NEWEST = {"": OPSET, "ai.onnx.ml": 5, "com.microsoft": 1, "landbridge": 1}
 _GROUPS = {
     "floats": ("float16", "float", "double", "bfloat16"),
     "ints": ("int8", "int16", "int32", "int64"),

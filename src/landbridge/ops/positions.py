@@ -185,6 +185,14 @@ def cumulative_product(c: OpContext, x: Operand, axis: Operand) -> Operand:
     return _running(c, x, axis, product=True)
 
 
+@rules("x: _ ...", attributes={"axis": axis_of("len(x)")})
+@operator("CumProd", domain="landbridge")
+@accuracy(ulp=500, note="up to 1000 factors")
+def cumulative_product_along(c: OpContext, x: Operand) -> Operand:
+    """The same, where the axis is an attribute: ONNX has it from opset 26 on alone."""
+    return _running(c, x, np.asarray(c.attribute("axis", 0)), product=True)
+
+
 @rules(
     "input: _ _ ...",
     "sequence_lens: B",

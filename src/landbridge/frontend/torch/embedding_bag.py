@@ -7,7 +7,8 @@ from typing import Any
 
 from onnxscript import opset18 as op  # ScatterElements has min and max from 18 on
 
-_INT64, _BOOL = 7, 9  # of TensorProto
+from landbridge.frontend.torch.values import BOOL, INT64, ints
+
 #: Numbers of torch's modes.
 _SUM, _MEAN, _MAX = range(3)
 
@@ -74,41 +75,37 @@ def _embedding_bag(
     """
     rows = op.Gather(weight, indices)
     if per_sample_weights is not None:
-        rows = op.Mul(rows, op.Unsqueeze(per_sample_weights, _ints(1)))
+        rows = op.Mul(rows, op.Unsqueeze(per_sample_weights, ints(1)))
     # An index is in the last bag that begins at it or before.
-    place = op.Unsqueeze(op.Range(_int(0), op.Squeeze(op.Shape(indices)), _int(1)), _ints(1))
-    begun = op.Cast(op.LessOrEqual(op.Cast(offsets, to=_INT64), place), to=_INT64)
-    bag = op.Sub(op.ReduceSum(begun, _ints(1), keepdims=1), _ints(1))
-    counted = op.CastLike(op.GreaterOrEqual(bag, _ints(0)), weight)
+    place = op.Unsqueeze(op.Range(_int(0), op.Squeeze(op.Shape(indices)), _int(1)), ints(1))
+    begun = op.Cast(op.LessOrEqual(op.Cast(offsets, to=INT64), place), to=INT64)
+    bag = op.Sub(op.ReduceSum(begun, ints(1), keepdims=1), ints(1))
+    counted = op.CastLike(op.GreaterOrEqual(bag, ints(0)), weight)
     if padding_idx is not None:
-        number = op.Cast(op.Unsqueeze(indices, _ints(1)), to=_INT64)
-        padding = _int(padding_idx) if padding_idx >= 0 else op.Add(_rows_of(weight), _ints(padding_idx))
+        number = op.Cast(op.Unsqueeze(indices, ints(1)), to=INT64)
+        padding = _int(padding_idx) if padding_idx >= 0 else op.Add(_rows_of(weight), ints(padding_idx))
         counted = op.CastLike(op.Not(op.Equal(number, padding)), weight)
     bags = op.Concat(op.Shape(offsets), op.Shape(weight, start=1), axis=0)
     zeros = op.CastLike(op.Expand(_float(0), bags), weight)
     places = op.Expand(bag, op.Shape(rows))
-    ones = op.ScatterElements(op.Slice(zeros, _ints(0), _ints(1), _ints(1)), bag, counted, axis=0, reduction="add")
+    ones = op.ScatterElements(op.Slice(zeros, ints(0), ints(1), ints(1)), bag, counted, axis=0, reduction="add")
     if mode == _MAX:
         least = op.CastLike(_float(float("-inf")), weight)
-        kept = op.Where(op.Cast(counted, to=_BOOL), rows, least)
+        kept = op.Where(op.Cast(counted, to=BOOL), rows, least)
         most = op.ScatterElements(op.Add(zeros, least), places, kept, axis=0, reduction="max")
         result = op.Where(op.Greater(ones, op.CastLike(_float(0), weight)), most, zeros)
     else:
         if padding_idx is not None:
-            rows = op.Where(op.Cast(counted, to=_BOOL), rows, op.CastLike(_float(0), rows))
+            rows = op.Where(op.Cast(counted, to=BOOL), rows, op.CastLike(_float(0), rows))
         result = op.ScatterElements(zeros, places, rows, axis=0, reduction="add")
         if mode == _MEAN:
             result = op.Div(result, op.Max(ones, op.CastLike(_float(1), weight)))
     # The last offset is where the last bag ends: what begins there is no bag.
-    return op.Slice(result, _ints(0), _ints(-1), _ints(0)) if include_last_offset else result
+    return op.Slice(result, ints(0), ints(-1), ints(0)) if include_last_offset else result
 
 
 def _rows_of(weight: Any) -> Any:
     return op.Shape(weight, start=0, end=1)
-
-
-def _ints(*numbers: int) -> Any:
-    return op.Constant(value_ints=list(numbers))
 
 
 def _int(number: int) -> Any:

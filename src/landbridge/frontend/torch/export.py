@@ -73,7 +73,7 @@ def _exported(model: Any, args: tuple[Any, ...], kwargs: dict[str, Any], dynamic
     import torch
 
     try:
-        from landbridge.frontend.torch import embedding_bag, missing_operators
+        from landbridge.frontend.torch.missing_operators import translations
 
         with quiet(), _no_fast_paths():
             return torch.onnx.export(
@@ -81,7 +81,7 @@ def _exported(model: Any, args: tuple[Any, ...], kwargs: dict[str, Any], dynamic
                 args,
                 kwargs=kwargs,
                 dynamic_shapes=dynamic_shapes,
-                custom_translation_table={**embedding_bag.translations(), **missing_operators.translations()},
+                custom_translation_table=translations(),
                 dynamo=True,
                 verbose=False,
             )

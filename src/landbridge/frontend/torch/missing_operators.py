@@ -3,88 +3,55 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import inf
 from typing import Any
 
 from onnxscript import opset18 as op
 
-_INT32, _INT64 = 6, 7  # of TensorProto
+from landbridge.frontend.torch import distances, element_functions, embedding_bag, linear_algebra, ranks
+from landbridge.frontend.torch.values import ints
 
 
 def translations() -> dict[Any, Callable[..., Any]]:
     """For ``torch.onnx.export(custom_translation_table=)``."""
     import torch
 
+    families = (distances, element_functions, embedding_bag, linear_algebra, ranks)
+    found = {key: made for family in families for key, made in family.translations().items()}
     aten = torch.ops.aten
-    return {
-        aten.median.dim: _median,
-        aten.median.default: _median_of_all,
-        aten.kthvalue.default: _kth_value,
-        aten.hypot.default: _hypot,
-        aten.searchsorted.Tensor: _search_sorted,
-        aten._cdist_forward.default: _distances,
+    return found | {
+        aten.masked_select.default: _masked,
+        aten.adaptive_max_pool2d.default: _adaptive_max_pool,
     }
 
 
-def _median(x: Any, dim: int, keepdim: bool = False) -> tuple[Any, Any]:
-    """The lower one of two in the middle, and where it is: for what has no NaN."""
-    middle = op.Div(op.Add(op.Gather(op.Shape(x), _ints(dim)), _ints(1)), _ints(2))
-    return _last_of_smallest(x, middle, dim, keepdim)
+def _masked(x: Any, mask: Any) -> Any:
+    """The elements of ``x`` where ``mask`` is true, each extended to the axes of both."""
+    x = op.Expand(x, op.Shape(mask))
+    return op.Compress(x, op.Reshape(op.Expand(mask, op.Shape(x)), ints(-1)))
 
 
-def _median_of_all(x: Any) -> Any:
-    return _median(op.Reshape(x, _ints(-1)), 0)[0]
+def _adaptive_max_pool(x: Any, output_size: Any) -> tuple[Any, Any]:
+    """The largest of each cell of ``x`` [*B, H, W], and where in H * W it is; cells may overlap and differ in size."""
+    height, width = x.shape[-2:]
+    if not (isinstance(height, int) and isinstance(width, int)):
+        raise ValueError(f"adaptive_max_pool2d needs known extents of the picture, found {height} by {width}")
+    rows, columns = _cells(height, output_size[0]), _cells(width, output_size[1])
+    places = [
+        [row * width + column for row in of_row for column in of_column] for of_row in rows for of_column in columns
+    ]
+    flat = [place for cell in places for place in cell]
+    before = op.Shape(x, end=-2)
+    pixels = op.Gather(op.Reshape(x, op.Concat(before, ints(-1), axis=0)), ints(*flat), axis=-1)
+    cells = op.Reshape(pixels, op.Concat(before, ints(len(rows), len(columns), len(places[0])), axis=0))
+    at = op.Add(
+        op.ArgMax(cells, axis=-1, keepdims=0),
+        op.Reshape(ints(*range(0, len(flat), len(places[0]))), ints(len(rows), len(columns))),
+    )
+    return op.ReduceMax(cells, ints(-1), keepdims=0), op.Gather(ints(*flat), at)
 
 
-def _kth_value(x: Any, k: int, dim: int = -1, keepdim: bool = False) -> tuple[Any, Any]:
-    """The ``k``-th smallest, counted from 1, and where it is."""
-    return _last_of_smallest(x, _ints(k), dim, keepdim)
-
-
-def _last_of_smallest(x: Any, count: Any, dim: int, keepdim: bool) -> tuple[Any, Any]:
-    values, indices = op.TopK(x, count, axis=dim, largest=0, sorted=1)
-    at = _ints(-1) if keepdim else op.Constant(value_int=-1)
-    return op.Gather(values, at, axis=dim), op.Gather(indices, at, axis=dim)
-
-
-def _hypot(a: Any, b: Any) -> Any:
-    """Of the larger side and what the other is of it, so that no square overflows."""
-    a, b = op.Abs(a), op.Abs(b)
-    most, least = op.Max(a, b), op.Min(a, b)
-    one = op.CastLike(op.Constant(value_float=1.0), most)
-    share = op.Div(least, op.Where(op.Equal(most, op.Sub(one, one)), one, most))
-    return op.Mul(most, op.Sqrt(op.Add(one, op.Mul(share, share))))
-
-
-def _search_sorted(
-    boundaries: Any, x: Any, out_int32: bool = False, right: bool = False, side: str | None = None, sorter: Any = None
-) -> Any:
-    """How many ``boundaries`` [*B, N] are less than each ``x`` [*B, M], or no more where from the right."""
-    if sorter is not None:
-        boundaries = op.GatherElements(boundaries, sorter, axis=-1)
-    rows, columns = op.Unsqueeze(boundaries, _ints(-2)), op.Unsqueeze(x, _ints(-1))
-    before = op.LessOrEqual(rows, columns) if right or side == "right" else op.Less(rows, columns)
-    count = op.ReduceSum(op.Cast(before, to=_INT64), _ints(-1), keepdims=0)
-    return op.Cast(count, to=_INT32) if out_int32 else count
-
-
-def _distances(a: Any, b: Any, p: float, compute_mode: int | None = None) -> Any:
-    """Between rows of ``a`` [*B, P, M] and of ``b`` [*B, R, M]: [*B, P, R], of the ``p``-norm."""
-    gaps = op.Abs(op.Sub(op.Unsqueeze(a, _ints(-2)), op.Unsqueeze(b, _ints(-3))))
-    axis = _ints(-1)
-    if p == 0:
-        zero = op.CastLike(op.Constant(value_float=0.0), gaps)
-        return op.ReduceSum(op.CastLike(op.Not(op.Equal(gaps, zero)), gaps), axis, keepdims=0)
-    if p == 1:
-        return op.ReduceSum(gaps, axis, keepdims=0)
-    if p == 2:
-        return op.Sqrt(op.ReduceSum(op.Mul(gaps, gaps), axis, keepdims=0))
-    if p == inf:
-        return op.ReduceMax(gaps, axis, keepdims=0)
-    power = op.CastLike(op.Constant(value_float=float(p)), gaps)
-    root = op.CastLike(op.Constant(value_float=1 / float(p)), gaps)
-    return op.Pow(op.ReduceSum(op.Pow(gaps, power), axis, keepdims=0), root)
-
-
-def _ints(*numbers: int) -> Any:
-    return op.Constant(value_ints=list(numbers))
+def _cells(extent: int, count: int) -> list[list[int]]:
+    """The places of each cell, as many for each: the last one again where there are fewer."""
+    ends = [(cell * extent // count, -(-(cell + 1) * extent // count)) for cell in range(count)]
+    most = max(end - first for first, end in ends)
+    return [[min(first + step, end - 1) for step in range(most)] for first, end in ends]

@@ -1,0 +1,78 @@
+"""Functions of torch of each element by itself, as nodes that there are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import inf, pi, sqrt
+from typing import Any
+
+from onnxscript import opset18 as op
+
+from landbridge.frontend.torch.own_operators import own_operator
+from landbridge.frontend.torch.values import DOUBLE, FLOAT, constant_like, is_float
+
+#: Of the inverse of erf, by powers of w - 2.5 and of sqrt(w) - 3, w = -ln(1 - x^2), the highest first, to 1e-7
+#: (M. Giles, "Approximating the erfinv function").
+_NEAR = (2.81022636e-08, 3.43273939e-07, -3.5233877e-06, -4.39150654e-06, 0.00021858087, -0.00125372503,
+         -0.00417768164, 0.246640727, 1.50140941)  # fmt: skip
+_FAR = (-0.000200214257, 0.000100950558, 0.00134934322, -0.00367342844, 0.00573950773, -0.0076224613, 0.00943887047,
+        1.00167406, 2.83297682)  # fmt: skip
+
+
+def translations() -> dict[Any, Callable[..., Any]]:
+    """For ``torch.onnx.export(custom_translation_table=)``."""
+    import torch
+
+    aten = torch.ops.aten
+    return {
+        aten.erfinv.default: _inverse_erf,
+        aten.lgamma.default: lambda x: own_operator("LogGamma", 1)(x),
+        aten.digamma.default: lambda x: own_operator("Digamma", 1)(x),
+        aten.signbit.default: _sign_bit,
+        aten.copysign.Tensor: _copied_sign,
+        aten.rrelu_with_noise_functional.default: _leaky,
+    }
+
+
+def _inverse_erf(x: Any) -> Any:
+    """By polynomials; float64 by two steps of Newton's from there."""
+    wide = x if x.dtype in (FLOAT, DOUBLE) else op.Cast(x, to=FLOAT)
+    one = constant_like(1.0, wide)
+    w = op.Neg(op.Log(op.Mul(op.Sub(one, wide), op.Add(one, wide))))
+    near = _polynomial(_NEAR, op.Sub(w, constant_like(2.5, wide)))
+    far = _polynomial(_FAR, op.Sub(op.Sqrt(op.Max(w, constant_like(5.0, wide))), constant_like(3.0, wide)))
+    y = op.Mul(wide, op.Where(op.Less(w, constant_like(5.0, wide)), near, far))
+    if x.dtype == DOUBLE:
+        for _ in range(2):
+            slope = op.Mul(op.Exp(op.Neg(op.Mul(y, y))), constant_like(2 / sqrt(pi), y))
+            y = op.Sub(y, op.Div(op.Sub(op.Erf(y), wide), slope))
+    y = op.Where(op.Equal(op.Abs(wide), one), op.Mul(wide, constant_like(inf, wide)), y)
+    return y if wide is x else op.CastLike(y, x)
+
+
+def _polynomial(coefficients: Sequence[float], x: Any) -> Any:
+    total = constant_like(coefficients[0], x)
+    for coefficient in coefficients[1:]:
+        total = op.Add(op.Mul(total, x), constant_like(coefficient, x))
+    return total
+
+
+def _sign_bit(x: Any) -> Any:
+    """Of -0 too; not of a NaN."""
+    zero = constant_like(0.0, x)
+    below = op.Less(x, zero)
+    return op.Or(below, op.Less(op.Reciprocal(x), zero)) if is_float(x) else below
+
+
+def _copied_sign(x: Any, sign: Any) -> Any:
+    most = op.Abs(x)
+    return op.Where(_sign_bit(sign), op.Neg(most), most)
+
+
+def _leaky(
+    x: Any, noise: Any, lower: float = 1 / 8, upper: float = 1 / 3, training: bool = False, generator: Any = None
+) -> tuple[Any, Any]:
+    """RReLU outside training; the noise as it came."""
+    if training:
+        raise ValueError("rrelu draws random slopes in training, and a program is for inference")
+    return op.LeakyRelu(x, alpha=(lower + upper) / 2), noise

@@ -1,0 +1,25 @@
+"""Constants and dtypes in translations of torch's operators."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from onnxscript import opset18 as op
+
+#: Of TensorProto.
+FLOAT, INT32, INT64, BOOL, DOUBLE = 1, 6, 7, 9, 11
+
+
+def ints(*numbers: int) -> Any:
+    """A constant int64 tensor of one axis."""
+    return op.Constant(value_ints=list(numbers))
+
+
+def constant_like(number: float, x: Any) -> Any:
+    """A scalar of the dtype of ``x``, as near as float32 is."""
+    return op.CastLike(op.Constant(value_float=number), x)
+
+
+def is_float(x: Any) -> bool:
+    """Whether its elements are of a floating-point dtype."""
+    return bool(x.dtype.is_floating_point())

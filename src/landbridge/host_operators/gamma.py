@@ -1,0 +1,63 @@
+"""Of the domain ``landbridge``: the logarithm of the gamma function and its derivative, in float64 meanwhile."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from landbridge.host_operators.registry import Array, HostValue, Results, host_operator
+
+#: From here on the series below, of Bernoulli numbers, are exact to float64.
+_LARGE = 10
+#: B(2k) / (2k (2k - 1)) for the logarithm, by odd powers of 1/x, and B(2k) / 2k for the derivative, by even ones.
+_LOG_SERIES = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360, 1 / 156)
+_DERIVATIVE_SERIES = (1 / 12, -1 / 120, 1 / 252, -1 / 240, 1 / 132, -691 / 32760, 1 / 12)
+
+
+def _same(x: HostValue) -> Results:
+    return [(x.shape, x.dtype)]
+
+
+@host_operator("landbridge", "LogGamma", results=_same)
+def log_gamma(x: Array) -> Array:
+    """The logarithm of the absolute value of the gamma function; inf where that has a pole."""
+    wide = x.astype(np.float64)
+    with np.errstate(all="ignore"):
+        mirrored = wide < 0.5
+        z = np.where(mirrored, 1 - wide, wide)
+        product = np.ones_like(z)
+        for _ in range(_LARGE):
+            small = z < _LARGE
+            product = np.where(small, product * z, product)
+            z = np.where(small, z + 1, z)
+        found = (z - 0.5) * np.log(z) - z + np.log(2 * np.pi) / 2 - np.log(product) + _series(_LOG_SERIES, z) / z
+        found = np.where(np.isposinf(z), np.inf, found)
+        sine = np.abs(np.sin(np.pi * (wide - np.rint(wide))))
+        found = np.where(mirrored, np.log(np.pi) - np.log(sine) - found, found)
+        return np.where(np.isinf(wide), np.inf, found).astype(x.dtype)
+
+
+@host_operator("landbridge", "Digamma", results=_same)
+def digamma(x: Array) -> Array:
+    """The derivative of `log_gamma`; -inf at 0, NaN at the other poles."""
+    wide = x.astype(np.float64)
+    with np.errstate(all="ignore"):
+        mirrored = wide < 0.5
+        z = np.where(mirrored, 1 - wide, wide)
+        total = np.zeros_like(z)
+        for _ in range(_LARGE):
+            small = z < _LARGE
+            total = np.where(small, total + 1 / z, total)
+            z = np.where(small, z + 1, z)
+        found = np.log(z) - 0.5 / z - _series(_DERIVATIVE_SERIES, z) / (z * z) - total
+        away = wide - np.rint(wide)
+        found = np.where(mirrored, found - np.pi / np.tan(np.pi * away), found)
+        found = np.where(mirrored & (away == 0), np.where(wide == 0, np.copysign(np.inf, -wide), np.nan), found)
+        return np.where(np.isposinf(wide), np.inf, found).astype(x.dtype)
+
+
+def _series(coefficients: tuple[float, ...], z: Array) -> Array:
+    """Their sum by powers of 1/z^2."""
+    step, total = 1 / (z * z), np.zeros_like(z)
+    for coefficient in reversed(coefficients):
+        total = total * step + coefficient
+    return total
