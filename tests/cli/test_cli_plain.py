@@ -73,6 +73,27 @@ def test_no_color_is_honoured() -> None:
     assert "31m" not in plain.stderr
 
 
+def test_long_cells_of_many_columns_are_lines_of_their_own(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    columns = ("kernel", "us", "% bandwidth", "% peak", "% roof", "share", "tasks", "schedule", "weighed")
+    name, schedule = "+".join(f"p2o.Conv.{number}" for number in range(9)), "12x1 block of 8 lanes; " * 5
+    row = (name, "54.2", "10 L2", "11", "12", "6.8 %", "24", schedule, "[14x1]: 100 %, 12x1: 101 %, 11x1: 102 %")
+    monkeypatch.setenv("COLUMNS", "80")
+    output.table("kernels", columns, [row, ("short", *row[1:7], "", "")])
+    lines = capsys.readouterr().out.splitlines()
+    assert max(map(len, lines)) <= 80
+    assert lines[:3] == ["kernels", "kernel", "  us    % bandwidth  % peak  % roof  share  tasks"]
+    assert "".join(line.strip() for line in lines[3:5]) == name
+    assert lines[5] == "  54.2  10 L2        11      12      6.8 %  24"
+    assert lines[6].startswith("  schedule: 12x1 block of 8 lanes; ")
+    assert "  weighed: [14x1]: 100 %, 12x1: 101 %, 11x1: 102 %" in lines
+    assert lines[-2:] == ["short", lines[5]]
+    monkeypatch.setenv("COLUMNS", "400")
+    output.table("kernels", columns, [row])
+    assert len(capsys.readouterr().out.splitlines()) == 3
+
+
 def test_help_of_every_command_fits_80_columns_whole() -> None:
     for command in (app.registered_commands[n].name for n in range(len(app.registered_commands))):
         shown = runner.invoke(app, [str(command), "--help"], env={"COLUMNS": "80"}).stdout

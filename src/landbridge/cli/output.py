@@ -8,6 +8,7 @@ import sys
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from textwrap import wrap
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -19,6 +20,10 @@ PROGRESS_AFTER = 1.0
 
 #: Cells of so many characters are not broken while there is another column to narrow.
 _WHOLE = 22
+#: A column of longer ones needs so many to be read.
+_LEAST = 12
+#: Blanks between columns.
+_GAP = 2
 #: Columns of what is no terminal: programs that read a table want its lines whole.
 _NO_TERMINAL = 1000
 
@@ -41,19 +46,50 @@ def error(text: str) -> None:
 
 
 def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
-    """Print ``rows`` under ``columns`` on standard output; nothing when there are none."""
+    """Print ``rows`` under ``columns`` on standard output; nothing when there are none.
+
+    Where long cells would be left less than `_LEAST` characters a line, they are lines of their own, above and below
+    the others of their row.
+    """
+    from rich.markup import escape
     from rich.table import Table
 
     if not rows:
         return
-    grid = Table(title=title, title_justify="left", box=None, pad_edge=False, header_style="bold")
+    console = _console(stderr=False)
     plain = [[_plain(cell) for cell in row] for row in rows]
+    widths = [max(map(len, (column, *cells))) for column, *cells in zip(columns, *plain, strict=True)]
+    long = [number for number, width in enumerate(widths) if width > _WHOLE]
+    whole = sum(width for width in widths if width <= _WHOLE)
+    if whole + _GAP * (len(columns) - 1) + _LEAST * len(long) > console.width:
+        for line in (title, *_stacked(columns, plain, widths, console.width)):
+            console.print(line, markup=False, highlight=False, soft_wrap=True)
+        return
+    grid = Table(title=title, title_justify="left", box=None, pad_edge=False, header_style="bold")
     for number, column in enumerate(columns):
-        cells = [column, *(row[number] for row in plain)]
-        grid.add_column(column, overflow="fold", no_wrap=max(map(len, cells)) <= _WHOLE)
+        grid.add_column(column, overflow="fold", no_wrap=number not in long)
     for cells in plain:
-        grid.add_row(*cells)
-    _console(stderr=False).print(grid)
+        grid.add_row(*map(escape, cells))
+    console.print(grid)
+
+
+def _stacked(columns: Sequence[str], rows: Sequence[Sequence[str]], widths: Sequence[int], width: int) -> Iterator[str]:
+    """Lines of at most ``width``: of each row a first cell that is long, those that are not, the other long ones."""
+    short = [number for number in range(len(columns)) if widths[number] <= _WHOLE]
+
+    def beside(cells: Sequence[str]) -> str:
+        return ("  " + (" " * _GAP).join(cells[number].ljust(widths[number]) for number in short)).rstrip()
+
+    if 0 not in short:
+        yield columns[0]
+    yield beside(columns)
+    for cells in rows:
+        if 0 not in short:
+            yield from wrap(cells[0], width, subsequent_indent="    ")
+        yield beside(cells)
+        for number, text in enumerate(cells):
+            if number and number not in short and text:
+                yield from wrap(f"{columns[number]}: {text}", width, initial_indent="  ", subsequent_indent="    ")
 
 
 @contextmanager
@@ -117,10 +153,8 @@ def _console(stderr: bool) -> Console:
 
 
 def _plain(cell: object) -> str:
-    from rich.markup import escape
-
     if isinstance(cell, tuple | list):
         return "x".join(map(str, cell)) or "scalar"
     if isinstance(cell, float):
         return f"{cell:.3g}"
-    return escape(f"{cell:,}" if isinstance(cell, int) and not isinstance(cell, bool) else str(cell))
+    return f"{cell:,}" if isinstance(cell, int) and not isinstance(cell, bool) else str(cell)
