@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from landbridge.errors import BudgetError
-from landbridge.ir.limits import check_time
+from landbridge.ir.limits import check_time, way_to_more_nodes
 
 #: Nodes that a model may have once everything in it is unfolded. A compile of so many takes minutes.
 MAX_NODES = 100_000
@@ -35,7 +35,7 @@ class Budget:
             raise BudgetError(
                 f"{what} unfolds into {count} nodes, where the model has {self.spent} already; it may have "
                 f"{self.limit} in all: make loops and sequences shorter, carry state from run to run, or "
-                "compile(..., max_nodes=...) more"
+                f"{way_to_more_nodes()}"
             )
 
     def walk(self, began: int, what: str) -> None:
@@ -50,5 +50,5 @@ class Budget:
                 f"{what}, which its condition ends, has unfolded into {self._walked} nodes (with others of the kind) "
                 f"and goes on; such loops may have {self.limit // _UNCOUNTED} of the {self.limit} in all, as nobody "
                 "can tell ahead how many they need: end it sooner, give a trip count and a condition that stays true, "
-                "or compile(..., max_nodes=...) more"
+                f"or {way_to_more_nodes()}"
             )

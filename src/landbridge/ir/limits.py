@@ -98,6 +98,13 @@ def take_constant(count: int, what: str) -> None:
         check_file_bytes(spending.constant_bytes, f"{what}: what is constant in the model")
 
 
+def way_to_more_nodes() -> str:
+    """What to write so that a model may have more nodes."""
+    spending = _now.get()
+    given = spending is not None and spending.limits.nodes is not None
+    return "allow more in limits=" if given else "compile(..., max_nodes=...) more"
+
+
 def most_bytes() -> float:
     """The bytes that are allowed to one array."""
     spending = _now.get()
