@@ -51,7 +51,6 @@ from landbridge.ops.rules import rules
         "B[1] == 2 * GH",
         "P[1] == 3 * H",
         Condition("N == X[1]", "sequence_lens has a length for each of the batch of X"),
-        Condition("X[0] > 0", "the sequence has a step"),
         Condition("initial_h[:2] == (D, X[1])", "initial_h has the directions D and the batch of X"),
         Condition("initial_c[:2] == (D, X[1])", "initial_c has the directions D and the batch of X"),
     ),

@@ -41,7 +41,6 @@ def _rules(
             "B[1] == 2 * GH",
             "P[1] == 3 * H",
             Condition("N == X[0 if layout else 1]", "sequence_lens has a length for each of the batch of X"),
-            Condition("X[1 if layout else 0] > 0", "the sequence has a step"),
             Condition(
                 "initial_h[:2] == ((X[0], D) if layout else (D, X[1]))",
                 "initial_h has the directions D and the batch of X",

@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from xdsl.ir import SSAValue
 
+from landbridge.dtypes import numpy_dtype
 from landbridge.ir.prim_builder import Access, PrimBuilder
 from landbridge.ir.scalar_dtypes import accumulator, is_float
 from landbridge.ir.scalars import ScalarBuilder, Value
@@ -21,7 +22,7 @@ from landbridge.ops.context import OpContext, Operand
 from landbridge.ops.matrix_product import matrix_product
 from landbridge.ops.recurrent_activations import Activation, activations_of
 from landbridge.ops.slicing import part
-from landbridge.sizes.size import Extent
+from landbridge.sizes.size import Extent, at_least, undecided
 
 #: Columns of R that lie side by side, so that a step reads its weights in the order of memory: some vectors of any CPU.
 PANEL = 64
@@ -183,6 +184,11 @@ def recur(
     """
     dtype, layer = c.dtype(layer.x), _prepared(c, layer)
     directions = c.shape(layer.w)[0]
+    steps: Extent = c.shape(layer.x)[0]
+    if steps == 0:
+        return _of_no_step(c, layer, directions, dtype)
+    if not at_least(steps, 1):  # what is left of none, no loop over steps writes
+        raise undecided(f"{c.g.node}: {steps} >= 1", steps, 1, needed=True)
     forms = activations_of(c, defaults, directions)
     valid = _valid(c, layer)
     runs = []
@@ -193,6 +199,16 @@ def recur(
     if c.attribute("layout", 0):
         return [c.transpose(y, (2, 0, 1, 3)), *(c.transpose(v, (1, 0, 2)) for v in ends)]
     return [y, *ends]
+
+
+def _of_no_step(c: OpContext, layer: Layer, directions: int, dtype: str) -> list[Operand]:
+    """Zeros, as of a row of the batch that has no step: as in onnxruntime, whatever the first states are."""
+    batch, hidden = c.shape(layer.x)[1], c.shape(layer.r)[2]
+    y, end = ((0, directions, batch, hidden), (directions, batch, hidden))
+    if c.attribute("layout", 0):
+        y, end = (batch, 0, directions, hidden), (batch, directions, hidden)
+    ends = [c.compute("zeros", [], end, lambda s, *_: s.const(0.0, dtype), dtype) for _ in layer.states]
+    return [c.g.reshape(c.g.constant(np.zeros(0, numpy_dtype(dtype))), y), *ends]
 
 
 def _prepared(c: OpContext, layer: Layer) -> Layer:
