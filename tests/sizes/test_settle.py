@@ -10,8 +10,9 @@ from landbridge.errors import UndecidedSizeError
 from landbridge.sizes.broadcast import broadcast_shapes
 from landbridge.sizes.printing import range_text
 from landbridge.sizes.question import Question
+from landbridge.sizes.replaced import replaced
 from landbridge.sizes.settle import Settled, settled
-from landbridge.sizes.size import Extent, Size, dimension, replaced
+from landbridge.sizes.size import Extent, Size, dimension
 from landbridge.sizes.terms import constant, evaluate
 
 H, W = dimension("H"), dimension("W", 8, 4096, 8, often=320)

@@ -21,9 +21,10 @@ from xdsl.ir import OpResult, SSAValue
 
 from landbridge.analysis.conditions import told_by
 from landbridge.analysis.linear_forms import Bound, Form, Number, constant
+from landbridge.analysis.told_sizes import may_be_empty, not_zero_where, readings
 from landbridge.sizes.bounds import upper_bound
-from landbridge.sizes.size import Extent, Size, always_at_least, at_least, largest, of_symbol, replaced, smallest
-from landbridge.sizes.terms import Product, divide_product
+from landbridge.sizes.size import Extent, Size, always_at_least, at_least, largest, smallest
+from landbridge.sizes.terms import Atom, Product, divide_product, of_atom
 
 #: Bounds without atoms that are looked for in one form.
 _CANDIDATES = 4
@@ -57,9 +58,9 @@ class OpenRanges:
 
     def __init__(self, words: SSAValue, sizes: Sequence[Extent], tasks: Extent | None = None) -> None:
         self._words, self._sizes = words, sizes
-        #: Dimensions that may be 0, but not where there are tasks, or here.
-        self._everywhere = self._known = _not_empty_where(tasks)
-        self._may_be_empty = any(s.low == 0 for size in sizes if isinstance(size, Size) for s in size.symbols.values())
+        self._may_be_empty = may_be_empty(sizes)
+        #: What may be 0, but not where there are tasks, or here.
+        self._everywhere = self._known = not_zero_where(tasks) if self._may_be_empty else {}
         self._atoms: list[_Atom] = []
         self._forms: dict[int, Form] = {}
         self._assumed: list[tuple[int, bool, Bound]] = []
@@ -134,9 +135,9 @@ class OpenRanges:
     @contextmanager
     def entered(self, turns: Form) -> Iterator[None]:
         """The body of a loop of ``turns``, which runs only where there are some."""
-        known: dict[str, Extent] = {}
+        known: dict[Atom, Extent] = {}
         for most in self._most(turns) if self._may_be_empty else ():
-            known |= _not_empty_where(most)
+            known |= not_zero_where(most)
         if known.keys() <= self._known.keys():
             yield
             return
@@ -145,19 +146,19 @@ class OpenRanges:
         yield
         self._known, self._scope = outer
 
-    def _narrowed(self, told: Sequence[Size]) -> dict[str, Extent]:
+    def _narrowed(self, told: Sequence[Size]) -> dict[Atom, Extent]:
         """The dimensions that are larger here than anywhere, as Sizes that are ``told`` to be 0 or less say of one."""
-        found: dict[str, Extent] = {}
+        found: dict[Atom, Extent] = {}
         for size in told:
-            here = self._of_known(size)
+            here = self._of_known(size)[0]
             if isinstance(here, Size) and len(here.terms) <= 2 and len(here.symbols) == 1:
                 (symbol,) = here.symbols.values()
                 number = here.at({symbol.name: 0})
                 by = here.at({symbol.name: symbol.unit}) - number
-                if by < 0 and here == of_symbol(symbol) // symbol.unit * by + number:
+                if by < 0 and here == Size(of_atom(symbol)) * by + number:
                     low = -(number // by)
                     if low > symbol.low and (symbol.high is None or low <= symbol.high):
-                        found[symbol.name] = of_symbol(replace(symbol, low=low))
+                        found[size.symbols[symbol.name]] = Size(of_atom(replace(symbol, low=low)))
         return found
 
     # Forms ------------------------------------------------------------------------------------------------------
@@ -236,11 +237,11 @@ class OpenRanges:
         return self.is_at_most(form.scaled(-1), 0)
 
     def _is_divisor(self, by: Extent) -> bool:
-        return always_at_least(self._of_known(by), 1)
+        return any(always_at_least(each, 1) for each in self._of_known(by))
 
-    def _of_known(self, size: Extent) -> Extent:
-        """``size`` where dimensions are not 0 of which that is known here."""
-        return replaced(size.terms, self._known) if self._known and isinstance(size, Size) else size
+    def _of_known(self, size: Extent) -> list[Extent]:
+        """What ``size`` is where that is not 0 of which it is known here, in one or two ways."""
+        return list(readings(size, self._known)) if self._known and isinstance(size, Size) else [size]
 
     def _quotient(self, x: Form, by: Extent, lower: list[Bound], upper: list[Bound], *, rounds_down: bool) -> None:
         """``x / by``, towards 0, or down whatever the sign of ``x``."""
@@ -250,8 +251,10 @@ class OpenRanges:
         factor: Any = by
         lower += [(1, constant(0))] * natural
         lower.append((factor, x.plus(constant(1 - factor))))
-        known: Any = self._of_known(by)  # as it is, it may be 0
-        upper += [(factor, x), *((1, constant(self._of_known(most) // known)) for most in self._most(x))]
+        upper.append((factor, x))
+        known: Any = next((each for each in self._of_known(by) if at_least(each, 1)), None)  # as it is, it may be 0
+        if known is not None:
+            upper += [(1, constant(self._of_known(most)[0] // known)) for most in self._most(x)]
 
     def _remainder(self, x: Form, by: Extent, lower: list[Bound], upper: list[Bound]) -> None:
         if not self._is_divisor(by) or not self._is_natural(x):
@@ -270,8 +273,7 @@ class OpenRanges:
 
     def _is_never_positive(self, form: Form) -> bool:
         if not form.terms:
-            size = self._of_known(form.const)
-            return always_at_least(0, size) or self._follows(size)
+            return any(always_at_least(0, size) or self._follows(size) for size in self._of_known(form.const))
         key = frozenset(form.terms.items()), form.const, self._scope
         if (known := self._proved.get(key)) is None:
             self._proved[key] = False  # until it is found: nothing is proved by itself
@@ -284,7 +286,7 @@ class OpenRanges:
             return False
         return any(
             always_at_least(times, 0) and always_at_least(told * times, size)
-            for told in map(self._of_known, self._told_sizes)
+            for told in itertools.chain.from_iterable(map(self._of_known, self._told_sizes))
             if isinstance(told, Size)
             for times in _multiples(size, told)
         )
@@ -336,17 +338,6 @@ class OpenRanges:
 def _is_natural(factor: Extent) -> bool | None:
     """Whether ``factor`` is never below 0, or never above; None where neither is known."""
     return True if at_least(factor, 0) else False if at_least(0, factor) else None
-
-
-def _not_empty_where(turns: Extent | None) -> dict[str, Extent]:
-    """The dimensions that may be 0, from 1 on: those of which there are no ``turns`` where one is 0."""
-    if not isinstance(turns, Size):
-        return {}
-    return {
-        name: of_symbol(replace(symbol, low=1))
-        for name, symbol in turns.symbols.items()
-        if symbol.low == 0 and symbol.high != 0 and always_at_least(0, replaced(turns.terms, {name: 0}))
-    }
 
 
 def _simplest_first(a: Form, b: Form) -> list[Bound]:

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from math import lcm, log
 
 from landbridge.sizes.question import Question
+from landbridge.sizes.replaced import replaced
 from landbridge.sizes.size import (
     LARGEST_EXTENT,
     Extent,
     Size,
     at_least,
     dimension,
-    replaced,
     same,
 )
 from landbridge.sizes.terms import AboveZero, Clamped, Floor, Symbol, Terms, as_constant, atoms, scale, symbols

@@ -18,7 +18,6 @@ from landbridge.sizes.samples import samples
 from landbridge.sizes.terms import (
     AboveZero,
     Clamped,
-    Floor,
     Symbol,
     Terms,
     add,
@@ -321,27 +320,6 @@ def undecided(
     error = UndecidedSizeError(what + _depends(left, right))
     error.question = Question(_difference(left, right), equal, needed)
     return error
-
-
-def replaced(terms: Terms, dimensions: Mapping[str, Extent]) -> Extent:
-    """``terms`` where some of their dimensions are ``dimensions``, by name: narrower ranges, or numbers."""
-    total: Extent = 0
-    for product, number in terms:
-        term: Extent = number
-        for atom, power in product:
-            match atom:
-                case Symbol(name):
-                    value = dimensions[name] // atom.unit if name in dimensions else Size(of_atom(atom))
-                case Floor(numerator, divisor):
-                    value = replaced(numerator, dimensions) // replaced(divisor, dimensions)
-                case AboveZero(inner):
-                    value = _above_zero(replaced(inner, dimensions))
-                case Clamped(inner, low, high):
-                    value = clamped(replaced(inner, dimensions), low, high)
-            for _ in range(power):
-                term = term * value
-        total = total + term
-    return total
 
 
 def _depends(*extents: Extent) -> str:

@@ -14,6 +14,7 @@ import numpy as np
 
 from landbridge.errors import UndecidedSizeError
 from landbridge.ops.extent_arrays import as_numbers
+from landbridge.sizes.replaced import replaced
 from landbridge.sizes.size import (
     Extent,
     Size,
@@ -23,7 +24,6 @@ from landbridge.sizes.size import (
     dimensions_of,
     largest,
     product,
-    replaced,
     smallest,
     undecided,
 )
