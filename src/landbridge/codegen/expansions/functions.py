@@ -22,11 +22,11 @@ COMMON: dict[str, Callable[..., Term]] = {
     "cos": angles.cos,
     "pow": power.pow_,
 }
+#: Those for vectors of a CPU, which the C library's functions take lane by lane.
+FOR_LANES: dict[str, Callable[..., Term]] = {**COMMON, **inverse.EXPANSIONS, "tan": angles.tan}
 #: All of them: for targets whose libraries promise less than they must.
 EVERY: dict[str, Callable[..., Term]] = {
-    **COMMON,
-    **inverse.EXPANSIONS,
-    "tan": angles.tan,
+    **FOR_LANES,
     "fmod": remainder.near_fmod,
     "pow": power.pow_single,
 }

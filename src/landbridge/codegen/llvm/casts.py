@@ -9,8 +9,10 @@ from landbridge.codegen.llvm.emitter import LlvmEmitter, Printer
 from landbridge.codegen.llvm.narrow_floats import is_narrow, narrow, widen
 from landbridge.codegen.llvm.types import element_of, lanes_of, splat, suffix, with_element
 
-#: Lanes of integers of so many bits are clamped as floats, and converted by way of i32.
-_CLAMPED_BITS = 16
+#: Lanes of integers of so many bits are converted by way of i32, which vector instructions convert to.
+_NARROW_BITS = 16
+#: Bits of a float's fraction, the leading 1 among them.
+_FRACTION = {"float": 24, "double": 53}
 
 
 def cast(e: LlvmEmitter, op: Operation, opcode: str) -> None:
@@ -39,7 +41,7 @@ def _saturating(stem: str) -> Printer:
         source, result = op.operands[0], op.results[0]
         before, name = widen(e, e.type(source.type), e.names[source])
         after = e.type(result.type)
-        if lanes_of(after) and int(element_of(after)[1:]) <= _CLAMPED_BITS:
+        if lanes_of(after):
             e.set(result, _clamped(e, stem == "fptosi", before, name, after))
             return
         symbol = f"llvm.{stem}.sat.{suffix(after)}.{suffix(before)}"
@@ -50,21 +52,30 @@ def _saturating(stem: str) -> Printer:
 
 
 def _clamped(e: LlvmEmitter, signed: bool, before: str, name: str, after: str) -> str:
-    """The same to narrow lanes by way of i32, which vector instructions convert to: LLVM clamps narrow ones one by one.
+    """The same for vectors, which are clamped as floats: LLVM clamps integers, and lane by lane where they are narrow.
 
-    Both ends are floats. A NaN is no more than the lower one, and so becomes that, which is 0 where there is no sign.
+    A NaN is no more than the lower end, and so becomes that, which is 0 where there is no sign. Where the upper end is
+    no float, the largest float below it is converted, and what lies beyond becomes the end.
     """
     bits, lanes = int(element_of(after)[1:]), f"<{lanes_of(after)} x i1>"
     low, high = (-(1 << bits - 1), (1 << bits - 1) - 1) if signed else (0, (1 << bits) - 1)
     if signed:
         known = e.emit(f"fcmp ord {before} {name}, {name}")
         name = e.emit(f"select {lanes} {known}, {before} {name}, {before} zeroinitializer")
-    for order, end in (("ogt", low), ("olt", high)):
+    given, spare = name, max(high.bit_length() - _FRACTION[element_of(before)], 0)
+    for order, end in (("ogt", low), ("olt", high >> spare << spare)):
         limit = splat(float(end), before)
         inside = e.emit(f"fcmp {order} {before} {name}, {limit}")
         name = e.emit(f"select {lanes} {inside}, {before} {name}, {before} {limit}")
-    whole = with_element(after, "i32")
-    return f"trunc {whole} {e.emit(f'fptosi {before} {name} to {whole}')} to {after}"
+    if bits <= _NARROW_BITS:
+        whole = with_element(after, "i32")
+        return f"trunc {whole} {e.emit(f'fptosi {before} {name} to {whole}')} to {after}"
+    kind = "fptosi" if signed else "fptoui"
+    if not spare:
+        return f"{kind} {before} {name} to {after}"
+    whole = e.emit(f"{kind} {before} {name} to {after}")
+    beyond = e.emit(f"fcmp oge {before} {given}, {splat(float(high + 1), before)}")
+    return f"select {lanes} {beyond}, {after} {splat(high, after)}, {after} {whole}"
 
 
 def _to_float(opcode: str) -> Printer:

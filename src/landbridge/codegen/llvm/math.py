@@ -1,6 +1,6 @@
 """LLVM IR of the ``math`` dialect.
 
-What the target has instructions for becomes an LLVM intrinsic. The common functions of f32 become helpers of
+What the target has instructions for becomes an LLVM intrinsic. Functions of f32 become helpers of
 straight-line code (expansions), one per function and vector width in each module; f16 and bf16 compute in
 f32. What is left, and every function of f64, calls the C library lane by lane through the image's imports.
 """
@@ -10,7 +10,7 @@ from __future__ import annotations
 from xdsl.dialects import math
 from xdsl.ir import Operation
 
-from landbridge.codegen.expansions.functions import COMMON, LIMITED
+from landbridge.codegen.expansions.functions import FOR_LANES, LIMITED
 from landbridge.codegen.expansions.remainder import is_far, near_fmod
 from landbridge.codegen.expansions.terms import Term, as_read
 from landbridge.codegen.llvm.emitter import LlvmEmitter, LlvmModule, Printer
@@ -64,7 +64,7 @@ def _call_helper(module: LlvmModule, name: str, kind: str, operands: list[str]) 
 
 def helper(module: LlvmModule, name: str, kind: str, arity: int) -> str:
     """The symbol of the helper that computes ``name`` over lanes of type ``kind``; defined when first asked for."""
-    expansion = COMMON.get(name) if element_of(kind) == "float" else None
+    expansion = FOR_LANES.get(name) if element_of(kind) == "float" else None
 
     def build(body: LlvmBody, arguments: list[Term]) -> str:
         if expansion is None:

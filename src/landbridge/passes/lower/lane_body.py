@@ -48,6 +48,14 @@ def work_by_lane(stage: Stage, lane: int) -> tuple[int, int] | None:
     return loads, computed
 
 
+def counts_lanes(stage: Stage, lane: int) -> bool:
+    """Whether the places that the body computes are counters of loops alone, which vectors along loop ``lane`` have one
+    after the other in their lanes."""
+    steps = lane_steps(stage, lane)
+    places = [op for op in stage.body.ops if op.name in _PLACES]
+    return all(isinstance(op, linalg.ops.IndexOp) and steps[op.results[0]] is not None for op in places)
+
+
 def lane_steps(stage: Stage, lane: int) -> Mapping[SSAValue, int | None]:
     """Of each value of the body, how much more it is in the next lane: 0 where it is the same in all, None where that
     is not told, or differs."""
@@ -141,6 +149,8 @@ class LaneBody:
         step = self._steps[value]
         if isinstance(op, linalg.ops.IndexOp) and step is not None:
             return self._ramp(self._scalar(value, 0), step)
+        if isinstance(op, arith.IndexCastOp) and (step := self._steps[op.input]) is not None:
+            return self._ramp(self._scalar(value, 0), step)  # of a narrow integer too: sums wrap as what is cast does
         if isinstance(op, memref.LoadOp) and _place_step(op, self._steps) == 1:
             where, element = self._place(op, 0), op.results[0].type
             return code.load_vector(self.buffers[op.memref], where, element, self.lanes, self.kept)

@@ -7,7 +7,7 @@ from itertools import permutations
 
 from landbridge.passes.lower.access import ElementAccess
 from landbridge.passes.lower.combiners import combiner
-from landbridge.passes.lower.lane_body import computes_places, work_by_lane
+from landbridge.passes.lower.lane_body import computes_places, counts_lanes, work_by_lane
 from landbridge.passes.lower.lane_walk import Walk, lane_guards, walk_of
 from landbridge.passes.lower.nest import Nest, body_size
 from landbridge.sizes.size import likely
@@ -33,7 +33,8 @@ def choose_other_lane(
     if lanes < 2:
         return None, False
     tiled = {d for b in nest.bounds for d in (b.outer, b.inner)}
-    may_mask = masks and (nest.reduction is not None or body_size(nest) >= MASKED_BODY)
+    several = sum(bool(lane_guards(a, d)) for a in nest.accesses() for d in parallel) > 1
+    may_mask = masks and (nest.reduction is not None or several or body_size(nest) >= MASKED_BODY)
 
     def legal(a: ElementAccess, d: int) -> bool:
         return walk_of(a, d) is not None and (may_mask or not lane_guards(a, d))
@@ -60,7 +61,8 @@ def _choose_summed_lane(nest: Nest, reductions: tuple[int, ...], lanes: int) -> 
     reduction = nest.reduction
     if reduction is None or len(reduction.writes) != 1 or combiner(reduction) is None:
         return None
-    if any(computes_places(s) for s in nest.stages):
+    others = nest.stages[1:]
+    if any(computes_places(s) for s in others):
         return None
     outer = {b.outer for b in nest.bounds}
     main_reads = [r for r in reduction.reads if isinstance(r, ElementAccess)]
@@ -71,6 +73,7 @@ def _choose_summed_lane(nest: Nest, reductions: tuple[int, ...], lanes: int) -> 
             and whole_vectors(nest, d, lanes) > 1
             and _is_plain(nest, d)
             and any(r.index.coeff(d) == 1 for r in main_reads)
+            and (not computes_places(reduction) or counts_lanes(reduction, d))
         ):
             return d
     return None

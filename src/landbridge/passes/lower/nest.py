@@ -124,9 +124,16 @@ def used_buffers(nests: Iterable[Nest]) -> set[SSAValue]:
 
 
 def widest_bytes(body: Block) -> int:
-    """The bytes of the widest number that a body computes with."""
-    values: list[SSAValue] = [*body.args, *(r for op in body.ops for r in op.results)]
-    return max((getattr(v.type, "bitwidth", 8) // 8 for v in values), default=4)
+    """The bytes of the widest number that vectors of a body hold. What only says where it loads is not among them, nor
+    are counters of loops that are made integers."""
+    held: set[SSAValue] = set(body.args)
+    for op in reversed(list(body.ops)):
+        if isinstance(op, linalg.ops.YieldOp | memref.StoreOp):
+            held.update(op.operands)
+        elif not isinstance(op, memref.LoadOp | linalg.ops.IndexOp) and any(r in held for r in op.results):
+            counted = isinstance(op, arith.IndexCastOp) and isinstance(op.input.owner, linalg.ops.IndexOp)
+            held.update(() if counted else op.operands)
+    return max((getattr(v.type, "bitwidth", 8) // 8 for v in held), default=4)
 
 
 def body_size(nest: Nest) -> int:

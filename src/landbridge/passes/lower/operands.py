@@ -250,7 +250,7 @@ class Operands:
 
     def body(self, stage: Stage, inputs: Sequence[SSAValue | None], t: Tile, m: int, n: int) -> list[SSAValue]:
         """What ``stage`` yields for ``inputs`` at (m, n) of the tile."""
-        lane = None if self.sched.horizontal else self.sched.lane
+        lane = None if self.sched.horizontal and not stage.reduces else self.sched.lane
 
         def index(d: int, more: Index = 0) -> Index:
             shift = None if lane is None or more == 0 else (lane, more)

@@ -31,13 +31,23 @@ def shared_prefix(nests: list[Nest]) -> int:
 
 
 def task_prefix(nests: list[Nest]) -> int:
-    """``shared_prefix``, but of nests that pass each other nothing only loops before those that results lie along:
-    vectors lie along these, and there are no temporaries to keep small."""
+    """``shared_prefix`` for vectors. Of nests that pass each other nothing it has only loops before those that results
+    lie along: vectors lie along these, and there are no temporaries to keep small. Of others it ends before a loop
+    that operands lie along, where they lie along none that is left: temporaries are then as long as that loop."""
     length = shared_prefix(nests)
     if _passed_between(nests):
-        return length
+        return _vectors_left(nests, length)
     along = (i for i in range(length) if any(_lies_along(n, i) for n in nests))
     return next(along, length)
+
+
+def _vectors_left(nests: list[Nest], length: int) -> int:
+    """``length``, or fewer loops where what nests read lies along one of those and along none after them."""
+    between = _passed_between(nests)
+    reads = [a for n in nests for a in n.accesses() if a.buffer not in between]
+    deepest = max(len(n.dims) for n in nests)
+    along = [d for d in range(deepest) if any(a.index.coeff(d) == 1 for a in reads)]
+    return min(length, along[-1]) if along and along[-1] < length else length
 
 
 def _lies_along(nest: Nest, d: int) -> bool:

@@ -263,8 +263,9 @@ def narrow_last_column(nest: Nest, sched: Schedule, machine: VectorUnit, *, repe
 
 
 def _element_bytes(nest: Nest) -> int:
-    """The widest element of the nest: lanes are counted in it."""
-    return max(widest_bytes(s.body) for s in nest.stages)
+    """The widest element of what runs most often, the reduction where there is one: lanes are counted in it."""
+    stages = nest.stages if nest.reduction is None else [nest.reduction]
+    return max(widest_bytes(s.body) for s in stages)
 
 
 def _choose_columns(nest: Nest, parallel: list[int], lane: int | None, lanes: int) -> int | None:

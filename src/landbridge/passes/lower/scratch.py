@@ -17,7 +17,7 @@ from landbridge.ir.stages import PrimView
 from landbridge.ir.types import AnyMemRef, element_count, extents_attr, item_bytes, shape_of
 from landbridge.passes.lower.access import ElementAccess, Linear, add
 from landbridge.passes.lower.nest import LoopDim, Nest, build_nests, used_buffers
-from landbridge.passes.lower.prefix import shared_prefix, shrink
+from landbridge.passes.lower.prefix import shrink, task_prefix
 from landbridge.passes.lower.schedule import MANY_TASKS
 from landbridge.passes.lower.simplify import renumbered
 from landbridge.sizes.size import Extent, at_least, product, smallest
@@ -37,15 +37,15 @@ def elements_in_a_task(temporary: SSAValue, length: int) -> int:
     return element_count(shape_of(temporary.type)[length:])
 
 
-def task_bytes(prim: PrimView, nests: list[Nest]) -> Extent:
-    """Bytes of temporaries that one iteration of the shared loops uses."""
-    length = shared_prefix(nests)
+def task_bytes(prim: PrimView, nests: list[Nest], length: int) -> Extent:
+    """Bytes of temporaries that one iteration of the ``length`` shared loops uses."""
     return sum(elements_in_a_task(t, length) * item_bytes(t.type) for t in used_temporaries(prim, nests))
 
 
-def fits_stack(prim: PrimView, nests: list[Nest]) -> bool:
-    """Whether what ``nests`` leave each other within a task fits the stack of its thread, whatever comes."""
-    return at_least(MAX_STACK_BYTES, task_bytes(prim, nests)) is True
+def fits_stack(prim: PrimView, nests: list[Nest], length: int) -> bool:
+    """Whether what ``nests`` leave each other within a task, one iteration of ``length`` loops, fits the stack of its
+    thread, whatever comes."""
+    return at_least(MAX_STACK_BYTES, task_bytes(prim, nests, length)) is True
 
 
 def part_count(iterations: Extent) -> Extent:
@@ -58,9 +58,9 @@ def scratch_types(prim: PrimView) -> list[AnyMemRef]:
     if prim.takes_turns:
         return []  # stages that take turns have no temporaries
     nests = [nest for nest in build_nests(prim) if not nest.is_empty]
-    if len(nests) < 2 or fits_stack(prim, nests):
+    length, types = task_prefix(nests), []
+    if len(nests) < 2 or fits_stack(prim, nests, length):
         return []
-    length, types = shared_prefix(nests), []
     parts = part_count(product(dim.extent for dim in nests[0].dims[:length]))
     for temporary in used_temporaries(prim, nests):
         kind = temporary.type
@@ -91,9 +91,9 @@ def in_parts(nest: Nest, temporaries: set[SSAValue], length: int, parts: Extent)
     return replace(moved, stages=stages)
 
 
-def stack_refusal(prim: PrimView, nests: list[Nest]) -> CodegenError:
+def stack_refusal(prim: PrimView, nests: list[Nest], length: int) -> CodegenError:
     """The error for temporaries that fit no stack and have no scratch."""
     return CodegenError(
-        f"@{prim.function.sym_name.data} keeps {task_bytes(prim, nests)} bytes between its stages; at most "
+        f"@{prim.function.sym_name.data} keeps {task_bytes(prim, nests, length)} bytes between its stages; at most "
         f"{MAX_STACK_BYTES} fit a task's stack, and it has no operands for scratch: run the pass scratch"
     )

@@ -194,14 +194,14 @@ def _several(
     if first is not None:
         arguments = prim.function.body.block.args[first : first + len(temporaries)]
         buffers.update({t: buffers[a] for t, a in zip(temporaries, arguments, strict=True)})
-    elif fits_stack(prim, nests):
+    elif fits_stack(prim, nests, length):
         for t in temporaries:
             ty = t.type
             assert isinstance(ty, MemRefType)
             elements = never_below(elements_in_a_task(t, length))
             buffers[t] = code.add_op(memref.AllocaOp.get(ty.element_type, alignment=64, shape=[elements]))
     else:
-        raise stack_refusal(prim, nests)
+        raise stack_refusal(prim, nests, length)
     prepared: list[tuple[Nest, Schedule]] = []
     work = 0
     kept = set(temporaries)

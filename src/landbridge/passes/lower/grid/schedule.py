@@ -24,7 +24,7 @@ from landbridge.passes.lower.grid.tiles import choose_tiles, element_width, find
 from landbridge.passes.lower.grid.turns import turns_launch
 from landbridge.passes.lower.image_memory import grid_type, is_image
 from landbridge.passes.lower.nest import Nest, build_nests, used_buffers
-from landbridge.passes.lower.prefix import shared_prefix
+from landbridge.passes.lower.prefix import shared_prefix, task_prefix
 from landbridge.passes.lower.scan import scan_nest
 from landbridge.passes.lower.scratch import fits_stack
 from landbridge.passes.lower.serial import serial
@@ -78,7 +78,7 @@ def _launches(launcher: Launcher, prim: PrimView, nests: list[Nest], buffers: di
     on_vectors = launcher.limits.core_vectors and not any(is_image(b.type) for b in used_buffers(nests))
     written = any(written_images(nest, buffers) for nest in nests)
     if on_vectors:
-        if len(nests) == 1 or (length and fits_stack(prim, nests)):
+        if len(nests) == 1 or (length and fits_stack(prim, nests, task_prefix(nests))):
             task_launch(launcher, prim, nests, buffers)
             return
     elif length and not written and _row_by_row(launcher, prim, nests, length, buffers):
