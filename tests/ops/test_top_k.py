@@ -22,6 +22,11 @@ SHAPES = [
     ((2, 150), 1, 150),
     ((1, 200), 1, 0),
     ((1, 2100), 1, 60),
+    # A network sorts all, or the first of groups and what the chosen ones have; few of an axis before others are kept.
+    ((300,), 0, 300),
+    ((2, 3, 517), -1, 400),
+    ((1, 3000), 1, 300),
+    ((2, 40, 5, 7), 1, 3),
 ]
 
 
@@ -66,7 +71,9 @@ def test_elements_come_in_order_and_equal_ones_by_position(
 
 @pytest.mark.sample(4)
 @pytest.mark.parametrize("target", [kind for kind in KINDS if kind != "llvm"])
-@pytest.mark.parametrize(("shape", "axis", "k"), [((2, 140), 1, 2), ((150, 2), 0, 9)])
+@pytest.mark.parametrize(
+    ("shape", "axis", "k"), [((2, 140), 1, 2), ((150, 2), 0, 9), ((2, 150), 1, 140), ((1, 7, 20), 1, 2)]
+)
 def test_targets_agree(shape: tuple[int, ...], axis: int, k: int, target: str) -> None:
     for largest in (0, 1):
         _check(_values(shape, "float32", 6), axis, k, largest, target)

@@ -230,6 +230,11 @@ class ScalarBuilder:
             raise CompileError(f"no scalar function {name!r} on {a.dtype}")
         return self._add(_MATH[name](a.ssa), a.dtype)
 
+    def bits(self, a: Value) -> Value:
+        """The bits of a float32 or float64 as an integer of that width."""
+        dtype = f"int{bits_of(a.dtype)}"
+        return self._add(arith.BitcastOp(a.ssa, arith_type(dtype)), dtype)
+
     def byte_dot(self, a: Value, b: Value) -> Value:
         """The sum of the products of the four bytes of two int32, those of ``a`` without and those of ``b`` with a
         sign."""

@@ -14,9 +14,9 @@ from landbridge.ir.scalars import Number, ScalarBuilder, Value
 from landbridge.ops.accuracy import EXACT, ROUNDED, accuracy
 from landbridge.ops.context import OpContext, Operand
 from landbridge.ops.legal import axis_of, holds, one_of
+from landbridge.ops.reduce import past_positions, position_dtype
 from landbridge.ops.registry import operator
 from landbridge.ops.rules import rules
-from landbridge.sizes.size import never_below
 
 
 @rules("X: ...")
@@ -222,10 +222,10 @@ def first_maximum(c: OpContext, x: Operand, axis: int) -> Operand:
     others = [a for a in range(len(shape)) if a != axis]
     loops = [shape[a] for a in others]
     place = [others.index(a) if a != axis else len(others) for a in range(len(shape))]
-    dtype = c.dtype(x)
+    dtype, at = c.dtype(x), position_dtype(shape[axis])
 
     def build(p: PrimBuilder) -> None:
-        best, where = p.temp(loops, dtype), p.temp(loops, "int64")
+        best, where = p.temp(loops, dtype), p.temp(loops, at)
         n = len(loops)
         p.generic(
             "p" * n + "r",
@@ -241,16 +241,16 @@ def first_maximum(c: OpContext, x: Operand, axis: int) -> Operand:
             [(p.inputs[0], lambda *d: [d[i] for i in place]), (best, lambda *d: d[:n])],
             [(where, lambda *d: d[:n])],
             lambda s, acc, v, m: s.minimum(
-                acc, s.select(s.matches(v, m), s.cast(s.index(n), "int64"), s.const(shape[axis], "int64"))
+                acc, s.select(s.matches(v, m), s.cast(s.index(n), at), s.const(shape[axis], at))
             ),
-            init=never_below(shape[axis]),
+            init=past_positions(shape[axis]),
         )
         p.generic(
             "p" * (n + 1),
             [*loops, shape[axis]],
             [(where, lambda *d: d[:n])],
             [(p.outputs[0], lambda *d: [d[i] for i in place])],
-            lambda s, w: s.select(w.eq(s.cast(s.index(n), "int64")), s.const(1, dtype), 0),
+            lambda s, w: s.select(w.eq(s.cast(s.index(n), at)), s.const(1, dtype), 0),
         )
 
     return c.g.call("hardmax", [c.value(x)], [(shape, dtype)], build)[0]

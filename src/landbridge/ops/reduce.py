@@ -16,7 +16,7 @@ from landbridge.ops.context import OpContext, Operand
 from landbridge.ops.legal import axis_of, one_of
 from landbridge.ops.registry import operator
 from landbridge.ops.rules import rules
-from landbridge.sizes.size import Extent, largest, never_below
+from landbridge.sizes.size import Extent, largest, likely, never_below
 
 Finish = Callable[[ScalarBuilder, Value, Extent], Value]
 
@@ -69,6 +69,17 @@ def reduced_access(shape: Sequence[int], axes: Sequence[int]) -> tuple[list[int]
     """Loops of a reduction, kept axes first: (which axis each loop runs over, which loop runs over each axis)."""
     order = [a for a in range(len(shape)) if a not in axes] + sorted(axes)
     return order, [order.index(a) for a in range(len(shape))]
+
+
+def position_dtype(extent: Extent) -> str:
+    """Of positions along an axis of ``extent`` while they are looked for: vectors have twice as many narrow ones."""
+    return "int32" if likely(extent) < 2**31 else "int64"
+
+
+def past_positions(extent: Extent) -> int:
+    """A number of ``position_dtype`` that no position along an axis of ``extent`` exceeds."""
+    most = never_below(extent)
+    return min(most, 2**31 - 1) if position_dtype(extent) == "int32" else most
 
 
 def reduce(c: OpContext, kind: str, x: Operand, axes: Sequence[int], keepdims: bool) -> Operand:
@@ -196,9 +207,10 @@ def arg_extreme(c: OpContext, x: Operand) -> Operand:
     loops, n = [shape[a] for a in order], len(shape) - 1
     result = [1 if a == axis else e for a, e in enumerate(shape)]
     where_to = [0 if a == axis else loop[a] for a in range(len(shape))]
+    at = position_dtype(shape[axis])
 
     def build(p: PrimBuilder) -> None:
-        best = p.temp(loops[:n], dtype)
+        best, where = p.temp(loops[:n], dtype), p.temp(loops[:n], at)
         x_access = (p.inputs[0], lambda *d: [d[i] for i in loop])
         p.generic(
             "p" * n + "r",
@@ -210,17 +222,24 @@ def arg_extreme(c: OpContext, x: Operand) -> Operand:
         )
 
         def position(s: ScalarBuilder, acc: Value, v: Value, m: Value) -> Value:
-            here = s.cast(s.index(n), "int64")
-            found = s.select(s.matches(v, m), here, s.const(-1 if last else shape[axis] - 1, "int64"))
+            here = s.cast(s.index(n), at)
+            found = s.select(s.matches(v, m), here, s.const(-1 if last else shape[axis] - 1, at))
             return s.maximum(acc, found) if last else s.minimum(acc, found)
 
         p.generic(
             "p" * n + "r",
             loops,
             [x_access, (best, lambda *d: d[:n])],
-            [(p.outputs[0], lambda *d: [0 if a == axis else d[w] for a, w in enumerate(where_to)])],
+            [(where, lambda *d: d[:n])],
             position,
-            init=0 if last else never_below(shape[axis] - 1),
+            init=0 if last else past_positions(shape[axis]),
+        )
+        p.generic(
+            "p" * n,
+            loops[:n],
+            [(where, lambda *d: d)],
+            [(p.outputs[0], lambda *d: [0 if a == axis else d[w] for a, w in enumerate(where_to)])],
+            lambda s, v: s.cast(v, "int64"),
         )
 
     found = c.g.call(c.op_type.lower(), [c.value(x)], [(result, "int64")], build)[0]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from math import isqrt
 from typing import Any
 
@@ -11,51 +12,82 @@ from xdsl.ir import SSAValue
 
 from landbridge.errors import ShapeError
 from landbridge.ir.prim_builder import Access, PrimBuilder
-from landbridge.ir.scalar_dtypes import is_float
+from landbridge.ir.scalar_dtypes import bits_of, is_float
 from landbridge.ir.scalars import ScalarBuilder, Value
 from landbridge.ir.size_exprs import extent_expr
+from landbridge.ir.types import element_count, shape_of
 from landbridge.ops.accuracy import EXACT, accuracy
 from landbridge.ops.context import BodyBuffer, OpContext, Operand
-from landbridge.ops.gather import as_index
 from landbridge.ops.legal import at_least, axis_of, one_of
-from landbridge.ops.reduce import reduced_access
+from landbridge.ops.reduce import position_dtype, reduced_access
 from landbridge.ops.registry import operator
 from landbridge.ops.rules import rules
-from landbridge.sizes.size import Extent, Size, likely
+from landbridge.ops.slicing import index_within
+from landbridge.ops.sort_network import Sorting, sorted_rows
+from landbridge.sizes.size import Extent, Size, largest, likely
 
 #: So few elements are compared each with each: what groups would save is less than what they cost.
 _FEW = 128
 #: The longest open extent that groups are made for; of longer ones there are more.
 _LONG = 2**16
-#: The least size of groups. Of groups half as large there would be as many comparisons, in twice as many stages.
+#: The least size of groups of an open extent. Of groups half as large there would be as many comparisons, in twice as
+#: many stages.
 _LEAST_GROUP = 4
+#: Sizes of groups to choose from.
+_SIZES = (3, 4, 5, 6, 8, 10, 12, 16, 24, 32, 48, 64, 128, 256)
+#: What a level costs beside its comparisons: kernels of their own, and code.
+_LEVEL = 4096
+#: So few of an axis before others are kept in registers while the axis is read once, for vectors of rows.
+_KEPT = 8
+_VECTOR = 16
 
 
 @dataclass(frozen=True)
 class _Order:
-    """Which of two elements of a row comes first: by value, NaN as the largest, then by position."""
+    """Which elements of ``dtype`` come first: by value, NaN as the largest, then by position. ``at`` is the dtype of
+    positions."""
 
     dtype: str
     largest: bool
+    at: str
+
+    @property
+    def key_dtype(self) -> str:
+        """Of integers that are less for elements that come before others, and equal for equal ones."""
+        return "int64" if bits_of(self.dtype) == 64 or self.dtype == "uint32" else "int32"
+
+    def key(self, s: ScalarBuilder, v: Value) -> Value:
+        """The integer of an element."""
+        dtype = self.key_dtype
+        if is_float(self.dtype):
+            v = s.cast(v, "float64" if dtype == "int64" else "float32")
+            bits, lowest = s.bits(v), -(1 << bits_of(dtype) - 1)
+            # Below zero more bits are less; both zeros are one number, and NaN is above infinity.
+            number = s.select(bits < 0, s.const(lowest, dtype) - bits, bits)
+            number = s.select(v.ne(v), s.const(-lowest - 1, dtype), number)
+        elif self.dtype == "uint64":
+            number = s.cast(v ^ s.const(1 << 63, "uint64"), dtype)
+        else:
+            number = s.cast(v, dtype)
+        return number ^ -1 if self.largest else number
 
     def before(self, s: ScalarBuilder, a: Value, a_at: Value, b: Value, b_at: Value) -> Value:
-        """Whether ``a`` at ``a_at`` comes before ``b`` at ``b_at``."""
-        more, less = (a, b) if self.largest else (b, a)
-        beyond, equal = more > less, a.eq(b)
-        if is_float(self.dtype):
-            beyond = beyond | (more.ne(more) & less.eq(less))
-            equal = equal | (a.ne(a) & b.ne(b))
-        return beyond | (equal & (a_at < b_at))
+        """Whether the element of key ``a`` at ``a_at`` comes before that of ``b`` at ``b_at``."""
+        return (a < b) | (a.eq(b) & (a_at < b_at))
 
 
 @dataclass(frozen=True)
 class _Elements:
-    """``count`` elements of each row, and where in the row each was (None: where it is)."""
+    """``count`` elements of each row: ``read`` has their keys, or, of all elements of a row, themselves; and
+    ``positions`` where in the row each is (None: where it is), below 0 what is none."""
 
-    values: SSAValue
+    read: SSAValue
     positions: SSAValue | None
     count: Extent
-    place: Callable[..., list[Any]]
+
+    @property
+    def operands(self) -> list[SSAValue]:
+        return [self.read] if self.positions is None else [self.read, self.positions]
 
 
 @dataclass(frozen=True)
@@ -74,6 +106,11 @@ class _Groups:
 
     def has(self, group: Value, j: Value) -> Value:
         return (group < self.apart) | j.eq(self.size - 1)
+
+    def of_element(self, s: ScalarBuilder, element: Value) -> Value:
+        """The group of an element, by its number."""
+        before = s.minimum(s.binary("div", element, largest(self.apart, 1)), self.size - 1)
+        return element - before * s.const(self.apart, element.dtype)  # of few elements none is apart: each is a group
 
 
 @rules(
@@ -98,34 +135,109 @@ def top_k(c: OpContext, x: Operand, k: Operand | None = None) -> Sequence[Operan
         count = c.within("k", count, c.fewest(count), shape[axis])
     elif count > shape[axis]:
         raise ShapeError(f"{c.g.node}: TopK of {count} elements of an axis of {shape[axis]}")
-    result = [count if a == axis else e for a, e in enumerate(shape)]
-    ordered = _Order(dtype, bool(c.attribute("largest", 1)))
+    axes, loop = reduced_access(shape, [axis])
+    order = _Order(dtype, bool(c.attribute("largest", 1)), position_dtype(shape[axis]))
+    inner = element_count(shape[axis + 1 :])
+    if isinstance(count, int) and 0 < count <= _KEPT and likely(inner) >= _VECTOR:
+        return _kept(c, x, axis, count, order)
+    row_major = c.value(c.transpose(x, axes))
+    positions = _Selection(c, order, shape_of(row_major.type), count).positions(row_major)
+    values, places = _result(c, row_major, positions)
+    return c.transpose(values, loop), c.transpose(places, loop)
+
+
+def _kept(c: OpContext, x: Operand, axis: int, count: int, order: _Order) -> Sequence[Operand]:
+    """The first few along an axis before others: each element moves those that come after it one place on."""
+    shape, dtype = c.shape(x), order.dtype
+    axes, loop = reduced_access(shape, [axis])
+    others, n, at = [shape[a] for a in axes[:-1]], len(shape) - 1, order.at
 
     def build(p: PrimBuilder) -> None:
-        _Selection(p, ordered, shape, axis, count).build()
+        keys, places = p.temp([count, *others], order.key_dtype), p.temp([count, *others], at)
 
+        def keep(s: ScalarBuilder, *read: Value) -> list[Value]:
+            held, places = read[:count], read[count:-1]
+            key, here = order.key(s, read[-1]), s.cast(s.index(n), at)
+            first = [(place < 0) | (key < v) for v, place in zip(held, places, strict=True)]  # equal ones came before
+            kept = []
+            for old, new in ((held, key), (places, here)):
+                # Where an element comes before one it does so before all that follow, which move one place on.
+                moved = [new, *(s.select(f, v, new) for f, v in zip(first, old[:-1], strict=False))]
+                kept += [s.select(f, m, v) for f, m, v in zip(first, moved, old, strict=True)]
+            return kept
+
+        outs: list[Access] = [(b, lambda *d, i=i: [i, *d[:n]]) for b in (keys, places) for i in range(count)]
+        loops = [*others, shape[axis]]
+        p.generic("p" * n + "r", loops, [(p.inputs[0], lambda *d: [d[i] for i in loop])], outs, keep, init=-1)
+        source = BodyBuffer(p.inputs[0], dtype)
+
+        def at_place(s: ScalarBuilder, position: Value) -> list[Value]:
+            where = [s.index(1 + loop[a]) if a != axis else index_within(s, position, e) for a, e in enumerate(shape)]
+            return [source.load(s, where), s.cast(position, "int64")]
+
+        def in_model(i: Any, *d: Any) -> list[Any]:
+            return [i if a == axis else d[loop[a]] for a in range(len(shape))]
+
+        p.generic(
+            "p" * (n + 1), [count, *others], [(places, lambda *d: d)], [(b, in_model) for b in p.outputs], at_place
+        )
+
+    result = [count if a == axis else e for a, e in enumerate(shape)]
     return c.g.call("top_k", [c.value(x)], [(result, dtype), (result, "int64")], build)
 
 
-def _group_sizes(extent: Extent, count: Extent) -> list[int]:
+def _result(c: OpContext, x: SSAValue, positions: SSAValue) -> Sequence[SSAValue]:
+    """The elements of rows at ``positions``, and these as the model has them."""
+    (*rows, extent), shape, dtype = c.shape(x), c.shape(positions), c.dtype(x)
+
+    def build(p: PrimBuilder) -> None:
+        source = BodyBuffer(p.inputs[0], dtype)
+
+        def at_place(s: ScalarBuilder, position: Value) -> list[Value]:
+            where = [*(s.index(i) for i in range(len(rows))), index_within(s, position, extent)]
+            return [source.load(s, where), s.cast(position, "int64")]
+
+        outs: list[Access] = [(b, lambda *d: d) for b in p.outputs]
+        p.generic("p" * len(shape), shape, [(p.inputs[1], lambda *d: d)], outs, at_place)
+
+    return c.g.call("top_k", [x, positions], [(shape, dtype), (shape, "int64")], build)
+
+
+def _group_sizes(extent: Extent, count: Extent) -> tuple[int, ...]:
     """The size of groups level by level, none where few are left of ``extent`` or most are wanted.
 
-    Of groups of f elements ``count * f`` are compared each with each, about as many as there are groups at best. Open
-    extents get one level, as no proof holds that those of more are not negative, and are taken for their largest. An
-    open count of no bound might be all: it gets none.
+    Open extents get one level, as no proof holds that those of more are not negative, and are taken for their largest.
+    An open count of no bound might be all: it gets none.
     """
     most = count if isinstance(count, int) else count.high
     if not most:
-        return []
-    sizes: list[int] = []
+        return ()
+    if isinstance(extent, int):
+        return _sizes_for(extent, most)[1]
     left = _most(extent)
-    while left > max(_FEW, 2 * _LEAST_GROUP * most):
-        sizes.append(max(_LEAST_GROUP, isqrt(left) // most))
-        apart = left // sizes[-1]
-        left -= apart * (sizes[-1] - 1)
-        if isinstance(extent, Size):
-            break
-    return sizes
+    grouped = left > max(_FEW, 2 * _LEAST_GROUP * most)
+    return (max(_LEAST_GROUP, isqrt(left) // most),) if grouped else ()
+
+
+@cache
+def _sizes_for(extent: int, count: int) -> tuple[int, tuple[int, ...]]:
+    """The comparisons, about, to find the first ``count`` of ``extent``, and the size of groups level by level that
+    takes so many."""
+    best: tuple[int, tuple[int, ...]] = _comparisons(extent), ()
+    for size in _SIZES:
+        top = extent - extent // size * (size - 1)
+        if extent > _FEW and count * size < extent and count <= top:
+            above, sizes = _sizes_for(top, count)
+            best = min(best, (_LEVEL + extent + above + _comparisons(count * size), (size, *sizes)))
+    return best
+
+
+def _comparisons(extent: int) -> int:
+    """How many put ``extent`` elements in order: each with each, or by a network."""
+    if extent <= _FEW:
+        return extent * extent
+    bits = (extent - 1).bit_length()
+    return (bits * (bits + 1) // 2) << bits
 
 
 def _most(extent: Extent) -> int:
@@ -136,147 +248,126 @@ def _most(extent: Extent) -> int:
 
 
 class _Selection:
-    """Writes the stages: the first of groups level by level, then down again, from chosen groups to their elements."""
+    """Finds the first of groups level by level, then goes down again, from chosen groups to their elements."""
 
-    def __init__(self, p: PrimBuilder, order: _Order, shape: Sequence[int], axis: int, count: Extent) -> None:
-        self.p, self.order, self.count, self.extent = p, order, count, shape[axis]
-        #: Of positions within a row.
-        self.at = "int32" if likely(self.extent) < 2**31 else "int64"
-        loops, self.loop = reduced_access(shape, [axis])
-        self.rows = [shape[a] for a in loops[:-1]]
+    def __init__(self, c: OpContext, order: _Order, shape: Sequence[Extent], count: Extent) -> None:
+        self.c, self.order, self.count, self.extent = c, order, count, shape[-1]
+        self.rows = list(shape[:-1])
 
-    def build(self) -> None:
-        """All stages."""
-        levels = [_Elements(self.p.inputs[0], None, self.extent, self._in_model)]
+    def positions(self, x: SSAValue) -> SSAValue:
+        """Where in each row of ``x`` the first are, in order."""
+        levels = [_Elements(x, None, self.extent)]
         groups: list[_Groups] = []
         for size in _group_sizes(self.extent, self.count):
             groups.append(_Groups.of(levels[-1].count, size))
             levels.append(self._best(levels[-1], groups[-1]))
-        if not groups:
-            self._result(levels[0], self._ranks(levels[0]))
-            return
-        top = levels.pop()
-        chosen = self._chosen(top, self._ranks(top))
+        found = self._first(levels.pop())
         while levels:
-            level, group = levels.pop(), groups.pop()
-            members, ids = self._members(level, group, chosen)
-            ranks = self._ranks(members)
-            if levels:
-                chosen = self._chosen(members, ranks, ids)
-            else:
-                self._result(members, ranks)
+            found = self._first(self._members(levels.pop(), groups, found))
+            groups.pop()
+        return found
 
-    def _in_model(self, *d: Any) -> list[Any]:
-        return [d[i] for i in self.loop]
+    def _first(self, e: _Elements) -> SSAValue:
+        """The positions of the first of ``e``, in order; below 0 past the last."""
+        if isinstance(e.count, int) and e.count > _FEW:
+            order = self.order
+            sorting = Sorting(self.rows, e.count, self.count, order.key_dtype, order.at, order.before)
+            return sorted_rows(self.c, e.operands, sorting, lambda s, v: self._key(s, e, v))
+        return self._ranked(e)
 
-    def _reads(self, e: _Elements, at: Callable[..., Any]) -> list[Access]:
-        """Accesses of the values of ``e``, and of positions where it has them, at ``at(*dims)`` of each row."""
+    def _key(self, s: ScalarBuilder, e: _Elements, v: Value) -> Value:
+        """The key of what was read of ``e``."""
+        return self.order.key(s, v) if e.positions is None else v
+
+    def _reads(self, e: _Elements, buffers: Sequence[SSAValue], at: Callable[..., Any]) -> list[Access]:
+        """Accesses of what ``e`` has, at ``at(*dims)`` of each row."""
         n = len(self.rows)
-        reads: list[Access] = [(e.values, lambda *d: e.place(*d[:n], at(*d)))]
-        if e.positions is not None:
-            reads.append((e.positions, lambda *d: [*d[:n], at(*d)]))
-        return reads
+        return [(b, lambda *d: [*d[:n], at(*d)]) for b in buffers]
 
     def _best(self, e: _Elements, groups: _Groups) -> _Elements:
         """The first of each group."""
-        p, n = self.p, len(self.rows)
-        shape = [*self.rows, groups.count]
-        values, positions = p.temp(shape, self.order.dtype), p.temp(shape, self.at)
+        n, shape, at = len(self.rows), [*self.rows, groups.count], self.order.at
 
-        def better(s: ScalarBuilder, value: Value, position: Value, v: Value, *own: Value) -> list[Value]:
-            group, j = s.index(n), s.index(n + 1)
-            at = own[0] if own else s.cast(j * groups.apart + group, self.at)
-            first = (position < 0) | self.order.before(s, v, at, value, position)
+        def better(s: ScalarBuilder, key: Value, position: Value, v: Value, *own: Value) -> list[Value]:
+            group, j = s.cast(s.index(n), at), s.cast(s.index(n + 1), at)
+            here, new = own[0] if own else j * s.const(groups.apart, at) + group, self._key(s, e, v)
+            first = (position < 0) | self.order.before(s, new, here, key, position)
             taken = groups.has(group, j) & first
-            return [s.select(taken, v, value), s.select(taken, at, position)]
+            return [s.select(taken, new, key), s.select(taken, here, position)]
 
-        p.generic(
-            "p" * (n + 1) + "r",
-            [*shape, groups.size],
-            self._reads(e, lambda *d: d[n + 1] * extent_expr(groups.apart) + d[n]),
-            [(b, lambda *d: d[: n + 1]) for b in (values, positions)],
-            better,
-            init=-1,
-        )
-        return _Elements(values, positions, groups.count, _as_they_are)
+        def build(p: PrimBuilder) -> None:
+            p.generic(
+                "p" * (n + 1) + "r",
+                [*shape, groups.size],
+                self._reads(e, p.inputs, lambda *d: d[n + 1] * extent_expr(groups.apart) + d[n]),
+                [(b, lambda *d: d[: n + 1]) for b in p.outputs],
+                better,
+                init=-1,
+            )
 
-    def _members(self, level: _Elements, groups: _Groups, chosen: SSAValue) -> tuple[_Elements, SSAValue]:
-        """The elements of the chosen groups, and which of ``level`` they are; at position -1 what is none."""
-        p, n, size = self.p, len(self.rows), groups.size
-        shape = [*self.rows, self.count * size]
-        values = p.temp(shape, self.order.dtype)
-        positions, ids = p.temp(shape, self.at), p.temp(shape, self.at)
-        source = BodyBuffer(level.values, self.order.dtype)
-        places = None if level.positions is None else BodyBuffer(level.positions, self.at)
+        keys, positions = self.c.g.call("top_k_groups", e.operands, [(shape, self.order.key_dtype), (shape, at)], build)
+        return _Elements(keys, positions, groups.count)
 
-        def member(s: ScalarBuilder, group: Value) -> list[Value]:
-            at, j = [s.index(i) for i in range(n)], s.index(n + 1)
-            number = s.cast(group, "int64") + s.cast(j, "int64") * s.const(groups.apart, "int64")
-            which = as_index(s, number, level.count)  # states what proofs need: it is in range
-            own = s.cast(which, self.at)
-            place = own if places is None else places.load(s, [*at, which])
-            inside = (group >= 0) & groups.has(s.cast(group, "index"), j)
-            return [source.load(s, level.place(*at, which)), s.select(inside, place, -1), own]
+    def _members(self, level: _Elements, groups: Sequence[_Groups], chosen: SSAValue) -> _Elements:
+        """The elements of the groups, the last of ``groups``, that have the ``chosen`` positions."""
+        n, group, at = len(self.rows), groups[-1], self.order.at
+        shape = [*self.rows, self.count, group.size]
 
-        p.generic(
-            "p" * (n + 2),
-            [*self.rows, self.count, size],
-            [(chosen, lambda *d: d[: n + 1])],
-            [(b, lambda *d: [*d[:n], d[n] * size + d[n + 1]]) for b in (values, positions, ids)],
-            member,
-        )
-        return _Elements(values, positions, self.count * size, _as_they_are), ids
+        def build(p: PrimBuilder) -> None:
+            source = BodyBuffer(p.inputs[0], p.dtype(p.inputs[0]))
+            places = None if level.positions is None else BodyBuffer(p.inputs[1], at)
 
-    def _ranks(self, e: _Elements) -> SSAValue:
-        """How many come before each."""
-        p, n = self.p, len(self.rows)
-        ranks = p.temp([*self.rows, e.count], self.at)
+            def member(s: ScalarBuilder, position: Value) -> list[Value]:
+                row, j = [s.index(i) for i in range(n)], s.cast(s.index(n + 1), at)
+                number = s.maximum(position, 0)
+                for each in groups:
+                    number = each.of_element(s, number)
+                number, inside = number + j * s.const(group.apart, at), group.has(number, j) & (position >= 0)
+                which = index_within(s, number, level.count)
+                place = number if places is None else places.load(s, [*row, which])
+                return [self._key(s, level, source.load(s, [*row, which])), s.select(inside, place, -1)]
+
+            p.generic(
+                "p" * (n + 2),
+                shape,
+                [(p.inputs[-1], lambda *d: d[: n + 1])],
+                [(b, lambda *d: d) for b in p.outputs],
+                member,
+            )
+
+        outputs = [(shape, self.order.key_dtype), (shape, at)]
+        made = self.c.g.call("top_k_members", [*level.operands, chosen], outputs, build)
+        flat = [*self.rows, self.count * group.size]
+        keys, positions = (self.c.g.reshape(v, flat) for v in made)
+        return _Elements(keys, positions, self.count * group.size)
+
+    def _ranked(self, e: _Elements) -> SSAValue:
+        """Of few elements: how many come before each, and where those with the first ranks are."""
+        n, at = len(self.rows), self.order.at
 
         def rank(s: ScalarBuilder, acc: Value, *read: Value) -> Value:
             if e.positions is None:
-                v, other = read
-                before = self.order.before(s, other, s.index(n + 1), v, s.index(n))
+                (v, other), here, there = read, s.cast(s.index(n), at), s.cast(s.index(n + 1), at)
+                before = self.order.before(s, self._key(s, e, other), there, self._key(s, e, v), here)
             else:
-                v, at, other, other_at = read
-                before = self.order.before(s, other, other_at, v, at) & (other_at >= 0)
-            return acc + s.cast(before, self.at)
+                v, here, other, there = read
+                before = self.order.before(s, other, there, v, here) & (there >= 0)
+            return acc + s.cast(before, at)
 
-        reads = [*self._reads(e, lambda *d: d[n]), *self._reads(e, lambda *d: d[n + 1])]
-        out: Access = (ranks, lambda *d: d[: n + 1])
-        p.generic("p" * (n + 1) + "r", [*self.rows, e.count, e.count], reads, [out], rank, init=0)
-        return ranks
-
-    def _chosen(self, e: _Elements, ranks: SSAValue, ids: SSAValue | None = None) -> SSAValue:
-        """Which of their level the first are; -1 past the last."""
-        p, n = self.p, len(self.rows)
-        chosen = p.temp([*self.rows, self.count], self.at)
-
-        def pick(s: ScalarBuilder, found: Value, r: Value, at: Value, *own: Value) -> Value:
-            which = own[0] if own else s.cast(s.index(n + 1), self.at)
-            hit = r.eq(s.cast(s.index(n), self.at)) & (at >= 0)
-            return s.select(hit, which, found)
-
-        given = [b for b in (ranks, e.positions, ids) if b is not None]
-        reads: list[Access] = [(b, lambda *d: [*d[:n], d[n + 1]]) for b in given]
-        out: Access = (chosen, lambda *d: d[: n + 1])
-        p.generic("p" * (n + 1) + "r", [*self.rows, self.count, e.count], reads, [out], pick, init=-1)
-        return chosen
-
-    def _result(self, e: _Elements, ranks: SSAValue) -> None:
-        """Values and positions of the first, in order."""
-        p, n = self.p, len(self.rows)
-
-        def pick(s: ScalarBuilder, value: Value, position: Value, r: Value, v: Value, *own: Value) -> list[Value]:
-            hit = r.eq(s.cast(s.index(n), self.at))
+        def pick(s: ScalarBuilder, found: Value, r: Value, *own: Value) -> Value:
+            hit = r.eq(s.cast(s.index(n), at))
             if own:
                 hit = hit & (own[0] >= 0)
-            at = s.cast(own[0] if own else s.index(n + 1), "int64")
-            return [s.select(hit, v, value), s.select(hit, at, position)]
+            return s.select(hit, own[0] if own else s.cast(s.index(n + 1), at), found)
 
-        reads: list[Access] = [(ranks, lambda *d: [*d[:n], d[n + 1]]), *self._reads(e, lambda *d: d[n + 1])]
-        outs: list[Access] = [(b, lambda *d: self._in_model(*d[: n + 1])) for b in p.outputs]
-        p.generic("p" * (n + 1) + "r", [*self.rows, self.count, e.count], reads, outs, pick, init=0)
+        def build(p: PrimBuilder) -> None:
+            ranks = p.temp([*self.rows, e.count], at)
+            reads = [*self._reads(e, p.inputs, lambda *d: d[n]), *self._reads(e, p.inputs, lambda *d: d[n + 1])]
+            out: Access = (ranks, lambda *d: d[: n + 1])
+            p.generic("p" * (n + 1) + "r", [*self.rows, e.count, e.count], reads, [out], rank, init=0)
+            given = [ranks, *p.inputs[1:]]
+            out = (p.outputs[0], lambda *d: d[: n + 1])
+            loops = [*self.rows, self.count, e.count]
+            p.generic("p" * (n + 1) + "r", loops, self._reads(e, given, lambda *d: d[n + 1]), [out], pick, init=-1)
 
-
-def _as_they_are(*d: Any) -> list[Any]:
-    return list(d)
+        return self.c.g.call("top_k_ranks", e.operands, [([*self.rows, self.count], at)], build)[0]

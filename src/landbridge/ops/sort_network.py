@@ -1,0 +1,209 @@
+"""Rows in order, by a network of comparisons that is the same for all data: Batcher's bitonic sort ("Sorting networks
+and their applications", 1968).
+
+A row of 2**m places is a matrix of columns: place ``c * height + h`` stands in row h, column c. Neighbouring columns
+are neighbours in memory, so that elements which one comparison meets lie a whole vector apart. Only where columns meet
+each other is the matrix transposed. Each turn of a stage compares all pairs whose places differ in one bit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+from xdsl.ir import SSAValue
+
+from landbridge.ir.prim_builder import Access, PrimBuilder
+from landbridge.ir.scalar_dtypes import bits_of
+from landbridge.ir.scalars import ScalarBuilder, Value
+from landbridge.ops.context import BodyBuffer, OpContext
+from landbridge.ops.slicing import index_within
+from landbridge.sizes.size import Extent
+
+#: Columns, as many as the lanes of the widest vectors have 32-bit elements.
+_COLUMNS = 16
+#: The position of what is no element, which comes after all that are.
+_NONE = 2**31 - 1
+#: Whether key ``a`` at ``a_at`` comes before ``b`` at ``b_at``: ``before(s, a, a_at, b, b_at)``.
+#: The key of an element.
+Key: TypeAlias = Callable[[ScalarBuilder, Value], Value]
+Before: TypeAlias = Callable[[ScalarBuilder, Value, Value, Value, Value], Value]
+
+
+@dataclass(frozen=True)
+class Sorting:
+    """``rows`` of ``extent`` elements, of which the first ``count`` are wanted: by keys, integers of ``dtype`` of which
+    the largest comes last, and by positions, of dtype ``at``."""
+
+    rows: Sequence[Extent]
+    extent: int
+    count: Extent
+    dtype: str
+    at: str
+    before: Before
+
+    @property
+    def height(self) -> int:
+        """Rows of the matrix: a power of two."""
+        return max(1 << (-(-self.extent // _COLUMNS) - 1).bit_length(), 2)
+
+
+@dataclass(frozen=True)
+class Phase:
+    """Turns whose pairs lie in one column of the matrix, or, ``across``, in one row of it.
+
+    ``apart`` has by how many places along that axis pairs lie apart in each turn. Those are put the other way whose
+    place along it has the bit ``own`` of the turn, or along the other axis the bit ``other``, 0 for none; those that
+    have both are not.
+    """
+
+    across: bool
+    apart: tuple[int, ...]
+    own: tuple[int, ...]
+    other: int = 0
+
+    @property
+    def turns(self) -> int:
+        """How many turns there are."""
+        return len(self.apart)
+
+    @property
+    def table(self) -> np.ndarray[tuple[int, int], np.dtype[np.int32]]:
+        """``apart`` and ``own`` of each turn."""
+        return np.array(list(zip(self.apart, self.own, strict=True)), np.int32)
+
+
+def phases(height: int, columns: int) -> list[Phase]:
+    """The network of ``height * columns`` places, both powers of two: longer and longer runs of places are put in
+    order, those of an odd number backwards, first within columns, then of whole ones."""
+    runs = [2 << level for level in range(height.bit_length() - 2)]
+    within = [(apart, run) for run in runs for apart in _halves(run)]
+    merges = [Phase(False, tuple(apart for apart, _ in within), tuple(run for _, run in within))] if within else []
+    for run in (1 << level for level in range(columns.bit_length())):
+        way = run if run < columns else 0
+        if run > 1:
+            merges.append(Phase(True, _halves(run), (way,) * len(_halves(run))))
+        merges.append(Phase(False, _halves(height), (0,) * len(_halves(height)), way))
+    return merges
+
+
+def _halves(run: int) -> tuple[int, ...]:
+    """Half of ``run``, a quarter, and so on to 1."""
+    return tuple(run >> bit for bit in range(1, run.bit_length()))
+
+
+def sorted_rows(c: OpContext, operands: Sequence[SSAValue], sorting: Sorting, key: Key) -> SSAValue:
+    """Positions of the first ``count`` of each row, in order. ``operands`` are elements [rows, extent], whose keys are
+    ``key(s, element)``, and their positions, below 0 of what is none; where they are if these are left out."""
+    network = phases(sorting.height, _COLUMNS)
+    tables = [c.value(phase.table) for phase in network]
+
+    def build(p: PrimBuilder) -> None:
+        _Writer(p, sorting, network).write(len(operands), key)
+
+    rows, height = sorting.rows, sorting.height
+    upright, lying = (2, *rows, height, _COLUMNS), (2, *rows, _COLUMNS, height)
+    kinds = (sorting.dtype, sorting.at)
+    outputs: list[tuple[Sequence[Extent], str]] = [((*rows, sorting.count), sorting.at)]
+    outputs += [(shape, kind) for shape in (upright, lying) for kind in kinds]
+    return c.g.call("sort", [*operands, *tables], outputs, build)[0]
+
+
+class _Writer:
+    """Writes the stages. Keys and positions stand in two halves, of which a turn reads one and writes the other."""
+
+    def __init__(self, p: PrimBuilder, sorting: Sorting, network: Sequence[Phase]) -> None:
+        self.p, self.sorting, self.network, self.n = p, sorting, network, len(sorting.rows)
+        self.upright, self.lying = p.outputs[1:3], p.outputs[3:5]
+
+    def write(self, given: int, key: Key) -> None:
+        """All stages, of ``given`` operands and a table for each phase."""
+        self._fill(self.p.inputs[:given], key)
+        half, standing = 0, True
+        for phase, table in zip(self.network, self.p.inputs[given:], strict=True):
+            if standing is phase.across:
+                self._transpose(half, standing)
+                half, standing = 0, not standing
+            self._turns(phase, table, half)
+            half = (half + phase.turns) % 2
+        if not standing:
+            self._transpose(half, standing)
+            half = 0
+        self._result(half)
+
+    def _fill(self, given: Sequence[SSAValue], key: Key) -> None:
+        """Every place of the matrix gets an element, or what comes after all."""
+        n, s_, extent = self.n, self.sorting, self.sorting.extent
+        buffers = [BodyBuffer(b, self.p.dtype(b)) for b in given]
+
+        def place(s: ScalarBuilder) -> list[Value]:
+            at = s.cast(s.index(n), "int64") * _COLUMNS + s.cast(s.index(n + 1), "int64")
+            row, inside = [s.index(i) for i in range(n)], at < extent
+            which = index_within(s, at, extent)
+            position = s.cast(at, s_.at)
+            if len(buffers) > 1:
+                position = buffers[1].load(s, [*row, which])
+                inside = inside & (position >= 0)
+            last = (1 << bits_of(s_.dtype) - 1) - 1
+            number = s.select(inside, key(s, buffers[0].load(s, [*row, which])), last)
+            return [number, s.select(inside, position, _NONE)]
+
+        outs = [(b, lambda *d: [0, *d]) for b in self.upright]
+        self.p.generic("p" * (n + 2), [*s_.rows, s_.height, _COLUMNS], [], outs, place)
+
+    def _transpose(self, half: int, standing: bool) -> None:
+        n, height = self.n, self.sorting.height
+        source, target = (self.upright, self.lying) if standing else (self.lying, self.upright)
+        extents = [_COLUMNS, height] if standing else [height, _COLUMNS]
+        for a, b in zip(source, target, strict=True):
+            read = (a, lambda *d: [half, *d[:n], d[n + 1], d[n]])
+            self.p.generic("p" * (n + 2), [*self.sorting.rows, *extents], [read], [(b, lambda *d: [0, *d])], _same)
+
+    def _turns(self, phase: Phase, table: SSAValue, half: int) -> None:
+        """Turn t compares every place with its partner: of each pair one keeps what comes first."""
+        n, height, p = self.n, self.sorting.height, self.p
+        extents = [_COLUMNS, height] if phase.across else [height, _COLUMNS]
+        before = self.sorting.before
+
+        def turn(table: SSAValue, keys: SSAValue, positions: SSAValue) -> None:
+            sources = [BodyBuffer(b, p.dtype(b)) for b in (keys, positions)]
+
+            def exchange(s: ScalarBuilder, key: Value, at: Value, apart: Value, own: Value) -> list[Value]:
+                line = s.cast(s.index(n + 1), "int32")
+                partner = index_within(s, line ^ apart, extents[0])
+                read = index_within(s, s.binary("rem", s.index(0) + half, 2), 2)
+                where = [read, *(s.index(1 + i) for i in range(n)), partner, s.index(n + 2)]
+                key2, at2 = (b.load(s, where) for b in sources)
+                keeps = before(s, key, at, key2, at2) ^ (line & apart).ne(0) ^ (line & own).ne(0)
+                if phase.other:
+                    keeps = keeps ^ (s.cast(s.index(n + 2), "int32") & phase.other).ne(0)
+                return [s.select(keeps, key, key2), s.select(keeps, at, at2)]
+
+            shape = [phase.turns, *self.sorting.rows, *extents]
+            reads: list[Access] = [(b, lambda t, *d: [(t + half) % 2, *d]) for b in (keys, positions)]
+            reads += [(table, lambda t, *d: [t, 0]), (table, lambda t, *d: [t, 1])]
+            outs: list[Access] = [(b, lambda t, *d: [(t + (half + 1)) % 2, *d]) for b in (keys, positions)]
+            p.generic("p" * (n + 3), shape, reads, outs, exchange)
+
+        p.steps(phase.turns, [table, *(self.lying if phase.across else self.upright)], turn)
+
+    def _result(self, half: int) -> None:
+        """The positions of the first places, column by column."""
+        n, height = self.n, self.sorting.height
+        positions = BodyBuffer(self.upright[1], self.sorting.at)
+
+        def first(s: ScalarBuilder) -> Value:
+            place = s.cast(s.index(n), "int64")
+            row = index_within(s, s.binary("rem", place, height), height)
+            column = index_within(s, s.binary("div", place, height), _COLUMNS)
+            found = positions.load(s, [s.const(half, "index"), *(s.index(i) for i in range(n)), row, column])
+            return s.select(found.eq(_NONE), -1, found)
+
+        out: Access = (self.p.outputs[0], lambda *d: d)
+        self.p.generic("p" * (n + 1), [*self.sorting.rows, self.sorting.count], [], [out], first)
+
+
+def _same(s: ScalarBuilder, v: Value) -> Value:
+    return v
