@@ -32,6 +32,10 @@ os.environ["LANDBRIDGE_CACHE"] = "0"
 PEERS = ("onnxruntime", "openvino")
 HALF_PIXEL = {"mode": "linear", "coordinate_transformation_mode": "half_pixel"}
 POOL_3 = {"kernel_shape": [3, 3], "pads": [1, 1, 1, 1]}
+NEAREST = {"mode": "nearest", "coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"}
+GRID = np.random.default_rng(1).uniform(-1, 1, (1, 64, 64, 2))
+WEIGHTS = np.random.default_rng(2).standard_normal((64, 3, 6, 6))
+SMALL_WEIGHTS = WEIGHTS[:32, :, :3, :3]
 #: Name: operator, shape of its first input, the others by name (none has an empty one), attributes.
 CASES: dict[str, tuple[str, list[int], dict[str, object], dict[str, object]]] = {
     "Transpose 64x1024": ("Transpose", [64, 1024], {}, {"perm": [1, 0]}),
@@ -57,6 +61,32 @@ CASES: dict[str, tuple[str, list[int], dict[str, object], dict[str, object]]] = 
     "TopK 5 of 64x1000": ("TopK", [64, 1000], {"k": [5]}, {}),
     "TopK 100 of 8400": ("TopK", [1, 8400], {"k": [100]}, {}),
     "TopK 300 of 672000": ("TopK", [1, 672_000], {"k": [300]}, {}),
+    "TopK 300 of 8400": ("TopK", [1, 8400], {"k": [300]}, {}),
+    "TopK 1000 of 4000": ("TopK", [1, 4000], {"k": [1000]}, {}),
+    "TopK 8400 of 8400": ("TopK", [1, 8400], {"k": [8400]}, {}),
+    "TopK 3 of 64, before 80x80": ("TopK", [1, 64, 80, 80], {"k": [3]}, {"axis": 1}),
+    "ArgMax of 21, before 128x128": ("ArgMax", [1, 21, 128, 128], {}, {"axis": 1}),
+    "ArgMax of 8400x80": ("ArgMax", [8400, 80], {}, {"axis": 1}),
+    "Hardmax of 64x1000": ("Hardmax", [64, 1000], {}, {}),
+    "Softmax of 8x512x512": ("Softmax", [8, 512, 512], {}, {}),
+    "Softmax of 64x56x56": ("Softmax", [1, 64, 56, 56], {}, {}),
+    "Tile 64x56x56 by 2x2": ("Tile", [1, 64, 56, 56], {"repeats": [1, 1, 2, 2]}, {}),
+    "GridSample of 32x64x64": ("GridSample", [1, 32, 64, 64], {"grid": GRID}, {}),
+    "Resize 64x80x80 by 0.5, nearest": ("Resize", [1, 64, 80, 80], {"": None, "scales": [1, 1, 0.5, 0.5]}, NEAREST),
+    "Pad 64x56x56 by -2": ("Pad", [1, 64, 56, 56], {"pads": [0, 0, -2, -2, 0, 0, -2, -2]}, {}),
+    "ConvTranspose 64 to 3, 6x6 by 4": (
+        "ConvTranspose",
+        [1, 64, 32, 32],
+        {"w": WEIGHTS[:, :, :6, :6]},
+        {"strides": [4, 4]},
+    ),
+    "ConvTranspose 32 to 3, 3x3 by 2": (
+        "ConvTranspose",
+        [1, 32, 64, 64],
+        {"w": WEIGHTS[:32, :, :3, :3]},
+        {"strides": [2, 2]},
+    ),
+    "Atan of 64x56x56": ("Atan", [1, 64, 56, 56], {}, {}),
     "SpaceToDepth of 16x112x112": ("SpaceToDepth", [1, 16, 112, 112], {}, {"blocksize": 2}),
 }
 
@@ -64,7 +94,8 @@ CASES: dict[str, tuple[str, list[int], dict[str, object], dict[str, object]]] = 
 def _model(name: str) -> onnx.ModelProto:
     operator, shape, constants, attributes = CASES[name]
     x = helper.make_tensor_value_info("x", TensorProto.FLOAT, shape)
-    y = helper.make_tensor_value_info("y", TensorProto.FLOAT, [None] * len(shape))
+    kind = TensorProto.INT64 if operator == "ArgMax" else TensorProto.FLOAT
+    y = helper.make_tensor_value_info("y", kind, [None] * len(shape))
     arrays = {k: np.array(v) for k, v in constants.items() if k}
     narrow = {k: a.astype(np.float32) if a.dtype.kind == "f" else a for k, a in arrays.items()}
     values = [numpy_helper.from_array(a, k) for k, a in narrow.items()]

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from itertools import product
 
+from landbridge.ir.prim_builder import PrimBuilder
 from landbridge.ir.scalar_dtypes import accumulator
 from landbridge.ir.scalars import Number, ScalarBuilder, Value
+from landbridge.ir.types import element_count
 from landbridge.ops.accuracy import accuracy
 from landbridge.ops.context import BodyBuffer, OpContext, Operand
 from landbridge.ops.legal import one_of
+from landbridge.ops.reduce import position_dtype
 from landbridge.ops.registry import operator
 from landbridge.ops.rules import rules
 from landbridge.ops.slicing import index_within
+from landbridge.sizes.size import Extent, likely
 
-#: (whole source index, weight) of the taps along one axis.
-Taps = list[tuple[Value, Number]]
+#: Pixels of rows that have vectors enough to be tasks of their own.
+_LONG_ROW = 32
 
 
 @rules(
@@ -31,44 +36,141 @@ Taps = list[tuple[Value, Number]]
 @operator("GridSample")
 @accuracy(ulp=8, sums=True, note="the condition is the extent of an axis times the magnitudes of the taps")
 def grid_sample(c: OpContext, x: Operand, grid: Operand) -> Operand:
-    """``x`` [N, C, spatial] at ``grid`` [N, output, rank], coordinates -1 to 1, last axis first."""
-    (n, channels, *spatial), rank = c.shape(x), c.rank(x) - 2
-    align = bool(c.attribute("align_corners", 0))
-    padding = c.attribute("padding_mode", "zeros")
-    taps = _taps(c, c.attribute("mode", "linear"))
+    """``x`` [N, C, spatial] at ``grid`` [N, output, rank], coordinates -1 to 1, last axis first.
 
-    def body(s: ScalarBuilder, buffers: Sequence[BodyBuffer], at: Sequence[Value]) -> Value:
-        batch, channel, *pixel = at
-        dtype = "float64" if "float64" in (c.dtype(x), c.dtype(grid)) else accumulator(c.dtype(grid))
-        axes: list[Taps] = []
-        for a, extent in enumerate(spatial):
-            v = s.cast(buffers[1].load(s, [batch, *pixel, rank - 1 - a]), dtype)
-            low, high = (0.0, extent - 1.0) if align else (-0.5, extent - 0.5)
-            where = (v + 1.0) * ((high - low) / 2) + low
-            axes.append(taps(s, _padded(s, where, low, high, extent, padding)))
+    Which elements lie around a coordinate, and their weights, is computed once for all channels.
+    """
+    (n, channels, *spatial), output = c.shape(x), c.shape(grid)[1:-1]
+    if not spatial:
+        raise c.unsupported("a grid without spatial axes")
+    # Tasks are rows of the output where these are long, else images.
+    cut = 1 if len(output) > 1 and likely(element_count(output[1:])) >= _LONG_ROW else 0
+    rows, pixels = [n, *output[:cut]], element_count(output[cut:])
+    dtype = "float64" if "float64" in (c.dtype(x), c.dtype(grid)) else accumulator(c.dtype(grid))
+    sampling = _Sampling(
+        tuple(spatial),
+        bool(c.attribute("align_corners", 0)),
+        c.attribute("padding_mode", "zeros"),
+        _taps(c, c.attribute("mode", "linear")),
+        dtype,
+    )
+
+    def build(p: PrimBuilder) -> None:
+        _write_stages(p, sampling, rows, channels, pixels)
+
+    source = c.reshape(x, (n, channels, element_count(spatial)))
+    points = c.reshape(grid, (*rows, pixels, len(spatial)))
+    shape = (n, channels, *output[:cut], pixels)
+    made = c.g.call("grid_sample", [c.value(source), c.value(points)], [(shape, c.dtype(x))], build)[0]
+    return c.reshape(made, (n, channels, *output))
+
+
+def _write_stages(
+    p: PrimBuilder, sampling: _Sampling, rows: Sequence[Extent], channels: Extent, pixels: Extent
+) -> None:
+    """Places and weights of the pixels of each row, then every channel of it."""
+    rank, last, shape = len(sampling.spatial), len(rows), [*rows, pixels]
+    places = [p.temp(shape, sampling.place_dtype) for _ in sampling.corners]
+    weights = [p.temp(shape, sampling.dtype) for _ in range(rank) for _ in range(sampling.weighted)]
+    p.generic(
+        "p" * len(shape),
+        shape,
+        [(p.inputs[1], lambda *d, a=a: [*d, rank - 1 - a]) for a in range(rank)],
+        [(b, lambda *d: d) for b in (*places, *weights)],
+        sampling.of_point,
+    )
+    source = BodyBuffer(p.inputs[0], p.dtype(p.inputs[0]))
+
+    def value(s: ScalarBuilder, *read: Value) -> Value:
+        total = sampling.total(s, source, [s.index(0), s.index(last)], read)
+        return s.cast(total, p.dtype(p.outputs[0]))
+
+    p.generic(
+        "p" * (len(shape) + 1),
+        [*rows, channels, pixels],
+        [(b, lambda *d: [*d[:last], d[last + 1]]) for b in (*places, *weights)],
+        [(p.outputs[0], lambda *d: [d[0], d[last], *d[1:last], d[last + 1]])],
+        value,
+    )
+
+
+@dataclass(frozen=True)
+class _Sampling:
+    """What is sampled of ``spatial`` axes around coordinates, which are computed with in ``dtype``."""
+
+    spatial: tuple[int, ...]
+    align: bool
+    padding: str
+    taps: _Taps
+    dtype: str
+
+    @property
+    def corners(self) -> list[tuple[int, ...]]:
+        """The elements around a coordinate: which tap of each axis."""
+        return list(product(range(self.taps.count), repeat=len(self.spatial)))
+
+    @property
+    def weighted(self) -> int:
+        """Weights along an axis; none of a tap that is alone."""
+        return self.taps.count if self.taps.count > 1 else 0
+
+    @property
+    def place_dtype(self) -> str:
+        """Of an element's place among all of a channel."""
+        return position_dtype(element_count(self.spatial))
+
+    def of_point(self, s: ScalarBuilder, *coordinates: Value) -> list[Value]:
+        """Places of the corners, below 0 those that are none, and the weights along each axis."""
+        kept, inside, weights = [], [], []
+        for v, extent in zip(coordinates, self.spatial, strict=True):
+            low, high = self._ends(extent)
+            where = (s.cast(v, self.dtype) + 1.0) * ((high - low) / 2) + low
+            along = self.taps.around(s, _padded(s, where, low, high, extent, self.padding))
+            held = [self._held(s, position, extent) for position, _ in along]
+            kept.append([s.cast(h, self.place_dtype) for h in held])
+            inside.append([position.eq(h) for (position, _), h in zip(along, held, strict=True)])
+            weights += [s.value(w, self.dtype) for _, w in along][: self.weighted]
+        return [*(self._place(s, corner, kept, inside) for corner in self.corners), *weights]
+
+    def _ends(self, extent: int) -> tuple[float, float]:
+        return (0.0, extent - 1.0) if self.align else (-0.5, extent - 0.5)
+
+    def _held(self, s: ScalarBuilder, position: Value, extent: int) -> Value:
+        """``position`` moved to where there is an element."""
+        if self.padding == "reflection":
+            position = _reflected(s, position, *self._ends(extent))
+        return s.minimum(s.maximum(position, 0.0), extent - 1.0)
+
+    def _place(
+        self,
+        s: ScalarBuilder,
+        corner: Sequence[int],
+        kept: Sequence[Sequence[Value]],
+        inside: Sequence[Sequence[Value]],
+    ) -> Value:
+        place, held = kept[0][corner[0]], inside[0][corner[0]]
+        for a, i in list(enumerate(corner))[1:]:
+            place, held = place * self.spatial[a] + kept[a][i], held & inside[a][i]
+        return s.select(held, place, -1) if self.padding == "zeros" else place
+
+    def total(self, s: ScalarBuilder, source: BodyBuffer, plane: Sequence[Value], read: Sequence[Value]) -> Value:
+        """The weighted sum of the corners in one ``plane``, whose places and weights were ``read``."""
+        corners, count = self.corners, self.weighted
+        along = [read[len(corners) + a * count :][:count] for a in range(len(self.spatial))]
         total: Value | None = None
-        for corner in product(*axes):
-            inside: Value | None = None
-            index, weight = [], s.const(1.0, dtype)
-            for (position, w), extent in zip(corner, spatial, strict=True):
-                kept = s.minimum(s.maximum(position, 0.0), extent - 1.0)
-                if padding == "reflection":
-                    low, high = (0.0, extent - 1.0) if align else (-0.5, extent - 0.5)
-                    kept = s.minimum(s.maximum(_reflected(s, position, low, high), 0.0), extent - 1.0)
-                test = position.eq(kept)
-                inside = test if inside is None else inside & test
-                index.append(index_within(s, kept, extent))  # NaN has no place
-                weight = weight * w
-            value = s.cast(buffers[0].load(s, [batch, channel, *index]), dtype)
-            if padding == "zeros" and inside is not None:
-                value = s.select(inside, value, 0.0)
-            total = value * weight if total is None else total + value * weight
-        if total is None:
-            raise c.unsupported("a grid without spatial axes")
-        return s.cast(total, c.dtype(x))
-
-    result = (n, channels, *c.shape(grid)[1:-1])
-    return c.compute("grid_sample", [x, grid], result, body, c.dtype(x))
+        for place, corner in zip(read, corners, strict=False):
+            value = source.load(s, [*plane, index_within(s, place, element_count(self.spatial))])
+            value = s.cast(value, self.dtype)
+            if self.padding == "zeros":
+                value = s.select(place < 0, 0.0, value)
+            if count:
+                weight = along[0][corner[0]]
+                for a, i in list(enumerate(corner))[1:]:
+                    weight = weight * along[a][i]
+                value = value * weight
+            total = value if total is None else total + value
+        assert total is not None
+        return total
 
 
 def _reflected(s: ScalarBuilder, v: Value, low: float, high: float) -> Value:
@@ -88,18 +190,26 @@ def _padded(s: ScalarBuilder, v: Value, low: float, high: float, extent: int, pa
     return _reflected(s, v, low, high) if padding == "reflection" else v
 
 
-def _taps(c: OpContext, mode: str) -> Callable[[ScalarBuilder, Value], Taps]:
-    """Positions and weights around a coordinate."""
+@dataclass(frozen=True)
+class _Taps:
+    """``count`` whole positions and weights around a coordinate."""
 
-    def nearest(s: ScalarBuilder, v: Value) -> Taps:
+    count: int
+    around: Callable[[ScalarBuilder, Value], list[tuple[Value, Number]]]
+
+
+def _taps(c: OpContext, mode: str) -> _Taps:
+    """The taps of an interpolation."""
+
+    def nearest(s: ScalarBuilder, v: Value) -> list[tuple[Value, Number]]:
         return [(s.math("round_even", v), 1.0)]
 
-    def linear(s: ScalarBuilder, v: Value) -> Taps:
+    def linear(s: ScalarBuilder, v: Value) -> list[tuple[Value, Number]]:
         base = s.math("floor", v)
         rest = v - base
         return [(base, 1.0 - rest), (base + 1.0, rest)]
 
-    def cubic(s: ScalarBuilder, v: Value) -> Taps:
+    def cubic(s: ScalarBuilder, v: Value) -> list[tuple[Value, Number]]:
         base = s.math("floor", v)
         t, a = v - base, -0.75
 
@@ -112,7 +222,8 @@ def _taps(c: OpContext, mode: str) -> Callable[[ScalarBuilder, Value], Taps]:
         weights = [far(t + 1.0), near(t), near(1.0 - t), far(2.0 - t)]
         return [(base + float(i - 1), w) for i, w in enumerate(weights)]
 
-    forms = {"nearest": nearest, "linear": linear, "bilinear": linear, "cubic": cubic, "bicubic": cubic}
+    two, four = _Taps(2, linear), _Taps(4, cubic)
+    forms = {"nearest": _Taps(1, nearest), "linear": two, "bilinear": two, "cubic": four, "bicubic": four}
     if mode not in forms:
         raise c.unsupported(f"mode {mode!r}; known: {', '.join(forms)}")
     return forms[mode]

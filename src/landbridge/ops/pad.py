@@ -10,14 +10,14 @@ from xdsl.ir import SSAValue
 
 from landbridge.dtypes import numpy_dtype
 from landbridge.errors import ShapeError
-from landbridge.ir.prim_builder import PrimBuilder
+from landbridge.ir.prim_builder import Access, PrimBuilder
 from landbridge.ir.scalars import ScalarBuilder, Value
 from landbridge.ops.accuracy import EXACT, accuracy
 from landbridge.ops.context import BodyBuffer, OpContext, Operand
 from landbridge.ops.legal import at_least, axis_of, distinct_axes, one_of
 from landbridge.ops.registry import operator
 from landbridge.ops.rules import rules
-from landbridge.ops.slicing import index_within
+from landbridge.ops.slicing import index_within, part
 from landbridge.sizes import size as sizes
 from landbridge.sizes.size import Extent, Size, largest, same
 
@@ -68,9 +68,12 @@ def pad(
         raise ShapeError(f"{c.g.node}: Pad with mode {mode!r} of {shape}; an axis without elements has none to repeat")
     given = c.attribute("value", 0.0) if value is None or c.shape(value) == (0,) else value
     fill = None if isinstance(given, SSAValue) else np.asarray(given, numpy_dtype(dtype)).reshape(-1)[0].item()
-    known = all(isinstance(amount, int) and amount >= 0 for amount in (*low, *high))
-    if mode == "constant" and fill is not None and known:
-        return _constant_pad(c, x, low, high, fill)
+    numbers = all(isinstance(amount, int) for amount in (*low, *high))
+    kept = [e + min(a, 0) + min(b, 0) for e, a, b in zip(shape, low, high, strict=True)] if numbers else []
+    if mode == "constant" and fill is not None and numbers and all(sizes.at_least(e, 0) for e in kept):
+        x = part(c, x, [max(-a, 0) for a in low], [1] * rank, kept)
+        return _constant_pad(c, x, [max(a, 0) for a in low], [max(b, 0) for b in high], fill)
+    known = numbers and all(amount >= 0 for amount in (*low, *high))
     if 0 in shape and 0 not in result:
         if mode != "constant":
             raise ShapeError(
@@ -107,6 +110,8 @@ def pad(
 
 def _constant_pad(c: OpContext, x: Operand, low: Sequence[int], high: Sequence[int], fill: float | int) -> Operand:
     """Padding with one known value, as a stage that lowering can fold into its reader."""
+    if not any((*low, *high)):
+        return x
     shape, dtype = c.shape(x), c.dtype(x)
     result = [e + a + b for e, a, b in zip(shape, low, high, strict=True)]
     if 0 in shape:
@@ -125,30 +130,38 @@ def _is_long(extent: Extent) -> bool:
 
 
 def _with_ends(c: OpContext, mode: str, x: Operand, low: Sequence[int], high: Sequence[int]) -> Operand:
-    """Padding by elements of ``x``, the last axis after all others: rows are copied whole, and only the few elements
-    before and after them are looked up."""
-    last = c.rank(x) - 1
-    for axis in range(last):
-        if low[axis] or high[axis]:
-            table = _source_index(c, mode, c.shape(x)[axis], low[axis], high[axis])
-            x = _looked_up(c, x, axis, table)
-    extent = c.shape(x)[last]
-    table = _source_index(c, mode, extent, low[last], high[last])
-    ends = [_looked_up(c, x, last, part) for part in (table[: low[last]], table[low[last] + extent :]) if part.size]
-    parts = [ends[0], x, *ends[1:]] if low[last] else [x, *ends]
-    return c.g.concat([c.value(part) for part in parts], last)
+    """Padding by elements of ``x``: rows are copied whole, and only the few elements before and after them are looked
+    up."""
+    shape, last = c.shape(x), c.rank(x) - 1
+    tabled = [a for a in range(last) if low[a] or high[a]]
+    tables = [_source_index(c, mode, shape[a], low[a], high[a]) for a in (*tabled, last)]
+    result = [e + a + b for e, a, b in zip(shape, low, high, strict=True)]
 
+    def build(p: PrimBuilder) -> None:
+        source, *places = (BodyBuffer(b, p.dtype(b)) for b in p.inputs)
 
-def _looked_up(c: OpContext, x: Operand, axis: int, table: np.ndarray[Any, Any]) -> Operand:
-    """``x`` at the places along ``axis`` that ``table`` has."""
-    shape = c.shape(x)
+        def copy(first: int, count: Extent, ends: bool) -> None:
+            """``count`` elements of each row, from ``first`` on: those of a row, or those of its ends."""
 
-    def body(s: ScalarBuilder, buffers: Sequence[BodyBuffer], at: Sequence[Value]) -> Value:
-        where = list(at)
-        where[axis] = index_within(s, buffers[1].load(s, [at[axis]]), shape[axis])
-        return buffers[0].load(s, where)
+            def element(s: ScalarBuilder) -> Value:
+                where = [s.index(a) for a in range(last + 1)]
+                looked_up = dict(zip(tabled, places, strict=False))
+                for axis, table in looked_up.items():
+                    where[axis] = index_within(s, table.load(s, [where[axis]]), shape[axis])
+                if ends:
+                    where[last] = index_within(s, places[-1].load(s, [where[last] + first]), shape[last])
+                return source.load(s, where)
 
-    return c.compute("pad", [x, table], [*shape[:axis], len(table), *shape[axis + 1 :]], body, c.dtype(x))
+            out: Access = (p.outputs[0], lambda *d: [*d[:last], d[last] + first])
+            p.generic("p" * (last + 1), [*result[:last], count], [], [out], element)
+
+        copy(low[last], shape[last], ends=False)
+        if low[last]:
+            copy(0, low[last], ends=True)
+        if high[last]:
+            copy(low[last] + shape[last], high[last], ends=True)
+
+    return c.g.call("pad", [c.value(v) for v in (x, *tables)], [(result, c.dtype(x))], build)[0]
 
 
 def _source_index(c: OpContext, mode: str, extent: int, low: int, high: int) -> np.ndarray[Any, Any]:

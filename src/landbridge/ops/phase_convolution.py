@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import reduce
+from itertools import product
+from math import prod
+from operator import add
 from typing import Any
 
 import numpy as np
 
-from landbridge.ir.prim_builder import PrimBuilder
+from landbridge.ir.prim_builder import Access, PrimBuilder
 from landbridge.ir.scalar_dtypes import accumulator
 from landbridge.ir.scalars import ScalarBuilder, Value
+from landbridge.ir.types import element_count
 from landbridge.ops.context import BodyBuffer, OpContext, Operand
 from landbridge.ops.matrix_product import multiply_add
 from landbridge.ops.phases import Phases
@@ -81,17 +86,79 @@ def convolve_phases(
         )
 
     whole = (n, outputs, *(q * a.stride for q, a in zip(pixels, axes, strict=True)))
-    values = [c.value(x), c.value(_laid_out(c, flipped, axes, loops))]
     total = accumulator(c.dtype(x))
     shape = (n, outputs, *phase_extents, *pixels) if apart else whole
-    made: Operand = c.g.call("conv_transpose", values, [(shape, total)], build)[0]
+    made: Operand
+    overlapping = prod(tap_extents) > 1 and prod(a.stride for a in axes) <= MOST_PHASES
+    if outputs < FEW_CHANNELS and group == 1 and overlapping and inner >= LONG_SUM:
+        made = _few_by_product(c, x, flipped, axes, loops, pixels)
+    else:
+        values = [c.value(x), c.value(_laid_out(c, flipped, axes, loops))]
+        made = c.g.call("conv_transpose", values, [(shape, total)], build)[0]
     if apart:
         made = _in_turns(c, made, axes, whole)
     return part(c, made, [0] * len(whole), [1] * len(whole), [n, outputs, *output])  # type: ignore[list-item]
 
 
+def _few_by_product(
+    c: OpContext, x: Operand, flipped: Operand, axes: Sequence[Phases], loops: _Loops, pixels: Sequence[Extent]
+) -> Operand:
+    """Each phase of each pixel, [N, M, phases, *pixels], for few result channels: these and the taps make rows enough
+    for a matrix product, of every element of the data with all its weights, whose results each phase then sums."""
+    (n, inner, *spatial), (outputs, _, *kernel) = c.shape(x), c.shape(flipped)
+    rows, plane, total = outputs * prod(kernel), element_count(spatial), accumulator(c.dtype(x))
+    weights = c.transpose(flipped, [1, 0, *range(2, 2 + len(kernel))])
+    operands = [c.reshape(x, (n, inner, plane)), c.reshape(weights, (inner, rows))]
+
+    def multiply(p: PrimBuilder) -> None:
+        reads: list[Access] = [(p.inputs[0], lambda b, m, q, k: (b, k, q)), (p.inputs[1], lambda b, m, q, k: (k, m))]
+        out: Access = (p.outputs[0], lambda b, m, q, k: (b, m, q))
+        p.generic("pppr", (n, rows, plane, inner), reads, [out], multiply_add, init=0)
+
+    shape: Sequence[Extent] = (n, rows, plane)
+    made = c.g.call("conv_transpose", [c.value(v) for v in operands], [(shape, total)], multiply)[0]
+    products = c.g.reshape(made, (n, outputs, *kernel, *spatial))
+    windows = [[_window(a, phase) for phase in range(a.stride)] for a in axes]
+    offsets = [[offset for window in axis for _, offset in window] for axis in windows]
+    low = [max(-min(of), 0) for of in offsets]
+    high = [largest(q - 1 + max(of) - (e - 1), 0) for q, of, e in zip(pixels, offsets, spatial, strict=True)]
+
+    def add_up(p: PrimBuilder) -> None:
+        lead = (0,) * (2 + len(kernel))
+        source = p.pad(p.inputs[0], (*lead, *low), (*lead, *high), 0)
+        for phase in product(*(range(a.stride) for a in axes)):
+            corners = list(product(*(windows[i][r] for i, r in enumerate(phase))))
+            place = loops.phase(phase)
+
+            def read(corner: Sequence[tuple[int, int]]) -> Access:
+                at = [low[i] + offset for i, (_, offset) in enumerate(corner)]
+                taps = [tap for tap, _ in corner]
+                return source, lambda *d: [d[0], d[1], *taps, *(q + a for q, a in zip(d[2:], at, strict=True))]
+
+            def total_of(s: ScalarBuilder, *values: Value) -> Value:
+                return reduce(add, values) if values else s.const(0, total)
+
+            out: Access = (p.outputs[0], lambda *d, place=place: [d[0], d[1], *place, *d[2:]])
+            extents = (n, outputs, *pixels)
+            p.generic("p" * len(extents), extents, [read(corner) for corner in corners], [out], total_of)
+
+    shape = (n, outputs, *loops.extents[0], *pixels)
+    return c.g.call("conv_transpose_sum", [products], [(shape, total)], add_up)[0]
+
+
+def _window(axis: Phases, phase: int) -> list[tuple[int, int]]:
+    """The reversed taps that a phase has, and by how much the element that each reads lies beyond the pixel."""
+    places = [
+        (axis.tap(phase, j), axis.first + phase // axis.inner * axis.shift + j * axis.step) for j in range(axis.taps)
+    ]
+    return [(axis.kernel - 1 - tap, offset) for tap, offset in places if tap is not None]
+
+
 #: Result channels below which vectors lie along the pixels of one phase, and phases are put in turns afterwards.
 FEW_CHANNELS = 8
+#: Phases of few channels that are summed each by code of its own, and channels of the data from which on products are
+#: more work than what it takes to keep them.
+MOST_PHASES, LONG_SUM = 16, 16
 _ONE = Phases(stride=1, low=0, kernel=1, dilation=1, outer=1, shift=0, first=0, step=1, taps=1)
 
 
@@ -108,6 +175,13 @@ class _Loops:
     def extents(self) -> tuple[list[int], list[int]]:
         """Those of phases, which are parallel, and those of taps, which are summed."""
         return [p[2] for p in self._phase], [t[2] for t in self._tap]
+
+    def phase(self, numbers: Sequence[int]) -> list[int]:
+        """The loops over phases at those of these ``numbers``, one of each axis."""
+        return [
+            numbers[i] // self._axes[i].inner if part == "outer" else numbers[i] % self._axes[i].inner
+            for i, part, _ in self._phase
+        ]
 
     def parts(self, d: Sequence[Any], summed: int) -> tuple[Sequence[Any], Sequence[Any], Sequence[Any]]:
         """(pixel, phases and taps, what is summed between them) of loops in the order of the kernel."""

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from fractions import Fraction
-from typing import cast
+from functools import reduce
+from operator import add
+from typing import Any, cast
 
 import numpy as np
 
 from landbridge.errors import ShapeError
-from landbridge.ir.prim_builder import PrimBuilder
+from landbridge.ir.prim_builder import Access, PrimBuilder
 from landbridge.ir.scalar_dtypes import accumulator, is_float
 from landbridge.ir.scalars import ScalarBuilder, Value
 from landbridge.ops import resize_tables
@@ -17,7 +19,7 @@ from landbridge.ops.accuracy import Accuracy, accuracy
 from landbridge.ops.context import BodyBuffer, OpContext, Operand
 from landbridge.ops.legal import at_least, axis_of, distinct_axes, holds, one_of
 from landbridge.ops.registry import Handler, operator
-from landbridge.ops.resize_tables import ResizedAxis, Taps
+from landbridge.ops.resize_tables import ResizedAxis, Steps, Taps
 from landbridge.ops.rules import rules
 from landbridge.ops.slicing import index_within
 from landbridge.sizes.size import Extent, Size, same
@@ -226,10 +228,15 @@ def _nearest(
             factors[a.axis] = factor
         else:
             tables[a.axis] = resize_tables.nearest(c, a, transform, rounding, crop) if table is None else table
-    if not tables:
-        return c.gather(
-            "resize_nearest", x, shape, lambda *d: [v // factors[i] if i in factors else v for i, v in enumerate(d)]
-        )
+    regular = {a: found for a, table in tables.items() if (found := resize_tables.regular(table)) is not None}
+    if len(regular) == len(tables):
+
+        def place(i: int, v: Any) -> Any:
+            if i in factors:
+                return v // factors[i]
+            return v * regular[i].step + regular[i].first if i in regular else v
+
+        return c.gather("resize_nearest", x, shape, lambda *d: [place(i, v) for i, v in enumerate(d)])
 
     def body(s: ScalarBuilder, buffers: Sequence[BodyBuffer], at: Sequence[Value]) -> Value:
         loads = dict(zip(tables, buffers[1:], strict=True))
@@ -253,6 +260,8 @@ def _weighted(c: OpContext, x: Operand, axis: ResizedAxis, taps: Taps, inner: st
     shape = list(c.shape(x))
     shape[axis.axis] = cast(int, axis.new)
     rank, count, factor = len(shape), c.shape(taps.source)[1], taps.factor
+    if (steady := resize_tables.steady(taps)) is not None:
+        return _by_stride(c, x, axis, steady, inner)
 
     def build(p: PrimBuilder) -> None:
         data, index = (BodyBuffer(b, p.dtype(b)) for b in p.inputs[:2])
@@ -281,6 +290,25 @@ def _weighted(c: OpContext, x: Operand, axis: ResizedAxis, taps: Taps, inner: st
     operands = [c.value(v) for v in (x, taps.source, taps.weight)]
     result: Operand = c.g.call("resize", operands, [(shape, inner)], build)[0]
     return result
+
+
+def _by_stride(c: OpContext, x: Operand, axis: ResizedAxis, taps: Sequence[Steps], inner: str) -> Operand:
+    """The weighted sum of taps that lie in the same way around each element, a whole number apart."""
+    shape = list(c.shape(x))
+    shape[axis.axis] = cast(int, axis.new)
+    rank, a = len(shape), axis.axis
+
+    def build(p: PrimBuilder) -> None:
+        def total(s: ScalarBuilder, *values: Value) -> Value:
+            parts = [s.cast(v, inner) * tap.weight for v, tap in zip(values, taps, strict=True)]
+            return reduce(add, parts)
+
+        def read(tap: Steps) -> Access:
+            return p.inputs[0], lambda *d: [*d[:a], d[a] * tap.step + tap.first, *d[a + 1 :]]
+
+        p.generic("p" * rank, shape, [read(tap) for tap in taps], [(p.outputs[0], lambda *d: d)], total)
+
+    return c.g.call("resize", [c.value(x)], [(shape, inner)], build)[0]
 
 
 def _filled(c: OpContext, x: Operand, axis: ResizedAxis, transform: str, fill: float) -> Operand:

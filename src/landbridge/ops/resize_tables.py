@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -43,6 +43,34 @@ class Taps:
     source: Operand
     weight: Operand
     factor: int | None = None
+
+
+@dataclass(frozen=True)
+class Steps:
+    """Element i reads ``first + i * step`` of the source, ``weight`` times."""
+
+    first: int
+    step: int
+    weight: float = 1.0
+
+
+def regular(source: Operand) -> Steps | None:
+    """The steps of a table of sources that lie a whole number apart, all of them inside; None for another."""
+    if not isinstance(source, np.ndarray) or not source.size:
+        return None
+    apart = np.diff(source)
+    step = int(apart[0]) if apart.size else 1
+    return Steps(int(source[0]), step) if step > 0 and source[0] >= 0 and (apart == step).all() else None
+
+
+def steady(taps: Taps) -> list[Steps] | None:
+    """The taps of an axis where every element has the same around its own place, by the same weights."""
+    if not isinstance(taps.weight, np.ndarray) or not isinstance(taps.source, np.ndarray) or taps.factor is not None:
+        return None
+    columns = [regular(column) for column in taps.source.T]
+    found = [replace(c, weight=float(w)) for c, w in zip(columns, taps.weight[:1].flat, strict=False) if c is not None]
+    same = bool((taps.weight == taps.weight[:1]).all())
+    return found if same and len(found) == len(columns) > 0 else None
 
 
 def nearest(c: OpContext, axis: ResizedAxis, transform: str, rounding: str, crop: bool) -> Operand:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
 from landbridge.dtypes import numpy_dtype
 from landbridge.errors import ShapeError, UndecidedSizeError
 from landbridge.ir.scalars import ScalarBuilder, Value
-from landbridge.ir.size_exprs import extent_expr
 from landbridge.ir.types import element_count
 from landbridge.ops.accuracy import EXACT, accuracy
 from landbridge.ops.context import Array, BodyBuffer, OpContext, Operand
@@ -219,6 +219,10 @@ def broadcast(c: OpContext, x: Operand, shape: Sequence[Extent]) -> Operand:
     )
 
 
+#: Elements of a last axis, less than vectors have, that are repeated one by one.
+_SHORT_AXIS = 8
+
+
 @rules("input: *S", "repeats: _", attributes={"repeats": at_least(0, count="len(S)")})
 @operator("Tile")
 @accuracy(EXACT)
@@ -226,16 +230,30 @@ def tile(c: OpContext, x: Operand, repeats: Operand) -> Operand:
     """The tensor repeated along each axis."""
     counts, shape = c.ints("repeats", repeats) or [], c.shape(x)
     result = [e * r for e, r in zip(shape, counts, strict=True)]
-    if element_count(result) == element_count(shape):
+    if all(same(e, r) for e, r in zip(shape, result, strict=True)):
         return x
-    return c.gather(
-        "tile",
-        x,
-        result,
-        lambda *d: [
-            0 if shape[a] == 1 else d[a] if r == 1 else d[a] % extent_expr(shape[a]) for a, r in enumerate(counts)
-        ],
-    )
+    # A loop over the repeats around one over the axis divides nothing; a short last axis has no vectors of its own.
+    loops: list[Extent] = []
+    places: list[Callable[..., Any]] = []
+    for a, (extent, count) in enumerate(zip(shape, counts, strict=True)):
+        if same(extent, 1):
+            loops.append(count)
+            places.append(lambda *d: 0)
+        elif same(count, 1):
+            places.append(_loop(len(loops)))
+            loops.append(extent)
+        elif a == len(shape) - 1 and isinstance(extent, int) and extent < _SHORT_AXIS:
+            places.append(_loop(len(loops), extent))
+            loops.append(extent * count)
+        else:
+            loops += [count, extent]
+            places.append(_loop(len(loops) - 1))
+    return c.reshape(c.gather("tile", x, loops, lambda *d: [place(*d) for place in places]), result)
+
+
+def _loop(number: int, modulo: int | None = None) -> Callable[..., Any]:
+    """Loop ``number`` of those that it is called with, or what is left of it."""
+    return (lambda *d: d[number]) if modulo is None else (lambda *d: d[number] % modulo)
 
 
 @rules(

@@ -47,7 +47,10 @@ def softmax_along(c: OpContext, x: Operand, axis: int, log: bool) -> Operand:
         powers = target if wide == dtype else (p.temp(shape, wide), whole)
         stage("p", [source, (top, row)], powers, lambda s, v, m: s.exp(v - m))
         stage("r", [powers], (total, row), lambda s, acc, v: acc + v, 0)
-        stage("p", [powers, (total, row)], target, lambda s, v, t: v / t)
+        # A division takes as long as a dozen products: one for each row.
+        share = p.temp(loops[:n], wide)
+        p.generic("p" * n, loops[:n], [(total, row)], [(share, row)], lambda s, t: 1.0 / t)
+        stage("p", [powers, (share, row)], target, lambda s, v, part: v * part)
 
     name = "log_softmax" if log else "softmax"
     return c.g.call(name, [c.value(x)], [(shape, dtype)], build)[0]
