@@ -19,7 +19,7 @@ from landbridge.ops.accuracy import Accuracy, accuracy
 from landbridge.ops.context import BodyBuffer, OpContext, Operand
 from landbridge.ops.legal import at_least, axis_of, distinct_axes, holds, one_of
 from landbridge.ops.registry import Handler, operator
-from landbridge.ops.resize_tables import ResizedAxis, Steps, Taps
+from landbridge.ops.resize_tables import RegularTap, ResizedAxis, Taps
 from landbridge.ops.rules import rules
 from landbridge.ops.slicing import index_within
 from landbridge.sizes.size import Extent, Size, same
@@ -292,7 +292,7 @@ def _weighted(c: OpContext, x: Operand, axis: ResizedAxis, taps: Taps, inner: st
     return result
 
 
-def _by_stride(c: OpContext, x: Operand, axis: ResizedAxis, taps: Sequence[Steps], inner: str) -> Operand:
+def _by_stride(c: OpContext, x: Operand, axis: ResizedAxis, taps: Sequence[RegularTap], inner: str) -> Operand:
     """The weighted sum of taps that lie in the same way around each element, a whole number apart."""
     shape = list(c.shape(x))
     shape[axis.axis] = cast(int, axis.new)
@@ -303,7 +303,7 @@ def _by_stride(c: OpContext, x: Operand, axis: ResizedAxis, taps: Sequence[Steps
             parts = [s.cast(v, inner) * tap.weight for v, tap in zip(values, taps, strict=True)]
             return reduce(add, parts)
 
-        def read(tap: Steps) -> Access:
+        def read(tap: RegularTap) -> Access:
             return p.inputs[0], lambda *d: [*d[:a], d[a] * tap.step + tap.first, *d[a + 1 :]]
 
         p.generic("p" * rank, shape, [read(tap) for tap in taps], [(p.outputs[0], lambda *d: d)], total)

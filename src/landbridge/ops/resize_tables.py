@@ -46,7 +46,7 @@ class Taps:
 
 
 @dataclass(frozen=True)
-class Steps:
+class RegularTap:
     """Element i reads ``first + i * step`` of the source, ``weight`` times."""
 
     first: int
@@ -54,16 +54,16 @@ class Steps:
     weight: float = 1.0
 
 
-def regular(source: Operand) -> Steps | None:
+def regular(source: Operand) -> RegularTap | None:
     """The steps of a table of sources that lie a whole number apart, all of them inside; None for another."""
     if not isinstance(source, np.ndarray) or not source.size:
         return None
     apart = np.diff(source)
     step = int(apart[0]) if apart.size else 1
-    return Steps(int(source[0]), step) if step > 0 and source[0] >= 0 and (apart == step).all() else None
+    return RegularTap(int(source[0]), step) if step > 0 and source[0] >= 0 and (apart == step).all() else None
 
 
-def steady(taps: Taps) -> list[Steps] | None:
+def steady(taps: Taps) -> list[RegularTap] | None:
     """The taps of an axis where every element has the same around its own place, by the same weights."""
     if not isinstance(taps.weight, np.ndarray) or not isinstance(taps.source, np.ndarray) or taps.factor is not None:
         return None

@@ -51,7 +51,7 @@ class Sorting:
 
 
 @dataclass(frozen=True)
-class Phase:
+class SortPhase:
     """Turns whose pairs lie in one column of the matrix, or, ``across``, in one row of it.
 
     ``apart`` has by how many places along that axis pairs lie apart in each turn. Those are put the other way whose
@@ -75,17 +75,17 @@ class Phase:
         return np.array(list(zip(self.apart, self.own, strict=True)), np.int32)
 
 
-def phases(height: int, columns: int) -> list[Phase]:
+def phases(height: int, columns: int) -> list[SortPhase]:
     """The network of ``height * columns`` places, both powers of two: longer and longer runs of places are put in
     order, those of an odd number backwards, first within columns, then of whole ones."""
     runs = [2 << level for level in range(height.bit_length() - 2)]
     within = [(apart, run) for run in runs for apart in _halves(run)]
-    merges = [Phase(False, tuple(apart for apart, _ in within), tuple(run for _, run in within))] if within else []
+    merges = [SortPhase(False, tuple(apart for apart, _ in within), tuple(run for _, run in within))] if within else []
     for run in (1 << level for level in range(columns.bit_length())):
         way = run if run < columns else 0
         if run > 1:
-            merges.append(Phase(True, _halves(run), (way,) * len(_halves(run))))
-        merges.append(Phase(False, _halves(height), (0,) * len(_halves(height)), way))
+            merges.append(SortPhase(True, _halves(run), (way,) * len(_halves(run))))
+        merges.append(SortPhase(False, _halves(height), (0,) * len(_halves(height)), way))
     return merges
 
 
@@ -114,7 +114,7 @@ def sorted_rows(c: OpContext, operands: Sequence[SSAValue], sorting: Sorting, ke
 class _Writer:
     """Writes the stages. Keys and positions stand in two halves, of which a turn reads one and writes the other."""
 
-    def __init__(self, p: PrimBuilder, sorting: Sorting, network: Sequence[Phase]) -> None:
+    def __init__(self, p: PrimBuilder, sorting: Sorting, network: Sequence[SortPhase]) -> None:
         self.p, self.sorting, self.network, self.n = p, sorting, network, len(sorting.rows)
         self.upright, self.lying = p.outputs[1:3], p.outputs[3:5]
 
@@ -161,7 +161,7 @@ class _Writer:
             read = (a, lambda *d: [half, *d[:n], d[n + 1], d[n]])
             self.p.generic("p" * (n + 2), [*self.sorting.rows, *extents], [read], [(b, lambda *d: [0, *d])], _same)
 
-    def _turns(self, phase: Phase, table: SSAValue, half: int) -> None:
+    def _turns(self, phase: SortPhase, table: SSAValue, half: int) -> None:
         """Turn t compares every place with its partner: of each pair one keeps what comes first."""
         n, height, p = self.n, self.sorting.height, self.p
         extents = [_COLUMNS, height] if phase.across else [height, _COLUMNS]
