@@ -100,6 +100,17 @@ def test_a_graph_that_changes_its_inputs_is_left_to_torch() -> None:
         assert [float(compiled(torch.ones(1))) for _ in range(3)] == [1, 2, 3]
 
 
+def test_a_number_that_changes_is_left_to_torch() -> None:
+    class Shifted(nn.Module):
+        def forward(self, x: torch.Tensor, by: int) -> torch.Tensor:
+            return x + by
+
+    compiled = torch.compile(Shifted(), backend=landbridge_backend)
+    with pytest.warns(FallbackWarning, match="no extent of a tensor"):
+        for by in (2, 3, 5):
+            check(compiled, Shifted(), (torch.randn(3), by))
+
+
 def test_inputs_that_are_not_contiguous() -> None:
     module = MLP().eval()
     compiled = torch.compile(module, backend=landbridge_backend)
