@@ -6,8 +6,11 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import onnx
 import pytest
+from onnx import helper, numpy_helper
 
+import landbridge as lb
 from landbridge.ir.prim_builder import PrimBuilder
 from landbridge.ir.stages import view_prim
 from landbridge.ir.types import tensor_type
@@ -91,3 +94,41 @@ def test_padding_that_changes_nothing_is_left_out(case: str) -> None:
     windows(prim, fill, init, body)
     (nest,) = build_nests(view_prim(prim.finish()))
     assert Padding(nest, schedule(nest, VectorUnit(32, 16))).skips
+
+
+#: Rows, taps along them, stride, and padding of rows before and behind: a last tile that is short, shared or alone,
+#: padding of one end, of turns that differ, and more than a tile has.
+EDGES = [
+    (56, 3, 1, (1, 1)),
+    (28, 3, 1, (1, 1)),
+    (28, 3, 2, (1, 1)),
+    (29, 3, 1, (0, 1)),
+    (40, 5, 1, (2, 2)),
+    (33, 5, 2, (2, 1)),
+    (50, 3, 1, (5, 9)),
+    (9, 7, 1, (3, 3)),
+]
+
+
+@pytest.mark.parametrize("is_open", [False, True], ids=["known", "open"])
+@pytest.mark.parametrize(("rows", "taps", "stride", "pads"), EDGES)
+def test_first_and_last_tiles_leave_out_padding(
+    rows: int, taps: int, stride: int, pads: tuple[int, int], is_open: bool
+) -> None:
+    rng = np.random.default_rng(rows)
+    weight = rng.standard_normal((64, 32, 3, taps), dtype=np.float32)
+    before, behind = pads
+    node = helper.make_node("Conv", ["x", "w"], ["y"], pads=[1, before, 1, behind], strides=[1, stride])
+    shape = (1, 32, 4, "w" if is_open else rows)
+    kind = onnx.TensorProto.FLOAT
+    inputs = [helper.make_tensor_value_info("x", kind, shape)]
+    outputs = [helper.make_tensor_value_info("y", kind, [None] * 4)]
+    graph = helper.make_graph([node], "conv", inputs, outputs, [numpy_helper.from_array(weight, "w")])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    x = rng.standard_normal((1, 32, 4, rows), dtype=np.float32)
+
+    (y,) = lb.Session(lb.compile(model, dims={"w": "5..64"} if is_open else None))(x)
+
+    padded = np.pad(x[0].astype(np.float64), ((0, 0), (1, 1), pads))
+    windows = np.lib.stride_tricks.sliding_window_view(padded, (3, taps), (1, 2))[:, :, ::stride]
+    np.testing.assert_allclose(np.asarray(y)[0], np.einsum("chwij,ocij->ohw", windows, weight), rtol=1e-4, atol=1e-4)

@@ -229,8 +229,8 @@ def bottlenecks(*widths: int) -> onnx.ModelProto:
 
 
 def test_stages_of_a_residual_network_share_their_products() -> None:
-    """Layers that do the same over other extents take the same blocks: ResNet-50 has 23 kernels for 32."""
+    """Layers that do the same over other extents take the same blocks: ResNet-50 has 22 kernels for 32."""
     target = "llvm -mcpu=x86-64-v4 -vector-bits=512 -vector-registers=32 -l1-bytes=49152 -l2-bytes=1310720"
     made = calls(lb.compile(bottlenecks(64, 128, 256), target))
     assert len(made) == 13
-    assert len({call.function for call in made}) <= 10
+    assert len({call.function for call in made}) <= 9

@@ -131,6 +131,9 @@ class NestEmitter:
         """All tiles of an open number of rows: the first and the last are decided row by row, those between are
         inside."""
         assert run.last is not None
+        if self._padding.edge_turns(run) is not None:
+            self._tiles(run, RowPadding.EDGES, 0, run.count, columns)
+            return
         between = replace(run, last=run.last - edges.last)
         self.tile(columns.tile_of(0, run.tile, run.mask, RowPadding.BY_TURN))
         self.code.when(
@@ -158,10 +161,11 @@ class NestEmitter:
         code = self.code
         tested = run.leads and padding is RowPadding.TESTED  # of the few rows that are left most are at the edge
         limits = self._padding.row_limits(run.tile) if tested else []
+        edges = self._padding.edge_turns(run) if padding is RowPadding.EDGES else None
 
         def tile(row: Index, padding: RowPadding, first_new: Index | None) -> None:
             def emit(kept: Index) -> None:
-                self.tile(replace(columns.tile_of(row, run.tile, kept, padding), first_new=first_new))
+                self.tile(replace(columns.tile_of(row, run.tile, kept, padding), first_new=first_new, edges=edges))
 
             self._whole_or_left(run, row, emit)
 
@@ -179,7 +183,7 @@ class NestEmitter:
                 lambda: tile(row, RowPadding.TESTED, first_new),
             )
 
-        if isinstance(low, int) and isinstance(high, int) and high - low == 1:
+        if edges is None and isinstance(low, int) and isinstance(high, int) and high - low == 1:
             at(run.start + low * run.tile)
             return
 

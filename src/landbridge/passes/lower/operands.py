@@ -23,7 +23,7 @@ from landbridge.passes.lower.nest import Stage
 from landbridge.passes.lower.row_memory import in_rows, split
 from landbridge.passes.lower.schedule import Schedule
 from landbridge.passes.lower.turned_blocks import Place, Shift, TurnedBlocks
-from landbridge.sizes.size import Extent, split_number
+from landbridge.sizes.size import Extent
 
 
 class RowPadding(Enum):
@@ -35,13 +35,38 @@ class RowPadding(Enum):
     """They hold."""
     BY_TURN = 2
     """Each row and turn of a reduction loop is decided at compile time."""
+    EDGES = 3
+    """They hold but for some turns of the first and of the last tile."""
+
+
+@dataclass(frozen=True)
+class TurnRows:
+    """Turns ``low`` to ``high`` of a loop, which ``rows`` of a tile take."""
+
+    low: int
+    high: int
+    rows: frozenset[int]
+
+
+@dataclass(frozen=True)
+class EdgeTurns:
+    """The turns of reduction loop ``dim`` that not all rows take: those in the first tile of a run, which begins at row
+    0 and begin the loop, and those in its last tile, which begins at ``last_row`` and end it. A row is ``step`` turns
+    further than the one before."""
+
+    dim: int
+    first: tuple[TurnRows, ...]
+    last: tuple[TurnRows, ...]
+    step: int
+    last_row: Extent
 
 
 @dataclass(frozen=True)
 class Tile:
     """A register tile: first row and column (in iterations, columns of a lane in vectors), sizes, lanes kept in
     the last vector (0 = all), or elements left if not a number, what is known of its rows' padding, and whether no lane
-    is padding. Rows before ``first_new`` were stored by another tile, and are not again."""
+    is padding. Rows before ``first_new`` were stored by another tile, and are not again. ``edges``: of ``EDGES``, the
+    turns at either end."""
 
     row: Index
     rows: int
@@ -52,6 +77,7 @@ class Tile:
     padding: RowPadding = RowPadding.TESTED
     inside: bool = False
     first_new: Index | None = None
+    edges: EdgeTurns | None = None
 
 
 class Operands:
@@ -93,10 +119,8 @@ class Operands:
 
     def index(self, x: Linear, t: Tile, m: int, n: int, shift: Shift | None = None) -> Index:
         code = self.code
-        # What is open of the constant is alike for all rows and columns, whose distances are numbers of instructions.
-        base: Index
-        constant: Extent
-        base, constant = split_number(x.const)
+        base: Index = 0
+        distance: Extent = 0
 
         def shifted(d: int) -> tuple[Index, Extent]:
             start, offset = self._dim(d, t, m, n)
@@ -108,14 +132,15 @@ class Operands:
         for d, c in x.coeffs.items():
             start, offset = shifted(d)
             base = code.add(base, code.mul(start, c))
-            constant += c * offset
+            distance += c * offset
 
         def dim(d: int) -> Index:
             return code.add(*shifted(d))
 
         for s, e in x.rest:
             base = code.add(base, code.mul(code.affine(e, dim), s))
-        return code.add(base, constant)
+        # The constant is one for all rows and columns, and may be a word; their distances are in instructions.
+        return code.add(code.add(base, x.const), distance)
 
     def where(self, a: ElementAccess, t: Tile, m: int, n: int, shift: Shift | None = None) -> Where:
         """The place of an access: its element, or row and column."""

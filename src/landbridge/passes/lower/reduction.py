@@ -21,11 +21,12 @@ from landbridge.passes.lower.ahead import asked_ahead
 from landbridge.passes.lower.code import Code, Index
 from landbridge.passes.lower.combiners import combiner, fold, fold_lanes, identity
 from landbridge.passes.lower.nest import Nest
-from landbridge.passes.lower.operands import Operands, RowPadding, Tile
+from landbridge.passes.lower.operands import EdgeTurns, Operands, RowPadding, Tile, TurnRows
 from landbridge.passes.lower.padding import Padding
 from landbridge.passes.lower.row_windows import RowWindow, fold_row, row_window
 from landbridge.passes.lower.schedule import Schedule
 from landbridge.passes.lower.sum_blocks import block_of_sums, longest_block, may_pass
+from landbridge.passes.lower.turns_as_one import walks_as_one
 from landbridge.passes.lower.turns_together import is_shared, window_of
 from landbridge.sizes.size import Extent, Size, same
 
@@ -71,6 +72,7 @@ class Reduction:
         self.code, self.nest, self.sched, self.operands, self.main = code, nest, sched, operands, main
         self.padding, self.env, self._lanes = padding, operands.env, operands.lanes
         self._tile, self._lows, self._block = tile, lows, block
+        self._has_asked = False  # for the columns of the loops that are being emitted
         self._whole: int | None = None  # the loop of tiles of which no turn is the short one
         self._settled = padding.settled_by_tile(tile.padding)
         plain = sched.copies == 1 and sched.turns == 1
@@ -148,6 +150,9 @@ class Reduction:
         if self._tile.padding is RowPadding.BY_TURN and self.padding.at_edges(d):
             self._settled = [*before, *self.padding.settled_by_turn(d)]
             slots = self._turns(d, rest, slots)
+        elif self._tile.edges is not None and self._tile.edges.dim == d:
+            self._settled = [*before, *self.padding.settled_by_turn(d)]
+            slots = self._with_edges(self._tile.edges, rest, slots)
         else:
             low, high, clipped = self._clip(d, *self._range(d))
             self._settled = [*before, *clipped]
@@ -175,6 +180,44 @@ class Reduction:
             if part:
                 slots = {**slots, **self._loops(rest, part)}
         self.env.pop(d, None)
+        return slots
+
+    def _with_edges(self, edges: EdgeTurns, rest: list[int], slots: Slots) -> Slots:
+        """The loop of which rows of the first and of the last tile leave out turns: those before ``low``, those from
+        ``high`` on, which are the ends of the loop in all other tiles."""
+        code, d, extent, row = self.code, edges.dim, self.nest.dims[edges.dim].extent, self._tile.row
+        low: Index = 0
+        high: Index = extent
+        if edges.first:
+            low = code.maximum(code.add(code.mul(row, -edges.step), edges.first[-1].high), 0)
+        if edges.last:
+            left_out = code.add(code.mul(row, edges.step), extent - edges.last[0].low - edges.step * edges.last_row)
+            high = code.add(code.mul(code.maximum(left_out, 0), -1), extent)
+
+        def at_edge(slots: Slots, parts: Sequence[TurnRows], first: Index, end: Index) -> Slots:
+            for part in parts:
+                if own := {k: v for k, v in slots.items() if k[0] in part.rows}:
+                    start, stop = code.maximum(first, part.low), code.minimum(end, part.high)
+                    slots = {**slots, **self._loop(d, rest, own, start, stop, 1)}
+            return slots
+
+        blocked, _ = block_of_sums(self.nest, self.sched, self.padding, self._lows)
+        as_one = len(rest) == 1 and self.sched.copies == 1 and blocked not in (d, rest[0])
+        as_one = as_one and walks_as_one(self.nest, d, rest[0])
+        if as_one and self._block is not None:
+            for i in range(extent):  # of all turns, whichever the tile takes
+                self.env[d] = i
+                self._block.ask(rest[0])
+            self._has_asked = True
+        slots = at_edge(slots, edges.first, 0, low)
+        if as_one:
+            self.env[d], within = 0, self.nest.dims[rest[0]].extent
+            slots = self._loop(rest[0], [], slots, code.mul(low, within), code.mul(high, within), 1)
+            del self.env[d]
+        else:
+            slots = self._loop(d, rest, slots, low, high, 1)
+        slots = at_edge(slots, edges.last, high, extent)
+        self._has_asked = False
         return slots
 
     def _runs(self, d: int, rest: list[int], slots: Slots, low: Index, high: Index) -> Slots:
@@ -258,7 +301,7 @@ class Reduction:
             del self.env[d]
             return only
 
-        if self._block is not None and not rest:
+        if self._block is not None and not rest and not self._has_asked:
             self._block.ask(d)
         results = self.code.loop(low, high, step, list(slots.values()), body)
         del self.env[d]

@@ -9,7 +9,7 @@ from xdsl.dialects.builtin import AnyFloat
 from landbridge.passes.lower.access import ElementAccess
 from landbridge.passes.lower.nest import Nest
 from landbridge.passes.lower.row_edges import open_edges, row_guards
-from landbridge.passes.lower.runs import Run, dividing_tile, masked_run, overlapping_run, tile_runs
+from landbridge.passes.lower.runs import Run, dividing_tile, even_runs, masked_run, overlapping_run, tile_runs
 from landbridge.sizes.size import Extent, Size, at_least, ceildiv, likely
 
 
@@ -20,6 +20,7 @@ class RowCut:
     ``overlaps``: of an open number the last tile ends where the rows do, and is none that has padding of both ends:
     there are ``margin`` rows more than a tile has. ``once``: each row is stored once all the same. ``ends_within``: the
     elements of an open lane whose last vector is masked. ``mask``: the lanes of a known one's last vector, 0 for all.
+    ``even``: what is left over shares rows with the tile before it, where it is short.
     """
 
     extent: Extent
@@ -29,6 +30,7 @@ class RowCut:
     ends_within: Size | None = None
     lanes: int = 1
     mask: int = 0
+    even: bool = False
 
     @property
     def most(self) -> int:
@@ -42,7 +44,8 @@ class RowCut:
         dividing = dividing_tile(self.extent, tile)
         if self.overlaps and not (self.once and self.extent % dividing == 0):
             return (overlapping_run(self.extent, tile, once=self.once),)
-        return tile_runs(self.extent, dividing, self.mask)
+        runs = tile_runs(self.extent, dividing, self.mask)
+        return even_runs(runs) if self.even else runs
 
     def pieces(self, tile: int) -> list[tuple[int, int]]:
         """The rows of the tiles, and how many such tiles there are, likely."""
@@ -67,7 +70,8 @@ def row_cut(nest: Nest, rows: int | None, lane: int | None, lanes: int, *, repea
             return RowCut(extent, overlaps=True, margin=max(edges.first, edges.last) if edges else 0)
         if not edges:
             return RowCut(extent, overlaps=True, once=True)
-    return RowCut(extent, mask=nest.dims[rows].extent % lanes if rows == lane else 0)
+    even = isinstance(extent, int) and bool(row_guards(nest, rows, lane))
+    return RowCut(extent, mask=nest.dims[rows].extent % lanes if rows == lane else 0, even=even)
 
 
 def tiles_along(nest: Nest, dim: int | None, lane: int | None, lanes: int) -> Extent:

@@ -264,7 +264,8 @@ class _TermsEmitter(_PassEmitter):
         """How far the next block of the columns ``r`` lies: the first of the next columns is behind the last."""
         code, step, extent = self.code, r.index.coeff(dim), self.nest.dims[dim].extent
         last = (extent - 1) // turns * turns
-        is_last = code.quotient(code.add(low, turns), extent)
+        # 1 or 0, by no quotient: where code is shared, the extent is a word
+        is_last = code.minimum(code.maximum(code.add(low, 1 + turns - extent), 0), 1)
         further = t.columns * _column_step(r, self.sched) - (last + turns) * step
         return code.add(code.mul(is_last, further), turns * step)
 

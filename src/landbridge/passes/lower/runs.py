@@ -58,6 +58,18 @@ def tile_runs(extent: Extent, tile: int, mask: int) -> tuple[Run, ...]:
     return tuple(runs)
 
 
+def even_runs(runs: tuple[Run, ...]) -> tuple[Run, ...]:
+    """``runs``, or where the last tile has half of the others' iterations or less, it and the one before it with as
+    many each: they cost as much together, and the short one waits for its sums no more."""
+    if len(runs) != 2:
+        return runs
+    whole, left = runs
+    both = whole.tile + left.tile
+    if whole.count < 2 or 2 * left.tile > whole.tile or both % 2 or left.mask:
+        return runs
+    return Run(0, whole.count - 1, whole.tile), Run(left.start - whole.tile, 2, both // 2)
+
+
 def _smaller_runs(start: Extent, left: Extent, tile: int) -> tuple[Run, ...]:
     """The ``left`` iterations from ``start`` on, fewer than ``tile``."""
     smaller = smaller_tile(tile)

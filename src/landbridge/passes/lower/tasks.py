@@ -149,13 +149,14 @@ def _single(
         outer = [nest.dims[d].extent for d in sched.outer]
         tile_work = sched.work * sched.lanes
         few = likely(product(outer) * sum(r.count for r in sched.column_runs)) < MANY_TASKS
+        at_edges = any(padding in (RowPadding.BY_TURN, RowPadding.EDGES) for _, padding in rows)
         how = row_passes(nest, sched, machine, rows)
         if how is not None and scratch is None:
             scratch = totals_memory(code, nest)
         for columns in sched.column_runs:
             if how is not None and scratch is not None:
                 pieces.append(BlockTasks(code, nest, sched, how, columns, rows, buffers, scratch))
-            elif few and at_least(columns.count, 1) and not any(padding is RowPadding.BY_TURN for _, padding in rows):
+            elif few and at_least(columns.count, 1) and not at_edges:
                 for run, padding in rows:
                     chunk = max(1, min(likely(run.count), TASK_WORK // max(tile_work * run.tile * columns.tile, 1)))
                     pieces.append(_Piece(emitter, outer, columns, [(run, padding)], chunk))
