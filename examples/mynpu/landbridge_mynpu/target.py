@@ -26,7 +26,7 @@ MYNPU = TargetKind(
     name="mynpu",
     doc="the device mynpu",
     options=(
-        Option("vector-bits", "int", "Bits of a vector register.", 128, minimum=32),
+        Option("vector-bits", "int", "Bits of a vector register.", 128, minimum=32, power_of_two=True),
         Option("vector-registers", "int", "Vector registers.", 16, minimum=4),
     ),
     device_types=("mynpu",),
