@@ -12,7 +12,8 @@ from landbridge.passes.lower.code import Code, Index
 from landbridge.passes.lower.nest import Nest, Register
 from landbridge.passes.lower.operands import Operands, RowPadding, Tile
 from landbridge.passes.lower.padding import Padding
-from landbridge.passes.lower.reduction import Reduction, Slots
+from landbridge.passes.lower.reduction import Reduction
+from landbridge.passes.lower.reduction_turns import Slots
 from landbridge.passes.lower.row_edges import OpenEdges
 from landbridge.passes.lower.runs import Run
 from landbridge.passes.lower.scan_emitter import ScanEmitter

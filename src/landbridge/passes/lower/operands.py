@@ -15,6 +15,7 @@ from landbridge.ir.types import shape_of
 from landbridge.passes.lower.access import ElementAccess, Guard, Linear
 from landbridge.passes.lower.body import emit_body
 from landbridge.passes.lower.code import Code, Index, Where
+from landbridge.passes.lower.edge_turns import EdgeTurns
 from landbridge.passes.lower.image_memory import copy_pixel, is_image, lane_at, pixel_place
 from landbridge.passes.lower.lane_body import LaneBody, computes_places
 from landbridge.passes.lower.lane_vectors import Ends, LaneVector
@@ -37,28 +38,6 @@ class RowPadding(Enum):
     """Each row and turn of a reduction loop is decided at compile time."""
     EDGES = 3
     """They hold but for some turns of the first and of the last tile."""
-
-
-@dataclass(frozen=True)
-class TurnRows:
-    """Turns ``low`` to ``high`` of a loop, which ``rows`` of a tile take."""
-
-    low: int
-    high: int
-    rows: frozenset[int]
-
-
-@dataclass(frozen=True)
-class EdgeTurns:
-    """The turns of reduction loop ``dim`` that not all rows take: those in the first tile of a run, which begins at row
-    0 and begin the loop, and those in its last tile, which begins at ``last_row`` and end it. A row is ``step`` turns
-    further than the one before."""
-
-    dim: int
-    first: tuple[TurnRows, ...]
-    last: tuple[TurnRows, ...]
-    step: int
-    last_row: Extent
 
 
 @dataclass(frozen=True)

@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Sequence
-from itertools import groupby
-
 from landbridge.passes.lower.access import ElementAccess, Guard
+from landbridge.passes.lower.edge_turns import EdgeTurns, edge_turns
 from landbridge.passes.lower.lane_walk import lane_guards
 from landbridge.passes.lower.nest import Nest
-from landbridge.passes.lower.operands import EdgeTurns, RowPadding, TurnRows
-from landbridge.passes.lower.row_edges import OpenEdges, open_edges, row_guards, skips_padding
+from landbridge.passes.lower.operands import RowPadding
+from landbridge.passes.lower.row_edges import OpenEdges, open_edges, row_guards, row_inside, skips_padding
 from landbridge.passes.lower.runs import Run
 from landbridge.passes.lower.schedule import Schedule
-from landbridge.sizes.size import Extent, Size, at_least, likely
+from landbridge.sizes.size import Extent, Size
 
-#: Turns of the loops within one that edge tiles leave turns out of, below which asking for the tile's place costs more
-#: than it saves in code.
-_FEWEST_WITHIN = 8
 #: Edge tiles emitted one by one; beyond, padded reads test their bounds at run time.
 MAX_EDGE_TILES = 6
 
@@ -116,77 +110,12 @@ class Padding:
         return edges if edges is not None and edges.first + edges.last <= run.tile else None
 
     def edge_turns(self, run: Run) -> EdgeTurns | None:
-        """The turns that rows of the first and the last tile of ``run`` leave out, where the code of one tile may do
-        all of it. None where no row does, where one tile is all, or where it is not as simple."""
-        along = self._sched.rows
-        if along is None or len({d for _, d in self.row_guards}) != 1 or self._sched.horizontal:
-            return None
-        (g, d), *_ = self.row_guards
-        rows, turns, step = self._nest.dims[along].extent, self._nest.dims[d].extent, g.index.coeff(along)
-        within = self._sched.inner[self._sched.inner.index(d) + 1 :]
-        if isinstance(turns, Size) or math.prod(likely(self._nest.dims[x].extent) for x in within) < _FEWEST_WITHIN:
-            return None
-        alike = all((o.index.coeff(along), o.index.coeff(d)) == (step, 1) for o, _ in self.row_guards)
-        if not isinstance(step, int) or step < 1 or not alike or self._sched.turns > 1:
-            return None
-        if isinstance(rows, Size):
-            found = None if run.last is None else self._edge_turns(d, turns, run.tile, 0, run.last, step)
-            if found is None:
-                return None
-            # the tiles next to both ends may begin one row from them
-            left_out = (
-                max((p.high for p in found.first), default=0),
-                max((turns - p.low for p in found.last), default=0),
-            )
-            return found if max(left_out) <= step else None
-        end = run.start + run.count * run.tile
-        first, last = (0 if run.start == 0 else None), (rows - run.tile if end == rows else None)
-        found = None if run.tile == rows else self._edge_turns(d, turns, run.tile, first, last, step)
-        return found if found is not None and self._are_all(run, found, turns) else None
-
-    def _edge_turns(
-        self, d: int, turns: int, tile: int, first: Extent | None, last: Extent | None, step: int
-    ) -> EdgeTurns | None:
-        """The turns that rows of a tile leave out of loop ``d``: of one that begins at row ``first``, and of one that
-        does at ``last``; None where none does, or they are not at either end of the loop."""
-
-        def taken(row: Extent | None) -> list[frozenset[int]]:
-            if row is None:
-                return [frozenset(range(tile))] * turns
-            return [frozenset(m for m in range(tile) if self.row_inside(row + m, d, i)) for i in range(turns)]
-
-        every = frozenset(range(tile))
-        low, high = taken(first), taken(last)
-        begin = next((i for i, rows in enumerate(low) if rows == every), turns)
-        end = next((i for i in reversed(range(turns)) if high[i] == every), -1) + 1
-        if begin > end or any(rows != every for rows in (*low[begin:], *high[:end])) or (begin, end) == (0, turns):
-            return None
-        return EdgeTurns(
-            d, tuple(_runs(low, 0, begin)), tuple(_runs(high, end, turns)), step, 0 if last is None else last
-        )
-
-    def _are_all(self, run: Run, edges: EdgeTurns, turns: int) -> bool:
-        """Whether no row of a known number leaves out another turn than ``edges`` say."""
-        for k in range(run.count):
-            left = {i: set(range(run.tile)) for i in range(turns)}
-            for parts, here in ((edges.first, k == 0), (edges.last, k == run.count - 1)):
-                for part in parts if here else ():
-                    for i in range(part.low, part.high):
-                        left[i] &= part.rows
-            row = run.start + k * run.tile
-            if any(self.row_inside(row + m, edges.dim, i) != (m in left[i]) for i in left for m in range(run.tile)):
-                return False
-        return True
+        """The turns that rows of the first and the last tile of ``run`` leave out, where one code does all tiles."""
+        return edge_turns(self._nest, self._sched, self.row_guards, run)
 
     def row_inside(self, row: Extent, d: int, i: int) -> bool:
-        """Whether turn ``i`` of reduction loop ``d`` reads inside the buffers at ``row``. Of an open number of rows the
-        first and the last tile are decided, each of which has none of the other end's padding."""
-
-        def holds(g: Guard) -> bool:
-            index = g.index.const + g.index.coeff(self._sched.rows) * row + g.index.coeff(d) * i  # type: ignore[arg-type]
-            return at_least(index, 0) is not False and at_least(g.extent - 1, index) is not False
-
-        return all(r != d or holds(g) for g, r in self.row_guards)
+        """Whether turn ``i`` of reduction loop ``d`` reads inside the buffers at ``row``."""
+        return row_inside(self.row_guards, self._sched.rows, row, d, i)
 
     def at_edges(self, d: int) -> bool:
         """Whether edge tiles decide reduction loop ``d`` turn by turn."""
@@ -199,10 +128,3 @@ class Padding:
     def settled_by_turn(self, d: int) -> list[Guard]:
         """Guards that hold at a row of an edge tile where ``row_inside`` says so of the turn of loop ``d``."""
         return [g for g, r in self.row_guards if r == d]
-
-
-def _runs(rows: Sequence[frozenset[int]], low: int, high: int) -> Iterator[TurnRows]:
-    """Turns ``low`` to ``high``, those that the same rows take together; ``rows`` take each."""
-    for taken, turns in groupby(range(low, high), key=lambda i: rows[i]):
-        each = list(turns)
-        yield TurnRows(each[0], each[-1] + 1, taken)

@@ -10,29 +10,22 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from types import MappingProxyType
-from typing import TypeAlias
 
-from xdsl.dialects.builtin import VectorType
 from xdsl.ir import Attribute, SSAValue
 
 from landbridge.errors import CodegenError
 from landbridge.passes.lower.access import ElementAccess, Guard
-from landbridge.passes.lower.ahead import asked_ahead
 from landbridge.passes.lower.code import Code, Index
 from landbridge.passes.lower.combiners import combiner, fold, fold_lanes, identity
+from landbridge.passes.lower.edge_turns import EdgeTurns, TurnRows, edge_bounds
 from landbridge.passes.lower.nest import Nest
-from landbridge.passes.lower.operands import EdgeTurns, Operands, RowPadding, Tile, TurnRows
+from landbridge.passes.lower.operands import Operands, RowPadding, Tile
 from landbridge.passes.lower.padding import Padding
-from landbridge.passes.lower.row_windows import RowWindow, fold_row, row_window
+from landbridge.passes.lower.reduction_turns import ReductionTurns, Slots
 from landbridge.passes.lower.schedule import Schedule
 from landbridge.passes.lower.sum_blocks import block_of_sums, longest_block, may_pass
 from landbridge.passes.lower.turns_as_one import walks_as_one
-from landbridge.passes.lower.turns_together import is_shared, window_of
 from landbridge.sizes.size import Extent, Size, same
-
-#: Row, column and partial-sum copy of an accumulator, and the output it belongs to.
-Slot: TypeAlias = tuple[int, int, int, int]
-Slots: TypeAlias = dict[Slot, SSAValue]
 
 
 @dataclass(frozen=True)
@@ -75,13 +68,12 @@ class Reduction:
         self._has_asked = False  # for the columns of the loops that are being emitted
         self._whole: int | None = None  # the loop of tiles of which no turn is the short one
         self._settled = padding.settled_by_tile(tile.padding)
-        plain = sched.copies == 1 and sched.turns == 1
-        self._ahead = asked_ahead(nest, sched) if sched.asks_ahead and block is None else []
-        self._window = row_window(nest, sched.lane, sched.rows, sched.inner) if plain else None
+        self._innermost = ReductionTurns(code, nest, sched, padding, operands, tile, asks_ahead=block is None)
 
     def emit(self) -> Slots:
         """The reduced values of every row and column of the tile."""
-        written_out = () if self._window is None else (self._window.dim, *self._window.written_out)
+        window = self._innermost.window
+        written_out = () if window is None else (window.dim, *window.written_out)
         slots = self._loops([d for d in self.sched.inner if d not in written_out], self._start())
         if self.sched.copies > 1:
             slots = self._merge_copies(slots)
@@ -108,9 +100,6 @@ class Reduction:
         if self.sched.lane is None:
             return self.code.constant(attr, element)
         return self.code.splat(attr, element, self._lanes)
-
-    def _lane_step(self, d: int) -> int:
-        return self._lanes if self.sched.horizontal and d == self.sched.lane else 1
 
     def _merge_copies(self, slots: Slots) -> Slots:
         merged: Slots = {}
@@ -142,7 +131,7 @@ class Reduction:
     def _loops(self, dims: list[int], slots: Slots) -> Slots:
         """The reduction loops ``dims`` around the body, carrying ``slots``."""
         if not dims:
-            return self._step(slots, 1)
+            return self._innermost.emit(slots, 1, self._settled)
         d, rest = dims[0], dims[1:]
         if self.sched.horizontal and d == self.sched.lane and rest:
             return self._loops([*rest, d], slots)
@@ -168,9 +157,9 @@ class Reduction:
         def inside(turn: int, m: int) -> bool:
             return self.padding.row_inside(first + m, d, turn)
 
-        if not rest and self._overlap(self.sched.turns, d) is not None:
+        if not rest and self._innermost.overlap(self.sched.turns, d) is not None:
             self.env[d] = 0
-            slots = self._step(slots, self.sched.turns, inside)
+            slots = self._innermost.emit(slots, self.sched.turns, self._settled, inside)
             del self.env[d]
             return slots
         for i in range(self._lows.get(d, 0), self.nest.dims[d].extent):
@@ -186,13 +175,7 @@ class Reduction:
         """The loop of which rows of the first and of the last tile leave out turns: those before ``low``, those from
         ``high`` on, which are the ends of the loop in all other tiles."""
         code, d, extent, row = self.code, edges.dim, self.nest.dims[edges.dim].extent, self._tile.row
-        low: Index = 0
-        high: Index = extent
-        if edges.first:
-            low = code.maximum(code.add(code.mul(row, -edges.step), edges.first[-1].high), 0)
-        if edges.last:
-            left_out = code.add(code.mul(row, edges.step), extent - edges.last[0].low - edges.step * edges.last_row)
-            high = code.add(code.mul(code.maximum(left_out, 0), -1), extent)
+        low, high = edge_bounds(code, edges, extent, row)
 
         def at_edge(slots: Slots, parts: Sequence[TurnRows], first: Index, end: Index) -> Slots:
             for part in parts:
@@ -228,7 +211,7 @@ class Reduction:
             slots = self._sum(d, rest, slots, low, high - 1, 1)
             self._whole = None
             return self._loop(d, rest, slots, high - 1, high, 1)
-        lane_step = self._lane_step(d)
+        lane_step = self._innermost.lane_step(d)
         step = lane_step * (1 if rest else self._turns_at_once(d))
         if rest or step == 1 or isinstance(high, SSAValue) or isinstance(low, SSAValue):
             return self._sum(d, rest, slots, low, high, lane_step)
@@ -263,7 +246,7 @@ class Reduction:
         blocked, turns = block_of_sums(self.nest, self.sched, self.padding, self._lows)
         if d != blocked or self._block is not None:
             return self._loop(d, rest, slots, low, high, step)
-        terms = max(1, step // (self._lane_step(d) * self.sched.copies))  # of a step, to each accumulator
+        terms = max(1, step // (self._innermost.lane_step(d) * self.sched.copies))  # of a step, to each accumulator
         code, length, element = self.code, -(-turns // terms) * step, self.main.writes[0].element
         zeros = dict.fromkeys(slots, self._splat(identity("arith.addf", element), element))
         extent = self.nest.dims[d].extent
@@ -290,7 +273,9 @@ class Reduction:
     def _loop(self, d: int, rest: list[int], slots: Slots, low: Index, high: Index, step: int) -> Slots:
         def turn(i: Index, carried: Slots) -> Slots:
             self.env[d] = i
-            return self._loops(rest, carried) if rest else self._step(carried, step // self._lane_step(d))
+            if rest:
+                return self._loops(rest, carried)
+            return self._innermost.emit(carried, step // self._innermost.lane_step(d), self._settled)
 
         def body(i: SSAValue, carried: list[SSAValue]) -> list[SSAValue]:
             result = turn(i, dict(zip(slots, carried, strict=True)))
@@ -340,91 +325,3 @@ class Reduction:
             high = code.minimum(high, code.floordiv(last, c))
             clipped.append(g)
         return low, high, clipped
-
-    def _step(self, slots: Slots, turns: int, inside: Callable[[int, int], bool] = lambda turn, row: True) -> Slots:
-        """``turns`` turns of the innermost loop, whose terms go to the partial sums one after the other; of each those
-        rows that are ``inside``."""
-        if self._window is not None:
-            return self._window_step(self._window, slots)
-        main = self.main
-        self.operands.forget()
-        result = dict(slots)
-        numbers = None
-        if self.sched.numbers is not None and turns > 1:
-            taken = {(m, turn) for turn, (m, *_) in product(range(turns), slots) if inside(turn, m)}
-            numbers = self.sched.numbers.places(taken) if taken else None
-        for (a, early), n in product(self._ahead, range(self._tile.columns)):
-            self.code.prefetch(
-                self.operands.buffers[a.buffer], self.operands.where(a, self._tile, 0, n, (self.sched.inner[-1], early))
-            )
-        last = self.sched.lane if self.sched.horizontal else self.sched.inner[-1] if self.sched.inner else None
-        for turn, (m, n, u, o) in self._in_order(slots, turns, last):
-            if o or u != turn % self.sched.copies or not inside(turn, m):
-                continue
-            shift = (last, turn * self._lane_step(last)) if last is not None and turns > 1 else None
-            reads = [self._read(r, m, n, shift, numbers) if isinstance(r, ElementAccess) else None for r in main.reads]
-            accumulators = [result[m, n, u, x] for x in range(len(main.writes))]
-            inputs = [*reads, *accumulators]
-            values = self.operands.body(main, inputs, self._tile, m, n)
-            for x, v in enumerate(values):
-                if self.sched.lane is not None and not isinstance(v.type, VectorType):
-                    v = self.code.broadcast(v, self._lanes)
-                result[m, n, u, x] = v
-        self.operands.forget()
-        return result
-
-    def _in_order(self, slots: Slots, turns: int, last: int | None) -> list[tuple[int, Slot]]:
-        """Turns and slots, turn by turn; of a window as it goes through memory, so that a vector that several rows read
-        need not stay in a register until their turns come, unless the columns' vectors would take more of them."""
-        pairs = list(product(range(turns), slots))
-        numbers = self.sched.numbers
-        if numbers is not None and not numbers.by_place(self._tile.rows, self._tile.columns):
-            return pairs
-        if (overlap := self._overlap(turns, last)) is not None:
-            step, stride = overlap
-            pairs.sort(key=lambda pair: pair[0] * step + pair[1][0] * stride)
-        return pairs
-
-    def _overlap(self, turns: int, last: int | None) -> tuple[int, int] | None:
-        """By how much a turn and a row go on in memory, where the ``turns`` written out are those of a whole window."""
-        if last is None or self.sched.lane is None or self.sched.copies > 1 or turns != self.nest.dims[last].extent:
-            return None
-        if self.sched.numbers is not None:
-            return 1, self.sched.numbers.stride
-        return window_of(self.main, self.sched.lane, self.sched.rows, last, turns)
-
-    def _window_step(self, window: RowWindow, slots: Slots) -> Slots:
-        """The turns of a window that the rows of the tile share: each row that they read, once."""
-        t, operands, result = self._tile, self.operands, dict(slots)
-        by_turn = t.padding is RowPadding.BY_TURN and self.padding.at_edges(window.dim)
-        settled = [*self._settled, *(self.padding.settled_by_turn(window.dim) if by_turn else [])]
-
-        def inside(m: int, turn: int) -> bool:
-            assert not isinstance(t.row, SSAValue)
-            return self.padding.row_inside(t.row + m, window.dim, turn)
-
-        for n, users in product(range(t.columns), window.places(t.rows)):
-            taken = [(m, i) for m, i in users if (m, n, 0, 0) in slots and (not by_turn or inside(m, i))]
-            if not taken:
-                continue
-            first, turn = taken[0]
-
-            def read(at: dict[int, int]) -> SSAValue:
-                operands.forget()  # what was loaded at other turns
-                self.env.update({**at, window.dim: turn})  # noqa: B023
-                return operands.read(window.read, t, first, n, None, settled)  # noqa: B023
-
-            row = fold_row(self.code, self.nest, window, self._lanes, read)
-            for m, _ in taken:
-                result[m, n, 0, 0] = fold(self.code, self.main, result[m, n, 0, 0], row)
-        for d in (window.dim, *window.written_out):
-            self.env.pop(d, None)
-        operands.forget()
-        return result
-
-    def _read(self, a: ElementAccess, m: int, n: int, shift: tuple[int, int] | None, numbers: range | None) -> SSAValue:
-        if shift is not None and self.sched.turns > 1 and is_shared(a, self.sched.lane, shift[0]):
-            if numbers is not None:
-                return self.operands.read_number(a, self._tile, m, n, shift, numbers, self._settled)
-            return self.operands.read_lane(a, self._tile, m, n, shift, self.sched.turns, self._settled)
-        return self.operands.read(a, self._tile, m, n, shift, self._settled)

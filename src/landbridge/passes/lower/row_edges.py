@@ -12,7 +12,7 @@ from landbridge.ir.prim_ops import ByteDotOp
 from landbridge.passes.lower.access import ElementAccess, Guard
 from landbridge.passes.lower.combiners import combiner, identity
 from landbridge.passes.lower.nest import Nest, Stage, scalar_attr
-from landbridge.sizes.size import Size
+from landbridge.sizes.size import Extent, Size, at_least
 
 
 @dataclass(frozen=True)
@@ -58,6 +58,18 @@ def open_edges(nest: Nest, guards: Sequence[tuple[Guard, int]], rows: int | None
         first = max(first, -((g.index.const + ends[0]) // c))
         last = max(last, -((left + c - 1 - g.index.const - ends[1]) // c))
     return OpenEdges(first, last)
+
+
+def row_inside(guards: Sequence[tuple[Guard, int]], rows: int | None, row: Extent, d: int, i: int) -> bool:
+    """Whether turn ``i`` of reduction loop ``d`` reads inside the buffers at ``row`` of loop ``rows``, by their
+    ``row_guards``. Of an open number of rows the first and the last tile are decided, each of which has none of the
+    other end's padding."""
+
+    def holds(g: Guard) -> bool:
+        index = g.index.const + g.index.coeff(rows) * row + g.index.coeff(d) * i  # type: ignore[arg-type]
+        return at_least(index, 0) is not False and at_least(g.extent - 1, index) is not False
+
+    return all(r != d or holds(g) for g, r in guards)
 
 
 def _widened(value: SSAValue) -> SSAValue:

@@ -25,7 +25,8 @@ from landbridge.passes.lower.nest import Nest
 from landbridge.passes.lower.nest_emitter import NestEmitter
 from landbridge.passes.lower.operands import RowPadding, Tile
 from landbridge.passes.lower.padding import Padding
-from landbridge.passes.lower.reduction import Reduction, Slots, SumBlock
+from landbridge.passes.lower.reduction import Reduction, SumBlock
+from landbridge.passes.lower.reduction_turns import Slots
 from landbridge.passes.lower.runs import Run
 from landbridge.passes.lower.schedule import MANY_TASKS, Schedule, VectorUnit
 from landbridge.passes.lower.sum_blocks import block_of_sums
