@@ -72,6 +72,25 @@ def test_of_a_model_that_cannot_be_compiled(tmp_path: Path) -> None:
     assert found["inputs"] == [{"name": "x", "shape": [1, 3, 5, "W"], "dtype": "float32"}]
 
 
+def test_operators_that_compile_are_supported(tmp_path: Path) -> None:
+    """Those that ONNX defines by others, one of them by what a node is given, and those done while importing."""
+    nodes = [
+        helper.make_node("DynamicQuantizeLinear", ["x"], ["q", "scale", "zero"]),
+        helper.make_node("Celu", ["x"], ["c"]),
+        helper.make_node("SequenceConstruct", ["x", "c"], ["pair"]),
+        helper.make_node("ConcatFromSequence", ["pair"], ["y"], axis=0),
+        helper.make_node("Unheard", ["x"], ["z"], domain="com.example"),
+    ]
+    kinds = {"x": "FLOAT", "y": "FLOAT", "q": "UINT8"}
+    x, y, q = (helper.make_tensor_value_info(n, getattr(TensorProto, t), [None, 3]) for n, t in kinds.items())
+    graph = helper.make_graph(nodes, "net", [x], [y, q])
+    opsets = [helper.make_opsetid("", 18), helper.make_opsetid("com.example", 1)]
+    file = tmp_path / "net.onnx"
+    file.write_bytes(helper.make_model(graph, opset_imports=opsets, ir_version=8).SerializeToString())
+    found = inspected(file)
+    assert [o["name"] for o in found["operators"] if not o["supported"]] == ["Unheard"]
+
+
 @pytest.mark.parametrize("last", ["Relu", "Unheard"])
 def test_tables_fit_80_columns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, last: str) -> None:
     monkeypatch.setenv("COLUMNS", "80")

@@ -22,13 +22,7 @@ def log_gamma(x: Array) -> Array:
     """The logarithm of the absolute value of the gamma function; inf where that has a pole."""
     wide = x.astype(np.float64)
     with np.errstate(all="ignore"):
-        mirrored = wide < 0.5
-        z = np.where(mirrored, 1 - wide, wide)
-        product = np.ones_like(z)
-        for _ in range(_LARGE):
-            small = z < _LARGE
-            product = np.where(small, product * z, product)
-            z = np.where(small, z + 1, z)
+        mirrored, z, product = _climbed(wide, np.multiply, np.positive)
         found = (z - 0.5) * np.log(z) - z + np.log(2 * np.pi) / 2 - np.log(product) + _series(_LOG_SERIES, z) / z
         found = np.where(np.isposinf(z), np.inf, found)
         sine = np.abs(np.sin(np.pi * (wide - np.rint(wide))))
@@ -41,18 +35,25 @@ def digamma(x: Array) -> Array:
     """The derivative of `log_gamma`; -inf at 0, NaN at the other poles."""
     wide = x.astype(np.float64)
     with np.errstate(all="ignore"):
-        mirrored = wide < 0.5
-        z = np.where(mirrored, 1 - wide, wide)
-        total = np.zeros_like(z)
-        for _ in range(_LARGE):
-            small = z < _LARGE
-            total = np.where(small, total + 1 / z, total)
-            z = np.where(small, z + 1, z)
+        mirrored, z, total = _climbed(wide, np.add, np.reciprocal)
         found = np.log(z) - 0.5 / z - _series(_DERIVATIVE_SERIES, z) / (z * z) - total
         away = wide - np.rint(wide)
         found = np.where(mirrored, found - np.pi / np.tan(np.pi * away), found)
         found = np.where(mirrored & (away == 0), np.where(wide == 0, np.copysign(np.inf, -wide), np.nan), found)
         return np.where(np.isposinf(wide), np.inf, found).astype(x.dtype)
+
+
+def _climbed(x: Array, join: np.ufunc, term: np.ufunc) -> tuple[Array, Array, Array]:
+    """Where ``x`` is below 1/2; 1 - x there, else x, by ones up to ``_LARGE`` at least; and the terms of all numbers
+    passed, joined."""
+    mirrored = x < 0.5
+    z = np.where(mirrored, 1 - x, x)
+    joined = np.full_like(z, join.identity)
+    for _ in range(_LARGE):
+        small = z < _LARGE
+        joined = np.where(small, join(joined, term(z)), joined)
+        z = np.where(small, z + 1, z)
+    return mirrored, z, joined
 
 
 def _series(coefficients: tuple[float, ...], z: Array) -> Array:

@@ -9,8 +9,10 @@ from pathlib import Path
 import onnx_ir as ir
 
 from landbridge.frontend.onnx.bodies.registry import is_defined
+from landbridge.frontend.onnx.functions import has_function
 from landbridge.frontend.onnx.importer import CONTROL_FLOW
 from landbridge.frontend.onnx.load import load_model
+from landbridge.frontend.onnx.sequences import OF_SEQUENCES
 from landbridge.host_operators.registry import find
 from landbridge.ops.registry import handler_for
 
@@ -71,8 +73,11 @@ def contents_of(file: Path, max_nodes: int) -> ModelContents:
 
 
 def _supported(domain: str, name: str, opset: int) -> bool:
-    in_kernels = handler_for(domain, name, opset) is not None or (domain == "" and name in CONTROL_FLOW)
-    return in_kernels or find(domain, name, opset) is not None or is_defined(domain, name)
+    """Whether nodes of the operator compile: by kernels, as what importing does, by a definition, on the host."""
+    in_kernels = handler_for(domain, name, opset) is not None
+    at_import = domain == "" and (name in CONTROL_FLOW or name in OF_SEQUENCES)
+    by_others = is_defined(domain, name) or has_function(domain, name, opset)
+    return in_kernels or at_import or by_others or find(domain, name, opset) is not None
 
 
 def _declared(value: ir.Value) -> DeclaredTensor:
