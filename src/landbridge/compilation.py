@@ -105,7 +105,10 @@ def compile_model(
         if pieces is not None:
             programs = [ChosenProgram(module, [{}]) for module in pieces.modules]
         try:
-            return _compiled(programs, pieces, model, options, directory, seconds)
+            # Several share kernels under other names: code is begun with when all are there.
+            early = len(programs) == 1 and not programs[0].chosen
+            with closing(Generation(early)) as code:
+                return _compiled(programs, pieces, model, options, directory, seconds, code)
         except _MayBeEmptyError as error:
             if error.dimensions <= not_empty:
                 raise error.reason from None
@@ -140,24 +143,10 @@ def _compiled(
     options: CompileOptions,
     directory: Path | None,
     seconds: dict[str, float],
-) -> Executable:
-    """What ``programs``, which are ``pieces`` of one where data decide sizes, become."""
-    # Several share kernels under other names: code is begun with when all are there.
-    early = len(programs) == 1 and not programs[0].chosen
-    with closing(Generation(early)) as code:
-        return _generated(programs, pieces, model, options, directory, seconds, code)
-
-
-def _generated(
-    programs: Sequence[ChosenProgram],
-    pieces: Cut | None,
-    model: Model,
-    options: CompileOptions,
-    directory: Path | None,
-    seconds: dict[str, float],
     code: Generation,
 ) -> Executable:
-    """``_compiled`` with the code of ``code``, which is told of kernels as they come where it begins early."""
+    """What ``programs`` become, which are ``pieces`` of one where data decide sizes; kernels go to ``code`` as they
+    come, where it begins early."""
     made = []
     facts: list[dict[str, KernelFacts]] = []
     for number, program in enumerate(programs):
