@@ -22,12 +22,17 @@ def is_cut_result(value: SSAValue) -> bool:
 
 def operands_of(op: Operation) -> Iterator[SSAValue]:
     """What ``op`` and operations inside of it read from outside, destinations left out."""
-    inside: set[SSAValue] = {result for each in op.walk() for result in each.results}
-    inside |= {a for each in op.walk() for region in each.regions for a in region.block.args}
+    inside = _made_in(op)
     for each in op.walk():
         for value in each.operands:
             if value not in inside and not isinstance(value.owner, bufferization.AllocTensorOp):
                 yield value
+
+
+def _made_in(op: Operation) -> set[SSAValue]:
+    """Results of ``op`` and of operations inside of it, and the arguments of its regions."""
+    made: set[SSAValue] = {result for each in op.walk() for result in each.results}
+    return made | {a for each in op.walk() for region in each.regions for a in region.block.args}
 
 
 def root_of(value: SSAValue) -> SSAValue:
@@ -39,9 +44,11 @@ def root_of(value: SSAValue) -> SSAValue:
 
 def add_copy(op: Operation, block: Block, at: dict[SSAValue, SSAValue]) -> None:
     """A copy of ``op`` at the end of ``block``, behind what it needs that is everywhere."""
+    inside = _made_in(op)
     for each in op.walk():
         for value in each.operands:
-            bring(value, block, at)
+            if value not in inside:
+                bring(value, block, at)
     copy = op.clone(at)
     block.add_op(copy)
     at.update(zip(op.results, copy.results, strict=True))

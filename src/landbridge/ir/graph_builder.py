@@ -25,9 +25,10 @@ from landbridge.ir.module import IRModule
 from landbridge.ir.op_attributes import NODE
 from landbridge.ir.prim_builder import Body, PrimBuilder
 from landbridge.ir.scalars import ScalarBuilder, Value
+from landbridge.ir.turns import read_turns
 from landbridge.ir.types import HOST, VDeviceAttr, dtype_of, element_count, shape_of, tensor_type
 from landbridge.sizes.broadcast import broadcast_shapes
-from landbridge.sizes.size import Extent, dimensions_of
+from landbridge.sizes.size import Extent, dimension, dimensions_of, never_below
 
 
 def broadcast_map(shape: Sequence[Extent], result: Sequence[Extent]) -> AffineMap:
@@ -73,6 +74,8 @@ class GraphBuilder:
         self.dequantized = DequantizedValues()
         #: What must hold for the dimensions of a run.
         self.guards: list[SizeGuard] = []
+        #: Dimensions that loops around this block count, by name, as tensors of one int64.
+        self.turns: dict[str, SSAValue] = {}
         self._block = block
         self._builder = Builder(InsertPoint.at_end(block))
 
@@ -81,8 +84,14 @@ class GraphBuilder:
         inner = GraphBuilder(self.module, block, self.vdevice, self.budget, self.data)
         inner.is_nested = True
         inner.read_dimensions, inner.guards, inner.whole = self.read_dimensions, self.guards, self.whole
-        inner.dequantized = self.dequantized
+        inner.dequantized, inner.turns = self.dequantized, self.turns
         return inner
+
+    def turn(self, name: str, last: Extent, count: SSAValue) -> Extent:
+        """The dimension ``name``, from 0 to ``last``, that ``count`` is in each trip of the loop of this block."""
+        self.turns = {**self.turns, name: count}
+        self.read_dimensions.add(name)
+        return dimension(name, 0, never_below(last))
 
     def is_read(self, *extents: Extent) -> bool:
         """Whether an element of an input, which a run reads, is among what ``extents`` depend on."""
@@ -136,6 +145,8 @@ class GraphBuilder:
         prim = PrimBuilder(self._fresh(name), [v.type for v in inputs], types)
         build(prim)
         function = prim.finish()
+        if self.turns:
+            inputs = [*inputs, *read_turns(function, len(inputs), self.turns)]
         self.module.op.body.block.add_op(function)
         destinations = [self._builder.insert(bufferization.AllocTensorOp(t)).tensor for t in types]
         op = self._builder.insert(CallOp(function.sym_name.data, list(inputs), destinations, types, self.node or name))
@@ -223,16 +234,22 @@ class GraphBuilder:
         back: tuple[Sequence[int], Sequence[int]] | None = None,
         count: SSAValue | None = None,
         condition: int | None = None,
+        begins: bool = False,
     ) -> list[SSAValue]:
         """``lb.loop``: ``build`` is given what it carries, then an element of each of ``scanned``, and gives what the
         next trip carries, and the rows of this one. What all trips compute alike comes before it. ``back`` are the
         directions of the scanned, and of the rows.
 
-        Raises ShapeError where a trip carries on values of other types.
+        Raises ShapeError where a trip carries on values of other types. Of a loop that ``begins``, as is known, what
+        no trip reads may be of another type at first.
         """
         elements = [tensor_type(shape_of(v.type)[1:], dtype_of(v.type), self.vdevice) for v in scanned]
         block = Block(arg_types=[*(v.type for v in carried), *elements])
         kept, rows = build(self.nested(block), block.args)
+        if begins:
+            carried = [
+                self._unread(block, at, value, v.type) for at, (value, v) in enumerate(zip(carried, kept, strict=True))
+            ]
         found, wanted = [v.type for v in kept], [v.type for v in carried]
         if found != wanted:
             raise ShapeError(f"{self.node}: a trip is given {wanted} and carries on {found}")
@@ -249,6 +266,20 @@ class GraphBuilder:
             trips, values, [*wanted, *stacks], Region(block), [*directions[0], *directions[1]], condition, self.node
         )
         return list(self._builder.insert(op).res)
+
+    def _unread(self, block: Block, at: int, value: SSAValue, ty: Attribute) -> SSAValue:
+        """``value``, which argument ``at`` of a loop's ``block`` is at first; of ``ty`` where nothing reads it."""
+        if value.type == ty or any(block.args[at].uses):
+            return value
+        block.erase_arg(block.args[at])
+        block.insert_arg(ty, at)
+        shape, dtype = shape_of(ty), dtype_of(ty)
+
+        def build(p: PrimBuilder) -> None:
+            rank = len(shape)
+            p.generic("p" * rank, shape, [], [(p.outputs[0], AffineMap.identity(rank))], lambda s: s.const(0, dtype))
+
+        return self.call("unread", [], [(shape, dtype)], build)[0]
 
     def _fresh(self, name: str) -> str:
         stem = "".join(c if c.isalnum() or c == "_" else "_" for c in name)

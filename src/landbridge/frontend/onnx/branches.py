@@ -1,13 +1,14 @@
 """``If``: a constant condition picks its branch; a condition known only at run time imports both.
 
 A branch that cannot be for the shapes of this program, when the other one can, ends the run that takes it, where a
-model cannot be compiled otherwise.
+model cannot be compiled otherwise. Where one gives a scalar and the other an array of one element, inside of a model,
+both give the array: while loops that were exported have such.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import onnx_ir as ir
@@ -26,7 +27,12 @@ from landbridge.executable.instructions import REFUSED_BRANCH
 from landbridge.frontend.onnx.graph_walk import GraphWalk
 from landbridge.frontend.onnx.values import UNKNOWN, Imported, check_single
 from landbridge.ir.graph_builder import GraphBuilder
-from landbridge.ir.types import dtype_of, shape_of
+from landbridge.ir.types import dtype_of, element_count, shape_of
+from landbridge.sizes.size import Extent
+
+Shape: TypeAlias = tuple[Extent, ...]
+#: Appends a branch to the builder of its block.
+Builds: TypeAlias = Callable[[GraphBuilder], list[SSAValue]]
 
 
 def import_if(walk: GraphWalk, node: ir.Node, inputs: Sequence[Any]) -> Sequence[Imported]:
@@ -40,12 +46,16 @@ def import_if(walk: GraphWalk, node: ir.Node, inputs: Sequence[Any]) -> Sequence
         for graph in (then, orelse):  # only for the problems they report
             walk.nested(walk.g).run_graph(graph)
         return [UNKNOWN] * len(node.outputs)
-    branches = [_branch(walk, "then_branch", then), _branch(walk, "else_branch", orelse)]
+    shapes: dict[str, list[Shape]] = {}
+    branches = [_branch(walk, n, graph, shapes) for n, graph in (("then_branch", then), ("else_branch", orelse))]
     try:
         return walk.g.branch(condition, *branches)
     except UndecidedSizeError:
         raise
     except (ShapeError, NodeError):
+        alike = _of_one_rank(node, *shapes.values()) if len(shapes) == 2 else None
+        if alike is not None:
+            return walk.g.branch(condition, *(_reshaping(build, alike) for build in branches))
         walk.branches.failed = True
         reasons = [_why_not(walk, build) for build in branches] if walk.branches.refused else []
         if len([why for why in reasons if why is not None]) != 1:
@@ -56,7 +66,23 @@ def import_if(walk: GraphWalk, node: ir.Node, inputs: Sequence[Any]) -> Sequence
     return walk.g.branch(condition, *branches)
 
 
-def _why_not(walk: GraphWalk, build: Callable[[GraphBuilder], list[SSAValue]]) -> CompileError | None:
+def _of_one_rank(node: ir.Node, then: Sequence[Shape], orelse: Sequence[Shape]) -> list[Shape] | None:
+    """Shapes for the outputs of both branches, where those that differ have one element and are no result of a model;
+    None where others differ."""
+    shapes = []
+    for output, one, other in zip(node.outputs, then, orelse, strict=False):
+        is_one = element_count(one) == element_count(other) == 1
+        if one != other and (not is_one or output.is_graph_output()):
+            return None
+        shapes.append(max(one, other, key=len))
+    return None if list(then) == list(orelse) or len(then) != len(orelse) else shapes
+
+
+def _reshaping(build: Builds, shapes: Sequence[Shape]) -> Builds:
+    return lambda g: [g.reshape(value, shape) for value, shape in zip(build(g), shapes, strict=True)]
+
+
+def _why_not(walk: GraphWalk, build: Builds) -> CompileError | None:
     """What keeps a branch from being compiled for these shapes; None where it can be, or where that is open."""
     try:
         build(walk.g.nested(Block()))
@@ -67,9 +93,7 @@ def _why_not(walk: GraphWalk, build: Callable[[GraphBuilder], list[SSAValue]]) -
     return None
 
 
-def _refusing(
-    walk: GraphWalk, other: Callable[[GraphBuilder], list[SSAValue]], error: CompileError
-) -> Callable[[GraphBuilder], list[SSAValue]]:
+def _refusing(walk: GraphWalk, other: Builds, error: CompileError) -> Builds:
     """A branch that ends a run with ``error``, of the results that the ``other`` one has."""
 
     def build(g: GraphBuilder) -> list[SSAValue]:
@@ -81,7 +105,9 @@ def _refusing(
     return build
 
 
-def _branch(walk: GraphWalk, name: str, graph: ir.Graph) -> Callable[[GraphBuilder], list[SSAValue]]:
+def _branch(walk: GraphWalk, name: str, graph: ir.Graph, shapes: dict[str, list[Shape]]) -> Builds:
+    """What builds a branch, and enters the shapes that it gives."""
+
     def build(g: GraphBuilder) -> list[SSAValue]:
         g.node = walk.g.node
         inner = walk.nested(g)
@@ -90,7 +116,9 @@ def _branch(walk: GraphWalk, name: str, graph: ir.Graph) -> Callable[[GraphBuild
             values = inner.run_graph(graph)
             if len(walk.problems) > reported:
                 raise UnsupportedOperatorError(f"{name} has operators that cannot be compiled")
-            return inner.own_outputs(values)
+            owned = inner.own_outputs(values)
+            shapes[name] = [shape_of(value.type) for value in owned]
+            return owned
         except (UnsupportedOperatorError, BudgetError):
             raise
         except CompileError as error:

@@ -28,11 +28,21 @@ def counted_trips(
     if begins is not None and not _holds(begins, known):
         return None
     loop = _Counted(body, inputs, known)
-    found = [loop.trips(each) for each in _conjunction(body.outputs[0])]
+    found = [loop.trips(each) for each in _conjunction(body.outputs[0], known)]
     if most is not None:
         found.append(most)
     trips = [each for each in found if each is not None]
     return smallest(*trips) if trips and len(trips) == len(found) else None
+
+
+def most_trips(
+    body: ir.Graph, inputs: Sequence[ir.Value | None], known: Mapping[ir.Value, Any], most: Extent | None
+) -> Extent | None:
+    """A number that a ``Loop`` over ``body`` runs no more often than, whatever else may end it; None for none."""
+    loop = _Counted(body, inputs, known)
+    found = [most, *(loop.trips(each) for each in _conjunction(body.outputs[0], known))]
+    trips = [each for each in found if each is not None]
+    return smallest(*trips) if trips else None
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,52 +56,47 @@ class _Counted:
         sides = _below(condition)
         if sides is None:
             return None
-        left, limit = (_root(side) for side in sides)
-        counter, more = self._counter(left)
-        most = self._outside(limit)
+        counter = self._counter(sides[0])
+        most = self._outside(sides[1])
         if counter is None or most is None:
             return None
         first, step = counter
-        return largest(0, ceildiv(most - first - more, step)) + 1
+        return largest(0, ceildiv(most - first, step)) + 1
 
-    def _counter(self, value: ir.Value | None) -> tuple[tuple[Extent, int] | None, int]:
-        """What ``value`` is in the first trip and how much more in each that follows, and what is added to that."""
-        more = 0
-        added = _added(value, self.known)
-        if added is not None:
-            value, more = added
+    def _counter(self, value: ir.Value | None) -> tuple[Extent, int] | None:
+        """What ``value`` is in the first trip and how much more in each that follows."""
+        value, more = sum_of(value, self.known)
         if value is self.body.inputs[0]:
-            return (0, 1), more
+            return more, 1
         number = self._carried(value)
         if number is None:
-            return None, 0
-        step = _added(_root(self.body.outputs[number - 1]), self.known)
+            return None
+        before, step = sum_of(self.body.outputs[number - 1], self.known)
         first = _number(self.inputs[number], self.known)
-        if step is None or step[0] is not value or step[1] < 1 or first is None:
-            return None, 0
-        return (first, step[1]), more
+        return None if before is not value or step < 1 or first is None else (first + more, step)
 
     def _outside(self, value: ir.Value | None) -> Extent | None:
         """What ``value`` is in every trip."""
+        value, more = sum_of(value, self.known)
         number = self._carried(value)
         if number is not None:
-            if _root(self.body.outputs[number - 1]) is not value:
+            if sum_of(self.body.outputs[number - 1], self.known) != (value, 0):
                 return None
             value = self.inputs[number]
-        return _number(value, self.known)
+        found = _number(value, self.known)
+        return None if found is None else found + more
 
     def _carried(self, value: ir.Value | None) -> int | None:
         """Which input of the loop ``value`` has in the first trip, where it is an input of the body."""
         return next((i for i, each in enumerate(self.body.inputs) if i > 1 and each is value), None)
 
 
-def _conjunction(value: ir.Value | None) -> list[ir.Value | None]:
-    node = _made_by(value)
+def _conjunction(value: ir.Value | None, known: Mapping[ir.Value, Any]) -> list[ir.Value | None]:
+    root, more = sum_of(value, known)  # exporters add 0 to what a trip hands on
+    node = None if more else _made_by(root)
     if node is not None and node.op_type == "And":
-        return [each for side in node.inputs for each in _conjunction(side)]
-    if node is not None and node.op_type in _HANDED_ON:
-        return _conjunction(node.inputs[0])
-    return [value]
+        return [each for side in node.inputs for each in _conjunction(side, known)]
+    return [value if more else root]
 
 
 def _below(value: ir.Value | None) -> tuple[ir.Value | None, ir.Value | None] | None:
@@ -108,7 +113,7 @@ def _holds(value: ir.Value, known: Mapping[ir.Value, Any]) -> bool:
     found = known.get(value)
     if isinstance(found, np.ndarray):
         return bool(found.size == 1 and found.dtype == bool and found.reshape(-1)[0])
-    for each in _conjunction(value):
+    for each in _conjunction(value, known):
         sides = _below(each)
         if sides is None:
             return False
@@ -118,16 +123,21 @@ def _holds(value: ir.Value, known: Mapping[ir.Value, Any]) -> bool:
     return True
 
 
-def _added(value: ir.Value | None, known: Mapping[ir.Value, Any]) -> tuple[ir.Value | None, int] | None:
-    """A value and the number that ``Add`` adds to it; None where ``value`` is no such sum."""
-    node = _made_by(value)
-    if node is None or node.op_type != "Add":
-        return None
-    for one, other in (node.inputs, node.inputs[::-1]):
-        number = _number(other, known)
-        if isinstance(number, int):
-            return _root(one), number
-    return None
+def sum_of(value: ir.Value | None, known: Mapping[ir.Value, Any]) -> tuple[ir.Value | None, int]:
+    """A value, and the number that nodes have added to it which made ``value``; itself and 0 where none has."""
+    more = 0
+    while (node := _made_by(value)) is not None:
+        if node.op_type in _HANDED_ON:
+            value = node.inputs[0]
+            continue
+        if node.op_type != "Add":
+            break
+        sides = zip(node.inputs, node.inputs[::-1], strict=True)
+        added = next(((one, n) for one, other in sides if isinstance(n := _number(other, known), int)), None)
+        if added is None:
+            break
+        value, more = added[0], more + added[1]
+    return value, more
 
 
 def _number(value: ir.Value | None, known: Mapping[ir.Value, Any]) -> Extent | None:
@@ -147,13 +157,6 @@ def _whole(array: np.ndarray[Any, Any]) -> Extent | None:
     if isinstance(number, Size):
         return number
     return int(number) if np.isfinite(number) and number == int(number) else None
-
-
-def _root(value: ir.Value | None) -> ir.Value | None:
-    """What nodes that hand a number on have handed on."""
-    while (before := _one_on(value)) is not None:
-        value = before
-    return value
 
 
 def _one_on(value: ir.Value | None) -> ir.Value | None:

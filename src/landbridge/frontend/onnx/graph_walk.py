@@ -21,6 +21,7 @@ from landbridge.errors import (
     LandbridgeError,
     NodeError,
     ShapeError,
+    UndecidedSizeError,
     UnsupportedOperatorError,
 )
 from landbridge.frontend.onnx.attributes import attribute_values, tensor_array
@@ -32,11 +33,12 @@ from landbridge.frontend.onnx.index_checks import checked_indices
 from landbridge.frontend.onnx.schema import check_schema
 from landbridge.frontend.onnx.sequences import OF_SEQUENCES, TensorSequence, places, sequence_node
 from landbridge.frontend.onnx.shapes import check_declared
-from landbridge.frontend.onnx.size_arithmetic import evaluate_sizes, supposed
+from landbridge.frontend.onnx.size_arithmetic import evaluate_sizes, is_exact, supposed, whole_array
 from landbridge.frontend.onnx.values import UNKNOWN, Imported, Unknown, constant_if_empty, shape_text
 from landbridge.host_operators.registry import HostOperator, find
 from landbridge.ir.graph_builder import GraphBuilder
 from landbridge.ir.graph_ops import ViewOp
+from landbridge.ir.turns import asks_of_turns
 from landbridge.ops.context import OpContext
 from landbridge.ops.quantize import note_dequantized
 from landbridge.ops.registry import Handler, handler_for
@@ -196,7 +198,7 @@ class GraphWalk:
         constants = [x for x in inputs if x is None or isinstance(x, np.ndarray)]
         if any(x is not None and x.dtype == object for x in constants):
             if len(constants) == len(inputs) and not node.domain:
-                evaluated = evaluate_sizes(node.op_type, context.attributes, constants)
+                evaluated = self._sizes(node, context, constants)
                 if evaluated is not None:
                     given = [a for a in constants if a is not None]
                     data = self.g.data
@@ -210,13 +212,39 @@ class GraphWalk:
                     assert x is not None and scale is not None
                     note_dequantized(self.g, folded[0], x, scale, zero, context.attribute("axis", 1))
                 return folded
+        if node.op_type == "Cast" and context.attributes["to"] == "int64" and isinstance(inputs[0], SSAValue):
+            numbers = self.g.whole.get(inputs[0])
+            if numbers is not None and is_exact(numbers, context.dtype(inputs[0])):
+                return [numbers]
         if handler is None:
             return self._without_kernel(node, context, inputs)
         if len(known) < len(inputs):
             return [UNKNOWN] * len(node.outputs)
         result = self._handled(node, handler, context, inputs, ranges)
         results = [result] if isinstance(result, np.ndarray | SSAValue) else list(result)
+        if not node.domain and isinstance(results[0], SSAValue):
+            self._note_whole(node, context, inputs, results[0])
         return [constant_if_empty(self.g, x) for x in results]
+
+    def _sizes(self, node: ir.Node, c: OpContext, operands: Sequence[Any]) -> np.ndarray[Any, Any] | None:
+        """What a node makes of extents; None where that differs from trip to trip, or is left to its handler."""
+        try:
+            return evaluate_sizes(node.op_type, c.attributes, operands)
+        except UndecidedSizeError as error:
+            if asks_of_turns(error):
+                return None
+            raise
+
+    def _note_whole(self, node: ir.Node, c: OpContext, inputs: Sequence[Any], result: SSAValue) -> None:
+        """Keep what whole numbers ``result`` is, where it is computed in another dtype from such."""
+        if not any(x in self.g.whole for x in inputs if isinstance(x, SSAValue)):
+            return
+        given = [None if x is None else whole_array(c, x) for x in inputs]
+        if any(array is None for array in given):
+            return
+        found = self._sizes(node, c, given)
+        if found is not None and found.dtype == object and is_exact(found, c.dtype(result)):
+            self.g.whole[result] = found
 
     def _of_sequence(self, c: OpContext, inputs: Sequence[Any]) -> Sequence[Imported]:
         if any(isinstance(x, Unknown) for x in inputs):

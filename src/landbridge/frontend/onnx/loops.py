@@ -10,7 +10,7 @@ import onnx_ir as ir
 from xdsl.ir import SSAValue
 
 from landbridge.errors import CompileError, NodeError, ShapeError, UnsupportedOperatorError
-from landbridge.frontend.onnx.counted_loops import counted_trips
+from landbridge.frontend.onnx.counted_loops import counted_trips, most_trips
 from landbridge.frontend.onnx.graph_walk import GraphWalk
 from landbridge.frontend.onnx.host_nodes import read_sizes
 from landbridge.frontend.onnx.rolled import MANY, Rolled, pays, roll
@@ -20,7 +20,7 @@ from landbridge.frontend.onnx.values import Imported, check_single, is_known
 from landbridge.ops.context import OpContext, Operand
 from landbridge.ops.extent_arrays import extents_array
 from landbridge.ops.slicing import part
-from landbridge.sizes.size import LARGEST_EXTENT, Extent, Size
+from landbridge.sizes.size import LARGEST_EXTENT, Extent, Size, least
 
 
 def import_loop(walk: GraphWalk, node: ir.Node, inputs: Sequence[Any]) -> list[Imported]:
@@ -91,6 +91,9 @@ def _rolled_loop(
             count, trips = read, cast(Extent, read.reshape(-1)[0]) if isinstance(read, np.ndarray) else None
     if rows and (going is not None or not isinstance(count, np.ndarray)):
         return None  # how many rows there are shows when it runs
+    most = trips
+    if going is not None or trips is None or trips == MANY:
+        most = most_trips(loop.body, node.inputs, walk.values, None if trips == MANY else trips)
     return roll(
         walk,
         Rolled(
@@ -102,6 +105,8 @@ def _rolled_loop(
             count=count if isinstance(count, SSAValue) else None,
             index=loop.body.inputs[0],
             going=going,
+            most=most,
+            begins=isinstance(first, np.ndarray) and trips is not None and least(trips) > 0,
         ),
     )
 
@@ -170,7 +175,9 @@ def _rolled_scan(
         elements.append((formal, c.value(first)))
     back = [back for _, _, back in sequences], [back for _, back in rows]
     carried = list(zip(scan.body.inputs, state, strict=False))
-    found = roll(walk, Rolled(scan.name, scan.body, trips, carried, elements, back=back))
+    found = roll(
+        walk, Rolled(scan.name, scan.body, trips, carried, elements, back=back, most=trips, begins=least(trips) > 0)
+    )
     if isinstance(found, CompileError):
         return found
     for number, (axis, _) in enumerate(rows, len(state)):

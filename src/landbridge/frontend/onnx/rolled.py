@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import onnx_ir as ir
-from xdsl.ir import SSAValue
+from xdsl.ir import Block, BlockArgument, SSAValue
 
 from landbridge.errors import BudgetError, CompileError, UndecidedSizeError, UnsupportedOperatorError
+from landbridge.frontend.onnx.counted_loops import sum_of
 from landbridge.frontend.onnx.graph_walk import GraphWalk
 from landbridge.frontend.onnx.unfolded_size import nodes_of_trip
 from landbridge.frontend.onnx.values import Imported, is_known
+from landbridge.frontend.segment_sizes import SegmentSizes
 from landbridge.ir.graph_builder import GraphBuilder
+from landbridge.ir.turns import asks_of_turns, is_turn, turn_name
 from landbridge.ir.types import dtype_of, element_count, shape_of
 from landbridge.ops.context import OpContext, Operand
-from landbridge.sizes.size import Extent, Size
+from landbridge.ops.extent_arrays import extents_array
+from landbridge.sizes.size import Extent, Size, dimensions_of
 
 #: A loop whose trips have no more nodes than this, all together, is unfolded: its trips are then fused and planned
 #: like any other nodes, and there is nothing to count when it runs. Kernels of so many nodes compile within a second.
@@ -32,6 +36,7 @@ class Rolled:
     axis, likewise. The body's outputs from ``first_output`` on are what the next trip is given, in that order, then the
     rows. ``index`` is the input that counts trips. ``going``: what is known before the first trip of the condition,
     which is output 0 and input 1 of the body; None where nothing ends the loop. ``back``: of the elements and the rows.
+    ``most``: it runs no more often than that, where that is known; ``begins``: it runs, as is known.
     """
 
     name: str
@@ -44,6 +49,8 @@ class Rolled:
     index: ir.Value | None = None
     going: Operand | None = None
     back: tuple[Sequence[int], Sequence[int]] | None = None
+    most: Extent | None = None
+    begins: bool = False
 
 
 def pays(walk: GraphWalk, body: ir.Graph, trips: Extent | None, values: Sequence[Any]) -> bool:
@@ -68,20 +75,46 @@ def pays(walk: GraphWalk, body: ir.Graph, trips: Extent | None, values: Sequence
 def roll(walk: GraphWalk, loop: Rolled) -> list[Imported] | CompileError:
     """The results: what is carried last, then the rows; or why the body cannot be compiled once for all trips.
 
-    What the walk had reported is as it was before then.
+    What the walk had reported is as it was before then. Counters are values like others at first, for which a body is
+    simplest; where it cannot be compiled then, they are the numbers that they are in each trip.
     """
+    found = _attempt(walk, loop, None)
+    if not isinstance(found, CompileError) or loop.most is None:
+        return found
+    steps = _counters(walk, loop)
+    if not steps and (loop.index is None or not loop.index.uses()):
+        return found
+    again = _attempt(walk, loop, steps)
+    return found if isinstance(again, CompileError) else again
+
+
+def _attempt(walk: GraphWalk, loop: Rolled, steps: Mapping[int, int] | None) -> list[Imported] | CompileError:
     reported, needed, spent = len(walk.problems), len(walk.needed), walk.g.budget.spent
     guards, failed = len(walk.g.guards), walk.branches.failed
     try:
-        results = _Roller(walk, loop).results()
+        results = _Roller(walk, loop, steps).results()
         walk.branches.rolled = True
         return results
-    except (UndecidedSizeError, BudgetError):
+    except BudgetError:
         raise
     except CompileError as error:
+        if isinstance(error, UndecidedSizeError) and not asks_of_turns(error):
+            raise
         del walk.problems[reported:], walk.needed[needed:], walk.g.guards[guards:]
         walk.g.budget.spent, walk.branches.failed = spent, failed
         return error
+
+
+def _counters(walk: GraphWalk, loop: Rolled) -> dict[int, int]:
+    """What each trip adds to what is carried, by number, where that is one whole number that is known at first."""
+    found = {}
+    outputs = loop.body.outputs[loop.first_output :]
+    for number, ((formal, value), out) in enumerate(zip(loop.carried, outputs, strict=False)):
+        root, step = sum_of(out, walk.values)
+        is_whole = isinstance(value, np.ndarray) and value.size == 1 and value.dtype in (np.int64, object)
+        if is_whole and root is formal and step:
+            found[number] = step
+    return found
 
 
 def _has_place(value: Any) -> bool:
@@ -99,6 +132,8 @@ def _captured(walk: GraphWalk, graph: ir.Graph) -> list[Any]:
 class _Roller:
     walk: GraphWalk
     loop: Rolled
+    #: What trips add to what is carried, by number, where trips are counted as dimensions; None where they are not.
+    steps: Mapping[int, int] | None
 
     def results(self) -> list[Imported]:
         loop, walk = self.loop, self.walk
@@ -110,7 +145,8 @@ class _Roller:
         extra = []
         if loop.going is not None:
             extra.append(_value(c, loop.going))
-        is_counted = loop.index is not None and bool(loop.index.uses())
+        knows = self.steps is not None
+        is_counted = knows or (loop.index is not None and bool(loop.index.uses()))
         if is_counted:
             extra.append(walk.g.constant(np.asarray(0, np.int64), "trip"))
 
@@ -121,8 +157,10 @@ class _Roller:
             inner.values.update((loop.carried[number][0], next(arguments)) for number in moving)
             inner.values.update(value for value, same in zip(loop.carried, kept, strict=True) if same)
             self._bring_extra(inner, arguments, is_counted)
+            if knows:
+                self._know_counters(inner, given[len(first) + len(extra) - 1])
             inner.values.update((formal, next(arguments)) for formal, _ in loop.elements)
-            reported = len(walk.problems)
+            reported, reported_guards = len(walk.problems), len(walk.g.guards)
             every = inner.run_graph(loop.body)
             if len(walk.problems) > reported:
                 raise UnsupportedOperatorError("\n".join(walk.problems[reported:]))
@@ -135,7 +173,10 @@ class _Roller:
                 at += 1
             if is_counted:
                 following.append(g.elementwise("next_trip", [given[at]], lambda s, v: v + 1))
-            return following, [_value(inside, row) for row in made[len(loop.carried) :]]
+            rows = [_value(inside, row) for row in made[len(loop.carried) :]]
+            if knows:
+                self._check_turns_are_read(g, cast(BlockArgument, given[-1]).block, reported_guards)
+            return following, rows
 
         found = walk.g.loop(
             loop.trips,
@@ -145,6 +186,7 @@ class _Roller:
             loop.back,
             loop.count,
             len(first) if loop.going is not None else None,
+            loop.begins,
         )
         last = dict(zip(moving, found, strict=False))
         states: list[Imported] = [last.get(n, value) for n, (_, value) in enumerate(loop.carried)]
@@ -157,6 +199,27 @@ class _Roller:
             inner.values[loop.body.inputs[1]] = np.asarray(True) if loop.going is None else next(arguments)
         if is_counted and loop.index is not None:
             inner.values[loop.index] = next(arguments)
+
+    def _know_counters(self, inner: GraphWalk, count: SSAValue) -> None:
+        """Have counters as the numbers that they are in the trip that ``count`` says."""
+        loop, g = self.loop, inner.g
+        assert loop.most is not None
+        turn = g.turn(turn_name(f"{len(g.turns)} of {g.node}"), loop.most - 1, count)
+        if loop.index is not None:
+            inner.values[loop.index] = extents_array([turn]).reshape(())
+        for number, step in (self.steps or {}).items():
+            formal, value = loop.carried[number]
+            assert isinstance(value, np.ndarray)
+            before = value.reshape(-1).tolist()
+            inner.values[formal] = extents_array([before[0] + turn * step]).reshape(value.shape)
+
+    def _check_turns_are_read(self, g: GraphBuilder, block: Block, guards: int) -> None:
+        """Raise UnsupportedOperatorError where what is told before a run depends on a trip."""
+        sizes = SegmentSizes(g.module.prims())
+        told = {name for op in block.ops for name in sizes.of_operation(op)}
+        told |= dimensions_of(e for guard in g.guards[guards:] for e in (guard.found, guard.legal)).keys()
+        if any(map(is_turn, told)):
+            raise UnsupportedOperatorError(f"{self.loop.name}: an extent depends on the number of the trip")
 
 
 def _through(value: ir.Value | None) -> ir.Value | None:

@@ -13,7 +13,8 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from landbridge.errors import UndecidedSizeError
-from landbridge.ops.extent_arrays import as_numbers
+from landbridge.ops.context import OpContext, Operand
+from landbridge.ops.extent_arrays import as_numbers, extents_array
 from landbridge.sizes.replaced import replaced
 from landbridge.sizes.size import (
     Extent,
@@ -180,6 +181,23 @@ def supposed(
         return again is not None and again.shape == wanted.shape and again.tolist() == wanted.tolist()
 
     return {name for name in used if not from_zero(name)}
+
+
+#: Bits of whole numbers that each dtype has.
+_BITS = {"float16": 11, "bfloat16": 8, "float32": 24, "float64": 53, "int32": 31, "int64": 63}
+
+
+def is_exact(extents: Array, dtype: str) -> bool:
+    """Whether ``dtype`` holds ``extents``, whatever the dimensions are."""
+    most = 1 << _BITS.get(dtype, 0)
+    ends = ((e, e) if isinstance(e, int) else (e.low, e.high) for e in extents.reshape(-1).tolist())
+    return all(low is not None and high is not None and -most <= low and high <= most for low, high in ends)
+
+
+def whole_array(c: OpContext, x: Operand) -> Array | None:
+    """``whole`` of an operand, in its shape."""
+    numbers = c.whole(x)
+    return None if numbers is None else extents_array(numbers).reshape(c.shape(x))
 
 
 def evaluate_sizes(op_type: str, attributes: Attributes, operands: Sequence[Array | None]) -> Array | None:

@@ -132,4 +132,8 @@ def constant_of(value: ir.Value, values: Mapping[ir.Value, Any]) -> np.ndarray[A
             return np.asarray(node.attributes["value_int"].as_int())
         elif "value_ints" in node.attributes:
             return np.asarray(node.attributes["value_ints"].as_ints())
+        elif "value_float" in node.attributes:
+            return np.asarray(node.attributes["value_float"].as_float(), np.float32)
+        elif "value_floats" in node.attributes:
+            return np.asarray(node.attributes["value_floats"].as_floats(), np.float32)
     return None if tensor is None else np.asarray(tensor.numpy())
