@@ -35,8 +35,9 @@ NEXT = replace(NEAR, near_bytes=1 << 15)
 
 @dataclass(frozen=True)
 class Blocked:
-    """A convolution of blocked layouts, ``groups`` times: ``blocks`` of 16 channels, windows of ``kernel``, an image
-    of ``height`` by ``width``, padded to keep its size, ``panes`` of 16 results; then a bias and a maximum."""
+    """A convolution of blocked layouts, ``groups`` times: ``halves``, apart in memory, of ``blocks`` of 16 channels,
+    windows of ``kernel``, an image of ``height`` by ``width``, padded to keep its size, ``panes`` of 16 results; then a
+    bias and a maximum."""
 
     blocks: int
     kernel: int
@@ -44,13 +45,14 @@ class Blocked:
     width: int
     panes: int
     groups: int = 1
+    halves: int = 1
 
     def shapes(self) -> list[tuple[int, ...]]:
         """Data, weights, bias and results."""
         pixels = self.height, self.width
         return [
-            (self.groups, self.blocks, *pixels, 16),
-            (self.groups, self.panes, self.blocks, self.kernel, self.kernel, 16, 16),
+            (self.groups, self.halves, self.blocks + (self.halves > 1), *pixels, 16),
+            (self.groups, self.panes, self.halves, self.blocks, self.kernel, self.kernel, 16, 16),
             (self.groups, self.panes, 16),
             (self.groups, self.panes, *pixels, 16),
         ]
@@ -58,17 +60,17 @@ class Blocked:
     def build(self, p: PrimBuilder) -> None:
         """The stages."""
         pad, k = self.kernel // 2, self.kernel
-        source = p.pad(p.inputs[0], [0, 0, pad, pad, 0], [0, 0, pad, pad, 0], 0.0) if pad else p.inputs[0]
+        source = p.pad(p.inputs[0], [0, 0, 0, pad, pad, 0], [0, 0, 0, pad, pad, 0], 0.0) if pad else p.inputs[0]
         extents = [self.groups, self.panes, self.height, self.width, 16]
         sums = p.temp(self.shapes()[3], "float32")
         p.generic(
-            "ppppprrrr",
-            [*extents, self.blocks, k, k, 16],
+            "ppppprrrrr",
+            [*extents, self.halves, self.blocks, k, k, 16],
             [
-                (source, lambda g, o, y, x, c, i, v, u, r: (g, i, y + v, x + u, r)),
-                (p.inputs[1], lambda g, o, y, x, c, i, v, u, r: (g, o, i, v, u, r, c)),
+                (source, lambda g, o, y, x, c, h, i, v, u, r: (g, h, i, y + v, x + u, r)),
+                (p.inputs[1], lambda g, o, y, x, c, h, i, v, u, r: (g, o, h, i, v, u, r, c)),
             ],
-            [(sums, lambda g, o, y, x, c, i, v, u, r: (g, o, y, x, c))],
+            [(sums, lambda g, o, y, x, c, h, i, v, u, r: (g, o, y, x, c))],
             lambda s, acc, a, b: acc + a * b,
             init=0.0,
         )
@@ -92,9 +94,9 @@ class Blocked:
     def wanted(self, x: Array, w: Array, b: Array) -> Array:
         """The results, in float64."""
         pad = self.kernel // 2
-        x = np.pad(x.astype(np.float64), [(0, 0), (0, 0), (pad, pad), (pad, pad), (0, 0)])
-        windows = np.lib.stride_tricks.sliding_window_view(x, (self.kernel, self.kernel), (2, 3))
-        sums = np.einsum("giyxrvu,goivurc->goyxc", windows, w.astype(np.float64))
+        x = np.pad(x[:, :, : self.blocks].astype(np.float64), [(0, 0), (0, 0), (0, 0), (pad, pad), (pad, pad), (0, 0)])
+        windows = np.lib.stride_tricks.sliding_window_view(x, (self.kernel, self.kernel), (3, 4))
+        sums = np.einsum("ghiyxrvu,gohivurc->goyxc", windows, w.astype(np.float64))
         return np.maximum(sums + b[:, :, None, None].astype(np.float64), 0)
 
 
@@ -121,6 +123,8 @@ CASES = [
     Blocked(blocks=37, kernel=1, height=5, width=13, panes=9, groups=6),
     Blocked(blocks=5, kernel=3, height=9, width=31, panes=2, groups=2),
     Blocked(blocks=4, kernel=3, height=40, width=24, panes=6),
+    Blocked(blocks=8, kernel=3, height=1, width=60, panes=3, halves=2),
+    Blocked(blocks=13, kernel=1, height=1, width=90, panes=64, halves=3),
 ]
 
 
@@ -135,14 +139,15 @@ def test_sums_are_the_same_to_the_bit_and_right(case: Blocked, vector_bytes: int
     far = case.lowered(replace(FAR, **unit))
     assert goes_by_blocks(far)
     found = [ran(far.clone(), [x, w, b], shape, together) for together in (1, 3, 1000)]
-    if case.kernel > 1:
+    if case.kernel > 1 and case.height > 1:
         beyond = case.lowered(replace(NEXT, **unit))
         assert goes_by_blocks(beyond)
         found.append(ran(beyond, [x, w, b], shape, 1))
     near = ran(case.lowered(replace(NEAR, **unit)), [x, w, b], shape, 1)
     assert all(np.array_equal(each, near) for each in found)
     wanted = case.wanted(x, w, b)
-    terms = case.blocks * 16 * case.kernel**2  # whose rounding errors add up as in a walk, of 512 steps at most
+    # whose rounding errors add up as in a walk, of 512 steps at most
+    terms = case.halves * case.blocks * 16 * case.kernel**2
     np.testing.assert_allclose(near, wanted, rtol=0, atol=2.0**-23 * min(terms, 512) ** 0.5 * np.abs(wanted).max())
 
 
@@ -164,6 +169,10 @@ def test_columns_of_the_next_cache_go_block_by_block_where_an_image_has_lines() 
 
 def test_too_few_columns_for_tasks_go_tile_by_tile() -> None:
     assert not goes_by_blocks(replace(CASES[1], panes=3).lowered(FAR))
+
+
+def test_few_columns_go_block_by_block_where_padded_rows_are_no_tasks() -> None:
+    assert goes_by_blocks(replace(CASES[0], height=1, width=60, panes=3).lowered(FAR))
 
 
 def test_totals_that_fit_no_scratch_go_tile_by_tile() -> None:

@@ -30,8 +30,8 @@ from landbridge.sizes.size import Extent, Size, same
 
 @dataclass(frozen=True)
 class SumBlock:
-    """A block of every sum: turns ``low`` to ``high`` of reduction loop ``dim``. ``ask``: called where the loops inside
-    of it begin the innermost one, whose loop is given."""
+    """A block of every sum: turns ``low`` to ``high`` of reduction loop ``dim``, at one turn of each loop around it,
+    which is open. ``ask``: called where the loops inside of it begin the innermost one, whose loop is given."""
 
     dim: int
     low: Index
@@ -74,7 +74,8 @@ class Reduction:
         """The reduced values of every row and column of the tile."""
         window = self._innermost.window
         written_out = () if window is None else (window.dim, *window.written_out)
-        slots = self._loops([d for d in self.sched.inner if d not in written_out], self._start())
+        inner = self.sched.inner if self._block is None else self.sched.inner[self.sched.inner.index(self._block.dim) :]
+        slots = self._loops([d for d in inner if d not in written_out], self._start())
         if self.sched.copies > 1:
             slots = self._merge_copies(slots)
         if self.sched.horizontal:

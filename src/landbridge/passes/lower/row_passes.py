@@ -10,7 +10,7 @@ of the additions is that of tiles one by one.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import TypeAlias
@@ -44,7 +44,8 @@ Rows: TypeAlias = list[tuple[Run, RowPadding]]
 
 @dataclass(frozen=True)
 class RowPasses:
-    """How a nest with one schedule goes block by block: the loop whose turns are cut into blocks, and the turns of one.
+    """How a nest with one schedule goes block by block: the loop whose turns are cut into blocks, and the turns of one;
+    ``around`` are the reduction loops outside of it.
 
     ``across`` are the outer loops that columns do not depend on: each of their iterations passes over all rows.
     ``tasks``: how many are enough, those of the same columns counted apart.
@@ -52,6 +53,7 @@ class RowPasses:
 
     dim: int
     turns: int
+    around: tuple[int, ...]
     across: tuple[int, ...]
     tasks: int
 
@@ -67,20 +69,31 @@ def row_passes(nest: Nest, sched: Schedule, machine: VectorUnit, rows: Rows) -> 
         return None
     dim, turns = block_of_sums(nest, sched, Padding(nest, sched))
     columns = columns_of(nest, sched)
-    if dim != sched.inner[0] or any(dim == b.inner for b in nest.bounds) or any(r.index.rest for r in columns):
+    if dim is None or any(r.index.rest for r in columns):
+        return None
+    around = sched.inner[: sched.inner.index(dim)]
+    if any(d == b.inner for d in (*around, dim) for b in nest.bounds) or _is_clipped(nest, (*around, dim)):
         return None
     across = tuple(d for d in sched.outer if not any(r.uses(d) for r in columns))
     passes = math.prod(nest.dims[d].extent for d in across)
     groups = math.prod(nest.dims[d].extent for d in sched.outer if d not in across)
     enough_tiles = passes * sum(run.count for run, _ in rows) >= _FEWEST_TILES
-    enough_tasks = bool(across) or groups * sum(run.count for run in sched.column_runs) >= _FEW_TASKS
+    at_edges = any(padding in (RowPadding.BY_TURN, RowPadding.EDGES) for _, padding in rows)  # rows are no tasks then
+    enough_tasks = bool(across) or at_edges or groups * sum(run.count for run in sched.column_runs) >= _FEW_TASKS
     tile = sched.column_runs[0].tile
     fits = nest.dims[sched.rows].extent * tile * sched.lanes <= _SCRATCH
     far = machine.far(nest, sched.lane, sched.rows) > 0
     next_cache = bool(across) and tile > machine.near(nest, sched.lane, sched.lanes, sched.inner)
     if not (enough_tiles and enough_tasks and fits and (far or next_cache)):
         return None
-    return RowPasses(dim, turns, across, _FEW_TASKS if far else MANY_TASKS)
+    return RowPasses(dim, turns, around, across, _FEW_TASKS if far else MANY_TASKS)
+
+
+def _is_clipped(nest: Nest, dims: Sequence[int]) -> bool:
+    """Whether padding cuts turns of ``dims`` off, so that blocks would begin elsewhere than in tiles one by one."""
+    assert nest.reduction is not None
+    guards = (g for r in nest.reduction.reads if isinstance(r, ElementAccess) for g in r.guards)
+    return any(g.index.uses(d) for g in guards for d in dims)
 
 
 def columns_of(nest: Nest, sched: Schedule) -> list[ElementAccess]:
@@ -167,7 +180,20 @@ class BlockTasks:
             self._over(terms, start, count, column)
             return []
 
-        code.loop(0, nest.dims[how.dim].extent, how.turns, [], block)
+        def blocks(around: Sequence[int]) -> None:
+            if not around:
+                code.loop(0, nest.dims[how.dim].extent, how.turns, [], block)
+                return
+
+            def turn(i: SSAValue, _: list[SSAValue]) -> list[SSAValue]:
+                terms.env[around[0]] = i
+                blocks(around[1:])
+                return []
+
+            code.loop(0, nest.dims[around[0]].extent, 1, [], turn)
+            del terms.env[around[0]]
+
+        blocks(how.around)
         self._over(self._rest, start, count, column)
 
     def _over(self, emitter: _PassEmitter, start: Index, count: Index, column: Index) -> None:
@@ -252,22 +278,23 @@ class _TermsEmitter(_PassEmitter):
         assert main is not None
         dim, low, high, turns = self.block
         self.operands.forget()
-        asked = self._asked(t, dim, low, turns)
-        reduction = Reduction(
-            code, self.nest, self.sched, self._padding, self.operands, t, block=SumBlock(dim, low, high, asked)
-        )
+        block = SumBlock(dim, low, high, self._asked(t, dim, low, turns))
+        reduction = Reduction(code, self.nest, self.sched, self._padding, self.operands, t, block=block)
         for (m, n, _, _), value in reduction.emit().items():
             at = self.totals.at(code, self.row_of(t, m), n)
             total = code.load_vector(self.totals.scratch, at, main.writes[0].element, self.totals.lanes, 0)
             code.store_vector(fold(code, main, total, value), self.totals.scratch, at, self.totals.lanes, 0)
 
     def _to_next(self, r: ElementAccess, t: Tile, dim: int, low: Index, turns: int) -> Index:
-        """How far the next block of the columns ``r`` lies: the first of the next columns is behind the last."""
+        """How far the next block of the columns ``r`` lies: behind the last of a loop is the first of the next turn of
+        the loop around it, or else of the next columns."""
         code, step, extent = self.code, r.index.coeff(dim), self.nest.dims[dim].extent
         last = (extent - 1) // turns * turns
         # 1 or 0, by no quotient: where code is shared, the extent is a word
         is_last = code.minimum(code.maximum(code.add(low, 1 + turns - extent), 0), 1)
-        further = t.columns * _column_step(r, self.sched) - (last + turns) * step
+        around = self.sched.inner[: self.sched.inner.index(dim)]
+        next_turn = r.index.coeff(around[-1]) if around else t.columns * _column_step(r, self.sched)
+        further = next_turn - (last + turns) * step
         return code.add(code.mul(is_last, further), turns * step)
 
     def _asked(self, t: Tile, dim: int, low: Index, turns: int) -> Callable[[int], None]:
