@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 from collections.abc import Callable
 from pathlib import Path
@@ -30,13 +31,28 @@ MISTAKES: dict[str, tuple[Callable[[], object], type[Exception], str]] = {
     "a shape alone": (lambda: lb.compile(MODEL, shapes=(64,)), lb.InputError, r'shapes=\{"x"'),
     "a shape as text": (lambda: lb.compile(MODEL, shapes={"x": "64"}), lb.ShapeError, "lists its extents"),
     "an extent None": (lambda: lb.compile(MODEL, shapes={"x": (None,)}), lb.ShapeError, 'as "N"'),
-    "a part of an extent": (lambda: lb.compile(MODEL, shapes={"x": (6.4,)}), lb.ShapeError, "give a number"),
+    "a part of an extent": (lambda: lb.compile(MODEL, shapes={"x": (6.4,)}), lb.ShapeError, "give a whole number"),
     "an unknown dimension": (lambda: lb.compile(MODEL, dims={"N": 4}), lb.InputError, "no open dimension 'N'"),
     "a frame as a dict": (lambda: lb.compile(MODEL, inputs={"x": {}}), lb.InputError, "InputSpec"),
     "one name for a list": (lambda: lb.compile(MODEL, mutable="b"), lb.InputError, "names of weights"),
     "one output for a list": (lambda: lb.compile(MODEL, extra_outputs="y"), lb.InputError, "names of tensors"),
     "a place alone": (lambda: lb.compile(MODEL, place="cpu"), lb.InputError, "places by pattern"),
     "many nodes": (lambda: lb.compile(MODEL, max_nodes="1"), lb.InputError, "legal: a number"),
+    "a whole float for an extent": (lambda: lb.compile(MODEL, shapes={"x": (64.0,)}), lb.ShapeError, "a whole number"),
+    "a constant of no number": (
+        lambda: lb.compile(MODEL, constants={"x": object()}),
+        lb.InputError,
+        "numbers of float32",
+    ),
+    "a number for a place": (lambda: lb.compile(MODEL, place={"*": 3}), lb.PlacementError, "name of a vdevice"),
+    "a number for a folder": (lambda: lb.compile(MODEL, dump=3), lb.InputError, "path of a folder"),
+    "a number for a target": (lambda: lb.compile(MODEL, 3), lb.InputError, "a target as text"),
+    "no such target": (lambda: lb.compile(MODEL, "nope"), lb.TargetError, r"'nope'; known: c, "),
+    "no such file": (lambda: lb.load("there is none.lbx"), lb.ExecutableError, r"no file .* in '/.*; make it"),
+    "no name of a file": (lambda: lb.load("a\0b"), lb.ExecutableError, "no name of a file"),
+    "lists of several lengths": (lambda: lb.asarray([[1, 2], [3]]), lb.InputError, "equal lengths"),
+    "an array of nothing": (lambda: lb.asarray(None), lb.InputError, "not NoneType"),
+    "an array of text": (lambda: lb.asarray("abc"), lb.InputError, "not str"),
     "load nothing": (lambda: lb.load(None), lb.InputError, "path of an .lbx"),
     "load a folder": (lambda: lb.load("."), lb.ExecutableError, "is a folder"),
     "save nowhere": (lambda: PROGRAM.save(None), lb.InputError, "path of a file"),
@@ -53,6 +69,21 @@ def test_a_mistake_is_told_with_the_way_out(name: str) -> None:
     action, kind, says = MISTAKES[name]
     with pytest.raises(kind, match=says):
         action()
+
+
+def test_a_missing_program_is_a_missing_file_too(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError) as told:
+        lb.load(tmp_path / "a.lbx")
+    assert isinstance(told.value, lb.errors.MissingFileError)
+    assert told.value.errno == errno.ENOENT
+    PROGRAM.save(tmp_path / "ab.lbx")
+    with pytest.raises(lb.errors.MissingFileError, match=r"did you mean 'ab\.lbx'"):
+        lb.load(tmp_path / "a.lbx")
+
+
+def test_a_name_that_is_too_long_is_told() -> None:
+    with pytest.raises(lb.errors.UnreadableFileError, match="cannot be opened: File name too long"):
+        lb.load("a" * 300)
 
 
 def test_numbers_of_numpy_are_numbers() -> None:

@@ -51,11 +51,11 @@ def _check_shape(name: object, shape: object) -> None:
     if isinstance(shape, str) or not hasattr(shape, "__iter__"):
         raise ShapeError(f"shapes: {name!r} is {_shown(shape)}; a shape lists its extents, as (1, 3, 224, 224)")
     for extent in shape:
-        whole = hasattr(extent, "__index__") or (isinstance(extent, float) and extent.is_integer())
-        if isinstance(extent, bool) or not (whole or isinstance(extent, str)):
+        is_legal = (hasattr(extent, "__index__") and not isinstance(extent, bool)) or isinstance(extent, str)
+        if not is_legal:
             raise ShapeError(
-                f"shapes: extent {extent!r} of input {name!r} is not legal; give a number, or a name where it is open, "
-                'as "N"'
+                f"shapes: extent {extent!r} of input {name!r} is not legal; give a whole number, or a name where it is "
+                'open, as "N"'
             )
 
 

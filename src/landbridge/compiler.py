@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
+from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
@@ -112,12 +113,16 @@ def compile(
         exported = export(model, args, kwargs, dynamic_shapes)
         model, shapes, dims = exported.model, exported.shapes(shapes), exported.dims(dims)
     elif args is not None or kwargs is not None or dynamic_shapes is not None:
-        raise InputError("args=, kwargs= and dynamic_shapes= are for models of torch; give shapes= or dims=")
+        raise InputError(
+            "args=, kwargs= and dynamic_shapes= are for models of torch; give shapes= or dims=, and a target as text"
+        )
     else:
         _check_model(model)
     if on_mismatch not in ("error", "copy"):
         raise CompileError(f"on_mismatch={on_mismatch!r}; legal: 'error', 'copy'")
     if dump is not None:
+        if not isinstance(dump, str | PathLike):
+            raise InputError(f"dump= takes the path of a folder, not {type(dump).__name__}")
         check_folder(dump)
     bounds = limits_of(limits)
     if bounds is not None and bounds.nodes is not None:

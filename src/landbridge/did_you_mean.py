@@ -3,11 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from pathlib import Path
+
+#: How much of two words has to be alike: 'gpu' is near 'cpu' (0.67), 'nope' is not near 'opencl' (0.6).
+_ALIKE = 0.62
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """``" (did you mean 'x' or 'y'?)"`` for the known names nearest to ``word``, or nothing."""
     from difflib import get_close_matches  # takes longer to import than all of this
 
-    near = get_close_matches(word, list(known), n=3)
+    near = get_close_matches(word, list(known), n=3, cutoff=_ALIKE)
     return f" (did you mean {' or '.join(repr(name) for name in near)}?)" if near else ""
+
+
+def file_like(file: Path) -> str:
+    """Which files beside ``file``, which is not there, have a name like it; else where it was looked for."""
+    folder = file.absolute().parent
+    if not folder.is_dir():
+        return f": there is no folder {str(folder)!r}"
+    near = did_you_mean(file.name, (path.name for path in folder.iterdir()))
+    return near or f" in {str(folder)!r}"

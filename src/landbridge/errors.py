@@ -40,6 +40,8 @@ and the way out::
     +-- SanitizerError               memory used as it must not be; only under the sanitizer
     +-- InputError (ValueError)      wrong name, shape, dtype, rank or overlap
     +-- ExecutableError              an .lbx that is corrupt, truncated, of another version or ISA
+    |   +-- UnreadableFileError (OSError)  one that cannot be opened
+    |       +-- MissingFileError (FileNotFoundError)  one that is not there
     +-- OutputFileError (OSError)    a file that cannot be written where it was asked to be
     +-- BindError                    an Executable and a device that do not fit
     +-- BoardError                   a board that cannot be reached, or has no Landbridge of this version
@@ -233,6 +235,14 @@ class IndexRangeError(LandbridgeError, IndexError):
 
 class ExecutableError(LandbridgeError):
     """An ``.lbx`` that is corrupt, truncated, or of another version or instruction set."""
+
+
+class UnreadableFileError(ExecutableError, OSError):
+    """An ``.lbx`` file that cannot be opened. Has the system's ``errno``."""
+
+
+class MissingFileError(UnreadableFileError, FileNotFoundError):
+    """There is no ``.lbx`` file of this name."""
 
 
 class OutputFileError(LandbridgeError, OSError):

@@ -27,7 +27,8 @@ def load(path: str | Path, *, verify: Verify = "auto", mapped: bool = True) -> E
     Sessions: replace it by renaming a new one over it, as ``Executable.save`` does. Making a Session finds both; during
     a run neither can be seen. ``mapped=False`` reads the constants into memory, and the file is free.
 
-    Raises ExecutableError when the file is no ``.lbx``, truncated, corrupt or of another version; OSError when it
+    Raises ExecutableError when the file is no ``.lbx``, truncated, corrupt or of another version; of these,
+    MissingFileError, a FileNotFoundError too, when it is not there, and UnreadableFileError, an OSError too, when it
     cannot be opened. Whether this machine can run it is checked by ``Session``.
     """
     if not isinstance(path, str | os.PathLike):

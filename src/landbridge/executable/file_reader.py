@@ -13,8 +13,9 @@ from typing import IO, Any, Literal
 import numpy as np
 
 from landbridge.available_memory import check_available
+from landbridge.did_you_mean import file_like
 from landbridge.dtypes import dtype, numpy_dtype
-from landbridge.errors import ExecutableError, InputError
+from landbridge.errors import ExecutableError, InputError, MissingFileError, UnreadableFileError
 from landbridge.executable.abi import CONSTANT_ALIGNMENT
 from landbridge.executable.device_image import DeviceImage, check_device_image
 from landbridge.executable.executable import Executable
@@ -39,14 +40,13 @@ def read_executable(path: Path, *, verify: Verify = "auto", mapped: bool = True)
     """The Executable in the file ``path``; its constants are read-only views of the file, or of a copy of it.
 
     ``verify`` and ``mapped`` are those of ``landbridge.load``. Raises ExecutableError when the file is no ``.lbx``, of
-    another version, truncated or corrupt; OSError when it cannot be opened.
+    another version, truncated or corrupt; UnreadableFileError, an OSError too, when it cannot be opened.
     """
     if verify not in ("auto", "bind", "all", True, False):
         raise InputError(f"verify={verify!r}; legal: 'auto', 'bind', 'all', True (as 'all'), False")
-    if path.is_dir():
+    if os.path.isdir(path):  # noqa: PTH112 - of any name: Path raises for one that is too long
         raise ExecutableError(f"{path} is a folder, and no .lbx; name a file")
-    # Not blocking: a pipe would wait for a writer.
-    with os.fdopen(os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK), "rb") as file:
+    with os.fdopen(_opened(path), "rb") as file:
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
             raise ExecutableError(f"{path}: no regular file, and no .lbx therefore; write it to a file first")
         try:
@@ -55,6 +55,24 @@ def read_executable(path: Path, *, verify: Verify = "auto", mapped: bool = True)
             raise ExecutableError(f"{path}: {error}") from None
         except (ValueError, TypeError, OverflowError, RecursionError) as error:
             raise ExecutableError(f"{path}: corrupt ({error}); save it again") from error
+
+
+def _opened(path: Path) -> int:
+    """A descriptor of the file ``path``, which the caller closes."""
+    try:
+        return os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)  # a pipe would wait for a writer
+    except FileNotFoundError as error:
+        found: UnreadableFileError = MissingFileError(
+            f"there is no file {str(path)!r}{file_like(path)}; make it: landbridge.compile(...).save(path)"
+        )
+        found.errno = error.errno
+        raise found from None
+    except OSError as error:
+        found = UnreadableFileError(f"{path} cannot be opened: {error.strerror or error}; allow reading it first")
+        found.errno = error.errno
+        raise found from error
+    except ValueError as error:
+        raise ExecutableError(f"{str(path)!r} is no name of a file: {error}") from None
 
 
 def _read(file: IO[bytes], path: Path, verify: Verify, mapped: bool) -> Executable:

@@ -47,8 +47,17 @@ class OrtValue:
 
     @staticmethod
     def from_dlpack(data: Any, is_bool_tensor: bool = False) -> OrtValue:
-        """Over the memory of another library's array."""
-        array = np.from_dlpack(data)
+        """Over the memory of another library's array, or of a DLPack capsule, which is used up by it.
+
+        Raises Fail for what is neither, and for memory that numpy cannot see.
+        """
+        is_capsule = type(data).__name__ == "PyCapsule"
+        if not is_capsule and not hasattr(data, "__dlpack__"):
+            raise Fail(f"a {type(data).__name__} has no __dlpack__ and is no DLPack capsule; give an array")
+        try:
+            array = np.from_dlpack(_OfHost(data) if is_capsule else data)
+        except (BufferError, ValueError, RuntimeError, TypeError) as error:
+            raise Fail(f"numpy cannot use what DLPack gives: {error}") from error
         return OrtValue(array.view(bool) if is_bool_tensor else array)
 
     def __dlpack__(self, **options: Any) -> Any:
@@ -109,6 +118,19 @@ class OrtValue:
         if np_arr.shape != self._array.shape or np_arr.dtype != self._array.dtype:
             raise Fail(f"{np_arr.dtype}{list(np_arr.shape)} does not fit {self._array.dtype}{self.shape()}")
         np.copyto(self._array, np_arr)
+
+
+class _OfHost:
+    """A DLPack capsule of host memory, as numpy asks for one."""
+
+    def __init__(self, capsule: Any) -> None:
+        self._capsule = capsule
+
+    def __dlpack__(self, **_: Any) -> Any:
+        return self._capsule
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return 1, 0
 
 
 def check_device(device_type: str, device_id: int) -> None:

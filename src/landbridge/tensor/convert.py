@@ -10,7 +10,7 @@ from landbridge.device.api import Device
 from landbridge.device.protocols import MemoryImport
 from landbridge.device.registry import device as find_device
 from landbridge.dtypes import dtype_name, numpy_dtype
-from landbridge.errors import ZeroCopyError
+from landbridge.errors import InputError, ZeroCopyError
 from landbridge.memory.borrowed import is_host_memory
 from landbridge.tensor.host_view import HostView
 from landbridge.tensor.imported import import_tensor
@@ -80,4 +80,10 @@ def _as_tensor(obj: Any, copy: bool | None) -> tuple[Tensor, bool]:
         pass
     if copy is False:
         raise ZeroCopyError(f"asarray(copy=False): a {type(obj).__name__} has no memory to view; allow a copy")
-    return Tensor.from_numpy_view(np.array(obj)), True
+    try:
+        array = np.array(obj)
+    except ValueError as error:  # lists of several lengths
+        raise InputError(f"asarray takes an array, or lists of equal lengths: {error}") from None
+    if array.dtype == object or array.dtype.kind in "US":
+        raise InputError(f"asarray takes an array, numbers or lists of numbers, not {type(obj).__name__}")
+    return Tensor.from_numpy_view(array), True

@@ -14,7 +14,7 @@ from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 from onnx.external_data_helper import uses_external_data
 from onnx_ir.passes.common import InlinePass
 
-from landbridge.did_you_mean import did_you_mean
+from landbridge.did_you_mean import file_like
 from landbridge.errors import CompileError, ImportModelError, ModelWarning
 from landbridge.executable.file_watch import FileWatch
 from landbridge.frontend.onnx.labels import has_names, without_names
@@ -250,7 +250,7 @@ def _parsed(source: str | Path | bytes | ModelProto, name: str) -> _Parsed:
         why = f"{name} is no ONNX model: {seems}" if seems else f"{name} is no ONNX model, or is truncated: {error}"
         raise ImportModelError(why if seems else f"{why}; export or download it again") from error
     except FileNotFoundError as error:
-        raise ImportModelError(f"there is no file {name!r}{_near(Path(name))}") from error
+        raise ImportModelError(f"there is no file {name!r}{file_like(Path(name))}") from error
     except OSError as error:
         raise ImportModelError(f"{name} cannot be opened: {error.strerror or error}") from error
     except Exception as error:
@@ -270,15 +270,6 @@ def _content(source: str | Path | bytes | ModelProto) -> bytes:
         return b"" if isinstance(source, onnx.ModelProto) else Path(source).read_bytes()
     except OSError:
         return b""
-
-
-def _near(file: Path) -> str:
-    """The models beside ``file``, which is not there, that have a name like it; else where it was looked for."""
-    folder = file.absolute().parent
-    if not folder.is_dir():
-        return f": there is no folder {str(folder)!r}"
-    near = did_you_mean(file.name, (path.name for path in folder.iterdir()))
-    return near or f" in {str(folder)!r}"
 
 
 def _refusal(model: str | bytes | ModelProto) -> Exception | None:

@@ -160,10 +160,14 @@ def _fixed(inputs: Sequence[ir.Value], constants: Mapping[str, Any]) -> dict[ir.
         if name not in by_name:
             raise InputError(f"constants: the model has no input {name!r}; its inputs: {', '.join(by_name) or 'none'}")
         wanted = numpy_dtype(_dtype(by_name[name]))
-        array = np.asarray(given)
+        try:
+            array = np.asarray(given)
+            converted = array.astype(wanted)
+        except (TypeError, ValueError) as error:
+            raise InputError(f"constants: {name!r} takes numbers of {wanted}, as an array or a list: {error}") from None
         if isinstance(given, np.ndarray | np.generic) and array.dtype != wanted:
             raise InputError(f"constants: {name!r} is {array.dtype}, the model takes {wanted}; convert it")
-        fixed[by_name[name]] = array.astype(wanted)
+        fixed[by_name[name]] = converted
     return fixed
 
 

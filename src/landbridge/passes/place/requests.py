@@ -128,6 +128,8 @@ def _is_inner(op: CallOp) -> bool:
 def _resolve(module: IRModule, pattern: str, wanted: VDevice | str) -> VDeviceAttr:
     """``wanted`` in the numbers of ``module``, checked against the memory that its Target states."""
     what = f"place={{{pattern!r}: {str(wanted)!r}}}"
+    if not isinstance(wanted, str | VDevice):
+        raise PlacementError(f"{what}: legal: the name of a vdevice, as 'cpu', or a VDevice")
     vdevice = VDevice.parse(wanted) if isinstance(wanted, str) else wanted
     index = _number(module, vdevice, what)
     target = module.target_of(index)
