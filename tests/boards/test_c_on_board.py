@@ -14,6 +14,9 @@ from tests.executable.test_c_export import HARNESS, LINKED, open_edges
 from tests.selection.installed import program
 from tests.whole_models.small_models import projection
 
+#: Seconds that a program may take, emulated, on a busy machine.
+LIMIT = 500
+
 
 def build(folder: Path, *flags: str) -> None:
     (folder / "main.c").write_text(HARNESS)
@@ -36,7 +39,7 @@ def build(folder: Path, *flags: str) -> None:
 
 def run(folder: Path, cpu: str, *sizes: int) -> int:
     command = [program("qemu-aarch64", "boards"), "-cpu", cpu, "./run", *map(str, sizes)]
-    return subprocess.run(command, cwd=folder, timeout=120).returncode
+    return subprocess.run(command, cwd=folder, timeout=LIMIT).returncode
 
 
 def test_open_dimensions(tmp_path: Path) -> None:
@@ -107,7 +110,7 @@ def test_several_programs_in_one(tmp_path: Path) -> None:
     built = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
     assert built.returncode == 0, built.stderr
     emulated = [program("qemu-aarch64", "boards"), "-cpu", "cortex-a72", "./run"]
-    done = subprocess.run(emulated, cwd=tmp_path, input=x.tobytes(), capture_output=True, timeout=120)
+    done = subprocess.run(emulated, cwd=tmp_path, input=x.tobytes(), capture_output=True, timeout=LIMIT)
     assert done.returncode == 0
     # Sums of 512 terms of about 0.05 in another order.
     for found in np.frombuffer(done.stdout, np.float32).reshape(2, *np.asarray(wanted).shape):

@@ -266,11 +266,30 @@ def test_memory_is_that_of_all_ways() -> None:
         assert planned == [report.planned_bytes for report in executable.program(name).memory] and planned
 
 
-def test_elements_that_choose_a_way_are_refused(tmp_path: Path) -> None:
-    text = "(float[2, 3] x, int64 axis) => (float[2, 3] y) { y = CumSum(x, axis) }"
+REFUSED = {
+    "elements": (
+        "(float[2, 3] x, int64 axis) => (float[2, 3] y) { y = CumSum(x, axis) }",
+        "elements of input 'axis' choose among 4 programs; .* by constants= or --constant",
+    ),
+    "data": ("(float[3, 4] x) => (int64[2, M] y) { y = NonZero(x) }", "data decide sizes at 'y'.* cut the model there"),
+    "read": (
+        """(float[3] x) => (float[M] y) {
+            m = ReduceMax<keepdims = 0>(x) n = Cast<to = 7>(m) o = Constant<value_int = 1>() s = Max(n, o)
+            a = Constant<value_int = 0>() i = Range(a, s, o) y = Cast<to = 1>(i) }""",
+        "data decide sizes at .* a C program is one piece",
+    ),
+    "numpy": ("(float[3, 3] x) => (float y) { y = Det(x) }", r"host:ai.onnx.Det.* take that operator out of the model"),
+}
+
+
+@pytest.mark.filterwarnings("ignore::landbridge.FallbackWarning")
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_c_alone_cannot_run_is_refused(name: str, tmp_path: Path) -> None:
+    text, message = REFUSED[name]
     model = onnx.parser.parse_model(f'<ir_version: 8, opset_import: ["": 18]> g {text}')
-    with pytest.raises(ExecutableError, match="elements of inputs choose among 4 programs"):
+    with pytest.raises(ExecutableError, match=message):
         export_c(lb.compile(model), tmp_path, "model")
+    assert not list(tmp_path.iterdir())
 
 
 def test_dimensions_are_checked_and_may_be_chosen_again(tmp_path: Path) -> None:

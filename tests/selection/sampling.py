@@ -4,7 +4,8 @@
 test does not depend on which others are collected. ``@pytest.mark.full`` is a test that only ``--full`` runs. What is
 left out is deselected, never skipped: a skip says that something is missing.
 
-``--full --share K/N`` runs of what a sample leaves out only part K of N; the parts 0 to N - 1 together are all.
+``--full --share K/N`` runs of what a sample leaves out only part K of N; the parts 0 to N - 1 together are all. A
+family of ``sample(40, shared=False)`` is whole in each.
 """
 
 from __future__ import annotations
@@ -52,5 +53,7 @@ def left_out(config: pytest.Config, items: list[pytest.Item]) -> list[pytest.Ite
         if len(members) > count:
             kept = set(Random(f"{seed} {name}").sample([item.nodeid for item in members], count))
             rest = (item for item in members if item.nodeid not in kept)
+            if full and not marker.kwargs.get("shared", True):
+                continue
             out.extend(item for item in rest if not full or crc32(item.nodeid.encode()) % parts != part)
     return out

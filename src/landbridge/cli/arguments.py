@@ -92,6 +92,10 @@ InputSpecs: TypeAlias = Annotated[
         help="What frames of input N are, as in x=dtype:uint8,scale:0.017; or layout, mean, shape, ...",
     ),
 ]
+Constants: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option("--constant", metavar="N=FILE.npy", help="The value of input N, fixed now; repeat for others."),
+]
 Shapes: TypeAlias = Annotated[
     list[str] | None,
     typer.Option("--shape", metavar="N=1x3x320x320", help="The shape of input N, names where it is open; repeatable."),

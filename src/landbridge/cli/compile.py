@@ -41,10 +41,7 @@ def compile_(
         list[str] | None,
         typer.Option("--extra-output", metavar="TENSOR", help="An inner tensor to return too; repeat for others."),
     ] = None,
-    constant: Annotated[
-        list[str] | None,
-        typer.Option("--constant", metavar="N=FILE.npy", help="The value of input N, fixed now; repeat for others."),
-    ] = None,
+    constant: args.Constants = None,
     on_mismatch: Annotated[
         str,
         typer.Option(

@@ -29,9 +29,11 @@ def export(
     shape: args.Shapes = None,
     dim: args.Dims = None,
     input_spec: args.InputSpecs = None,
+    constant: args.Constants = None,
     json: args.Json = False,
 ) -> None:
     """Write MODEL as a C header, a static and a shared library, to be linked without Python."""
+    from landbridge.cli.inputs import read_array
     from landbridge.cli.models import describe_tensor, open_model
     from landbridge.executable.c_export import export_c
 
@@ -41,6 +43,7 @@ def export(
         args.parse_shapes(shape),
         inputs=args.parse_input_specs(input_spec),
         dims=args.parse_dims(dim),
+        constants={name: read_array(name, array) for name, array in args.parse_arrays(constant, "--constant").items()},
     )
     main = opened.executable.main
     files = export_c(opened.executable, c, name or _identifier(model.stem), weights_apart=weights_apart)

@@ -21,8 +21,11 @@ from dataclasses import dataclass, field
 from landbridge.errors import ExecutableError
 from landbridge.executable import abi
 from landbridge.executable import instructions as ins
+from landbridge.executable.access_report import ACCESS_CHECK, CLEAR_REPORT
 from landbridge.executable.executable import Executable
+from landbridge.executable.instructions import INDEX_CHECK, REFUSED_BRANCH
 from landbridge.executable.parts import CodeImage, Function, parameter_constant
+from landbridge.executable.segments import segments_of
 from landbridge.sizes.size import Extent, Size
 
 MEMORY, WEIGHTS, TABLE, WORDS, NOTHING, FIRST_IO = 0, 1, 2, 3, 4, 5
@@ -73,16 +76,19 @@ class CWeights:
 def c_programs(executable: Executable) -> tuple[list[CProgram], CWeights, CodeImage]:
     """The programs of ``executable``, which are for other sizes each, their weights, and the image with their kernels.
 
-    Raises ExecutableError for what C alone cannot run: programs that elements of inputs choose among, several images or
-    devices, memory in rows, steps that Python does.
+    Raises ExecutableError for what C alone cannot run: a program that is cut where data decide sizes, programs that
+    elements of inputs choose among, several images or devices, memory in rows, steps that Python does.
     """
+    _check_whole(executable)
     chosen = [
-        [[e for e in spec.elements if isinstance(e, int)] for spec in f.inputs] for f in executable.programs.values()
+        {spec.name: [e for e in spec.elements if isinstance(e, int)] for spec in function.inputs}
+        for function in executable.programs.values()
     ]
-    if any(each != chosen[0] for each in chosen):
+    choosing = [name for name in chosen[0] if any(each[name] != chosen[0][name] for each in chosen)]
+    if choosing:
         raise ExecutableError(
-            f"elements of inputs choose among {len(executable.programs)} programs; a C program goes by sizes alone: "
-            "compile with constants that say those elements"
+            f"elements of input {choosing[0]!r} choose among {len(executable.programs)} programs; a C program goes by "
+            "sizes alone: say them when the model is compiled, by constants= or --constant"
         )
     images = [module.image for module in executable.modules]
     if len(images) != 1 or not isinstance(images[0], CodeImage):
@@ -93,6 +99,17 @@ def c_programs(executable: Executable) -> tuple[list[CProgram], CWeights, CodeIm
     weights = CWeights()
     programs = [_Builder(executable.program(name), images[0], weights).build() for name in executable.programs]
     return programs, weights, images[0]
+
+
+def _check_whole(executable: Executable) -> None:
+    segments = segments_of(executable)
+    if segments:
+        calls = [call for segment in segments for call in segment.calls]
+        names = ", ".join(dict.fromkeys(repr(call.node or call.operator) for call in calls))
+        raise ExecutableError(
+            f"data decide sizes at {names}, and Python takes the program's {len(segments)} pieces by them; a C program "
+            "is one piece: cut the model there (onnx.utils.extract_model) and export the parts"
+        )
 
 
 class _Builder:
@@ -169,11 +186,7 @@ class _Builder:
                 case ins.Prepared():
                     pass
                 case _:
-                    what = instruction.builtin if isinstance(instruction, ins.HostCall) else "a copy between devices"
-                    raise ExecutableError(
-                        f"the program has a step that Python does ({what}); a C program has none: compile without "
-                        "check_indices and sanitize, for one device"
-                    )
+                    raise ExecutableError(_python_step(instruction))
 
     def _call(self, call: ins.Call) -> None:
         flushing = self._image.flushes_denormals
@@ -226,6 +239,19 @@ class _Builder:
             made.places[name] = aligned
             made.nbytes = aligned + self._executable.constants[name].nbytes
         return made.places[name]
+
+
+def _python_step(instruction: ins.Instruction) -> str:
+    """Why a C program cannot have ``instruction``, and what to do."""
+    if not isinstance(instruction, ins.HostCall):
+        return "the program copies between devices; a C program is of one CPU: compile for one device"
+    out = {
+        INDEX_CHECK: "compile without check_indices",
+        REFUSED_BRANCH: "of a branch that was not compiled; fix its condition by constants= or --constant",
+        ACCESS_CHECK: "compile without sanitize",
+        CLEAR_REPORT: "compile without sanitize",
+    }.get(instruction.builtin, "take that operator out of the model and do it in C")
+    return f"the program has a step that Python does ({instruction.builtin}); a C program has none: {out}"
 
 
 def up(nbytes: Extent, alignment: int) -> Extent:
