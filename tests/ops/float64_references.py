@@ -88,7 +88,7 @@ def grid_sample(mode: str, padding: str, align: int) -> Callable[..., Results]:
             for v, e in zip(grid[b, i, j, ::-1], extents, strict=True):
                 low, high = (0.0, e - 1.0) if align else (-0.5, e - 0.5)
                 place = (float(v) + 1) / 2 * (high - low) + low
-                if padding == "border":
+                if padding == "border" and mode != "cubic":  # as torch, where taps alone are kept inside
                     place = min(max(place, 0.0), e - 1.0)
                 elif padding == "reflection":
                     place = _reflect(place, low, high)

@@ -33,7 +33,10 @@ def affine_grid(theta: Array, size: Array, *, align_corners: int = 0) -> Array:
 
 
 def _coordinates(extent: int, corners: bool) -> Array:
-    """Of ``extent`` pixels from -1 to 1: of their centres, or with the ends at those of the outer ones."""
-    if corners:
+    """Of ``extent`` pixels from -1 to 1: of their centres, or with the ends at those of the outer ones.
+
+    A lone pixel lies in the middle.
+    """
+    if corners and extent > 1:
         return np.linspace(-1.0, 1.0, extent)
     return (2 * np.arange(extent) + 1) / extent - 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import product
+from typing import TypeAlias
 
 from landbridge.ir.prim_builder import PrimBuilder
 from landbridge.ir.scalar_dtypes import accumulator
@@ -13,11 +14,13 @@ from landbridge.ir.types import element_count
 from landbridge.ops.accuracy import accuracy
 from landbridge.ops.context import BodyBuffer, OpContext, Operand
 from landbridge.ops.legal import one_of
-from landbridge.ops.reduce import position_dtype
 from landbridge.ops.registry import operator
 from landbridge.ops.rules import rules
 from landbridge.ops.slicing import index_within
-from landbridge.sizes.size import Extent, likely
+from landbridge.sizes.size import Extent, likely, never_below
+
+#: How many elements an axis has, in the dtype of coordinates: a number, or what is known when the input comes.
+_Length: TypeAlias = Value | float
 
 #: Pixels of rows that have vectors enough to be tasks of their own.
 _LONG_ROW = 32
@@ -98,7 +101,7 @@ def _write_stages(
 class _Sampling:
     """What is sampled of ``spatial`` axes around coordinates, which are computed with in ``dtype``."""
 
-    spatial: tuple[int, ...]
+    spatial: tuple[Extent, ...]
     align: bool
     padding: str
     taps: _Taps
@@ -116,26 +119,30 @@ class _Sampling:
 
     @property
     def place_dtype(self) -> str:
-        """Of an element's place among all of a channel."""
-        return position_dtype(element_count(self.spatial))
+        """Of an element's place among all of a channel: vectors have twice as many narrow ones."""
+        return "int32" if never_below(element_count(self.spatial)) < 2**31 else "int64"
 
     def of_point(self, s: ScalarBuilder, *coordinates: Value) -> list[Value]:
         """Places of the corners, below 0 those that are none, and the weights along each axis."""
         kept, inside, weights = [], [], []
-        for v, extent in zip(coordinates, self.spatial, strict=True):
+        for v, axis in zip(coordinates, self.spatial, strict=True):
+            extent = float(axis) if isinstance(axis, int) else s.const(axis, self.dtype)
             low, high = self._ends(extent)
             where = (s.cast(v, self.dtype) + 1.0) * ((high - low) / 2) + low
-            along = self.taps.around(s, _padded(s, where, low, high, extent, self.padding))
+            # Around a coordinate past the border, cubic weights are not those at the border.
+            if not (self.padding == "border" and self.taps.count > 2):
+                where = _padded(s, where, low, high, extent, self.padding)
+            along = self.taps.around(s, where)
             held = [self._held(s, position, extent) for position, _ in along]
             kept.append([s.cast(h, self.place_dtype) for h in held])
             inside.append([position.eq(h) for (position, _), h in zip(along, held, strict=True)])
             weights += [s.value(w, self.dtype) for _, w in along][: self.weighted]
         return [*(self._place(s, corner, kept, inside) for corner in self.corners), *weights]
 
-    def _ends(self, extent: int) -> tuple[float, float]:
+    def _ends(self, extent: _Length) -> tuple[float, _Length]:
         return (0.0, extent - 1.0) if self.align else (-0.5, extent - 0.5)
 
-    def _held(self, s: ScalarBuilder, position: Value, extent: int) -> Value:
+    def _held(self, s: ScalarBuilder, position: Value, extent: _Length) -> Value:
         """``position`` moved to where there is an element."""
         if self.padding == "reflection":
             position = _reflected(s, position, *self._ends(extent))
@@ -173,17 +180,18 @@ class _Sampling:
         return total
 
 
-def _reflected(s: ScalarBuilder, v: Value, low: float, high: float) -> Value:
+def _reflected(s: ScalarBuilder, v: Value, low: float, high: _Length) -> Value:
     """A coordinate thrown back at both ends until it lies between them."""
-    span = high - low
-    if span <= 0:
-        return v * 0.0 + low
+    span, alone = high - low, v * 0.0 + low
+    if not isinstance(span, Value) and span <= 0:
+        return alone
     away = s.math("abs", v - low)
     t = away - s.math("floor", away * (0.5 / span)) * (2 * span)
-    return s.select(t > span, 2 * span - t, t) + low
+    inside = s.select(t > span, 2 * span - t, t) + low
+    return s.select(span > 0, inside, alone) if isinstance(span, Value) else inside
 
 
-def _padded(s: ScalarBuilder, v: Value, low: float, high: float, extent: int, padding: str) -> Value:
+def _padded(s: ScalarBuilder, v: Value, low: float, high: _Length, extent: _Length, padding: str) -> Value:
     """A coordinate as ``padding`` moves it."""
     if padding == "border":
         return s.minimum(s.maximum(v, 0.0), extent - 1.0)

@@ -11,7 +11,7 @@ from functools import cache
 from types import CodeType
 from typing import Any, TypeAlias
 
-from landbridge.sizes.size import LARGEST_EXTENT, Extent, Size, agree
+from landbridge.sizes.size import LARGEST_EXTENT, Extent, Size, agree, largest, smallest
 
 #: What an expression of a rule may speak of: dims, operands' shapes, attributes.
 Names: TypeAlias = Mapping[str, Any]
@@ -37,11 +37,23 @@ def _equal(left: Any, right: Any) -> bool:
     return bool(left == right)
 
 
+def _smallest(*values: Any) -> Any:
+    """``min``, of extents too."""
+    values = tuple(values[0]) if len(values) == 1 else values
+    return smallest(*values) if any(isinstance(v, Size) for v in values) else min(values)
+
+
+def _largest(*values: Any) -> Any:
+    """``max``, of extents too."""
+    values = tuple(values[0]) if len(values) == 1 else values
+    return largest(*values) if any(isinstance(v, Size) for v in values) else max(values)
+
+
 #: The functions that expressions may call.
 _FUNCTIONS: dict[str, Any] = {
     "all": all, "broadcasts": broadcasts, "enumerate": enumerate, "equal": _equal, "len": len, "list": list,
-    "many": _many, "max": max, "min": min, "prod": math.prod, "range": range, "set": set, "sorted": sorted, "sum": sum,
-    "tuple": tuple, "zip": zip,
+    "many": _many, "max": _largest, "min": _smallest, "prod": math.prod, "range": range, "set": set,
+    "sorted": sorted, "sum": sum, "tuple": tuple, "zip": zip,
 }  # fmt: skip
 
 

@@ -34,6 +34,9 @@ from landbridge.sizes.terms import (
     symbols,
 )
 
+#: What no extent exceeds, nor the number of elements of a tensor.
+_LARGEST = 1 << 62
+
 
 class Size:
     """Terms that are no constant; equal where the terms are. Made by ``dimension`` and by arithmetic."""
@@ -277,9 +280,9 @@ def least(extent: Extent) -> int:
 
 
 def never_below(extent: Extent) -> int:
-    """A number that ``extent`` never exceeds; that of the largest of all where none is known."""
+    """A number that ``extent`` never exceeds; that of the largest of all where none is known, or only a larger one."""
     most = extent if isinstance(extent, int) else extent.high
-    return (1 << 62) if most is None else most
+    return _LARGEST if most is None else min(most, _LARGEST)
 
 
 def likely(extent: Extent) -> int:

@@ -304,11 +304,15 @@ class GraphWalk:
 
     def _without_kernel(self, node: ir.Node, c: OpContext, inputs: Sequence[Imported | None]) -> Sequence[Imported]:
         """The results of an operator that others define, or that runs on the host."""
-        body, operator = function_body(node, c.opset, inputs), find(node.domain, node.op_type, c.opset)
-        if body is not None and operator is not None and self._is_cut(c, operator, inputs):
-            body = None
-        if body is None and operator is None and (own := body_of(node, inputs)) is not None:
+        operator = find(node.domain, node.op_type, c.opset)
+        own = body_of(node, inputs) if operator is None or not node.domain else None
+        body: ir.Function | None
+        if own is not None:
             body, inputs = own
+        else:
+            body = function_body(node, c.opset, inputs)
+            if body is not None and operator is not None and self._is_cut(c, operator, inputs):
+                body = None
         if body is None:
             if operator is None:
                 raise UnsupportedOperatorError(

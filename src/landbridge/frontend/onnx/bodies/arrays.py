@@ -1,8 +1,10 @@
-"""Operators of ``com.microsoft`` that move or measure: most came before ONNX had them."""
+"""Operators that move or measure: those of ``com.microsoft``, of which most came before ONNX had them, and one of ONNX
+whose own definition fails for a batch of one."""
 
 from __future__ import annotations
 
-from landbridge.frontend.onnx.bodies.registry import NodeFacts, defined
+from landbridge.errors import ShapeError
+from landbridge.frontend.onnx.bodies.registry import NodeFacts, defined, numbers
 
 _MS = "com.microsoft"
 
@@ -46,6 +48,43 @@ def grid_sample(n: NodeFacts) -> str:
     mode = {"bilinear": "linear", "bicubic": "cubic"}.get(n.attribute("mode", "bilinear"), "nearest")
     padding, corners = n.attribute("padding_mode", "zeros"), n.attribute("align_corners", 0)
     return f'Y = GridSample <mode = "{mode}", padding_mode = "{padding}", align_corners = {corners}> (X, Grid)'
+
+
+@defined("", "AffineGrid", "theta, size", "grid")
+def affine_grid(n: NodeFacts) -> str | None:
+    """Products of ``theta``, (N, 2, 3) or (N, 3, 4), with the coordinates of pixels, x first, from -1 to 1."""
+    if n.is_computed("size"):
+        return None
+    (length,), corners = n.shape("size"), n.attribute("align_corners", 0)
+    if length not in (4, 5):
+        raise ShapeError(f"size has {length} elements; legal: 4 of N, C, H, W or 5 of N, C, D, H, W")
+    spatial, dtype = range(int(length) - 2), 11 if n.dtype("theta") == "float64" else 1
+    lines = [
+        "zero = Constant <value_int = 0> () one = Constant <value_int = 1> () two = Constant <value_int = 2> ()",
+        f"unit = Cast <to = {dtype}> (one) first = Constant <value_ints = [2]> ()",
+        f"end = Constant <value_ints = [{length}]> () extents = Slice (size, first, end)",
+        "last = Constant <value_ints = [-1]> ()",
+    ]
+    for a in spatial:
+        others = [b - len(spatial) for b in spatial if b != a]
+        # Twice the places of pixels from the middle, of as many parts: a lone pixel lies in the middle.
+        parts = f"less{a} = Sub (e{a}, one) parts{a} = Max (less{a}, one)" if corners else f"parts{a} = Identity (e{a})"
+        lines.append(
+            f"at{a} = Constant <value_int = {a}> () e{a} = Gather (extents, at{a}) r{a} = Range (zero, e{a}, one)"
+            f" twice{a} = Mul (r{a}, two) low{a} = Sub (e{a}, one) far{a} = Sub (twice{a}, low{a}) {parts}"
+            f" f{a} = Cast <to = {dtype}> (far{a}) p{a} = Cast <to = {dtype}> (parts{a}) c{a} = Div (f{a}, p{a})"
+            f" others{a} = Constant <value_ints = {numbers(others)}> () wide{a} = Unsqueeze (c{a}, others{a})"
+            f" whole{a} = Expand (wide{a}, extents) x{a} = Unsqueeze (whole{a}, last)"
+        )
+    places = ", ".join(f"x{a}" for a in reversed(spatial))
+    lines.append(
+        f"ones = Expand (unit, extents) x = Unsqueeze (ones, last) all = Concat <axis = -1> ({places}, x)"
+        f" columns = Constant <value_ints = [-1, {len(spatial) + 1}]> () rows = Reshape (all, columns)"
+        " typed = CastLike (rows, theta) turned = Transpose <perm = [0, 2, 1]> (theta) made = MatMul (typed, turned)"
+        f" n = Shape <end = 1> (theta) axes = Constant <value_ints = [{len(spatial)}]> ()"
+        " shape = Concat <axis = 0> (n, extents, axes) grid = Reshape (made, shape)"
+    )
+    return "\n".join(lines)
 
 
 @defined(_MS, "CDist", "A, B", "C")

@@ -32,7 +32,8 @@ from landbridge.sizes.size import Extent
 #: The opset that bodies are written for.
 BODY_OPSET = 23
 
-Definition: TypeAlias = Callable[["NodeFacts"], str]
+#: The statements of a body; None for inputs that the operator's host function is for.
+Definition: TypeAlias = Callable[["NodeFacts"], str | None]
 _D = TypeVar("_D", bound=Definition)
 
 
@@ -87,6 +88,8 @@ def body_of(node: ir.Node, inputs: Sequence[Any]) -> NodeBody | None:
     names = _input_names(registered.inputs, len(inputs))
     facts = NodeFacts(node, dict(zip(names, inputs, strict=False)))
     lines = registered.definition(facts)
+    if lines is None:
+        return None
     made = _parsed(node.op_type, [*names, *facts.constants], registered.outputs, lines)
     wanted = [name for name, value in zip(registered.outputs, node.outputs, strict=False) if value.name]
     missing = sorted({*wanted} - {name for inner in made.node for name in inner.output})
@@ -135,6 +138,10 @@ class NodeFacts:
         """The dtype of an input that is there, as ``float32``."""
         value = self._inputs[name]
         return array_dtype(value) if isinstance(value, np.ndarray) else dtype_of(self._graph_value(name).type)
+
+    def is_computed(self, name: str) -> bool:
+        """Whether an input's elements are known when the model runs only: no numbers, nor formulas of dimensions."""
+        return not isinstance(self._inputs[name], np.ndarray)
 
     def constant(self, name: str) -> np.ndarray[Any, Any]:
         """The elements of an input, which have to be known."""
