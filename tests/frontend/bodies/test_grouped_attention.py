@@ -1,0 +1,126 @@
+"""GroupQueryAttention of ``com.microsoft``, as exporters of language models write it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.frontend.bodies.beside_onnxruntime import check
+
+R = np.random.default_rng(0)
+#: Two heads share each of two of keys and values, of 16 numbers.
+HEADS = "num_heads = 4, kv_num_heads = 2"
+#: Turned by positions, as caches of cosines and sines say.
+TURNED = {
+    "c": np.cos(np.outer(np.arange(32), 0.8 ** np.arange(8))),
+    "s": np.sin(np.outer(np.arange(32), 0.8 ** np.arange(8))),
+}
+
+
+def floats(*shape: int) -> np.ndarray:
+    return R.standard_normal(shape).astype(np.float32)
+
+
+def of_lengths(
+    attributes: str,
+    inputs: str,
+    shapes: dict[str, tuple[int, ...]],
+    ends: list[int],
+    total: int,
+    places: np.ndarray | None = None,
+) -> None:
+    """Compare a node with past keys and values in buffers, whose rows end at ``ends``."""
+    formal = ", ".join(f"float[{', '.join(map(str, shape))}] {name}" for name, shape in shapes.items())
+    others = "" if places is None else f", int64{list(places.shape)} p"
+    check(
+        f"""g ({formal}, int32[{len(ends)}] ends, int64[{len(ends)}, {total}] mask, float[32, 8] c,
+            float[32, 8] s{others})
+            => (float[B, S, 64] y, float[B, 2, L, 16] nk, float[B, 2, L, 16] nv) {{
+            at = Shape <start = 1, end = 2> (mask)
+            n64 = Squeeze (at)
+            n = Cast <to = 6> (n64)
+            y, nk, nv = com.microsoft.GroupQueryAttention <{HEADS}{attributes}> ({inputs}) }}""",
+        {
+            **{name: floats(*shape) for name, shape in shapes.items()},
+            "ends": np.array(ends, np.int32),
+            "mask": np.ones((len(ends), total), np.int64),
+            **{name: table.astype(np.float32) for name, table in TURNED.items()},
+            **({} if places is None else {"p": places}),
+        },
+    )
+
+
+PACKED = {"x": (2, 5, 128)}
+APART = {"x": (2, 1, 64), "k": (2, 1, 32), "v": (2, 1, 32)}
+PAST = {"pk": (2, 2, 6, 16), "pv": (2, 2, 6, 16)}
+ROOM = {"pk": (2, 2, 16, 16), "pv": (2, 2, 16, 16)}
+CASES = {
+    "a prompt, packed": ("", "x, , , , , ends, n", PACKED, [4, 4], 5),
+    "prompts of several lengths, turned": (", do_rotary = 1", "x, , , , , ends, n, c, s", PACKED, [4, 2], 5),
+    "a step, keys of those before": (", do_rotary = 1", "x, k, v, pk, pv, ends, n, c, s", {**APART, **PAST}, [6, 6], 7),
+    "a step, a buffer that has room": (
+        ", do_rotary = 1",
+        "x, k, v, pk, pv, ends, n, c, s",
+        {**APART, **ROOM},
+        [9, 4],
+        10,
+    ),
+    "turned in pairs": (
+        ", do_rotary = 1, rotary_interleaved = 1",
+        "x, k, v, pk, pv, ends, n, c, s",
+        {**APART, **PAST},
+        [6, 6],
+        7,
+    ),
+    "a window": (", local_window_size = 3", "x, k, v, pk, pv, ends, n", {**APART, **PAST}, [6, 6], 7),
+    "a window of a prompt": (", local_window_size = 2", "x, , , , , ends, n", PACKED, [4, 4], 5),
+    "scores that are capped": (", softcap = 0.5, scale = 0.7", "x, , , , , ends, n", PACKED, [4, 4], 5),
+    "smooth": (", smooth_softmax = 1", "x, , , , , ends, n", PACKED, [4, 4], 5),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_of_groups(case: str) -> None:
+    attributes, inputs, shapes, ends, total = CASES[case]
+    of_lengths(attributes, inputs, shapes, ends, total)
+
+
+def test_several_steps_after_others() -> None:
+    shapes = {"x": (1, 3, 128), "pk": (1, 2, 6, 16), "pv": (1, 2, 6, 16)}
+    of_lengths(", do_rotary = 1", "x, , , pk, pv, ends, n, c, s", shapes, [8], 9)
+
+
+def test_positions_that_are_given_and_scores_of_their_own() -> None:
+    shapes = {**PACKED, "more": (1, 4, 5, 5)}
+    places = np.array([[3, 4, 5, 6, 7]] * 2)  # onnxruntime's are those of the first row, in all
+    of_lengths(", do_rotary = 1", "x, , , , , ends, n, c, s, p, more", shapes, [4, 4], 5, places)
+
+
+def test_a_sink_for_each_head() -> None:
+    of_lengths("", "x, , , , , ends, n, , , , , sink", {**PACKED, "sink": (4,)}, [4, 4], 5)
+
+
+@pytest.mark.sample(1)
+@pytest.mark.parametrize(("batch", "steps", "past"), [(1, 1, 5), (1, 3, 7), (2, 1, 9)])
+def test_of_open_lengths(batch: int, steps: int, past: int) -> None:
+    """What exporters make: the total is the length of a mask, whose sum says where each row ends."""
+    feeds = {
+        "x": floats(batch, steps, 128),
+        "pk": floats(batch, 2, past, 16),
+        "pv": floats(batch, 2, past, 16),
+        "mask": np.ones((batch, past + steps), np.int64),
+        **{name: table.astype(np.float32) for name, table in TURNED.items()},
+    }
+    check(
+        f"""g (float[B, S, 128] x, float[B, 2, P, 16] pk, float[B, 2, P, 16] pv, int64[B, T] mask, float[32, 8] c,
+            float[32, 8] s) => (float[B, S, 64] y, float[B, 2, L, 16] nk, float[B, 2, L, 16] nv) {{
+            one = Constant <value_ints = [1]> ()
+            sums = ReduceSum <keepdims = 0> (mask, one)
+            last = Sub (sums, one)
+            ends = Cast <to = 6> (last)
+            at = Shape <start = 1, end = 2> (mask)
+            n64 = Squeeze (at)
+            n = Cast <to = 6> (n64)
+            y, nk, nv = com.microsoft.GroupQueryAttention <{HEADS}, do_rotary = 1> (x, , , pk, pv, ends, n, c, s) }}""",
+        feeds,
+    )
