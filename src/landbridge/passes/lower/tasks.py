@@ -101,6 +101,11 @@ class _Piece:
         """All tasks."""
         return product(self.extents) * self.columns.count * self.chunks
 
+    @property
+    def _is_open(self) -> bool:
+        """Whether some number of loops is open: accesses of places by other quotients are not proved."""
+        return not all(isinstance(e, int) for e in (*self.extents, self.columns.count, self.chunks))
+
     def emit(self, code: Code, first: Index, last: Index) -> None:
         """Tasks ``first .. last``."""
 
@@ -112,8 +117,11 @@ class _Piece:
 
     def _task(self, code: Code, t: Index) -> None:
         sched, extents = self.emitter.sched, self.extents
-        # Chunks of one column after the other: its weights stay in a cache that is near.
-        column, *rest, chunk = code.unflatten(t, [self.columns.count, *extents, self.chunks])
+        if self._is_open or _reads_columns_again(self.emitter.nest, sched):
+            # Chunks of one column after the other: its weights stay in a cache that is near.
+            column, *rest, chunk = code.unflatten(t, [self.columns.count, *extents, self.chunks])
+        else:  # as memory goes: else each column would have a line of its own wherever the outer loops go
+            *rest, column, chunk = code.unflatten(t, [*extents, self.columns.count, self.chunks])
         self.emitter.env.update(zip(sched.outer, rest, strict=True))
         at = code.add(code.mul(column, self.columns.tile), self.columns.start)
         if not self.chunk:
@@ -123,6 +131,14 @@ class _Piece:
         start = code.times(code.value(chunk), self.chunk)
         stop = code.minimum(code.add(start, self.chunk), run.count)
         self.emitter.row_run(run, padding, start, stop, at, self.columns)
+
+
+def _reads_columns_again(nest: Nest, sched: Schedule) -> bool:
+    """Whether some outer loop reads what it has read of a column again, as convolutions do weights."""
+    if nest.reduction is None or sched.columns is None:
+        return False
+    reads = (r for r in nest.reduction.reads if isinstance(r, ElementAccess) and r.uses(sched.columns))
+    return any(not r.uses(d) for r in reads for d in sched.outer)
 
 
 def _single(
