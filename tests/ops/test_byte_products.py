@@ -155,7 +155,7 @@ def convolved(x: Array, w: Array, group: int, attributes: dict[str, Any]) -> Arr
 
 
 @pytest.mark.sample(12)
-@pytest.mark.parametrize(("case", "bytes_", "kind"), list(product(CONVOLUTIONS, KINDS_OF_BYTES, KINDS)))
+@pytest.mark.parametrize(("case", "bytes_", "kind"), list(product(CONVOLUTIONS, KINDS_OF_RUNS, KINDS)))
 def test_convolutions(case: tuple[Any, ...], bytes_: tuple[str, int, str, int], kind: str) -> None:
     channels, height, width, outputs, kernel, group, attributes = case
     dtype, zero, of_weights, weight_zero = bytes_
@@ -172,6 +172,17 @@ def test_padding_with_a_zero_point_that_the_run_knows(kind: str) -> None:
     x, w, attributes = drawn("uint8", (1, 8, 6, 6), 1), drawn("int8", (16, 8, 3, 3), 2), {"pads": [1, 0, 2, 1]}
     (found,) = run_node("ConvInteger", [x, w, np.array(9, np.uint8)], {1}, target=kind, **attributes)
     np.testing.assert_array_equal(found, convolved(x.astype(np.int64) - 9, w.astype(np.int64), 1, attributes))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("constants", [{1, 3}, {1, 2, 3}])
+def test_weights_whose_zero_points_fit_no_byte(kind: str, constants: set[int]) -> None:
+    """As quantization of weights to uint8 leaves them, with a zero point for each output."""
+    x, w, attributes = drawn("uint8", (2, 9, 6, 7), 1), drawn("uint8", (17, 9, 3, 3), 2), {"pads": [1, 0, 2, 1]}
+    zeros = np.array(9, np.uint8), drawn("uint8", (17,), 3)
+    (found,) = run_node("ConvInteger", [x, w, *zeros], constants, target=kind, **attributes)
+    centered = w.astype(np.int64) - zeros[1].reshape(-1, 1, 1, 1)
+    np.testing.assert_array_equal(found, convolved(x.astype(np.int64) - 9, centered, 1, attributes))
 
 
 def guarded(op: str, arrays: list[Array], attributes: dict[str, Any], constants: Sequence[int] = (1, 2)) -> None:

@@ -3,8 +3,8 @@ summed, those of data without a sign, those of weights with one.
 
 With zero points ``sum((x - p) * (w - q))`` is wanted. Where ``w - q`` is a constant that fits a byte, the sum is
 ``sum(x * w') - p * sum(w')``, of which the second part is known but for ``p``. Where weights come with the run, or fit
-no byte, it is ``sum(x * w) - q * sum(x) - p * sum(w) + n * p * q``, and words of weights are made by the run. All of it
-wraps as int32 does, so no order of it gives another result.
+no byte, it is ``sum(x * w) - q * sum(x) - p * sum(w) + n * p * q``, and words of weights that are not constant are made
+by the run. All of it wraps as int32 does, so no order of it gives another result.
 """
 
 from __future__ import annotations
@@ -68,10 +68,9 @@ def byte_matmul_of_runs(
         a = c.reshape(a, (element_count(lead), depth))
     last = c.rank(a) - 1
     data = data_words(c, a, last, fill=-more)
-    weights = data_words(c, b, last - 1, fill=less, signed=True)
+    weights, sums = _weights(c, b, last - 1, less)
     product = (batched_product if leading_b else matrix_product)(c, data, weights, term=_term)
     rows = _summed(c, data, last, lambda s, v: s.byte_dot(v, s.const(_ONES, "int32")))
-    sums = _summed(c, weights, last - 1, lambda s, v: s.byte_dot(s.const(_ONES, "int32"), v))
     shaped = [(product, (*lead, columns)), (rows, (*lead, 1)), (sums, (*leading_b, 1, columns))]
     zeros = [_shifted(c, a_zero, more, [-1, 1]), _shifted(c, b_zero, -less, [-1])]
 
@@ -130,6 +129,20 @@ def byte_convolution(
     return without_zero(c, total, c.dtype(x), zero, sums)
 
 
+def byte_convolution_of_two(
+    c: OpContext, x: Operand, zero: Operand | None, weights: Array, weights_zero: Array, shape: Windows
+) -> Operand | None:
+    """The convolution of ``x - zero`` with bytes ``weights - weights_zero`` that fit none, as int32; None as of
+    ``byte_convolution``. A zero point for each result has its axis alone."""
+    more = 128 if weights.dtype == np.uint8 else 0
+    total = byte_convolution(c, x, zero, _signed(weights), shape, 1)
+    sums = byte_convolution(c, x, zero, np.ones((1, *weights.shape[1:]), np.int8), shape, 1)
+    if total is None or sums is None:
+        return None
+    column = weights_zero.astype(np.int32).reshape(-1, *(1 for _ in shape.kernel)) - more
+    return c.elementwise("less", [total, sums, column], lambda s, v, of_x, q: v - q * of_x)
+
+
 def _padded_by(c: OpContext, x: Operand, shape: Windows, zero: SSAValue) -> SSAValue:
     """``x``, of known extents, as ``shape`` pads it, with ``zero`` around."""
     extents, dtype, axes = c.shape(x), c.dtype(x), c.rank(x)
@@ -167,6 +180,20 @@ def centered_bytes(weights: Operand, zero: Operand | None, column: Sequence[int]
         wide = wide - zero.astype(np.int32).reshape(() if zero.size == 1 else tuple(column))
     fits = wide.size == 0 or (wide.min() >= -128 and wide.max() <= 127)
     return wide.astype(np.int8) if fits else None
+
+
+def _weights(c: OpContext, b: Operand, axis: int, less: int) -> tuple[Operand, Operand]:
+    """Words of the bytes ``b``, as numbers with a sign, which are ``less`` than b's, and their sums along ``axis``."""
+    if isinstance(b, np.ndarray):
+        signed = _signed(b)
+        return weight_words(signed, axis), signed.sum(axis, dtype=np.int32)
+    words = data_words(c, b, axis, fill=less, signed=True)
+    return words, _summed(c, words, axis, lambda s, v: s.byte_dot(s.const(_ONES, "int32"), v))
+
+
+def _signed(weights: Array) -> Array:
+    """Bytes as int8: of uint8, 128 less."""
+    return weights if weights.dtype == np.int8 else (weights ^ np.uint8(128)).view(np.int8)
 
 
 def weight_words(weights: Array, axis: int) -> Array:

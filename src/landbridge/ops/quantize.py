@@ -11,7 +11,14 @@ from landbridge.ir.graph_builder import GraphBuilder
 from landbridge.ir.scalar_dtypes import is_float
 from landbridge.ir.scalars import ScalarBuilder, Value
 from landbridge.ops.accuracy import EXACT, Accuracy, accuracy
-from landbridge.ops.byte_products import BYTES, byte_convolution, byte_matmul, byte_matmul_of_runs, centered_bytes
+from landbridge.ops.byte_products import (
+    BYTES,
+    byte_convolution,
+    byte_convolution_of_two,
+    byte_matmul,
+    byte_matmul_of_runs,
+    centered_bytes,
+)
 from landbridge.ops.comparison import saturate
 from landbridge.ops.context import OpContext, Operand
 from landbridge.ops.convolution import CONVOLUTION, FITTING, convolve
@@ -232,10 +239,14 @@ def conv_integer(
     column = [c.shape(w)[0]] + [1] * (c.rank(w) - 1)
     group = c.attribute("group", 1)
     weights = centered_bytes(w, w_zero, column)
-    if weights is not None and c.dtype(x) in BYTES:
+    total: Operand | None = None
+    are_bytes = c.dtype(x) in BYTES and c.dtype(w) in BYTES
+    if weights is not None and are_bytes:
         total = byte_convolution(c, x, x_zero, weights, shape, group)
-        if total is not None:
-            return total
+    elif group == 1 and are_bytes and isinstance(w, np.ndarray) and isinstance(w_zero, np.ndarray):
+        total = byte_convolution_of_two(c, x, x_zero, w, w_zero, shape)
+    if total is not None:
+        return total
     return convolve(c, _centered(c, x, x_zero, []), _centered(c, w, w_zero, column), shape, group)
 
 
