@@ -18,14 +18,15 @@ from landbridge.codegen.registry import check_target, declined
 from landbridge.compile_options import CompileOptions
 from landbridge.emit import emit, kernel_facts
 from landbridge.emit.programs import together
-from landbridge.errors import AccessError, CompileError, FallbackWarning, UndecidedSizeError
+from landbridge.errors import AccessError, BudgetError, CompileError, FallbackWarning, InputError, UndecidedSizeError
 from landbridge.executable.executable import Executable
 from landbridge.executable.kernel_facts import KERNELS, facts_text, renamed
 from landbridge.executable.parts import KernelFacts, VDevice, program_name
 from landbridge.frontend.ir_text import import_ir_text, is_ir_text
 from landbridge.frontend.programs import ChosenProgram, each_program
-from landbridge.frontend.segments import Cut, cut, in_segments
+from landbridge.frontend.segments import Cut, cut, in_segments, is_in_pieces
 from landbridge.host_operators.registry import HOST_PREFIX
+from landbridge.ir.empties import Empties
 from landbridge.ir.graph_ops import HostCallOp
 from landbridge.ir.limits import check_time
 from landbridge.ir.module import IRModule
@@ -95,20 +96,46 @@ def compile_model(
     directory = None if dump is None else Path(dump)
     for target in targets:
         check_target(target)
+    empties = Empties()
+    try:
+        executable, noted = _of_sizes(model, targets, vdevices, options, directory, seconds, empties)
+    except BudgetError:
+        raise
+    except (CompileError, InputError):
+        if not empties.met:
+            raise
+        executable, noted = _of_sizes(model, targets, vdevices, options, directory, seconds, Empties(allowed=False))
+    if noted:
+        warn(f"these run on the host as numpy functions, not as kernels: {noted}", FallbackWarning)
+    return executable
+
+
+def _of_sizes(
+    model: Model,
+    targets: tuple[Target, ...],
+    vdevices: tuple[VDevice, ...],
+    options: CompileOptions,
+    directory: Path | None,
+    seconds: dict[str, float],
+    empties: Empties,
+) -> tuple[Executable, str]:
+    """What ``model`` becomes for sizes with ``empties`` or without, and its nodes that run on the host."""
+    noted = ""
     not_empty: frozenset[str] = frozenset()
     while True:
         with _timed(seconds, "import"):
-            programs = _import(model, targets, vdevices, options, not_empty)
+            programs = _import(model, targets, vdevices, options, not_empty, empties)
         if not not_empty:
-            _warn_of_host_operators(programs)
+            noted = _host_operators(programs)
         pieces = _pieces(programs)
         if pieces is not None:
             programs = [ChosenProgram(module, [{}]) for module in pieces.modules]
         try:
             # Several share kernels under other names: code is begun with when all are there.
-            early = len(programs) == 1 and not programs[0].chosen
+            others = [each for each in programs[1:] if not each.is_spare or each.module.prims()]
+            early = not others and (len(programs) > 1 or not programs[0].chosen)
             with closing(Generation(early)) as code:
-                return _compiled(programs, pieces, model, options, directory, seconds, code)
+                return _compiled(programs, pieces, model, options, directory, seconds, code), noted
         except _MayBeEmptyError as error:
             if error.dimensions <= not_empty:
                 raise error.reason from None
@@ -158,11 +185,16 @@ def _compiled(
         _check_open(module)
         if directory is not None and number:
             folder = directory / program_name(number)
-        with nullcontext() if pieces is None else _may_be_empty(module):
-            module = run_pipeline(module, steps, folder, seconds, module.sources)
-            with _timed(seconds, "lower"):
-                code.begin(module.targets, module.prims().values())
-                lowered, variants = lower_kernels(module, code.add)
+        try:
+            with nullcontext() if pieces is None else _may_be_empty(module):
+                module = run_pipeline(module, steps, folder, seconds, module.sources)
+                with _timed(seconds, "lower"):
+                    code.begin(module.targets, module.prims().values())
+                    lowered, variants = lower_kernels(module, code.add)
+        except (UndecidedSizeError, AccessError):
+            if not program.is_spare:
+                raise
+            continue
         if folder is not None:
             write_text(folder / "lowered.mlir", str(lowered) + "\n", module.sources)
         with _timed(seconds, "emit"):
@@ -193,17 +225,15 @@ def _pieces(programs: Sequence[ChosenProgram]) -> Cut | None:
     return found[0]
 
 
-def _warn_of_host_operators(programs: Sequence[ChosenProgram]) -> None:
-    """One line for all nodes that run as Python functions."""
+def _host_operators(programs: Sequence[ChosenProgram]) -> str:
+    """The nodes that run as Python functions, by what they do."""
     nodes: dict[str, list[str]] = {}
     for program in programs:
         for op in program.module.main.walk():
             if isinstance(op, HostCallOp) and op.builtin.data.startswith(HOST_PREFIX):
                 what = op.builtin.data.removeprefix(HOST_PREFIX).partition("@")[0]
                 nodes.setdefault(what, []).append(node_name(op))
-    if nodes:
-        listed = ", ".join(f"{what} ({_some(list(dict.fromkeys(names)))})" for what, names in nodes.items())
-        warn(f"these run on the host as numpy functions, not as kernels: {listed}", FallbackWarning)
+    return ", ".join(f"{what} ({_some(list(dict.fromkeys(names)))})" for what, names in nodes.items())
 
 
 def _some(names: Sequence[str]) -> str:
@@ -216,6 +246,7 @@ def _import(
     vdevices: tuple[VDevice, ...],
     options: CompileOptions,
     not_empty: Collection[str],
+    empties: Empties,
 ) -> list[ChosenProgram]:
     """The programs of ``model``: several where an input, or sizes, say which runs."""
     if is_ir_text(model) or isinstance(model, IRModule):
@@ -224,6 +255,7 @@ def _import(
 
     o = options
     others: list[IRModule] = []
+    empty: list[IRModule] = []
     programs = each_program(
         lambda chosen, hosts: import_onnx(
             cast(Any, model),  # one of torch has been exported
@@ -241,11 +273,15 @@ def _import(
             not_empty,
             None if chosen or not_empty else others,
             hosts,
+            empties,
+            empty,
         )
     )
-    if len(programs) > 1 or programs[0].chosen or not others:
+    whole = [module for module in empty if not is_in_pieces(module)]
+    if len(programs) > 1 or programs[0].chosen or not (others or whole):
         return programs
-    return [ChosenProgram(module, [{}]) for module in (programs[0].module, *others)]
+    found = [ChosenProgram(module, [{}]) for module in (programs[0].module, *others)]
+    return [*found, *(ChosenProgram(module, [{}], is_spare=True) for module in whole)]
 
 
 def _of_ir(

@@ -266,6 +266,29 @@ def test_memory_is_that_of_all_ways() -> None:
         assert planned == [report.planned_bytes for report in executable.program(name).memory] and planned
 
 
+EMPTY_WAYS = """<ir_version: 8, opset_import: ["": 18]> g (float[N, 4] x, int64[1] k) => (float[A, B] y) {
+    axis = Constant<value_ints = [0]>() end = Constant<value_ints = [100]>() columns = Constant<value_ints = [1]>()
+    w = Constant<value = float[4, 3] {1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0, 11.0, 12.0}>()
+    product = MatMul(x, w) most = ReduceMax(product, axis) total = ReduceSum(x, axis)
+    both = Concat<axis = 1>(total, most) y = Slice(both, k, end, columns) }"""
+
+
+def test_no_rows_go_a_way_of_their_own(tmp_path: Path) -> None:
+    """As of no rows, whose maximum is computed by none."""
+    executable = lb.compile(onnx.parser.parse_model(EMPTY_WAYS))
+    assert len(executable.programs) == 2 and list(executable.dimensions) == ["N", "k"]
+    session = lb.Session(executable, num_threads=1)
+    export_c(executable, tmp_path, "model")
+    for rows, begin in ((0, 2), (1, -3), (7, 0), (0, 0)):
+        build(tmp_path, f"-DSIZES={rows}, {begin}")
+        x, k = np.random.default_rng(rows).normal(size=(rows, 4)).astype(np.float32), np.array([begin])
+        (wanted,) = map(np.asarray, session(x, k))
+        way = executable.program([*executable.programs][rows == 0])
+        sized = instance(way, {"N": rows, "k": begin} if rows else {"k": begin})
+        (ours,) = run_built(sized, [x, k], tmp_path)
+        assert (ours.shape, ours.tobytes()) == (wanted.shape, wanted.tobytes())
+
+
 REFUSED = {
     "elements": (
         "(float[2, 3] x, int64 axis) => (float[2, 3] y) { y = CumSum(x, axis) }",

@@ -73,14 +73,15 @@ def at_sizes(executable: Executable, files: Mapping[str, Path], at: Mapping[str,
         return executable
     import numpy as np
 
-    from landbridge.executable.bound_sizes import first_that_fits, programs_of
+    from landbridge.executable.bound_sizes import ProgramsByShapes, first_that_fits, programs_of
     from landbridge.executable.executable import is_cut
 
     read = [spec.name for spec in executable.main.inputs if spec.elements]
     names = ["main"]
     if not is_cut(executable) and all(name in files for name in read):
         elements = {name: np.load(files[name]).reshape(-1).tolist() for name in read}
-        names = programs_of(executable.programs, elements)
+        shapes = [np.load(file, mmap_mode="r").shape for file in files.values()]
+        names = programs_of(ProgramsByShapes(executable.programs).of(shapes), elements)
     return first_that_fits(names, lambda name: _program_at(executable.program(name), files, at))
 
 

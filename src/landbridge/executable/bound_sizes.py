@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TypeVar
 
 from landbridge.errors import ShapeError
@@ -133,6 +133,25 @@ def programs_of(programs: Mapping[str, Function], elements: Mapping[str, Sequenc
     legal = [", ".join(str(list(elements)) for elements in each) for each in choices]
     given = ", ".join(f"input {name!r} is {list(elements[name])}" for name in chosen)
     raise ShapeError(f"{given}; legal: {'; '.join(legal[:_SHOWN])}{'; ...' * (len(legal) > _SHOWN)}")
+
+
+class ProgramsByShapes:
+    """Which of ``programs`` may be for inputs of some shapes: one that is for open extents of 0 where an input has no
+    elements, all others always."""
+
+    def __init__(self, programs: Mapping[str, Function]) -> None:
+        self._all = programs
+        first = next(iter(programs.values()))
+        self._with_elements = {n: f for n, f in programs.items() if not _is_for_nothing(f, first)}
+        self._differ = len(self._with_elements) < len(programs)
+
+    def of(self, shapes: Iterable[Sequence[int]]) -> Mapping[str, Function]:
+        """Those for inputs of ``shapes``, by name."""
+        return self._all if self._differ and any(0 in shape for shape in shapes) else self._with_elements
+
+
+def _is_for_nothing(function: Function, first: Function) -> bool:
+    return any(0 in spec.shape and 0 not in of.shape for spec, of in zip(function.inputs, first.inputs, strict=True))
 
 
 def first_that_fits(names: Sequence[str], look: Callable[[str], _T]) -> _T:

@@ -27,10 +27,12 @@ Chosen: TypeAlias = Mapping[str, tuple[int, ...]]
 
 @dataclass(frozen=True, eq=False)
 class ChosenProgram:
-    """A module, and what inputs have to be for it, in ``chosen``: none where there is but one program."""
+    """A module, and what inputs have to be for it, in ``chosen``: none where there is but one program. One that
+    ``is_spare`` is left out where no code can be made of it."""
 
     module: IRModule
     chosen: list[Chosen] = field(default_factory=list)
+    is_spare: bool = False
 
 
 def each_program(make: Callable[[Chosen, bool], IRModule]) -> list[ChosenProgram]:

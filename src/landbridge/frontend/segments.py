@@ -68,9 +68,12 @@ def function_name(number: int) -> str:
 
 def cut(module: IRModule) -> Cut | None:
     """The pieces of ``module``, which is used up; None where it is whole."""
-    if not any(is_cut(op) for op in module.main.body.block.ops):
-        return None
-    return _Cutter(module).cut()
+    return _Cutter(module).cut() if is_in_pieces(module) else None
+
+
+def is_in_pieces(module: IRModule) -> bool:
+    """Whether data decide sizes in ``module``."""
+    return any(is_cut(op) for op in module.main.body.block.ops)
 
 
 def in_segments(executable: Executable, whole: Cut) -> tuple[Executable, dict[str, str]]:

@@ -21,7 +21,8 @@ MOST_ELEMENTS = 16
 class WantedInput:
     """An input whose ``count`` elements have to be known, integers from ``low`` to ``high``.
 
-    ``chosen``: they say what the program does, as an axis does; others say sizes.
+    ``chosen``: they say what the program does, as an axis does; others say sizes. ``of_any_sign``: no rule says what
+    the least of them is.
     """
 
     name: str
@@ -29,16 +30,18 @@ class WantedInput:
     low: int
     high: int
     chosen: bool
+    of_any_sign: bool = False
 
     @property
     def choices(self) -> int:
         """How many values it may have."""
         return int((self.high - self.low + 1) ** self.count)
 
-    def dimensions(self) -> dict[str, Extent]:
-        """A dimension for each element, by name."""
+    def dimensions(self, least: int) -> dict[str, Extent]:
+        """A dimension for each element, by name; one that is a size is ``least`` or more. Where that is 0 what no rule
+        says anything of may be below."""
         names = names_of_elements(self.name, self.count)
-        low = self.low or 1  # what is left of a tensor without elements is another program
+        low = -LARGEST_EXTENT if self.of_any_sign and not least else max(self.low, least) if self.low >= 0 else self.low
         return {name: dimension(name, low, self.high) for name in names}
 
 
@@ -73,13 +76,13 @@ def _wanted(name: str, argument: SSAValue, ends: tuple[int, int] | None) -> Want
         return WantedInput(name, prod(shape), 0, 1, chosen=True)
     if dtype not in ("int32", "int64"):
         return None
-    low, high = ends or (1, LARGEST_EXTENT)
+    low, high = ends or (0, LARGEST_EXTENT)
     if high < (low or 1):
         return None  # no value is legal, as no axis of a scalar is
     few = high - low < 64
     if dtype == "int32" and not few:
         return None  # sizes are computed in int64
-    return WantedInput(name, prod(shape), low, high, chosen=few and low < 0)
+    return WantedInput(name, prod(shape), low, high, chosen=few and low < 0, of_any_sign=ends is None)
 
 
 def _sources(value: SSAValue) -> Iterator[SSAValue]:

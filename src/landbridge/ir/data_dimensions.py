@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
+from landbridge.ir.empties import Empties
 from landbridge.sizes.dim import identifier
 from landbridge.sizes.size import LARGEST_EXTENT, Extent, dimension
 
@@ -12,7 +13,7 @@ class DataDimensions:
     """Makes them for one module. ``stated``: extents by name, None where each has to be a number; ``reads``: whether
     values that are computed may become dimensions; ``hosts``: whether nodes run on the host, where there is a function
     for them, that have to know what they cannot; ``all_names`` gets the names of all that are made; those of
-    ``not_empty`` are at least 1."""
+    ``not_empty`` are at least 1. ``empties``: of sizes that no data decide."""
 
     def __init__(
         self,
@@ -21,6 +22,7 @@ class DataDimensions:
         all_names: set[str] | None = None,
         not_empty: Collection[str] = (),
         hosts: bool = False,
+        empties: Empties | None = None,
     ) -> None:
         self._not_empty = not_empty
         self._stated = stated
@@ -36,6 +38,7 @@ class DataDimensions:
         self.supposed: set[str] = set()
         #: Whether tensors may have no elements where data decide how many they have.
         self.may_be_empty = not not_empty
+        self.empties = empties or Empties(allowed=False)
 
     @property
     def names(self) -> frozenset[str]:

@@ -98,8 +98,10 @@ class GraphBuilder:
         return not self.read_dimensions.isdisjoint(dimensions_of(extents))
 
     def fewest(self, *extents: Extent) -> int:
-        """The least that ``extents`` may be: 0 where data decide them, unless code is made for at least 1; else 1."""
-        return int(self.data.names.isdisjoint(dimensions_of(extents)) or not self.data.may_be_empty)
+        """The least that ``extents`` may be: 0, unless code is made for at least 1."""
+        if self.data.names.isdisjoint(dimensions_of(extents)):
+            return self.data.empties.least()
+        return int(not self.data.may_be_empty)
 
     def held(self, what: str, extent: Extent, legal: Extent) -> Extent:
         """``legal``, which ``extent`` must be in a run: of ``what`` a run reads, the part that is legal."""

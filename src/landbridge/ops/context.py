@@ -105,8 +105,7 @@ class OpContext:
         return clamped(extent, low, None if most is None else max(low, most))
 
     def fewest(self, *extents: Extent) -> int:
-        """The least that what a run reads may make of ``extents``: 0 where data decide them, of which there may be
-        none, else 1."""
+        """The least that what a run reads may make of ``extents``: 0, unless code is made for at least 1."""
         return self.g.fewest(*extents)
 
     def axis(self, axis: int, rank: int) -> int:

@@ -16,7 +16,7 @@ from landbridge.ops.context import BodyBuffer, OpContext, Operand
 from landbridge.ops.legal import any_integer, at_least, axis_of, distinct_axes, holds
 from landbridge.ops.registry import operator
 from landbridge.ops.rules import rules
-from landbridge.sizes.size import Extent, Size, agree, ceildiv, largest, same, smallest, undecided
+from landbridge.sizes.size import Extent, Size, agree, as_one, ceildiv, largest, same, smallest, undecided
 from landbridge.sizes.size import at_least as never_below
 from landbridge.sizes.terms import AboveZero, Clamped, atoms
 
@@ -112,8 +112,9 @@ def slice_value(
     first, by_axis, result = zip(*ranges, strict=True) if ranges else ((), (), ())
     is_bounded = any(isinstance(a, Size) for a in begins) and any(map(_is_bounded, first))
     for extent in result:
-        if is_bounded and never_below(extent, 1) is None and not c.g.is_read(extent):
-            raise undecided(f"{c.g.node}: {extent} >= 1", extent, 1, needed=True)
+        least = c.fewest(extent)
+        if is_bounded and never_below(extent, least) is None and not c.g.is_read(extent):
+            raise undecided(f"{c.g.node}: {extent} >= {least}", extent, least, needed=True)
     if is_bounded or c.g.is_read(*first, *by_axis, *result):
         return _read_part(c, x, first, by_axis, result)
     return part(c, x, first, by_axis, result)
@@ -128,6 +129,8 @@ def _is_bounded(start: Extent) -> bool:
 def _read_range(c: OpContext, start: Extent, step: Extent, count: Extent, extent: Extent) -> tuple[Extent, int, Extent]:
     """A range inside of ``extent``; a run that reads another, or an empty one, is refused."""
     count = c.within("the number of elements", count, c.fewest(count), extent)
+    if c.g.is_read(count):
+        count = as_one(count, c.fewest(count), extent.high if isinstance(extent, Size) else extent)
     return c.near(start, 0, extent - 1), cast(int, step), count
 
 

@@ -13,7 +13,13 @@ from typing import Any, cast
 import numpy as np
 
 from landbridge.errors import InputError, ShapeError
-from landbridge.executable.bound_sizes import BoundSizes, first_that_fits, programs_of, sizes_of_inputs
+from landbridge.executable.bound_sizes import (
+    BoundSizes,
+    ProgramsByShapes,
+    first_that_fits,
+    programs_of,
+    sizes_of_inputs,
+)
 from landbridge.executable.executable import Executable
 from landbridge.executable.instance import check_values
 from landbridge.executable.parts import TensorSpec
@@ -55,6 +61,7 @@ class OpenSession(Session):
         self._spares = spares_of(executable, self._entry, self._given_params, *args, **{"num_threads": None, **kwargs})
         self._has_states = False
         self._programs: dict[str, OpenProgram] = {}
+        self._programs_for = ProgramsByShapes(executable.programs).of
         self._bind = partial(self._bound, args, kwargs)
         self._instances: OrderedDict[tuple[Any, ...], Instance] = OrderedDict()
         #: Those that were found by shapes of inputs, and of states, where these are enough, with their keys.
@@ -153,7 +160,7 @@ class OpenSession(Session):
 
     def _programs_at(self, values: Mapping[str, int]) -> list[str]:
         """The programs that run where their dimensions have ``values``; raises ShapeError where none does."""
-        names = list(self._executable.programs)
+        names = list(self._programs_for(()))
         found = []
         for name in names:
             with suppress(ShapeError):
@@ -179,7 +186,7 @@ class OpenSession(Session):
         asked = index, tuple(shape)
         if asked in self._accepted:
             return
-        programs = self._executable.programs
+        programs = self._programs_for([shape])
         first_that_fits(list(programs), lambda name: BoundSizes().add(programs[name].inputs[index], shape))
         if len(self._accepted) >= _KEPT * len(self._executable.main.inputs):
             self._accepted.clear()
@@ -223,7 +230,7 @@ class OpenSession(Session):
         """The program, and its dimensions by name, where inputs have ``given``, states left out."""
         shapes: Mapping[str, Sequence[int]] = {name: np.shape(value) for name, value in given.items()}
         elements = {name: elements_of(given[name]) for name in self._read_at_runs}
-        programs = self._executable.programs
+        programs = self._programs_for(shapes.values())
 
         def look(name: str) -> tuple[str, dict[str, int]]:
             inputs = self._program_of(name).executable.main.inputs

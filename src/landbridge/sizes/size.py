@@ -22,6 +22,7 @@ from landbridge.sizes.terms import (
     Terms,
     add,
     as_constant,
+    atoms,
     common_factor,
     constant,
     divide_exactly,
@@ -264,6 +265,13 @@ def clamped(extent: Extent, low: int, high: int | None = None) -> Extent:
     if least is not None and least >= low and (high is None or (most is not None and most <= high)):
         return extent
     return low if low == high else Size(of_atom(Clamped(extent.terms, low, high)))
+
+
+def as_one(extent: Extent, low: int, high: int | None = None) -> Extent:
+    """``clamped``, for proofs a number of its own where ``extent`` is a sum of more than dimensions and numbers too."""
+    if not isinstance(extent, Size) or low == high or all(isinstance(a, Symbol) for a in atoms(extent.terms)):
+        return clamped(extent, low, high)
+    return Size(of_atom(Clamped(extent.terms, low, high)))
 
 
 def split_number(extent: Extent) -> tuple[Extent, int]:

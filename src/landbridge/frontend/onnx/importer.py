@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from itertools import chain, islice
+from itertools import chain, combinations, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -37,6 +37,7 @@ from landbridge.frontend.wanted_inputs import wanted_inputs
 from landbridge.input_spec import InputSpec
 from landbridge.ir.budget import MAX_NODES, Budget
 from landbridge.ir.data_dimensions import DataDimensions
+from landbridge.ir.empties import Empties
 from landbridge.ir.graph_builder import GraphBuilder
 from landbridge.ir.main_attributes import (
     io_names,
@@ -49,7 +50,8 @@ from landbridge.ir.main_attributes import (
 )
 from landbridge.ir.module import IRModule
 from landbridge.ir.types import shape_of
-from landbridge.sizes.size import Extent, dimensions_of
+from landbridge.sizes.replaced import replaced
+from landbridge.sizes.size import Extent, Size, dimensions_of
 from landbridge.targets import Target
 
 if TYPE_CHECKING:
@@ -57,6 +59,8 @@ if TYPE_CHECKING:
 
 #: Ranges of dimensions in which a model may go another way that are looked at.
 _MOST_OTHERS = 4
+#: Choices of open dimensions that are 0 that are looked at.
+_MOST_EMPTY = 3
 
 CONTROL_FLOW: dict[str, ControlFlow] = {"If": import_if, "Loop": import_loop, "Scan": import_scan}
 
@@ -77,6 +81,8 @@ def import_onnx(  # noqa: PLR0913 - what may be stated of a model
     not_empty: Collection[str] = (),
     other_ways: list[IRModule] | None = None,
     hosts: bool = False,
+    empties: Empties | None = None,
+    empty_ways: list[IRModule] | None = None,
 ) -> IRModule:
     """The IRModule of an ONNX model, with ``func.func @main(inputs) -> outputs`` and their names as attributes.
 
@@ -93,6 +99,8 @@ def import_onnx(  # noqa: PLR0913 - what may be stated of a model
     ``not_empty``: dimensions that data decide, of which code is made for at least 1. ``other_ways`` gets the modules
     for other ranges of dimensions, in which the model goes another way, as one that drops an axis of one element does.
     ``hosts``: nodes that no kernel can be made for, as an input says what they do, run on the host.
+    ``empties``: whether tensors may have no elements where inputs say how many; they may where nothing is said.
+    ``empty_ways`` gets the modules for open dimensions that are 0.
 
     Raises ImportModelError (no valid model), InputError (unknown names), ShapeError (shapes that contradict each
     other), BudgetError (more than ``max_nodes``) and UnsupportedOperatorError, which lists every operator and dimension
@@ -101,7 +109,7 @@ def import_onnx(  # noqa: PLR0913 - what may be stated of a model
     loaded, sources, files = load_model(model, max_nodes)
     graph = loaded.graph
     parameters = promote_parameters(graph, mutable)
-    given, branches = shapes or {}, Branches()
+    given, branches, empties = shapes or {}, Branches(), empties or Empties()
     decided: set[str] = set()  # dimensions that data decide, of all that was tried
     ways = Ways()
 
@@ -114,7 +122,7 @@ def import_onnx(  # noqa: PLR0913 - what may be stated of a model
         of_inputs = None if stated is None else {n: e for n, e in stated.items() if n not in decided}
         inputs = model_inputs(graph, shapes, constants or {}, frames or {}, of_inputs, known)
         module = IRModule(ModuleOp([]), targets, vdevices, parameters=parameters, sources=sources, files=files)
-        data = DataDimensions(stated, attempts.reads, decided, not_empty, attempts.hosts)
+        data = DataDimensions(stated, attempts.reads, decided, not_empty, attempts.hosts, empties)
         try:
             return _built(module, loaded, inputs, extra_outputs, Budget(max_nodes), check_indices, data, branches)
         finally:
@@ -128,15 +136,18 @@ def import_onnx(  # noqa: PLR0913 - what may be stated of a model
             return build(None, {}, given)
         nonlocal ways
         ways = Ways()
-        return in_open_ranges(in_given, dimensions, decided, ways, attempts.fixing)
+        return in_open_ranges(in_given, dimensions, decided, ways, attempts.fixing, empties)
 
     def in_other_ranges(way: Ways) -> IRModule:
-        return in_open_ranges(in_given, dimensions or {}, decided, way, attempts.fixing)
+        return in_open_ranges(in_given, dimensions or {}, decided, way, attempts.fixing, empties)
 
     def with_others(module: IRModule) -> IRModule:
         if other_ways is not None and not decided:
             branches.refused |= branches.failed
             other_ways.extend(_others(ways, in_other_ranges))
+            if empty_ways is not None and empties.allowed:
+                names = _may_be_zero(_shapes(module).values(), dimensions or {})
+                empty_ways.extend(_where_zero(names, ways, in_other_ranges))
         return module
 
     attempts = Attempts(attempt, dimensions is not None, hosts, branches)
@@ -165,6 +176,29 @@ def _others(ways: Ways, search: Callable[[Ways], IRModule]) -> Iterator[IRModule
         with suppress(CompileError, InputError):
             yield search(other)
             ways.taken += other.taken
+
+
+def _where_zero(names: Sequence[str], ways: Ways, search: Callable[[Ways], IRModule]) -> Iterator[IRModule]:
+    """What a model is where some of the dimensions called ``names`` are 0, as ``search`` finds: of the ranges of the
+    first of ``ways``, so that most are found at once."""
+    first = ways.taken[0] if names else {}
+    chosen = chain.from_iterable(combinations(names, count) for count in range(1, len(names) + 1))
+    for zero in islice(chosen, _MOST_EMPTY):
+        with suppress(CompileError, InputError):
+            none = dict.fromkeys(zero, 0)
+            yield search(Ways(begin={**_with_numbers(first, none), **none}))
+
+
+def _with_numbers(known: Mapping[str, Extent], numbers: Mapping[str, int]) -> dict[str, Extent]:
+    """``known`` where dimensions that others became are ``numbers``."""
+    return {name: replaced(e.terms, numbers) if isinstance(e, Size) else e for name, e in known.items()}
+
+
+def _may_be_zero(shapes: Iterable[Sequence[Extent]], stated: Mapping[str, Extent]) -> list[str]:
+    """The dimensions of ``shapes`` that nothing narrows: they begin at 1, and are none of those that are stated."""
+    fixed = dimensions_of(stated.values())
+    known = dimensions_of(chain.from_iterable(shapes))
+    return [name for name, symbol in known.items() if name not in fixed and (symbol.low, symbol.unit) == (1, 1)]
 
 
 def _shapes(module: IRModule) -> dict[str, Sequence[Extent]]:

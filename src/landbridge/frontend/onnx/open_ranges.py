@@ -10,6 +10,7 @@ from xdsl.dialects.builtin import TensorType
 
 from landbridge.errors import CompileError, InputError, ShapeError, UndecidedSizeError, UnsupportedOperatorError
 from landbridge.frontend.wanted_inputs import WantedInput
+from landbridge.ir.empties import Empties
 from landbridge.ir.module import IRModule
 from landbridge.ir.types import shape_of
 from landbridge.sizes.often import often
@@ -33,6 +34,7 @@ def in_open_ranges(
     decided: Container[str] = (),
     ways: Ways | None = None,
     fixing: list[str] | None = None,
+    empties: Empties | None = None,
 ) -> IRModule:
     """What ``build`` makes of dimensions by name: of ``stated``, which stay, and of ranges of others.
 
@@ -42,8 +44,9 @@ def in_open_ranges(
     the model's divisions leave enough of. Where no range is found, raises what the widest ones ended in. ``ways``
     says where to begin, and learns in which other ranges the model goes another way. ``fixing``, where given, gets the
     names of dimensions that would be one number for others to be as wide as they are, and these ranges are not tried.
+    ``empties``: whether ranges are those in which all tensors have elements, but what data make, or others too.
     """
-    ways = ways or Ways()
+    ways, empties = ways or Ways(), empties or Empties(allowed=False)
     fixed = dimensions_of(stated.values())
     ended: CompileError | InputError | None = None
     sizes: dict[str, WantedInput] = {}
@@ -62,11 +65,11 @@ def in_open_ranges(
         narrowed, tried = pending.pop(), tried + 1
         known = _extents_of({**narrowed, **stated})
         try:
-            elements = {name: _elements(each, known) for name, each in sizes.items()}
+            elements = {name: _elements(each, known, empties) for name, each in sizes.items()}
             module = build(known, elements)
-            if not narrow(_may_be_empty(module, decided)) or tried == _MOST_TRIED:
+            if not narrow(_fewer(module, decided, empties)) or tried == _MOST_TRIED:
                 found = often(_extents(module), fixed)
-                ways.taken.append(known)
+                ways.taken.append({**known, **found})
                 return build({**known, **found}, elements) if found else module
         except (CompileError, InputError) as error:
             more = _sizes(error, sizes)
@@ -153,13 +156,13 @@ def _one(question: Question, fixed: Collection[str]) -> tuple[str, str] | None:
     return None if second in fixed else (first, second)
 
 
-def _may_be_empty(module: IRModule, decided: Container[str]) -> Question | None:
-    """Whether a tensor of ``module`` has elements, where that is not known: what inputs are made into has.
-
-    What dimensions ``decided`` by data make may be empty, if nothing is below 0.
-    """
+def _fewer(module: IRModule, decided: Container[str], empties: Empties) -> Question | None:
+    """Whether a tensor of ``module`` has elements, where that is not known and ``empties`` are not allowed. Of what
+    dimensions ``decided`` by data make, and of all where they are, whether nothing is below 0."""
     for extent in _extents(module):
-        low = 0 if any(name in decided for name in dimensions_of([extent])) else 1
+        if at_least(extent, 1) is not None:
+            continue
+        low = 0 if any(name in decided for name in dimensions_of([extent])) else empties.least()
         if at_least(extent, low) is None:
             return _question(undecided(f"{extent} >= {low}", extent, low, needed=True))
     return None
@@ -180,8 +183,9 @@ def _sizes(error: CompileError | InputError, known: Mapping[str, WantedInput]) -
     return {name: each for name, each in wanted.items() if name not in known}
 
 
-def _elements(wanted: WantedInput, known: Mapping[str, Extent]) -> tuple[Extent, ...]:
-    return tuple(known.get(name, extent) for name, extent in wanted.dimensions().items())
+def _elements(wanted: WantedInput, known: Mapping[str, Extent], empties: Empties) -> tuple[Extent, ...]:
+    least = 0 if wanted.chosen else empties.least()
+    return tuple(known.get(name, extent) for name, extent in wanted.dimensions(least).items())
 
 
 def _is_of_a_range(error: CompileError | InputError) -> bool:

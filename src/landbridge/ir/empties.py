@@ -1,0 +1,19 @@
+"""Empties: whether code is made for sizes at which tensors have no elements."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass
+class Empties:
+    """``allowed``: tensors whose sizes inputs say may have no elements; else code is for sizes at which all of them
+    have, but those that data make. ``met``: whether there was one to which that mattered."""
+
+    allowed: bool = True
+    met: bool = False
+
+    def least(self) -> int:
+        """The least extent of a tensor that may have fewer elements than another run's."""
+        self.met |= self.allowed
+        return int(not self.allowed)
