@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import onnx
 import pytest
 from graphs import graph
 from native import NativeRun
@@ -10,6 +11,7 @@ from nets import constant, conv, elementwise
 from test_bufferize import build as compile_module
 from xdsl.dialects import arith, linalg
 
+import landbridge as lb
 from landbridge.passes.registry import run_pipeline
 
 SHAPE = (1, 3, 5, 6)
@@ -156,3 +158,11 @@ def test_the_weights_as_they_were_are_gone():
 
     module = run_pipeline(graph([(SHAPE, "float32")], build), ["fuse", "fold_scale"])
     assert [array.shape for array in module.constants.values()] == [(4, 3, 3, 3)]
+
+
+def test_a_temporary_that_is_written_earlier_stands_before_that() -> None:
+    """A mean of one element is the sum of it, divided by 1: a copy, into a temporary that stood behind it."""
+    text = """<ir_version: 8, opset_import: ["": 18]> g (float[3,1] x) => (float[3,1] y) {
+        one = Constant<value = float[1] {2.0}>() y = LayerNormalization<axis = 1>(x, one) }"""
+    (y,) = lb.Session(lb.compile(onnx.parser.parse_model(text)))(np.ones((3, 1), np.float32))
+    np.testing.assert_array_equal(np.asarray(y), np.zeros((3, 1), np.float32), strict=True)

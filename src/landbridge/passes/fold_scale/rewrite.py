@@ -133,6 +133,10 @@ def _drop_copy(stage: Generic) -> None:
         if same and isinstance(source.owner, memref.AllocOp) and len(reads_of(source) or ()) == 1:
             alloc = source.owner
             Rewriter.erase_op(stage.op)
+            block = alloc.parent_block()
+            if isinstance(target.owner, memref.AllocOp) and block is not None:  # may stand behind what writes it now
+                block.detach_op(target.owner)
+                block.insert_op_before(target.owner, alloc)
             source.replace_all_uses_with(target)
             Rewriter.erase_op(alloc)
             return
