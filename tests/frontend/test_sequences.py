@@ -68,6 +68,25 @@ def test_parts_of_stated_sizes_and_a_new_axis() -> None:
     np.testing.assert_array_equal(z, np.stack([X[0], X[1]], 1)[None])
 
 
+@pytest.mark.parametrize("sizes", [[1, 3, 2], [0, 6, 0]])
+@pytest.mark.parametrize("kind", ["int64", "float"])
+def test_parts_of_sizes_that_come_with_the_run(kind: str, sizes: list[int]) -> None:
+    """As an input says them, or as they are computed."""
+    last, first = run(
+        f"""g (float[N,4] x, {kind}[3] k) => (float[A,4] y, float[B,4] z) {{
+            sizes = Cast<to = 7>(k)
+            parts = SplitToSequence<axis = 0>(x, sizes)
+            two = Constant<value_int = 2>() zero = Constant<value_int = 0>()
+            y = SequenceAt(parts, two) z = SequenceAt(parts, zero)
+        }}""",
+        X.reshape(6, 4),
+        np.array(sizes, np.float32 if kind == "float" else np.int64),
+    )
+    parts = np.split(X.reshape(6, 4), np.cumsum(sizes)[:-1])
+    np.testing.assert_array_equal(last, parts[2], strict=True)
+    np.testing.assert_array_equal(first, parts[0], strict=True)
+
+
 def test_what_cannot_be() -> None:
     with pytest.raises(lb.NodeError, match="position 2 of a sequence of 2"):
         run(
@@ -78,7 +97,7 @@ def test_what_cannot_be() -> None:
             }""",
             X[0, 0, :3],
         )
-    with pytest.raises(lb.ShapeError, match="of 4; all of them"):
+    with pytest.raises(lb.ShapeError, match=r"parts of \[1, 2\] of 4 elements of axis 0"):
         run(
             """g (float[4] a) => (float[3] y) {
                 sizes = Constant<value_ints = [1, 2]>()
@@ -87,3 +106,7 @@ def test_what_cannot_be() -> None:
             }""",
             X[0, 0],
         )
+    with pytest.raises(
+        lb.UnsupportedOperatorError, match=r"of N elements; how many parts .* fix the extent by shapes="
+    ):
+        run("g (float[N] a) => (float[M] y) { s = SplitToSequence(a) y = ConcatFromSequence<axis = 0>(s) }", X[0, 0])

@@ -16,7 +16,18 @@ from landbridge.ops.context import BodyBuffer, OpContext, Operand
 from landbridge.ops.legal import any_integer, at_least, axis_of, distinct_axes, holds
 from landbridge.ops.registry import operator
 from landbridge.ops.rules import rules
-from landbridge.sizes.size import Extent, Size, agree, as_one, ceildiv, largest, same, smallest, undecided
+from landbridge.sizes.size import (
+    Extent,
+    Size,
+    agree,
+    as_one,
+    ceildiv,
+    dimensions_of,
+    largest,
+    same,
+    smallest,
+    undecided,
+)
 from landbridge.sizes.size import at_least as never_below
 from landbridge.sizes.terms import AboveZero, Clamped, atoms
 
@@ -105,7 +116,7 @@ def slice_value(
     ranges: list[tuple[Extent, int, Extent]] = [(0, 1, e) for e in shape]
     for a, b, axis, s in zip(begins, last, along, steps_by, strict=True):
         axis = c.axis(axis, len(shape))
-        s = cast(int, c.within("a step", s, 1))
+        s = _step(c, s)
         if not s:
             raise ShapeError(f"{c.g.node}: Slice with step 0 along axis {axis}")
         ranges[axis] = _read_range(c, *_range(a, b, s, shape[axis]), shape[axis])
@@ -118,6 +129,18 @@ def slice_value(
     if is_bounded or c.g.is_read(*first, *by_axis, *result):
         return _read_part(c, x, first, by_axis, result)
     return part(c, x, first, by_axis, result)
+
+
+def _step(c: OpContext, step: Extent) -> int:
+    """``step`` as a number: of one that an input says there is a program for each direction; one that data say is at
+    least 1."""
+    if isinstance(step, Size) and c.g.is_read(step) and c.g.data.names.isdisjoint(dimensions_of([step])):
+        is_forward = never_below(step, 1)
+        if is_forward is None:
+            raise undecided(f"{c.g.node}: a step is {step} >= 1", step, 1)
+        if not is_forward:
+            return -cast(int, c.within("a step backwards", -step, 1))
+    return cast(int, c.within("a step", step, 1))
 
 
 def _is_bounded(start: Extent) -> bool:
@@ -163,20 +186,27 @@ def split(c: OpContext, x: Operand, sizes: Operand | None = None) -> Sequence[Op
         count = c.attribute("num_outputs", c.outputs)
         chunk = ceildiv(shape[axis], max(count, 1))
         extents = cast(list[int], [smallest(chunk, shape[axis] - i * chunk) for i in range(count)])
+    if len(extents) < c.outputs:
+        raise ShapeError(f"{c.g.node}: Split of axis {axis} into {extents} for {c.outputs} outputs")
+    return parts_along(c, x, axis, extents)
+
+
+def parts_along(c: OpContext, x: Operand, axis: int, extents: Sequence[Extent]) -> list[Operand]:
+    """Consecutive parts of ``x`` of ``extents`` along ``axis``, which are all of it: of those that a run reads, it
+    tests that. Raises ShapeError where they are not."""
+    shape = list(c.shape(x))
     is_read = c.g.is_read(*extents)
     if is_read:
         extents = _shares(c, extents, shape[axis])
-    fits = is_read or (agree(sum(extents), shape[axis]) and not any(e < 0 for e in extents))
-    if not fits or len(extents) < c.outputs:
-        raise ShapeError(
-            f"{c.g.node}: Split of {shape[axis]} elements of axis {axis} into {extents} for {c.outputs} outputs"
-        )
-    parts, at = [], 0
+    elif not agree(sum(extents), shape[axis]) or any(e < 0 for e in extents):
+        raise ShapeError(f"{c.g.node}: parts of {list(extents)} of {shape[axis]} elements of axis {axis}")
+    parts: list[Operand] = []
+    at: Extent = 0
     for extent in extents:
-        start = [at if a == axis else 0 for a in range(len(shape))]
-        wanted = [extent if a == axis else e for a, e in enumerate(shape)]
+        start = cast(list[int], [at if a == axis else 0 for a in range(len(shape))])
+        wanted = cast(list[int], [extent if a == axis else e for a, e in enumerate(shape)])
         parts.append((_read_part if is_read else part)(c, x, start, [1] * len(shape), wanted))
-        at += extent
+        at = at + extent
     return parts
 
 

@@ -252,9 +252,14 @@ class GraphWalk:
         try:
             result: Any = sequence_node(c, inputs)
         except UnsupportedOperatorError as error:
-            if isinstance(error.needed, SSAValue):
-                self.needed.append((error.needed, places(inputs).get(error.needed)))
-            raise
+            needed = error.needed
+            if not isinstance(needed, SSAValue):
+                raise
+            read = read_sizes(c, needed) if c.op_type == "SplitToSequence" else None
+            if read is None:
+                self.needed.append((needed, places(inputs).get(needed)))
+                raise
+            return self._of_sequence(c, [read if x is needed else x for x in inputs])
         return [result]
 
     def _handled(

@@ -176,6 +176,7 @@ def _others(ways: Ways, search: Callable[[Ways], IRModule]) -> Iterator[IRModule
         with suppress(CompileError, InputError):
             yield search(other)
             ways.taken += other.taken
+            ways.seen += other.seen
 
 
 def _where_zero(names: Sequence[str], ways: Ways, search: Callable[[Ways], IRModule]) -> Iterator[IRModule]:

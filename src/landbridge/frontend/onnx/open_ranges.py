@@ -100,10 +100,10 @@ class Ways:
     begin: _Narrowed = field(default_factory=dict)
 
     def others(self) -> Iterator[_Narrowed]:
-        """The ranges of ``seen`` that no way taken by then has sizes of, each once."""
-        for each in [one for i, one in enumerate(self.seen) if one not in self.seen[:i]]:
+        """The ranges of ``seen``, which may grow meanwhile, that no way taken by then has sizes of, each once."""
+        for i, each in enumerate(self.seen):
             known = _extents_of(each)
-            if not any(_overlap(known, way) for way in self.taken):
+            if each not in self.seen[:i] and not any(_overlap(known, way) for way in self.taken):
                 yield each
 
 

@@ -12,7 +12,7 @@ from xdsl.ir import SSAValue
 from landbridge.errors import NodeError, ShapeError
 from landbridge.ops.context import OpContext, Operand
 from landbridge.ops.registry import handler_for
-from landbridge.ops.slicing import part
+from landbridge.ops.slicing import parts_along
 from landbridge.sizes.size import Extent
 
 
@@ -94,29 +94,27 @@ def _concat(c: OpContext, x: TensorSequence) -> Operand:
 def _split(c: OpContext, x: Operand, split: Operand | None = None) -> TensorSequence:
     shape = list(c.shape(x))
     axis = c.axis(int(c.attribute("axis", 0)), len(shape))
-    extent = shape[axis]
-    if not isinstance(extent, int):
-        raise c.unsupported(f"axis {axis} is of {extent} elements; how many parts there are has to be known")
-    stated = np.ones((), int) if split is None else c.constant(split, "split")
-    if stated.ndim:
-        sizes = [int(e) for e in stated]
-    else:
-        size = int(stated)
-        if size < 1:
-            raise NodeError(f"{c.op_type} node {c.g.node!r}: parts of {size} elements; at least 1 is legal")
-        sizes = [min(size, extent - at) for at in range(0, extent, size)]
-    if sum(sizes) != extent or min(sizes, default=0) < 0:
-        raise ShapeError(f"{c.op_type} node {c.g.node!r}: parts of {sizes} elements of {extent}; all of them are legal")
-    parts, at = [], 0
-    for size in sizes:
-        start = [at if a == axis else 0 for a in range(len(shape))]
-        wanted: list[Extent] = [*shape[:axis], size, *shape[axis + 1 :]]
-        made = part(c, x, start, [1] * len(shape), cast(list[int], wanted))
-        if split is None and not c.attribute("keepdims", 1):
-            made = c.reshape(made, [*shape[:axis], *shape[axis + 1 :]])
-        parts.append(made)
-        at += size
+    parts = parts_along(c, x, axis, _sizes(c, shape[axis], axis, split))
+    if split is None and not c.attribute("keepdims", 1):
+        parts = [c.reshape(made, [*shape[:axis], *shape[axis + 1 :]]) for made in parts]
     return TensorSequence(tuple(parts))
+
+
+def _sizes(c: OpContext, extent: Extent, axis: int, split: Operand | None) -> list[Extent]:
+    """How many of the ``extent`` elements of ``axis`` each part has."""
+    if split is not None and c.rank(split):
+        return cast(list[Extent], c.constant(split, "split").tolist())
+    if not isinstance(extent, int):
+        raise c.unsupported(
+            f"axis {axis} is of {extent} elements; how many parts there are has to be known: fix the extent by shapes= "
+            "or dims=, or give the size of each part"
+        )
+    size: Extent = 1 if split is None else c.constant(split, "split").reshape(-1).tolist()[0]
+    if not isinstance(size, int):
+        raise c.unsupported("the size of a part is computed; how many there are has to be known: give it by constants=")
+    if size < 1:
+        raise NodeError(f"{c.op_type} node {c.g.node!r}: parts of {size} elements; at least 1 is legal")
+    return [min(size, extent - at) for at in range(0, extent, size)]
 
 
 #: What is done for each operator.
