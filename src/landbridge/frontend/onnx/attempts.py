@@ -38,7 +38,17 @@ class Attempts:
         self.might_host |= data.might_host
 
     def all(self) -> IRModule:
-        """The first module that there is; nodes on the host come last."""
+        """The first module that there is: with both branches where a count of the data chooses; else for at least 1."""
+        try:
+            return self._with_hosts()
+        except CompileError:
+            if not self.branches.counts:
+                raise
+        self.branches.counted, self.fixing = False, []
+        return self._with_hosts()
+
+    def _with_hosts(self) -> IRModule:
+        """Nodes on the host come last."""
         try:
             return self._with_relations()
         except CompileError as error:

@@ -28,7 +28,8 @@ from landbridge.frontend.onnx.graph_walk import GraphWalk
 from landbridge.frontend.onnx.values import UNKNOWN, Imported, check_single
 from landbridge.ir.graph_builder import GraphBuilder
 from landbridge.ir.types import dtype_of, element_count, shape_of
-from landbridge.sizes.size import Extent
+from landbridge.sizes.replaced import replaced
+from landbridge.sizes.size import Extent, Size
 
 Shape: TypeAlias = tuple[Extent, ...]
 #: Appends a branch to the builder of its block.
@@ -46,6 +47,11 @@ def import_if(walk: GraphWalk, node: ir.Node, inputs: Sequence[Any]) -> Sequence
         for graph in (then, orelse):  # only for the problems they report
             walk.nested(walk.g).run_graph(graph)
         return [UNKNOWN] * len(node.outputs)
+    if node in walk.counted:
+        name, is_then = walk.counted[node]
+        found = _of_some(walk, name, *((then, orelse) if is_then else (orelse, then)))
+        if found is not None:
+            return found
     shapes: dict[str, list[Shape]] = {}
     branches = [_branch(walk, n, graph, shapes) for n, graph in (("then_branch", then), ("else_branch", orelse))]
     try:
@@ -64,6 +70,32 @@ def import_if(walk: GraphWalk, node: ir.Node, inputs: Sequence[Any]) -> Sequence
         if why is not None:
             branches[at] = _refusing(walk, branches[1 - at], why)
     return walk.g.branch(condition, *branches)
+
+
+def _of_some(walk: GraphWalk, name: str, some: ir.Graph, none: ir.Graph) -> Sequence[Imported] | None:
+    """What ``some`` gives, where ``none``, which is taken where the dimension ``name`` is 0, gives tensors without
+    elements: both give the same then. None where it has elements.
+
+    Raises ShapeError where ``some`` gives other shapes for 0.
+    """
+    reported, needed = len(walk.problems), len(walk.needed)
+    try:
+        empty = _branch(walk, "the branch for nothing", none, {})(walk.g.nested(Block()))
+    except CompileError:
+        return None
+    finally:
+        del walk.problems[reported:], walk.needed[needed:]
+    if not empty or not all(0 in shape_of(value.type) for value in empty):
+        return None
+    results = walk.run_graph(some)
+    if len(walk.problems) == reported:
+        results = list(walk.own_outputs(results))
+        for value, wanted in zip(results, empty, strict=True):
+            assert isinstance(value, SSAValue)
+            shape = [replaced(e.terms, {name: 0}) if isinstance(e, Size) else e for e in shape_of(value.type)]
+            if (shape, dtype_of(value.type)) != (list(shape_of(wanted.type)), dtype_of(wanted.type)):
+                raise ShapeError(f"{walk.g.node}: the branches give {value.type} and {wanted.type}")
+    return results
 
 
 def _of_one_rank(node: ir.Node, then: Sequence[Shape], orelse: Sequence[Shape]) -> list[Shape] | None:

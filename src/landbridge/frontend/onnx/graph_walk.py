@@ -7,8 +7,9 @@ be compiled makes its outputs unknown and the walk goes on, so one error lists e
 from __future__ import annotations
 
 from collections import ChainMap
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -33,7 +34,14 @@ from landbridge.frontend.onnx.index_checks import checked_indices
 from landbridge.frontend.onnx.schema import check_schema
 from landbridge.frontend.onnx.sequences import OF_SEQUENCES, TensorSequence, places, sequence_node
 from landbridge.frontend.onnx.shapes import check_declared
-from landbridge.frontend.onnx.size_arithmetic import evaluate_sizes, is_exact, supposed, whole_array
+from landbridge.frontend.onnx.size_arithmetic import (
+    COMPARISONS,
+    counted,
+    evaluate_sizes,
+    is_exact,
+    supposed,
+    whole_array,
+)
 from landbridge.frontend.onnx.values import UNKNOWN, Imported, Unknown, constant_if_empty, shape_text
 from landbridge.host_operators.registry import HostOperator, find
 from landbridge.ir.graph_builder import GraphBuilder
@@ -43,6 +51,7 @@ from landbridge.ops.context import OpContext
 from landbridge.ops.quantize import note_dequantized
 from landbridge.ops.registry import Handler, handler_for
 from landbridge.ops.rule_check import check
+from landbridge.sizes.size import dimensions_of
 
 #: ``control_flow(walk, node, inputs) -> outputs``, for a node that has graphs inside.
 ControlFlow: TypeAlias = Callable[["GraphWalk", ir.Node, Sequence[Any]], Sequence[Imported]]
@@ -55,8 +64,11 @@ class Branches:
     ``refused``: only runs that take it end with an error. ``failed``: there was one. Likewise of loops, after which
     less is known where they stay loops: ``unfolded``: none does. ``rolled``: there was one.
     ``related``: what relates the extents of several inputs is tested by runs, as what a run reads is.
+    ``counted``: which branch is taken may depend on how much data decide there is. ``counts``: one did.
     """
 
+    counted: bool = True
+    counts: bool = False
     refused: bool = False
     failed: bool = False
     unfolded: bool = False
@@ -81,6 +93,9 @@ class GraphWalk:
         self.problems: list[str] = []
         #: Values that nodes want to know and that the graph computes, with the least and largest legal element.
         self.needed: list[tuple[SSAValue, tuple[int, int] | None]] = []
+        #: Of ``If`` nodes whose condition is whether data decide that there is something: the dimension, and what the
+        #: condition is then.
+        self.counted: dict[ir.Node, tuple[str, bool]] = {}
         self._opsets, self._control_flow, self._check_indices = opsets, control_flow, check_indices
 
     def nested(self, g: GraphBuilder, opsets: Mapping[str, int] | None = None) -> GraphWalk:
@@ -88,7 +103,7 @@ class GraphWalk:
         known = self._opsets if opsets is None else opsets
         inner = GraphWalk(g, known, self._control_flow, self._check_indices, self.branches)
         inner.values = self.values.new_child()
-        inner.problems, inner.needed = self.problems, self.needed
+        inner.problems, inner.needed, inner.counted = self.problems, self.needed, self.counted
         return inner
 
     def run_graph(self, graph: ir.Graph | ir.Function) -> list[Imported]:
@@ -198,9 +213,14 @@ class GraphWalk:
         constants = [x for x in inputs if x is None or isinstance(x, np.ndarray)]
         if any(x is not None and x.dtype == object for x in constants):
             if len(constants) == len(inputs) and not node.domain:
-                evaluated = self._sizes(node, context, constants)
+                given = [a for a in constants if a is not None]
+                try:
+                    evaluated = self._sizes(node, context, constants)
+                except UndecidedSizeError:
+                    if not self._may_count(node, given):
+                        raise
+                    evaluated = None  # a kernel compares them
                 if evaluated is not None:
-                    given = [a for a in constants if a is not None]
                     data = self.g.data
                     data.supposed |= supposed(node.op_type, context.attributes, given, evaluated, data.names)
                     return [evaluated]
@@ -245,6 +265,18 @@ class GraphWalk:
         found = self._sizes(node, c, given)
         if found is not None and found.dtype == object and is_exact(found, c.dtype(result)):
             self.g.whole[result] = found
+
+    def _may_count(self, node: ir.Node, operands: Sequence[np.ndarray[Any, Any]]) -> bool:
+        """Whether ``node`` compares how much data decide there is, and says by that alone which branch is taken."""
+        of_data = not self.g.data.names.isdisjoint(dimensions_of(e for a in operands for e in a.flat))
+        found = of_data and not self.g.is_nested and node.op_type in COMPARISONS and _chooses_branches(node)
+        self.branches.counts |= found
+        if not found or not self.branches.counted:
+            return False
+        said = counted(node.op_type, operands)
+        if said is not None:
+            self.counted |= {each: (said[0], said[1] != negated) for each, negated in _conditions(node)}
+        return True
 
     def _of_sequence(self, c: OpContext, inputs: Sequence[Any]) -> Sequence[Imported]:
         if any(isinstance(x, Unknown) for x in inputs):
@@ -334,6 +366,30 @@ class GraphWalk:
             if value is not None:
                 inner.values[formal] = value
         return inner.run_graph(body)
+
+
+#: What leaves a truth value one.
+_OF_TRUTH = {"And", "Cast", "Identity", "Not", "Or", "Reshape", "Squeeze", "Unsqueeze", "Xor"}
+
+
+def _chooses_branches(node: ir.Node) -> bool:
+    """Whether what ``node`` gives is but the condition of ``If`` nodes, or is computed into one."""
+    uses = [use for value in node.outputs for use in value.uses()]
+    if not uses or any(value.is_graph_output() for value in node.outputs):
+        return False
+    return all(
+        not u.node.domain and (u.node.op_type == "If" or (u.node.op_type in _OF_TRUTH and _chooses_branches(u.node)))
+        for u in uses
+    )
+
+
+def _conditions(node: ir.Node, negated: bool = False) -> Iterator[tuple[ir.Node, bool]]:
+    """The ``If`` nodes whose condition is what ``node`` gives, and whether it is ``negated``."""
+    for use in chain.from_iterable(value.uses() for value in node.outputs):
+        if use.node.op_type == "If":
+            yield use.node, negated
+        elif use.node.op_type not in ("And", "Or", "Xor"):
+            yield from _conditions(use.node, negated != (use.node.op_type == "Not"))
 
 
 def _root(value: SSAValue) -> Any:

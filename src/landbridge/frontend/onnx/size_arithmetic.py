@@ -154,7 +154,8 @@ _OPERATORS: dict[str, Evaluate] = {
     "ReduceMax": _reduced(lambda extents: largest(*extents)),
     "ReduceMin": _reduced(lambda extents: smallest(*extents)),
 }
-_TRUTH = {"Equal", "GreaterOrEqual", "LessOrEqual", "Greater", "Less"}
+#: Those whose results are truth values.
+COMPARISONS = {"Equal", "GreaterOrEqual", "LessOrEqual", "Greater", "Less"}
 
 
 def supposed(
@@ -168,19 +169,37 @@ def supposed(
         high = used[name].high
         wider = {name: dimension(name, 0, None if high is None else high * used[name].unit)}
 
-        def widened(array: Array) -> Array:
-            made = np.empty(array.size, object)
-            made[:] = [replaced(e.terms, wider) if isinstance(e, Size) else e for e in array.flat]
-            return made.reshape(array.shape)
-
         try:
-            again = evaluate_sizes(op_type, attributes, [widened(a) if a.dtype == object else a for a in operands])
+            again = evaluate_sizes(op_type, attributes, [_in_ranges(a, wider) for a in operands])
         except UndecidedSizeError:
             return False
-        wanted = widened(found) if found.dtype == object else found
+        wanted = _in_ranges(found, wider)
         return again is not None and again.shape == wanted.shape and again.tolist() == wanted.tolist()
 
     return {name for name in used if not from_zero(name)}
+
+
+def _in_ranges(array: Array, dimensions: Mapping[str, Extent]) -> Array:
+    if array.dtype != object:
+        return array
+    made = np.empty(array.size, object)
+    made[:] = [replaced(e.terms, dimensions) if isinstance(e, Size) else e for e in array.flat]
+    return made.reshape(array.shape)
+
+
+def counted(op_type: str, operands: Sequence[Array]) -> tuple[str, bool] | None:
+    """The one dimension that a comparison of ``operands`` depends on, and what it says where that is not 0; None where
+    there are several of either."""
+    used = dimensions_of(e for a in operands for e in a.flat)
+    if len(used) != 1:
+        return None
+    ((name, symbol),) = used.items()
+    high = None if symbol.high is None else symbol.high * symbol.unit
+    try:
+        found = evaluate_sizes(op_type, {}, [_in_ranges(a, {name: dimension(name, 1, high)}) for a in operands])
+    except UndecidedSizeError:
+        return None
+    return None if found is None or found.size != 1 else (name, bool(found.reshape(-1)[0]))
 
 
 #: Bits of whole numbers that each dtype has.
@@ -221,4 +240,4 @@ def evaluate_sizes(op_type: str, attributes: Attributes, operands: Sequence[Arra
         if error.question is None:  # a number was wanted, as of the end of a slice: a handler may do without one
             return None
         raise
-    return result.astype(bool) if op_type in _TRUTH else as_numbers(np.asarray(result, object))
+    return result.astype(bool) if op_type in COMPARISONS else as_numbers(np.asarray(result, object))
