@@ -62,14 +62,23 @@ def run(model: ModelProto, x: Array, target: str) -> Sequence[Array]:
 
 @pytest.mark.parametrize("target", ["llvm", "llvm -mcpu=x86-64-v2", "c"])
 @pytest.mark.parametrize(("op", "data", "weights", "axis", "attributes"), CASES)
-@pytest.mark.parametrize("dtype", ["uint8", "int8"])
+@pytest.mark.parametrize(("dtype", "scaled"), [("uint8", "channels"), ("int8", "channels"), ("uint8", "whole")])
 def test_layers(
-    op: str, data: tuple[int, ...], weights: tuple[int, ...], axis: int, attributes: Any, dtype: str, target: str
+    op: str,
+    data: tuple[int, ...],
+    weights: tuple[int, ...],
+    axis: int,
+    attributes: Any,
+    dtype: str,
+    scaled: str,
+    target: str,
 ) -> None:
     rng = np.random.default_rng(5)
     zero = np.array(101 if dtype == "uint8" else -7, dtype)
     x = (rng.standard_normal(data) * 3).astype(np.float32)
     w, scales = drawn("int8", weights, 2), rng.uniform(0.001, 0.01, weights[axis]).astype(np.float32)
+    if scaled == "whole":  # one scale of no axes, as onnxruntime's quantizer writes unless it is asked for channels
+        scales = np.array(0.007, np.float32)
     bias = None if op == "MatMul" else rng.standard_normal(weights[axis]).astype(np.float32)
     model = quantized_layer(op, x, w, scales, zero, bias, axis, **attributes)
     options = onnxruntime.SessionOptions()

@@ -138,6 +138,8 @@ class OpContext:
 
         Constants of one element become scalars of the body. ``dtype`` of the result, else the first operand's.
         """
+        # What numpy computes of arrays without axes is no array but a number.
+        operands = [np.asarray(x) if isinstance(x, np.generic) else x for x in operands]
         shapes = [self.shape(x) for x in operands]
         try:
             shape = broadcast_shapes(*shapes)

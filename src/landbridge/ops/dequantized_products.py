@@ -68,6 +68,7 @@ def _has_words(c: OpContext) -> bool:
 
 
 def _scaled(c: OpContext, total: Operand, data: Dequantized, weights: Dequantized, column: tuple[int, ...]) -> Operand:
-    scale = data.scale.astype(np.float64).reshape(()) * weights.scale.astype(np.float64)
-    scale = scale.reshape(() if scale.size == 1 else column).astype(np.float32)
+    # A product of arrays without axes would be a number of numpy's, so one has an axis.
+    scale = data.scale.astype(np.float64).reshape(1) * weights.scale.astype(np.float64)
+    scale = scale.astype(np.float32).reshape(() if scale.size == 1 else column)
     return c.elementwise("rescale", [total, scale], lambda s, v, k: s.cast(v, "float32") * k, "float32")
