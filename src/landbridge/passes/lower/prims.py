@@ -82,6 +82,7 @@ def vector_unit_of(target: Target) -> VectorUnit:
         own_bytes=target.l2_bytes if measured else 0,
         asks_ahead=timed,
         narrow_is_cheaper=not timed or target.mcpu in _TWO_PASSES,
+        unrolls=timed,
     )
 
 

@@ -237,10 +237,11 @@ class Reduction:
 
     def _turns_at_once(self, d: int) -> int:
         """The turns of the innermost loop that are written out, which partial sums take one after the other; no more
-        than those where each read is tested for padding."""
+        than there are of these where each read is tested for padding."""
         guards = (g for r in self.main.reads if isinstance(r, ElementAccess) for g in r.guards)
         tested = any(g.index.uses(d) for g in guards if g not in self._settled)
-        return self.sched.copies if tested else max(self.sched.copies, self.sched.turns)
+        sched = self.sched
+        return sched.copies if tested else max(sched.copies, sched.turns, sched.unrolled)
 
     def _sum(self, d: int, rest: list[int], slots: Slots, low: Index, high: Index, step: int) -> Slots:
         """Loop ``d``, block by block where it is the loop whose blocks are summed on their own."""

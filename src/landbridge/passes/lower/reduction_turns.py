@@ -75,12 +75,12 @@ class ReductionTurns:
         if self.sched.numbers is not None and turns > 1:
             taken = {(m, turn) for turn, (m, *_) in product(range(turns), slots) if inside(turn, m)}
             numbers = self.sched.numbers.places(taken) if taken else None
-        for (a, early), n in product(self._ahead, range(self._tile.columns)):
-            self.code.prefetch(
-                self.operands.buffers[a.buffer], self.operands.where(a, self._tile, 0, n, (self.sched.inner[-1], early))
-            )
         last = self.sched.lane if self.sched.horizontal else self.sched.inner[-1] if self.sched.inner else None
+        asked = 0
         for turn, (m, n, u, o) in self._in_order(slots, turns, last):
+            if turn == asked:
+                self._ask_ahead(turn)
+                asked += 1
             if o or u != turn % self.sched.copies or not inside(turn, m):
                 continue
             shift = (last, turn * self.lane_step(last)) if last is not None and turns > 1 else None
@@ -97,6 +97,12 @@ class ReductionTurns:
                 result[m, n, u, x] = v
         self.operands.forget()
         return result
+
+    def _ask_ahead(self, turn: int) -> None:
+        """Ask for what is to be read some turns after ``turn`` of those written out."""
+        for (a, early), n in product(self._ahead, range(self._tile.columns)):
+            at = self.operands.where(a, self._tile, 0, n, (self.sched.inner[-1], early + turn))
+            self.code.prefetch(self.operands.buffers[a.buffer], at)
 
     def _in_order(self, slots: Slots, turns: int, last: int | None) -> list[tuple[int, Slot]]:
         """Turns and slots, turn by turn; of a window as it goes through memory, so that a vector that several rows read
