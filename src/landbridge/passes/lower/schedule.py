@@ -245,9 +245,16 @@ def _unrolled(nest: Nest, machine: VectorUnit, inner: tuple[int, ...], horizonta
     begin in a cycle of Ice Lake, and 24 multiply-adds with what they load are 41 in 12 cycles. Few rows wait
     for memory.
     """
-    if not machine.unrolls or nest.reduction is None or not inner or horizontal or row_tile < _ENOUGH_ROWS:
+    main = nest.reduction
+    if not machine.unrolls or main is None or not inner or horizontal or row_tile < _ENOUGH_ROWS:
         return 1
-    turns = nest.dims[inner[-1]].extent
+    if combiner(main) is None or len(main.writes) != 1 or computes_places(main):
+        return 1  # a body that computes indices knows those of one turn
+    last = inner[-1]
+    guards = [g for r in main.reads if isinstance(r, ElementAccess) for g in r.guards]
+    if any(g.index.uses(last) for g in guards) or any(last in (b.outer, b.inner) for b in nest.bounds):
+        return 1
+    turns = nest.dims[last].extent
     return _UNROLLED if isinstance(turns, int) and turns >= _MANY_TURNS else 1
 
 
