@@ -428,6 +428,19 @@ def test_weights_are_neither_written_nor_executed(tmp_path: Path) -> None:
         assert subprocess.run(["./run"], cwd=tmp_path, capture_output=True, text=True).stdout == "r--p\n", library
 
 
+def test_each_tensor_has_constants_of_its_own(tmp_path: Path) -> None:
+    names = ["a_2", "a", "A", "a_bytes", "a alignment", "a-", "b_ALIGNMENT", "b", "..", "1"]
+    inputs = [helper.make_tensor_value_info(name, TensorProto.FLOAT, (1 + n,)) for n, name in enumerate(names)]
+    outputs = [helper.make_tensor_value_info(f"{name} y", TensorProto.FLOAT, (1 + n,)) for n, name in enumerate(names)]
+    nodes = [helper.make_node("Exp", [name], [f"{name} y"]) for name in names]
+    graph = helper.make_graph(nodes, "g", inputs, outputs)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    export_c(lb.compile(model), tmp_path, "model")
+    lines = [line.split() for line in (tmp_path / "model.h").read_text().splitlines() if line.startswith("#define")]
+    defined = [line[1] for line in lines]
+    assert len(set(defined)) == len(defined) and sum(each.endswith("_BYTES") for each in defined) >= 2 * len(names) + 2
+
+
 def test_every_mistake_has_its_code(tmp_path: Path) -> None:
     export_c(lb.compile(add()), tmp_path, "model", weights_apart=True)
     (tmp_path / "main.c").write_text(

@@ -94,9 +94,9 @@ def _cpu(image: CodeImage) -> dict[str, str]:
 
 def _tensor(prefix: str, number: int, spec: TensorSpec, taken: set[str]) -> list[str]:
     word = re.sub(r"[^A-Za-z0-9]+", "_", spec.name).strip("_").upper() or str(number)
-    if word in taken:
+    while not taken.isdisjoint(names := {word + suffix for suffix in ("", "_BYTES", "_ALIGNMENT")}):
         word = f"{word}_{number}"
-    taken.add(word)
+    taken |= names
     strides = f", strides {list(spec.strides)}" if spec.strides else ""
     nbytes = bytes_of(spec)
     sized = [] if isinstance(nbytes, Size) else [f"#define {prefix}_{word}_BYTES UINT64_C({nbytes})"]
