@@ -34,6 +34,8 @@ class Form:
 
     def scaled(self, times: int) -> Form:
         """``times * self``."""
+        if times == 1:
+            return self
         return Form({a: c * times for a, c in self.terms.items()} if times != 0 else {}, self.const * times)
 
 

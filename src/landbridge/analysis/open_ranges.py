@@ -237,6 +237,8 @@ class OpenRanges:
         return self.is_at_most(form.scaled(-1), 0)
 
     def _is_divisor(self, by: Extent) -> bool:
+        if isinstance(by, int):
+            return by >= 1
         return any(always_at_least(each, 1) for each in self._of_known(by))
 
     def _of_known(self, size: Extent) -> list[Extent]:
@@ -273,6 +275,8 @@ class OpenRanges:
 
     def _is_never_positive(self, form: Form) -> bool:
         if not form.terms:
+            if isinstance(form.const, int):
+                return form.const <= 0
             return any(always_at_least(0, size) or self._follows(size) for size in self._of_known(form.const))
         key = frozenset(form.terms.items()), form.const, self._scope
         if (known := self._proved.get(key)) is None:

@@ -6,8 +6,11 @@ divisor and is no quotient itself. What is one number for all values of the dime
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from landbridge.sizes.bounds import lower_bound, upper_bound
 from landbridge.sizes.terms import (
+    KNOWN,
     Floor,
     Product,
     Terms,
@@ -26,6 +29,7 @@ from landbridge.sizes.terms import (
 _STEPS = 64
 
 
+@lru_cache(maxsize=KNOWN)
 def floor(terms: Terms, by: int) -> Terms:
     """``terms // by``, of a number of at least 1."""
     parts, number = split_constant(terms)
@@ -61,6 +65,7 @@ def _of_rest(rest: Terms, number: int, by: int) -> Terms:
     return of_atom(Floor(terms, constant(by)))
 
 
+@lru_cache(maxsize=KNOWN)
 def floor_by_terms(terms: Terms, divisor: Terms) -> Terms:
     """``terms // divisor``, of a sum of at least 1; exact where it is a factor."""
     quotient, left = _long_division(terms, divisor)

@@ -7,6 +7,7 @@ ints. A comparison that the bounds of the dimensions do not decide raises Undeci
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from math import isqrt
 from typing import TypeAlias
 
@@ -16,6 +17,7 @@ from landbridge.sizes.printing import range_text, text_of
 from landbridge.sizes.question import Question
 from landbridge.sizes.samples import samples
 from landbridge.sizes.terms import (
+    KNOWN,
     AboveZero,
     Clamped,
     Symbol,
@@ -94,13 +96,13 @@ class Size:
 
     def __add__(self, other: Extent) -> Extent:
         if isinstance(other, int):
-            return Size(plus_constant(self.terms, other)) if other else self
+            return _extent(plus_constant(self.terms, other)) if other else self
         return _extent(add(self.terms, other.terms)) if isinstance(other, Size) else NotImplemented
 
     __radd__ = __add__
 
     def __neg__(self) -> Extent:
-        return Size(scale(self.terms, -1))
+        return _extent(scale(self.terms, -1))
 
     def __pos__(self) -> Extent:
         return self
@@ -197,7 +199,11 @@ def at_least(left: Extent, right: Extent) -> bool | None:
     """Whether ``left >= right`` for all values of the dimensions, or for none; None where it is not known."""
     if isinstance(left, int) and isinstance(right, int):
         return left >= right
-    difference = _difference(left, right)
+    return _at_least_zero(_difference(left, right))
+
+
+@lru_cache(maxsize=KNOWN)
+def _at_least_zero(difference: Terms) -> bool | None:
     seen = samples(difference)
     if all(value >= 0 for value in seen):
         low = bounds.lower_bound(difference)
@@ -213,7 +219,11 @@ def always_at_least(left: Extent, right: Extent) -> bool:
     """Whether ``left >= right`` is known for all values of the dimensions: ``at_least`` for who needs no refusal."""
     if isinstance(left, int) and isinstance(right, int):
         return left >= right
-    difference = _difference(left, right)
+    return _always_at_least_zero(_difference(left, right))
+
+
+@lru_cache(maxsize=KNOWN)
+def _always_at_least_zero(difference: Terms) -> bool:
     if any(value < 0 for value in samples(difference)):
         return False
     lows = (bounds.lower_bound(difference, thorough=thorough) for thorough in (False, True))
@@ -224,7 +234,11 @@ def same(left: Extent, right: Extent) -> bool | None:
     """Whether two extents are equal for all values of the dimensions, or for none; None where it is not known."""
     if left == right:
         return True
-    difference = _difference(left, right)
+    return _is_zero(_difference(left, right))
+
+
+@lru_cache(maxsize=KNOWN)
+def _is_zero(difference: Terms) -> bool | None:
     if (number := as_constant(difference)) is not None:
         return number == 0
     seen = samples(difference)
@@ -346,6 +360,7 @@ def _difference(left: Extent, right: Extent) -> Terms:
     return add(_terms(left), scale(_terms(right), -1))
 
 
+@lru_cache(maxsize=KNOWN)
 def _extent(terms: Terms) -> Extent:
     number = as_constant(terms)
     return Size(terms) if number is None else number

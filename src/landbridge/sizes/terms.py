@@ -1,22 +1,23 @@
 """Terms: a sum of products of atoms, the data of a Size, with the arithmetic that needs no bounds.
 
-An atom is a Symbol, a Floor, an AboveZero or a Clamped. A sum is sorted and has no zero coefficients, so that equal
-data are equal sums.
+An atom is a Symbol, a Floor, an AboveZero or a Clamped, of equal ones one object. A sum is sorted and has no zero
+coefficients, so that equal data are equal sums.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from math import gcd
 from typing import TypeAlias
 
 from landbridge.errors import ShapeError
+from landbridge.sizes.single import Single, remade
 
 
-@dataclass(frozen=True)
-class Symbol:
+@dataclass(frozen=True, eq=False)
+class Symbol(metaclass=Single):
     """A dimension of a program, ``unit`` times a number from ``low`` to ``high`` (None: no bound).
 
     That number is the atom, so what the dimension is a multiple of needs no proof: of a W that is a multiple of 8,
@@ -30,45 +31,30 @@ class Symbol:
     #: Of these numbers one that comes often, where that is known.
     likely: int | None = None
 
-    def __hash__(self) -> int:
-        return self._hash
-
-    @cached_property
-    def _hash(self) -> int:
-        return hash((self.name, self.low, self.high, self.unit))
+    __reduce__ = remade
 
 
-@dataclass(frozen=True)
-class Floor:
+@dataclass(frozen=True, eq=False)
+class Floor(metaclass=Single):
     """``numerator // divisor``, rounded down; a divisor that is a sum is at least 1."""
 
     numerator: Terms
     divisor: Terms
 
-    def __hash__(self) -> int:
-        return self._hash
-
-    @cached_property
-    def _hash(self) -> int:
-        return hash((self.numerator, self.divisor))
+    __reduce__ = remade
 
 
-@dataclass(frozen=True)
-class AboveZero:
+@dataclass(frozen=True, eq=False)
+class AboveZero(metaclass=Single):
     """``max(0, terms)``: all minima and maxima are sums of it."""
 
     terms: Terms
 
-    def __hash__(self) -> int:
-        return self._hash
-
-    @cached_property
-    def _hash(self) -> int:
-        return hash((AboveZero, self.terms))
+    __reduce__ = remade
 
 
-@dataclass(frozen=True)
-class Clamped:
+@dataclass(frozen=True, eq=False)
+class Clamped(metaclass=Single):
     """``terms`` where they are from ``low`` to ``high`` (None: no bound), else the nearer end: of what a run reads and
     is checked, only these count for proofs."""
 
@@ -76,12 +62,7 @@ class Clamped:
     low: int
     high: int | None
 
-    def __hash__(self) -> int:
-        return self._hash
-
-    @cached_property
-    def _hash(self) -> int:
-        return hash((Clamped, self.terms, self.low, self.high))
+    __reduce__ = remade
 
 
 Atom: TypeAlias = "Symbol | Floor | AboveZero | Clamped"
@@ -94,6 +75,8 @@ ZERO: Terms = ()
 #: Of a product, before equal ones are added.
 _MOST_TERMS = 1 << 14
 _ONE: Product = ()
+#: Results that are kept of each kind of arithmetic: a compile does most of it several times.
+KNOWN = 1 << 14
 
 
 def constant(value: int) -> Terms:
@@ -130,6 +113,7 @@ def plus_constant(terms: Terms, number: int) -> Terms:
     return (*rest, (_ONE, before + number)) if before + number else rest
 
 
+@lru_cache(maxsize=KNOWN)
 def add(*sums: Terms) -> Terms:
     """Their sum."""
     found: dict[Product, int] = {}
@@ -139,11 +123,13 @@ def add(*sums: Terms) -> Terms:
     return _sorted(found)
 
 
+@lru_cache(maxsize=KNOWN)
 def scale(terms: Terms, factor: int) -> Terms:
     """``factor * terms``."""
     return tuple((product, coefficient * factor) for product, coefficient in terms) if factor else ZERO
 
 
+@lru_cache(maxsize=KNOWN)
 def multiply(left: Terms, right: Terms) -> Terms:
     """Their product; raises ShapeError where it has too many terms to compute with."""
     if len(left) * len(right) > _MOST_TERMS:
@@ -156,6 +142,7 @@ def multiply(left: Terms, right: Terms) -> Terms:
     return _sorted(found)
 
 
+@lru_cache(maxsize=KNOWN)
 def divide_exactly(terms: Terms, divisor: int) -> Terms | None:
     """``terms / divisor`` where every coefficient is a multiple; None where one is not."""
     if any(coefficient % divisor for _, coefficient in terms):
@@ -209,7 +196,7 @@ def _value(atom: Atom, value_of: Callable[[Symbol], int]) -> int:
     return max(atom.low, value if atom.high is None else min(value, atom.high))
 
 
-@lru_cache(maxsize=1 << 16)
+@lru_cache(maxsize=KNOWN)
 def _product(left: Product, right: Product) -> Product:
     powers: dict[Atom, int] = {}
     for atom, power in (*left, *right):
@@ -233,13 +220,13 @@ def _factor_key(factor: tuple[Atom, int]) -> tuple[object, ...]:
     return (*_atom_key(factor[0]), factor[1])
 
 
-@lru_cache(maxsize=1 << 16)
+@lru_cache(maxsize=KNOWN)
 def _product_key(product: Product) -> tuple[object, ...]:
     degree = sum(power for _, power in product)
     return (-degree, tuple(map(_factor_key, product)))
 
 
-@lru_cache(maxsize=1 << 16)
+@lru_cache(maxsize=KNOWN)
 def _atom_key(atom: Atom) -> tuple[object, ...]:
     match atom:
         case Symbol():
