@@ -84,6 +84,27 @@ def test_products_of_several_widths_are_one_code(target: str, tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("target", TARGETS)
+def test_tasks_of_one_iteration_and_of_more_are_one_code(target: str) -> None:
+    """Of an image of one pixel 192 and 384 channels: with the widest vectors one and two tiles, all in one task."""
+    rng = np.random.default_rng(3)
+    channels = {48: 192, 96: 384}
+    values = [helper.make_tensor_value_info(f"x{k}", onnx.TensorProto.FLOAT, [1, k, 1, 1]) for k in channels]
+    outs = [helper.make_tensor_value_info(f"y{k}", onnx.TensorProto.FLOAT, [1, n, 1, 1]) for k, n in channels.items()]
+    weights = {k: (rng.standard_normal((n, k)) / 8).astype(np.float32) for k, n in channels.items()}
+    nodes = [helper.make_node("Conv", [f"x{k}", f"w{k}"], [f"y{k}"], name="product") for k in channels]
+    arrays = [numpy_helper.from_array(array[..., None, None], f"w{k}") for k, array in weights.items()]
+    graph = helper.make_graph(nodes, "pixel", values, outs, arrays)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    made = calls(lb.compile(model, "llvm -mcpu=x86-64-v4"))
+    assert len(made) == 2 and len({call.function for call in made}) == 1
+    executable = lb.compile(model, target)
+    given = [rng.standard_normal((1, k, 1, 1)).astype(np.float32) for k in channels]
+    for x, found, weight in zip(given, lb.Session(executable)(*given), weights.values(), strict=True):
+        wanted = weight.astype(np.float64) @ x.reshape(-1)
+        np.testing.assert_allclose(np.asarray(found).reshape(-1), wanted, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("target", TARGETS)
 def test_open_rows_and_words_that_are_known(target: str) -> None:
     model = products(["N", 64], 64, 64, 128, 64)
     executable = lb.compile(model, target)

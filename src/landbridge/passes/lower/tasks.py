@@ -76,8 +76,9 @@ def _grain(count: int, work: int) -> int:
 
 
 def _bounds(code: Code, begin: Index, end: Index, count: Extent, grain: int) -> tuple[Index, Index]:
-    """The iterations of tasks ``begin .. end``."""
-    return code.mul(begin, grain), code.minimum(code.mul(end, grain), count)
+    """The iterations of tasks ``begin .. end``: alike for every ``grain``, of 1 too."""
+    first, last = code.times(code.value(begin), grain), code.times(code.value(end), grain)
+    return first, code.minimum(last, count)
 
 
 @dataclass(frozen=True)
