@@ -145,3 +145,17 @@ def test_a_compile_holds_no_second_copy_of_the_weights(tmp_path: Path) -> None:
 def _anonymous_bytes() -> int:
     (line,) = (line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("RssAnon:"))
     return int(line.split()[1]) << 10
+
+
+def test_functions_of_another_opset_than_the_model() -> None:
+    """ONNX allows it where the operators in them are the same in both."""
+    model = onnx.parser.parse_model(
+        """<ir_version: 8, opset_import: ["": 16, "f": 1]>
+        g (float[4, 5] x) => (float[4] y, float[4, 5] z) { y = f.top (x) z = Abs (x) }
+        <domain: "f", opset_import: ["": 15]>
+        top (x) => (y) { a = ReduceMax <axes = [1], keepdims = 0> (x) y = Relu (a) }"""
+    )
+    x = np.random.default_rng(0).standard_normal((4, 5), "f4")
+    found = lb.Session(lb.compile(model))({"x": x})
+    np.testing.assert_array_equal(found["y"], np.maximum(x.max(1), 0))
+    np.testing.assert_array_equal(found["z"], np.abs(x))

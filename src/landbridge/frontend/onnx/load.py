@@ -98,6 +98,7 @@ def _inlined(model: ir.Model, own: tuple[str | Path, ...], max_nodes: int, name:
     """``model`` of the files ``own``, its functions inlined, its external data read or mapped."""
     try:
         Budget(max_nodes).foresee(unfolded_nodes(model), name)
+        _state_versions(model)
         InlinePass()(model)
         external, files = _external_data(model)
     except CompileError:
@@ -105,6 +106,17 @@ def _inlined(model: ir.Model, own: tuple[str | Path, ...], max_nodes: int, name:
     except Exception as error:
         raise ImportModelError(f"{name} could not be read: {error}") from error
     return Loaded(model, tuple(str(Path(file).absolute()) for file in [*own, *external]), files)
+
+
+def _state_versions(model: ir.Model) -> None:
+    """Have nodes of functions say which opsets they are of, where those are not the model's, whose graph gets them."""
+    for function in model.functions.values():
+        own = {d: v for d, v in function.opset_imports.items() if model.opset_imports.setdefault(d, v) != v}
+        if not own:
+            continue
+        for node in ir.traversal.RecursiveGraphIterator(function):
+            node.version = node.version or own.get(node.domain)
+        function.opset_imports.update({domain: model.opset_imports[domain] for domain in own})
 
 
 def _with_constants(proto: ModelProto) -> ModelProto:

@@ -230,6 +230,9 @@ class _Group:
         forwarded = [o for o in g.ins if o.buffer in self._written]
         if not forwarded or any(not is_identity(o.map, g.extents) for o in forwarded):
             return False
+        written = [e for o in forwarded for e in zip(shape_of(o.buffer.type), g.extents, strict=True)]
+        if any(same(extent, points) is not True for extent, points in written):
+            return False  # it runs over the first of them alone
         maps = {self._written[o.buffer][1] for o in forwarded}
         if len(maps) != 1:
             return False
