@@ -179,8 +179,8 @@ def _tensor_of(slot: Slot, value: Any) -> Tensor:
 def _from_producer(slot: Slot, value: Any) -> Tensor:
     if not hasattr(value, "__dlpack__"):
         raise InputError(
-            f"{slot}: a {type(value).__name__} cannot be bound by reference; pass a numpy array, a Tensor or "
-            "another object with __dlpack__, or let set_input copy it"
+            f"{slot}: a {type(value).__name__} cannot be bound by reference; pass a numpy array of {slot.dtype}, a "
+            "Tensor or another object with __dlpack__"
         )
     try:
         return from_dlpack(value, copy=False)
