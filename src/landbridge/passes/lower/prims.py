@@ -11,6 +11,7 @@ from xdsl.ir import Block, Region, SSAValue
 from xdsl.rewriter import Rewriter
 
 from landbridge.analysis.verify_accesses import verify_accesses
+from landbridge.errors import AccessError
 from landbridge.ir.kernel_attributes import (
     is_checked,
     is_in_place,
@@ -46,19 +47,27 @@ def lowering_for(target: Target) -> Callable[[func.FuncOp], func.FuncOp]:
     """
     limits = grid_limits(target)
     lower_one: Callable[[func.FuncOp], func.FuncOp]
+    otherwise: Callable[[func.FuncOp], func.FuncOp] | None = None
     if limits is not None:
         lower_one = partial(lower_grid, limits=limits)
     elif target.form == "loops":
         lower_one = lower_loops
     else:
         lower_one = partial(lower_prim, machine=vector_unit_of(target))
+        otherwise = partial(lower_one, columns_first=True)
 
     def lowering(function: func.FuncOp) -> func.FuncOp:
         lowered = lower_one(function)
         if is_checked(function):
             guard_accesses(lowered)
             mark_checked(lowered)
-        else:
+            return lowered
+        try:
+            verify_accesses(lowered)
+        except AccessError:
+            if otherwise is None or not _is_open(function):
+                raise
+            lowered = otherwise(function)  # whose places are other quotients of open extents
             verify_accesses(lowered)
         return lowered
 
@@ -98,8 +107,8 @@ def _is_open(function: func.FuncOp) -> bool:
     return any(isinstance(e, Size) for e in (*operands, *loops)) or any(True for _ in bodies)
 
 
-def lower_prim(function: func.FuncOp, machine: VectorUnit) -> func.FuncOp:
-    """One PrimFunc in lowered form."""
+def lower_prim(function: func.FuncOp, machine: VectorUnit, columns_first: bool = False) -> func.FuncOp:
+    """One PrimFunc in lowered form; ``columns_first`` as ``emit_tasks`` has it."""
     prim = view_prim(function)
     arguments = list(function.body.block.args)
     extents = [EXTENTS_TYPE] if _is_open(function) else []
@@ -112,7 +121,7 @@ def lower_prim(function: func.FuncOp, machine: VectorUnit) -> func.FuncOp:
         plan = emit_turns(code, prim, machine, buffers, begin, end)
     else:
         nests = [nest for nest in ([fold] if fold else build_nests(prim)) if not nest.is_empty]
-        plan = emit_tasks(code, prim, nests, machine, buffers, begin, end)
+        plan = emit_tasks(code, prim, nests, machine, buffers, begin, end, columns_first)
     block.add_op(func.ReturnOp())
     code.finish()
     if extents:

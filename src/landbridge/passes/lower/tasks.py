@@ -49,8 +49,10 @@ def emit_tasks(
     buffers: dict[SSAValue, SSAValue],
     begin: Index,
     end: Index,
+    columns_first: bool = False,
 ) -> TaskPlan:
-    """Emit tasks ``begin .. end`` of ``nests``, none of them empty.
+    """Emit tasks ``begin .. end`` of ``nests``, none of them empty. ``columns_first``: those of one column of a nest
+    follow each other also where they read nothing again.
 
     ``buffers`` maps the PrimFunc's memrefs to flat ones, and receives the temporaries. Raises CodegenError when these
     do not fit a stack and have no scratch.
@@ -59,7 +61,7 @@ def emit_tasks(
         return TaskPlan(0, ())
     if len(nests) == 1:
         repeats = not is_in_place(prim.function) and may_repeat(nests[0])
-        return _single(code, simplify(nests[0]), machine, buffers, begin, end, repeats)
+        return _single(code, simplify(nests[0]), machine, buffers, begin, end, repeats, columns_first)
     return _several(code, prim, nests, machine, buffers, begin, end)
 
 
@@ -84,13 +86,14 @@ def _bounds(code: Code, begin: Index, end: Index, count: Extent, grain: int) -> 
 @dataclass(frozen=True)
 class _Piece:
     """Tasks of one kind, over outer loops of ``extents``: a run of column tiles over all rows (``chunk`` 0), or over
-    chunks of one run of rows."""
+    chunks of one run of rows. ``columns_first``: those of one column follow each other in any case."""
 
     emitter: NestEmitter
     extents: Sequence[Extent]
     columns: Run
     rows: list[tuple[Run, RowPadding]]
     chunk: int
+    columns_first: bool
 
     @property
     def chunks(self) -> Extent:
@@ -101,11 +104,6 @@ class _Piece:
     def count(self) -> Extent:
         """All tasks."""
         return product(self.extents) * self.columns.count * self.chunks
-
-    @property
-    def _is_open(self) -> bool:
-        """Whether some number of loops is open: accesses of places by other quotients are not proved."""
-        return not all(isinstance(e, int) for e in (*self.extents, self.columns.count, self.chunks))
 
     def emit(self, code: Code, first: Index, last: Index) -> None:
         """Tasks ``first .. last``."""
@@ -118,7 +116,7 @@ class _Piece:
 
     def _task(self, code: Code, t: Index) -> None:
         sched, extents = self.emitter.sched, self.extents
-        if self._is_open or _reads_columns_again(self.emitter.nest, sched):
+        if self.columns_first or _reads_columns_again(self.emitter.nest, sched):
             # Chunks of one column after the other: its weights stay in a cache that is near.
             column, *rest, chunk = code.unflatten(t, [self.columns.count, *extents, self.chunks])
         else:  # as memory goes: else each column would have a line of its own wherever the outer loops go
@@ -150,6 +148,7 @@ def _single(
     begin: Index,
     end: Index,
     repeats: bool,
+    columns_first: bool,
 ) -> TaskPlan:
     """A PrimFunc of one nest: its tasks are its outer loops, its column tiles and chunks of its rows."""
     pieces: list[_Piece | BlockTasks] = []
@@ -176,9 +175,9 @@ def _single(
             elif few and at_least(columns.count, 1) and not at_edges:
                 for run, padding in rows:
                     chunk = max(1, min(likely(run.count), TASK_WORK // max(tile_work * run.tile * columns.tile, 1)))
-                    pieces.append(_Piece(emitter, outer, columns, [(run, padding)], chunk))
+                    pieces.append(_Piece(emitter, outer, columns, [(run, padding)], chunk, columns_first))
             else:
-                pieces.append(_Piece(emitter, outer, columns, rows, 0))
+                pieces.append(_Piece(emitter, outer, columns, rows, 0, columns_first))
             work += tile_work * sum(r.count * r.tile for r, _ in rows) * columns.count * columns.tile
     counts = [p.count for p in pieces]
     total = sum(counts)
