@@ -85,5 +85,8 @@ def _as_tensor(obj: Any, copy: bool | None) -> tuple[Tensor, bool]:
     except ValueError as error:  # lists of several lengths
         raise InputError(f"asarray takes an array, or lists of equal lengths: {error}") from None
     if array.dtype == object or array.dtype.kind in "US":
-        raise InputError(f"asarray takes an array, numbers or lists of numbers, not {type(obj).__name__}")
+        raise InputError(
+            f"asarray takes an array, numbers or lists of numbers, not {type(obj).__name__}, of which numpy makes an "
+            f"array of the unknown dtype {array.dtype}"
+        )
     return Tensor.from_numpy_view(array), True

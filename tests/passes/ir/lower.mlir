@@ -23,25 +23,27 @@ func.func @double(%0: !m, %1: !m, %2: index, %3: index) attributes {lb.tasks = 1
   %6 = arith.constant 3 : index
   %7 = arith.constant 8 : index
   %8 = arith.constant 16 : index
-  %9 = arith.minsi %3, %4 : index
-  scf.for %10 = %2 to %9 step %4 {
-    %11 = arith.muli %5, %4 : index
-    %12 = arith.addi %11, %4 : index
-    %13 = arith.minsi %12, %4 : index
-    scf.for %14 = %11 to %13 step %4 {
-      %15 = arith.muli %14, %6 : index
-      %16 = arith.muli %15, %7 : index
-      %17 = vector.load %0[%16] : !m, vector<8xf32>
-      %18 = arith.addf %17, %17 : vector<8xf32>
-      vector.store %18, %1[%16] : !m, vector<8xf32>
-      %19 = arith.addi %16, %7 : index
-      %20 = vector.load %0[%19] : !m, vector<8xf32>
-      %21 = arith.addf %20, %20 : vector<8xf32>
-      vector.store %21, %1[%19] : !m, vector<8xf32>
-      %22 = arith.addi %16, %8 : index
-      %23 = vector.load %0[%22] : !m, vector<8xf32>
-      %24 = arith.addf %23, %23 : vector<8xf32>
-      vector.store %24, %1[%22] : !m, vector<8xf32>
+  %9 = arith.muli %2, %4 : index
+  %10 = arith.muli %3, %4 : index
+  %11 = arith.minsi %10, %4 : index
+  scf.for %12 = %9 to %11 step %4 {
+    %13 = arith.muli %5, %4 : index
+    %14 = arith.addi %13, %4 : index
+    %15 = arith.minsi %14, %4 : index
+    scf.for %16 = %13 to %15 step %4 {
+      %17 = arith.muli %16, %6 : index
+      %18 = arith.muli %17, %7 : index
+      %19 = vector.load %0[%18] : !m, vector<8xf32>
+      %20 = arith.addf %19, %19 : vector<8xf32>
+      vector.store %20, %1[%18] : !m, vector<8xf32>
+      %21 = arith.addi %18, %7 : index
+      %22 = vector.load %0[%21] : !m, vector<8xf32>
+      %23 = arith.addf %22, %22 : vector<8xf32>
+      vector.store %23, %1[%21] : !m, vector<8xf32>
+      %24 = arith.addi %18, %8 : index
+      %25 = vector.load %0[%24] : !m, vector<8xf32>
+      %26 = arith.addf %25, %25 : vector<8xf32>
+      vector.store %26, %1[%24] : !m, vector<8xf32>
     }
   }
   func.return
