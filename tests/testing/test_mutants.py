@@ -1,9 +1,14 @@
-"""The conformance suite notices each mutant, with the test that its sentence is for; and the table says so."""
+"""The conformance suite notices each mutant, with the test that its sentence is for; and the table says so.
+
+A mutant may write to memory that is no longer its own, so each is tried in a process of many that is not this one.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 
@@ -14,37 +19,72 @@ from landbridge.targets import registry as targets
 from landbridge.testing.conformance.base import ConformanceCase
 from landbridge.testing.conformance.run import Result, sentences
 from tests.testing.acquisition_mutants import CorrectOnDemand
-from tests.testing.all_mutants import RUNTIME, Correct, RuntimeMutant, device_mutants
+from tests.testing.all_mutants import RUNTIME, Correct, device_mutants
 from tests.testing.c_kernels import KIND, generate
 from tests.testing.contract_table import DOCUMENT, contract_table, runtime_table
 from tests.testing.honest_devices import HONEST
 from tests.testing.nd_mutants import ROWS_RUNTIME, CorrectRows
 from tests.testing.row_launch_mutants import Records
 from tests.testing.whole_suite import run_conformance
+from tests.witnesses.guard_pages import ProcessEnded, in_child
+
+R = TypeVar("R")
 
 MUTANTS = [*device_mutants(Correct), *device_mutants(CorrectRows), *device_mutants(CorrectOnDemand)]
 
 
-@pytest.fixture
-def admit(monkeypatch: pytest.MonkeyPatch) -> Iterator[object]:
-    """Makes a device known without the checks of the registry, some of which a mutant would fail."""
+RUNTIME_MUTANTS = [*RUNTIME, *ROWS_RUNTIME]
 
-    monkeypatch.setitem(targets._kinds._known, KIND.name, KIND)
-    monkeypatch.setitem(targets._kinds._registered, KIND.name, "tests")
-    monkeypatch.setitem(codegens._codegens._known, KIND.name, generate)
-    monkeypatch.setitem(codegens._codegens._registered, KIND.name, "tests")
+
+@contextmanager
+def admitted(api: DeviceAPI) -> Iterator[None]:
+    """``api`` is known as a mutant, without the checks of the registry, some of which one would fail."""
     registry.device("cpu")  # which tests copy to: what they find of it now stays known after them
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(targets._kinds._known, KIND.name, KIND)
+        patch.setitem(targets._kinds._registered, KIND.name, "tests")
+        patch.setitem(codegens._codegens._known, KIND.name, generate)
+        patch.setitem(codegens._codegens._registered, KIND.name, "tests")
+        patch.setitem(registry._plugins._known, "mutant", api)
+        patch.setattr(registry, "_types", {**registry._types, api.device_type or 5000: "mutant"})
+        patch.setattr(registry, "_devices", {})
+        yield
 
-    def known_as_mutant(api: DeviceAPI) -> None:
-        monkeypatch.setitem(registry._plugins._known, "mutant", api)
-        monkeypatch.setattr(registry, "_types", {**registry._types, api.device_type or 5000: "mutant"})
-        monkeypatch.setattr(registry, "_devices", {})
 
-    yield known_as_mutant
+@pytest.fixture
+def admit() -> Iterator[Callable[[DeviceAPI], None]]:
+    """Makes a device known as ``admitted`` does, for the rest of a test."""
+    with ExitStack() as stack:
+        yield lambda api: stack.enter_context(admitted(api))
 
 
 def failures(name: str) -> list[Result]:
     return [result for result in run_conformance("mutant", (name,), own_process=True) if result.outcome == "fail"]
+
+
+def fails_with_device(number: int) -> bool:
+    """Whether the sentence that one of ``MUTANTS`` is for fails."""
+    with pytest.MonkeyPatch.context() as patch, admitted(MUTANTS[number]()):
+        patch.setattr(ConformanceCase, "patience", 1.0)  # the simulator is done in milliseconds
+        return bool(failures(MUTANTS[number].caught_by))
+
+
+def fails_with_runtime(number: int) -> tuple[bool, bool]:
+    """Whether the sentence that one of ``RUNTIME_MUTANTS`` is for fails before the runtime is changed, and then."""
+    mutant = RUNTIME_MUTANTS[number]
+    with admitted(CorrectRows() if mutant in ROWS_RUNTIME else Correct()):
+        before = bool(failures(mutant.caught_by))
+        with pytest.MonkeyPatch.context() as patch:
+            mutant.apply(patch)
+            return before, bool(failures(mutant.caught_by))
+
+
+def elsewhere(check: Callable[[int], R], number: int) -> R:
+    """``check(number)`` of another process; of a new one where one ended, which may be another mutant's doing."""
+    try:
+        return in_child(check, number)
+    except ProcessEnded:
+        return in_child(check, number)
 
 
 @pytest.mark.sample(1)
@@ -67,25 +107,18 @@ def test_launches_in_rows_conform_when_they_are_sanitized(admit) -> None:
     assert [result.outcome for result in results] == ["pass"] * 4, results
 
 
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda m: m.__name__)
-def test_a_broken_device_is_noticed(
-    mutant: type[Correct | CorrectRows | CorrectOnDemand], admit, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(ConformanceCase, "patience", 1.0)  # the simulator is done in milliseconds
-    admit(mutant())
-    assert failures(mutant.caught_by), f"{mutant.caught_by} passes although: {mutant.__doc__}"
+@pytest.mark.parametrize("number", range(len(MUTANTS)), ids=lambda n: MUTANTS[n].__name__)
+def test_a_broken_device_is_noticed(number: int) -> None:
+    mutant = MUTANTS[number]
+    assert elsewhere(fails_with_device, number), f"{mutant.caught_by} passes although: {mutant.__doc__}"
 
 
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-@pytest.mark.parametrize("mutant", [*RUNTIME, *ROWS_RUNTIME], ids=lambda m: m.caught_by)
-def test_a_broken_runtime_is_noticed(mutant: RuntimeMutant, admit) -> None:
-    admit(CorrectRows() if mutant in ROWS_RUNTIME else Correct())
-    assert not failures(mutant.caught_by)
-    with pytest.MonkeyPatch.context() as patch:
-        mutant.apply(patch)
-        found = failures(mutant.caught_by)
-    assert found, f"{mutant.caught_by} passes although: {mutant.what}"
+@pytest.mark.parametrize("number", range(len(RUNTIME_MUTANTS)), ids=lambda n: RUNTIME_MUTANTS[n].caught_by)
+def test_a_broken_runtime_is_noticed(number: int) -> None:
+    mutant = RUNTIME_MUTANTS[number]
+    before, then = elsewhere(fails_with_runtime, number)
+    assert not before
+    assert then, f"{mutant.caught_by} passes although: {mutant.what}"
 
 
 def test_every_sentence_has_a_mutant() -> None:
