@@ -27,22 +27,20 @@ def counted_trips(
     begins = inputs[1]
     if begins is not None and not _holds(begins, known):
         return None
-    loop = _Counted(body, inputs, known)
-    found = [loop.trips(each) for each in _conjunction(body.outputs[0], known)]
-    if most is not None:
-        found.append(most)
-    trips = [each for each in found if each is not None]
-    return smallest(*trips) if trips and len(trips) == len(found) else None
+    limits = _Counted(body, inputs, known).limits()
+    return None if any(each is None for each in limits) else _least(*limits, most)
 
 
 def most_trips(
     body: ir.Graph, inputs: Sequence[ir.Value | None], known: Mapping[ir.Value, Any], most: Extent | None
 ) -> Extent | None:
     """A number that a ``Loop`` over ``body`` runs no more often than, whatever else may end it; None for none."""
-    loop = _Counted(body, inputs, known)
-    found = [most, *(loop.trips(each) for each in _conjunction(body.outputs[0], known))]
-    trips = [each for each in found if each is not None]
-    return smallest(*trips) if trips else None
+    return _least(*_Counted(body, inputs, known).limits(), most)
+
+
+def _least(*limits: Extent | None) -> Extent | None:
+    known = [each for each in limits if each is not None]
+    return smallest(*known) if known else None
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,6 +48,10 @@ class _Counted:
     body: ir.Graph
     inputs: Sequence[ir.Value | None]
     known: Mapping[ir.Value, Any]
+
+    def limits(self) -> list[Extent | None]:
+        """How often the loop runs by each part of its condition; None where a part is no comparison of a counter."""
+        return [self.trips(each) for each in _conjunction(self.body.outputs[0], self.known)]
 
     def trips(self, condition: ir.Value | None) -> Extent | None:
         """How many trips there are at most where a trip ends with ``condition``."""

@@ -26,11 +26,17 @@ def _type_proto(x: Any) -> onnx.TypeProto:
     return onnx.helper.make_tensor_type_proto(onnx.helper.np_dtype_to_tensor_dtype(dtype), dims)
 
 
+def _schema(domain: str, name: str, opset: int) -> Any | None:
+    try:
+        return onnx.defs.get_schema(name, opset, domain)
+    except onnx.defs.SchemaError:
+        return None
+
+
 def has_function(domain: str, name: str, opset: int) -> bool:
     """Whether ONNX defines the operator by others, for all nodes or for what each is given."""
-    try:
-        schema: Any = onnx.defs.get_schema(name, opset, domain)
-    except onnx.defs.SchemaError:
+    schema = _schema(domain, name, opset)
+    if schema is None:
         return False
     versions = (*schema.function_opset_versions, *schema.context_dependent_function_opset_versions)
     return any(version <= opset for version in versions)
@@ -38,9 +44,8 @@ def has_function(domain: str, name: str, opset: int) -> bool:
 
 def function_body(node: ir.Node, opset: int, inputs: Sequence[Any]) -> ir.Function | None:
     """The operator's definition for this node, its attributes filled in; None when ONNX gives none."""
-    try:
-        schema: Any = onnx.defs.get_schema(node.op_type, opset, node.domain)
-    except onnx.defs.SchemaError:
+    schema = _schema(node.domain, node.op_type, opset)
+    if schema is None:
         return None
     proto = ir.serde.serialize_node(node)
     data = b""

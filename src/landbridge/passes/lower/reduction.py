@@ -59,16 +59,13 @@ class Reduction:
         lows: Mapping[int, Extent] = MappingProxyType({}),
         block: SumBlock | None = None,
     ) -> None:
-        main = nest.reduction
-        if main is None:
-            raise CodegenError("a nest without a reduction has nothing to reduce")
-        self.code, self.nest, self.sched, self.operands, self.main = code, nest, sched, operands, main
+        self._innermost = ReductionTurns(code, nest, sched, padding, operands, tile, asks_ahead=block is None)
+        self.code, self.nest, self.sched, self.operands, self.main = code, nest, sched, operands, self._innermost.main
         self.padding, self.env, self._lanes = padding, operands.env, operands.lanes
         self._tile, self._lows, self._block = tile, lows, block
         self._has_asked = False  # for the columns of the loops that are being emitted
         self._whole: int | None = None  # the loop of tiles of which no turn is the short one
         self._settled = padding.settled_by_tile(tile.padding)
-        self._innermost = ReductionTurns(code, nest, sched, padding, operands, tile, asks_ahead=block is None)
 
     def emit(self) -> Slots:
         """The reduced values of every row and column of the tile."""
