@@ -22,8 +22,8 @@ def grouped(root: Path, lines: str, files: dict[str, str], monkeypatch: pytest.M
         file = root / "mount" / name
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text)
-    monkeypatch.setattr(module, "_GROUPS", root / "groups")
-    monkeypatch.setattr(module, "_MOUNT", root / "mount")
+    monkeypatch.setattr(module, "_GROUPS", str(root / "groups"))
+    monkeypatch.setattr(module, "_MOUNT", str(root / "mount"))
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(cores)))
 
 
@@ -54,7 +54,7 @@ def test_quotas_bound_the_cores(
 
 
 def test_without_groups_affinity_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_GROUPS", tmp_path / "none")
+    monkeypatch.setattr(module, "_GROUPS", str(tmp_path / "none"))
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {3, 5})
     assert usable_cores() == 2
 

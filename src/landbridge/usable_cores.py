@@ -9,10 +9,9 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from math import ceil
-from pathlib import Path, PurePosixPath
 
-_GROUPS = Path("/proc/self/cgroup")
-_MOUNT = Path("/sys/fs/cgroup")
+_GROUPS = "/proc/self/cgroup"
+_MOUNT = "/sys/fs/cgroup"
 
 
 def usable_cores() -> int:
@@ -22,47 +21,56 @@ def usable_cores() -> int:
     return cores if quota is None else max(1, min(cores, ceil(quota)))
 
 
-def _quota(groups: Path, mount: Path) -> float | None:
+def _quota(groups: str, mount: str) -> float | None:
     """The least quota of the process's groups and those around them, in processors; None where there is none.
 
     Linux, "Control Group v2", section "CPU Interface Files", and "CFS Bandwidth Control" for version 1.
     """
     try:
-        lines = groups.read_text().splitlines()
-    except OSError:
+        lines = _read(groups).splitlines()
+    except (OSError, ValueError):
         return None
     found = [quota for line in lines for quota in _quotas_of(line, mount)]
     return min(found, default=None)
 
 
-def _quotas_of(line: str, mount: Path) -> Iterator[float]:
+def _quotas_of(line: str, mount: str) -> Iterator[float]:
     number, _, rest = line.partition(":")
     controllers, _, path = rest.partition(":")
     if number == "0" and not controllers:
         root, read = mount, _version_2
     elif "cpu" in controllers.split(","):
-        root, read = mount / controllers, _version_1
-        root = root if root.is_dir() else mount / "cpu"
+        root, read = f"{mount}/{controllers}", _version_1
+        root = root if os.path.isdir(root) else f"{mount}/cpu"
     else:
         return
-    inner = PurePosixPath(path.lstrip("/"))
-    for folder in (inner, *inner.parents):  # inside a container the path may be the host's, and the root its own
-        quota = read(root / folder)
+    inner = [part for part in path.split("/") if part]
+    for length in range(len(inner), -1, -1):  # inside a container the path may be the host's, and the root its own
+        quota = read("/".join((root, *inner[:length])))
         if quota is not None:
             yield quota
 
 
-def _version_2(folder: Path) -> float | None:
+def _version_2(folder: str) -> float | None:
     try:
-        most, period = (folder / "cpu.max").read_text().split()
+        most, period = _read(f"{folder}/cpu.max").split()
         return None if most == "max" else int(most) / int(period)
     except (OSError, ValueError, ZeroDivisionError):
         return None
 
 
-def _version_1(folder: Path) -> float | None:
+def _version_1(folder: str) -> float | None:
     try:
-        most, period = (int((folder / f"cpu.cfs_{name}_us").read_text()) for name in ("quota", "period"))
-        return most / period if most > 0 else None
+        most = int(_read(f"{folder}/cpu.cfs_quota_us"))
+        return most / int(_read(f"{folder}/cpu.cfs_period_us")) if most > 0 else None
     except (OSError, ValueError, ZeroDivisionError):
         return None
+
+
+def _read(file: str) -> str:
+    """All of a small file, in a third of the time of a text file's object: each Session asks."""
+    descriptor = os.open(file, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
+    try:
+        return os.read(descriptor, 1 << 16).decode()
+    finally:
+        os.close(descriptor)

@@ -137,7 +137,7 @@ def test_spares_are_bounded_and_come_back_after_an_error() -> None:
             raise lb.InputError("not now")
         return Spare()
 
-    spares = Spares(make, 2)
+    spares = Spares(make, lambda: 2)
     with pytest.raises(lb.InputError):
         spares.take()
     first, second = spares.take(), spares.take()

@@ -455,7 +455,7 @@ def spares_of(
         return made
 
     threads = num_threads or 1
-    return Spares(make, usable_cores() // threads)
+    return Spares(make, lambda: usable_cores() // threads)
 
 
 def _whole(number: object) -> int | None:

@@ -37,6 +37,9 @@ from landbridge.vm.touches import Touches
 
 _WORD = (1 << 64) - 1
 
+#: Instructions that give a register its place, and do nothing in a run.
+_DEFINE = (ins.LoadConstant, ins.AllocTensor, ins.View, ins.AllocStorage)
+
 #: Operands of a call below which one thread is done before another has woken up: a few microseconds of work.
 WORTH_SHARING_BYTES = 1 << 15
 
@@ -126,6 +129,9 @@ class _Binder:
             listed = len(self._listing)
 
         for instruction in instructions:
+            if isinstance(instruction, _DEFINE):  # most do; they touch nothing
+                self._registers.define(instruction)
+                continue
             if self._overlap and (numbers := self._before(instruction)):
                 close()
                 steps.append(WaitStep(numbers))
@@ -157,7 +163,7 @@ class _Binder:
         """``instructions`` without those that define registers, which is done here; devices get their work early."""
         items: list[Item[ins.Instruction]] = []
         for instruction in instructions:
-            if isinstance(instruction, ins.AllocStorage | ins.AllocTensor | ins.View | ins.LoadConstant):
+            if isinstance(instruction, _DEFINE):
                 self._registers.define(instruction)
             else:
                 items.append(Item(instruction, *self._touches.where(instruction)))
@@ -343,11 +349,10 @@ class _Binder:
 
 def _is_native(instruction: ins.Instruction, on_devices: frozenset[int]) -> bool:
     """Whether it becomes records, or nothing: not what the host does itself, nor calls of modules ``on_devices``."""
-    kind = type(instruction)
-    if kind is ins.AllocTensor or kind is ins.LoadConstant:  # nearly all
+    if isinstance(instruction, _DEFINE):
         return True
     if isinstance(instruction, ins.Call):
         return instruction.module not in on_devices
     if isinstance(instruction, ins.If):
         return all(_is_native(inner, on_devices) for inner in (*instruction.then, *instruction.orelse))
-    return kind is not ins.HostCall and kind is not ins.ToVDevice and kind is not ins.Loop
+    return not isinstance(instruction, ins.HostCall | ins.ToVDevice | ins.Loop)

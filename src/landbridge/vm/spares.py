@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import weakref
 from collections.abc import Callable
+from functools import cached_property
 from typing import Generic, TypeVar
 
 _T = TypeVar("_T")
@@ -14,15 +15,22 @@ _LOOK_AGAIN = 0.05
 
 
 class Spares(Generic[_T]):
-    """At most ``most`` of what ``make`` makes, one at a time for each caller; when all are used, callers wait."""
+    """At most ``most()`` of what ``make`` makes, one at a time for each caller; when all are used, callers wait.
 
-    def __init__(self, make: Callable[[], _T], most: int) -> None:
+    ``most`` is asked once, when the first is to be made.
+    """
+
+    def __init__(self, make: Callable[[], _T], most: Callable[[], int]) -> None:
         self._make = make
-        self._most = max(1, most)
+        self._ask_most = most
         self._free: list[_T] = []
         self._alive: weakref.WeakSet[_T] = weakref.WeakSet()
         self._making = 0
         self._changed = threading.Condition()
+
+    @cached_property
+    def _most(self) -> int:
+        return max(1, self._ask_most())
 
     def take(self) -> _T:
         """One that nobody uses; give it back. Raises what making one raises."""

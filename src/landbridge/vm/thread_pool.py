@@ -119,6 +119,8 @@ def thread_count(asked: int | None) -> int:
     Threads without a core of their own wait for each other, and a run on them takes many times as long. A
     ThreadCountWarning says when there are fewer than asked for.
     """
+    if asked == 1:
+        return 1
     cores = usable_cores()
     if asked is None or asked <= cores:
         return cores if asked is None else asked
