@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from math import ceil
+from pathlib import Path
 
 _GROUPS = "/proc/self/cgroup"
 _MOUNT = "/sys/fs/cgroup"
@@ -41,7 +42,7 @@ def _quotas_of(line: str, mount: str) -> Iterator[float]:
         root, read = mount, _version_2
     elif "cpu" in controllers.split(","):
         root, read = f"{mount}/{controllers}", _version_1
-        root = root if os.path.isdir(root) else f"{mount}/cpu"
+        root = root if Path(root).is_dir() else f"{mount}/cpu"
     else:
         return
     inner = [part for part in path.split("/") if part]

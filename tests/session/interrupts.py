@@ -8,6 +8,7 @@ and so is raised at the first such point after it.
 from __future__ import annotations
 
 import ctypes
+import gc
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -36,11 +37,17 @@ def _traced(action: Callable[[], object], each: Callable[..., Any]) -> None:
         return each
 
     before = sys.gettrace()
+    # A collection may run finalizers of Landbridge while a thread starts. An exception set there goes to the new
+    # thread: until that runs, CPython has it under the number of the one that made it, which then waits forever.
+    collects = gc.isenabled()
+    gc.disable()
     sys.settrace(begin)
     try:
         action()
     finally:
         sys.settrace(before)
+        if collects:
+            gc.enable()
 
 
 def instructions(action: Callable[[], object]) -> int:
