@@ -51,6 +51,8 @@ _OPEN: dict[type[Any], tuple[str, ...]] = {
     KernelFacts: ("flops", "nbytes"),
     SizeGuard: ("found", "legal"),
 }
+#: Above every count.
+_END = 1 << 63
 #: Characters of a Size.
 _LONGEST = 1 << 16
 _NAMES = {cls: name for name, cls in _OPCODES.items()}
@@ -82,7 +84,7 @@ def from_json(cls: type[T], value: Any) -> T:
 
 def instruction_list(value: Any) -> tuple[ins.Instruction, ...]:
     """A JSON list of instructions; raises ExecutableError where it is none."""
-    return tuple(_read_instruction(item) for item in _read_list(value))
+    return tuple(map(_read_instruction, _read_list(value)))
 
 
 def _wrong(expected: str, value: Any) -> ExecutableError:
@@ -90,9 +92,13 @@ def _wrong(expected: str, value: Any) -> ExecutableError:
 
 
 def _read_int(value: Any) -> int:
-    if type(value) is not int or not 0 <= value < 1 << 63:
+    if type(value) is not int or not 0 <= value < _END:
         raise _wrong("a count from 0 to 2**63 - 1", value)
     return value
+
+
+def _read_ints(value: Any) -> tuple[int, ...]:
+    return tuple([e if type(e) is int and 0 <= e < _END else _read_int(e) for e in _read_list(value)])
 
 
 def _read_extent(value: Any) -> Any:
@@ -113,7 +119,7 @@ def _read_extent(value: Any) -> Any:
 
 
 def _read_extents(value: Any) -> Any:
-    return tuple(map(_read_extent, _read_list(value)))
+    return tuple([e if type(e) is int and 0 <= e < _END else _read_extent(e) for e in _read_list(value)])
 
 
 def _read_numbers(value: Any) -> Any:
@@ -156,6 +162,10 @@ def _plain(cls: type[Any]) -> Reader:
     return read
 
 
+#: Readers of what is nearly always a count, which stands for itself.
+_COUNTS = frozenset((_read_int, _read_extent))
+
+
 def _read_instruction(value: Any) -> Any:
     items = _read_list(value)
     opcode = items[0] if items and type(items[0]) is str else None
@@ -165,7 +175,8 @@ def _read_instruction(value: Any) -> Any:
     operands = items[1:]
     if not least <= len(operands) <= len(readers):
         raise _wrong(f"{len(readers)} operands of {opcode}", operands)
-    return cls(*[read(operand) for read, operand in zip(readers, operands)])  # noqa: B905 - what is left out has a default
+    read = zip(readers, operands)  # noqa: B905 - what is left out has a default
+    return cls(*[e if type(e) is int and 0 <= e < _END and reader in _COUNTS else reader(e) for reader, e in read])
 
 
 @cache
@@ -205,6 +216,8 @@ def _reader(hint: Any) -> Reader:
         return _read_object
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
     if origin is tuple:
+        if arguments[0] is int:
+            return _read_ints
         item = _reader(arguments[0])
         return lambda value: tuple([item(x) for x in _read_list(value)])
     if origin in (Mapping, dict):
