@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Protocol, TypeVar, cast, runtime_checkable
 from weakref import finalize
 
+from landbridge.device.answers import answering, kinds_of
 from landbridge.device.attr import DeviceAttr
 from landbridge.device.event import Event as Event
 from landbridge.device.event import EventFile as EventFile
@@ -55,7 +56,7 @@ class Device:
     def memory_kinds(self) -> Mapping[str, MemoryKind]:
         """The MemoryKind of each scope, asked once per handle."""
         if self._kinds is None:
-            self._kinds = self.api.memory_kinds(self.index)
+            self._kinds = kinds_of(self.api, self.index)
         return self._kinds
 
     def memory_kind(self, scope: str = "global") -> MemoryKind:
@@ -69,7 +70,8 @@ class Device:
 
     def attr(self, attr: DeviceAttr) -> object | None:
         """The value of ``attr``; None when the device does not know or it does not apply."""
-        return self.api.get_attr(self.index, attr)
+        with answering(str(self), f"get_attr({attr})"):
+            return self.api.get_attr(self.index, attr)
 
     def capability(self, protocol: Callable[..., _Protocol]) -> _Protocol | None:
         """The API, if it has the methods of ``protocol`` (one of ``landbridge.device.protocols``); else None.

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol, runtime_checkable
 
+from landbridge.device.answers import answering, count_of
 from landbridge.device.api import DEVICE_API_VERSION, Device, DeviceAPI
 from landbridge.device.lifecycle import open_once
 from landbridge.device.protocols import Discovery
@@ -103,7 +104,7 @@ def passed_over() -> dict[str, str]:
 
 def devices(name: str) -> list[Device]:
     """Every instance of the device called ``name``, which may be none; each is opened when it is first used."""
-    return [_known(f"{name}:{index}") for index in range(_api(name).count())]
+    return [_known(f"{name}:{index}") for index in range(count_of(_api(name)))]
 
 
 def discovery(name: str) -> Sequence[str]:
@@ -161,7 +162,7 @@ def _find(parsed: DeviceName) -> Device:
         _check(api, origin(parsed.name), None)
     else:
         api = _api(parsed.name)
-    count = api.count()
+    count = count_of(api)
     if parsed.index >= count:
         legal = f"0 to {count - 1}" if count else f"none: {'; '.join(_diagnostics(api)) or _NOTHING_FOUND}"
         raise DeviceIndexError(f"device {parsed} does not exist; legal indices of {parsed.name!r}: {legal}")
@@ -173,7 +174,8 @@ def _find(parsed: DeviceName) -> Device:
 
 
 def _diagnostics(api: DeviceAPI) -> Sequence[str]:
-    return api.discovery() if isinstance(api, Discovery) else ()
+    with answering(api.name, "discovery()"):
+        return api.discovery() if isinstance(api, Discovery) else ()
 
 
 def _api(name: str) -> DeviceAPI:
@@ -190,7 +192,7 @@ def _started(name: str, loaded: object, origin: str) -> DeviceAPI | DeviceWrappe
         try:
             api = loaded()
         except Exception as error:
-            raise DeviceError(f"device {name!r} ({origin}) failed to start: {error}") from error
+            raise DeviceError(f"device {name!r} ({origin}) failed to start: {type(error).__name__}: {error}") from error
         _claim_type(api)
         return api
     if isinstance(loaded, DeviceWrapper):

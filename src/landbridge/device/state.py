@@ -8,7 +8,8 @@ from contextlib import contextmanager
 from typing import Any, ClassVar, Protocol
 from weakref import WeakKeyDictionary, WeakSet
 
-from landbridge.errors import DeviceError, DeviceLostError, ForkedDeviceError
+from landbridge.device.answers import failure
+from landbridge.errors import DeviceError, DeviceLostError, ForkedDeviceError, LandbridgeError
 from landbridge.locks import new_lock
 
 #: Counts what a run has to look at before it begins: accesses that were queued, and lives of devices that ended. While
@@ -64,18 +65,23 @@ class DeviceState:
     @contextmanager
     def submitting(self, work: str) -> Iterator[None]:
         """Give the device ``work``; when it says that it is lost, that is so from then on."""
-        with self.watching():
+        with self.watching(work):
             self.last_work = work
             yield
 
     @contextmanager
-    def watching(self) -> Iterator[None]:
-        """Call the device for what is no work: a wait, a barrier, a free."""
+    def watching(self, work: str = "a wait, a barrier or a free") -> Iterator[None]:
+        """Call the device for what is no work: a wait, a barrier, a free. What it raises that is no error of Landbridge
+        is a DeviceError."""
         self.check()
         try:
             yield
         except DeviceLostError as error:
             raise self.lose(str(error)) from error
+        except (LandbridgeError, MemoryError):
+            raise
+        except Exception as error:
+            raise failure(self.name, work, error) from error
 
     def lose(self, reason: str) -> DeviceLostError:
         """Note the loss, for every handle; the error to raise."""

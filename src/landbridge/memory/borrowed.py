@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from landbridge.device.api import Device, Region, Space
+from landbridge.device.granted import granted
 from landbridge.device.import_source import BusAddress, DmaBuf, HostPointer, ImportSource
 from landbridge.device.memory_provider import MemoryProvider
 from landbridge.device.protocols import AccessMode, MemoryImport
@@ -77,7 +78,7 @@ def import_memory(
             f"{device} cannot use {source} in place: it has no import_memory; copy the data to a tensor of its own"
         )
     with device.state.submitting(f"an import of {source}"):
-        space = api.import_memory(device.index, source, access)
+        space = granted(api.import_memory(device.index, source, access), device, "import_memory")
 
     def release(uses: Sequence[QueuedUse]) -> None:
         if not device.is_lost:

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from landbridge.device.api import Device, Region, Space
+from landbridge.device.granted import granted
 from landbridge.device.import_source import BusAddress, DmaBuf, HostPointer, ImportSource
 from landbridge.device.protocols import AccessMode, Addresses, MemoryImport
 from landbridge.device.state import DeviceState
@@ -189,9 +190,9 @@ def _first_taken(
 ) -> tuple[ImportSource, Space]:
     for source in sources[:-1]:
         with suppress(ZeroCopyError), device.state.submitting(f"an import of {source}"):
-            return source, api.import_memory(device.index, source, access)
+            return source, granted(api.import_memory(device.index, source, access), device, "import_memory")
     with device.state.submitting(f"an import of {sources[-1]}"):
-        return sources[-1], api.import_memory(device.index, sources[-1], access)
+        return sources[-1], granted(api.import_memory(device.index, sources[-1], access), device, "import_memory")
 
 
 def _widened(storage: Storage, start: int, stop: int, device: Device, root: object) -> tuple[int, int]:

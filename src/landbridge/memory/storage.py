@@ -13,6 +13,7 @@ from typing import Any, Protocol
 from weakref import ref
 
 from landbridge.device.api import Device, Region
+from landbridge.device.granted import host_pointer
 from landbridge.device.memory_provider import Caching
 from landbridge.device.protocols import HostMemory
 from landbridge.device.state import concerns
@@ -204,7 +205,7 @@ class Storage:
                     "the device copy them, with copy_from or to_device"
                 )
             self.wait(0, self.nbytes, writes=True)  # a device need not give an address while work is pending
-            self._address = api.host_pointer(region.space) + region.byte_offset
+            self._address = host_pointer(api, region.space) + region.byte_offset
             if self._backing is not None:
                 self.be_known(host_windows, self._address)
         elif concerns[0]:

@@ -17,6 +17,7 @@ from landbridge.passes.lower.grid.image_counts import too_many_images
 from landbridge.passes.lower.grid.supports import supports
 from landbridge.passes.place.first_vdevice import swap_first
 from landbridge.passes.place.mover import move
+from landbridge.passes.place.spaces import match_spaces
 from landbridge.passes.registry import register_pass
 from landbridge.targets import Target
 from landbridge.warning_notes import warn
@@ -43,6 +44,7 @@ def support(module: IRModule) -> None:
     host = VDeviceAttr.of(_host(module))
     _warn(reasons)
     move(module, lambda op: host if op in reasons else vdevice_of(op.res[0].type))
+    match_spaces(module)  # what moved reads or writes no scopes of its device any more
 
 
 def check_image_counts(module: IRModule, prims: Mapping[str, func.FuncOp]) -> None:

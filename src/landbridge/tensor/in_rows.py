@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from landbridge.device.api import NdSpace
+from landbridge.device.granted import host_pointer
 from landbridge.device.protocols import HostMemory
 from landbridge.errors import HostViewError, InputError
 from landbridge.memory.row_space import stride_of
@@ -50,4 +51,4 @@ def _row_address(storage: Storage, space: NdSpace, row: int) -> int:
             "host with t.to_device('cpu')"
         )
     region = space.row(row)
-    return host.host_pointer(region.space) + region.byte_offset
+    return host_pointer(host, region.space) + region.byte_offset

@@ -95,3 +95,45 @@ func.func @main(%c: tensor<i1, #lb.vdevice<0, "global">>, %x: !t) -> !t {
   %3 = "lb.to_vdevice"(%z) {node = "host memory"} : (!cpu) -> !t
   func.return %3 : !t
 }
+
+// ---- what moves reads and writes no scope of its device any more
+// target gpu: {"kind": "opencl", "fp64": false, "memory": [{"scope": "global", "host_access": "none", "coherent": false}, {"scope": "global.fast", "host_access": "none", "coherent": false}]}
+func.func @k(%x: !md, %y: memref<4xf64, "global.fast">) attributes {lb.prim} {
+  func.return
+}
+func.func @widen(%x: memref<4xf64, "global.fast">, %y: !md) attributes {lb.prim} {
+  linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel"]} ins(%x : memref<4xf64, "global.fast">) outs(%y : !md) attrs = {lb.extents = [4 : i64]} {
+  ^bb0(%a: f64, %b: f64):
+    %c = arith.addf %a, %a : f64
+    linalg.yield %c : f64
+  }
+  func.return
+}
+func.func @main(%x: !d) -> !d {
+  %d = bufferization.alloc_tensor() : tensor<4xf64, #lb.vdevice<0, "global.fast">>
+  %y = "lb.call"(%x, %d) {callee = @k, node = "a", operandSegmentSizes = array<i32: 1, 1>} : (!d, tensor<4xf64, #lb.vdevice<0, "global.fast">>) -> tensor<4xf64, #lb.vdevice<0, "global.fast">>
+  %e = bufferization.alloc_tensor() : !d
+  %z = "lb.call"(%y, %e) {callee = @widen, node = "b", operandSegmentSizes = array<i32: 1, 1>} : (tensor<4xf64, #lb.vdevice<0, "global.fast">>, !d) -> !d
+  func.return %z : !d
+}
+// becomes
+func.func @k(%x: !md, %y: !md) attributes {lb.prim} {
+  func.return
+}
+func.func @widen(%x: !md, %y: !md) attributes {lb.prim} {
+  linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel"]} ins(%x : !md) outs(%y : !md) attrs = {lb.extents = [4 : i64]} {
+  ^bb0(%a: f64, %b: f64):
+    %c = arith.addf %a, %a : f64
+    linalg.yield %c : f64
+  }
+  func.return
+}
+func.func @main(%x: !d) -> !d {
+  %d = bufferization.alloc_tensor() : !dcpu
+  %0 = "lb.to_vdevice"(%x) {node = "input 0 to cpu"} : (!d) -> !dcpu
+  %y = "lb.call"(%0, %d) {callee = @k, node = "a", operandSegmentSizes = array<i32: 1, 1>} : (!dcpu, !dcpu) -> !dcpu
+  %e = bufferization.alloc_tensor() : !dcpu
+  %z = "lb.call"(%y, %e) {callee = @widen, node = "b", operandSegmentSizes = array<i32: 1, 1>} : (!dcpu, !dcpu) -> !dcpu
+  %1 = "lb.to_vdevice"(%z) {node = "b to gpu"} : (!dcpu) -> !d
+  func.return %1 : !d
+}

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 from landbridge.device.api import Device, Region, Space
+from landbridge.device.granted import granted
 from landbridge.device.protocols import NdSpaces, SharedMemory
 from landbridge.errors import DeviceLostError, InputError, UnsupportedError
 from landbridge.memory.allocators.base import Block, NdSize, Queue, QueuedUse, Size, round_up, wait_for
@@ -39,10 +40,11 @@ class NaiveAllocator:
         index, nbytes = self.device.index, round_up(max(size, 1), self._kind.size_multiple)
         with self.device.state.submitting(f"an allocation of {nbytes} bytes of scope {self.scope!r}"):
             if self._shared is not None:
-                space = self._shared.alloc_shared_space(index, nbytes, effective, self.scope)
+                method, space = "alloc_shared_space", self._shared.alloc_shared_space(index, nbytes, effective, self.scope)
             else:
-                space = self.device.api.alloc_data_space(index, nbytes, effective, self.scope, None)
-        return Block(Region(space), nbytes)
+                api = self.device.api
+                method, space = "alloc_data_space", api.alloc_data_space(index, nbytes, effective, self.scope, None)
+        return Block(Region(granted(space, self.device, method)), nbytes)
 
     def _nd_space(self, size: NdSize, alignment: int) -> Space:
         if len(size.physical_shape) != self._kind.ndim:
@@ -56,7 +58,8 @@ class NaiveAllocator:
                 f"{self.device} {self.scope}: the device has no alloc_data_space_nd; ask for bytes of a flat scope"
             )
         with self.device.state.submitting(f"an allocation of {size} of scope {self.scope!r}"):
-            return api.alloc_data_space_nd(self.device.index, size.physical_shape, size.dtype, self.scope, alignment)
+            space = api.alloc_data_space_nd(self.device.index, size.physical_shape, size.dtype, self.scope, alignment)
+        return granted(space, self.device, "alloc_data_space_nd")
 
     def deallocate(self, block: Block, uses: Sequence[QueuedUse] = ()) -> None:
         """Wait for ``uses`` and free the Space of ``block``, unless it was lost with its device."""

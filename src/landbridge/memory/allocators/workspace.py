@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from sys import is_finalizing
 
 from landbridge.device.api import Device, Region, Stream
+from landbridge.device.granted import granted
 from landbridge.device.protocols import WorkspaceMemory
 from landbridge.device.stream import current_stream
 from landbridge.errors import InputError
@@ -124,7 +125,8 @@ class _DeviceWorkspace:
         """A workspace of the device, aligned as it aligns them."""
         nbytes = flat_bytes(size, self)
         with self.device.state.submitting(f"a workspace of {nbytes} bytes"):
-            return Block(Region(self._own.alloc_workspace(self.device.index, nbytes, self._stream)), nbytes)
+            space = self._own.alloc_workspace(self.device.index, nbytes, self._stream)
+        return Block(Region(granted(space, self.device, "alloc_workspace")), nbytes)
 
     def deallocate(self, block: Block, uses: Sequence[QueuedUse] = ()) -> None:
         """Give it back after ``uses``, unless it was lost with its device."""

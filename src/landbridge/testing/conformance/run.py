@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from typing import Literal
 from unittest import SkipTest
 
+from landbridge.device.answers import raised
+from landbridge.errors import LandbridgeError
 from landbridge.testing.conformance import DeviceConformance
 
 Outcome = Literal["pass", "fail", "skip"]
@@ -60,5 +62,11 @@ def run_test(device_name: str, name: str, *, own_process: bool = False) -> Resul
     except KeyboardInterrupt:
         raise
     except BaseException as error:
-        return result("fail", str(error) if isinstance(error, AssertionError) else f"{type(error).__name__}: {error}")
+        return result("fail", _broken(error))
     return result("pass")
+
+
+def _broken(error: BaseException) -> str:
+    if isinstance(error, AssertionError):
+        return str(error)
+    return f"{type(error).__name__}: {error}" if isinstance(error, LandbridgeError) else raised(error)
