@@ -18,7 +18,8 @@ from landbridge.targets import Target, c_compiler
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 
-FORMAT = "mynpu-elf"
+from landbridge_mynpu.target import FORMAT
+
 _FLAGS = ("-O2", "-shared", "-fPIC", "-std=gnu11", "-w", "-ffp-contract=fast", "-fno-math-errno")
 
 

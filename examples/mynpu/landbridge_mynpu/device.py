@@ -21,9 +21,8 @@ from landbridge.device.protocols import AccessMode, RowTable
 from landbridge.errors import DeviceError, InputError, KernelBuildError
 from landbridge.memory_kind import MemoryKind
 
-from landbridge_mynpu.codegen import FORMAT
 from landbridge_mynpu.memory import Arena
-from landbridge_mynpu.target import ALIGNMENT, CAPACITY, MEMORY
+from landbridge_mynpu.target import ALIGNMENT, CAPACITY, FORMAT, MEMORY
 from landbridge_mynpu.worker import Worker
 
 

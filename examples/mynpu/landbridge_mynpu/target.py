@@ -5,6 +5,8 @@ from __future__ import annotations
 from landbridge.memory_kind import MemoryKind
 from landbridge.targets import Option, TargetKind
 
+#: What the code generator makes and the device loads.
+FORMAT = "mynpu-elf"
 ALIGNMENT = 32
 CAPACITY = 64 << 20
 
@@ -32,6 +34,6 @@ MYNPU = TargetKind(
     device_types=("mynpu",),
     default_for=("mynpu",),
     form="vectors",
-    formats=("mynpu-elf",),
+    formats=(FORMAT,),
     memory=lambda options: (MEMORY,),
 )

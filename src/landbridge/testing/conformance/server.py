@@ -19,7 +19,6 @@ from importlib import import_module
 from pathlib import Path
 from typing import IO, Any, NoReturn
 
-import landbridge as lb
 from landbridge.device import registry
 from landbridge.device_name import parse_device_name
 from landbridge.testing.conformance.device_facts import device_facts
@@ -38,7 +37,7 @@ def main(threads: int) -> None:
     for name in ONE_THREAD:
         os.environ.pop(name, None)  # it is for the imports of this process, not for the device's libraries
     with suppress(ImportError):  # which tests of kernels need, and is not always installed
-        _ = lb.compile
+        import_module("landbridge.compilation")
     _check_threads(threads)
     for line in sys.stdin:
         job = IsolatedTest(**json.loads(line))
