@@ -54,7 +54,7 @@ def test_what_is_right_passes(api: QueueingDeviceAPI) -> None:
         ("alloc_data_space", lambda *_: None, "alloc_data_space returned None; legal: a Space"),
         ("alloc_data_space", lambda *_: _raise(RuntimeError("ioctl: -22")), "an allocation of .*: ioctl: -22"),
         ("copy_data_from_to", lambda src, dst, nbytes: None, "failed at .*: TypeError: .* takes 3 positional"),
-        ("host_pointer", lambda space: None, r"host_pointer\(\) of a space in scope 'shared' is None; legal: an address"),
+        ("host_pointer", lambda space: None, r"host_pointer\(\) of a space in scope 'shared' is None; legal: an ad"),
         ("host_pointer", lambda space: {}[0], r"failed at host_pointer\(\): KeyError"),
     ],
 )  # fmt: skip

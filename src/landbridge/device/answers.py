@@ -6,7 +6,7 @@ import traceback
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 from landbridge.errors import DeviceError, LandbridgeError
 from landbridge.memory_kind import GLOBAL_SCOPE, MemoryKind
@@ -15,7 +15,7 @@ from landbridge.memory_kind import GLOBAL_SCOPE, MemoryKind
 class Answering(Protocol):
     """What is asked here of a DeviceAPI."""
 
-    name: str
+    name: ClassVar[str]
 
     def count(self) -> int: ...
 
@@ -23,7 +23,7 @@ class Answering(Protocol):
 
 
 def failure(device: str, work: str, error: Exception) -> DeviceError:
-    """The error to raise where ``device`` raised ``error``, none of Landbridge's, in ``work``; it says in which line."""
+    """The error to raise where ``device`` raised ``error`` in ``work``, none of Landbridge's."""
     return DeviceError(
         f"device {device} failed at {work}: {raised(error)}; its plugin is to raise an error of landbridge.errors "
         "that says what is wrong"
@@ -31,7 +31,7 @@ def failure(device: str, work: str, error: Exception) -> DeviceError:
 
 
 def raised(error: BaseException) -> str:
-    """``error`` as a line: its type, what it says, and in which line it was raised, which a plugin's author looks for."""
+    """``error`` as a line: its type, what it says, and the line that raised it, which its author looks for."""
     frames = traceback.extract_tb(error.__traceback__)
     where = f" (line {frames[-1].lineno} of {Path(frames[-1].filename).name})" if frames else ""
     return f"{type(error).__name__}: {error}{where}"

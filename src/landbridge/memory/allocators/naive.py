@@ -40,10 +40,10 @@ class NaiveAllocator:
         index, nbytes = self.device.index, round_up(max(size, 1), self._kind.size_multiple)
         with self.device.state.submitting(f"an allocation of {nbytes} bytes of scope {self.scope!r}"):
             if self._shared is not None:
-                method, space = "alloc_shared_space", self._shared.alloc_shared_space(index, nbytes, effective, self.scope)
+                space = self._shared.alloc_shared_space(index, nbytes, effective, self.scope)
             else:
-                api = self.device.api
-                method, space = "alloc_data_space", api.alloc_data_space(index, nbytes, effective, self.scope, None)
+                space = self.device.api.alloc_data_space(index, nbytes, effective, self.scope, None)
+        method = "alloc_data_space" if self._shared is None else "alloc_shared_space"
         return Block(Region(granted(space, self.device, method)), nbytes)
 
     def _nd_space(self, size: NdSize, alignment: int) -> Space:
