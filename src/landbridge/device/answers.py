@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import traceback
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -32,8 +31,10 @@ def failure(device: str, work: str, error: Exception) -> DeviceError:
 
 def raised(error: BaseException) -> str:
     """``error`` as a line: its type, what it says, and the line that raised it, which its author looks for."""
-    frames = traceback.extract_tb(error.__traceback__)
-    where = f" (line {frames[-1].lineno} of {Path(frames[-1].filename).name})" if frames else ""
+    last = error.__traceback__
+    while last is not None and last.tb_next is not None:
+        last = last.tb_next
+    where = "" if last is None else f" (line {last.tb_lineno} of {Path(last.tb_frame.f_code.co_filename).name})"
     return f"{type(error).__name__}: {error}{where}"
 
 
