@@ -14,7 +14,6 @@ from landbridge.errors import ExecutableError, InputError
 from landbridge.executable.file_watch import FileWatch, begin_checks
 from landbridge.executable.listing import Table, cut, freeze
 from landbridge.executable.parts import Function, ModuleImage, StorageReport, VDevice
-from landbridge.sizes.size import Size, dimensions_of
 
 if TYPE_CHECKING:
     from landbridge.executable.crossing_report import CrossingReport
@@ -94,13 +93,14 @@ class Executable:
         if any(spec.elements for spec in self.main.inputs):
             return True
         specs = (*self.main.inputs, *self.main.outputs)
-        return any(isinstance(extent, Size) for spec in specs for extent in spec.shape)
+        return any(not isinstance(extent, int) for spec in specs for extent in spec.shape)
 
     @property
     def dimensions(self) -> dict[str, Dim]:
         """The open dimensions of inputs and outputs, by name, in the ranges that the program runs for; of several
         programs from the least to the largest number."""
         from landbridge.sizes.dim import either, stated_of
+        from landbridge.sizes.size import dimensions_of
 
         found: dict[str, Dim] = {}
         for program in self.programs.values():

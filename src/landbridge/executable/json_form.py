@@ -2,8 +2,7 @@
 
 A reader is built once per type from its annotations. Integers are counts, offsets, sizes or register
 numbers: never negative, below 2**63. An Instruction is a list: its opcode, then its fields in order. Where a program
-may be open, a Size is text with the ranges of its dimensions: ``"W/8; W in 32..2560:8"``. A float that is not finite is
-``{"": "nan"}``.
+may be open, a Size is text (``size_form``). A float that is not finite is ``{"": "nan"}``.
 """
 
 from __future__ import annotations
@@ -19,9 +18,6 @@ from typing import Any, TypeVar, Union, cast
 from landbridge.errors import ExecutableError, ShapeError
 from landbridge.executable import instructions as ins
 from landbridge.executable.parts import KernelFacts, SizeGuard, StorageReport, TensorSpec
-from landbridge.sizes.parsing import parse_range, parse_size
-from landbridge.sizes.printing import range_text
-from landbridge.sizes.size import Size, dimensions_of
 
 T = TypeVar("T")
 Reader = Callable[[Any], Any]
@@ -53,8 +49,6 @@ _OPEN: dict[type[Any], tuple[str, ...]] = {
 }
 #: Above every count.
 _END = 1 << 63
-#: Characters of a Size.
-_LONGEST = 1 << 16
 _NAMES = {cls: name for name, cls in _OPCODES.items()}
 
 
@@ -68,12 +62,13 @@ def to_json(value: Any) -> Any:
         return {str(key): to_json(item) for key, item in value.items()}
     if isinstance(value, tuple | list):
         return [to_json(item) for item in value]
-    if isinstance(value, Size):
-        ranges = (f"{name} in {range_text(symbol)}" for name, symbol in value.symbols.items())
-        return "; ".join((str(value), *ranges))
     if isinstance(value, float) and not isfinite(value):
         return {"": str(value)}
-    return value
+    if value is None or isinstance(value, str | int | float):
+        return value
+    from landbridge.executable.size_form import size_text  # of open programs alone
+
+    return size_text(value)
 
 
 def from_json(cls: type[T], value: Any) -> T:
@@ -105,17 +100,12 @@ def _read_extent(value: Any) -> Any:
     """A count, or the text of a Size."""
     if type(value) is not str:
         return _read_int(value)
-    if len(value) > _LONGEST:
-        raise _wrong(f"a size of at most {_LONGEST} characters", value)
-    text, *ranges = value.split("; ")
+    from landbridge.executable.size_form import read_size  # of open programs alone
+
     try:
-        stated = [parse_range(name, limits) for name, _, limits in (each.partition(" in ") for each in ranges)]
-        size = parse_size(text, dimensions_of(stated))
+        return read_size(value)
     except ShapeError as error:
         raise _wrong(f"a size ({error})", value) from None
-    if not isinstance(size, Size):
-        raise _wrong("a size that depends on a dimension", value)
-    return size
 
 
 def _read_extents(value: Any) -> Any:

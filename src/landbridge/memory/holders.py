@@ -6,8 +6,7 @@ Nothing is kept for it: every object of the process is looked at, which takes as
 from __future__ import annotations
 
 import gc
-from dataclasses import dataclass
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from landbridge.device.api import Device, NdSpace
 from landbridge.memory.storage import Storage
@@ -15,8 +14,7 @@ from landbridge.memory.storage import Storage
 _Kind = TypeVar("_Kind", bound=type)
 
 
-@dataclass(frozen=True)
-class Holder:
+class Holder(NamedTuple):
     """``nbytes`` of a Storage that the runtime allocated, and the Tensors, views and programs that use it, by name."""
 
     nbytes: int

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -20,8 +20,7 @@ from landbridge.memory.host_array import byte_bounds
 KERNEL_REORDER = "kernel:reorder"
 
 
-@dataclass(frozen=True, slots=True)
-class Move:
+class Move(NamedTuple):
     """``nbytes`` bytes that went from ``source`` to ``destination`` (devices or owners, by name), and why."""
 
     nbytes: int

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from landbridge.device.import_source import BusAddress, DmaBuf
 from landbridge.device.memory_provider import Caching
 
 
-@dataclass(frozen=True, slots=True)
-class LentSource:
+class LentSource(NamedTuple):
     """By what devices can import the memory, where that is more than an address of this process.
 
     ``keep`` is what makes it valid. ``caching``: how the host reaches it, where that is known.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from landbridge.device.api import Device
 from landbridge.device.protocols import AcquiredScopes
@@ -17,8 +17,7 @@ from landbridge.vm.home import Home
 DeviceScope = tuple[Device, str]
 
 
-@dataclass(frozen=True)
-class ReloadedWeight:
+class ReloadedWeight(NamedTuple):
     """A weight in memory that loses it: ``tensor``, and ``source``, where the bytes stay."""
 
     scope: DeviceScope

@@ -4,18 +4,14 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Sequence
-from dataclasses import replace
 
 from landbridge.errors import BindError
 from landbridge.executable import abi
 from landbridge.executable import instructions as ins
 from landbridge.executable.open_number import OpenNumber
 from landbridge.executable.parts import Function, VDevice
-from landbridge.host_operators.registry import HOST_PREFIX
-from landbridge.vm.builtins import find_builtin
 from landbridge.vm.code_image import LoadedImage
 from landbridge.vm.device_kernels import ModuleKernels
-from landbridge.vm.host_functions import in_planned_memory
 from landbridge.vm.kernel_buffers import KernelBuffers
 from landbridge.vm.kernel_step import KernelStep
 from landbridge.vm.lent_memory import LentMemory, with_barriers
@@ -289,9 +285,9 @@ class _Binder:
         """The step of a host instruction, and the one that lists what it moves."""
         match instruction:
             case ins.HostCall(builtin, args, attributes):
-                user = f"host builtin {builtin!r}"
-                is_operator = builtin.startswith(HOST_PREFIX)
-                function = in_planned_memory(builtin, attributes) if is_operator else find_builtin(builtin)
+                from landbridge.vm.host_functions import host_function  # few programs call any
+
+                user, function = f"host builtin {builtin!r}", host_function(builtin, attributes)
                 tensors = tuple(self._operands.host_tensor(self._registers[register], user) for register in args)
                 (host,) = with_barriers(self._lent.take(), [HostStep(function, tensors, attributes)])
                 return host, host
@@ -344,7 +340,7 @@ class _Binder:
         self._listing = outer
         moving = tuple(self._operands.moving.get(number, ()))
         step = LoopStep(loop.trips, body, moving, count, condition)
-        return step, replace(step, body=listed)
+        return step, step._replace(body=listed)
 
 
 def _is_native(instruction: ins.Instruction, on_devices: frozenset[int]) -> bool:

@@ -109,9 +109,9 @@ class Frame:
 
     def _execution(self, steps: Sequence[Step], run_native: RunNative) -> Execute:
         match steps:
-            case (NativeStep(first, count),):
+            case (NativeStep(first, records),):
                 address = self.words.buffer_info()[0] + first * self.words.itemsize
-                return partial(run_native, ctypes.c_void_p(address), ctypes.c_int64(count))
+                return partial(run_native, ctypes.c_void_p(address), ctypes.c_int64(records))
             case (KernelStep() as step,):
                 return partial(step.run, self.bound_to)
             case _:

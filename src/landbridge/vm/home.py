@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from math import prod
-from typing import Any
+from typing import Any, NamedTuple
 
 from landbridge.device.api import Device
 from landbridge.device.protocols import AcquiredScopes
@@ -32,8 +32,7 @@ from landbridge.vm.device_kernels import device_of, kernel_api
 ON_MISMATCH = "on_mismatch"
 
 
-@dataclass(frozen=True)
-class Home:
+class Home(NamedTuple):
     """Memory ``kind`` of ``device``, where the tensors of one vdevice live; from ``allocator``, None: the process's.
 
     ``is_further``: it is a scope that tensors were placed in, beside the vdevice's own.

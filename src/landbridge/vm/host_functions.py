@@ -7,9 +7,9 @@ from typing import Any, cast
 
 from landbridge.dtypes import dtype_name
 from landbridge.errors import BindError, LandbridgeError, ShapeError
-from landbridge.host_operators.registry import Array, HostOperator, called
+from landbridge.host_operators.registry import HOST_PREFIX, Array, HostOperator, called
 from landbridge.memory import ledger
-from landbridge.vm.builtins import Builtin
+from landbridge.vm.builtins import Builtin, find_builtin
 
 
 class HostFunction:
@@ -44,7 +44,15 @@ class HostFunction:
         return [each if each.flags.c_contiguous else each.copy("C") for each in results]
 
 
-def in_planned_memory(name: str, attributes: Mapping[str, object]) -> Builtin:
+def host_function(name: str, attributes: Mapping[str, object]) -> Builtin:
+    """What a program calls ``name``: a host operator with ``attributes``, or a builtin.
+
+    Raises BindError where there is none.
+    """
+    return _in_planned_memory(name, attributes) if name.startswith(HOST_PREFIX) else find_builtin(name)
+
+
+def _in_planned_memory(name: str, attributes: Mapping[str, object]) -> Builtin:
     """The host builtin that calls a host operator and copies its results to their places."""
     function, node = HostFunction(name, attributes), str(attributes.get("node", ""))
     inputs = cast(int, attributes.get("inputs", 0))

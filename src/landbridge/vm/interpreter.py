@@ -7,9 +7,8 @@ import math
 from array import array
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -39,8 +38,7 @@ from landbridge.vm.program import (
 from landbridge.vm.thread_pool import RunNative
 
 
-@dataclass(frozen=True, slots=True)
-class CopyInFlight:
+class CopyInFlight(NamedTuple):
     """A copy that may be queued on the storages of its ``ends``."""
 
     ends: tuple[Tensor, Tensor]
@@ -69,8 +67,8 @@ def _take(steps: Sequence[Step], words: array[int], run_native: RunNative, bound
     base = words.buffer_info()[0]
     for step in steps:
         match step:
-            case NativeStep(first, count):
-                run_native(base + first * words.itemsize, count)
+            case NativeStep(first, records):
+                run_native(base + first * words.itemsize, records)
             case HostStep(function, args, attributes):
                 function([_array(arg, words) for arg in args], attributes)
             case CopyStep(src, dst):
@@ -95,8 +93,8 @@ def _take(steps: Sequence[Step], words: array[int], run_native: RunNative, bound
 
 def _loop(loop: LoopStep, words: array[int], run_native: RunNative, bound_to: BoundTo) -> None:
     trips, done = loop.trips, 0
-    if loop.count is not None:
-        trips = min(trips, ctypes.c_int64.from_address(words[loop.count]).value)
+    if loop.counter is not None:
+        trips = min(trips, ctypes.c_int64.from_address(words[loop.counter]).value)
     take = _trip(loop.body, words, run_native, bound_to)
     going = None if loop.condition is None else ctypes.c_uint8.from_address(words[loop.condition])
     try:
@@ -113,8 +111,8 @@ def _loop(loop: LoopStep, words: array[int], run_native: RunNative, bound_to: Bo
 def _trip(body: Sequence[Step], words: array[int], run_native: RunNative, bound_to: BoundTo) -> Callable[[], object]:
     """What takes a trip: one native call, where it is no more."""
     match body:
-        case (NativeStep(first, count),):
-            return partial(run_native, words.buffer_info()[0] + first * words.itemsize, count)
+        case (NativeStep(first, records),):
+            return partial(run_native, words.buffer_info()[0] + first * words.itemsize, records)
         case _:
             return partial(run_steps, body, words, run_native, bound_to)
 

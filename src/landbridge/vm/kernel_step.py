@@ -6,8 +6,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from copy import copy
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from landbridge.device.api import Device, Event, Region, Stream, wait_for_event
 from landbridge.device.protocols import DeviceModules, Recording, RowTable, Streams
@@ -27,8 +26,7 @@ BoundTo = Callable[[int], Any]
 _NAMED = 3  # kernels of a recording that messages name
 
 
-@dataclass(frozen=True)
-class OwnBuffer:
+class OwnBuffer(NamedTuple):
     """``nbytes`` bytes of the program's own; ``lent``: of the host, whose code uses them too, what they are part of."""
 
     region: Region
@@ -36,8 +34,7 @@ class OwnBuffer:
     lent: Storage | None = None
 
 
-@dataclass(frozen=True)
-class BoundBuffer:
+class BoundBuffer(NamedTuple):
     """``nbytes`` bytes from ``offset`` on of what is bound to ``register``; ``writes`` where kernels write them."""
 
     register: int
@@ -49,8 +46,7 @@ class BoundBuffer:
 Buffer = OwnBuffer | BoundBuffer | RowTable
 
 
-@dataclass(frozen=True)
-class BoundLaunch:
+class BoundLaunch(NamedTuple):
     """A launch of ``kernels``; an argument is memory of the program's own, or the number of a bound buffer."""
 
     kernels: LoadedKernels

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from landbridge.executable.open_number import OpenNumber
 from landbridge.vm.program import (
@@ -63,7 +62,7 @@ def _step_at(step: Step, numbers: Sequence[int]) -> Step:
         case LoopStep():
             moving = tuple((word, number_at(stride, numbers)) for word, stride in step.moving)
             body = steps_at(step.body, numbers)
-            return replace(step, trips=number_at(step.trips, numbers), body=body, moving=moving)
+            return step._replace(trips=number_at(step.trips, numbers), body=body, moving=moving)
         case _:
             return step
 

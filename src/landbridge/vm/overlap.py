@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 from landbridge.device.api import Device
 
@@ -18,8 +18,7 @@ _EARLIEST = 64
 _T = TypeVar("_T")
 
 
-@dataclass(frozen=True, slots=True)
-class Touch:
+class Touch(NamedTuple):
     """A use of the bytes ``start <= b < stop`` of ``memory``, which is told from other memory by its identity."""
 
     memory: Hashable

@@ -1,22 +1,23 @@
 """A bound program: native records, the arguments of its calls, and the few steps that the host takes itself.
 
 All of it is one array of 64-bit words, so that binding another input is writing its address to the words that
-hold it. Programs of compiled code alone are a single NativeStep. What has no count is a named tuple: its class is made
-in a sixth of a dataclass's time, and all who run programs import them.
+hold it. Programs of compiled code alone are a single NativeStep. All are named tuples: such a class is made in a fifth
+of a dataclass's time, and all who run programs import them.
 """
 
 from __future__ import annotations
 
 from array import array
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from landbridge.device.protocols import AccessMode
 from landbridge.executable.open_number import OpenNumber
 from landbridge.tensor import Tensor
-from landbridge.vm.builtins import Builtin
 from landbridge.vm.kernel_step import KernelStep
+
+if TYPE_CHECKING:
+    from landbridge.vm.builtins import Builtin
 
 
 class HostTensor(NamedTuple):
@@ -36,12 +37,11 @@ class BoundTensor(NamedTuple):
     dtype: str
 
 
-@dataclass(frozen=True)
-class NativeStep:
-    """``count`` records from word ``first``; its branches count from there."""
+class NativeStep(NamedTuple):
+    """``records`` records from word ``first``; its branches count from there."""
 
     first: int
-    count: int
+    records: int
 
 
 class HostStep(NamedTuple):
@@ -95,9 +95,8 @@ class BranchStep(NamedTuple):
     orelse: tuple[Step, ...]
 
 
-@dataclass(frozen=True)
-class LoopStep:
-    """``body`` as often as ``trips`` says, or the fewer times that the int64 at the address in word ``count`` says.
+class LoopStep(NamedTuple):
+    """``body`` as often as ``trips`` says, or the fewer times that the int64 at the address in word ``counter`` says.
 
     Before each trip the byte at the address in word ``condition`` ends it where it is 0. After each, the words of
     ``moving`` grow by the bytes beside them; when the loop is left they are what they were.
@@ -106,7 +105,7 @@ class LoopStep:
     trips: int
     body: tuple[Step, ...]
     moving: tuple[tuple[int, int], ...]
-    count: int | None = None
+    counter: int | None = None
     condition: int | None = None
 
 
@@ -140,8 +139,7 @@ class AccessStep(NamedTuple):
 Step = NativeStep | HostStep | CopyStep | BranchStep | LoopStep | MoveStep | KernelStep | WaitStep | AccessStep
 
 
-@dataclass(frozen=True)
-class Program:
+class Program(NamedTuple):
     """What ``bind_function`` makes.
 
     ``words`` holds the records, then the arguments, with every address but those of inputs, outputs and parameters;

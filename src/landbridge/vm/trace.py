@@ -11,7 +11,7 @@ import json
 import math
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -239,7 +239,7 @@ class _Tracer:
             case BranchStep(then=then, orelse=orelse):
                 return step._replace(then=tuple(map(self._traced, then)), orelse=tuple(map(self._traced, orelse)))
             case LoopStep(body=body):
-                return replace(step, body=tuple(map(self._traced, body)))
+                return step._replace(body=tuple(map(self._traced, body)))
             case AccessStep(steps=steps):
                 return step._replace(steps=tuple(map(self._traced, steps)))
             case KernelStep():
@@ -284,7 +284,7 @@ def _record_words(steps: Sequence[Step]) -> Iterator[int]:
     """The word at which each record of ``steps`` begins."""
     for step in steps:
         if isinstance(step, NativeStep):
-            yield from range(step.first, step.first + step.count * RECORD_WORDS, RECORD_WORDS)
+            yield from range(step.first, step.first + step.records * RECORD_WORDS, RECORD_WORDS)
         elif isinstance(step, BranchStep):
             yield from _record_words(step.then)
             yield from _record_words(step.orelse)

@@ -5,15 +5,14 @@ from __future__ import annotations
 import os
 from collections import deque
 from collections.abc import Collection
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from landbridge.device.api import Device, Event
 from landbridge.locks import new_lock
 from landbridge.memory.allocators.base import Queue, QueuedUse, device_of
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Held:
+class _Held(NamedTuple):
     use: QueuedUse
     devices: tuple[Device, ...]
     owners: object

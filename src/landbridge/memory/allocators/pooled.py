@@ -18,6 +18,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from sys import is_finalizing
+from typing import NamedTuple
 
 from landbridge.device.api import Region
 from landbridge.errors import InputError, OutOfMemoryError
@@ -33,8 +34,7 @@ _SMALL = 1 << 16  # largest size of a small block
 _MOST_GROWTH = 64 << 20  # more than is needed, that is
 
 
-@dataclass(frozen=True, slots=True)
-class PoolState:
+class PoolState(NamedTuple):
     """Bytes of a pool at one moment: taken from upstream, out in blocks, unused, and the largest unused run.
 
     Parked blocks count as used.

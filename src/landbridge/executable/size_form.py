@@ -1,0 +1,29 @@
+"""The text of a Size in a file, with the ranges of its dimensions: ``"W/8; W in 32..2560:8"``."""
+
+from __future__ import annotations
+
+from landbridge.errors import ShapeError
+from landbridge.sizes.parsing import parse_range, parse_size
+from landbridge.sizes.printing import range_text
+from landbridge.sizes.size import Size, dimensions_of
+
+#: Characters of a Size.
+_LONGEST = 1 << 16
+
+
+def size_text(size: Size) -> str:
+    """The text that ``read_size`` reads back."""
+    ranges = (f"{name} in {range_text(symbol)}" for name, symbol in size.symbols.items())
+    return "; ".join((str(size), *ranges))
+
+
+def read_size(text: str) -> Size:
+    """The Size that ``text`` writes; raises ShapeError where it is none, or the same number for all inputs."""
+    if len(text) > _LONGEST:
+        raise ShapeError(f"it has {len(text)} characters; legal: at most {_LONGEST}")
+    written, *ranges = text.split("; ")
+    stated = [parse_range(name, limits) for name, _, limits in (each.partition(" in ") for each in ranges)]
+    size = parse_size(written, dimensions_of(stated))
+    if not isinstance(size, Size):
+        raise ShapeError("it depends on no dimension")
+    return size
