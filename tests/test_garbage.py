@@ -3,10 +3,11 @@ from __future__ import annotations
 import gc
 import subprocess
 import sys
+import weakref
 
 import pytest
 
-from landbridge.garbage import collector_paused
+from landbridge.garbage import collect_new, collector_paused
 
 
 @pytest.fixture
@@ -25,6 +26,20 @@ def test_the_collector_is_as_it_was(before: bool, enabled: None) -> None:
     with pytest.raises(ValueError, match="inside"), collector_paused():
         raise ValueError("inside")
     assert gc.isenabled() == before
+
+
+def test_new_garbage_goes_while_collection_is_paused() -> None:
+    class Held:
+        pass
+
+    with collector_paused():
+        held = Held()
+        held.itself = held  # type: ignore[attr-defined]
+        gone = weakref.ref(held)
+        del held
+        assert gone() is not None
+        collect_new()
+        assert gone() is None
 
 
 @pytest.mark.parametrize("name", ["Session", "load", "compile"])

@@ -58,12 +58,6 @@ class _Walk:
         self._harmless: set[type[Operation]] = {PrefetchOp}  # no address of one faults
         #: What the current block accesses, by the terms of the index and what else but a number it is made of.
         self._pending: dict[tuple[object, ...], list[_Reach]] = {}
-        self._visits: dict[type, Callable[[Any], None]] = {
-            scf.ForOp: self._loop,
-            scf.IfOp: self._branches,
-            gpu.LaunchOp: lambda op: self.block(op.body.block),
-            **dict.fromkeys(ACCESSES, self._access),
-        }
 
     def block(self, block: Block) -> None:
         """What ``block`` accesses, and the blocks in it."""
@@ -71,8 +65,8 @@ class _Walk:
         op = block.first_op
         while op is not None:
             kind = type(op)
-            if (visit := self._visits.get(kind)) is not None:
-                visit(op)
+            if (visit := _VISITS.get(kind)) is not None:
+                visit(self, op)
             elif kind not in self._harmless:
                 self._must_be_harmless(op)
             op = op.next_op
@@ -97,6 +91,9 @@ class _Walk:
         ranges.count(op.body.block.args[0], low, by, high.plus(constant(-by if whole else -1)))
         with ranges.entered(high.plus(low, -1)):
             self.block(op.body.block)
+
+    def _launch(self, op: gpu.LaunchOp) -> None:
+        self.block(op.body.block)
 
     def _branches(self, op: scf.IfOp) -> None:
         for region, holds in zip(op.regions, (True, False), strict=True):
@@ -156,6 +153,13 @@ class _Walk:
             )
 
 
+#: What is done where an operation may reach memory, or has blocks that do. Bound to a walk, it would hold itself.
+_VISITS: dict[type, Callable[[_Walk, Any], None]] = {
+    scf.ForOp: _Walk._loop,
+    scf.IfOp: _Walk._branches,
+    gpu.LaunchOp: _Walk._launch,
+    **dict.fromkeys(ACCESSES, _Walk._access),
+}
 #: How names of operations begin that take no memory.
 _ON_VALUES_ALONE = ("arith.", "math.", "vector.broadcast", "vector.insert")
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
 from xdsl.dialects.builtin import MemRefType, ModuleOp
@@ -16,6 +15,9 @@ from landbridge.executable.parts import ModuleImage
 from landbridge.ir.kernel_attributes import target_number
 from landbridge.targets import Target
 
+#: PrimFuncs of a graph to a function that is left of them when passes have merged those that are equal, and fused.
+_FUSED = 4
+
 
 class Generation:
     """The images of a module's targets, which code generators that can begin with before all functions are lowered.
@@ -27,15 +29,16 @@ class Generation:
         self._early = early
         self._begun: dict[int, BegunCode] = {}
 
-    def begin(self, targets: Sequence[Target], prims: Iterable[FuncOp]) -> None:
-        """Be ready for what ``prims`` will be lowered to; ``targets`` are those that passes have left."""
-        counts = Counter(map(target_number, prims)) if self._early else {}
-        for number, count in counts.items():
-            target = targets[number]
+    def begin(self, targets: Sequence[Target], count: int) -> None:
+        """Be ready for what passes will leave of ``count`` PrimFuncs for ``targets``, and begin with what does not
+        depend on them, while the passes run."""
+        if not self._early:
+            return
+        for number, target in enumerate(targets):
             generator = codegen_for(target.kind)
             if isinstance(generator, EarlyCodegen):
                 with suppress(CodegenError):
-                    self._begun[number] = generator.begin(target, count)
+                    self._begun[number] = generator.begin(target, count // len(targets) // _FUSED)
 
     def add(self, function: FuncOp) -> None:
         """Begin with ``function``, which stays as it is. What is wrong with it ``images`` says."""

@@ -33,7 +33,7 @@ def test_a_job_may_be_for_another_machine(processes: int) -> None:
     assert made[0] != made[1]
 
 
-@pytest.mark.parametrize(("cores", "expected", "helpers"), [(2, 0, 0), (2, 100, 1), (1, 100, 0), (8, 100, 4)])
+@pytest.mark.parametrize(("cores", "expected", "helpers"), [(2, 0, 0), (2, 100, 2), (1, 100, 0), (8, 100, 7)])
 def test_helpers_are_there_where_many_are_expected(
     cores: int, expected: int, helpers: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -50,6 +50,13 @@ def test_helpers_are_there_where_many_are_expected(
         numbers = [jobs.add(job) for job in JOBS]
         assert jobs.objects(numbers[::-1]) == [compile_ir(job.text, MACHINE) for job in JOBS[::-1]]
     assert len(started) == helpers
+
+
+def test_a_helper_imports_what_it_needs_alone() -> None:
+    """Each package is a part of the time that it takes to start."""
+    program = "import landbridge.codegen.llvm.compile_jobs, sys; print(*sys.modules)"
+    found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout.split()
+    assert not {"numpy", "xdsl", "onnx", "landbridge.executable.parts"} & set(found)
 
 
 def test_nothing_to_compile() -> None:

@@ -1,15 +1,17 @@
-"""The code generator of target kind ``llvm``: lowered functions to machine code through llvmlite."""
+"""The code generator of target kind ``llvm``: lowered functions to machine code through llvmlite.
+
+LLVM's helper processes import this package too, so it imports what makes images, and numpy with it, when one is made.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from landbridge.executable.parts import ModuleImage
-
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
     from xdsl.dialects.func import FuncOp
 
+    from landbridge.executable.parts import ModuleImage
     from landbridge.targets.target import Target
 
 
@@ -23,6 +25,7 @@ class LlvmGenerator:
 
     def __call__(self, module: ModuleOp, target: Target) -> ModuleImage:
         from landbridge.codegen.llvm.image import generate_image
+        from landbridge.executable.parts import ModuleImage
 
         return ModuleImage(target.to_json(), generate_image(module, target))
 
@@ -51,6 +54,8 @@ class BegunModule:
 
     def finish(self, module: ModuleOp) -> ModuleImage:
         """The code of all functions of ``module``; raises as ``LlvmGenerator`` does."""
+        from landbridge.executable.parts import ModuleImage
+
         return ModuleImage(self._target.to_json(), self._image.finish(module))
 
     def close(self) -> None:

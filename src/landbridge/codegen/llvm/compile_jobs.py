@@ -4,9 +4,10 @@ llvmlite lets one thread of a process into LLVM at a time, so other cores are re
 each reads modules from its standard input and writes objects to its standard output. A helper that LLVM ends
 (its assertions abort) costs an error and not the caller's process.
 
-LLVM ends its process too when memory ends. Where a limit is set to the process's memory, helpers therefore compile
-everything; elsewhere memory does not end before the kernel ends processes of its own choice. They compile everything
-for other instruction sets than this process's too.
+Where much is expected and there are cores for them, helpers compile everything, as what LLVM takes of memory (40 MB of
+its code, for one) is not the caller's then, which has the weights of a model. LLVM ends its process when memory ends:
+where a limit is set to the process's memory, helpers therefore compile everything too; elsewhere memory does not end
+before the kernel ends processes of its own choice. So they do for other instruction sets than this process's.
 """
 
 from __future__ import annotations
@@ -32,11 +33,11 @@ from landbridge.locks import new_lock
 from landbridge.targets.llvm_cpu import architecture
 from landbridge.usable_cores import usable_cores
 
-#: Characters of IR below which a helper, which takes 0.15 s to start, is not worth it: about 0.3 s of LLVM.
-_WORTH_A_HELPER = 250_000
+#: Characters of IR below which a helper, which takes 0.1 s to start, is not worth it: about 0.2 s of LLVM.
+_WORTH_A_HELPER = 150_000
 #: Characters of a kernel at least, of those that take time: most have 10,000 to 100,000.
 _SMALL = 10_000
-_MOST_HELPERS = 7
+_MOST_PROCESSES = 8
 _SERVE = "from landbridge.codegen.llvm.compile_jobs import serve; serve()"
 
 _MEMORY_LIMITS = (resource.RLIMIT_AS, resource.RLIMIT_DATA)
@@ -65,19 +66,21 @@ class Jobs:
 
     def __init__(self, machine: Machine, processes: int | None = None, expected: int = 0) -> None:
         self._machine = machine
-        self._apart = (_memory_is_limited() or _is_foreign(machine)) and has_interpreter()
         self._is_told = processes is not None
-        self._expected = expected * _SMALL
-        self._most = min(usable_cores(), 1 + _MOST_HELPERS) if processes is None else processes
+        self._expected = expected
+        self._most = min(usable_cores(), _MOST_PROCESSES) if processes is None else processes
+        is_much = self._most > 1 and expected * _SMALL >= _WORTH_A_HELPER
+        self._apart = (is_much or _memory_is_limited() or _is_foreign(machine)) and has_interpreter()
         self._work = _Work()
         self._threads: list[threading.Thread] = []
 
     def add(self, job: Job) -> int:
         """The number of ``job``; raises CodegenError where no helper can be started for it."""
         work = self._work
-        size = max(work.size + len(job.text), self._expected)
+        size = max(work.size + len(job.text), self._expected * _SMALL)
         wanted = self._most if self._is_told else min(self._most, 1 + size // _WORTH_A_HELPER)
-        if len(self._threads) < min(wanted, len(work.jobs) + 1) - (0 if self._apart else 1) and has_interpreter():
+        helpers = min(wanted, max(len(work.results) + 1, self._expected)) - (0 if self._apart else 1)
+        while len(self._threads) < helpers and has_interpreter():
             self._threads.append(threading.Thread(target=_helper(self._machine).work, args=(work,)))
             self._threads[-1].start()
         return work.add(job)
@@ -89,9 +92,9 @@ class Jobs:
         """
         work = self._work
         work.end()
-        while not self._apart and (i := work.take()) is not None:
+        while not self._apart and (taken := work.take()) is not None:
             check_time("LLVM")
-            work.results[i] = _compile(work.jobs[i], self._machine)
+            work.results[taken[0]] = _compile(taken[1], self._machine)
         for thread in self._threads:
             while thread.is_alive():
                 thread.join(_LOOK_AT_TIME)
@@ -123,22 +126,21 @@ class _Work:
     """Jobs that wait for whoever has time, the longest first: the last one to finish decides."""
 
     def __init__(self) -> None:
-        self.jobs: list[Job] = []
         self.results: list[bytes | CodegenError] = []
         #: Characters of all jobs.
         self.size = 0
-        self._waiting: list[tuple[int, int]] = []
+        self._waiting: list[tuple[int, int, Job]] = []
         self._changed = threading.Condition(new_lock())
         self._is_whole = False
 
     def add(self, job: Job) -> int:
         with self._changed:
-            heappush(self._waiting, (-len(job.text), len(self.jobs)))
-            self.jobs.append(job)
+            number = len(self.results)
+            heappush(self._waiting, (-len(job.text), number, job))
             self.results.append(b"")
             self.size += len(job.text)
             self._changed.notify()
-            return len(self.jobs) - 1
+            return number
 
     def end(self) -> None:
         """No job comes any more."""
@@ -152,11 +154,11 @@ class _Work:
             self._waiting.clear()
             self.end()
 
-    def take(self) -> int | None:
-        """The number of a job that is the caller's now; None when there will be none."""
+    def take(self) -> tuple[int, Job] | None:
+        """A job that is the caller's now, and its number; None when there will be none."""
         with self._changed:
             self._changed.wait_for(lambda: self._waiting or self._is_whole)
-            return heappop(self._waiting)[1] if self._waiting else None
+            return heappop(self._waiting)[1:] if self._waiting else None
 
 
 def _memory_is_limited() -> bool:
@@ -188,16 +190,16 @@ class _Helper:
         """Compile jobs until none comes any more, then end the process."""
         with self._process as process:
             assert process.stdin is not None and process.stdout is not None
-            while (i := work.take()) is not None:
+            while (taken := work.take()) is not None:
+                number, job = taken
                 try:
-                    _send(process.stdin, (work.jobs[i], self._machine))
-                    work.results[i] = pickle.load(process.stdout)
+                    _send(process.stdin, (job, self._machine))
+                    work.results[number] = pickle.load(process.stdout)
                 except (OSError, EOFError, pickle.UnpicklingError):
-                    size = len(work.jobs[i].text)
-                    work.results[i] = CodegenError(
-                        f"LLVM ended its process with status {process.wait()} over a module of {size} characters: "
-                        "its memory ended (ulimit -v, free memory), or it has no rule for the module; give it more "
-                        "memory, or compile for another CPU (-mcpu, -mattr) and report it"
+                    work.results[number] = CodegenError(
+                        f"LLVM ended its process with status {process.wait()} over a module of {len(job.text)} "
+                        "characters: its memory ended (ulimit -v, free memory), or it has no rule for the module; give "
+                        "it more memory, or compile for another CPU (-mcpu, -mattr) and report it"
                     )
                     work.drop()  # there is an error to raise, and perhaps nobody left to take a job
                     return
