@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any, cast
 
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, FloatAttr, IntegerAttr, StringAttr, f64, i1, i64
@@ -13,6 +14,7 @@ from landbridge.ir.types import SizeAttr
 from landbridge.sizes.size import Extent, Size
 
 
+@lru_cache(maxsize=4096)
 def int_attr(value: Extent) -> Attribute:
     """``5`` as an attribute; a Size stands as ``lb.size``."""
     return SizeAttr(value) if isinstance(value, Size) else IntegerAttr(value, i64)
@@ -29,6 +31,11 @@ def int_of(attr: Attribute) -> int:
 
 def int_array(values: Sequence[Extent]) -> ArrayAttr[Any]:
     """``[1, 2, 3]`` as an attribute; a Size stands as ``lb.size``."""
+    return _int_array(tuple(values))
+
+
+@lru_cache(maxsize=4096)
+def _int_array(values: tuple[Extent, ...]) -> ArrayAttr[Any]:
     return ArrayAttr(map(int_attr, values))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any, TypeAlias, cast
 
 from xdsl.dialects.builtin import (
@@ -199,17 +200,33 @@ def check_size(shape: Sequence[Extent], dtype_name: str, limit: int = LARGEST) -
 
 def extents_attr(shape: Sequence[Extent]) -> ArrayAttr[IntAttr]:
     """``shape`` as types hold it; a Size stands where a number would."""
+    return _extents_attr(tuple(shape))
+
+
+# Types are made anew wherever a value is, and making one takes as long as a few operations do.
+@lru_cache(maxsize=4096)
+def _extents_attr(shape: tuple[Extent, ...]) -> ArrayAttr[IntAttr]:
     return ArrayAttr([IntAttr(cast(int, extent)) for extent in shape])
 
 
 def tensor_type(shape: Sequence[Extent], dtype: str, vdevice: VDeviceAttr = HOST) -> AnyTensor:
     """``tensor<shape x dtype, vdevice>``."""
+    return _tensor_type(tuple(shape), dtype, vdevice)
+
+
+@lru_cache(maxsize=4096)
+def _tensor_type(shape: tuple[Extent, ...], dtype: str, vdevice: VDeviceAttr) -> AnyTensor:
     check_size(shape, dtype)
     return TensorType.new([extents_attr(shape), element_type(dtype), vdevice])
 
 
 def memref_type(shape: Sequence[Extent], dtype: str, space: Attribute = GLOBAL) -> AnyMemRef:
     """A dense row-major ``memref<shape x dtype, space>``."""
+    return _memref_type(tuple(shape), dtype, space)
+
+
+@lru_cache(maxsize=4096)
+def _memref_type(shape: tuple[Extent, ...], dtype: str, space: Attribute) -> AnyMemRef:
     check_size(shape, dtype)
     return memref_of(element_type(dtype), extents_attr(shape), space)
 

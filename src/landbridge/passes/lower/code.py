@@ -58,6 +58,8 @@ class Code:
         self.sizes: dict[Size, SSAValue] = {}
         self.block = entry
         self._constants: dict[tuple[Attribute, Attribute], SSAValue] = {}
+        #: Of these the indices, which are most, by number: an attribute's hash is computed each time it is asked for.
+        self._numbers: dict[int, SSAValue] = {}
         self._splats: dict[tuple[Attribute, Attribute, int], SSAValue] = {}
         self._constant_ops: list[Operation] = []
         #: Indices that are known where the current block ends, by kind and operands; those of inner blocks come last.
@@ -124,7 +126,9 @@ class Code:
     def value(self, x: Index) -> SSAValue:
         """``x`` as an SSA value."""
         if isinstance(x, int):
-            return self.constant(_index_attr(x), INDEX)
+            if (found := self._numbers.get(x)) is None:
+                found = self._numbers[x] = self.constant(_index_attr(x), INDEX)
+            return found
         return self._size(x) if isinstance(x, Size) else x
 
     def number(self, x: Extent, ty: Attribute) -> SSAValue:
