@@ -8,7 +8,7 @@ from math import prod
 
 from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 
-from landbridge.ir.graph_ops import viewed
+from landbridge.ir.graph_ops import CallOp, ViewOp, viewed
 from landbridge.ir.types import dtype_of, shape_of
 from landbridge.sizes.dim import identifier
 from landbridge.sizes.size import LARGEST_EXTENT, Extent, Size, dimension
@@ -80,9 +80,21 @@ def _wanted(name: str, argument: SSAValue, ends: tuple[int, int] | None) -> Want
     if high < (low or 1):
         return None  # no value is legal, as no axis of a scalar is
     few = high - low < 64
-    if dtype == "int32" and not few:
+    if dtype == "int32" and not few and not _is_widened(argument):
         return None  # sizes are computed in int64
     return WantedInput(name, prod(shape), low, high, chosen=few and low < 0, of_any_sign=ends is None)
+
+
+def _is_widened(value: SSAValue) -> bool:
+    """Whether all that is computed from ``value`` is computed from it as int64."""
+    users = [use.operation for use in value.uses]
+    return bool(users) and all(
+        _is_widened(user.results[0]) if isinstance(user, ViewOp) else _widens(user) for user in users
+    )
+
+
+def _widens(op: Operation) -> bool:
+    return isinstance(op, CallOp) and len(op.inputs) == len(op.res) == 1 and dtype_of(op.res[0].type) == "int64"
 
 
 def _sources(value: SSAValue) -> Iterator[SSAValue]:

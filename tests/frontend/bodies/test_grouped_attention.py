@@ -124,3 +124,20 @@ def test_of_open_lengths(batch: int, steps: int, past: int) -> None:
             y, nk, nv = com.microsoft.GroupQueryAttention <{HEADS}, do_rotary = 1> (x, , , pk, pv, ends, n, c, s) }}""",
         feeds,
     )
+
+
+def test_the_total_is_an_input() -> None:
+    """An int32 scalar that the program reads as int64: a dimension of what is compiled, which each run says."""
+    feeds = {
+        "x": floats(1, 1, 128),
+        "pk": floats(1, 2, 6, 16),
+        "pv": floats(1, 2, 6, 16),
+        "ends": np.array([6], np.int32),
+        "n": np.array(7, np.int32),
+    }
+    check(
+        f"""g (float[1, 1, 128] x, float[1, 2, 6, 16] pk, float[1, 2, 6, 16] pv, int32[1] ends, int32 n)
+            => (float[1, 1, 64] y, float[1, 2, L, 16] nk, float[1, 2, L, 16] nv) {{
+            y, nk, nv = com.microsoft.GroupQueryAttention <{HEADS}> (x, , , pk, pv, ends, n) }}""",
+        feeds,
+    )
