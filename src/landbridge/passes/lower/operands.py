@@ -71,6 +71,8 @@ class Operands:
     ) -> None:
         self.code, self.sched, self.buffers, self.env = code, sched, buffers, env
         self.lanes = sched.lanes if sched.lane is not None else 1
+        #: Of memory that holds a part of what its accesses speak of: the place of the first element of that part.
+        self.origins: dict[SSAValue, Index] = {}
         self._loads: dict[tuple[object, ...], SSAValue] = {}
         #: Blocks that were turned, or are put together to be, by access and column: a vector for each row.
         self._blocks: dict[tuple[int, int], list[SSAValue]] = {}
@@ -124,7 +126,8 @@ class Operands:
     def where(self, a: ElementAccess, t: Tile, m: int, n: int, shift: Shift | None = None) -> Where:
         """The place of an access: its element, or row and column."""
         if not in_rows(a.buffer.type):
-            return self.index(a.index, t, m, n, shift)
+            at = self.index(a.index, t, m, n, shift)
+            return self.code.add(at, self.code.mul(self.origins.get(a.buffer, 0), -1))
         row, column = split(a.index)
         return self.index(row, t, m, n, shift), self.index(column, t, m, n, shift)
 

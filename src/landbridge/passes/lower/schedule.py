@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 
 from landbridge.errors import CodegenError
 from landbridge.passes.lower.access import ElementAccess
+from landbridge.passes.lower.apart_columns import columns_apart, most_copied
 from landbridge.passes.lower.combiners import combiner
 from landbridge.passes.lower.far_columns import far_share
 from landbridge.passes.lower.lane_body import computes_places
@@ -80,6 +81,11 @@ class VectorUnit:
     def far(self, nest: Nest, lane: int | None, rows: int | None) -> float:
         """Of the times that all ``rows`` of ``nest`` pass by a column, the share in which it comes from afar."""
         return far_share(nest, lane, rows, self.own_bytes) if self.own_bytes else 0.0
+
+    def apart(self, nest: Nest, lane: int | None, lanes: int, rows: int | None) -> list[ElementAccess]:
+        """The columns of ``nest`` that tasks copy before their rows read them."""
+        inner = [d for d, dim in enumerate(nest.dims) if dim.reduction]
+        return columns_apart(nest, lane, lanes, rows, self.near(nest, lane, lanes, inner), self.own_bytes)
 
 
 @dataclass(frozen=True)
@@ -159,9 +165,12 @@ def schedule(nest: Nest, machine: VectorUnit, prefix: int = 0, *, repeats: bool 
         numbers = number_window(nest, lane, rows, reductions, machine.vector_bytes) if turns == 1 else None
         turns = turns if numbers is None else numbers.turns
     if reduction:
-        far = machine.far(nest, lane, rows)
+        apart = [] if horizontal else machine.apart(nest, lane, lanes, rows)
+        far = 0.0 if apart else machine.far(nest, lane, rows)
         # Whether lanes are padding is told of a column at a time, and rows are what share windows.
         most_columns = 1 if padded or windows else max(likely(column_extent), 1)
+        if apart:
+            most_columns = min(most_columns, most_copied(nest, apart, lanes, machine.own_bytes))
         row_tile, column_tile = register_block(
             cut.pieces, cut.most, most_columns, machine.registers, turns, far, numbers
         )

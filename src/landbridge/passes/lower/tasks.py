@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from xdsl.dialects import memref
@@ -13,12 +12,12 @@ from landbridge.ir.kernel_attributes import first_scratch, is_in_place
 from landbridge.ir.stages import PrimView
 from landbridge.passes.lower.access import ElementAccess
 from landbridge.passes.lower.code import Code, Index
+from landbridge.passes.lower.column_tasks import ColumnTasks, apart_of, copying_tasks
 from landbridge.passes.lower.nest import Nest
 from landbridge.passes.lower.nest_emitter import NestEmitter
 from landbridge.passes.lower.operands import RowPadding
 from landbridge.passes.lower.prefix import shrink, task_prefix
 from landbridge.passes.lower.row_passes import BlockTasks, row_passes, totals_memory
-from landbridge.passes.lower.runs import Run
 from landbridge.passes.lower.scan_schedule import scan_schedule
 from landbridge.passes.lower.schedule import MANY_TASKS, TASK_WORK, Schedule, VectorUnit, narrow_last_column, schedule
 from landbridge.passes.lower.scratch import (
@@ -30,7 +29,7 @@ from landbridge.passes.lower.scratch import (
     used_temporaries,
 )
 from landbridge.passes.lower.simplify import simplify
-from landbridge.sizes.size import Extent, at_least, ceildiv, largest, likely, never_below, product
+from landbridge.sizes.size import Extent, at_least, ceildiv, likely, never_below, product
 
 
 @dataclass(frozen=True)
@@ -83,63 +82,6 @@ def _bounds(code: Code, begin: Index, end: Index, count: Extent, grain: int) -> 
     return first, code.minimum(last, count)
 
 
-@dataclass(frozen=True)
-class _Piece:
-    """Tasks of one kind, over outer loops of ``extents``: a run of column tiles over all rows (``chunk`` 0), or over
-    chunks of one run of rows. ``columns_first``: those of one column follow each other in any case."""
-
-    emitter: NestEmitter
-    extents: Sequence[Extent]
-    columns: Run
-    rows: list[tuple[Run, RowPadding]]
-    chunk: int
-    columns_first: bool
-
-    @property
-    def chunks(self) -> Extent:
-        """Tasks along the rows; one, of nothing, where there are no tiles, so that nothing is divided by 0."""
-        return largest(ceildiv(self.rows[0][0].count, self.chunk), 1) if self.chunk else 1
-
-    @property
-    def count(self) -> Extent:
-        """All tasks."""
-        return product(self.extents) * self.columns.count * self.chunks
-
-    def emit(self, code: Code, first: Index, last: Index) -> None:
-        """Tasks ``first .. last``."""
-
-        def task(t: SSAValue, _: list[SSAValue]) -> list[SSAValue]:
-            self._task(code, t)
-            return []
-
-        code.loop(first, last, 1, [], task)
-
-    def _task(self, code: Code, t: Index) -> None:
-        sched, extents = self.emitter.sched, self.extents
-        if self.columns_first or _reads_columns_again(self.emitter.nest, sched):
-            # Chunks of one column after the other: its weights stay in a cache that is near.
-            column, *rest, chunk = code.unflatten(t, [self.columns.count, *extents, self.chunks])
-        else:  # as memory goes: else each column would have a line of its own wherever the outer loops go
-            *rest, column, chunk = code.unflatten(t, [*extents, self.columns.count, self.chunks])
-        self.emitter.env.update(zip(sched.outer, rest, strict=True))
-        at = code.add(code.mul(column, self.columns.tile), self.columns.start)
-        if not self.chunk:
-            self.emitter.rows_for(self.rows, at, self.columns)
-            return
-        run, padding = self.rows[0]
-        start = code.times(code.value(chunk), self.chunk)
-        stop = code.minimum(code.add(start, self.chunk), run.count)
-        self.emitter.row_run(run, padding, start, stop, at, self.columns)
-
-
-def _reads_columns_again(nest: Nest, sched: Schedule) -> bool:
-    """Whether some outer loop reads what it has read of a column again, as convolutions do weights."""
-    if nest.reduction is None or sched.columns is None:
-        return False
-    reads = (r for r in nest.reduction.reads if isinstance(r, ElementAccess) and r.uses(sched.columns))
-    return any(not r.uses(d) for r in reads for d in sched.outer)
-
-
 def _single(
     code: Code,
     nest: Nest,
@@ -151,7 +93,7 @@ def _single(
     columns_first: bool,
 ) -> TaskPlan:
     """A PrimFunc of one nest: its tasks are its outer loops, its column tiles and chunks of its rows."""
-    pieces: list[_Piece | BlockTasks] = []
+    pieces: list[ColumnTasks | BlockTasks] = []
     work: Extent = 0
     outer: list[int] = []
     scratch: SSAValue | None = None
@@ -169,15 +111,18 @@ def _single(
         how = row_passes(nest, sched, machine, rows)
         if how is not None and scratch is None:
             scratch = totals_memory(code, nest)
+        apart = [] if how is not None or at_edges else apart_of(nest, sched, machine)
         for columns in sched.column_runs:
             if how is not None and scratch is not None:
                 pieces.append(BlockTasks(code, nest, sched, how, columns, rows, buffers, scratch))
+            elif apart:
+                pieces += copying_tasks(code, nest, sched, apart, columns, buffers, outer, columns_first)
             elif few and at_least(columns.count, 1) and not at_edges:
                 for run, padding in rows:
                     chunk = max(1, min(likely(run.count), TASK_WORK // max(tile_work * run.tile * columns.tile, 1)))
-                    pieces.append(_Piece(emitter, outer, columns, [(run, padding)], chunk, columns_first))
+                    pieces.append(ColumnTasks(emitter, outer, columns, [(run, padding)], chunk, columns_first))
             else:
-                pieces.append(_Piece(emitter, outer, columns, rows, 0, columns_first))
+                pieces.append(ColumnTasks(emitter, outer, columns, rows, 0, columns_first))
             work += tile_work * sum(r.count * r.tile for r, _ in rows) * columns.count * columns.tile
     counts = [p.count for p in pieces]
     total = sum(counts)

@@ -1,0 +1,85 @@
+"""Which columns of a product lie apart in memory, so that tasks copy them before they multiply with them.
+
+Each tile of rows reads the columns of its task from first to last. Where the vectors of neighbouring turns are a row of
+memory apart they may fall in few sets of a cache, which then does not keep them until the next tile: 1024 rows of
+4 KiB fall in 32 sets of 1024. Where rows are no multiple of its lines, each vector is of two. So columns of two inputs'
+products are copied by tasks of enough rows (Goto and van de Geijn, "Anatomy of High-Performance Matrix Multiplication",
+2008, section 4.2.3), and sums are what they are without.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from landbridge.passes.lower.access import ElementAccess
+from landbridge.passes.lower.image_memory import is_image
+from landbridge.passes.lower.lane_walk import Walk, walk_of
+from landbridge.passes.lower.nest import Nest
+from landbridge.passes.lower.row_memory import in_rows
+from landbridge.sizes.size import likely
+
+#: Rows in a task below which a copy takes longer than it saves.
+FEWEST_ROWS = 112
+#: Bytes of a copy at most, on the stack of a thread.
+_MOST_BYTES = 1 << 19
+#: Bytes of a cache line, and the sets of a second cache: of Skylake-X, Ice Lake, Zen 2 and Zen 3; later ones have more.
+_LINE, _SETS = 64, 1024
+#: The share of its places in these sets that the second cache keeps columns in, while rows go through it: of products
+#: of 512x512 they are in 0.8 of them, and copies are no faster there with Ice Lake.
+_KEPT = 0.9
+#: Vectors beside each other that columns are judged by.
+_WIDTH = 2
+
+
+def columns_apart(
+    nest: Nest, lane: int | None, lanes: int, rows: int | None, near: int, own_bytes: int
+) -> list[ElementAccess]:
+    """The reads of the reduction whose vectors all rows share, that lie apart, and that tasks copy.
+
+    ``near``: the columns that the nearest cache keeps; ``own_bytes``: of the next one, 0 where it is not known.
+    """
+    main = nest.reduction
+    inner = [d for d, dim in enumerate(nest.dims) if dim.reduction]
+    if main is None or not inner or lane is None or rows is None or nest.is_scan or not own_bytes:
+        return []
+    if not all(isinstance(nest.dims[d].extent, int) for d in (*inner, lane)):
+        return []
+    if likely(nest.dims[rows].extent) < FEWEST_ROWS:
+        return []
+    reads = (r for r in main.reads if isinstance(r, ElementAccess))
+    shared = [r for r in reads if not r.varies(rows) and _can_be_copied(r, lane, inner)]
+    turns = math.prod(nest.dims[d].extent for d in inner)
+    found = [
+        r for r in shared if _lies_badly(r.index.coeff(inner[-1]) * _item(r), lanes * _item(r), turns, near, own_bytes)
+    ]
+    return found if most_copied(nest, found, lanes, own_bytes) >= _WIDTH else []
+
+
+def most_copied(nest: Nest, apart: Sequence[ElementAccess], lanes: int, own_bytes: int) -> int:
+    """How many vectors beside each other there is room for in a copy."""
+    turns = math.prod(dim.extent for dim in nest.dims if dim.reduction)
+    column = turns * lanes * sum(_item(r) for r in apart)
+    return min(_MOST_BYTES, own_bytes // 2) // max(column, 1)
+
+
+def _item(r: ElementAccess) -> int:
+    return int(getattr(r.element, "bitwidth", 32)) // 8
+
+
+def _can_be_copied(r: ElementAccess, lane: int, inner: Sequence[int]) -> bool:
+    if in_rows(r.buffer.type) or is_image(r.buffer.type) or r.index.rest or r.guards:
+        return False
+    return walk_of(r, lane) is Walk.ALONG and all(r.uses(d) for d in inner)
+
+
+def _lies_badly(step: object, vector: int, turns: int, near: int, own_bytes: int) -> bool:
+    """Whether ``turns`` vectors of ``vector`` bytes, ``step`` bytes apart, are not kept by a cache of ``own_bytes``, or
+    come from there and are of more lines than they need."""
+    if not isinstance(step, int) or step <= 2 * _WIDTH * vector:
+        return False
+    if step % _LINE:
+        return near < _WIDTH
+    width = _WIDTH * vector
+    sets = min(_SETS, -(-width // _LINE) * (_SETS // math.gcd(step // _LINE, _SETS)))
+    return turns * width > _KEPT * own_bytes * sets / _SETS
