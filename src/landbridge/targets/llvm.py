@@ -39,6 +39,7 @@ def _native(triple: str, stated: bool) -> llvm_cpu.Host:
     if isa == llvm_cpu.architecture(host.triple):
         return host
     llvm_cpu.vectors(triple, "generic", ())  # an error that says so, if there is no such triple
+    llvm_cpu.check_code_is_made(triple)
     wrong = f"-mcpu=native means this host, {host.triple}, and not" if stated else "-mcpu is missing beside"
     raise TargetError(
         f"target 'llvm': {wrong} -mtriple={triple}; name the CPU, which may be generic (every CPU of {isa}), or take "

@@ -18,8 +18,10 @@ from landbridge.helper_process import environment, has_interpreter, python_comma
 from landbridge.usable_cores import usable_cores
 
 _CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
-#: Instruction sets whose CPUs are looked through for a name that the asked one has not, and whose triples are told.
-_USUAL = ("x86_64", "aarch64")
+#: Instruction sets that code is made for, as `landbridge.codegen.relocations` can link it; others are described only.
+MADE_FOR = ("x86_64", "aarch64")
+#: Parts of a triple that name no system.
+_NO_SYSTEM = ("", "unknown", "none", "pc", "elf", "gnu")
 
 # Prints the widest vector register that LLVM uses for a CPU as "bits registers" on standard output; what it
 # prints on standard error is LLVM's: the names it does not know, or every name when asked for "help".
@@ -81,6 +83,31 @@ def architecture(triple: str) -> str:
     return {"amd64": "x86_64", "arm64": "aarch64"}.get(name, name)
 
 
+def system(triple: str) -> list[str]:
+    """What a triple says of the system and its environment: ``["linux", "gnu"]``; nothing where it says nothing."""
+    return [part for part in triple.split("-")[1:] if part not in _NO_SYSTEM]
+
+
+def is_linux(triple: str) -> bool:
+    """Whether a triple names Linux, or no system."""
+    return not system(triple) or any(part.startswith("linux") for part in system(triple))
+
+
+def check_code_is_made(triple: str) -> None:
+    """Raise TargetError for a triple that no code can be made for, before its CPU is asked about."""
+    isa = architecture(triple)
+    if isa not in MADE_FOR:
+        raise TargetError(
+            f"target 'llvm': no code is made for {isa}, as -mtriple={triple} has it, only for {' and '.join(MADE_FOR)}; "
+            "such a target can be described alone, with its CPU: -mcpu=generic"
+        )
+    if not is_linux(triple):
+        raise TargetError(
+            f"target 'llvm': code is made for Linux alone, and -mtriple={triple} names another system; legal: "
+            f"-mtriple={isa}-linux-gnu with -mcpu, or the tag of a board: `landbridge targets` lists them"
+        )
+
+
 def vectors(triple: str, cpu: str, features: tuple[str, ...]) -> Vectors:
     """The vector registers of ``cpu`` with ``features``; raises TargetError for names LLVM does not know."""
     here = host()
@@ -114,7 +141,7 @@ def _probed(triple: str, cpu: str, features: tuple[str, ...]) -> Vectors:
         name = triple.partition("-")[0]
         raise TargetError(
             f"target 'llvm': LLVM knows no instruction set {name!r}, as -mtriple={triple} has it"
-            f"{did_you_mean(name.lower(), _USUAL)}; legal: as in {' or '.join(f'{isa}-linux-gnu' for isa in _USUAL)}"
+            f"{did_you_mean(name.lower(), MADE_FOR)}; legal: as in {' or '.join(f'{isa}-linux-gnu' for isa in MADE_FOR)}"
         )
     if done.returncode != 0:
         reason = (done.stderr.strip().splitlines() or ["no message"])[-1]
@@ -130,9 +157,10 @@ def cpu_names(triple: str) -> list[str]:
 
 
 def _raise_unknown(triple: str, name: str, is_cpu: bool) -> None:
+    check_code_is_made(triple)
     known = _names(triple, is_cpu)
     what, option = ("CPU", "-mcpu") if is_cpu else ("feature", "-mattr")
-    others = [isa for isa in _USUAL if isa != architecture(triple)] if is_cpu else []
+    others = [isa for isa in MADE_FOR if isa != architecture(triple)] if is_cpu else []
     of_others = [isa for isa in others if name in _names(f"{isa}-linux-gnu", is_cpu)]
     near = f", but for {of_others[0]}-linux-gnu" if of_others else did_you_mean(name.lstrip("+-"), known)
     raise TargetError(

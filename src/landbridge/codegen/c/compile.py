@@ -10,6 +10,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
+from landbridge.codegen.c.process_group import ProcessGroup
 from landbridge.codegen.link import only_linked
 from landbridge.codegen.llvm.isa import flags_of
 from landbridge.codegen.relocations.linkages import LINKAGES
@@ -91,21 +92,25 @@ def compiler_for(target: Target) -> Compiler:
 def compile_all(sources: Sequence[str], compiler: Compiler) -> list[bytes]:
     """The objects of ``sources``, in order, compiled at once; raises CodegenError with the compiler's message."""
     try:
-        with TemporaryDirectory(prefix="landbridge-") as name, ThreadPoolExecutor(max(1, len(sources))) as pool:
-            directory = Path(name)
-            return list(pool.map(lambda job: _compile(directory, job[0], job[1], compiler), enumerate(sources)))
+        with (
+            TemporaryDirectory(prefix="landbridge-") as name,
+            ThreadPoolExecutor(max(1, len(sources))) as pool,
+            ProcessGroup(name) as group,  # left first: an interrupt waits for no compiler
+        ):
+            return list(pool.map(lambda job: _compile(Path(name), *job, compiler, group), enumerate(sources)))
     except OSError as error:
         raise CodegenError(
             f"the C compiler's files cannot be written: {error}; make room, or name another folder by TMPDIR"
         ) from error
 
 
-def _compile(directory: Path, number: int, source: str, compiler: Compiler) -> bytes:
+def _compile(directory: Path, number: int, source: str, compiler: Compiler, group: ProcessGroup) -> bytes:
     text, made = directory / f"{number}.c", directory / f"{number}.o"
     text.write_text(source, encoding="utf-8")
     command = [compiler.path, *compiler.flags, "-c", str(text), "-o", str(made)]
+    own = {**environment(), "TMPDIR": str(directory)}  # what it leaves when it is ended is removed with the folder
     try:
-        done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment())
+        done = subprocess.run(command, capture_output=True, text=True, check=False, env=own, process_group=group.number)
     except OSError as error:
         raise CodegenError(
             f"the C compiler {compiler.path!r} does not run: {error}; name another with -compiler="

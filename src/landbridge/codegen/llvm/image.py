@@ -20,13 +20,11 @@ from landbridge.codegen.relocations.linkages import LINKAGES
 from landbridge.errors import CodegenError
 from landbridge.executable.parts import CodeImage
 from landbridge.targets.cpu_options import flushes_denormals
-from landbridge.targets.llvm_cpu import architecture
+from landbridge.targets.llvm_cpu import architecture, is_linux, system
 
 if TYPE_CHECKING:
     from landbridge.targets.target import Target
 
-#: Parts of triples that name no operating system.
-_NO_SYSTEM = ("", "unknown", "none", "pc", "elf", "gnu")
 #: Ends of triples whose pointers have 32 bits: gnu_ilp32, gnux32, muslx32.
 _SHORT_POINTERS = ("ilp32", "x32")
 
@@ -96,13 +94,12 @@ def machine_of(target: Target) -> Machine:
     isa = architecture(target.mtriple)
     if isa not in LINKAGES:
         raise CodegenError(f"code for {isa} {only_linked(str(target))}")
-    system = [part for part in target.mtriple.split("-")[1:] if part not in _NO_SYSTEM]
-    if system and not any(part.startswith("linux") for part in system):
+    if not is_linux(target.mtriple):
         raise CodegenError(
             f"code is made for Linux alone, and -mtriple={target.mtriple} names another system; legal: "
             f"-mtriple={isa}-linux-gnu, in the place of {str(target)!r}"
         )
-    if any(part.endswith(_SHORT_POINTERS) for part in system):
+    if any(part.endswith(_SHORT_POINTERS) for part in system(target.mtriple)):
         raise CodegenError(
             f"kernels have pointers of 64 bits, and -mtriple={target.mtriple} names shorter ones; legal: "
             f"-mtriple={isa}-linux-gnu, in the place of {str(target)!r}"
