@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
@@ -53,11 +54,12 @@ def test_conformance_of_a_device_that_conforms() -> None:
 
 
 @pytest.mark.usefixtures("two_bad_devices")
-def test_conformance_names_the_broken_sentence() -> None:
-    done = runner.invoke(app, ["conformance", "bad"], env={"COLUMNS": "200", "NO_COLOR": "1"})
+def test_conformance_names_the_broken_sentence(tmp_path: Path) -> None:
+    arguments = ["conformance", "bad", "--report", str(tmp_path / "bad.json")]
+    done = runner.invoke(app, arguments, env={"COLUMNS": "200", "NO_COLOR": "1"})
     assert done.exit_code == 3
     assert "no such query" in done.stdout
-    report = json.loads(runner.invoke(app, ["conformance", "bad", "--json"]).stdout)
+    report = json.loads((tmp_path / "bad.json").read_text())
     assert [r["name"] for r in report["results"] if r["outcome"] == "fail"] == ["test_get_attr"]
 
 

@@ -45,14 +45,16 @@ def test_any_factor(mode: str, transform: str, kind: str, target: str) -> None:
     for h, w in ((5, 7), (2, 40), (30, 2), (11, 6)):
         x = np.random.default_rng(h * w).standard_normal((1, 2, h, w)).astype(np.float32)
         found = np.asarray(session(x)[0])
-        known = np.asarray(lb.Session(lb.compile(proto, target, shapes={"x": x.shape}))(x)[0])
-        np.testing.assert_allclose(found, known, rtol=0, atol=1e-6)
         # Where two elements are equally near onnxruntime, in f32, takes either; to align corners by a scale it rounds
         # the extent first, which the definition does not.
-        if mode != "nearest" and (transform, "scales" in KINDS[kind]) != ("align_corners", True):
+        theirs = mode != "nearest" and (transform, "scales" in KINDS[kind]) != ("align_corners", True)
+        if theirs:
             (expected,) = peer.run(None, {"x": x})
             assert found.shape == expected.shape
             assert np.abs(found - expected).max() < 2e-5
+        if not theirs or (h, w) == (5, 7):  # a compile for each size is most of the time
+            known = np.asarray(lb.Session(lb.compile(proto, target, shapes={"x": x.shape}))(x)[0])
+            np.testing.assert_allclose(found, known, rtol=0, atol=1e-6)
 
 
 RARER = [

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import pickle
 import re
+import tempfile
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
+from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
 import onnx
 from onnx.backend.test.case.node import collect_testcases
+from wheel_models import cache_folder
 
 import landbridge as lb
 from landbridge.errors import ShapeError, UnsupportedOperatorError
@@ -26,10 +30,23 @@ _TOLERANCE = {"bfloat16": 2e-2, "float16": 5e-3}
 
 @cache
 def cases() -> dict[str, Any]:
-    """Every node test case by name."""
-    with warnings.catch_warnings():  # the suite computes its own expectations, infinities among them
+    """Every node test case by name.
+
+    The suite computes its expectations in Python, eight seconds of each process that asks: they are kept.
+    """
+    kept = cache_folder() / f"onnx-{onnx.__version__}-numpy-{np.__version__}-cases.pickle"
+    if kept.exists():
+        found: dict[str, Any] = pickle.loads(kept.read_bytes())
+        return found
+    with warnings.catch_warnings():  # infinities are among the expectations
         warnings.simplefilter("ignore")
-        return {case.name: case for case in collect_testcases()}
+        found = {case.name: case for case in collect_testcases()}
+    kept.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=kept.parent) as scratch:
+        part = Path(scratch) / "part"
+        part.write_bytes(pickle.dumps(found))
+        part.replace(kept)  # a complete file only, should two runs race
+    return found
 
 
 def names(op_types: Sequence[str], exclude: str = "$^") -> list[str]:

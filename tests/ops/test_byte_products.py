@@ -65,7 +65,7 @@ def test_a_zero_point_for_each_row_and_leading_axes(dtype: str, known: bool) -> 
 KINDS_OF_RUNS = [*KINDS_OF_BYTES, ("uint8", 200, "uint8", 3), ("int8", -3, "uint8", 255)]
 
 
-@pytest.mark.sample(14)
+@pytest.mark.sample(14, rarer=3)
 @pytest.mark.parametrize(("shape", "bytes_", "kind"), list(product(SHAPES, KINDS_OF_RUNS, KINDS)))
 @pytest.mark.parametrize("constants", [(), (1,), (1, 3)])
 def test_products_that_the_run_brings(
@@ -154,7 +154,7 @@ def convolved(x: Array, w: Array, group: int, attributes: dict[str, Any]) -> Arr
     return y.reshape(x.shape[0], outputs, height, width)
 
 
-@pytest.mark.sample(12)
+@pytest.mark.sample(12, rarer=3)
 @pytest.mark.parametrize(("case", "bytes_", "kind"), list(product(CONVOLUTIONS, KINDS_OF_RUNS, KINDS)))
 def test_convolutions(case: tuple[Any, ...], bytes_: tuple[str, int, str, int], kind: str) -> None:
     channels, height, width, outputs, kernel, group, attributes = case

@@ -190,7 +190,7 @@ def test_error_is_within_the_stated_bound(case: Case, dtype: str, values: str, t
     check(case, dtype, values, target)
 
 
-@pytest.mark.sample(8)
+@pytest.mark.sample(8, rarer=3)
 @pytest.mark.parametrize(("case", "dtype", "values", "target"), ON_DEVICES)
 def test_error_on_devices_is_within_the_stated_bound(case: Case, dtype: str, values: str, target: str) -> None:
     check(case, dtype, values, target)

@@ -4,8 +4,9 @@
 test does not depend on which others are collected. ``@pytest.mark.full`` is a test that only ``--full`` runs. What is
 left out is deselected, never skipped: a skip says that something is missing.
 
-``--full --share K/N`` runs of what a sample leaves out only part K of N; the parts 0 to N - 1 together are all. A
-family of ``sample(40, shared=False)`` is whole in each.
+``--full --share K/N`` runs of what a sample leaves out only part K of N, K being any number; the parts 0 to N - 1
+together are all. A family of ``sample(40, shared=False)`` is whole in each; one of ``sample(40, rarer=3)``, whose cases
+take long and repeat each other much, is divided into 3 * N parts.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ def add_options(parser: pytest.Parser) -> None:
     """``--full``, ``--share`` and ``--sample-seed``."""
     parser.addoption("--full", action="store_true", help="run every case of every family, and the long tests")
     parser.addoption(
-        "--share", type=_share, default=(0, 1), metavar="K/N", help="part K of N of what a sample leaves out"
+        "--share", type=_share, default=None, metavar="K/N", help="part K of N of what a sample leaves out"
     )
     parser.addoption("--sample-seed", default="0", help="which cases of large families run without --full")
 
@@ -31,15 +32,16 @@ def _share(text: str) -> tuple[int, int]:
     part, slash, parts = text.partition("/")
     if not (slash and part.isdecimal() and parts.isdecimal() and int(parts)):
         raise argparse.ArgumentTypeError(f"{text!r} is no K/N; legal: 0/2, 1/2 and the like")
-    return int(part) % int(parts), int(parts)
+    return int(part), int(parts)
 
 
 def left_out(config: pytest.Config, items: list[pytest.Item]) -> list[pytest.Item]:
     """The items that this run leaves out."""
     full = config.getoption("--full")
-    part, parts = config.getoption("--share") if full else (0, 0)
-    if parts == 1:
+    share = config.getoption("--share")
+    if full and share is None:
         return []
+    part, parts = share if full else (0, 0)
     seed = config.getoption("--sample-seed")
     families: dict[str, list[pytest.Item]] = defaultdict(list)
     out = [item for item in items if item.get_closest_marker("full") and not full]
@@ -55,5 +57,6 @@ def left_out(config: pytest.Config, items: list[pytest.Item]) -> list[pytest.Ite
             rest = (item for item in members if item.nodeid not in kept)
             if full and not marker.kwargs.get("shared", True):
                 continue
-            out.extend(item for item in rest if not full or crc32(item.nodeid.encode()) % parts != part)
+            of = parts * marker.kwargs.get("rarer", 1)
+            out.extend(item for item in rest if not full or crc32(item.nodeid.encode()) % of != part % of)
     return out
