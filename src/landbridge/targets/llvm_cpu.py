@@ -98,8 +98,8 @@ def check_code_is_made(triple: str) -> None:
     isa = architecture(triple)
     if isa not in MADE_FOR:
         raise TargetError(
-            f"target 'llvm': no code is made for {isa}, as -mtriple={triple} has it, only for {' and '.join(MADE_FOR)}; "
-            "such a target can be described alone, with its CPU: -mcpu=generic"
+            f"target 'llvm': no code is made for {isa}, as -mtriple={triple} has it, only for "
+            f"{' and '.join(MADE_FOR)}; such a target can be described alone, with its CPU: -mcpu=generic"
         )
     if not is_linux(triple):
         raise TargetError(
@@ -141,7 +141,8 @@ def _probed(triple: str, cpu: str, features: tuple[str, ...]) -> Vectors:
         name = triple.partition("-")[0]
         raise TargetError(
             f"target 'llvm': LLVM knows no instruction set {name!r}, as -mtriple={triple} has it"
-            f"{did_you_mean(name.lower(), MADE_FOR)}; legal: as in {' or '.join(f'{isa}-linux-gnu' for isa in MADE_FOR)}"
+            f"{did_you_mean(name.lower(), MADE_FOR)}; legal: as in "
+            f"{' or '.join(f'{isa}-linux-gnu' for isa in MADE_FOR)}"
         )
     if done.returncode != 0:
         reason = (done.stderr.strip().splitlines() or ["no message"])[-1]
