@@ -97,7 +97,7 @@ def compile_all(sources: Sequence[str], compiler: Compiler) -> list[bytes]:
             ThreadPoolExecutor(max(1, len(sources))) as pool,
             ProcessGroup(name) as group,  # left first: an interrupt waits for no compiler
         ):
-            return list(pool.map(lambda job: _compile(Path(name), *job, compiler, group), enumerate(sources)))
+            return list(pool.map(lambda job: _compile(Path(name), job[0], job[1], compiler, group), enumerate(sources)))
     except OSError as error:
         raise CodegenError(
             f"the C compiler's files cannot be written: {error}; make room, or name another folder by TMPDIR"
