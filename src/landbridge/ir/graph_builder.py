@@ -7,7 +7,6 @@ from typing import Any, cast
 
 import numpy as np
 from xdsl.builder import Builder
-from xdsl.dialects import bufferization
 from xdsl.dialects.builtin import DictionaryAttr, StringAttr
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.ir.affine import AffineExpr, AffineMap
@@ -16,6 +15,7 @@ from xdsl.rewriter import InsertPoint
 from landbridge.dtypes import dtype_name
 from landbridge.errors import ShapeError
 from landbridge.executable.parts import SizeGuard
+from landbridge.ir.allocations import tensor_alloc
 from landbridge.ir.budget import Budget
 from landbridge.ir.data_dimensions import DataDimensions
 from landbridge.ir.dequantized import DequantizedValues
@@ -150,7 +150,7 @@ class GraphBuilder:
         if self.turns:
             inputs = [*inputs, *read_turns(function, len(inputs), self.turns)]
         self.module.op.body.block.add_op(function)
-        destinations = [self._builder.insert(bufferization.AllocTensorOp(t)).tensor for t in types]
+        destinations = [self._builder.insert(tensor_alloc(t)).tensor for t in types]
         op = self._builder.insert(CallOp(function.sym_name.data, list(inputs), destinations, types, self.node or name))
         return list(op.res)
 
@@ -163,7 +163,7 @@ class GraphBuilder:
     ) -> list[SSAValue]:
         """Run a host builtin on ``inputs``; ``outputs`` are (shape, dtype) of the results."""
         types = [tensor_type(shape, dtype, self.vdevice) for shape, dtype in outputs]
-        destinations = [self._builder.insert(bufferization.AllocTensorOp(ty)).tensor for ty in types]
+        destinations = [self._builder.insert(tensor_alloc(ty)).tensor for ty in types]
         op = HostCallOp.build(
             operands=[list(inputs), destinations],
             result_types=[types],

@@ -6,6 +6,7 @@ Nothing here computes: computation is in PrimFuncs, which ``lb.call`` runs in de
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 from xdsl.dialects.builtin import (
     ArrayAttr,
@@ -41,6 +42,11 @@ from landbridge.ir.types import AnyTensor, dtype_of, shape_of, tensor_type, vdev
 from landbridge.sizes.size import Extent
 
 
+@lru_cache(maxsize=4096)
+def _symbol(name: str) -> SymbolRefAttr:
+    return SymbolRefAttr(name)
+
+
 @irdl_op_definition
 class ConstantOp(IRDLOperation):
     """A constant of the module's table, by symbol: ``lb.constant {symbol = @w}``."""
@@ -51,7 +57,7 @@ class ConstantOp(IRDLOperation):
     traits = traits_def(Pure())
 
     def __init__(self, symbol: str, ty: Attribute) -> None:
-        Operation.__init__(self, attributes={"symbol": SymbolRefAttr(symbol)}, result_types=[ty])
+        Operation.__init__(self, attributes={"symbol": _symbol(symbol)}, result_types=[ty])
 
     @property
     def symbol_name(self) -> str:
@@ -80,7 +86,7 @@ class CallOp(IRDLOperation):
         result_types: Sequence[Attribute],
         node: str = "",
     ) -> None:
-        attributes: dict[str, Attribute] = {"callee": SymbolRefAttr(callee)}
+        attributes: dict[str, Attribute] = {"callee": _symbol(callee)}
         if node:
             attributes[NODE] = StringAttr(node)
         attributes[OPERAND_SEGMENTS] = segments(len(inputs), len(destinations))
@@ -98,7 +104,7 @@ class CallOp(IRDLOperation):
 
     @callee_name.setter
     def callee_name(self, name: str) -> None:
-        self.attributes["callee"] = SymbolRefAttr(name)
+        self.attributes["callee"] = _symbol(name)
 
 
 @irdl_op_definition

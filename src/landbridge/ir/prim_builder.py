@@ -11,13 +11,14 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 from xdsl.builder import Builder
-from xdsl.dialects import arith, func, linalg, memref
+from xdsl.dialects import arith, func, linalg
 from xdsl.dialects.builtin import AffineMapAttr, FloatAttr, FunctionType, IntegerAttr, MemRefType
 from xdsl.dialects.linalg.attrs import IteratorTypeAttr
 from xdsl.ir import Attribute, Block, Region, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineExpr, AffineMap
 from xdsl.rewriter import InsertPoint
 
+from landbridge.ir.allocations import buffer_alloc
 from landbridge.ir.kernel_attributes import mark_prim, set_loop_extents
 from landbridge.ir.prim_ops import GenericOp, PadOp, StepsOp
 from landbridge.ir.scalar_dtypes import accumulator, arith_type, in_range, is_float, meeting
@@ -68,7 +69,7 @@ class PrimBuilder:
     def temp(self, shape: Sequence[Extent], dtype: str) -> SSAValue:
         """A temporary of this PrimFunc, in the global scope."""
         ty = _signless(memref_type(shape, dtype))
-        result = self._builder.insert(memref.AllocOp([], [], ty)).memref
+        result = self._builder.insert(buffer_alloc(ty)).memref
         self._dtypes[result] = dtype
         return result
 
@@ -180,7 +181,7 @@ class PrimBuilder:
 
     def finish(self) -> func.FuncOp:
         """The PrimFunc, closed; the builder is not used after this."""
-        self._builder.insert(func.ReturnOp())
+        self._builder.insert(func.ReturnOp.create())
         op = func.FuncOp(self._name, FunctionType.from_lists(list(self._block.arg_types), []), Region(self._block))
         mark_prim(op)
         return op

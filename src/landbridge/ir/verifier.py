@@ -10,10 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
+import numpy as np
 from xdsl.dialects import bufferization, func, memref
 from xdsl.dialects.builtin import MemRefType, TensorType
 from xdsl.ir import Attribute, Block, Operation, OpResult, Region, SSAValue
 
+from landbridge.dtypes import numpy_dtype
 from landbridge.errors import VerifyError
 from landbridge.ir.graph_ops import (
     CallOp,
@@ -63,7 +65,7 @@ class KnownTypes:
         #: What a memref of a PrimFunc may stand for.
         self.fits: dict[tuple[int, int], tuple[Attribute, Attribute]] = {}
         #: Shape and dtype of tables of constants.
-        self.tables: dict[int, tuple[Attribute, tuple[int, ...], str]] = {}
+        self.tables: dict[int, tuple[Attribute, tuple[int, ...], np.dtype[Any]]] = {}
 
 
 def verify(module: IRModule, after: str = "", known: KnownTypes | None = None) -> None:
@@ -164,10 +166,11 @@ class _Verifier:
         ty = op.result.type
         known = self.known.tables.get(id(ty))
         if known is None:
-            known = self.known.tables[id(ty)] = (ty, shape_of(ty), dtype_of(ty))
-        found, asked = (array.shape, array.dtype.name), known[1:]
-        if found != asked:
-            self.fail(op, f"type {_show(*asked)}", f"{_show(*found)}, as constant @{symbol} in the table")
+            known = self.known.tables[id(ty)] = (ty, shape_of(ty), numpy_dtype(dtype_of(ty)))
+        _, shape, dtype = known
+        if array.shape != shape or array.dtype != dtype:
+            found = _show(array.shape, array.dtype.name)
+            self.fail(op, f"type {_show(shape, dtype.name)}", f"{found}, as constant @{symbol} in the table")
 
     def _call(self, op: CallOp) -> None:
         callee = op.callee_name

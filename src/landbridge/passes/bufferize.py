@@ -20,6 +20,7 @@ from landbridge.analysis.claims import Claim, Claims, parts
 from landbridge.analysis.homes import shared_homes
 from landbridge.analysis.offsets import may_begin
 from landbridge.errors import CompileError
+from landbridge.ir.allocations import buffer_alloc
 from landbridge.ir.copy_prims import CopyPrims
 from landbridge.ir.graph_ops import (
     CallOp,
@@ -105,7 +106,7 @@ class _Bufferizer:
         for value, destination, name in zip(returned, destinations, outputs, strict=True):
             if not self.claims.holds(value, Claim(destination, 0)):
                 self.copy(self.values[value], destination, 0, value.type, f"output {name!r}")
-        new.add_ops([*self.head, *self.body, func.ReturnOp()])
+        new.add_ops([*self.head, *self.body, func.ReturnOp.create()])
         main = func.FuncOp("main", FunctionType.from_lists(types, []), Region(new))
         main.attributes.update(old.attributes)
         set_io_names(main, inputs, outputs)
@@ -119,7 +120,7 @@ class _Bufferizer:
         while isinstance(at, OpResult) and at not in self.places:
             claim = self.claims.of(at)
             if claim is None:
-                alloc = memref.AllocOp([], [], buffer_type(cast(AnyTensor, at.type)))
+                alloc = buffer_alloc(buffer_type(cast(AnyTensor, at.type)))
                 place_on(alloc, self.homes.get(at, vdevice_of(at.type)))
                 set_node_name(alloc, _node(at.owner))
                 self.head.append(alloc)
@@ -202,7 +203,7 @@ class _Bufferizer:
             self.values[op.result] = self.view(source, ty, first, self.body)
             return
         # No kernel can be given what begins there: the elements are copied to where it can.
-        alloc = memref.AllocOp([], [], ty)
+        alloc = buffer_alloc(ty)
         place_on(alloc, place)
         set_node_name(alloc, _node(op))
         self.head.append(alloc)
@@ -294,7 +295,7 @@ class _Bufferizer:
                 continue
             source = self.values[value]
             if viewed(value) in block.args[:count]:  # which another copy may write first
-                alloc = memref.AllocOp([], [], source.type)
+                alloc = buffer_alloc(source.type)
                 place_on(alloc, vdevice_of(value.type))
                 set_node_name(alloc, _node(op))
                 self.head.append(alloc)

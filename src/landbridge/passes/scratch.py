@@ -6,10 +6,11 @@ arguments come before them. What they hold is of no use after the call, so that 
 
 from __future__ import annotations
 
-from xdsl.dialects import func, memref
+from xdsl.dialects import func
 from xdsl.dialects.builtin import FunctionType
 from xdsl.ir import SSAValue
 
+from landbridge.ir.allocations import buffer_alloc
 from landbridge.ir.graph_ops import CallOp
 from landbridge.ir.kernel_attributes import first_scratch, set_first_scratch, target_number
 from landbridge.ir.module import IRModule
@@ -34,7 +35,7 @@ def scratch(module: IRModule) -> None:
     for call in [op for op in module.main.walk() if isinstance(op, CallOp) and op.callee_name in needed]:
         given: list[SSAValue] = []
         for ty in needed[call.callee_name]:
-            alloc = memref.AllocOp([], [], ty)
+            alloc = buffer_alloc(ty)
             stated = vdevice_stated(call)
             place_on(alloc, VDeviceAttr.of(0 if stated is None else stated.index.data))
             set_node_name(alloc, f"{node_name(call)} scratch".lstrip())

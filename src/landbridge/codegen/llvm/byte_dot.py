@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from xdsl.dialects import arith
+from xdsl.dialects.builtin import VectorType
 from xdsl.ir import Operation, SSAValue
 
 from landbridge.codegen.llvm.arith import PRINTERS as INTEGERS
@@ -53,7 +54,8 @@ def _sum_with(e: LlvmEmitter, product: SSAValue) -> Operation | None:
 
 
 def _add(e: LlvmEmitter, op: Operation) -> None:
-    for product, other in (op.operands, reversed(op.operands)):
+    pairs = (op.operands, reversed(op.operands)) if type(op.results[0].type) is VectorType else ()  # most are indices
+    for product, other in pairs:
         if _sum_with(e, product) is op:
             assert isinstance(product.owner, ByteDotOp)
             e.set(op.results[0], _dot(e, product.owner, e.names[other]))

@@ -8,6 +8,7 @@ from xdsl.dialects import func, linalg, memref
 from xdsl.dialects.builtin import FunctionType
 from xdsl.ir import Attribute, Block, Region, SSAValue
 
+from landbridge.ir.allocations import buffer_alloc
 from landbridge.ir.graph_ops import CallOp
 from landbridge.ir.kernel_attributes import mark_prim
 from landbridge.ir.stages import view_generic
@@ -64,7 +65,7 @@ def _concatenate(
             types.setdefault(value_key(value), argument.type)
         if call is not calls[-1]:
             for result, argument in zip(call.res, arguments[len(inputs_of(call)) :], strict=True):
-                temporaries.append(memref.AllocOp([], [], argument.type))
+                temporaries.append(buffer_alloc(argument.type))
                 bound[result] = temporaries[-1].memref
     outputs = functions[-1].body.block.args[len(inputs_of(calls[-1])) :]
     block = Block(temporaries, arg_types=[*(types[k] for k in inputs), *(o.type for o in outputs)])
@@ -73,7 +74,7 @@ def _concatenate(
         targets = block.args[len(inputs) :] if call is calls[-1] else [bound[r] for r in call.res]
         values = [*(bound[value_key(v)] for v in inputs_of(call)), *targets]
         _move_body(function.body.block, values, block)
-    block.add_op(func.ReturnOp())
+    block.add_op(func.ReturnOp.create())
     inline_temporaries(block, budget)
     for key, argument in zip(list(inputs), block.args, strict=False):
         if argument.first_use is None:

@@ -10,6 +10,7 @@ from xdsl.ir import SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineExpr, AffineMap
 
 from landbridge.analysis.accesses import loops_visible, pointwise_stage, reads_of
+from landbridge.ir.allocations import tensor_alloc
 from landbridge.ir.graph_ops import CallOp, ViewOp
 from landbridge.ir.stages import Generic, is_identity, view_generic
 from landbridge.ir.types import dtype_of, extents_attr, shape_of, tensor_type, vdevice_of
@@ -167,7 +168,7 @@ def _reshape(graph: Graph, call: CallOp, shape: Shape, operands: list[_Operand])
     old = call.res[0].type
     ty = tensor_type(shape, dtype_of(old), vdevice_of(old))
     inputs = [_as_shape(v, o.shape, call) for v, o in zip(inputs_of(call), operands, strict=True)]
-    destination = bufferization.AllocTensorOp(ty)
+    destination = tensor_alloc(ty)
     new = CallOp(function.sym_name.data, inputs, [destination.tensor], [ty])
     view = ViewOp(new.res[0], old)
     block.insert_ops_before([destination, new, view], call)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from xdsl.dialects import arith, linalg, memref
-from xdsl.dialects.builtin import VectorType
+from xdsl.dialects.builtin import UNKNOWN_LOC, VectorType
 from xdsl.ir import Block, SSAValue
 
 from landbridge.ir.plain_attributes import int_of
@@ -62,16 +62,23 @@ def _emit(
 def copied(code: Code, op: Operation, operands: Sequence[SSAValue], lanes: int) -> SSAValue:
     """``op``, one of values alone, on other operands: on vectors of ``lanes`` where any of them is one."""
     result = op.results[0].type
-    if isinstance(op, arith.ConstantOp):
-        return code.constant(op.value, result)
-    if isinstance(op, SizeOp):
-        return code.number(int_of(op.size), result)
+    if not operands:
+        if isinstance(op, arith.ConstantOp):
+            return code.constant(op.value, result)
+        if isinstance(op, SizeOp):
+            return code.number(int_of(op.size), result)
     are_vectors = [type(v.type) is VectorType for v in operands]
     if True in are_vectors:
         pairs = zip(operands, are_vectors, strict=True)
         operands = [v if is_vector else code.broadcast(v, lanes) for v, is_vector in pairs]
         result = vector_type(result, lanes)
-    new = type(op).create(operands=operands, result_types=[result], properties=op.properties, attributes=op.attributes)
+    new = type(op).create(
+        operands=operands,
+        result_types=[result],
+        properties=op.properties,
+        attributes=op.attributes,
+        location=UNKNOWN_LOC,
+    )
     return code.add_op(new)
 
 

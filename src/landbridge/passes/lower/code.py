@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 
 from xdsl.dialects import arith, memref, scf, vector
 from xdsl.dialects.builtin import (
+    UNKNOWN_LOC,  # which xdsl, if it is not told, imports for each operation
     DenseIntOrFPElementsAttr,
     FloatAttr,
     IndexType,
@@ -74,7 +75,9 @@ class Code:
         self, cls: type[Operation], operands: Sequence[SSAValue], result: Attribute, **properties: Any
     ) -> SSAValue:
         """Append an operation with one result."""
-        return self.add_op(cls.create(operands=operands, result_types=[result], properties=properties))
+        return self.add_op(
+            cls.create(operands=operands, result_types=[result], properties=properties, location=UNKNOWN_LOC)
+        )
 
     def _index(self, cls: type[Operation], a: Index, b: Index) -> SSAValue:
         operands = self.value(a), self.value(b)

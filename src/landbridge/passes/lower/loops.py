@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from xdsl.dialects import func, memref
+from xdsl.dialects import func
 from xdsl.dialects.builtin import FunctionType, MemRefType
 from xdsl.ir import Block, Region, SSAValue
 
+from landbridge.ir.allocations import buffer_alloc
 from landbridge.ir.kernel_attributes import is_in_place, mark_in_place, set_task_count
 from landbridge.ir.stages import PrimView, view_prim
 from landbridge.ir.types import element_count, extents_attr, shape_of
@@ -55,7 +56,7 @@ def _scratch(code: Code, prim: PrimView, nests: Sequence[Nest], buffers: dict[SS
             flat = MemRefType(
                 ty.element_type, extents_attr([largest(element_count(shape_of(ty)), 1)]), memory_space=ty.memory_space
             )
-            buffers[temporary] = code.hoist(memref.AllocOp([], [], flat))
+            buffers[temporary] = code.hoist(buffer_alloc(flat))
 
 
 def _points(code: Code, nest: Nest, buffers: Mapping[SSAValue, SSAValue], turn: Mapping[int, Index]) -> None:

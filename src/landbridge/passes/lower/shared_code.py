@@ -152,10 +152,11 @@ class _Former:
         return tuple(kind_of_operand(a.type) for a in arguments), tuple(rows)
 
     def _operation(self, op: Operation, fixed: _Kinds) -> Hashable:
-        if isinstance(op, scf.ForOp):
-            fixed = _fixed_in(op)
+        kind = type(op)  # which costs a tenth of asking isinstance of classes with abstract bases
+        if kind is scf.ForOp:
+            fixed = _fixed_in(cast(scf.ForOp, op))
         operands = tuple(self._operand(op, i, v, fixed) for i, v in enumerate(op.operands))
-        if isinstance(op, _COMMUTES):  # what was computed first, in its order, then numbers in theirs
+        if kind in _COMMUTES:  # what was computed first, in its order, then numbers in theirs
             operands = tuple(sorted(operands, key=lambda each: each if isinstance(each, int) else len(self._known)))
         regions = tuple(self.block(b, fixed) for r in op.regions for b in r.blocks)
         for result in op.results:
@@ -175,11 +176,12 @@ class _Former:
 
     def _is_number(self, op: Operation) -> bool:
         """Whether ``op`` only makes a constant, or reads a word."""
-        if isinstance(op, arith.ConstantOp):
-            return True
-        if isinstance(op, memref.LoadOp):
-            return op.memref is self._words
-        return isinstance(op, arith.IndexCastOp) and self._word(op) is not None
+        kind = type(op)
+        if kind is memref.LoadOp:
+            return cast(memref.LoadOp, op).memref is self._words
+        if kind is arith.IndexCastOp:
+            return self._word(cast(arith.IndexCastOp, op)) is not None
+        return kind is arith.ConstantOp
 
     def _word(self, op: arith.IndexCastOp) -> int | None:
         load = op.input.owner
@@ -200,10 +202,10 @@ class _Former:
 
 def _fixed_in(loop: scf.ForOp) -> _Kinds:
     """What indices of ``loop`` stay constants in: if it is innermost and without vectors, as LLVM makes them, all."""
-    inner = list(loop.body.walk())
-    if any(isinstance(op, scf.ForOp) for op in inner):
+    if any(type(op) is scf.ForOp for op in loop.body.walk()):
         return ()
-    return _QUOTIENTS if any(isinstance(r.type, VectorType) for op in inner for r in op.results) else (Operation,)
+    results = (r for op in loop.body.walk() for r in op.results)
+    return _QUOTIENTS if any(isinstance(r.type, VectorType) for r in results) else (Operation,)
 
 
 def kind_of_operand(kind: Attribute) -> Hashable:

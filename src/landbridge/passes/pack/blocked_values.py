@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import ChainMap
 from dataclasses import dataclass, field, replace
 
-from xdsl.dialects import bufferization
 from xdsl.ir import Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
+from landbridge.ir.allocations import tensor_alloc
 from landbridge.ir.copy_prims import CopyPrims
 from landbridge.ir.graph_ops import CallOp, ConstantOp, PackOp, UnpackOp, ViewOp
 from landbridge.ir.module import IRModule
@@ -65,7 +65,7 @@ class BlockedValues:
         if order == tuple(range(len(order))):
             return value
         shape, dtype, place = shape_of(value.type), dtype_of(value.type), vdevice_of(value.type)
-        alloc = bufferization.AllocTensorOp(tensor_type([shape[i] for i in order], dtype, place))
+        alloc = tensor_alloc(tensor_type([shape[i] for i in order], dtype, place))
         name = self.copies.transpose(shape, order, dtype, place)
         call = CallOp(name, [value], [alloc.tensor], [alloc.tensor.type], "transpose")
         Rewriter.insert_op([alloc, call], InsertPoint.before(before))

@@ -5,12 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import Attribute, SSAValue
 
 from landbridge.analysis.axis_classes import AxisClass
 from landbridge.ir.packing import packed_shape
-from landbridge.ir.types import AnyMemRef, AnyTensor, dtype_of, extents_attr, shape_of, tensor_type, vdevice_of
+from landbridge.ir.types import (
+    AnyMemRef,
+    AnyTensor,
+    dtype_of,
+    extents_attr,
+    memref_of,
+    shape_of,
+    tensor_type,
+    vdevice_of,
+)
 
 
 @dataclass(frozen=True)
@@ -45,9 +53,7 @@ class Layout:
 
     def memref(self, plain: AnyMemRef) -> AnyMemRef:
         """The type of a ``plain`` memref in this layout."""
-        return MemRefType(
-            plain.element_type, extents_attr(self.shape(shape_of(plain))), plain.layout, plain.memory_space
-        )
+        return memref_of(plain.element_type, extents_attr(self.shape(shape_of(plain))), plain.memory_space)
 
 
 def layout_of(buffer: SSAValue, cut: Sequence[AxisClass], tile: int, first: AxisClass | None = None) -> Layout | None:

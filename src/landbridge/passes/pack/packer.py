@@ -11,6 +11,7 @@ from xdsl.ir import Block, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from landbridge.analysis.axis_classes import AxisClass, axis_classes
+from landbridge.ir.allocations import tensor_alloc
 from landbridge.ir.copy_prims import CopyPrims
 from landbridge.ir.graph_ops import CallOp, ConcatOp, ConstantOp, PackOp, ToVDeviceOp, UnpackOp, ViewOp, graphs_in
 from landbridge.ir.module import IRModule, parameters
@@ -129,7 +130,7 @@ class _Packer:
         ]
         outputs = layouts[len(inputs) :]
         types = [r.type if at is None else at.tensor(r.type) for r, at in zip(op.res, outputs, strict=True)]
-        allocs = [bufferization.AllocTensorOp(ty) for ty in types]
+        allocs = [tensor_alloc(ty) for ty in types]
         new = CallOp(name, inputs, [alloc.tensor for alloc in allocs], types, node_name(op))
         Rewriter.insert_op([*allocs, new], InsertPoint.before(op))
         results = [

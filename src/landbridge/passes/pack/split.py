@@ -10,6 +10,7 @@ from xdsl.ir import Block, Region, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineExpr, AffineMap
 
 from landbridge.analysis.axis_classes import group_index
+from landbridge.ir.allocations import buffer_alloc
 from landbridge.ir.kernel_attributes import mark_prim, set_loop_extents, set_tile_bounds
 from landbridge.ir.plain_attributes import ints
 from landbridge.ir.prim_ops import GenericOp, PadOp
@@ -29,7 +30,7 @@ def split_prim(prim: PrimView, name: str, blocking: Blocking) -> func.FuncOp:
     env: dict[SSAValue, SSAValue] = dict(zip(old.args, block.args, strict=True))
     for op in old.ops:
         if isinstance(op, memref.AllocOp):
-            new = memref.AllocOp([], [], _type(op.memref, layouts.get(op.memref)))
+            new = buffer_alloc(_type(op.memref, layouts.get(op.memref)))
             env[op.memref] = new.memref
             block.add_op(new)
         elif isinstance(op, PadOp):
@@ -42,7 +43,7 @@ def split_prim(prim: PrimView, name: str, blocking: Blocking) -> func.FuncOp:
             block.add_op(_split_generic(op, env, blocking))
         elif isinstance(op, arith.ConstantOp | linalg.ops.FillOp):
             block.add_op(op.clone(env))
-    block.add_op(func.ReturnOp())
+    block.add_op(func.ReturnOp.create())
     function = func.FuncOp(name, FunctionType.from_lists(list(block.arg_types), []), Region(block))
     mark_prim(function)
     return function

@@ -6,11 +6,12 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from xdsl.dialects import gpu, memref
+from xdsl.dialects import gpu
 from xdsl.dialects.builtin import MemRefType, StringAttr
 from xdsl.ir import Attribute, Block, Region, SSAValue
 
 from landbridge.errors import CodegenError
+from landbridge.ir.allocations import buffer_alloc
 from landbridge.passes.lower.code import INDEX, Code, Index
 from landbridge.targets.grid import GridLimits
 
@@ -94,7 +95,7 @@ def local_memory(code: Code, element: Attribute, count: int) -> SSAValue:
 
 def _alloc(code: Code, element: Attribute, extents: Sequence[int], scope: str) -> SSAValue:
     ty = MemRefType(element, [max(extent, 1) for extent in extents], memory_space=StringAttr(scope))
-    return code.hoist(memref.AllocOp([], [], ty))
+    return code.hoist(buffer_alloc(ty))
 
 
 def barrier(code: Code) -> None:

@@ -1,0 +1,18 @@
+"""Operations that make memory, without xdsl's constructors, which look for what each operand is: ten times the work."""
+
+from __future__ import annotations
+
+from xdsl.dialects import bufferization, memref
+from xdsl.ir import Attribute
+
+from landbridge.ir.segments import OPERAND_SEGMENTS, segments
+
+
+def buffer_alloc(ty: Attribute) -> memref.AllocOp:
+    """Memory of the memref type ``ty``."""
+    return memref.AllocOp.create(result_types=[ty], properties={OPERAND_SEGMENTS: segments(0, 0)})
+
+
+def tensor_alloc(ty: Attribute) -> bufferization.AllocTensorOp:
+    """A destination of the tensor type ``ty``."""
+    return bufferization.AllocTensorOp.create(result_types=[ty], properties={OPERAND_SEGMENTS: segments(0, 0, 0)})
