@@ -25,7 +25,6 @@ from landbridge.executable.parts import KernelFacts, VDevice, program_name
 from landbridge.frontend.ir_text import import_ir_text, is_ir_text
 from landbridge.frontend.programs import ChosenProgram, each_program
 from landbridge.frontend.segments import Cut, cut, in_segments, is_in_pieces
-from landbridge.garbage import collect_new
 from landbridge.host_operators.registry import HOST_PREFIX
 from landbridge.ir.empties import Empties
 from landbridge.ir.graph_ops import HostCallOp
@@ -190,7 +189,6 @@ def _compiled(
             with nullcontext() if pieces is None else _may_be_empty(module):
                 code.begin(module.targets, len(module.prims()))
                 module = run_pipeline(module, steps, folder, seconds, module.sources)
-                collect_new()
                 with _timed(seconds, "lower"):
                     lowered, variants = lower_kernels(module, code.add)
         except (UndecidedSizeError, AccessError):

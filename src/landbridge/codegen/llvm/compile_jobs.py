@@ -4,8 +4,8 @@ llvmlite lets one thread of a process into LLVM at a time, so other cores are re
 each reads modules from its standard input and writes objects to its standard output. A helper that LLVM ends
 (its assertions abort) costs an error and not the caller's process.
 
-Where much is expected and there are cores for them, helpers compile everything, as what LLVM takes of memory (40 MB of
-its code, for one) is not the caller's then, which has the weights of a model. LLVM ends its process when memory ends:
+Where much is expected helpers compile everything, as what LLVM takes of memory (40 MB of its code, for one) is not the
+caller's then, which has the weights of a model. LLVM ends its process when memory ends:
 where a limit is set to the process's memory, helpers therefore compile everything too; elsewhere memory does not end
 before the kernel ends processes of its own choice. So they do for other instruction sets than this process's.
 """
@@ -69,7 +69,7 @@ class Jobs:
         self._is_told = processes is not None
         self._expected = expected
         self._most = min(usable_cores(), _MOST_PROCESSES) if processes is None else processes
-        is_much = self._most > 1 and expected * _SMALL >= _WORTH_A_HELPER
+        is_much = expected * _SMALL >= _WORTH_A_HELPER
         self._apart = (is_much or _memory_is_limited() or _is_foreign(machine)) and has_interpreter()
         self._work = _Work()
         self._threads: list[threading.Thread] = []

@@ -13,6 +13,7 @@ from xdsl.dialects import arith, func
 from xdsl.dialects.builtin import ModuleOp
 
 from landbridge.errors import BudgetError
+from landbridge.garbage import collect_new
 from landbridge.ir.kernel_attributes import is_checked, is_in_place, set_target_number, target_number
 from landbridge.ir.limits import check_time
 from landbridge.ir.module import IRModule
@@ -47,6 +48,7 @@ def lower_kernels(
             set_target_number(lowered[name], number)
 
     for names in _groups(prims, on_host):
+        collect_new()  # of passes, and of groups before
         _all(names, lower, prims, lowered)
         shared = share_code([lowered[name] for name in names], on_host)
         variants |= shared
