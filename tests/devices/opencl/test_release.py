@@ -1,4 +1,4 @@
-"""The order in which memory objects are released: parts of a buffer before it, whoever still holds them."""
+"""The order in which memory objects are released: parts of a buffer before it, inner ones before those around them."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ class Recorded:
 def test_parts_go_before_their_buffer() -> None:
     log: list[str] = []
     block = BufferBlock(None, "global", Recorded(log), 0, 4096)  # type: ignore[arg-type]
-    held = [block.part(start, 128) for start in (128, 256, 128)]
-    assert held[0] is held[2]
+    held = [block.part(start, 128) for start in (256, 128, 384, 256)]
+    assert held[0] is held[3]
     block.release()
-    assert log == ["part at 128", "part at 256", "buffer"]
+    assert log == ["part at 384", "part at 256", "part at 128", "buffer"]
 
 
 @pytest.fixture

@@ -70,10 +70,15 @@ class BufferBlock:
         return bool(self._parts)
 
     def release_parts(self) -> None:
-        """Release the parts that kernels were given, whoever still holds them; their last use is over."""
+        """Release the parts that kernels were given, whoever still holds them; their last use is over.
+
+        All end with the buffer, so that each lies in those that begin before it: the last to begin goes first. NVIDIA's
+        driver 580 ends the process in clReleaseMemObject of a part while one inside it is there that a kernel was given
+        later.
+        """
         parts, self._parts = self._parts, {}
-        for part in parts.values():
-            part.release()
+        for start in sorted(parts, reverse=True):
+            parts[start].release()
 
     def release(self) -> None:
         """Give the memory back to the driver; the last use is over.
