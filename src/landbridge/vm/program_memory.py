@@ -150,8 +150,13 @@ class ProgramMemory:
         return not home.is_further and home.is_direct and not for_kernels
 
     def _imported(self, constant: Tensor, home: Home) -> Tensor | None:
-        """``constant`` where the file is mapped, for a device that can use it there; None where it cannot."""
-        if home.is_further or not home.kind.importable or home.kind.ndim > 1 or not constant.size:
+        """``constant`` where the file is mapped, for a device that can use it there; None where it cannot.
+
+        The pages of a file are cached, so that to a device whose memory is not they are of another kind: the host's,
+        behind a bus over which each run would read all weights.
+        """
+        importable = home.kind.importable and home.kind.cached
+        if home.is_further or not importable or home.kind.ndim > 1 or not constant.size:
             return None
         try:
             tensor = import_tensor(constant, home.device)

@@ -8,12 +8,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import nullcontext
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import landbridge as lb
 from landbridge.device.api import Device
+from landbridge.devices.vulkan import VulkanDeviceAPI
 from landbridge.errors import BindError, KernelBuildError, ZeroCopyError
 from landbridge.executable.executable import Executable
 from landbridge.targets import Target
@@ -74,6 +76,26 @@ def test_the_applications_arrays_are_used_in_place(device: Device, exe: Executab
             assert np.array_equal(y, expected(x))
     # Constants that are no mapped file lie where no driver imports them.
     assert {move.cause for move in moves.entries} <= {"constants:bind"}
+
+
+def test_weights_of_a_file_are_copied_to_memory_that_the_host_reads_past_its_caches(
+    plain: Device, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a GPU's own memory is: what it imports lies behind a bus, over which each run would read them."""
+    exe = lb.compile(model(), target=Target.from_device(plain))
+    exe.save(tmp_path / "model.lbx")
+    api = plain.api
+    assert isinstance(api, VulkanDeviceAPI)
+    kinds, x = api.logical(0).kinds, frame(1)
+    weights = sum(array.nbytes for array in exe.constants.values())
+    for cached in (True, False):
+        monkeypatch.setitem(kinds, "global", replace(kinds["global"], cached=cached))
+        with lb.ledger() as moves:
+            s = lb.Session(lb.load(tmp_path / "model.lbx"), device=plain)
+        assert sum(m.nbytes for m in moves.entries if m.cause == "constants:bind") == (0 if cached else weights)
+        s.set_input("x", x)
+        s.run()
+        assert np.array_equal(read(s.get_output(0)), expected(x))
 
 
 def test_an_array_anywhere_is_bound_where_memory_is_coherent_and_else_refused(device: Device, exe: Executable) -> None:
