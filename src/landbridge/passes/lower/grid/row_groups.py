@@ -7,8 +7,9 @@ results meet in local memory as a tree (Harris, "Optimizing Parallel Reduction i
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import Attribute, SSAValue
@@ -161,32 +162,37 @@ class Row:
 
     def _shared(self) -> None:
         """Reduce the point that is set, together, and let one work-item do what follows."""
-        code, main = self._code, self._row.nest.reduction
-        assert main is not None and main.inits[0] is not None
-        partial = self._partial(main)
-        element = main.writes[0].element
-        start = code.constant(main.inits[0], element)
+        main = self._row.nest.reduction
+        assert main is not None
+        self.together(main, self.partial(main), partial(self.finish, main))
+        if self._row.points > 1:
+            barrier(self._code)
+
+    def together(self, main: Stage, value: SSAValue, then: Callable[[SSAValue], None]) -> None:
+        """Fold the ``value`` of each work-item, and let one go on with what they give."""
+        code, element = self._code, main.writes[0].element
         if element not in self._trees:
             self._trees[element] = local_memory(code, element, self._size)
         shared = self._trees[element]
-        code.store(partial, shared, self._thread)
+        code.store(value, shared, self._thread)
         step = self._size // 2
         while step:
             barrier(code)
             code.when(code.inside(self._thread, step), lambda: self._fold(main, shared, step))  # noqa: B023
             step //= 2
+        code.when(code.inside(self._thread, 1), lambda: then(code.load(shared, 0, element)))
 
-        def last() -> None:
-            value = fold(code, main, start, code.load(shared, 0, element))
-            self._emitter.operands.forget()
-            self._emitter.point(ONE, 0, 0, {(0, 0, 0, 0): value})
+    def finish(self, main: Stage, value: SSAValue) -> None:
+        """What follows the reduction of the point that is set, which gave ``value``."""
+        assert main.inits[0] is not None
+        start = self._code.constant(main.inits[0], main.writes[0].element)
+        value = fold(self._code, main, start, value)
+        self._emitter.operands.forget()
+        self._emitter.point(ONE, 0, 0, {(0, 0, 0, 0): value})
 
-        code.when(code.inside(self._thread, 1), last)
-        if self._row.points > 1:
-            barrier(code)
-
-    def _partial(self, main: Stage) -> SSAValue:
-        """What this work-item's share of the iterations gives."""
+    def partial(self, main: Stage, first: Index = 0, last: Index | None = None, most: int | None = None) -> SSAValue:
+        """What this work-item's share of the iterations gives: of all, or of those from ``first`` to ``last``, at most
+        ``most``."""
         code, row, operands = self._code, self._row, self._emitter.operands
         extents = [row.nest.dims[d].extent for d in self._sched.inner]
         combine = combiner(main)
@@ -205,15 +211,17 @@ class Row:
             operands.forget()
             return values
 
-        if not sums_up(main) or row.length <= 2 * BLOCK * self._size:
-            (value,) = code.loop(self._thread, row.length, self._size, [start], turn)
+        end = row.length if last is None else last
+        own = code.add(self._thread, first)
+        if not sums_up(main) or (row.length if most is None else most) <= 2 * BLOCK * self._size:
+            (value,) = code.loop(own, end, self._size, [start], turn)
             return value
 
         def block(k: SSAValue, carried: list[SSAValue]) -> Sequence[SSAValue]:
-            stop = code.minimum(code.add(k, BLOCK * self._size), row.length)
+            stop = code.minimum(code.add(k, BLOCK * self._size), end)
             return [fold(code, main, carried[0], code.loop(k, stop, self._size, [start], turn)[0])]
 
-        (value,) = code.loop(self._thread, row.length, BLOCK * self._size, [start], block)
+        (value,) = code.loop(own, end, BLOCK * self._size, [start], block)
         return value
 
     def _fold(self, main: Stage, shared: SSAValue, step: int) -> None:

@@ -16,6 +16,7 @@ from landbridge.passes.lower.code import Code
 from landbridge.passes.lower.combiners import sums_up
 from landbridge.passes.lower.grid.contraction import contraction_launch
 from landbridge.passes.lower.grid.cpu_tasks import task_launch
+from landbridge.passes.lower.grid.divided_rows import divided_row_launch, parts_of
 from landbridge.passes.lower.grid.launch import Launcher
 from landbridge.passes.lower.grid.pixels import make_image, pixel_launch, rows_for_images, written_images
 from landbridge.passes.lower.grid.points import point_launch
@@ -127,7 +128,11 @@ def _nest_launch(launcher: Launcher, nest: Nest, buffers: dict[SSAValue, SSAValu
     row = RowNest(nest, serial(nest).outer)
     points = math.prod(nest.dims[d].extent for d in row.bound)
     if row.shared and row.length >= MIN_LONG and points <= MANY_POINTS:
-        row_launch(launcher, [row], {}, buffers)
+        parts = parts_of(row, points, launcher.limits)
+        if parts > 1:
+            divided_row_launch(launcher, row, parts, buffers)
+        else:
+            row_launch(launcher, [row], {}, buffers)
     else:
         point_launch(launcher, nest, buffers)
 

@@ -1,0 +1,65 @@
+"""Long reductions of few points: several workgroups reduce parts of each, and a second launch what they leave."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+from xdsl.ir import SSAValue
+
+from landbridge.passes.lower.code import Code, Index
+from landbridge.passes.lower.combiners import combiner, fold, identity
+from landbridge.passes.lower.grid.launch import Launcher, WorkItem, power_of_two
+from landbridge.passes.lower.grid.row_groups import MAX_SIZE, Row, RowNest
+from landbridge.targets.grid import GridLimits
+
+#: Work-items that keep the memory of a core of a GPU busy, each with one read on its way.
+BUSY_MEMORY = 2048
+#: The fewest iterations that a work-item of a part has: fewer take no longer than another launch does.
+MIN_EACH = 32
+
+
+def parts_of(row: RowNest, points: int, limits: GridLimits) -> int:
+    """Into how many parts the reductions of ``points`` are divided so that a device's cores are busy; 1: not."""
+    size = power_of_two(MAX_SIZE, limits.workgroup_size)
+    wanted = BUSY_MEMORY * limits.cores // (points * size)
+    return max(1, min(wanted, row.length // (MIN_EACH * size)))
+
+
+def divided_row_launch(launcher: Launcher, row: RowNest, parts: int, buffers: Mapping[SSAValue, SSAValue]) -> None:
+    """All points, whose loops are all bound, each reduced in ``parts`` parts."""
+    extents = [row.nest.dims[d].extent for d in row.bound]
+    points, main = math.prod(extents), row.nest.reduction
+    assert main is not None
+    element, combine = main.writes[0].element, combiner(main)
+    assert combine is not None
+    size = power_of_two(MAX_SIZE, launcher.limits.workgroup_size)
+    span = -(-row.length // parts)
+    kept = launcher.scratch(element, points * parts)
+
+    def emitted(code: Code, thread: SSAValue, point: Index, width: int) -> Row:
+        env = dict(zip(row.bound, code.unflatten(point, extents), strict=True))
+        return Row(code, row, width, thread, buffers, env, {})
+
+    def reduce(code: Code, item: WorkItem) -> None:
+        point, part = code.unflatten(item.group, [points, parts])
+        one = emitted(code, item.thread, point, size)
+        first = code.mul(part, span)
+        last = code.minimum(code.add(first, span), row.length)
+        one.together(main, one.partial(main, first, last, span), lambda value: code.store(value, kept, item.group))
+
+    launcher.launch(points * parts, size, reduce)
+    few = power_of_two(min(parts, MAX_SIZE), launcher.limits.workgroup_size)
+
+    def combine_parts(code: Code, item: WorkItem) -> None:
+        begin = code.mul(item.group, parts)
+        start = code.constant(identity(combine, element), element)
+
+        def turn(part: SSAValue, carried: list[SSAValue]) -> Sequence[SSAValue]:
+            return [fold(code, main, carried[0], code.load(kept, code.add(begin, part), element))]
+
+        (value,) = code.loop(item.thread, parts, few, [start], turn)
+        one = emitted(code, item.thread, item.group, few)
+        one.together(main, value, lambda whole: one.finish(main, whole))
+
+    launcher.launch(points, few, combine_parts)
