@@ -88,6 +88,12 @@ VULKAN = TargetKind(
         Option("fp64", "bool", "shaderFloat64: arithmetic in double.", default=False),
         Option("fp64-math", "bool", "Functions of f64 beside roots, exp, log and pow.", default=False),
         Option("preserve-nan", "bool", "shaderSignedZeroInfNanPreserveFloat32, and of f64 with fp64.", default=False),
+        Option(
+            "rounded-quotients",
+            "bool",
+            "Whether OpFDiv of f32 gives the nearest float; if not, fused multiply-adds put it right.",
+            default=True,
+        ),
         Option("int64", "bool", "shaderInt64: arithmetic in 64 bits.", default=False),
         Option("small-elements", "bool", "Storage and integers of 8 and 16 bits.", default=False),
         Option("images", "bool", "Images, the scope global.texture: shaderStorageImageExtendedFormats.", default=False),

@@ -19,6 +19,7 @@ from landbridge.codegen.elements import NARROW, narrow_bits
 from landbridge.codegen.printing import allows, constant_values, predicate
 from landbridge.codegen.vulkan import glsl
 from landbridge.codegen.vulkan.emitter import Printer, SpirvEmitter
+from landbridge.codegen.vulkan.quotients import quotient
 from landbridge.codegen.vulkan.terms import narrowed, widened
 from landbridge.codegen.vulkan.zeros import Rule, minus_zero, of_zero, one, plus_zero
 from landbridge.errors import CodegenError
@@ -258,7 +259,7 @@ PRINTERS: dict[type[Operation], Printer] = {
     arith.AddfOp: _add,
     arith.SubfOp: _subtract,
     arith.MulfOp: _multiply,
-    arith.DivfOp: lambda e, op: apply(of_zero(op, Op.FDiv))(e, op),
+    arith.DivfOp: lambda e, op: apply(of_zero(op, Op.FDiv, quotient))(e, op),
     arith.NegfOp: apply(one(Op.FNegate)),
     arith.MaximumfOp: _float_extremum(Op.FOrdGreaterThan),
     arith.MinimumfOp: _float_extremum(Op.FOrdLessThan),

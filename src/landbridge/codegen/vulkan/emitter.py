@@ -45,18 +45,25 @@ class ImageVariable:
 class SpirvEmitter(Dispatcher):
     """Writes one kernel into ``module``; ``index`` is the element that indices are, ``i32`` or ``i64``.
 
-    ``doubles``: the target computes in f64 and i64.
+    ``doubles``: the target computes in f64 and i64. ``rounds_quotients``: OpFDiv of f32 gives the nearest float there.
     """
 
     form = "SPIR-V"
 
     def __init__(
-        self, module: SpirvModule, printers: dict[type[Operation], Printer], index: str, *, doubles: bool = False
+        self,
+        module: SpirvModule,
+        printers: dict[type[Operation], Printer],
+        index: str,
+        *,
+        doubles: bool = False,
+        rounds_quotients: bool = True,
     ) -> None:
         super().__init__(printers)
         self.module = module
         self.index = index
         self.doubles = doubles
+        self.rounds_quotients = rounds_quotients
         self.ids: dict[SSAValue, int] = {}
         #: Vectors, which are pixels, by the ids of their lanes.
         self.lanes: dict[SSAValue, tuple[int, ...]] = {}

@@ -58,7 +58,9 @@ def _emit(module: SpirvModule, function: GridFunction, kernel: GridKernel, targe
                 f"states -{option}={most}{'' if what == 'buffers' else '; place fewer of its tensors in images'}"
             )
     doubles = target.options.get("fp64") is True and target.options.get("int64") is True
-    e = SpirvEmitter(module, PRINTERS, "i64" if kernel.is_large else "i32", doubles=doubles)
+    rounds = target.options.get("rounded-quotients") is True
+    index = "i64" if kernel.is_large else "i32"
+    e = SpirvEmitter(module, PRINTERS, index, doubles=doubles, rounds_quotients=rounds)
     starts = iter(_starts(e, len(flat)))
     for binding, buffer in enumerate(kernel.buffers):
         if buffer in placed:

@@ -22,11 +22,11 @@ def one(op: Op) -> Rule:
     return lambda e, x, source, result: e.emit(op, result, *x)
 
 
-def of_zero(operation: Operation, op: Op) -> Rule:
-    """A product or quotient: with a constant 0, that of -0 with the other sign."""
+def of_zero(operation: Operation, op: Op, usual: Rule | None = None) -> Rule:
+    """A product or quotient: with a constant 0, that of -0 with the other sign; else ``usual``, or None: ``op``."""
     zeros = [_is_zero(v) for v in operation.operands]
     if not any(zeros):
-        return one(op)
+        return usual or one(op)
 
     def rule(e: SpirvEmitter, x: Sequence[int], source: str, result: str) -> int:
         at = zeros.index(True)

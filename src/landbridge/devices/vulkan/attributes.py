@@ -52,6 +52,7 @@ def target_properties(device: LogicalDevice) -> dict[str, Any]:
         "max-workgroups": min(limits.maxComputeWorkGroupCount),
         "local-memory-bytes": limits.maxComputeSharedMemorySize,
         "dedicated-local-memory": physical.device_type != "CPU",
+        "rounded-quotients": physical.device_type == "CPU",
         "subgroup-size": physical.subgroup_size,
         # A kernel has a push constant of four bytes for each.
         "max-storage-buffers": min(limits.maxPerStageDescriptorStorageBuffers, limits.maxPushConstantsSize // 4),

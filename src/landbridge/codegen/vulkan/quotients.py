@@ -1,0 +1,43 @@
+"""Quotients of f32, which drivers may be off by 2.5 units of the last place in (Vulkan 1.3 specification, appendix A,
+"Precision and Operation of SPIR-V Instructions"): integers that models round quotients to would be others."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from landbridge.codegen.vulkan import glsl
+from landbridge.codegen.vulkan.emitter import SpirvEmitter
+from landbridge.executable.spirv import Op
+
+#: What is put right is less than this part of a quotient; more is an overflow on the way.
+_SMALL = 2.0**-20
+
+
+def quotient(e: SpirvEmitter, x: Sequence[int], source: str, result: str) -> int:
+    """``x[0] / x[1]``, of f32 the nearest float wherever no number on the way is denormal or infinite.
+
+    The reciprocal is refined once and the quotient twice, by what is left of it, in fused multiply-adds (Markstein,
+    "Computation of elementary functions on the IBM RISC System/6000 processor", 1990). Where that does not come close
+    to the driver's own, as with infinities, zeros and the largest and smallest numbers, the driver's own is it.
+    """
+    own = e.emit(Op.FDiv, result, *x)
+    if result != "f32" or e.rounds_quotients:
+        return own
+
+    def fused(a: int, b: int, c: int) -> int:
+        return e.library(glsl.NUMBERS["fma"], result, a, b, c)
+
+    a, b = x
+    less_b, one = e.emit(Op.FNegate, result, b), e.constant(1.0, result)
+    reciprocal = e.emit(Op.FDiv, result, one, b)
+    reciprocal = fused(fused(less_b, reciprocal, one), reciprocal, reciprocal)
+    near = e.emit(Op.FMul, result, a, reciprocal)
+    for _ in range(2):
+        near = fused(fused(less_b, near, a), reciprocal, near)
+    off = _absolute(e, e.emit(Op.FSub, result, near, own), result)
+    most = e.emit(Op.FMul, result, _absolute(e, own, result), e.constant(_SMALL, result))
+    return e.emit(Op.Select, result, e.emit(Op.FOrdLessThan, "i1", off, most), near, own)
+
+
+def _absolute(e: SpirvEmitter, x: int, element: str) -> int:
+    return e.library(glsl.NUMBERS["fabs"], element, x)
