@@ -4,7 +4,8 @@ python benchmarks/gpu_models.py --device opencl:0 [--device vulkan:0] [--only RE
 
 ``--check`` compiles and compares alone, so that models can be done side by side; the cache of compiles keeps programs
 for the run that times them. Times are medians of interleaved runs: ``run`` has its input in place and waits for the
-result, ``copied`` brings the input from an array and the outputs back as arrays. torch's are of its usual float32 and
+result, ``copied`` brings the input from an array and the outputs back as arrays; then of runs one after another, as a
+GPU that is idle between runs may lower its clocks. torch's are of its usual float32 and
 waited for. Networks of torchvision have the random weights they begin with: times depend on shapes alone.
 """
 
@@ -12,7 +13,9 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import re
+import statistics
 import sys
 import time
 import warnings
@@ -35,6 +38,8 @@ from gpu_torch import on_cuda, torch_model  # noqa: E402
 from measure import in_turns  # noqa: E402
 from tests.whole_models.random_weights import with_random_weights  # noqa: E402
 from wheel_models import CLASSIFY, DETECT, PP_OCR, RECOGNIZE, wheel_model  # noqa: E402
+
+os.environ.pop("LANDBRIDGE_CACHE", None)  # runs are timed here, not compiles
 
 Array = np.ndarray[Any, Any]
 
@@ -128,7 +133,18 @@ def measured(name: str, device: lb.Device, check_only: bool, rounds: int) -> dic
     found["ms"] = {
         key: seconds * 1e3 for key, seconds in in_turns(actions, rounds, settle_seconds=0.005, warm=True).items()
     }
+    found["ms"]["run, one after another"] = statistics.median(one_after_another(session.run)) * 1e3
     return found
+
+
+def one_after_another(action: Callable[[], object], seconds: float = 0.5) -> list[float]:
+    """The seconds that each of many calls takes in ``seconds``, after as many that raise the clocks of an idle GPU."""
+    spent, began = [], time.perf_counter()
+    while (now := time.perf_counter()) < began + 2 * seconds:
+        action()
+        if now > began + seconds:
+            spent.append(time.perf_counter() - now)
+    return spent
 
 
 def main() -> None:
