@@ -23,7 +23,7 @@ from landbridge.executable.bound_sizes import (
 from landbridge.executable.executable import Executable
 from landbridge.executable.instance import check_values
 from landbridge.executable.parts import TensorSpec
-from landbridge.memory.borrowed import host_device
+from landbridge.session.open_arguments import array_of, check_lent, copy_for
 from landbridge.session.open_instance import Instance
 from landbridge.session.open_program import OpenProgram
 from landbridge.session.open_states import OpenStates
@@ -32,7 +32,6 @@ from landbridge.tensor import Tensor
 from landbridge.vm.arena import ProgramArena
 from landbridge.vm.background import AsyncRun
 from landbridge.vm.background_runs import BackgroundRuns
-from landbridge.vm.by_value import ByValue
 from landbridge.vm.entry import Entry, takes_turn
 from landbridge.vm.named import in_order
 from landbridge.vm.planned_memory import PlannedMemory
@@ -202,7 +201,8 @@ class OpenSession(Session):
 
     @takes_turn
     def set_input(self, name: str | int, value: Any) -> None:
-        spec, copied = self._spec(name), np.array(array_of(value))
+        spec = self._spec(name)
+        copied = copy_for(spec, value)
         if self._states.has(spec):
             self._check(spec, copied.shape)
             self._states.give(spec.name, copied)
@@ -215,6 +215,7 @@ class OpenSession(Session):
         spec = self._spec(name)
         if self._states.has(spec):
             raise InputError(f"input {spec.name!r} is a recurrent state, whose memory swaps at each run; use set_input")
+        check_lent(spec, value)
         self._hold(spec, value)
         self._by_value.discard(spec.name)
 
@@ -364,22 +365,13 @@ class OpenSession(Session):
         self._by_shapes.clear()
         self._held_outputs.pop(source.name, None)
         if target.name in self._held:
-            self._states.give(target.name, np.array(array_of(self._held.pop(target.name))))
+            self._states.give(target.name, np.array(array_of(self._held.pop(target.name)), order="C"))
 
     @property
     def planned_memory(self) -> tuple[PlannedMemory, ...]:
         if self._now is None and self._instances:  # nothing was bound: of those prepared or called last
             return next(reversed(self._instances.values())).planned_memory
         return self._last().planned_memory
-
-
-def array_of(value: Any) -> np.ndarray[Any, Any]:
-    """``value`` as an array over its memory, or over a copy of what the host cannot read where it is."""
-    if isinstance(value, ByValue):
-        value = value.value
-    if isinstance(value, Tensor) and not value.storage.kind.host_readable:
-        value = value.to_device(host_device())
-    return np.from_dlpack(cast(Any, value)) if isinstance(value, Tensor) else np.asarray(value)
 
 
 def elements_of(value: Any) -> list[int]:

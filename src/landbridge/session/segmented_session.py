@@ -18,7 +18,8 @@ from landbridge.executable.instance import check_guard
 from landbridge.executable.parts import Function, SizeGuard, TensorSpec, parameter_constant
 from landbridge.executable.segments import DIMENSIONS, READ, DataCall, segments_of
 from landbridge.memory import ledger
-from landbridge.session.open_session import OpenSession, array_of, elements_of
+from landbridge.session.open_arguments import array_of
+from landbridge.session.open_session import OpenSession, elements_of
 from landbridge.session.session import Session, spares_of
 from landbridge.sizes.size import Extent, Size, dimensions_of, of_symbol
 from landbridge.tensor import Tensor
@@ -152,7 +153,7 @@ class SegmentedSession(Session):
         for piece, _ in self._pieces:
             if piece is not None:
                 piece.set_params(values)
-        self._given_params.update((name, np.array(array_of(value))) for name, value in values.items())
+        self._given_params.update((name, np.array(array_of(value), order="C")) for name, value in values.items())
         if self._spares is not None:
             self._spares.forget()
 

@@ -70,9 +70,17 @@ def as_array(slot: Slot, value: Any) -> Array:
     elif isinstance(value, Tensor) or hasattr(value, "__dlpack__"):
         array = np.asarray(value if isinstance(value, Tensor) else _from_producer(slot, value))
     else:
-        array = np.asarray(value)
+        array = array_like(slot, value)
     _check_fit(slot, array.shape, _name_of(slot, array.dtype))
     return array
+
+
+def array_like(what: object, value: Any) -> Array:
+    """``value``, a number or a nested list, for ``what``; raises InputError where no array can be made of it."""
+    try:
+        return np.asarray(value)
+    except (ValueError, TypeError) as error:
+        raise InputError(f"{what}: numpy makes no array of it: {error}") from error
 
 
 def as_tensor(slot: Slot, value: Any) -> Tensor:
@@ -140,17 +148,27 @@ def _check_for_kernels(slot: Slot, home: Home, value: Tensor, way_out: str) -> N
 def _check_layout(slot: Slot, value: Array | Tensor) -> None:
     if not slot.nbytes or slot.fits_layout(value):
         return
-    found = value.strides if isinstance(value, Tensor) else tuple(s / value.itemsize for s in value.strides)
-    found_text = f"({', '.join(f'{step:g}' for step in found)})"
+    steps, size = (value.strides, 1) if isinstance(value, Tensor) else (value.strides, value.itemsize)
     if slot.strides is not None:
         raise ZeroCopyError(
-            f"{slot}: its strides are {found_text} elements, the program reads frames with strides {slot.strides}; "
-            "let set_input copy it, or compile with its strides in an InputSpec"
+            f"{slot}: its strides are {_in_elements(steps, size)} elements, the program reads frames with strides "
+            f"{slot.strides}; let set_input copy it, or compile with its strides in an InputSpec"
         )
+    raise not_contiguous(slot, steps, size, is_input=slot.is_input)
+
+
+def not_contiguous(what: object, strides: tuple[int, ...], size: int, *, is_input: bool) -> ZeroCopyError:
+    """The error for memory with ``strides``, in units of which an element takes ``size``, where it is used densely."""
     way_out = "pass a new array"
-    if slot.is_input:
+    if is_input:
         way_out = "pass np.ascontiguousarray(...), let set_input copy it, or compile with its strides in an InputSpec"
-    raise ZeroCopyError(f"{slot}: the memory is not C-contiguous, its strides are {found_text} elements; {way_out}")
+    return ZeroCopyError(
+        f"{what}: the memory is not C-contiguous, its strides are {_in_elements(strides, size)} elements; {way_out}"
+    )
+
+
+def _in_elements(strides: tuple[int, ...], size: int) -> str:
+    return f"({', '.join(f'{step / size:g}' for step in strides)})"
 
 
 def _in_place(slot: Slot, value: Array | Tensor, address: int, readonly: bool) -> int:
@@ -178,10 +196,7 @@ def _tensor_of(slot: Slot, value: Any) -> Tensor:
 
 def _from_producer(slot: Slot, value: Any) -> Tensor:
     if not hasattr(value, "__dlpack__"):
-        raise InputError(
-            f"{slot}: a {type(value).__name__} cannot be bound by reference; pass a numpy array of {slot.dtype}, a "
-            "Tensor or another object with __dlpack__"
-        )
+        raise not_in_memory(slot, value, slot.spec.dtype)
     try:
         return from_dlpack(value, copy=False)
     except LandbridgeError:
@@ -190,11 +205,24 @@ def _from_producer(slot: Slot, value: Any) -> Tensor:
         raise ZeroCopyError(f"{slot}: its producer does not export it ({error}); pass a numpy array") from error
 
 
+def not_in_memory(what: object, value: object, dtype: str) -> InputError:
+    """The error for a ``value`` that has no memory of its own, where that is to be used."""
+    return InputError(
+        f"{what}: a {type(value).__name__} cannot be bound by reference; pass a numpy array of {dtype}, a Tensor or "
+        "another object with __dlpack__"
+    )
+
+
 def _name_of(slot: Slot, dtype: np.dtype[Any]) -> str:
+    return name_of(slot, dtype, slot.spec.dtype)
+
+
+def name_of(what: object, dtype: np.dtype[Any], wanted: str) -> str:
+    """What ``dtype`` is called here; raises InputError where no tensor has it."""
     try:
         return dtype_name(dtype)
     except (InputError, TypeError):
-        raise InputError(f"{slot}: dtype {dtype} is none of a tensor's; it takes {slot.spec.dtype}") from None
+        raise InputError(f"{what}: dtype {dtype} is none of a tensor's; it takes {wanted}") from None
 
 
 def _check_native(slot: Slot, dtype: np.dtype[Any]) -> None:
@@ -207,8 +235,12 @@ def _check_fit(slot: Slot, shape: tuple[int, ...], dtype: str) -> None:
         raise InputError(f"{slot}: rank {len(shape)} (shape {shape}), it takes rank {len(slot.shape)}, {slot.shape}")
     if tuple(shape) != slot.shape:
         raise InputError(f"{slot}: shape {shape}, it takes {slot.shape}; compile with other shapes= for another one")
-    if dtype != slot.spec.dtype:
+    check_dtype(slot, dtype, slot.spec.dtype)
+
+
+def check_dtype(what: object, found: str, wanted: str) -> None:
+    """Raise InputError unless both are the same."""
+    if found != wanted:
         raise InputError(
-            f"{slot}: dtype {dtype}, it takes {slot.spec.dtype}; nothing is cast silently, "
-            f"pass array.astype({slot.spec.dtype!r})"
+            f"{what}: dtype {found}, it takes {wanted}; nothing is cast silently, pass array.astype({wanted!r})"
         )

@@ -1,0 +1,48 @@
+"""What is given for an input whose sizes come with it: looked at when it is given, as far as no sizes are needed."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import numpy as np
+
+from landbridge.executable.parts import TensorSpec
+from landbridge.memory.borrowed import host_device
+from landbridge.tensor import Tensor
+from landbridge.vm.argument import array_like, check_dtype, name_of, not_contiguous, not_in_memory
+from landbridge.vm.by_value import ByValue
+
+
+def array_of(value: Any) -> np.ndarray[Any, Any]:
+    """``value`` as an array over its memory, or over a copy of what the host cannot read where it is.
+
+    Raises InputError for what numpy makes no array of.
+    """
+    if isinstance(value, ByValue):
+        value = value.value
+    if isinstance(value, Tensor) and not value.storage.kind.host_readable:
+        value = value.to_device(host_device())
+    return np.from_dlpack(cast(Any, value)) if isinstance(value, Tensor) else array_like("a value", value)
+
+
+def copy_for(spec: TensorSpec, value: Any) -> np.ndarray[Any, Any]:
+    """A copy of ``value`` for input ``spec``; raises InputError where it is no array of its dtype."""
+    what = f"input {spec.name!r}"
+    array = array_of(value) if isinstance(value, Tensor | ByValue) else array_like(what, value)
+    check_dtype(what, name_of(what, array.dtype, spec.dtype), spec.dtype)
+    return np.array(array, order="C")  # not as its strides are ordered: it is bound as it is
+
+
+def check_lent(spec: TensorSpec, value: Any) -> None:
+    """Raise InputError where ``value`` is no memory of the dtype of input ``spec``, ZeroCopyError for an array whose
+    memory has gaps or another order, where the program reads it densely."""
+    what = f"input {spec.name!r}"
+    given = value.value if isinstance(value, ByValue) else value
+    if isinstance(given, Tensor):
+        check_dtype(what, given.dtype, spec.dtype)
+    elif isinstance(given, np.ndarray):
+        check_dtype(what, name_of(what, given.dtype, spec.dtype), spec.dtype)
+        if type(given) is np.ndarray and value is given and not spec.strides and not given.flags.c_contiguous:
+            raise not_contiguous(what, given.strides, given.itemsize, is_input=True)
+    elif not hasattr(given, "__dlpack__"):
+        raise not_in_memory(what, given, spec.dtype)
