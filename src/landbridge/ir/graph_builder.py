@@ -224,7 +224,10 @@ class GraphBuilder:
             regions.append(Region(block))
             types.append([v.type for v in values])
         if types[0] != types[1]:
-            raise ShapeError(f"{self.node}: the branches give {types[0]} and {types[1]}")
+            raise ShapeError(
+                f"{self.node}: the branches give {_types_text(types[0])} and {_types_text(types[1])}, and which is "
+                "taken shows when the model runs; have both give the same, or make the condition constant"
+            )
         return list(self._builder.insert(IfOp(condition, types[0], regions[0], regions[1])).res)
 
     def loop(
@@ -287,3 +290,8 @@ class GraphBuilder:
         stem = "".join(c if c.isalnum() or c == "_" else "_" for c in name)
         self.module.prim_count += 1
         return f"{stem}_{self.module.prim_count}"
+
+
+def _types_text(types: Sequence[Attribute]) -> str:
+    """What values of ``types`` are called in messages."""
+    return ", ".join(f"{dtype_of(ty)}{list(shape_of(ty))}" for ty in types) or "nothing"

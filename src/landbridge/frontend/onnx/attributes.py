@@ -9,6 +9,22 @@ import onnx_ir as ir
 
 from landbridge.errors import CompileError, ImportModelError
 
+#: Integers of less than a byte are computed with as bytes.
+_AS_BYTES = {"int2": "int8", "uint2": "uint8", "int4": "int8", "uint4": "uint8"}
+
+
+def stored_dtype(code: int | ir.DataType) -> str:
+    """As ``dtype_of_onnx``, of a tensor whose values are in the file: what ``tensor_array`` makes of them."""
+    name = _numpy_name(ir.DataType(int(code)))
+    return _AS_BYTES.get(name) or dtype_of_onnx(code)
+
+
+def _numpy_name(kind: ir.DataType) -> str:
+    try:
+        return str(kind.numpy().name)
+    except (TypeError, KeyError, ValueError):
+        return ""
+
 
 def dtype_of_onnx(code: int | ir.DataType) -> str:
     """The dtype name of an ONNX element type; CompileError for one without (strings, complex, ...)."""
@@ -16,19 +32,23 @@ def dtype_of_onnx(code: int | ir.DataType) -> str:
         kind = ir.DataType(int(code))
     except ValueError:
         raise CompileError(f"{code} is no ONNX element type; onnx.TensorProto.DataType lists them") from None
-    try:
-        name = kind.numpy().name
-    except (TypeError, KeyError, ValueError):
-        name = ""
+    name = _numpy_name(kind)
     if not name or name.startswith(("complex", "object", "str")):
         raise CompileError(f"ONNX element type {kind.name} cannot be compiled; numbers and booleans can")
+    if name in _AS_BYTES:
+        raise CompileError(
+            f"ONNX element type {kind.name} can be compiled where values are in the file, as weights are; cast to "
+            f"{_AS_BYTES[name].upper()} where the model computes or takes them"
+        )
     return name
 
 
 def tensor_array(tensor: ir.TensorProtocol) -> np.ndarray[Any, Any]:
-    """The values of a tensor of the file; raises ImportModelError where its data is not what its shape says."""
+    """The values of a tensor of the file, those of less than a byte as bytes; raises ImportModelError where its data is
+    not what its shape says."""
     try:
-        return np.asarray(tensor.numpy())
+        array = np.asarray(tensor.numpy())
+        return array.astype(_AS_BYTES.get(array.dtype.name, array.dtype), copy=False)
     except (ValueError, TypeError, OSError) as error:
         raise ImportModelError(f"the data of tensor {tensor.name!r} cannot be read: {error}") from error
 

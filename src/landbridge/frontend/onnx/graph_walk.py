@@ -42,6 +42,7 @@ from landbridge.frontend.onnx.size_arithmetic import (
     supposed,
     whole_array,
 )
+from landbridge.frontend.onnx.small_integers import check_makes_bytes
 from landbridge.frontend.onnx.values import UNKNOWN, Imported, Unknown, constant_if_empty, shape_text
 from landbridge.host_operators.registry import HostOperator, find
 from landbridge.ir.graph_builder import GraphBuilder
@@ -185,6 +186,7 @@ class GraphWalk:
         check_schema(node.domain, node.op_type, opset, self.g.node, context.attributes, inputs)
         if node.domain == "" and node.op_type in self._control_flow:
             return self._control_flow[node.op_type](self, node, inputs)
+        check_makes_bytes(node, self.g.node)
         handler = handler_for(node.domain, node.op_type, opset)
         operands = [x for x in inputs if not isinstance(x, Unknown)]
         if handler is not None and any(isinstance(x, np.ndarray) and x.dtype == object for x in inputs):

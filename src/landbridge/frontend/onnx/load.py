@@ -20,6 +20,7 @@ from landbridge.executable.file_watch import FileWatch
 from landbridge.frontend.onnx.labels import has_names, without_names
 from landbridge.frontend.onnx.not_a_model import what_it_is
 from landbridge.frontend.onnx.ort_file import is_ort_file, model_of_ort
+from landbridge.frontend.onnx.repaired import with_dense_weights, with_stated_shapes
 from landbridge.frontend.onnx.stray_operators import in_their_domain
 from landbridge.frontend.onnx.unfolded_size import unfolded_nodes
 from landbridge.frontend.onnx.weights_in_file import LightModel, light_model
@@ -67,9 +68,11 @@ def load_model(source: str | Path | bytes | ModelProto | ir.Model, max_nodes: in
         raise ImportModelError(f"{name} is no ONNX model: {found}")
     made = _with_numbers(_with_constants(proto if refused is None else in_their_domain(proto)))
     refused = refused if made is proto else _refusal(made)
+    if refused is not None and (stated := with_stated_shapes(made)) is not None:
+        refused = _refusal(stated)
     if refused is not None:
-        raise ImportModelError(f"{name} is not a valid ONNX model: {refused}") from refused
-    proto = _of_a_known_opset(made, name)
+        raise ImportModelError(f"{name} is not a valid ONNX model: {' '.join(str(refused).split())}") from refused
+    proto = with_dense_weights(_of_a_known_opset(made, name))
     try:
         model = ir.serde.deserialize_model(proto)
         if parsed.weights is not None:

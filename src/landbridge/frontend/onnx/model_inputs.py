@@ -12,7 +12,7 @@ import onnx_ir as ir
 from xdsl.ir import Attribute, Block
 
 from landbridge.dtypes import numpy_dtype
-from landbridge.errors import InputError, UnsupportedOperatorError
+from landbridge.errors import CompileError, InputError, UnsupportedOperatorError
 from landbridge.frontend.onnx.attributes import dtype_of_onnx
 from landbridge.frontend.onnx.frames import InputFrame, frame_of, read_frame
 from landbridge.frontend.onnx.shapes import check_stated, input_shapes, read_extents
@@ -202,4 +202,7 @@ def _dtype(value: ir.Value) -> str:
         raise UnsupportedOperatorError(
             f"input {value.name!r} is no tensor ({value.type}); sequences, optionals and maps cannot be compiled"
         )
-    return dtype_of_onnx(value.type.dtype)
+    try:
+        return dtype_of_onnx(value.type.dtype)
+    except CompileError as error:
+        raise CompileError(f"input {value.name!r}: {error}") from error

@@ -12,7 +12,7 @@ from xdsl.ir import SSAValue
 
 from landbridge.did_you_mean import did_you_mean
 from landbridge.errors import ImportModelError, InputError, ModelWarning, ShapeError
-from landbridge.frontend.onnx.attributes import dtype_of_onnx
+from landbridge.frontend.onnx.attributes import dtype_of_onnx, stored_dtype
 from landbridge.frontend.wanted_inputs import MOST_ELEMENTS, names_of_elements
 from landbridge.ir.types import dtype_of, shape_of
 from landbridge.ops.extent_arrays import array_dtype
@@ -146,7 +146,7 @@ def check_declared(value: ir.Value, found: object, what: str, strict: bool = Tru
     else:
         return
     if isinstance(value.type, ir.TensorType) and value.type.dtype != ir.DataType.UNDEFINED:
-        declared = dtype_of_onnx(value.type.dtype)
+        declared = (stored_dtype if isinstance(found, np.ndarray) else dtype_of_onnx)(value.type.dtype)
         if declared != dtype:
             raise ImportModelError(f"{what} {value.name!r} is {dtype}, the file declares {declared}; correct the file")
     dims = _dims(value)

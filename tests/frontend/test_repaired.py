@@ -1,0 +1,131 @@
+"""Models that others take: sparse weights, results without a shape, weights of half a byte, and what is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import onnxruntime
+import pytest
+from onnx import ModelProto, NodeProto, TensorProto, helper, numpy_helper
+
+import landbridge as lb
+from landbridge.errors import CompileError, ShapeError
+
+X = np.random.default_rng(0).random((3, 64), np.float32)
+
+
+def model(
+    nodes: Sequence[NodeProto],
+    weights: Sequence[TensorProto] = (),
+    *,
+    shape: Sequence[int] | None = (3, 64),
+    result: Sequence[int | None] | None = None,
+) -> ModelProto:
+    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, shape)
+    y = helper.make_tensor_value_info("y", TensorProto.FLOAT, result)
+    graph = helper.make_graph(list(nodes), "one", [x], [y], list(weights))
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+
+
+def check(proto: ModelProto) -> None:
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    session = onnxruntime.InferenceSession(proto.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    (wanted,) = session.run(None, {"x": X})
+    (found,) = lb.Session(lb.compile(proto))(X)
+    assert np.asarray(found).shape == wanted.shape
+    np.testing.assert_allclose(np.asarray(found), wanted, rtol=1e-5, atol=1e-5)
+
+
+def test_an_output_without_a_shape() -> None:
+    check(model([helper.make_node("Transpose", ["x"], ["y"])]))
+
+
+def test_an_input_without_a_shape_is_asked_for() -> None:
+    proto = model([helper.make_node("Relu", ["x"], ["y"])], shape=None)
+    with pytest.raises(CompileError, match=r"input 'x' has no shape: give shapes="):
+        lb.compile(proto)
+    lb.compile(proto, shapes={"x": (2, 3)})
+
+
+@pytest.mark.parametrize("indices", [[0, 65, 191], [[0, 0], [1, 1], [2, 63]]])
+def test_sparse_weights(indices: list[int] | list[list[int]]) -> None:
+    values = numpy_helper.from_array(np.array([1, -2, 3], np.float32), "w")
+    places = numpy_helper.from_array(np.array(indices, np.int64), "places")
+    proto = model([helper.make_node("Add", ["x", "w"], ["y"])], result=(3, 64))
+    proto.graph.sparse_initializer.append(helper.make_sparse_tensor(values, places, [3, 64]))
+    check(proto)
+
+
+@pytest.mark.parametrize("kind", [TensorProto.INT4, TensorProto.UINT4])
+@pytest.mark.parametrize("axis", [None, 0, 1])
+@pytest.mark.parametrize("is_attribute", [False, True])
+def test_weights_of_half_a_byte(kind: int, axis: int | None, is_attribute: bool) -> None:
+    """Scales of the whole, of columns, or of blocks of 32 rows."""
+    random = np.random.default_rng(1)
+    low, high = (-8, 8) if kind == TensorProto.INT4 else (0, 16)
+    of_blocks = axis == 0
+    shape = {None: (), 1: (16,), 0: (2, 16)}[axis]
+    weights = helper.make_tensor("w", kind, (64, 16), random.integers(low, high, 64 * 16))
+    zeros = helper.make_tensor("z", kind, shape, random.integers(low, high, int(np.prod(shape))))
+    scales = numpy_helper.from_array(random.random(shape, np.float32) + np.float32(0.1), "s")
+    attributes = {} if axis is None else {"axis": axis, **({"block_size": 32} if of_blocks else {})}
+    nodes = [
+        helper.make_node("DequantizeLinear", ["w", "s", "z"], ["d"], **attributes),
+        helper.make_node("MatMul", ["x", "d"], ["y"]),
+    ]
+    if is_attribute:
+        nodes.insert(0, helper.make_node("Constant", [], ["w"], value=weights))
+    check(model(nodes, [zeros, scales] if is_attribute else [weights, zeros, scales], result=(3, 16)))
+
+
+def test_what_would_make_half_bytes_is_refused() -> None:
+    zero = helper.make_tensor("z", TensorProto.INT4, (), [0])
+    scale = numpy_helper.from_array(np.float32(0.1), "s")
+    back = helper.make_node("DequantizeLinear", ["q", "s"], ["y"])
+    by_zero = [helper.make_node("QuantizeLinear", ["x", "s", "z"], ["q"]), back]
+    by_type = [helper.make_node("QuantizeLinear", ["x", "s"], ["q"], output_dtype=TensorProto.INT4), back]
+    like = [helper.make_node("Identity", ["z"], ["i"]), helper.make_node("CastLike", ["x", "i"], ["q"]), back]
+    to = [helper.make_node("Cast", ["x"], ["q"], to=TensorProto.INT4), back]
+    for nodes in (by_zero, by_type, like, to):
+        with pytest.raises(CompileError, match=r"INT4.*INT8"):
+            lb.compile(model(nodes, [zero, scale], result=(3, 64)))
+
+
+def test_an_input_of_text_is_named() -> None:
+    proto = model([helper.make_node("Relu", ["x"], ["y"])])
+    proto.graph.input.append(helper.make_tensor_value_info("words", TensorProto.STRING, (2,)))
+    with pytest.raises(CompileError, match="input 'words': ONNX element type STRING"):
+        lb.compile(proto)
+
+
+def test_branches_of_other_shapes_are_told_in_words() -> None:
+    then = helper.make_graph(
+        [helper.make_node("Transpose", ["x"], ["t"])],
+        "t",
+        [],
+        [helper.make_tensor_value_info("t", TensorProto.FLOAT, (64, 3))],
+    )
+    other = helper.make_graph(
+        [helper.make_node("Neg", ["x"], ["e"])],
+        "e",
+        [],
+        [helper.make_tensor_value_info("e", TensorProto.FLOAT, (3, 64))],
+    )
+    nodes = [
+        helper.make_node("ReduceSum", ["x"], ["sum"], keepdims=0),
+        helper.make_node("Cast", ["sum"], ["c"], to=TensorProto.BOOL),
+        helper.make_node("If", ["c"], ["y"], then_branch=then, else_branch=other),
+    ]
+    with pytest.raises(ShapeError, match=r"give float32\[64, 3\] and float32\[3, 64\].*make the condition constant"):
+        lb.compile(model(nodes))
+
+
+def test_faults_are_one_line() -> None:
+    nodes = [helper.make_node("Add", ["x", "b"], ["a"]), helper.make_node("Relu", ["a"], ["b"])]
+    proto = model(nodes, result=(3, 64))
+    proto.graph.output[0].name = "b"
+    with pytest.raises(CompileError, match="not a valid ONNX model") as raised:
+        lb.compile(proto)
+    assert "\n" not in str(raised.value)
