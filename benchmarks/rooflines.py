@@ -1,9 +1,10 @@
 """Convolutional networks beside the machine's limits: the share of its roof that each reaches, and what keeps it below.
 
-chrt -f 50 taskset -c 1 python benchmarks/rooflines.py [--only OCR] [--runs 20] [--write]
+chrt -f 50 taskset -c 1 python benchmarks/rooflines.py [--only OCR] [--runs 20] [--times 3] [--write]
 
-``landbridge explain`` measures the limits and each kernel in one process, on one thread. It can be done in pieces: what
-each has measured stays in the folder of fetched models, and ``--write`` makes the table of all.
+``landbridge explain`` measures the limits and each kernel in one process, on one thread; of ``--times`` such processes
+the one whose kernels took least counts, as other work only takes time. It can be done in pieces: what each has measured
+stays in the folder of fetched models, and ``--write`` makes the table of all.
 """
 
 from __future__ import annotations
@@ -79,6 +80,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", default="", help="a part of the names of the networks to measure")
     parser.add_argument("--runs", type=int, default=20)
+    parser.add_argument("--times", type=int, default=1, help="processes that measure a network, of which one counts")
     parser.add_argument(
         "--write", action="store_true", help="measure nothing, and write the table of what was measured"
     )
@@ -87,7 +89,8 @@ def main() -> None:
     for name in NETWORKS:
         if options.write or options.only not in name:
             continue
-        found = explained(MODELS[name], options.runs)
+        tried = [explained(MODELS[name], options.runs) for _ in range(options.times)]
+        found = min(tried, key=lambda each: float(each["seconds"]))
         (KEPT / f"{name}.json").write_text(json.dumps(found))
         print(*row(name, found), flush=True)
     if options.write:
