@@ -106,7 +106,7 @@ def compile(
     if isinstance(args, str | Target | Mapping):
         args, target = None, args
     check_form(locals())
-    _check_compiler()
+    check_compiler()
     if is_torch_model(model):
         from landbridge.frontend.torch import export
 
@@ -172,7 +172,7 @@ def _missing() -> list[str]:
     return [name for name in _COMPILER if sys.modules.get(name) is None and find_spec(name) is None]
 
 
-def _check_compiler() -> None:
+def check_compiler() -> None:
     """Raise CompileError where this is an install that only runs programs."""
     missing = _missing()
     if missing:

@@ -48,8 +48,10 @@ class Board:
         packages = unpacked.compiler_packages if self.compiles else unpacked.site_packages
         home = str(self.folder / "usr")
         path = f"{packages(self.folder)}:{_SOURCES}"
-        # Compiling modules is more than half of what a process's imports take, and Debian's come without bytecode.
-        return {**os.environ, "PYTHONPATH": path, "PYTHONHOME": home, "PYTHONPYCACHEPREFIX": f"{self.folder}/bytecode"}
+        # Compiling modules is more than half of what a process's imports take, and Debian's come without bytecode: it
+        # is kept, whatever this machine does with its own.
+        kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+        return {**kept, "PYTHONPATH": path, "PYTHONHOME": home, "PYTHONPYCACHEPREFIX": f"{self.folder}/bytecode"}
 
     @property
     def python_version(self) -> str:

@@ -27,3 +27,14 @@ def test_an_input_that_chooses_the_program_is_fixed(tmp_path: Path) -> None:
     assert done.exit_code == 0, done.output
     made = json.loads(done.stdout)
     assert [spec["name"] for spec in made["inputs"]] == ["x"] and all(Path(file).exists() for file in made["files"])
+
+
+def test_names_and_folders_are_looked_at_before_anything_is_compiled(tmp_path: Path) -> None:
+    (tmp_path / "none.onnx").write_bytes(b"not read")
+    (tmp_path / "file").write_bytes(b"")
+    for options, says in (
+        (["--c", str(tmp_path / "c"), "--name", "9x"], "'9x' cannot begin names in C"),
+        (["--c", str(tmp_path / "file" / "c")], "file"),
+    ):
+        done = runner.invoke(app, ["export", str(tmp_path / "none.onnx"), *options])
+        assert done.exit_code == 1 and says in done.output and "ONNX" not in done.output, done.output

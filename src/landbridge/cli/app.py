@@ -29,7 +29,7 @@ from landbridge.cli.run import run
 from landbridge.cli.sanitize import EXIT_FOUND
 from landbridge.cli.targets import targets
 from landbridge.cli.trace import trace
-from landbridge.errors import LandbridgeError, SanitizerError
+from landbridge.errors import CompileError, LandbridgeError, SanitizerError
 
 EXIT_ERROR = 1
 
@@ -85,11 +85,26 @@ class _Commands(TyperGroup):
         except BrokenPipeError as closed:  # who reads our output, as in "| head", has seen enough
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for what is flushed at exit
             raise typer.Exit(EXIT_ERROR) from closed
-        except (LandbridgeError, OSError) as problem:
+        except (LandbridgeError, OSError, ModuleNotFoundError) as found:
+            problem = _without_compiler(found)
             code = EXIT_FOUND if isinstance(problem, SanitizerError) else EXIT_ERROR
             self._emit(ctx, type(problem).__name__, str(problem), code)
             error(str(problem))
-            raise typer.Exit(code) from problem
+            raise typer.Exit(code) from found
+
+
+def _without_compiler(problem: Exception) -> Exception:
+    """The error of an install that only runs programs, where ``problem`` is a package that it lacks; else ``problem``.
+    Raises a module's absence that has another reason."""
+    if not isinstance(problem, ModuleNotFoundError):
+        return problem
+    from landbridge.compiler import check_compiler
+
+    try:
+        check_compiler()
+    except CompileError as why:
+        return why
+    raise problem
 
 
 app = typer.Typer(

@@ -60,10 +60,11 @@ def compare(
     from landbridge.cli.models import at_sizes, open_model, to_run
     from landbridge.cli.on_board.board import Board
     from landbridge.cli.on_board.commands import stated_options, values_there
-    from landbridge.cli.reference import Reference
 
     if model.suffix == ".lbx":
         raise typer.BadParameter("a reference run needs the .onnx file", param_hint="MODEL")
+    from landbridge.cli.reference import Reference  # which needs onnx
+
     files, shapes = args.parse_arrays(input), args.parse_shapes(shape)
     stated, values = args.parse_dims(dim), args.parse_at(at)
     devices, places = DeviceList.parse(device), args.parse_places(place)

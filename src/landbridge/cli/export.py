@@ -35,8 +35,12 @@ def export(
     """Write MODEL as a C header, a static and a shared library, to be linked without Python."""
     from landbridge.cli.inputs import read_array
     from landbridge.cli.models import describe_tensor, open_model
-    from landbridge.executable.c_export import export_c
+    from landbridge.executable.c_export import check_name, export_c
+    from landbridge.output_file import check_folder
 
+    prefix = name or _identifier(model.stem)
+    check_name(prefix)
+    check_folder(c)
     opened = open_model(
         model,
         target,
@@ -46,7 +50,7 @@ def export(
         constants={name: read_array(name, array) for name, array in args.parse_arrays(constant, "--constant").items()},
     )
     main = opened.executable.main
-    files = export_c(opened.executable, c, name or _identifier(model.stem), weights_apart=weights_apart)
+    files = export_c(opened.executable, c, prefix, weights_apart=weights_apart)
     if json:
         emit(
             {

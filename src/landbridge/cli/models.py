@@ -53,8 +53,9 @@ def open_model(
         return Opened(load(model), 0.0)
     began = time.perf_counter()
     with progress(f"compiling {model.name}"):
-        from landbridge.compiler import compile
+        from landbridge.compiler import check_compiler, compile
 
+        check_compiler()  # which the description of a target needs, too
         wanted = target or ("llvm" if devices is None else devices.target())
         executable = compile(model, wanted, shapes=shapes, place=places, **stated)
     return Opened(executable, time.perf_counter() - began)

@@ -33,6 +33,12 @@ _RUNTIME = {
 }
 
 
+def check_name(name: str) -> None:
+    """Raise InputError for a name that ``export_c`` does not take."""
+    if not _IDENTIFIER.fullmatch(name):
+        raise InputError(f"{name!r} cannot begin names in C; legal: a lower-case letter, then those, digits and '_'")
+
+
 def export_c(executable: Executable, folder: str | Path, name: str, *, weights_apart: bool = False) -> list[Path]:
     """Write ``name.h``, ``libname.a`` and ``libname.so`` to ``folder``, which is made where it is missing.
 
@@ -40,8 +46,7 @@ def export_c(executable: Executable, folder: str | Path, name: str, *, weights_a
     files. Raises InputError for a name that is no identifier of lower-case letters, digits and underscores,
     ExecutableError for what C alone cannot run, OutputFileError as ``Executable.save``.
     """
-    if not _IDENTIFIER.fullmatch(name):
-        raise InputError(f"{name!r} cannot begin names in C; legal: a lower-case letter, then those, digits and '_'")
+    check_name(name)
     programs, places, image = c_programs(executable)
     weights = _weights(executable, places)
     whole, table = _whole_image(image, programs)
