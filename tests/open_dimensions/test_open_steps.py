@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import tracemalloc
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -259,4 +259,4 @@ def test_steps_that_other_sizes_may_have() -> None:
     assert isinstance(made_loop, LoopStep) and (made_loop.trips, made_loop.moving) == (9, ((7, 9), (8, -9)))
     assert made_loop.body[1] == HostStep(print, (HostTensor(5, (9, 4), "float32"),), {})
     assert not may_be_others([copy._replace(number=1)]) and not may_be_others([WaitStep((1,))])
-    assert not may_be_others([replace(loop, body=(WaitStep((1,)),))])
+    assert not may_be_others([loop._replace(body=(WaitStep((1,)),))])
