@@ -29,6 +29,19 @@ def test_sources_are_equal(tmp_path: Path) -> None:
         np.testing.assert_array_equal(run(source, x=ONES)[0], ONES + 1)
 
 
+def test_outputs_whose_shape_the_file_does_not_say(tmp_path: Path) -> None:
+    silent = onnx.ModelProto()
+    silent.CopyFrom(ADD)
+    silent.graph.output[0].type.tensor_type.ClearField("shape")
+    path = tmp_path / "add.onnx"
+    onnx.save(silent, path)
+    for source in (silent, path, path.read_bytes()):
+        np.testing.assert_array_equal(run(source, x=ONES)[0], ONES + 1)
+    silent.graph.node[0].op_type = "Nothing"
+    with pytest.raises(ImportModelError, match="Nothing"):
+        imported(silent)
+
+
 def test_external_data(tmp_path: Path) -> None:
     path = tmp_path / "add.onnx"
     weight = np.arange(3000, dtype=np.float32).reshape(1000, 3)

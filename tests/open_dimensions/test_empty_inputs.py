@@ -99,6 +99,22 @@ def test_networks_of_no_step_and_of_nobody(kind: str, states: bool) -> None:
     assert (y.shape, {each.shape for each in found}) == ((4, 2, 0, HIDDEN), {(2, 0, HIDDEN)})
 
 
+@pytest.mark.parametrize("rows", ["0", "n"])
+def test_nothing_takes_any_shape_with_a_zero(rows: str) -> None:
+    """onnxruntime refuses these inputs where an extent that is 0 comes after others; numpy takes them."""
+    body = "y = Reshape<allowzero = 1>(x, k)"
+    model = parsed(f"(float[{rows}, 3, 4] x, int64[3] k) => (float[a, b, c] y) {{ {body} }}")
+    session = lb.Session(lb.compile(model), num_threads=1)
+    for shape in ([3, 4, 0], [0, 2, 5], [70000, 0, 70000], [0, 0, 0]):
+        (found,) = session(noise(0, 3, 4), np.array(shape))
+        assert np.asarray(found).shape == tuple(shape)
+    if rows == "n":
+        x = noise(2, 3, 4)
+        np.testing.assert_array_equal(np.asarray(session(x, np.array([4, 3, 2]))[0]), x.reshape(4, 3, 2))
+    with pytest.raises(ShapeError, match="the number of elements is 6"):
+        session(noise(0, 3, 4), np.array([1, 2, 3]))
+
+
 def test_what_is_stated_stays() -> None:
     session = lb.Session(lb.compile(parsed("(float[N, 4] x) => (float[N, 4] y) { y = Relu(x) }"), dims={"N": "1..9"}))
     with pytest.raises(ShapeError, match=r"axis 0 of input 'x' is 0; legal: N, with N in 1\.\.9"):

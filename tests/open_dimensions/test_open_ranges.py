@@ -11,8 +11,10 @@ from onnx import parser
 import landbridge as lb
 from landbridge.frontend.onnx import open_ranges
 from landbridge.sizes.printing import range_text
+from landbridge.sizes.question import Question
 from landbridge.sizes.settle import settled
-from landbridge.sizes.size import dimensions_of
+from landbridge.sizes.size import Size, dimensions_of
+from landbridge.sizes.terms import Symbol, of_atom
 
 
 def _model(text: str) -> onnx.ModelProto:
@@ -88,6 +90,35 @@ def test_runs_in_the_ranges_it_can(text: str, ranges: dict[str, str], sizes: lis
     for size in sizes:
         x = np.random.default_rng(1).standard_normal(size).astype(np.float32)
         np.testing.assert_array_equal(np.from_dlpack(session(x)[0]), peer.run(None, {"x": x})[0])
+
+
+#: As exporters write masks, of which they do not know that they are of their words' extents.
+MASKED = """masked (float[b, s] x, float[d, t] mask) => (float[b, s] y) {
+    rows = Shape <start = 0, end = 1> (x)
+    rest = Constant <value = int64[1] {-1}> ()
+    shape = Concat <axis = 0> (rows, rest)
+    m = Reshape (mask, shape)
+    y = Add (x, m)
+}"""
+
+
+def test_inputs_of_one_rank_may_be_of_the_same_extents() -> None:
+    model = _model(MASKED)
+    executable = lb.compile(model)
+    assert _ranges(executable).keys() == {"b", "s"}
+    session, peer = lb.Session(executable), onnxruntime.InferenceSession(model.SerializeToString())
+    for size in ((1, 1), (3, 7), (2, 33)):
+        x = np.random.default_rng(1).standard_normal((2, *size)).astype(np.float32)
+        expected = peer.run(None, {"x": x[0], "mask": x[1]})[0]
+        np.testing.assert_array_equal(np.from_dlpack(session(*x)[0]), expected)
+    with pytest.raises(lb.ShapeError, match="input 'mask'"):
+        session(np.zeros((2, 3), np.float32), np.zeros((3, 2), np.float32))
+
+
+def test_a_dimension_in_two_ranges_is_not_made_itself() -> None:
+    (one,), (other,) = (Size(of_atom(Symbol("n", low, 9))).terms for low in (0, 1))
+    question = Question((one, (other[0], -1)), equal=True, needed=True)
+    assert open_ranges._one(question, ()) is None
 
 
 def test_a_size_it_cannot_run_for_is_named() -> None:

@@ -19,7 +19,8 @@ from landbridge.ops.registry import operator
 from landbridge.ops.rules import rules
 from landbridge.ops.slicing import index_within
 from landbridge.sizes.broadcast import broadcast_shapes
-from landbridge.sizes.size import Extent, Size, agree, clamped, largest, product, same, smallest
+from landbridge.sizes.size import LARGEST_EXTENT, Extent, Size, agree, clamped, largest, product, same, smallest
+from landbridge.sizes.size import at_least as never_below
 
 
 @rules()
@@ -124,7 +125,11 @@ def _read_shape(c: OpContext, x: Operand, wanted: Sequence[Extent]) -> Operand:
         others = product(e + r for j, (e, r) in enumerate(zip(stated, rests, strict=True)) if j != i)
         given.append(extent + rest * (total // clamped(others, 1)))
     c.g.held("the number of elements", product(given), total)
-    result = [c.near(extent, c.fewest(total), total) for extent in given]
+    # Beside an extent that is 0 another may be more than there are elements.
+    most = total if never_below(total, 1) else largest(total, LARGEST_EXTENT)
+    result = [c.near(extent, c.fewest(total), most) for extent in given]
+    if total == 0:
+        return broadcast(c, np.zeros((), numpy_dtype(c.dtype(x))), result)
     flat = c.reshape(x, [total])
 
     def body(s: ScalarBuilder, buffers: Sequence[BodyBuffer], at: Sequence[Value]) -> Value:

@@ -112,6 +112,7 @@ def import_onnx(  # noqa: PLR0913 - what may be stated of a model
     given, branches, empties = shapes or {}, Branches(), empties or Empties()
     decided: set[str] = set()  # dimensions that data decide, of all that was tried
     ways = Ways()
+    alike: list[tuple[str, str]] = []
 
     def build(
         stated: Mapping[str, Extent] | None,
@@ -121,6 +122,7 @@ def import_onnx(  # noqa: PLR0913 - what may be stated of a model
         known = {**elements, **(chosen or {})}
         of_inputs = None if stated is None else {n: e for n, e in stated.items() if n not in decided}
         inputs = model_inputs(graph, shapes, constants or {}, frames or {}, of_inputs, known)
+        alike[:] = _along_one_axis(inputs.shapes.values())
         module = IRModule(ModuleOp([]), targets, vdevices, parameters=parameters, sources=sources, files=files)
         data = DataDimensions(stated, attempts.reads, decided, not_empty, attempts.hosts, empties)
         try:
@@ -136,10 +138,10 @@ def import_onnx(  # noqa: PLR0913 - what may be stated of a model
             return build(None, {}, given)
         nonlocal ways
         ways = Ways()
-        return in_open_ranges(in_given, dimensions, decided, ways, attempts.fixing, empties)
+        return in_open_ranges(in_given, dimensions, decided, ways, attempts.fixing, empties, alike)
 
     def in_other_ranges(way: Ways) -> IRModule:
-        return in_open_ranges(in_given, dimensions or {}, decided, way, attempts.fixing, empties)
+        return in_open_ranges(in_given, dimensions or {}, decided, way, attempts.fixing, empties, alike)
 
     def with_others(module: IRModule) -> IRModule:
         if other_ways is not None and not decided:
@@ -193,6 +195,16 @@ def _where_zero(names: Sequence[str], ways: Ways, search: Callable[[Ways], IRMod
 def _with_numbers(known: Mapping[str, Extent], numbers: Mapping[str, int]) -> dict[str, Extent]:
     """``known`` where dimensions that others became are ``numbers``."""
     return {name: replaced(e.terms, numbers) if isinstance(e, Size) else e for name, e in known.items()}
+
+
+def _along_one_axis(shapes: Iterable[Sequence[Extent]]) -> Iterator[tuple[str, str]]:
+    """The dimensions of inputs of one rank that are along the same axis, by name: of the first and each other."""
+    first: dict[int, Sequence[Extent]] = {}
+    for shape in shapes:
+        for pair in zip(first.setdefault(len(shape), shape), shape, strict=True):
+            names = [next(iter(e.symbols)) for e in pair if isinstance(e, Size) and len(e.symbols) == 1]
+            if len(names) == 2 and names[0] != names[1]:
+                yield names[0], names[1]
 
 
 def _may_be_zero(shapes: Iterable[Sequence[Extent]], stated: Mapping[str, Extent]) -> list[str]:

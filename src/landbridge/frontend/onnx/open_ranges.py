@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Container, Iterator, Mapping
+from collections.abc import Callable, Collection, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -35,6 +35,7 @@ def in_open_ranges(
     ways: Ways | None = None,
     fixing: list[str] | None = None,
     empties: Empties | None = None,
+    alike: Collection[tuple[str, str]] = (),
 ) -> IRModule:
     """What ``build`` makes of dimensions by name: of ``stated``, which stay, and of ranges of others.
 
@@ -45,6 +46,8 @@ def in_open_ranges(
     says where to begin, and learns in which other ranges the model goes another way. ``fixing``, where given, gets the
     names of dimensions that would be one number for others to be as wide as they are, and these ranges are not tried.
     ``empties``: whether ranges are those in which all tensors have elements, but what data make, or others too.
+    ``alike``: pairs of dimensions that inputs have along the same axis, which are tried as one where shapes fit so, and
+    otherwise for single numbers alone; ``build`` may add to them.
     """
     ways, empties = ways or Ways(), empties or Empties(allowed=False)
     fixed = dimensions_of(stated.values())
@@ -80,11 +83,14 @@ def in_open_ranges(
             question = _question(error)
             ranges = narrow(question)
             pair = None if question is None or ranges else _one(question, fixed)
+            joined = {} if question is None or pair else _joined(question, ranges, alike, fixed)
             if pair is not None:
                 pending.append({**narrowed, pair[1]: pair[0]})
+            elif joined:
+                pending.append({**narrowed, **joined})
             elif not ranges:
                 ended = ended or error
-            if not pending or tried == _MOST_TRIED or not (ranges or pair or _is_of_a_range(error)):
+            if not pending or tried == _MOST_TRIED or not (ranges or pair or joined or _is_of_a_range(error)):
                 raise ended or error from None
 
 
@@ -138,7 +144,8 @@ def _extents_of(narrowed: _Narrowed) -> dict[str, Extent]:
 
 
 def _one(question: Question, fixed: Collection[str]) -> tuple[str, str] | None:
-    """Two dimensions that ``question`` asks to be equal, the second none of those called ``fixed``."""
+    """Two dimensions that ``question`` asks to be equal, the second none of those called ``fixed``; none for one in two
+    ranges, as data decide it."""
     if not question.equal or len(question.difference) != 2:
         return None
     names, sums = [], 0
@@ -153,7 +160,18 @@ def _one(question: Question, fixed: Collection[str]) -> tuple[str, str] | None:
     if sums != 0:
         return None
     first, second = sorted(names, key=lambda name: (name not in fixed, name))
-    return None if second in fixed else (first, second)
+    return None if second in fixed or first == second else (first, second)
+
+
+def _joined(
+    question: Question, ranges: Sequence[Settled], alike: Collection[tuple[str, str]], fixed: Collection[str]
+) -> dict[str, str]:
+    """The dimensions of an equality, but those called ``fixed``, that others of it are ``alike``, each with the other;
+    none where ``ranges`` has one of more than a number for it."""
+    if not question.equal or any(not isinstance(each.extent, int) for each in ranges):
+        return {}
+    asked = symbols(question.difference)
+    return {b: a for a, b in alike if a != b and a in asked and b in asked and b not in fixed}
 
 
 def _fewer(module: IRModule, decided: Container[str], empties: Empties) -> Question | None:
