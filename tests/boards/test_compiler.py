@@ -29,8 +29,7 @@ print(here.modules[0].image.isa, sys.version_info[1])
 """
 
 
-def test_the_compiler_makes_there_what_it_makes_here(each_python: Board, tmp_path: Path) -> None:
-    board = each_python
+def test_the_compiler_makes_there_what_it_makes_here(board: Board, tmp_path: Path) -> None:
     model, targets = edges(12, 16, 8), ("raspberry-pi-5", "x86-64-v3")
     onnx.save(model, tmp_path / "edges.onnx")
     x = np.random.default_rng(0).normal(size=(1, 3, 12, 16)).astype(np.float32)
