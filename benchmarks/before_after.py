@@ -3,7 +3,7 @@
 python benchmarks/before_after.py BEFORE AFTER
 
 A round is a process of each: calls of an addition of 64 floats, then each model compiled once, loaded from its file and
-bound, and run on one thread.
+bound, and run on one thread. On one processor (``taskset``) a compile's seconds are those of all of its processes.
 The least of all rounds counts, because whatever else the machine does only adds to it.
 """
 
@@ -53,9 +53,9 @@ def measured() -> Iterator[tuple[str, float]]:
     cases = latency.cases()
     for name in MODELS:
         source, inputs = next(case for title, case in cases.items() if name in title)
-        began = time.process_time()
+        began = time.perf_counter()
         executable = lb.compile(source, shapes={key: array.shape for key, array in inputs.items()})
-        yield f"compile {name}, s of processors", time.process_time() - began
+        yield f"compile {name}, s", time.perf_counter() - began
         with tempfile.TemporaryDirectory() as folder:
             executable.save(file := f"{folder}/model.lbx")
             loaded = least(lambda file=file: lb.Session(lb.load(file), num_threads=1), 1, 40)
