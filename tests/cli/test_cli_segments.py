@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -52,6 +54,15 @@ def test_run_takes_what_comes(files: tuple[Path, Path], sign: int, tmp_path: Pat
     assert found["outputs"] == [
         {"name": "y", "shape": list(y.shape), "dtype": "float32", "file": str(tmp_path / "y.npy")}
     ]
+
+
+def test_a_warning_is_a_line_of_its_own(tmp_path: Path) -> None:
+    text = "g (float[N,4] x) => (int64[2,K] y) { y = NonZero(x) }"
+    onnx.save(onnx.parser.parse_model(f'<ir_version: 8, opset_import: ["" : 17]> {text}'), tmp_path / "places.onnx")
+    command = [sys.executable, "-m", "landbridge.cli", "run", "places.onnx", "--repeat", "1"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
+    told = [line for line in done.stderr.splitlines() if "warning" in line.lower()]
+    assert len(told) == 1 and told[0].startswith("warning: these run on the host"), done.stderr
 
 
 def test_at_says_sizes_of_inputs_alone(files: tuple[Path, Path]) -> None:

@@ -31,3 +31,16 @@ def test_onnxruntime_runs_again_whatever_axes_the_file_declares(tmp_path: Path, 
         inputs["x"][:] = np.arange(first, first + 6)  # bound: the next run sees it
         peer.run()
         np.testing.assert_array_equal(peer.outputs()[0], inputs["x"].reshape(1, 2, 3))
+
+
+def test_onnxruntime_gives_an_output_as_often_as_the_file_says(tmp_path: Path) -> None:
+    x, y = (helper.make_tensor_value_info(name, TensorProto.FLOAT, [3]) for name in "xy")
+    graph = helper.make_graph([helper.make_node("Neg", ["x"], ["y"])], "twice", [x], [y, y])
+    file = tmp_path / "twice.onnx"
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), file)
+    inputs = {"x": np.arange(3, dtype=np.float32)}
+    peer = peers_named(["onnxruntime"])["onnxruntime"](file, inputs, 1)
+    peer.run()
+    for found in peer.outputs():
+        np.testing.assert_array_equal(found, -inputs["x"])
+    assert len(peer.outputs()) == 2

@@ -11,8 +11,9 @@ _TRACEBACK = "LANDBRIDGE_TRACEBACK"
 def main() -> None:
     """Run the command that ``sys.argv`` names and exit with its code."""
     from landbridge.cli.app import EXIT_ERROR, app
-    from landbridge.cli.output import error
+    from landbridge.cli.output import error, tell_warnings
 
+    tell_warnings()
     try:
         app()
     except Exception as fault:

@@ -6,10 +6,13 @@ import json
 import os
 import sys
 import threading
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from textwrap import wrap
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+from landbridge.errors import LandbridgeError
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -43,6 +46,22 @@ def error(text: str) -> None:
     console = _console(stderr=True)
     console.print("[bold red]error:[/]", end=" ")
     console.print(text, markup=False, highlight=False, soft_wrap=True)
+
+
+def tell_warnings() -> None:
+    """Have Landbridge's own warnings, which speak of what the command was given and of no line of a program, printed on
+    standard error in the form of errors."""
+    usual = warnings.showwarning
+
+    def show(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
+        if category.__module__ != LandbridgeError.__module__:
+            usual(message, category, *where, **more)
+            return
+        console = _console(stderr=True)
+        console.print("[bold yellow]warning:[/]", end=" ")
+        console.print(str(message), markup=False, highlight=False, soft_wrap=True)
+
+    warnings.showwarning = show
 
 
 def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:

@@ -65,8 +65,8 @@ def _guarded(name: str, make: Callable[[Any, Path, Mapping[str, Array], int], Pe
 
 
 def _by_onnxruntime(runtime: Any, model: Path, inputs: Mapping[str, Array], threads: int) -> PeerRun:
-    """All optimizations, inputs and outputs bound; unbound where the file declares other axes than an output has, whose
-    array a second bound run is refused for."""
+    """All optimizations, inputs and outputs bound; unbound where an output is there twice, which is bound once, and
+    where the file declares other axes than one has, whose array a second bound run is refused for."""
     options = runtime.SessionOptions()
     options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
     options.log_severity_level = 3
@@ -79,8 +79,11 @@ def _by_onnxruntime(runtime: Any, model: Path, inputs: Mapping[str, Array], thre
     for output in session.get_outputs():
         binding.bind_output(output.name)
     session.run_with_iobinding(binding)
-    made = zip(session.get_outputs(), binding.get_outputs(), strict=True)
-    if all(not value.is_tensor() or len(value.shape()) == len(declared.shape) for declared, value in made):
+    declared, made = session.get_outputs(), binding.get_outputs()
+    if len(made) == len(declared) and all(
+        not value.is_tensor() or len(value.shape()) == len(output.shape)
+        for output, value in zip(declared, made, strict=True)
+    ):
         return PeerRun(lambda: session.run_with_iobinding(binding), lambda: list(binding.copy_outputs_to_cpu()))
     given = {name: array for name, array in inputs.items() if name in taken}
     last: list[Array] = []
