@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
+import onnx
 import onnxruntime
 import pytest
 from onnx import ModelProto, helper
@@ -311,3 +312,19 @@ def test_the_pictures_of_a_plan_have_the_loop():
     assert names.count("outer end") == 1
     end = names.index("outer end")
     assert all(block.end <= end + 1 for block in arena.blocks)
+
+
+def test_what_grows_for_any_number_of_trips_is_named():
+    grows = onnx.parser.parse_model("""<ir_version: 8, opset_import: ["": 18]>
+    g (int64 n, float[1,2] x) => (float[k,2] y) {
+        t = Constant<value = bool {1}>()
+        y = Loop (n, t, x) <body = b (int64 i, bool c, float[a,2] s) => (bool d, float[e,2] r) {
+            d = Identity(c)
+            r = Concat<axis = 0>(s, x)
+        }>
+    }""")
+    with pytest.raises(
+        UnsupportedOperatorError,
+        match=r"its trip count is computed .* as y: a trip is given float32\[1, 2\] and carries on float32\[2, 2\]",
+    ):
+        lb.compile(grows)

@@ -257,7 +257,9 @@ class GraphBuilder:
             ]
         found, wanted = [v.type for v in kept], [v.type for v in carried]
         if found != wanted:
-            raise ShapeError(f"{self.node}: a trip is given {wanted} and carries on {found}")
+            changed = [pair for pair in zip(wanted, found, strict=True) if pair[0] != pair[1]]
+            given, made = (_types_text(types) for types in zip(*changed, strict=True))
+            raise ShapeError(f"{self.node}: a trip is given {given} and carries on {made}")
         for same in invariants(block):
             block.detach_op(same)
             self._builder.insert(same)

@@ -38,11 +38,11 @@ def import_loop(walk: GraphWalk, node: ir.Node, inputs: Sequence[Any]) -> list[I
         return rolled
     collected: list[list[Any]] = [[] for _ in loop.body.outputs[1 + len(state) :]]
     going: Any = np.asarray(True) if condition is None else condition
-    limit = None if count is None else int(loop.constant(count, "trip count"))
+    limit = None if count is None else int(loop.constant(count, "trip count", rolled))
     trips = counted if isinstance(counted, int) else known_trips(node, walk.values)
     loop.expect(trips)
     trip = 0
-    while (limit is None or trip < limit) and loop.constant(going, "condition"):
+    while (limit is None or trip < limit) and loop.constant(going, "condition", rolled):
         loop.bound(trip)
         spent = walk.g.budget.spent
         goes_on, *results = loop.run([np.asarray(trip, np.int64), going, *state])

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
-from landbridge.errors import NodeError, UnsupportedOperatorError
+from landbridge.errors import CompileError, NodeError, UnsupportedOperatorError
 from landbridge.frontend.onnx.graph_walk import GraphWalk
 from landbridge.frontend.onnx.unfolded_size import nodes_of_trip
 from landbridge.frontend.onnx.values import Imported, Unknown, is_known
@@ -51,11 +51,15 @@ class Trips:
         """Refuse ``count`` nodes that ``trips`` trips have, or have left, where they are too many."""
         self._walk.g.budget.foresee(count, f"{self.name}, of {trips} trips,")
 
-    def constant(self, value: Any, what: str) -> Any:
-        """The one element of a constant; raises UnsupportedOperatorError for another value."""
+    def constant(self, value: Any, what: str, not_rolled: CompileError | None = None) -> Any:
+        """The one element of a constant; raises UnsupportedOperatorError for another value, which says why the body
+        was ``not_rolled`` for any number of trips."""
         if isinstance(value, np.ndarray):
             return value.reshape(-1)[0]
-        raise UnsupportedOperatorError(f"{self.name}: its {what} is computed when the model runs; make it a constant")
+        why = "" if not_rolled is None else f"; no code is made for any number of trips, as {not_rolled}"
+        raise UnsupportedOperatorError(
+            f"{self.name}: its {what} is computed when the model runs; make it a constant{why}"
+        )
 
     def check_it_runs(self, trips: int, collects: bool) -> None:
         """Raise UnsupportedOperatorError where it collects what no trip makes."""
