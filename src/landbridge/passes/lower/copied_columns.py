@@ -11,6 +11,7 @@ from xdsl.ir import SSAValue
 
 from landbridge.passes.lower.access import ElementAccess, Linear
 from landbridge.passes.lower.code import Code, Index
+from landbridge.passes.lower.loops_around import loops_around
 from landbridge.passes.lower.nest import Nest
 from landbridge.passes.lower.nest_emitter import NestEmitter
 from landbridge.passes.lower.operands import Tile
@@ -51,20 +52,7 @@ class CopiedColumns:
                     code.store_vector(vector, copy.buffer, operands.where(copy, tile, 0, n), operands.lanes, 0)
             operands.forget()
 
-        def turns(dims: Sequence[int]) -> None:
-            if not dims:
-                copy_turn()
-                return
-
-            def turn(i: SSAValue, _: list[SSAValue]) -> list[SSAValue]:
-                operands.env[dims[0]] = i
-                turns(dims[1:])
-                return []
-
-            code.loop(0, nest.dims[dims[0]].extent, 1, [], turn)
-            del operands.env[dims[0]]
-
-        turns(emitter.sched.inner)
+        loops_around(code, nest, emitter.sched.inner, operands.env, copy_turn)
 
 
 def copied_columns(

@@ -21,6 +21,7 @@ from xdsl.ir import SSAValue
 from landbridge.passes.lower.access import ElementAccess
 from landbridge.passes.lower.code import Code, Index
 from landbridge.passes.lower.combiners import fold
+from landbridge.passes.lower.loops_around import loops_around
 from landbridge.passes.lower.nest import Nest
 from landbridge.passes.lower.nest_emitter import NestEmitter
 from landbridge.passes.lower.operands import RowPadding, Tile
@@ -180,20 +181,10 @@ class BlockTasks:
             self._over(terms, start, count, column)
             return []
 
-        def blocks(around: Sequence[int]) -> None:
-            if not around:
-                code.loop(0, nest.dims[how.dim].extent, how.turns, [], block)
-                return
+        def blocks() -> None:
+            code.loop(0, nest.dims[how.dim].extent, how.turns, [], block)
 
-            def turn(i: SSAValue, _: list[SSAValue]) -> list[SSAValue]:
-                terms.env[around[0]] = i
-                blocks(around[1:])
-                return []
-
-            code.loop(0, nest.dims[around[0]].extent, 1, [], turn)
-            del terms.env[around[0]]
-
-        blocks(how.around)
+        loops_around(code, nest, how.around, terms.env, blocks)
         self._over(self._rest, start, count, column)
 
     def _over(self, emitter: _PassEmitter, start: Index, count: Index, column: Index) -> None:
