@@ -9,12 +9,18 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from itertools import takewhile
 
-from xdsl.dialects import arith, func
+from xdsl.dialects import arith, func, linalg
 from xdsl.dialects.builtin import ModuleOp
 
 from landbridge.errors import BudgetError
 from landbridge.garbage import collect_new
-from landbridge.ir.kernel_attributes import is_checked, is_in_place, set_target_number, target_number
+from landbridge.ir.kernel_attributes import (
+    is_checked,
+    is_in_place,
+    loop_extents,
+    set_target_number,
+    target_number,
+)
 from landbridge.ir.limits import check_time
 from landbridge.ir.module import IRModule
 from landbridge.passes.lower.prims import lowering_for
@@ -92,6 +98,10 @@ def _groups(prims: Mapping[str, func.FuncOp], on_host: Sequence[bool]) -> list[l
 def _key(prim: func.FuncOp) -> Hashable:
     """What is equal for PrimFuncs that may become one code."""
     operands = tuple(kind_of_operand(lowered_type(argument.type)) for argument in prim.body.block.args)
-    named = (op.name for op in prim.walk() if not isinstance(op, arith.ConstantOp))
-    computes = frozenset(name for name in named if name.startswith(_COMPUTE))
-    return target_number(prim), is_checked(prim), is_in_place(prim), operands, computes
+    computes, loops = set(), []
+    for op in prim.walk():
+        if isinstance(op, linalg.ops.GenericOp):
+            loops.append(tuple(extent == 1 for extent in loop_extents(op)))  # one turn is no loop
+        elif op.name.startswith(_COMPUTE) and not isinstance(op, arith.ConstantOp):
+            computes.add(op.name)
+    return target_number(prim), is_checked(prim), is_in_place(prim), operands, frozenset(computes), tuple(loops)
