@@ -47,7 +47,7 @@ def test_the_compiler_makes_there_what_it_makes_here(board: Board, tmp_path: Pat
 
 
 def test_the_device_keeps_its_contract(board: Board) -> None:
-    command = board.command("-m", "landbridge.cli", "conformance", "cpu")
+    command = board.command("-m", "landbridge", "conformance", "cpu")
     done = subprocess.run(command, env=board.environment, capture_output=True, text=True, timeout=LIMIT)
     assert done.returncode == 0, done.stdout + done.stderr
     assert ", 0 failed," in done.stderr and int(done.stderr.split("cpu:0: ")[1].split()[0]) > 60

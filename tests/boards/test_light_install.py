@@ -46,4 +46,4 @@ def test_numpy_alone(each_python: Board, compiled: Path, tmp_path: Path) -> None
 
 @pytest.mark.full
 def test_the_command(each_python: Board, compiled: Path) -> None:
-    assert json.loads(run(each_python, "-m", "landbridge.cli", "run", str(compiled), "--json"))
+    assert json.loads(run(each_python, "-m", "landbridge", "run", str(compiled), "--json"))

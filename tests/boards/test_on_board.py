@@ -34,7 +34,7 @@ def write_landbridge(file: Path, command: list[str], environment: Mapping[str, s
     """A ``landbridge`` that runs from the source tree."""
     file.parent.mkdir(parents=True, exist_ok=True)
     lines = [f"export {name}='{value}'" for name, value in environment.items() if name.startswith("PYTHON")]
-    file.write_text("\n".join(["#!/bin/sh", *lines, f'exec {shlex.join(command)} -m landbridge.cli "$@"', ""]))
+    file.write_text("\n".join(["#!/bin/sh", *lines, f'exec {shlex.join(command)} -m landbridge "$@"', ""]))
     file.chmod(0o755)
 
 
@@ -54,7 +54,7 @@ class Desk:
         }
         pipe = subprocess.PIPE
         return subprocess.Popen(
-            [sys.executable, "-m", "landbridge.cli", *words], env=environment, stdout=pipe, stderr=pipe, text=True
+            [sys.executable, "-m", "landbridge", *words], env=environment, stdout=pipe, stderr=pipe, text=True
         )
 
     def __call__(self, *words: str) -> tuple[int, str, str]:

@@ -90,7 +90,7 @@ def test_it_says_its_own_name_alone(site: Path) -> None:
 
 
 def test_it_conforms(site: Path) -> None:
-    done = run(site, "-m", "landbridge.cli", "conformance", "tall_one")
+    done = run(site, "-m", "landbridge", "conformance", "tall_one")
     assert done.returncode == 0, done.stdout + done.stderr
 
 

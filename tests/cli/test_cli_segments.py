@@ -59,7 +59,7 @@ def test_run_takes_what_comes(files: tuple[Path, Path], sign: int, tmp_path: Pat
 def test_a_warning_is_a_line_of_its_own(tmp_path: Path) -> None:
     text = "g (float[N,4] x) => (int64[2,K] y) { y = NonZero(x) }"
     onnx.save(onnx.parser.parse_model(f'<ir_version: 8, opset_import: ["" : 17]> {text}'), tmp_path / "places.onnx")
-    command = [sys.executable, "-m", "landbridge.cli", "run", "places.onnx", "--repeat", "1"]
+    command = [sys.executable, "-m", "landbridge", "run", "places.onnx", "--repeat", "1"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
     told = [line for line in done.stderr.splitlines() if "warning" in line.lower()]
     assert len(told) == 1 and told[0].startswith("warning: these run on the host"), done.stderr

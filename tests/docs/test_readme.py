@@ -50,7 +50,7 @@ def environment(folder: Path) -> None:
     (packages,) = (folder / ".venv").glob("lib/python*/site-packages")
     installed = [path for path in sys.path if path.endswith("-packages")]
     (packages / "installed.pth").write_text("".join(f"import site; site.addsitedir({path!r})\n" for path in installed))
-    for name, module in {"landbridge": "landbridge.cli", "pip": "pip"}.items():
+    for name, module in {"landbridge": "landbridge", "pip": "pip"}.items():
         program = folder / ".venv" / "bin" / name
         program.write_text(f'#!/bin/sh\nexec "{folder}/.venv/bin/python" -m {module} "$@"\n')
         program.chmod(0o755)

@@ -50,7 +50,7 @@ def run(site: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_one_broken_plugin_breaks_nothing_else(site: Path) -> None:
-    done = run(site, "-m", "landbridge.cli", "devices", "--json", "-v")
+    done = run(site, "-m", "landbridge", "devices", "--json", "-v")
     assert done.returncode == 0, done.stderr
     listed = json.loads(done.stdout)
     tests = {entry["name"]: entry["self_test"] for entry in listed["devices"]}
@@ -63,7 +63,7 @@ def test_one_broken_plugin_breaks_nothing_else(site: Path) -> None:
 
 
 def test_the_sample_conforms(site: Path) -> None:
-    done = run(site, "-m", "landbridge.cli", "conformance", "sample", "--json")
+    done = run(site, "-m", "landbridge", "conformance", "sample", "--json")
     report = json.loads(done.stdout)
     assert [r for r in report["results"] if r["outcome"] == "fail"] == []
     assert done.returncode == 0
@@ -71,7 +71,7 @@ def test_the_sample_conforms(site: Path) -> None:
 
 
 def test_asking_for_the_broken_one_says_why(site: Path) -> None:
-    done = run(site, "-m", "landbridge.cli", "conformance", "broken")
+    done = run(site, "-m", "landbridge", "conformance", "broken")
     assert done.returncode == 1
     assert "libbroken.so.1" in done.stderr
 

@@ -1,4 +1,4 @@
-"""``python -m landbridge.cli``: the command line, where the console script is not installed."""
+"""``python -m landbridge``: the command line, where the console script is not installed."""
 
 import sys
 
