@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import sys
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -102,6 +103,21 @@ def _old(op: str, opset: int, other: tuple[int, ...], **attributes: int) -> onnx
     x, b, y = (helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, shape) for name, shape in named)
     graph = helper.make_graph([helper.make_node(op, ["x", "b"], ["y"], **attributes)], "old", [x, b], [y])
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=3)
+
+
+def test_an_opset_newer_than_onnx_knows_is_told() -> None:
+    newest = onnx.defs.onnx_opset_version()
+    value = helper.make_tensor_value_info
+    node = helper.make_node("Neg", ["x"], ["y"])
+    graph = helper.make_graph([node], "g", [value("x", 1, [2])], [value("y", 1, [2])])
+    for opset in (newest, newest + 1):
+        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=8)
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            (y,) = lb.Session(lb.compile(model))(np.float32([1, -2]))
+        assert list(y.numpy()) == [-1, 2]
+        texts = [str(w.message) for w in told if w.category is lb.ModelWarning]
+        assert len(texts) == opset - newest and all(f"uses opset {opset}, and {newest} is" in text for text in texts)
 
 
 @pytest.mark.parametrize("opset", [1, 5, 6])

@@ -149,8 +149,17 @@ def _with_numbers(proto: ModelProto) -> ModelProto:
 
 
 def _of_a_known_opset(proto: ModelProto, name: str) -> ModelProto:
-    """``proto``, converted where its opset is older than ours; raises ImportModelError where onnx cannot convert it."""
-    opset = _opset(proto)
+    """``proto``, converted where its opset is older than ours; raises ImportModelError where onnx cannot convert it.
+
+    ModelWarning: an opset newer than onnx knows, whose operators may do what nobody here has heard of.
+    """
+    opset, newest = _opset(proto), onnx.defs.onnx_opset_version()
+    if opset > newest:
+        warn(
+            f"{name} uses opset {opset}, and {newest} is the newest that onnx {onnx.__version__} defines: its "
+            f"operators are taken as those of {newest}; update the package onnx where it knows {opset}",
+            ModelWarning,
+        )
     if opset >= OLDEST_OPSET:
         return proto
     try:
