@@ -26,7 +26,14 @@ def test_the_page_is_what_is_registered() -> None:
         ("Relu", ["1 6 13 14", "floats, ints", "kernel"]),
         ("If", ["1 11 13 16 19 21 23 24 25", "bool", "import"]),
         ("NonZero", ["9 13", "floats, ints, uints, bool", "host"]),
-        ("TreeEnsembleRegressor", ["1 3", "`float32`, `float64`, `int32`, `int64`", "host"]),
+        (
+            "TreeEnsembleRegressor",
+            [
+                "1 3",
+                "`float32`, `float64`, `int32`, `int64`",
+                "kernel; host where data decide its sizes, or what it does",
+            ],
+        ),
     ],
 )
 def test_what_it_says_of_an_operator(operator: str, cells: list[str]) -> None:
@@ -35,4 +42,4 @@ def test_what_it_says_of_an_operator(operator: str, cells: list[str]) -> None:
 
 def test_both_ways_are_told() -> None:
     assert rows()["AffineGrid"][2].startswith("definition; host where data decide")
-    assert rows()["Resize"][2].startswith("kernel; host where data decide")
+    assert rows()["Resize"][2].startswith("kernel; host where data decide its sizes, or what it does")

@@ -8,11 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from landbridge.host_operators.registry import Array
+from landbridge.host_operators.tree_nodes import EQ, GT, GTE, LEAF, LT, NEQ
 
 #: Places, of a sample in a tree, that are looked at together: what is read of them stays in a near cache.
 _TOGETHER = 1 << 14
-#: The tests that a Descent makes; ``trees`` has all.
-LEAF, LEQ, LT, GTE, GT, EQ, NEQ = range(7)
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,7 +35,7 @@ class Descent:
 
     @staticmethod
     def of(feature: Array, value: Array, mode: Array, missing: Array, yes: Array, no: Array, roots: Array) -> Descent:
-        """That of nodes with these tests, of modes up to NEQ, in the dtype of ``value``; see ``trees``."""
+        """That of nodes with these tests, of modes up to NEQ, in the dtype of ``value``; see ``tree_nodes``."""
         turned = np.isin(mode, (GTE, GT, NEQ))  # x >= v is no x < v, x > v no x <= v, x != v no x == v
         below = np.isin(mode, (LT, GTE))
         least = np.nextafter(value, np.array(-np.inf, value.dtype))

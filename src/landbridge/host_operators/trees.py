@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -13,9 +13,8 @@ from landbridge.errors import NodeError
 from landbridge.host_operators.linear_models import class_results, classified, scores_of
 from landbridge.host_operators.registry import Array, Draw, HostValue, Results, host_operator
 from landbridge.host_operators.tree_descent import Descent
+from landbridge.host_operators.tree_nodes import MEMBER, TreeNodes, of_branches, of_nodes
 
-_MODES = ("LEAF", "BRANCH_LEQ", "BRANCH_LT", "BRANCH_GTE", "BRANCH_GT", "BRANCH_EQ", "BRANCH_NEQ", "BRANCH_MEMBER")
-_MEMBER = _MODES.index("BRANCH_MEMBER")
 #: What the numbers of TreeEnsemble mean.
 _AGGREGATES = ("AVERAGE", "SUM", "MIN", "MAX")
 _TRANSFORMS = ("NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO", "PROBIT")
@@ -31,28 +30,23 @@ class _SingleVotes:
 
 
 @dataclass(frozen=True, eq=False)
-class _Trees:
-    """The nodes of all trees in arrays, and what each leaf votes for each target.
+class _Trees(TreeNodes):
+    """Trees, and ways down them."""
 
-    ``yes`` and ``no`` are the nodes that follow; ``members``, a row a node, are what a BRANCH_MEMBER looks for, NaN
-    where there are fewer.
-    """
+    @classmethod
+    def of(cls, nodes: TreeNodes) -> _Trees:
+        """Those of ``nodes``."""
+        return cls(**vars(nodes))
 
-    feature: Array
-    value: Array
-    mode: Array
-    missing: Array
-    yes: Array
-    no: Array
-    roots: Array
-    votes: Array
-    has_vote: Array
-    members: Array
+    @cached_property
+    def wide(self) -> _Trees:
+        """Those that doubles go down."""
+        return self.comparing(np.float64)
 
     @cached_property
     def descent(self) -> Descent | None:
         """The quick way down; None where a node looks for members."""
-        if (self.mode == _MEMBER).any():
+        if (self.mode == MEMBER).any():
             return None
         return Descent.of(self.feature, self.value, self.mode, self.missing, self.yes, self.no, self.roots)
 
@@ -144,80 +138,8 @@ class _Trees:
         return at
 
 
-def _of_nodes(a: Mapping[str, Any], of: str, targets: int) -> _Trees:
-    """Those of TreeEnsembleRegressor and TreeEnsembleClassifier, whose nodes have numbers and may be leaves."""
-    keys = list(zip(a["nodes_treeids"], a["nodes_nodeids"], strict=True))
-    number = {key: i for i, key in enumerate(keys)}
-    count = len(keys)
-    yes, no = (
-        [number.get((tree, node), i) for i, (tree, node) in enumerate(zip(a["nodes_treeids"], ids, strict=True))]
-        for ids in (a["nodes_truenodeids"], a["nodes_falsenodeids"])
-    )
-    votes, has_vote = np.zeros((count, targets)), np.zeros((count, targets), bool)
-    weights = a.get(f"{of}_weights") or a[f"{of}_weights_as_tensor"]
-    for tree, node, target, weight in zip(a[f"{of}_treeids"], a[f"{of}_nodeids"], a[f"{of}_ids"], weights, strict=True):
-        votes[number[tree, node], target] += weight
-        has_vote[number[tree, node], target] = True
-    wide = "nodes_values_as_tensor" in a
-    return _Trees(
-        np.array(a["nodes_featureids"], np.int64),
-        np.array(a["nodes_values_as_tensor"] if wide else a["nodes_values"], np.float64 if wide else np.float32),
-        np.array([_MODES.index(mode) for mode in a["nodes_modes"]], np.int8),
-        np.array(a.get("nodes_missing_value_tracks_true") or [0] * count, bool),
-        np.array(yes),
-        np.array(no),
-        np.array(sorted({tree: i for i, (tree, _) in reversed(list(enumerate(keys)))}.values())),
-        votes,
-        has_vote,
-        np.full((count, 1), np.nan),
-    )
-
-
-def _of_branches(a: Mapping[str, Any], targets: int) -> _Trees:
-    """Those of TreeEnsemble, whose leaves are apart: they become nodes after the others."""
-    inner, weights = len(a["nodes_featureids"]), np.array(a["leaf_weights"], np.float64)
-    count = inner + len(weights)
-    own = np.arange(inner, count)
-
-    def after(ids: Sequence[int], are_leaves: Sequence[int]) -> Array:
-        return np.concatenate([np.array(ids) + inner * np.array(are_leaves, bool), own])
-
-    def padded(values: Sequence[float]) -> Array:
-        return np.concatenate([np.array(values), np.zeros(len(weights))])
-
-    votes, has_vote = np.zeros((count, targets)), np.zeros((count, targets), bool)
-    votes[own, a["leaf_targetids"]] = weights
-    has_vote[own, a["leaf_targetids"]] = True
-    mode = padded([mode + 1 for mode in a["nodes_modes"]]).astype(np.int8)
-    return _Trees(
-        padded(a["nodes_featureids"]).astype(np.int64),
-        padded(a["nodes_splits"]),
-        mode,
-        padded(a.get("nodes_missing_value_tracks_true") or [0] * inner).astype(bool),
-        after(a["nodes_truenodeids"], a["nodes_trueleafs"]),
-        after(a["nodes_falsenodeids"], a["nodes_falseleafs"]),
-        np.array(a["tree_roots"]),
-        votes,
-        has_vote,
-        _members(mode, a.get("membership_values") or []),
-    )
-
-
-def _members(mode: Array, values: Sequence[float]) -> Array:
-    """A row for each node with what it looks for: ``values`` has those of each BRANCH_MEMBER, a NaN after each."""
-    sets: list[list[float]] = [[]]
-    for value in values:
-        if np.isnan(value):
-            sets.append([])
-        else:
-            sets[-1].append(value)
-    made = np.full((len(mode), max(1, *map(len, sets)) if sets else 1), np.nan)
-    for node, each in zip(np.flatnonzero(mode == _MEMBER), sets, strict=False):
-        made[node, : len(each)] = each
-    return made
-
-
-def _aggregated(trees: _Trees, x: Array, how: str) -> Array:
+def _aggregated(trees: _Trees, samples: Array, how: str) -> Array:
+    trees, x = _compared(trees, samples)
     if how in ("MIN", "MAX"):
         at = trees.leaves(x)
         votes = trees.votes[at]
@@ -236,11 +158,11 @@ def _regressor_results(x: HostValue, *, n_targets: int = 1, **_: Any) -> Results
 @host_operator("ai.onnx.ml", "TreeEnsembleRegressor", results=_regressor_results, in_order=True)
 def tree_ensemble_regressor(**attributes: Any) -> Draw:
     """The sum, mean, least or largest of what the trees say of each target."""
-    trees = _of_nodes(attributes, "target", attributes.get("n_targets", 1))
+    trees = _Trees.of(of_nodes(attributes, "target", attributes.get("n_targets", 1)))
     base = np.array(attributes.get("base_values") or attributes.get("base_values_as_tensor") or [0.0])
 
     def run(x: Array) -> Array:
-        scores = _aggregated(trees, _rows(x, trees), attributes.get("aggregate_function", "SUM")) + base
+        scores = _aggregated(trees, x, attributes.get("aggregate_function", "SUM")) + base
         return scores_of(scores, attributes.get("post_transform", "NONE")).astype(np.float32)
 
     return run
@@ -251,21 +173,21 @@ def tree_ensemble_classifier(**attributes: Any) -> Draw:
     """The class that the trees vote for most, and the scores of all."""
     labels: Sequence[int] = attributes["classlabels_int64s"]
     ids = set(attributes["class_ids"])
-    trees = _of_nodes(attributes, "class", max(len(labels), max(ids) + 1))
+    trees = _Trees.of(of_nodes(attributes, "class", max(len(labels), max(ids) + 1)))
     base = np.array(attributes.get("base_values") or attributes.get("base_values_as_tensor") or [0.0])
     positive = trees.votes.min(initial=0) >= 0
     binary = len(labels) == 2 and len(ids) == 1
 
     def run(x: Array) -> tuple[Array, Array]:
-        rows = _rows(x, trees)
-        scores = trees.total(rows)
+        own, rows = _compared(trees, x)
+        scores = own.total(rows)
         if binary:
             scores = scores[:, [next(iter(ids))]]
         scores = scores + base[-scores.shape[1] :]
         transform = attributes.get("post_transform", "NONE")
         if binary:
             return classified(scores, labels, transform, 0.5 if positive else 0.0)
-        voted = np.where(trees.spoken_of(rows), scores, -np.inf)  # of classes that a leaf speaks of
+        voted = np.where(own.spoken_of(rows), scores, -np.inf)  # of classes that a leaf speaks of
         return np.array(labels, np.int64)[voted.argmax(1)], scores_of(scores, transform).astype(np.float32)
 
     return run
@@ -280,13 +202,14 @@ def tree_ensemble(
     *, n_targets: int = 1, aggregate_function: int = 1, post_transform: int = 0, **attributes: Any
 ) -> Draw:
     """What the trees say of each target, in the dtype of the samples."""
-    trees = _of_branches(attributes, n_targets)
+    trees = _Trees.of(of_branches(attributes, n_targets))
     how, transform = _AGGREGATES[aggregate_function], _TRANSFORMS[post_transform]
-    return lambda x: scores_of(_aggregated(trees, _rows(x, trees), how), transform).astype(x.dtype)
+    return lambda x: scores_of(_aggregated(trees, x, how), transform).astype(x.dtype)
 
 
-def _rows(x: Array, trees: _Trees) -> Array:
-    """Samples in the dtype that ``trees`` compare in."""
+def _compared(trees: _Trees, x: Array) -> tuple[_Trees, Array]:
+    """The trees that ``x`` goes down, and ``x`` in the dtype that they compare in."""
     if x.ndim != 2:
         raise NodeError(f"samples of shape {x.shape}; a row a sample is legal")
-    return x.astype(trees.value.dtype)
+    trees = trees.wide if x.dtype == np.float64 else trees
+    return trees, x.astype(trees.value.dtype)

@@ -1,0 +1,187 @@
+"""Kernels of decision trees: where samples end, and what the leaves there say together.
+
+Trees of up to 64 leaves are masks: each inner node is tested, for vectors of samples, and takes away the leaves that a
+sample cannot end in. That is a comparison with a number that all lanes share, and a masked AND, in place of a load that
+waits for the one before it: 30 nodes take about 100 instructions for 8 doubles. Trees of more leaves are followed from
+node to node, a sample at a time, each step of which waits for three loads while those of other samples go on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from xdsl.ir import SSAValue
+
+from landbridge.ir.prim_builder import PrimBuilder
+from landbridge.ir.scalar_dtypes import bits_of
+from landbridge.ir.scalars import ScalarBuilder, Value
+from landbridge.ops.context import Array, OpContext
+from landbridge.ops.tree_tests import MaskedTrees, WalkedTrees
+
+#: Levels that one kernel goes down: of deeper trees the same kernel is called again.
+_LEVELS = 16
+#: Of a feature in a block of rows: two vectors of 64 bytes, that share what a test takes beside them.
+_BLOCK_BYTES = 128
+#: Targets that vectors lie along, of leaves that speak of many.
+_MANY_TARGETS = 4
+#: What votes are combined from.
+_INITS = {"add": 0.0, "min": np.inf, "max": -np.inf}
+
+
+def feature_blocks(c: OpContext, x: SSAValue, fills: Sequence[float | None]) -> SSAValue:
+    """``x`` (rows, features) in blocks of rows: (blocks, features, rows of a block), 0 for rows that are not there.
+
+    Features are there once for each of ``fills``: NaN is that number, or as it is. In a block neighbouring rows are
+    neighbours, and all of it fits the nearest cache.
+    """
+    (rows, features), dtype = c.shape(x), c.dtype(x)
+    block = _BLOCK_BYTES // (bits_of(dtype) // 8)
+    blocks = (rows + block - 1) // block
+
+    def build(p: PrimBuilder) -> None:
+        whole = p.pad(p.inputs[0], [0, 0], [blocks * block - rows, 0], 0)
+        for number, fill in enumerate(fills):
+
+            def filled(s: ScalarBuilder, v: Value, fill: float | None = fill) -> Value:
+                return v if fill is None else s.select(v.ne(v), s.const(fill, dtype), v)
+
+            def place(b: Any, f: Any, r: Any, first: int = number * features) -> list[Any]:
+                return [b, f + first, r]
+
+            p.generic(
+                "ppp",
+                [blocks, features, block],
+                [(whole, lambda b, f, r: [b * block + r, f])],
+                [(p.outputs[0], place)],
+                filled,
+            )
+
+    shape = (blocks, len(fills) * features, block)
+    return c.g.call("feature_blocks", [x], [(shape, dtype)], build)[0]
+
+
+def masked_leaves(c: OpContext, x: SSAValue, trees: MaskedTrees) -> SSAValue:
+    """The number of the leaf in each tree that each sample of ``x``, in blocks, ends in: uint8 (blocks, trees, rows of
+    a block)."""
+    blocks, held, block = c.shape(x)
+    count, inner = trees.mask.shape
+    bits = str(trees.mask.dtype)
+    shape = (blocks, count, block)
+
+    def build(p: PrimBuilder) -> None:
+        left = p.temp(shape, bits)
+
+        def test(s: ScalarBuilder, left: Value, feature: Value, value: Value, mask: Value) -> Value:
+            given = s.load(p.inputs[0], [s.index(0), _within(s, feature, held), s.index(2)], value.dtype)
+            return left & s.select(given <= value, s.const(-1, bits), mask)
+
+        tables = [(p.inputs[i], lambda b, t, r, n: [t, n]) for i in (1, 2, 3)]
+        p.generic("pppr", [*shape, inner], tables, [(left, lambda b, t, r, n: [b, t, r])], test, init=-1)
+
+        def lowest(s: ScalarBuilder, left: Value) -> Value:
+            wide = bits == "int64"
+            number = s.cast(left & s.neg(left), "float64" if wide else "float32")
+            exponent = s.binary("shr", s.bits(number), 52 if wide else 23) & (2047 if wide else 255)
+            return s.cast(exponent - (1023 if wide else 127), "uint8")
+
+        p.generic("ppp", shape, [(left, lambda *d: d)], [(p.outputs[0], lambda *d: d)], lowest)
+
+    operands = [x, *(_table(c, of) for of in (trees.feature, trees.value, trees.mask))]
+    return c.g.call("tree_leaves", operands, [(shape, "uint8")], build)[0]
+
+
+def walked_leaves(c: OpContext, x: SSAValue, trees: WalkedTrees) -> SSAValue:
+    """The node that each sample of ``x``, in blocks, ends in: int32 (blocks, trees, rows of a block)."""
+    tables = [_table(c, of) for of in (trees.feature, trees.value, trees.after, trees.low) if of is not None]
+    found = _table(c, trees.roots)
+    for first in range(0, max(trees.depth, 1), _LEVELS):
+        found = _walk(c, x, tables, found, len(trees.roots), max(0, min(_LEVELS, trees.depth - first)))
+    return found
+
+
+def _walk(c: OpContext, x: SSAValue, tables: list[SSAValue], at: SSAValue, count: int, levels: int) -> SSAValue:
+    """``levels`` steps from the nodes ``at``, one for each tree or for each sample in each tree."""
+    blocks, held, block = c.shape(x)
+    nodes, from_roots, shape = c.shape(tables[0])[0], c.rank(at) == 1, (blocks, count, block)
+
+    def build(p: PrimBuilder) -> None:
+        x, feature, value, after, *low = p.inputs[: 1 + len(tables)]
+
+        def down(s: ScalarBuilder, node: Value) -> Value:
+            of, row = s.index(0), s.index(2)
+            for _ in range(levels):
+                here = [_within(s, node, nodes)]
+                column = _within(s, s.load(feature, here, "int32"), held)
+                given, limit = s.load(x, [of, column, row], p.dtype(x)), s.load(value, here, p.dtype(value))
+                second = given > limit if low else s.logical_not(given <= limit)
+                if low:
+                    second = second | (given <= s.load(low[0], here, p.dtype(low[0])))
+                node = s.load(after, here, "int32") + s.cast(second, "int32")
+            return node
+
+        start = (p.inputs[-1], (lambda b, t, r: [t]) if from_roots else lambda *d: d)
+        p.generic("ppp", shape, [start], [(p.outputs[0], lambda *d: d)], down)
+
+    return c.g.call("tree_walk", [x, *tables, at], [(shape, "int32")], build)[0]
+
+
+def votes_of_leaves(c: OpContext, leaves: SSAValue, votes: Array, kind: str) -> SSAValue:
+    """What the leaves that samples end in vote for each target, combined by ``kind`` ("add", "min", "max"): float64
+    (rows in blocks, targets).
+
+    ``votes`` (trees, leaves, targets) has the leaves of each tree; (nodes, targets) those of all, where ``leaves`` are
+    nodes.
+    """
+    (blocks, count, block), in_tree = c.shape(leaves), votes.ndim == 3
+    targets = votes.shape[-1]
+    along_targets = targets >= _MANY_TARGETS
+    shape = (blocks, block, targets) if along_targets else (blocks, targets, block)
+
+    def build(p: PrimBuilder) -> None:
+        target = 2 if along_targets else 1
+
+        def vote(s: ScalarBuilder, total: Value, leaf: Value) -> Value:
+            at = [s.index(3)] if in_tree else []
+            number = [*at, _within(s, leaf, votes.shape[-2]), s.index(target)]
+            return s.binary(kind, total, s.load(p.inputs[1], number, "float64"))
+
+        def read(b: Any, i: Any, j: Any, t: Any) -> list[Any]:
+            return [b, t, i if along_targets else j]
+
+        out = (p.outputs[0], lambda *d: d[:3])
+        p.generic("pppr", [*shape, count], [(p.inputs[0], read)], [out], vote, init=_INITS[kind])
+
+    found = c.g.call("tree_votes", [leaves, _table(c, votes)], [(shape, "float64")], build)[0]
+    if not along_targets:
+        found = c.value(c.transpose(found, [0, 2, 1]))
+    return c.g.reshape(found, (blocks * block, targets))
+
+
+def votes_of_targets(c: OpContext, leaves: SSAValue, votes: Array, kind: str) -> SSAValue:
+    """As ``votes_of_leaves``, of trees that speak of one target each: ``votes`` (targets, trees, leaves) has those of
+    the first trees, that speak of the first target, and so on."""
+    blocks, _, block = c.shape(leaves)
+    targets, count, held = votes.shape
+
+    def build(p: PrimBuilder) -> None:
+        def vote(s: ScalarBuilder, total: Value, leaf: Value) -> Value:
+            number = [s.index(1), s.index(3), _within(s, leaf, held)]
+            return s.binary(kind, total, s.load(p.inputs[1], number, "float64"))
+
+        read = (p.inputs[0], lambda b, k, r, t: [b, k * count + t, r])
+        out = (p.outputs[0], lambda b, k, r, t: [b, k, r])
+        p.generic("pppr", [blocks, targets, block, count], [read], [out], vote, init=_INITS[kind])
+
+    found = c.g.call("tree_votes", [leaves, _table(c, votes)], [((blocks, targets, block), "float64")], build)[0]
+    return c.g.reshape(c.value(c.transpose(found, [0, 2, 1])), (blocks * block, targets))
+
+
+def _within(s: ScalarBuilder, number: Value, extent: int) -> Value:
+    """``number``, which tables hold, as an index that is told to be one of ``extent``."""
+    return s.cast(s.minimum(s.maximum(s.cast(number, "int64"), 0), extent - 1), "index")
+
+
+def _table(c: OpContext, of: Array) -> SSAValue:
+    return c.g.constant(np.ascontiguousarray(of), c.g.node)

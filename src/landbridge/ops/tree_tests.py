@@ -1,0 +1,225 @@
+"""The nodes of decision trees with tests of one kind: whether a feature is at most a number, which says the way."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from landbridge.host_operators.tree_nodes import EQ, GT, GTE, LEAF, LT, MEMBER, NEQ, TreeNodes
+
+Array: TypeAlias = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True, eq=False)
+class TreeTests:
+    """Nodes that go on to ``first`` where ``x[feature] <= value``, else to ``second``; leaves go on to themselves.
+
+    Those of ``equal`` ask for ``x[feature] == value``. ``nan_first``: where NaN goes. ``votes_of``: the node whose
+    votes a leaf has, as nodes may be more than a file has.
+    """
+
+    feature: Array
+    value: Array
+    equal: Array
+    nan_first: Array
+    first: Array
+    second: Array
+    is_leaf: Array
+    roots: Array
+    votes_of: Array
+
+    @staticmethod
+    def of(nodes: TreeNodes) -> TreeTests | None:
+        """Those of ``nodes``; None where a number that is compared with has no such test: NaN, or nothing below it."""
+        mode, value = nodes.mode, nodes.value
+        below = np.isin(mode, (LT, GTE))
+        inner = mode != LEAF
+        if np.isnan(value[inner & (mode != MEMBER)]).any() or (value[below] == -np.inf).any():
+            return None
+        turned = np.isin(mode, (GTE, GT, NEQ))  # x >= v is no x < v, x > v no x <= v, x != v no x == v
+        tests = TreeTests(
+            np.where(inner, nodes.feature, 0),
+            _apart_from_zero(np.where(below, _next_below(value), value)),
+            np.isin(mode, (EQ, NEQ, MEMBER)),
+            (nodes.missing | (mode == NEQ)) != turned,
+            np.where(turned, nodes.no, nodes.yes),
+            np.where(turned, nodes.yes, nodes.no),
+            ~inner,
+            nodes.roots,
+            np.arange(len(mode)),
+        )
+        sets = [(int(n), nodes.members[n][~np.isnan(nodes.members[n])]) for n in np.flatnonzero(mode == MEMBER)]
+        if any(not len(members) for _, members in sets):
+            return None
+        return tests._with_members(sets) if sets else tests
+
+    def _with_members(self, sets: list[tuple[int, Array]]) -> TreeTests:
+        """A node that looks for members asks for one after the other: chains of nodes, the last of which goes on."""
+        value, second = self.value.copy(), self.second.copy()
+        added: list[tuple[int, float, int]] = []  # of node, value, and what follows where it is another
+        for node, members in sets:
+            after, value[node] = int(second[node]), members[0]
+            chain = [node, *range(len(value) + len(added), len(value) + len(added) + len(members) - 1)]
+            added += [(node, each, after) for each in members[1:].tolist()]
+            for here, there in pairwise(chain):
+                if here < len(second):
+                    second[here] = there
+                else:
+                    added[here - len(value)] = (node, added[here - len(value)][1], there)
+        like = np.array([node for node, _, _ in added], np.int64)
+
+        def more(a: Array, b: Array) -> Array:
+            return np.concatenate([a, b]).astype(a.dtype)
+
+        return TreeTests(
+            more(self.feature, self.feature[like]),
+            more(value, np.array([each for _, each, _ in added])),
+            more(self.equal, self.equal[like]),
+            more(self.nan_first, self.nan_first[like]),
+            more(self.first, self.first[like]),
+            more(second, np.array([there for _, _, there in added])),
+            more(self.is_leaf, self.is_leaf[like]),
+            self.roots,
+            more(self.votes_of, like),
+        )
+
+
+def _next_below(value: Array) -> Array:
+    return np.asarray(np.nextafter(value, np.array(-np.inf, value.dtype)))
+
+
+def _apart_from_zero(value: Array) -> Array:
+    """``value``, of which no number below 0 is one that kernels flush to 0, so that 0 stays above it."""
+    tiny = np.finfo(value.dtype).tiny
+    return np.where((value < 0) & (value > -tiny), -tiny, value)
+
+
+@dataclass(frozen=True, eq=False)
+class MaskedTrees:
+    """Trees of few leaves, a row each: their inner nodes, those that are none at the end, and their leaves.
+
+    Leaves have numbers from the left, ``first`` being left. ``mask`` has a bit for each leaf, clear for those that are
+    left of a node where its test fails: of the bits that all failed tests leave, the lowest is where a sample ends
+    (Lucchese et al., "QuickScorer", 2015). ``leaves`` are nodes, as many a row as a power of two.
+    """
+
+    feature: Array
+    value: Array
+    mask: Array
+    leaves: Array
+
+
+@dataclass(frozen=True, eq=False)
+class WalkedTrees:
+    """Trees whose nodes are followed one after the other, ``depth`` times from ``roots`` on.
+
+    Node n goes on to ``after[n]``, or one further. ``low``, if any: it goes one further for ``x <= low`` too. ``nodes``
+    are what the nodes are in the file.
+    """
+
+    feature: Array
+    value: Array
+    low: Array | None
+    after: Array
+    roots: Array
+    depth: int
+    nodes: Array
+
+
+#: Leaves of a tree that bits of a mask stand for.
+MOST_LEAVES = 64
+#: Levels of the deepest tree that is followed.
+MOST_LEVELS = 1024
+
+
+def masked(tests: TreeTests, roots: Array, column: Array) -> MaskedTrees | None:
+    """The trees from ``roots`` on; None where one has more leaves than a mask has bits. ``column`` is what each node
+    reads. A root below 0 is no tree, and its leaves are -1."""
+    found = [_spread(tests, int(root)) if root >= 0 else _Spread([], [], []) for root in roots]
+    trees = [each for each in found if each is not None]
+    if len(trees) < len(found):
+        return None
+    most = max((len(tree.leaves) for tree in trees), default=1)
+    bits, wide = (np.int32, 32) if most <= 32 else (np.int64, 64)
+    inner, leaves = max(most - 1, 1), 1 << (most - 1).bit_length()
+    feature, value = np.zeros((len(trees), inner), np.int32), np.zeros((len(trees), inner), tests.value.dtype)
+    mask, ends = np.full((len(trees), inner), -1, bits), np.full((len(trees), leaves), -1)
+    for row, tree in enumerate(trees):
+        count = len(tree.nodes)
+        feature[row, :count], value[row, :count] = column[tree.nodes], tests.value[tree.nodes]
+        gone = [((1 << (end - begin)) - 1) << begin for begin, end in tree.left]
+        mask[row, :count] = np.array([(1 << wide) - 1 - each for each in gone], f"u{wide // 8}").astype(bits)
+        ends[row, : len(tree.leaves)] = tree.leaves
+    return MaskedTrees(feature, value, mask, ends)
+
+
+@dataclass(frozen=True, eq=False)
+class _Spread:
+    """Inner nodes of a tree, the leaves that are left of each, and all leaves."""
+
+    nodes: list[int]
+    left: list[tuple[int, int]]
+    leaves: list[int]
+
+
+def _spread(tests: TreeTests, root: int) -> _Spread | None:
+    """The tree below ``root``; None where it has too many leaves."""
+    made = _Spread([], [], [])
+    pending: list[tuple[int, int]] = [(root, -1)]  # a node, or the end of what is left of an inner one
+    while pending:
+        node, of = pending.pop()
+        if of >= 0:
+            made.left[of] = made.left[of][0], len(made.leaves)
+        elif tests.is_leaf[node]:
+            made.leaves.append(node)
+            if len(made.leaves) > MOST_LEAVES:
+                return None
+        else:
+            if len(made.nodes) >= MOST_LEAVES:
+                return None
+            made.nodes.append(node)
+            made.left.append((len(made.leaves), 0))
+            pending += [(int(tests.second[node]), -1), (node, len(made.nodes) - 1), (int(tests.first[node]), -1)]
+    return made
+
+
+def spoken_of(tests: TreeTests, root: int, has_vote: Array) -> int | None:
+    """The only target that leaves of a tree speak of; None for several, and for trees of too many leaves."""
+    tree = _spread(tests, root)
+    if tree is None:
+        return None
+    found = np.flatnonzero(has_vote[tree.leaves].any(0))
+    return None if len(found) > 1 else int(found[0]) if len(found) else 0
+
+
+def walked(tests: TreeTests, roots: Array, column: Array) -> WalkedTrees | None:
+    """The trees from ``roots`` on; None where one has more levels than are followed."""
+    level, depth = np.unique(roots), 0
+    reached = [level]
+    while not tests.is_leaf[level].all():
+        inner = level[~tests.is_leaf[level]]
+        level = np.unique(np.concatenate([tests.first[inner], tests.second[inner]]))
+        reached.append(level)
+        depth += 1
+        if depth > MOST_LEVELS:
+            return None
+    inner = np.unique(np.concatenate(reached))
+    inner = inner[~tests.is_leaf[inner]]
+    # Roots, then the two that follow each inner node beside each other.
+    nodes = np.concatenate([roots, np.stack([tests.first[inner], tests.second[inner]], 1).reshape(-1)])
+    pair = np.zeros(len(tests.value), np.int64)
+    pair[inner] = len(roots) + 2 * np.arange(len(inner))
+    is_leaf, own = tests.is_leaf[nodes], np.arange(len(nodes))
+    value, low = tests.value[nodes].copy(), None
+    if tests.equal.any():
+        below = _apart_from_zero(_next_below(value))
+        low = np.where(tests.equal[nodes] & ~is_leaf, below, np.nan).astype(value.dtype)
+        after = np.where(is_leaf, own, pair[nodes])
+    else:
+        after = np.where(is_leaf, own - 1, pair[nodes])  # no test of NaN holds: a leaf goes on one further
+    value[is_leaf] = np.nan
+    feature = np.where(is_leaf, 0, column[nodes]).astype(np.int32)
+    return WalkedTrees(feature, value, low, after.astype(np.int32), np.arange(len(roots), dtype=np.int32), depth, nodes)
