@@ -30,8 +30,17 @@ def _exp_reduced(x: Term, n: Term) -> Term:
     return (r * r).fma(p, r) + 1.0
 
 
-def scale(x: Term, n: Term) -> Term:
-    """x * 2**n for integers -280 < n < 256, in two steps: each factor stays a normal number."""
+def times_power(x: Term, shifted: Term, less: int = 0, *, normal: bool = False) -> Term:
+    """x * 2**(n - less), where ``shifted`` is n + ROUNDER, for integers -280 < n - less < 256.
+
+    ``normal``: the power is a normal number. Else it takes two steps without an instruction for it, so that each factor
+    is one.
+    """
+    if x.body.scales:
+        return x.body.call("scale", [x, shifted - (ROUNDER + less)])
+    n = shifted.bits() - (ROUNDER_BITS + less)
+    if normal:
+        return x * ((n + 127) << 23).as_float()
     half = n >> 1
     first = ((half + 127) << 23).as_float()
     second = ((n - half + 127) << 23).as_float()
@@ -42,14 +51,14 @@ def exp(x: Term) -> Term:
     """e ** x."""
     x = x.at_most(89.0).at_least(-104.0)
     shifted = x.fma(1 / log(2), ROUNDER)
-    return scale(_exp_reduced(x, shifted - ROUNDER), shifted.bits() - ROUNDER_BITS)
+    return times_power(_exp_reduced(x, shifted - ROUNDER), shifted)
 
 
 def half_exp(a: Term) -> Term:
     """e ** a / 2 for a >= 0, which overflows no sooner than the result."""
     a = a.at_most(90.0)
     shifted = a.fma(1 / log(2), ROUNDER)
-    return scale(_exp_reduced(a, shifted - ROUNDER), shifted.bits() - (ROUNDER_BITS + 1))
+    return times_power(_exp_reduced(a, shifted - ROUNDER), shifted, 1)
 
 
 def exp2(x: Term) -> Term:
@@ -61,7 +70,7 @@ def exp2(x: Term) -> Term:
     r = fraction * log(2)
     low = fraction.fma(log(2), -r) + fraction * (log(2) - float.fromhex("0x1.62e430p-1"))
     p = r.poly(0.49999994, 0.1666652, 0.041668393, 0.008368781, 0.0013814465)
-    return scale(((r * r).fma(p, low) + r) + 1.0, shifted.bits() - ROUNDER_BITS)
+    return times_power(((r * r).fma(p, low) + r) + 1.0, shifted)
 
 
 def expm1(x: Term) -> Term:
@@ -163,8 +172,7 @@ def tanh(x: Term) -> Term:
     # 1 - 2 / (exp(2a) + 1); above 10 it rounds to 1.
     doubled = (a + a).at_most(20.0)
     shifted = doubled.fma(1 / log(2), ROUNDER)
-    power = ((shifted.bits() - ROUNDER_BITS + 127) << 23).as_float()
-    e = _exp_reduced(doubled, shifted - ROUNDER) * power
+    e = times_power(_exp_reduced(doubled, shifted - ROUNDER), shifted, normal=True)
     far = 1.0 - 2.0 / (e + 1.0)
     return a.less(0.625).where(near, far).copysign(x)
 
@@ -188,6 +196,5 @@ def erf(x: Term) -> Term:
         -2.168685e-05,
     )
     shifted = q.fma(1 / log(2), ROUNDER)
-    power = ((shifted.bits() - ROUNDER_BITS + 127) << 23).as_float()
-    far = (1.0 - _exp_reduced(q, shifted - ROUNDER) * power).copysign(x)
+    far = (1.0 - times_power(_exp_reduced(q, shifted - ROUNDER), shifted, normal=True)).copysign(x)
     return a.less(1.0).where(near, far)

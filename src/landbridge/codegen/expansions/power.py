@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import factorial, inf, log, nan
 
-from landbridge.codegen.expansions.exponentials import ROUNDER, ROUNDER_BITS, scale
+from landbridge.codegen.expansions.exponentials import ROUNDER, times_power
 from landbridge.codegen.expansions.terms import Term
 
 _TWO_OVER_LN2 = float.fromhex("0x1.715476p+1")  # as a float, and what it lacks
@@ -72,7 +72,7 @@ def pow_single(x: Term, y: Term) -> Term:
     shifted = t + ROUNDER
     f = (t - (shifted - ROUNDER)) + inside.where(lost, 0.0)
     p = f.poly(0.6931472, 0.2402265, 0.05550406, 0.009618077, 0.0013336828, 0.00015456358, 1.45996355e-05)
-    result = scale(f.fma(p, 1.0), shifted.bits() - ROUNDER_BITS)
+    result = times_power(f.fma(p, 1.0), shifted)
     # Of 0 and infinity.
     infinite, zero = x.like(inf), x.like(0.0)
     of_zero = y.less(0.0).where(infinite, zero)

@@ -20,6 +20,8 @@ class TermBody(ABC):
     exact: bool = False
     #: Whether it has an instruction each for the larger and the smaller of two numbers, NaN if one is.
     extrema: bool = False
+    #: Whether one instruction gives a f32 times 2**n, rounded once, for a whole n that is a f32 too.
+    scales: bool = False
 
     @abstractmethod
     def element(self, kind: Any) -> str:
@@ -48,7 +50,7 @@ class TermBody(ABC):
     @abstractmethod
     def call(self, stem: str, operands: Sequence[Term]) -> Term:
         """``fma exact_fma fabs trunc copysign`` of floats, ``exact_fma`` where it is ``exact``; ``minimum`` and
-        ``maximum`` where it has ``extrema``."""
+        ``maximum`` where it has ``extrema``, ``scale`` where it ``scales``."""
 
     @abstractmethod
     def convert(self, opcode: str, a: Term, element: str) -> Term:

@@ -46,7 +46,7 @@ class LlvmModule:
         """Define the internal function ``symbol`` once; ``build`` writes its body and names its result."""
         if symbol not in self.helpers:
             self.helpers[symbol] = ""  # reserved first: building may ask for other helpers
-            body = LlvmBody(params[0], self.isa.fma, self.isa.extrema)
+            body = LlvmBody(params[0], self.isa.fma, self.isa.extrema, self.isa.scale_bits)
             arguments = [Term(body, f"%x{i}", kind) for i, kind in enumerate(params)]
             name = build(body, arguments)
             self.declarations.update(body.declarations)

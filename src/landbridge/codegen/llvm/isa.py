@@ -22,7 +22,9 @@ class Isa:
     ``reach_back``: bytes that an access may lie before the address in a register, at no cost; 0 where any number may.
     ``attributes``: what LLVM is told of a function besides. ``dots`` names the instruction
     that multiplies bytes and adds four products, ``pairs`` how two products of 16-bit integers are added, and
-    ``dot_bits`` and ``pair_bits`` the longest vectors of which there are such; "" and 0 where there are none."""
+    ``dot_bits`` and ``pair_bits`` the longest vectors of which there are such; "" and 0 where there are none.
+    ``scale_bits``: the longest vectors that an instruction multiplies by powers of 2, given the exponents; 0 where none
+    does."""
 
     vector_bits: int
     fma: bool = True
@@ -36,6 +38,7 @@ class Isa:
     dot_bits: int = 0
     pairs: str = ""
     pair_bits: int = 0
+    scale_bits: int = 0
 
 
 def required_flags(isa: str, cpu: str, features: Sequence[str]) -> tuple[str, ...]:
@@ -100,4 +103,5 @@ def isa_of(isa: str, vector_bits: int, flags: Sequence[str]) -> Isa:
         dot_bits=longest,
         pairs="pmaddwd",
         pair_bits=512 if "avx512bw" in flags else 256 if "avx2" in flags else 128,
+        scale_bits=512 if "avx512vl" in flags else 0,
     )

@@ -8,6 +8,9 @@ from typing import Any
 from landbridge.codegen.expansions.terms import Term, TermBody
 from landbridge.codegen.llvm.types import SPELLINGS, element_of, is_float, lanes_of, splat, suffix, with_element
 
+#: Lanes of f32 that one instruction of x86-64 multiplies by powers of 2, the longest last.
+_SCALED_LANES = (4, 8, 16)
+
 
 class LlvmBody(TermBody):
     """The instructions of a helper whose argument lanes have the LLVM type ``kind`` (scalar or vector).
@@ -15,11 +18,12 @@ class LlvmBody(TermBody):
     Kinds of its Terms are LLVM types, their names operands.
     """
 
-    def __init__(self, kind: str, fused: bool = True, extrema: bool = False) -> None:
+    def __init__(self, kind: str, fused: bool = True, extrema: bool = False, scale_bits: int = 0) -> None:
         self.kind = kind
         self.fused = self.exact = fused
         self.extrema = extrema
         self.lanes = lanes_of(kind)
+        self.scales = self.lanes in _SCALED_LANES and 32 * self.lanes <= scale_bits
         self.lines: list[str] = []
         self.declarations: dict[str, str] = {}
         self._count = 0
@@ -60,10 +64,21 @@ class LlvmBody(TermBody):
     def call(self, stem: str, operands: Sequence[Term]) -> Term:
         """``llvm.<stem>`` overloaded on the type of its operands."""
         kind = operands[0].kind
+        if stem == "scale":
+            return self._scaled(*operands)
         stem = stem.removeprefix("exact_")
         symbol = f"llvm.{stem}.{suffix(kind)}"
         self.declarations[symbol] = f"declare {kind} @{symbol}({', '.join([kind] * len(operands))})"
         return self.emit(f"call {kind} @{symbol}({', '.join(f'{kind} {o.name}' for o in operands)})", kind)
+
+    def _scaled(self, a: Term, n: Term) -> Term:
+        """``vscalefps``, all lanes of it, rounded as usual."""
+        kind, mask = a.kind, f"i{max(self.lanes, 8)}"
+        rounding = ("i32", "i32 4") if self.lanes == _SCALED_LANES[-1] else ()  # shorter ones are as usual anyway
+        symbol = f"llvm.x86.avx512.mask.scalef.ps.{32 * self.lanes}"
+        self.declarations[symbol] = f"declare {kind} @{symbol}({', '.join([kind, kind, kind, mask, *rounding[:1]])})"
+        given = [f"{kind} {a.name}", f"{kind} {n.name}", f"{kind} zeroinitializer", f"{mask} -1", *rounding[1:]]
+        return self.emit(f"call {kind} @{symbol}({', '.join(given)})", kind)
 
     def convert(self, opcode: str, a: Term, element: str) -> Term:
         """One instruction."""
