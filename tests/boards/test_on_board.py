@@ -177,6 +177,15 @@ def test_a_compiled_file_runs_there_and_one_of_another_isa_is_refused(same: Desk
     code, _, stderr = same("run", str(tmp_path / "pi.lbx"), "--on", ON)
     assert code == 1 and "compiled for aarch64, ssh://board is x86_64; compile the model for it" in stderr
     assert len(same.programs) == 1, "it was copied in vain"
+    (tmp_path / "none.onnx").touch()  # before anything is compiled
+    code, _, stderr = same("run", str(tmp_path / "none.onnx"), "-t", "raspberry-pi-5", "--on", ON)
+    assert code == 1 and "compiled for aarch64, ssh://board is x86_64; compile the model for it" in stderr
+
+
+def test_what_is_written_is_told_by_its_name_here(same: Desk, model: Path, tmp_path: Path) -> None:
+    trace = tmp_path / "tr ace.json"
+    code, _, stderr = same("run", str(model), "--repeat", "1", "--trace", str(trace), "--on", ON)
+    assert code == 0 and f"wrote {trace};" in stderr and "run." not in stderr
 
 
 def test_the_boards_own_errors_name_the_files_of_the_desk(same: Desk, model: Path, tmp_path: Path) -> None:
@@ -218,6 +227,12 @@ def test_what_is_wrong_with_a_board_is_said(make_desk: MakeDesk, model: Path) ->
     assert "Could not resolve hostname no-such-board.invalid" in message("ssh://no-such-board.invalid")
     server.write_client("/dev/null")
     assert "connect by hand once to see and accept its key: ssh board" in message(ON)
+    other_key = (server.folder / "user.pub").read_text().split()[1]
+    (server.folder / "changed").write_text(f"[127.0.0.1]:{server.port} ssh-ed25519 {other_key}\n")
+    server.write_client(f"{server.folder}/changed")
+    said = message(ON)
+    assert f"Offending ED25519 key in {server.folder}/changed:1" in said and "@@@" not in said
+    assert "take that line out of that file and connect by hand once to accept the new key: ssh board" in said
     server.write_client(f"{server.folder}/known")
     (server.folder / "authorized").write_text("")
     assert "so it needs a key: ssh-copy-id board" in message(ON)

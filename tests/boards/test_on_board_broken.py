@@ -59,6 +59,30 @@ def test_what_does_not_arrive_is_told_and_not_kept(what: str, way: str, same: De
     assert same.json("run", str(compiled), "-i", f"x={x}", "--repeat", "1", "--on", ON)["outputs"]
 
 
+@pytest.mark.parametrize("left", ["half", "other bytes", "nothing"])
+def test_a_copy_that_is_no_longer_what_its_name_says_is_made_anew(left: str, same: Desk, compiled: Path) -> None:
+    line = ["run", str(compiled), "--repeat", "1", "--on", ON]
+    same.json(*line)
+    (name,) = same.programs
+    copy = same.home / "cache/landbridge/boards" / name
+    content = copy.read_bytes()
+    damaged = {"half": content[: len(content) // 2], "other bytes": bytes(len(content)), "nothing": b""}[left]
+    copy.write_bytes(damaged)
+    assert same.json(*line)["outputs"]
+    assert same.programs == [name] and copy.read_bytes() == content
+
+
+def test_a_copy_that_another_desk_removed_meanwhile(same: Desk, compiled: Path) -> None:
+    line = ["run", str(compiled), "--repeat", "1", "--on", ON]
+    same.json(*line)
+    (name,) = same.programs
+    copy = same.home / "cache/landbridge/boards" / name
+    # The program that says what lies there: behind it comes the other desk.
+    replace_there(same, "ls", f'[ "$1" = -t ] && exec /bin/ls "$@"; /bin/ls "$@"; rm -f {copy}')
+    assert same.json(*line)["outputs"]
+    assert same.programs == [name]
+
+
 def test_a_connection_lost_while_it_runs(same: Desk, compiled: Path, x: Path) -> None:
     script = same.home / "bin/landbridge"
     text, noted = script.read_text(), same.home / "pid"

@@ -6,6 +6,7 @@ import os
 import re
 import struct
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
@@ -44,7 +45,7 @@ def export_c(executable: Executable, folder: str | Path, name: str, *, weights_a
 
     ``weights_apart``: the weights are a file ``name.weights``, to be mapped, and not part of the libraries. Returns the
     files. Raises InputError for a name that is no identifier of lower-case letters, digits and underscores,
-    ExecutableError for what C alone cannot run, OutputFileError as ``Executable.save``.
+    ExecutableError for what C alone cannot run, OutputFileError as ``Executable.save``; then no file is written.
     """
     check_name(name)
     programs, places, image = c_programs(executable)
@@ -70,9 +71,11 @@ def export_c(executable: Executable, folder: str | Path, name: str, *, weights_a
     place.mkdir(parents=True, exist_ok=True)
     files = [place / file for file in contents]
     check_outputs(files, executable.sources)
-    for file, content in zip(files, contents.values(), strict=True):
-        with open_output(file, executable.sources, executable=file.suffix == ".so") as opened:
+    with ExitStack() as written:  # all or none: a header is of its libraries alone
+        for file, content in zip(files, contents.values(), strict=True):
+            opened = written.enter_context(open_output(file, executable.sources, executable=file.suffix == ".so"))
             opened.write(content)
+            opened.flush()
     return files
 
 

@@ -9,6 +9,9 @@ LB_USAGE
  * A run takes at least LB_STACK bytes of stack on each thread. Functions give LB_NAME_OK or say what is wrong. */
 #ifndef LB_NAME_H
 #define LB_NAME_H
+#ifndef __LB_MACHINE__
+#error "this program is code for LB_MACHINE, and this compiler makes another: export it with -t for what you build for"
+#endif
 
 #include <stdint.h>
 #include <string.h>
@@ -68,7 +71,8 @@ static inline void lb_name_bind(lb_name_program *self, int64_t base, const void 
   }
 }
 
-/* Make a program in memory, which stays the caller's and in use; weights: the bytes of the file of that name. */
+/* Make a program in memory, which stays the caller's and in use; weights: the bytes of the file of that name. Where this
+ * fails, self is a program that the other functions refuse, and lb_name_stop_threads does nothing to. */
 static inline int32_t lb_name_init(lb_name_program *self,
 #if LB_OPEN
                                 const lb_name_sizes *sizes,
@@ -84,7 +88,9 @@ static inline int32_t lb_name_init(lb_name_program *self,
   const int32_t wrong = lb_name_check_sizes(sizes);
   if (wrong == LB_NAME_OK) table += lb_name_table_offset(sizes);
 #endif
-  if (!self || !memory) return LB_NAME_ERROR_NULL;
+  if (!self) return LB_NAME_ERROR_NULL;
+  memset(self, 0, sizeof *self);
+  if (!memory) return LB_NAME_ERROR_NULL;
   if (lb_name_check_cpu() != LB_NAME_OK) return LB_NAME_ERROR_CPU;
 #if LB_OPEN
   if (wrong != LB_NAME_OK) return wrong;
@@ -102,7 +108,6 @@ static inline int32_t lb_name_init(lb_name_program *self,
 #else
   const void *weights = lb_name_weights();
 #endif
-  memset(self, 0, sizeof *self);
   self->table = table;
   self->words = (int64_t *)memory;
   memcpy(self->words, table + 4, (size_t)table[0] * sizeof(int64_t));

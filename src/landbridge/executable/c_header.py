@@ -67,6 +67,7 @@ def c_header(
         "LB_NAME": upper,
         "LB_CONSTANTS": "\n".join(lines),
         "LB_ISA": _wrapped(f"{image.isa}, with {', '.join(image.features) or 'no extensions'}"),
+        "LB_MACHINE": image.isa,
         "LB_STACK": str(executable.scratch_bytes),
         "LB_WEIGHTS_APART": str(int(weights_apart)),
         "LB_OPEN": str(int(executable.is_open)),

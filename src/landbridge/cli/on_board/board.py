@@ -57,8 +57,18 @@ mkdir "$folder/out" && tar -xf - -C "$folder" && [ $(ls "$folder" | wc -l) -eq "
 trap - EXIT
 find "$1" -maxdepth 1 -name 'run.*' -mtime +1 -exec rm -rf {} \\;
 """
-#: The time of a program's file says when it was used.
-_USE = 'touch -c "$1"; shift; exec "$@"'
+_DAMAGED = 76
+#: The time of a program's file says when it was used. Its name is the SHA-256 of what must be in it: a board that lost
+#: its power may have kept the name and not the content, and another desk may have removed the file.
+_USE = """
+touch -c "$1"
+if command -v sha256sum >/dev/null && ! echo "$2  $1" | sha256sum -c >/dev/null 2>&1; then
+  rm -f "$1"
+  exit 76
+fi
+shift 2
+exec "$@"
+"""
 _VERSION = re.compile(r"landbridge (?P<version>\S+) \((?P<isa>[^,]+), .*\)")
 
 
@@ -118,8 +128,18 @@ class Board:
         return self.connection.address.text
 
     def target(self, stated: str | None, model: Path) -> str | None:
-        """What to compile ``model`` for: what was ``stated``, else any CPU of the board's instruction set."""
-        if stated is not None or model.suffix == ".lbx":
+        """What to compile ``model`` for: what was ``stated``, else any CPU of the board's instruction set.
+
+        Raises BoardError for code of another one, before any is made.
+        """
+        if model.suffix == ".lbx":
+            return stated
+        if stated is not None:
+            from landbridge.targets import Target
+
+            isa = Target(stated).attrs.get("isa")
+            if isinstance(isa, str):
+                self._check_isa(isa)
             return stated
         text = f"llvm -mtriple={self.isa}-linux-gnu -mcpu=generic"
         message(f"compiled for every {self.isa}, as no target is stated; name the board's, as in -t raspberry-pi-5")
@@ -131,28 +151,38 @@ class Board:
         executable: Executable,
         options: Sequence[str] = (),
         inputs: Mapping[str, Path] | None = None,
-        writes: Sequence[str] = (),
+        writes: Mapping[str, Path] | None = None,
         *,
         may_end_with: Sequence[int] = (),
     ) -> Answer:
         """What ``landbridge COMMAND PROGRAM options --json`` says there.
 
         ``executable`` is copied there unless one of its content is. ``inputs``: files by input. ``writes``: options
-        whose value is a file or folder that is written, and comes back. ``may_end_with``: exit codes beside 0 that are
-        no error here. Raises BoardError with the board's own message where it fails.
+        whose value is a file or folder that is written and comes back, with the place here that messages shall name.
+        ``may_end_with``: exit codes beside 0 that are no error here. Raises BoardError with the board's own message
+        where it fails.
         """
         program = self._program(executable)
+        copy = PurePosixPath(program)
         words = [command, program, *options]
         folder = self._unpack(inputs or {}) if inputs or writes else ""
         try:
             there = {f"{folder}/{number}.npy": str(file) for number, file in enumerate((inputs or {}).values())}
             for name, path in zip(inputs or {}, there, strict=True):
                 words += ["--input", f"{name}={path}"]
-            for option in writes:
-                words += [option, f"{folder}/out/{option.strip('-')}"]
+            for option, here in (writes or {}).items():
+                place = f"{folder}/out/{option.strip('-')}"
+                there[place] = str(here)
+                words += [option, place]
+            used = ("sh", "-c", _USE, "sh", program, copy.stem, self.program, *words, "--json")
             with progress(f"running on {self.connection.address.place}"):
-                done = self.connection.run_tied("sh", "-c", _USE, "sh", program, self.program, *words, "--json")
-            names = {**there, program: self.address}
+                done = self.connection.run_tied(*used)
+            if done.status == _DAMAGED:
+                self.known.discard(copy.name)
+                self._program(executable)
+                with progress(f"running on {self.connection.address.place}"):
+                    done = self.connection.run_tied(*used)
+            names = {**there, program: self.address, copy.name: self.address}
             result = self._result(command, done, names, may_end_with)
             files = self._fetch(folder) if writes else {}
         finally:
@@ -162,21 +192,22 @@ class Board:
 
     def _program(self, executable: Executable) -> str:
         """Where the program lies there."""
-        self._check_isa(executable)
+        from landbridge.executable.parts import CodeImage
+
+        for module in executable.modules:
+            if isinstance(module.image, CodeImage):
+                self._check_isa(module.image.isa)
         with tempfile.TemporaryDirectory() as folder:
             file = Path(folder) / "program.lbx"
             _without_times(executable).save(file)
             return self._send(file)
 
-    def _check_isa(self, executable: Executable) -> None:
-        from landbridge.executable.parts import CodeImage
-
-        for module in executable.modules:
-            if isinstance(module.image, CodeImage) and module.image.isa != self.isa:
-                raise BoardError(
-                    f"compiled for {module.image.isa}, {self.address} is {self.isa}; compile the model for it: leave "
-                    f"-t out, or name a target of it, as in -t 'llvm -mtriple={self.isa}-linux-gnu -mcpu=generic'"
-                )
+    def _check_isa(self, isa: str) -> None:
+        if isa != self.isa:
+            raise BoardError(
+                f"compiled for {isa}, {self.address} is {self.isa}; compile the model for it: leave "
+                f"-t out, or name a target of it, as in -t 'llvm -mtriple={self.isa}-linux-gnu -mcpu=generic'"
+            )
 
     def _send(self, file: Path) -> str:
         from landbridge.compile_cache.key import digest_of_file
@@ -236,12 +267,10 @@ class Board:
         described = result.get("error") if isinstance(result, dict) else None
         if isinstance(result, dict) and described is None and done.status in (0, *may_end_with):
             if done.stderr.strip():
-                message(done.stderr.rstrip())
+                message(_named_here(done.stderr.rstrip(), names))
             return result
         text = described["message"] if described else (_said(done) or f"ended with status {done.status}")
-        for there, here in names.items():
-            text = text.replace(there, here)
-        raise BoardError(f"landbridge {command} on {self.address}: {text}")
+        raise BoardError(f"landbridge {command} on {self.address}: {_named_here(text, names)}")
 
 
 def install_line(address: BoardAddress) -> str:
@@ -250,6 +279,13 @@ def install_line(address: BoardAddress) -> str:
     pip = "~/.landbridge/bin/pip"
     made = f"python3 -m venv --clear ~/.landbridge && {pip} install --no-compile landbridge=={__version__}"
     return f"ssh {port}{address.place} '{made} && {pip} uninstall -qy setuptools pip'"
+
+
+def _named_here(text: str, names: Mapping[str, str]) -> str:
+    """``text`` of the board with the ``names`` that files have here, by those there."""
+    for there, here in names.items():
+        text = text.replace(there, here)
+    return text
 
 
 def _without_times(executable: Executable) -> Executable:

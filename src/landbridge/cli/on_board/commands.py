@@ -51,7 +51,7 @@ def run_there(
     """What ``landbridge run`` says of a run there, and its exit code; its files are written here."""
     from landbridge.output_file import make_folder, open_output, write_text
 
-    writes = [name for name, path in (("--output-dir", output_dir), ("--trace", trace)) if path is not None]
+    writes = {name: path for name, path in (("--output-dir", output_dir), ("--trace", trace)) if path is not None}
     answer = board.command("run", executable, options, files, writes, may_end_with=[EXIT_FOUND])
     kept: list[str | Path] = [*executable.sources, *sources]
     if output_dir is not None:
@@ -78,7 +78,7 @@ def values_there(
                 feeds[name] = view.copy()
             files[name] = Path(folder) / f"{number}.npy"
             np.save(files[name], feeds[name])
-        answer = board.command("run", executable, [*options, "--repeat", "1"], files, ["--output-dir"])
+        answer = board.command("run", executable, [*options, "--repeat", "1"], files, {"--output-dir": Path("outputs")})
     outputs = {}
     for spec, described in zip(sized.outputs, answer.result["outputs"], strict=True):
         array = np.load(io.BytesIO(answer.files[f"output-dir/{PurePosixPath(described['file']).name}"]))

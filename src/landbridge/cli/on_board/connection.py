@@ -19,8 +19,13 @@ _QUESTIONS, _BETWEEN_S = 6, 10
 _OF_SSH = 255
 
 #: What ssh says of a connection that it had; killed, it says nothing.
-_LOST = ("closed by", "broken pipe", "connection reset", "not responding", "without a word")
+_LOST = ("closed by", "broken pipe", "connection reset", "not responding")
 _WAYS_OUT = (
+    (
+        "has changed",
+        "its key is another than the one that is known: if the board was set up anew, take that line out of that file "
+        "and connect by hand once to accept the new key: {by_hand}; if it was not, it may be another machine",
+    ),
     ("host key verification failed", "connect by hand once to see and accept its key: {by_hand}"),
     ("permission denied", "nothing is typed in here, so it needs a key: ssh-copy-id {place}"),
     ("could not resolve", "is the name right, and in DNS, /etc/hosts or ~/.ssh/config?"),
@@ -110,14 +115,19 @@ class Connection:
         return done.returncode, stderr
 
     def _failure(self, stderr: str) -> BoardError:
-        said = " ".join(stderr.split()) or "ssh ended without a word"
-        if any(sign in said.lower() for sign in _LOST):
+        lines = [line.strip() for line in stderr.splitlines()]
+        cut = [line for line in lines if any(sign in line.lower() for sign in _LOST)]
+        if cut or not any(lines):
+            said = " ".join(cut) or "ssh ended without a word"
             return BoardError(
                 f"the connection to {self.address.text} was lost: {said}; what was copied in part is removed there, "
                 "what ran there ends: give the command again"
             )
         port = "" if self.address.port is None else f"-p {self.address.port} "
         by_hand = f"ssh {port}{self.address.place}"
+        # Of a changed key ssh says much, framed: what counts is where the old one stands, and the last lines.
+        changed = [line for line in lines if line.startswith(("Offending", "Host key for"))]
+        said = " ".join(" ".join(changed or lines).split())
         way = next(text for sign, text in _WAYS_OUT if sign in said.lower())
         return BoardError(
             f"{self.address.text} cannot be reached: {said}; {way.format(by_hand=by_hand, place=self.address.place)}"
