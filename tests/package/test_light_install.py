@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -63,6 +64,24 @@ def check(python: str | Path, version: str, numpy: str, folder: Path, path: str 
 
 def test_without_any_package_but_numpy(tmp_path: Path) -> None:
     check(sys.executable, f"{sys.version_info[0]}.{sys.version_info[1]}", "", tmp_path)
+
+
+@pytest.mark.parametrize(("has", "lacks"), [((), "numpy, typer, rich"), (("numpy", "numpy.libs"), "typer, rich")])
+def test_commands_say_what_they_lack(has: tuple[str, ...], lacks: str, tmp_path: Path) -> None:
+    """Where pip was told to install no dependencies: in words, as an object with --json, and with no traceback."""
+    import numpy as np
+
+    for name in has:
+        installed = Path(np.__file__).parent.with_name(name)
+        if installed.exists():
+            (tmp_path / name).symlink_to(installed)
+    environment = {**os.environ, "PYTHONPATH": f"{SOURCES}:{tmp_path}"}
+    command = [sys.executable, "-S", "-m", "landbridge", "run", "model.lbx", "--json"]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True)
+    assert done.returncode == 1 and "Traceback" not in done.stderr
+    described = json.loads(done.stdout)["error"]
+    assert f"the commands need {lacks}, which this install lacks; " in described["message"]
+    assert f"pip install {lacks.replace(',', '')}." in described["message"] and described["message"] in done.stderr
 
 
 @pytest.mark.full
