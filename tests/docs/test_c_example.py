@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -61,3 +62,31 @@ def test_it_runs_on_a_board(tmp_path: Path) -> None:
     made = build(tmp_path, "TARGET=raspberry-pi-4", f"CC={compiler} -static")
     found = printed(qemu, "-cpu", "cortex-a72", made, tmp_path / "frame.raw", "100", "200", "2")
     np.testing.assert_allclose(found, wanted(100, 200), atol=2e-6)
+
+
+def test_its_page_does_what_it_says(tmp_path: Path) -> None:
+    for name in ("gcc", "make"):
+        program(name, "debian")
+    for name in ("aarch64-linux-gnu-gcc", "qemu-aarch64"):
+        program(name, "boards")
+    shutil.copytree(EXAMPLE.parent, tmp_path, dirs_exist_ok=True)
+    shutil.copy(wheel_model(PP_OCR, CLASSIFY), tmp_path / "c" / "cls.onnx")
+    page = (EXAMPLE / "README.md").read_text()
+    blocks = re.findall(r"^```(sh|text)\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    # What downloads is that of the page on boards, whose model the tests have.
+    assert blocks.pop(0)[1] in (EXAMPLE.parents[1] / "docs/deploy-to-a-board.md").read_text()
+    path = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+    shown = 0
+    for (kind, text), (following, output) in zip(blocks, [*blocks[1:], ("", "")], strict=True):
+        if kind == "text":
+            continue
+        done = subprocess.run(["sh", "-ec", text], cwd=tmp_path / "c", env=path, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        if following == "text":
+            numbers, words = r"[0-9.]+", done.stdout
+            assert re.sub(numbers, "#", words) == re.sub(numbers, "#", output)
+            # The picture is a JPEG, which libraries decode to pixels that differ by one.
+            found, wanted = ([float(number) for number in re.findall(numbers, each)] for each in (words, output))
+            np.testing.assert_allclose(found, wanted, atol=0.02)
+            shown += 1
+    assert shown == 2
