@@ -87,3 +87,31 @@ def test_sizes_that_cannot_be(files: tuple[Path, Path], at: str, code: int, said
 def test_programs_of_one_size_have_none_to_choose(files: tuple[Path, Path]) -> None:
     done = runner.invoke(app, ["run", str(files[0]), "--shape", "x=8x4", "--at", "W=8"], env={"COLUMNS": "200"})
     assert (done.exit_code, "every extent of the program is a number" in done.stderr) == (2, True)
+
+
+@pytest.mark.parametrize("command", ["run", "bench", "trace", "explain"])
+def test_inputs_that_find_no_room_are_told_before_they_are_made(
+    command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    w = Weights()
+    made = model([helper.make_node("Exp", ["x"], ["y"])], w, {"x": ["N", 1024]}, {"y": 2})
+    lb.compile(made).save(tmp_path / "any.lbx")
+    rows = 1 << 30
+    monkeypatch.setattr(np.random, "default_rng", None)  # it would be called first
+    done = runner.invoke(app, [command, str(tmp_path / "any.lbx"), "--at", f"N={rows}", "--json"])
+    assert done.exit_code == 1
+    error = json.loads(done.stdout)["error"]
+    assert error["kind"] == "OutOfMemoryError"
+    assert f"{4 * 1024 * rows:,} bytes for its inputs" in error["message"] and "are available" in error["message"]
+
+
+def test_memory_that_runs_out_is_an_error_and_no_fault(
+    files: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def none(*_: object, **__: object) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr("landbridge.cli.inputs.make_inputs", none)
+    done = runner.invoke(app, ["run", str(files[1]), "--json"])
+    error = json.loads(done.stdout)["error"]
+    assert (done.exit_code, error["kind"]) == (1, "OutOfMemoryError") and "memory ran out; name" in error["message"]

@@ -29,7 +29,7 @@ from landbridge.cli.run import run
 from landbridge.cli.sanitize import EXIT_FOUND
 from landbridge.cli.targets import targets
 from landbridge.cli.trace import trace
-from landbridge.errors import CompileError, LandbridgeError, SanitizerError
+from landbridge.errors import CompileError, LandbridgeError, OutOfMemoryError, SanitizerError
 
 EXIT_ERROR = 1
 
@@ -85,17 +85,20 @@ class _Commands(TyperGroup):
         except BrokenPipeError as closed:  # who reads our output, as in "| head", has seen enough
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for what is flushed at exit
             raise typer.Exit(EXIT_ERROR) from closed
-        except (LandbridgeError, OSError, ModuleNotFoundError) as found:
-            problem = _without_compiler(found)
+        except (LandbridgeError, OSError, MemoryError, ModuleNotFoundError) as found:
+            problem = _told(found)
             code = EXIT_FOUND if isinstance(problem, SanitizerError) else EXIT_ERROR
             self._emit(ctx, type(problem).__name__, str(problem), code)
             error(str(problem))
             raise typer.Exit(code) from found
 
 
-def _without_compiler(problem: Exception) -> Exception:
-    """The error of an install that only runs programs, where ``problem`` is a package that it lacks; else ``problem``.
-    Raises a module's absence that has another reason."""
+def _told(problem: Exception) -> Exception:
+    """``problem``, or what it comes from: an install that only runs programs, where a package is lacking, and memory
+    that ran out. Raises a module's absence that has another reason."""
+    if isinstance(problem, MemoryError) and not isinstance(problem, LandbridgeError):
+        said = f": {problem}" if str(problem) else ""
+        return OutOfMemoryError(f"memory ran out{said}; name smaller sizes (--at, --shape), or end other programs")
     if not isinstance(problem, ModuleNotFoundError):
         return problem
     from landbridge.compiler import check_compiler

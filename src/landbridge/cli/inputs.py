@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from zipfile import BadZipFile
@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 #: Random integers are below this: as indices they are legal for most real models.
 _INTEGERS_BELOW = 8
 
+#: Bytes that an element takes at most while values are drawn.
+_WHILE_MADE = 8
+
 #: How files of numpy begin: one array, and an archive of several.
 _ARRAY, _ARCHIVE = b"\x93NUMPY", b"PK"
 
@@ -28,7 +31,8 @@ _ARRAY, _ARCHIVE = b"\x93NUMPY", b"PK"
 def make_inputs(executable: Executable, files: Mapping[str, Path], device: str, seed: int) -> dict[str, Tensor]:
     """A Tensor on ``device`` for every input: read from ``files``, else random with ``seed``.
 
-    Raises InputError for a name the model does not have and for a file that does not fit its input.
+    Raises InputError for a name the model does not have and for a file that does not fit its input, OutOfMemoryError
+    where there is no room for them, before any is made.
     """
     from landbridge.tensor import Tensor, empty
 
@@ -36,6 +40,7 @@ def make_inputs(executable: Executable, files: Mapping[str, Path], device: str, 
     unknown = set(files) - set(specs)
     if unknown:
         raise InputError(f"the model has no input {sorted(unknown)}; its inputs are {', '.join(specs) or 'none'}")
+    _check_memory(specs.values())
     rng = np.random.default_rng(seed)
     tensors = {}
     for name, spec in specs.items():
@@ -48,6 +53,18 @@ def make_inputs(executable: Executable, files: Mapping[str, Path], device: str, 
             view[...] = source
         tensors[name] = tensor
     return tensors
+
+
+def _check_memory(specs: Collection[TensorSpec]) -> None:
+    from landbridge.available_memory import check_available
+
+    nbytes = sum(spec.nbytes for spec in specs)
+    making = max((spec.nbytes // numpy_dtype(spec.dtype).itemsize * _WHILE_MADE for spec in specs), default=0)
+    check_available(
+        nbytes + making,
+        f"a run ({nbytes:,} bytes for its inputs, {making:,} while the largest is made)",
+        "name smaller sizes (--at, --shape), or end other programs",
+    )
 
 
 def read_array(name: str, file: Path) -> np.ndarray[Any, Any]:
@@ -91,4 +108,4 @@ def _random(rng: np.random.Generator, spec: TensorSpec) -> np.ndarray[Any, Any]:
         return rng.integers(0, 2, spec.shape).astype(bool)
     if "int" in spec.dtype:
         return rng.integers(0, _INTEGERS_BELOW, spec.shape).astype(spec.dtype)
-    return rng.random(spec.shape, dtype=np.float32).astype(numpy_dtype(spec.dtype))
+    return rng.random(spec.shape, dtype=np.float32).astype(numpy_dtype(spec.dtype), copy=False)
