@@ -1,10 +1,9 @@
-"""What whole models take to compile, of time and memory, and what a program takes from nothing to its first result.
+"""What whole models take to compile, of time and memory.
 
 python benchmarks/compile_models.py
 
 Each compile is the first of a child process of its own, on one core and on all; seconds are those of the call, and
 processor seconds count LLVM's helpers too. Memory is the most that was resident, interpreter and libraries included.
-A cold start is a process that imports, loads the file and runs once; numpy's import, which all of them need, is in it.
 Our modules are byte code before, as an installer leaves them.
 """
 
@@ -13,7 +12,6 @@ from __future__ import annotations
 import compileall
 import json
 import os
-import statistics
 import subprocess
 import sys
 import tempfile
@@ -22,26 +20,6 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "examples" / "ocr")]
-
-ROUNDS = 9
-COLD = {
-    "squeezenet, Landbridge, .lbx": """
-import numpy as np, landbridge as lb
-s = lb.Session(lb.load({lbx!r}), num_threads=1)
-for i in s.executable.main.inputs:
-    s.set_input(i.name, np.zeros(i.shape, i.dtype))
-s.run()
-""",
-    "squeezenet, onnxruntime, .onnx": """
-import numpy as np, onnxruntime as ort
-o = ort.SessionOptions()
-o.intra_op_num_threads, o.log_severity_level = 1, 3
-s = ort.InferenceSession({onnx!r}, o, providers=["CPUExecutionProvider"])
-s.run(None, {{i.name: np.zeros(i.shape, np.float32) for i in s.get_inputs()}})
-""",
-    "numpy alone": "import numpy",
-    "numpy and landbridge.Session": "import numpy, landbridge\nlandbridge.Session",
-}
 
 
 def main() -> None:
@@ -64,12 +42,6 @@ def main() -> None:
                 size = Path(file).stat().st_size / 1e6
                 memory = f"{found['peak'] / 1e6:.0f} MB, {found['peak'] / 1e6 / size:.1f} of the file's"
                 rows.append((f"compile {name}", cores, found["wall"], found["processor"], memory))
-        codes = {
-            name: code.format(lbx=f"{folder}/squeezenet.lbx", onnx=f"{folder}/squeezenet.onnx")
-            for name, code in COLD.items()
-        }
-        for name, seconds in process_seconds(codes).items():
-            rows.append((f"process: {name}", 1, seconds, "", ""))
     write("compile_models", ("what", "cores", "seconds", "processor seconds", "peak memory"), rows)
 
 
@@ -85,17 +57,6 @@ def compiled(file: str, shapes: dict[str, tuple[int, ...]], saved: str, cores: i
 
 def _keep_to(cores: int) -> None:
     os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[-cores:])
-
-
-def process_seconds(codes: dict[str, str]) -> dict[str, float]:
-    """The medians of processes that run ``codes``, in turns."""
-    spent: dict[str, list[float]] = {name: [] for name in codes}
-    for _ in range(ROUNDS + 1):
-        for name, code in codes.items():
-            began = time.perf_counter()
-            subprocess.run([sys.executable, "-c", code], check=True)
-            spent[name].append(time.perf_counter() - began)
-    return {name: statistics.median(seconds[1:]) for name, seconds in spent.items()}
 
 
 def child(file: str, shapes: dict[str, tuple[int, ...]], saved: str) -> None:
