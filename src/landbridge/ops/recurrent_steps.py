@@ -13,7 +13,7 @@ import numpy as np
 from xdsl.ir import SSAValue
 
 from landbridge.dtypes import numpy_dtype
-from landbridge.ir.prim_builder import Access, PrimBuilder
+from landbridge.ir.prim_builder import Access, Body, PrimBuilder
 from landbridge.ir.scalar_dtypes import accumulator, is_float
 from landbridge.ir.scalars import ScalarBuilder, Value
 from landbridge.ir.size_exprs import extent_expr
@@ -61,6 +61,10 @@ class Direction:
     back: bool
 
 
+def _multiplied(s: ScalarBuilder, total: Value, a: Value, b: Value) -> Value:
+    return total + s.cast(a, total.dtype) * s.cast(b, total.dtype)
+
+
 class StepWriter:
     """The stages of one step of one direction, while they are written; loops are turns, batch and columns."""
 
@@ -80,8 +84,9 @@ class StepWriter:
 
         return [at(gate) for gate in numbers]
 
-    def product(self, state: SSAValue, panels: SSAValue, result: SSAValue) -> None:
-        """``result`` [N, columns] = ``state`` [N, H] or [1, N, H] by ``panels`` of weights."""
+    def product(self, state: SSAValue, panels: SSAValue, result: SSAValue, term: Body = _multiplied) -> None:
+        """``result`` [N, columns] = ``state`` [N, H] or [1, N, H] by ``panels`` of weights, of which ``term`` adds up
+        one of H."""
         steps, batch, _ = self._size
         count, hidden, width = shape_of(panels.type)
         lead = [0] * (len(shape_of(state.type)) - 2)
@@ -90,7 +95,7 @@ class StepWriter:
             (steps, batch, count, width, hidden),
             [(state, lambda t, n, q, m, k: [*lead, n, k]), (panels, lambda t, n, q, m, k: [q, k, m])],
             [(result, lambda t, n, q, m, k: [n, q * width + m])],
-            lambda s, total, a, b: total + s.cast(a, total.dtype) * s.cast(b, total.dtype),
+            term,
             init=0,
         )
 
