@@ -10,15 +10,12 @@ from xdsl.ir import SSAValue
 
 from landbridge.dtypes import numpy_dtype
 from landbridge.host_operators.tree_nodes import LEAF, TreeNodes, of_branches, of_nodes
-from landbridge.ir.scalars import ScalarBuilder, Value
 from landbridge.ops.accuracy import SUMS, accuracy
+from landbridge.ops.class_scores import kernel_of, label_of, of_two, transformed
 from landbridge.ops.context import Array, OpContext, Operand
-from landbridge.ops.gather import gather
-from landbridge.ops.reduce import arg_extreme
 from landbridge.ops.registry import operator
 from landbridge.ops.rules import rules
 from landbridge.ops.slicing import part
-from landbridge.ops.softmax import softmax_along
 from landbridge.ops.tree_kernels import feature_blocks, masked_leaves, votes_of_leaves, votes_of_targets, walked_leaves
 from landbridge.ops.tree_tests import TreeTests, masked, spoken_of, walked
 from landbridge.sizes.size import Extent
@@ -115,28 +112,15 @@ def _aggregated(c: OpContext, ends: _Ends, nodes: TreeNodes, how: str) -> SSAVal
     return c.value(c.elementwise("spoken_of", [found], lambda s, v: s.select(s.math("abs", v).eq(np.inf), 0.0, v)))
 
 
-def _transformed(c: OpContext, scores: Operand, transform: str) -> Operand:
-    """``scores`` (rows, targets) after ``post_transform``, in float64."""
-    if transform == "NONE":
-        return scores
-    if transform == "LOGISTIC":
-        return c.elementwise("logistic", [scores], lambda s, v: s.sigmoid(v))
-    if transform in ("SOFTMAX", "SOFTMAX_ZERO"):
-        soft = softmax_along(c, scores, 1, log=False)
-        if transform == "SOFTMAX":
-            return soft
-    raise c.unsupported(f"post_transform {transform!r} has no kernel")
-
-
 @rules("X: N C")
 @operator("TreeEnsemble", domain=_ML, since=5)
 @accuracy(SUMS)
 def tree_ensemble(c: OpContext, x: Operand) -> Operand:
     """What the trees say of each target, in the dtype of the samples. Votes are added in float64."""
+    transform = kernel_of(c, _TRANSFORMS[c.attribute("post_transform", 0)])
     nodes = of_branches(c.attributes, c.attribute("n_targets", 1))
     total = _aggregated(c, _ends(c, x, nodes), nodes, _AGGREGATES[c.attribute("aggregate_function", 1)])
-    transform = _TRANSFORMS[c.attribute("post_transform", 0)]
-    return c.cast(_transformed(c, total, transform), c.dtype(x))
+    return c.cast(transformed(c, total, transform), c.dtype(x))
 
 
 @rules("X: N C")
@@ -144,10 +128,11 @@ def tree_ensemble(c: OpContext, x: Operand) -> Operand:
 @accuracy(SUMS)
 def tree_ensemble_regressor(c: OpContext, x: Operand) -> Operand:
     """The sum, mean, least or largest of what the trees say of each target, which is computed in float64."""
+    transform = kernel_of(c, c.attribute("post_transform", "NONE"))
     nodes = of_nodes(c.attributes, "target", c.attribute("n_targets", 1))
     total = _aggregated(c, _ends(c, x, nodes), nodes, c.attribute("aggregate_function", "SUM"))
     scores = _with_base(c, total, _base(c))
-    return c.cast(_transformed(c, scores, c.attribute("post_transform", "NONE")), "float32")
+    return c.cast(transformed(c, scores, transform), "float32")
 
 
 @rules("X: N C")
@@ -158,41 +143,19 @@ def tree_ensemble_classifier(c: OpContext, x: Operand) -> Sequence[Operand]:
     labels, ids = c.attribute("classlabels_int64s", []), sorted(set(c.attribute("class_ids", [])))
     if not labels or not ids:
         raise c.unsupported("its labels are text, or no leaf speaks of a class")
+    transform = kernel_of(c, c.attribute("post_transform", "NONE"))
     nodes = of_nodes(c.attributes, "class", max(len(labels), ids[-1] + 1))
-    transform = c.attribute("post_transform", "NONE")
     ends, base = _ends(c, x, nodes), _base(c)
     total = ends.votes(c, nodes.votes)
     if len(labels) == 2 and len(ids) == 1:
         one = _with_base(c, part(c, total, [0, ids[0]], [1, 1], [c.shape(x)[0], 1]), base[-1:])
-        return _of_two(c, one, labels, transform, 0.5 if nodes.votes.min(initial=0) >= 0 else 0.0)
+        return of_two(c, one, labels, transform, 0.5 if nodes.votes.min(initial=0) >= 0 else 0.0)
     scores = _with_base(c, total, base)
     voted: Operand = scores
     if not _is_always_spoken_of(ends, nodes):
         spoken = ends.votes(c, nodes.has_vote)
         voted = c.elementwise("spoken_of", [scores, spoken], lambda s, v, n: s.select(n > 0.0, v, -np.inf))
-    return _label_of(c, voted, labels), c.cast(_transformed(c, scores, transform), "float32")
-
-
-def _of_two(c: OpContext, one: Operand, labels: Sequence[int], transform: str, threshold: float) -> Sequence[Operand]:
-    """The label and the scores of two classes, of which the votes ``one`` (rows, 1) are those of the second."""
-    first, second = labels
-
-    def label(s: ScalarBuilder, v: Value) -> Value:
-        return s.select(v > threshold, s.const(second, "int64"), s.const(first, "int64"))
-
-    other = c.elementwise("other_class", [one], lambda s, v: 1.0 - v if threshold and transform == "NONE" else s.neg(v))
-    both = c.g.concat([c.value(other), c.value(one)], 1)
-    made = c.elementwise("label", [one], label, "int64")
-    return c.reshape(made, c.shape(one)[:1]), c.cast(_transformed(c, both, transform), "float32")
-
-
-def _label_of(c: OpContext, scores: Operand, labels: Sequence[int]) -> Operand:
-    """The label of the first largest of ``scores`` in each row."""
-    at: Operand = arg_extreme(OpContext(c.g, "ArgMax", 13, {"axis": 1, "keepdims": 0}), scores)
-    if list(labels) == list(range(len(labels))):
-        return at
-    found: Operand = gather(OpContext(c.g, "Gather", 13, {"axis": 0}), np.array(labels, np.int64), at)
-    return found
+    return label_of(c, voted, labels), c.cast(transformed(c, scores, transform), "float32")
 
 
 def _is_always_spoken_of(ends: _Ends, nodes: TreeNodes) -> bool:
