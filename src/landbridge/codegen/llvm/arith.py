@@ -47,7 +47,7 @@ def _overflowing(opcode: str) -> Printer:
         if is_index:
             if opcode == "add" and e.accumulates and _add_base(e, result, x, y):
                 return
-            name = e.names[result] = e.once(f"{opcode} nsw {kind} {x}, {y}")
+            name = e.names[result] = e.once(f"{opcode} nsw {kind} {x}, {y}", x, y)
             e.depths[name] = max(e.depths.get(x, 0), e.depths.get(y, 0))
             _record_offset(e, name, opcode, x, y)
             return
@@ -73,10 +73,10 @@ def _add_base(e: LlvmEmitter, result: SSAValue, x: str, y: str) -> bool:
     if before == after or max(before, after) != e.depth:
         return False
     x, y = (e.hidden(x), y) if before < after else (x, e.hidden(y))
-    base = name = e.once(f"add nsw i64 {x}, {y}")
+    base = name = e.once(f"add nsw i64 {x}, {y}", x, y)
     e.depths[base] = e.depth
     if constant := first + second:
-        name = e.once(f"add nsw i64 {base}, {constant}")
+        name = e.once(f"add nsw i64 {base}, {constant}", base)
         e.depths[name] = e.depth
         e.offsets[name] = (base, constant)
     e.names[result] = name

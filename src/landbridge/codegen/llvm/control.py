@@ -21,10 +21,10 @@ def _for(e: LlvmEmitter, op: Operation) -> None:
     kind = e.type(lower.type)
     head, body, done = e.label("for"), e.label("body"), e.label("done")
     before = e.block
+    e.begin_loop()
     e.line(f"br label %{head}")
     e.start_block(head)
     induction, *carried = block.args
-    e.depth += 1
     name = e.define(induction)
     e.depths[name] = e.depth
     _define_all(e, carried)
@@ -43,7 +43,7 @@ def _for(e: LlvmEmitter, op: Operation) -> None:
     lines = [f"  {name} = phi {kind} [ {e.names[lower]}, %{before} ], [ {following}, %{e.block} ]"]
     lines += _phis(e, carried, initial, before, yielded)
     e.lines[phis] = "\n".join(lines)
-    e.depth -= 1
+    e.end_loop()
     e.start_block(done)
     for result, value in zip(op.results, carried, strict=True):
         e.names[result] = e.names[value]
@@ -79,9 +79,9 @@ def _while(e: LlvmEmitter, op: Operation) -> None:
     test, turn = op.regions[0].block, op.regions[1].block
     head, body, done = e.label("while"), e.label("do"), e.label("done")
     before = e.block
+    e.begin_loop()
     e.line(f"br label %{head}")
     e.start_block(head)
-    e.depth += 1
     _define_all(e, test.args)
     phis = len(e.lines)
     e.lines.append("")
@@ -94,7 +94,7 @@ def _while(e: LlvmEmitter, op: Operation) -> None:
     yielded = e.nested(turn)
     e.line(f"br label %{head}")
     e.lines[phis] = "\n".join(_phis(e, test.args, op.operands, before, yielded))
-    e.depth -= 1
+    e.end_loop()
     e.start_block(done)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 
 from xdsl.ir import Operation, SSAValue
 
@@ -55,6 +56,15 @@ class LlvmModule:
         return symbol
 
 
+@dataclass(frozen=True)
+class _OpenLoop:
+    """A loop that is being emitted: the line before it, the scope it is in, and what is to be in that line."""
+
+    place: int
+    scope: int
+    before: list[str]
+
+
 class LlvmEmitter(Dispatcher):
     """Prints one function body."""
 
@@ -77,8 +87,12 @@ class LlvmEmitter(Dispatcher):
         self.depth = 0
         #: Whether the innermost loop carries values from turn to turn, as a sum does.
         self.accumulates = False
+        #: How many loops enclose the definition of a name; absent means 0.
+        self._defined: dict[str, int] = {}
         #: Instructions that ``once`` emitted, one scope per open region.
         self.scopes: list[dict[str, str]] = [{}]
+        #: The open loops, outermost first.
+        self._loops: list[_OpenLoop] = []
         self._count = 0
 
     # names ---------------------------------------------------------------------------------------------
@@ -96,6 +110,7 @@ class LlvmEmitter(Dispatcher):
         """A new local name for ``value``."""
         self._count += 1
         name = self.names[value] = f"%v{self._count}"
+        self._defined[name] = self.depth
         return name
 
     # lines ---------------------------------------------------------------------------------------------
@@ -103,6 +118,7 @@ class LlvmEmitter(Dispatcher):
         """Emit ``text`` as the definition of a new name, and return the name."""
         self._count += 1
         name = f"%v{self._count}"
+        self._defined[name] = self.depth
         self.lines.append(f"  {name} = {text}")
         return name
 
@@ -114,6 +130,7 @@ class LlvmEmitter(Dispatcher):
         """Emit ``text`` as the definition of ``value``."""
         self._count += 1
         name = self.names[value] = f"%v{self._count}"
+        self._defined[name] = self.depth
         self.lines.append(f"  {name} = {text}")
 
     def start_block(self, label: str) -> None:
@@ -121,18 +138,40 @@ class LlvmEmitter(Dispatcher):
         self.lines.append(f"{label}:")
         self.block = label
 
-    def once(self, text: str) -> str:
-        """The name of a side-effect-free instruction, emitted unless an enclosing or this region has it already."""
+    def begin_loop(self) -> None:
+        """A loop begins with the next line, in the block that comes before it."""
+        self._loops.append(_OpenLoop(len(self.lines), len(self.scopes) - 1, []))
+        self.lines.append("")
+        self.depth += 1
+
+    def end_loop(self) -> None:
+        """The innermost loop has been emitted."""
+        loop = self._loops.pop()
+        self.lines[loop.place] = "\n".join(loop.before)
+        self.depth -= 1
+
+    def once(self, text: str, *operands: str) -> str:
+        """The name of a side-effect-free instruction, emitted unless an enclosing or this region has it already.
+
+        One whose ``operands`` are stated is emitted before the loops that change none of them.
+        """
         for scope in reversed(self.scopes):
             known = scope.get(text)
             if known is not None:
                 return known
-        name = self.scopes[-1][text] = self.emit(text)
+        depth = max([self._defined.get(name, 0) for name in operands], default=self.depth)
+        if depth >= self.depth:
+            name = self.scopes[-1][text] = self.emit(text)
+            return name
+        loop = self._loops[depth]
+        name = self.scopes[loop.scope][text] = self.fresh()
+        loop.before.append(f"  {name} = {text}")
+        self._defined[name] = depth
         return name
 
     def hidden(self, name: str) -> str:
         """The index ``name`` under a name of which LLVM does not know how it came about; no instruction."""
-        found = self.once(f'call i64 asm "", "=r,0"(i64 {name}) nounwind memory(none)')
+        found = self.once(f'call i64 asm "", "=r,0"(i64 {name}) nounwind memory(none)', name)
         self.depths[found] = self.depths.get(name, 0)
         return found
 

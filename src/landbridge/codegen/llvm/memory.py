@@ -62,8 +62,8 @@ def _element(
     terms.sort(key=lambda t: t[0])
     total = ""
     for _, base, stride in terms:
-        term = base if stride == 1 else e.once(f"mul nsw i64 {base}, {stride}")
-        total = term if not total else e.once(f"add nsw i64 {total}, {term}")
+        term = base if stride == 1 else e.once(f"mul nsw i64 {base}, {stride}", base)
+        total = term if not total else e.once(f"add nsw i64 {total}, {term}", total, term)
     # Nothing is known of an index under a mask, nor of the pointer before a constant is added: no inbounds.
     inside = "inbounds " if in_bounds and not (total and constant) else ""
     opcode = f"getelementptr {inside}{element}, ptr"
@@ -71,9 +71,9 @@ def _element(
         pointer, back = _moved_back(e, pointer, constant * nbytes)
         constant -= back // nbytes
     if total:
-        pointer = e.once(f"{opcode} {pointer}, i64 {total}")
+        pointer = e.once(f"{opcode} {pointer}, i64 {total}", pointer, total)
     if constant:
-        pointer = e.once(f"{opcode} {pointer}, i64 {constant}")
+        pointer = e.once(f"{opcode} {pointer}, i64 {constant}", pointer)
     return pointer
 
 
@@ -89,7 +89,7 @@ def _moved_back(e: LlvmEmitter, pointer: str, offset: int) -> tuple[str, int]:
         back = offset
         bases.append(back)
     name = e.at_entry(f'call i64 asm "", "=r,0"(i64 {back}) nounwind memory(none)')
-    return e.once(f"getelementptr i8, ptr {pointer}, i64 {name}"), back
+    return e.once(f"getelementptr i8, ptr {pointer}, i64 {name}", pointer), back
 
 
 def _load(e: LlvmEmitter, op: Operation) -> None:

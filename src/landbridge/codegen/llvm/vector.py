@@ -42,9 +42,9 @@ def _broadcast(e: LlvmEmitter, op: Operation) -> None:
     if name[0] != "%":
         e.names[result] = f"splat ({element} {name})"
         return
-    one = e.once(f"insertelement {kind} poison, {element} {name}, i64 0")
+    one = e.once(f"insertelement {kind} poison, {element} {name}, i64 0", name)
     lanes = lanes_of(kind)
-    e.names[result] = e.once(f"shufflevector {kind} {one}, {kind} poison, <{lanes} x i32> zeroinitializer")
+    e.names[result] = e.once(f"shufflevector {kind} {one}, {kind} poison, <{lanes} x i32> zeroinitializer", one)
 
 
 def _fma(e: LlvmEmitter, op: Operation) -> None:
