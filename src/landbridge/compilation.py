@@ -48,6 +48,7 @@ from landbridge.warning_notes import warn
 if TYPE_CHECKING:
     import onnx_ir
     from onnx import ModelProto
+    from xdsl.ir import Operation
 
     class TorchModel(Protocol):
         """A ``torch.nn.Module`` or ``torch.export.ExportedProgram``, whose package is an extra."""
@@ -229,11 +230,18 @@ def _host_operators(programs: Sequence[ChosenProgram]) -> str:
     """The nodes that run as Python functions, by what they do."""
     nodes: dict[str, list[str]] = {}
     for program in programs:
-        for op in program.module.main.walk():
+        for op in _operations(program.module):
             if isinstance(op, HostCallOp) and op.builtin.data.startswith(HOST_PREFIX):
                 what = op.builtin.data.removeprefix(HOST_PREFIX).partition("@")[0]
                 nodes.setdefault(what, []).append(node_name(op))
     return ", ".join(f"{what} ({_some(list(dict.fromkeys(names)))})" for what, names in nodes.items())
+
+
+def _operations(module: IRModule) -> Iterator[Operation]:
+    """Those of ``module``, and of programs that its calls run."""
+    yield from module.main.walk()
+    for body in module.bodies.values():
+        yield from _operations(body)
 
 
 def _some(names: Sequence[str]) -> str:

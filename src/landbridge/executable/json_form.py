@@ -215,9 +215,9 @@ def _reader(hint: Any) -> Reader:
         return lambda value: {key: entry(x) for key, x in _read_mapping(value).items()}
     if origin in (types.UnionType, Union):
         return _read_instruction
-    readers, required = _field_readers(hint), _required(hint)
 
     def read_fields(value: Any) -> Any:
+        readers, required = _field_readers(hint), _required(hint)  # now, as a class may have fields of its own kind
         content = _read_mapping(value)
         if not required <= content.keys() <= readers.keys():
             raise _wrong(f"the fields {', '.join(readers)}", ", ".join(content))

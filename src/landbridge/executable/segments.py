@@ -7,18 +7,22 @@ instructions. Values are by name: those of inputs, of outputs of functions, and 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from landbridge.errors import ExecutableError
 from landbridge.executable.executable import SEGMENTS, Executable
 from landbridge.executable.json_form import from_json, to_json
-from landbridge.executable.parts import TensorSpec
+from landbridge.executable.parts import SizeGuard, TensorSpec
 
 #: The input of a function that has what its dimensions are, where it needs to be told.
 DIMENSIONS = "landbridge.dimensions"
 #: In place of a host operator: nothing runs, what is in a value says what dimensions are.
 READ = "landbridge.read"
+#: In place of a host operator: the first body runs, then the last one again and again, as an ONNX ``Loop`` does.
+LOOP = "landbridge.loop"
+#: In place of a host operator: the first of two bodies where the first input is true, else the second.
+BRANCH = "landbridge.branch"
 
 
 @dataclass(frozen=True)
@@ -27,7 +31,7 @@ class DataCall:
 
     ``inputs`` are names of values, empty where one is left out. ``outputs``: names, shapes and dtypes of the results;
     extents that are dimensions of no input are known then. ``read``: one value whose elements are dimensions.
-    ``supposed``: those of these dimensions that may not be 0.
+    ``supposed``: those of these dimensions that may not be 0. ``bodies``: what a LOOP or BRANCH runs.
     """
 
     operator: str
@@ -37,6 +41,7 @@ class DataCall:
     read: tuple[TensorSpec, ...]
     attributes: Mapping[str, object]
     supposed: tuple[str, ...] = ()
+    bodies: tuple[BodyProgram, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -45,6 +50,20 @@ class Segment:
 
     function: str
     calls: tuple[DataCall, ...]
+
+
+@dataclass(frozen=True)
+class BodyProgram:
+    """A program in a program, in segments of its own: ``inputs`` and ``outputs`` by their own names.
+
+    ``dimensions`` are those of the program around it that it speaks of, ``guards`` what must hold for a run of it.
+    """
+
+    inputs: tuple[TensorSpec, ...]
+    outputs: tuple[TensorSpec, ...]
+    segments: tuple[Segment, ...]
+    dimensions: tuple[str, ...] = ()
+    guards: tuple[SizeGuard, ...] = ()
 
 
 def segments_text(segments: Sequence[Segment]) -> str:
@@ -64,7 +83,16 @@ def segments_of(executable: Executable) -> tuple[Segment, ...]:
     if not isinstance(found, list):
         raise ExecutableError("what the file says of its segments is no JSON list; save it again")
     segments = tuple(from_json(Segment, each) for each in found)
-    for segment in segments:
+    for segment in _all_of(segments):
         if segment.function and segment.function not in executable.functions:
             raise ExecutableError(f"a segment runs {segment.function!r}, which the file has not; save it again")
     return segments
+
+
+def _all_of(segments: Sequence[Segment]) -> Iterator[Segment]:
+    """``segments``, and those of the bodies that they run."""
+    for segment in segments:
+        yield segment
+        for call in segment.calls:
+            for body in call.bodies:
+                yield from _all_of(body.segments)

@@ -11,8 +11,8 @@ from landbridge.ir.graph_ops import ConstantOp, HostCallOp, ViewOp
 
 
 def is_cut(op: Operation) -> bool:
-    """Whether a program is cut at ``op``: its results, or what is read of them, say sizes."""
-    return isinstance(op, HostCallOp) and bool(op.defines)
+    """Whether a program is cut at ``op``: its results, or what is read of them, say sizes, or it runs programs."""
+    return isinstance(op, HostCallOp) and bool(op.defines or op.bodies)
 
 
 def is_cut_result(value: SSAValue) -> bool:

@@ -20,11 +20,11 @@ from xdsl.ir import Block, BlockArgument, Operation, Region, SSAValue
 
 from landbridge.executable.executable import SEGMENTS, Executable
 from landbridge.executable.parts import Function, SizeGuard, TensorSpec
-from landbridge.executable.segments import DIMENSIONS, DataCall, Segment, segments_text
+from landbridge.executable.segments import DIMENSIONS, BodyProgram, DataCall, Segment, segments_text
 from landbridge.frontend.segment_sizes import SegmentSizes
 from landbridge.frontend.segment_values import add_copy, bring, is_cut, is_cut_result, operands_of, root_of
 from landbridge.ir.graph_builder import GraphBuilder
-from landbridge.ir.graph_ops import DEFINES, CallOp, ConstantOp, HostCallOp, ViewOp
+from landbridge.ir.graph_ops import BODIES, DEFINES, CallOp, ConstantOp, HostCallOp, ViewOp
 from landbridge.ir.main_attributes import (
     frame_layouts,
     guards,
@@ -68,7 +68,7 @@ def function_name(number: int) -> str:
 
 def cut(module: IRModule) -> Cut | None:
     """The pieces of ``module``, which is used up; None where it is whole."""
-    return _Cutter(module).cut() if is_in_pieces(module) else None
+    return _Cutter(module, []).cut() if is_in_pieces(module) else None
 
 
 def is_in_pieces(module: IRModule) -> bool:
@@ -96,8 +96,10 @@ class _Piece:
 
 
 class _Cutter:
-    def __init__(self, module: IRModule) -> None:
-        self._module = module
+    """``modules`` get the pieces, and those of programs that it runs."""
+
+    def __init__(self, module: IRModule, modules: list[IRModule]) -> None:
+        self._module, self._modules = module, modules
         self._main = module.main
         self._block = self._main.body.block
         self._names: dict[SSAValue, str] = dict(zip(self._block.args, io_names(self._main)[0], strict=False))
@@ -113,7 +115,7 @@ class _Cutter:
         returned = list(self._block.last_op.operands) if self._block.last_op is not None else []
         inputs, outputs = io_names(self._main)
         self._name_all(pieces, returned, outputs)
-        modules: list[IRModule] = []
+        modules = self._modules
         segments: list[Segment] = []
         for piece in pieces:
             name = ""
@@ -286,7 +288,7 @@ class _Cutter:
         return {name: symbol for name, symbol in self._sizes.symbols.items() if name in names}
 
     def _data_call(self, op: HostCallOp) -> DataCall:
-        parameters = {k: v for k, v in op.parameters.data.items() if k not in (DEFINES, "node")}
+        parameters = {k: v for k, v in op.parameters.data.items() if k not in (DEFINES, BODIES, "node")}
         node = op.parameters.data.get("node", StringAttr(""))
         absent = plain_data(parameters.get("absent", int_array([])))
         names = iter([self._names[value] for value in op.inputs])
@@ -304,7 +306,14 @@ class _Cutter:
             read,
             plain_data(DictionaryAttr(parameters)),
             tuple(name for name in dimensions_of(op.defines) if name in supposed_dimensions(self._main)),
+            tuple(self._body(name) for name in op.bodies),
         )
+
+    def _body(self, name: str) -> BodyProgram:
+        """The program ``name`` that a call runs, whose pieces are pieces of the whole."""
+        made = self._module.bodies[name]
+        whole = _Cutter(made, self._modules).cut()
+        return BodyProgram(whole.inputs, whole.outputs, tuple(whole.segments), made.around, whole.guards)
 
 
 def _needs_copy(value: SSAValue, piece: _Piece, inside: Container[SSAValue], is_returned: bool) -> bool:

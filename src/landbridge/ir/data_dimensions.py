@@ -13,7 +13,7 @@ class DataDimensions:
     """Makes them for one module. ``stated``: extents by name, None where each has to be a number; ``reads``: whether
     values that are computed may become dimensions; ``hosts``: whether nodes run on the host, where there is a function
     for them, that have to know what they cannot; ``all_names`` gets the names of all that are made; those of
-    ``not_empty`` are at least 1. ``empties``: of sizes that no data decide."""
+    ``not_empty`` are at least 1. ``empties``: of sizes that no data decide. None is called as one of ``reserved``."""
 
     def __init__(
         self,
@@ -23,10 +23,13 @@ class DataDimensions:
         not_empty: Collection[str] = (),
         hosts: bool = False,
         empties: Empties | None = None,
+        reserved: Collection[str] = (),
     ) -> None:
-        self._not_empty = not_empty
+        #: Those that code is made for at least 1 of.
+        self.not_empty = not_empty
         self._stated = stated
         self._names: set[str] = set()
+        self._reserved = frozenset(reserved)
         self._all_names = set() if all_names is None else all_names
         self.reads = reads and stated is not None
         self.hosts = hosts and stated is not None
@@ -54,11 +57,11 @@ class DataDimensions:
         """A dimension called ``name``, or like it; from 0, for the data may decide that there is nothing."""
         name = unique = identifier(name)
         number = 1
-        while unique in self._names:
+        while unique in self._names or unique in self._reserved:
             number += 1
             unique = f"{name}_{number}"
         self._names.add(unique)
         self._all_names.add(unique)
         stated = (self._stated or {}).get(unique)
-        low = 1 if low == 0 and unique in self._not_empty else low
+        low = 1 if low == 0 and unique in self.not_empty else low
         return dimension(unique, low, high) if stated is None else stated

@@ -16,6 +16,7 @@ from landbridge.dtypes import dtype_name
 from landbridge.errors import ShapeError
 from landbridge.executable.parts import SizeGuard
 from landbridge.ir.allocations import tensor_alloc
+from landbridge.ir.block_code import block_code
 from landbridge.ir.budget import Budget
 from landbridge.ir.data_dimensions import DataDimensions
 from landbridge.ir.dequantized import DequantizedValues
@@ -252,9 +253,12 @@ class GraphBuilder:
         block = Block(arg_types=[*(v.type for v in carried), *elements])
         kept, rows = build(self.nested(block), block.args)
         if begins:
+            first = list(carried)
             carried = [
                 self._unread(block, at, value, v.type) for at, (value, v) in enumerate(zip(carried, kept, strict=True))
             ]
+            if carried != first:
+                self._check_alike(block, [*kept, *rows], build)
         found, wanted = [v.type for v in kept], [v.type for v in carried]
         if found != wanted:
             changed = [pair for pair in zip(wanted, found, strict=True) if pair[0] != pair[1]]
@@ -287,6 +291,19 @@ class GraphBuilder:
             p.generic("p" * rank, shape, [], [(p.outputs[0], AffineMap.identity(rank))], lambda s: s.const(0, dtype))
 
         return self.call("unread", [], [(shape, dtype)], build)[0]
+
+    def _check_alike(
+        self,
+        block: Block,
+        results: list[SSAValue],
+        build: Callable[[GraphBuilder, Sequence[SSAValue]], tuple[Sequence[SSAValue], Sequence[SSAValue]]],
+    ) -> None:
+        """Raise ShapeError unless trips of the types that ``block`` now takes do what the first one does: a tensor is
+        read by none where it has no elements, and its shape may be."""
+        again = Block(arg_types=[a.type for a in block.args])
+        kept, rows = build(self.nested(again), again.args)
+        if block_code(self.module, block, results) != block_code(self.module, again, [*kept, *rows]):
+            raise ShapeError(f"{self.node}: what its first trip is given has another shape than what others are given")
 
     def _fresh(self, name: str) -> str:
         stem = "".join(c if c.isalnum() or c == "_" else "_" for c in name)

@@ -207,6 +207,8 @@ class ToVDeviceOp(IRDLOperation):
 
 #: The parameter of a host call that says what dimensions its results, or elements of what it reads, are.
 DEFINES = "defines"
+#: The parameter of a host call that names the programs that it runs, of ``IRModule.bodies``; the program is cut there.
+BODIES = "bodies"
 
 
 @irdl_op_definition
@@ -226,6 +228,12 @@ class HostCallOp(IRDLOperation):
         """The dimensions that are known once it has run; the program is cut there."""
         stated = self.parameters.data.get(DEFINES)
         return ints(stated) if isinstance(stated, ArrayAttr) else ()
+
+    @property
+    def bodies(self) -> tuple[str, ...]:
+        """The names of the programs that it runs."""
+        stated = self.parameters.data.get(BODIES)
+        return tuple(e.data for e in stated if isinstance(e, StringAttr)) if isinstance(stated, ArrayAttr) else ()
 
 
 @irdl_op_definition

@@ -67,6 +67,10 @@ class IRModule:
     prim_count: int = 0
     sources: tuple[str, ...] = ()
     files: tuple[FileWatch, ...] = ()
+    #: Programs that calls of this one run, by the name that these have in ``BODIES``.
+    bodies: dict[str, IRModule] = field(default_factory=dict)
+    #: Dimensions of the program around this one that it speaks of, where it is one of these.
+    around: tuple[str, ...] = ()
     declined: Callable[[func.FuncOp, Target], str | None] = field(default=_none_declined, repr=False, compare=False)
     _symbols: dict[tuple[Any, ...], str] = field(default_factory=dict, init=False, repr=False, compare=False)
     #: Of constants of one hint, shape and dtype: the first, until there is a second, and then all by checksum.

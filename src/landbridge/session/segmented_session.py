@@ -2,33 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import Any, NoReturn
 
 import numpy as np
 
 from landbridge.did_you_mean import did_you_mean
-from landbridge.dtypes import dtype_name, numpy_dtype
-from landbridge.errors import InputError, ShapeError, UnsupportedError
+from landbridge.errors import InputError, UnsupportedError
 from landbridge.executable.bound_sizes import BoundSizes
 from landbridge.executable.executable import Executable
-from landbridge.executable.instance import check_guard
-from landbridge.executable.parts import Function, SizeGuard, TensorSpec, parameter_constant
-from landbridge.executable.segments import DIMENSIONS, READ, DataCall, segments_of
+from landbridge.executable.parts import TensorSpec, parameter_constant
+from landbridge.executable.segments import segments_of
 from landbridge.memory import ledger
 from landbridge.session.open_arguments import array_of
-from landbridge.session.open_session import OpenSession, elements_of
+from landbridge.session.open_session import OpenSession
+from landbridge.session.segment_steps import ProgramPiece, SegmentSteps
 from landbridge.session.session import Session, spares_of
-from landbridge.sizes.size import Extent, Size, dimensions_of, of_symbol
 from landbridge.tensor import Tensor
 from landbridge.tensor.copy import copy_tensor
 from landbridge.vm.background import AsyncRun
 from landbridge.vm.background_runs import BackgroundRuns
-from landbridge.vm.by_value import ByValue
 from landbridge.vm.entry import Entry, takes_turn
-from landbridge.vm.host_functions import HostFunction
 from landbridge.vm.named import in_order
 from landbridge.vm.planned_memory import PlannedMemory
 
@@ -52,10 +47,9 @@ class SegmentedSession(Session):
         self._background = BackgroundRuns(self._entry)
         self._executable = executable
         self._has_states = False
-        self._pieces: list[tuple[_Piece | None, list[_Call]]] = []
-        for segment in segments_of(executable):
-            piece = _Piece(executable, segment.function, args, kwargs) if segment.function else None
-            self._pieces.append((piece, [_Call(call) for call in segment.calls]))
+        self._steps = SegmentSteps(
+            segments_of(executable), main.inputs, main.guards, lambda name: ProgramPiece(executable, name, args, kwargs)
+        )
         self._given_params: dict[str, Any] = {}
         self._spares = spares_of(executable, self._entry, self._given_params, *args, **{"num_threads": None, **kwargs})
         self._held: dict[str, Any] = {}
@@ -134,15 +128,14 @@ class SegmentedSession(Session):
 
     def _refuse(self, what: str, way_out: str) -> NoReturn:
         raise UnsupportedError(
-            f"{what} is for programs that run whole; this one is cut in {len(self._pieces)} where data decide sizes; "
+            f"{what} is for programs that run whole; this one is cut in {len(self._steps)} where data decide sizes; "
             f"{way_out}"
         )
 
     @takes_turn
     def prepare(self, **sizes: int | Sequence[int]) -> None:
-        for piece, _ in self._pieces:
-            if piece is not None:
-                piece.prepare(sizes)
+        for piece in self._steps.pieces():
+            piece.prepare(sizes)
 
     @takes_turn
     def set_params(self, values: Mapping[str, Any]) -> None:
@@ -150,9 +143,8 @@ class SegmentedSession(Session):
         for name in values:
             if name not in known:
                 raise _unknown("parameter", name, self.params)
-        for piece, _ in self._pieces:
-            if piece is not None:
-                piece.set_params(values)
+        for piece in self._steps.pieces():
+            piece.set_params(values)
         self._given_params.update((name, np.array(array_of(value), order="C")) for name, value in values.items())
         if self._spares is not None:
             self._spares.forget()
@@ -167,7 +159,7 @@ class SegmentedSession(Session):
 
     @property
     def planned_memory(self) -> tuple[PlannedMemory, ...]:
-        return tuple(each for piece, _ in self._pieces if piece for each in piece.session.planned_memory)
+        return tuple(each for piece in self._steps.pieces() for each in piece.session.planned_memory)
 
     # Runs -------------------------------------------------------------------------------------------------------
 
@@ -177,7 +169,7 @@ class SegmentedSession(Session):
 
     def _run(self) -> None:
         self._make_ready()
-        self._results = self._ran(self._held, self._lent)
+        self._results = self._steps.run(self._held, self._lent)
 
     def _make_ready(self) -> None:
         missing = [spec.name for spec in self.inputs if spec.name not in self._held]
@@ -187,7 +179,7 @@ class SegmentedSession(Session):
     def run_async(self) -> AsyncRun:
         def execute(begun: Callable[[], object]) -> None:
             begun()
-            self._results = self._ran(self._held, self._lent)
+            self._results = self._steps.run(self._held, self._lent)
 
         return self._background.start(self._make_ready, execute)
 
@@ -207,7 +199,7 @@ class SegmentedSession(Session):
                 listed = ", ".join(spec.name for spec in specs)
                 raise InputError(f"{len(arrays)} arrays are given; the program takes {len(specs)}: {listed}")
             given = {spec.name: array for spec, array in zip(specs, arrays, strict=True)}
-            found = self._ran(given, given.keys())
+            found = self._steps.run(given, given.keys())
             results: list[Any] = [_tensor(found[name]) for name in names]
             if out is not None:
                 if len(out) != len(results):
@@ -217,150 +209,10 @@ class SegmentedSession(Session):
         finally:
             entry.give_back(turn)
 
-    def _ran(self, given: Mapping[str, Any], lent: Set[str]) -> dict[str, Any]:
-        """The values of a run, by name; those of ``given`` that are ``lent`` are used in place or refused."""
-        sizes = BoundSizes()
-        for spec in self.inputs:
-            sizes.add(spec, np.shape(given[spec.name]))
-            if spec.elements:
-                sizes.add_elements(spec, elements_of(given[spec.name]))
-        for spec in self.inputs:
-            sizes.check(spec, np.shape(given[spec.name]), elements_of(given[spec.name]) if spec.elements else ())
-        values, known = dict(given), sizes.values
-        guards = list(self._executable.main.guards)
-        for piece, calls in self._pieces:
-            guards = _held(guards, known)
-            if piece is not None:
-                values |= piece.run(values, known, lent)
-            for call in calls:
-                call.run(values, known)
-        return values
-
-
-def _held(guards: Sequence[SizeGuard], known: Mapping[str, int]) -> list[SizeGuard]:
-    """Those of ``guards`` that more than the ``known`` dimensions decide; raises ShapeError where one does not hold."""
-    left = []
-    for guard in guards:
-        names = dimensions_of([guard.found, guard.legal]).keys()
-        if not names <= known.keys():
-            left.append(guard)
-        else:
-            check_guard(guard, _at(guard.found, known), _at(guard.legal, known), {name: known[name] for name in names})
-    return left
-
-
-class _Piece:
-    """A function of the program, and its Session."""
-
-    def __init__(self, executable: Executable, name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
-        function = executable.functions[name]
-        self.function = replace(function, name="main")
-        metadata = {key: text for key, text in executable.metadata.items() if key in ("model", "on_mismatch")}
-        alone = replace(executable, functions={"main": self.function}, metadata=metadata)
-        self.session = Session(alone, *args, **kwargs)
-        self._dimensions = dimensions_of(e for spec in function.inputs for e in (*spec.shape, *spec.elements))
-        self._reads_dimensions = any(spec.name == DIMENSIONS for spec in function.inputs)
-
-    def prepare(self, sizes: Mapping[str, Any]) -> None:
-        known = self.session.executable.dimensions
-        if known and known.keys() <= sizes.keys():
-            self.session.prepare(**{name: each for name, each in sizes.items() if name in known})
-
-    def set_params(self, values: Mapping[str, Any]) -> None:
-        mine = {spec.name for spec in self.session.params}
-        if mine & values.keys():
-            self.session.set_params({name: value for name, value in values.items() if name in mine})
-
-    def run(self, values: Mapping[str, Any], known: Mapping[str, int], lent: Set[str]) -> dict[str, Any]:
-        """The outputs by name; raises ShapeError where a dimension is 0 that code was made for at least 1 of."""
-        names = [spec.name for spec in self.function.inputs if spec.name != DIMENSIONS]
-        given = {name: values[name] if name in lent else ByValue(values[name], _CAUSE) for name in names}
-        empty = [name for name in self._dimensions if known.get(name) == 0]
-        if empty and (made := _without_elements(self.function, known)) is not None:
-            return made
-        narrow = [name for name in empty if self._dimensions[name].low > 0]
-        if narrow:
-            raise ShapeError(
-                f"{', '.join(sorted(narrow))} is 0 in this run, and the program was compiled for at least 1 alone: an "
-                "operator that uses it is not defined, or has no code, for nothing"
-            )
-        if self._reads_dimensions:
-            spec = next(spec for spec in self.function.inputs if spec.name == DIMENSIONS)
-            given[DIMENSIONS] = ByValue(np.array([_at(e, known) for e in spec.elements], np.int64), _CAUSE)
-        found: dict[str, Any] = self.session(given)
-        return found
-
-
-class _Call:
-    """A host operator, or a value that is read, and what is known then."""
-
-    def __init__(self, call: DataCall) -> None:
-        self._call = call
-        self._function = None if call.operator == READ else HostFunction(call.operator, call.attributes)
-
-    def run(self, values: dict[str, Any], known: dict[str, int]) -> None:
-        """Add the results to ``values``, and the dimensions that they say to ``known``."""
-        call = self._call
-        for spec in call.read:
-            self._learn(spec.elements, _whole(array_of(values[spec.name]), call.node), known, "an element")
-        if self._function is None:
-            return
-        results = self._function([array_of(values[name]) for name in call.inputs if name])
-        for number, spec in enumerate(call.outputs):
-            found = results[number] if number < len(results) else None
-            if found is None or found.ndim != len(spec.shape) or dtype_name(found.dtype) != spec.dtype:
-                said = "nothing" if found is None else f"{dtype_name(found.dtype)} of {found.ndim} axes"
-                raise ShapeError(
-                    f"node {call.node!r}: its host operator gave {said} as output {number}, and said it would be "
-                    f"{spec.dtype} of {len(spec.shape)} axes"
-                )
-            self._learn(spec.shape, found.shape, known, "an extent")
-            values[spec.name] = found
-
-    def _learn(self, stated: Sequence[Extent], found: Sequence[int], known: dict[str, int], what: str) -> None:
-        for extent, number in zip(stated, found, strict=True):
-            if isinstance(extent, Size) and len(extent.symbols) == 1:
-                (symbol,) = extent.symbols.values()
-                if symbol.name not in known and extent == of_symbol(symbol):
-                    if number == 0 and symbol.name in self._call.supposed:
-                        raise ShapeError(
-                            f"node {self._call.node!r}: {what} of its result, {symbol.name!r}, is 0 in this run; the "
-                            "model asks what it is, and the program was compiled for at least 1 alone"
-                        )
-                    known[symbol.name] = number
-                    continue
-            if _at(extent, known) != number:
-                raise ShapeError(
-                    f"node {self._call.node!r}: {what} of its result is {number}; {_at(extent, known)} is legal"
-                )
-
 
 def _unknown(what: str, name: object, specs: Sequence[TensorSpec]) -> InputError:
     names = [spec.name for spec in specs]
     return InputError(f"no {what} {name!r}{did_you_mean(str(name), names)}; legal: {', '.join(names) or 'none'}")
-
-
-def _whole(array: np.ndarray[Any, Any], node: str) -> list[int]:
-    """The elements of a value of sizes."""
-    numbers = array.reshape(-1).tolist()
-    if any(number != int(number) for number in numbers):
-        raise ShapeError(f"node {node!r}: {numbers} says sizes; whole numbers are legal")
-    return [int(number) for number in numbers]
-
-
-def _at(extent: Extent, known: Mapping[str, int]) -> int:
-    return extent.at(known) if isinstance(extent, Size) else extent
-
-
-def _without_elements(function: Function, known: Mapping[str, int]) -> dict[str, Any] | None:
-    """The outputs of ``function`` where none of them has elements; None where one has."""
-    made = {}
-    for spec in function.outputs:
-        shape = tuple(_at(extent, known) for extent in spec.shape)
-        if 0 not in shape:
-            return None
-        made[spec.name] = np.zeros(shape, numpy_dtype(spec.dtype))
-    return made
 
 
 def _tensor(value: Any) -> Tensor:

@@ -38,6 +38,21 @@ class Attempts:
         self.might_host |= data.might_host
 
     def all(self) -> IRModule:
+        """What is compiled whole, or cut, with its loops and branches; else those are programs apart."""
+        try:
+            return self._counting()
+        except CompileError as error:
+            if not self.branches.might_part or _chooses(error):
+                raise
+            first = error
+        self.branches.apart, self.fixing = True, []
+        try:
+            return self._counting()
+        except CompileError as error:
+            self.branches.apart = False
+            raise (error if self.branches.part_refused else first) from None
+
+    def _counting(self) -> IRModule:
         """The first module that there is: with both branches where a count of the data chooses; else for at least 1."""
         try:
             return self._with_hosts()

@@ -24,6 +24,7 @@ from landbridge.errors import (
     UnsupportedOperatorError,
 )
 from landbridge.executable.instructions import REFUSED_BRANCH
+from landbridge.frontend.onnx.apart import branch_apart, else_apart, is_legal
 from landbridge.frontend.onnx.graph_walk import GraphWalk
 from landbridge.frontend.onnx.values import UNKNOWN, Imported, check_single
 from landbridge.ir.graph_builder import GraphBuilder
@@ -52,6 +53,16 @@ def import_if(walk: GraphWalk, node: ir.Node, inputs: Sequence[Any]) -> Sequence
         found = _of_some(walk, name, *((then, orelse) if is_then else (orelse, then)))
         if found is not None:
             return found
+    if is_legal(walk):
+        return else_apart(
+            walk, lambda: _in_whole(walk, node, condition), lambda: branch_apart(walk, condition, then, orelse)
+        )
+    return _in_whole(walk, node, condition)
+
+
+def _in_whole(walk: GraphWalk, node: ir.Node, condition: SSAValue) -> Sequence[Imported]:
+    """Both branches as code of the whole."""
+    then, orelse = (node.attributes[name].as_graph() for name in ("then_branch", "else_branch"))
     shapes: dict[str, list[Shape]] = {}
     branches = [_branch(walk, n, graph, shapes) for n, graph in (("then_branch", then), ("else_branch", orelse))]
     try:

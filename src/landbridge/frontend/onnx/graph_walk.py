@@ -47,15 +47,20 @@ from landbridge.frontend.onnx.values import UNKNOWN, Imported, Unknown, constant
 from landbridge.host_operators.registry import HostOperator, find
 from landbridge.ir.graph_builder import GraphBuilder
 from landbridge.ir.graph_ops import ViewOp
+from landbridge.ir.module import IRModule
 from landbridge.ir.turns import asks_of_turns
 from landbridge.ops.context import OpContext
 from landbridge.ops.quantize import note_dequantized
 from landbridge.ops.registry import Handler, handler_for
 from landbridge.ops.rule_check import check
-from landbridge.sizes.size import dimensions_of
+from landbridge.sizes.size import Extent, dimensions_of
 
 #: ``control_flow(walk, node, inputs) -> outputs``, for a node that has graphs inside.
 ControlFlow: TypeAlias = Callable[["GraphWalk", ir.Node, Sequence[Any]], Sequence[Imported]]
+#: Makes a program of a model: of the shapes of its inputs, dimensions that these have, and elements that inputs have.
+ImportsBody: TypeAlias = Callable[
+    [ir.Model, Mapping[str, Sequence[Any]], Mapping[str, Extent], Mapping[str, tuple[Any, ...]]], IRModule
+]
 
 
 @dataclass
@@ -65,6 +70,8 @@ class Branches:
     ``refused``: only runs that take it end with an error. ``failed``: there was one. Likewise of loops, after which
     less is known where they stay loops: ``unfolded``: none does. ``rolled``: there was one.
     ``related``: what relates the extents of several inputs is tested by runs, as what a run reads is.
+    ``apart``: what can be compiled no other way is a program of its own, called where the whole is cut. ``might_part``:
+    there was such; ``part_refused``: one was no program either.
     ``counted``: which branch is taken may depend on how much data decide there is. ``counts``: one did.
     """
 
@@ -75,6 +82,9 @@ class Branches:
     unfolded: bool = False
     rolled: bool = False
     related: bool = False
+    apart: bool = False
+    might_part: bool = False
+    part_refused: bool = False
 
 
 class GraphWalk:
@@ -87,8 +97,11 @@ class GraphWalk:
         control_flow: Mapping[str, ControlFlow],
         check_indices: bool = False,
         branches: Branches | None = None,
+        import_body: ImportsBody | None = None,
     ) -> None:
         self.g = g
+        #: Makes programs of bodies, where there may be any.
+        self.import_body = import_body
         self.branches = branches or Branches()
         self.values: ChainMap[ir.Value, Imported] = ChainMap()
         self.problems: list[str] = []
@@ -97,12 +110,12 @@ class GraphWalk:
         #: Of ``If`` nodes whose condition is whether data decide that there is something: the dimension, and what the
         #: condition is then.
         self.counted: dict[ir.Node, tuple[str, bool]] = {}
-        self._opsets, self._control_flow, self._check_indices = opsets, control_flow, check_indices
+        self.opsets, self._control_flow, self._check_indices = opsets, control_flow, check_indices
 
     def nested(self, g: GraphBuilder, opsets: Mapping[str, int] | None = None) -> GraphWalk:
         """A walk inside this one; it sees these values and adds none to them. A function has ``opsets`` of its own."""
-        known = self._opsets if opsets is None else opsets
-        inner = GraphWalk(g, known, self._control_flow, self._check_indices, self.branches)
+        known = self.opsets if opsets is None else opsets
+        inner = GraphWalk(g, known, self._control_flow, self._check_indices, self.branches, self.import_body)
         inner.values = self.values.new_child()
         inner.problems, inner.needed, inner.counted = self.problems, self.needed, self.counted
         return inner
@@ -124,7 +137,7 @@ class GraphWalk:
 
     def opset_of(self, node: ir.Node) -> int:
         """The opset version that ``node`` is written for."""
-        return node.version or self._opsets.get(node.domain, 1)
+        return node.version or self.opsets.get(node.domain, 1)
 
     def own_outputs(self, values: Sequence[Imported]) -> list[SSAValue]:
         """Values to return: each computed here and in a buffer of its own, so an input or constant is copied."""
@@ -363,7 +376,7 @@ class GraphWalk:
             if len(operands) < len(inputs):
                 return [UNKNOWN] * len(node.outputs)
             return [constant_if_empty(self.g, x) for x in host_node(c, operator, operands)]
-        inner = self.nested(self.g, {**self._opsets, **body.opset_imports})  # a body may leave out what it uses
+        inner = self.nested(self.g, {**self.opsets, **body.opset_imports})  # a body may leave out what it uses
         for formal, value in zip(body.inputs, inputs, strict=False):
             if value is not None:
                 inner.values[formal] = value

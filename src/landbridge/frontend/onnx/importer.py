@@ -26,7 +26,7 @@ from landbridge.executable.parts import VDevice
 from landbridge.frontend.onnx.attempts import Attempts
 from landbridge.frontend.onnx.branches import import_if
 from landbridge.frontend.onnx.fitting_sizes import naming_inputs
-from landbridge.frontend.onnx.graph_walk import Branches, ControlFlow, GraphWalk
+from landbridge.frontend.onnx.graph_walk import Branches, ControlFlow, GraphWalk, ImportsBody
 from landbridge.frontend.onnx.load import load_model, release
 from landbridge.frontend.onnx.loops import import_loop, import_scan
 from landbridge.frontend.onnx.model_inputs import ModelInputs, model_inputs
@@ -83,6 +83,7 @@ def import_onnx(  # noqa: PLR0913 - what may be stated of a model
     hosts: bool = False,
     empties: Empties | None = None,
     empty_ways: list[IRModule] | None = None,
+    around: Collection[str] = (),
 ) -> IRModule:
     """The IRModule of an ONNX model, with ``func.func @main(inputs) -> outputs`` and their names as attributes.
 
@@ -100,7 +101,8 @@ def import_onnx(  # noqa: PLR0913 - what may be stated of a model
     for other ranges of dimensions, in which the model goes another way, as one that drops an axis of one element does.
     ``hosts``: nodes that no kernel can be made for, as an input says what they do, run on the host.
     ``empties``: whether tensors may have no elements where inputs say how many; they may where nothing is said.
-    ``empty_ways`` gets the modules for open dimensions that are 0.
+    ``empty_ways`` gets the modules for open dimensions that are 0. ``around``: names of dimensions of the program that
+    runs this one.
 
     Raises ImportModelError (no valid model), InputError (unknown names), ShapeError (shapes that contradict each
     other), BudgetError (more than ``max_nodes``) and UnsupportedOperatorError, which lists every operator and dimension
@@ -124,11 +126,33 @@ def import_onnx(  # noqa: PLR0913 - what may be stated of a model
         inputs = model_inputs(graph, shapes, constants or {}, frames or {}, of_inputs, known)
         alike[:] = _along_one_axis(inputs.shapes.values())
         module = IRModule(ModuleOp([]), targets, vdevices, parameters=parameters, sources=sources, files=files)
-        data = DataDimensions(stated, attempts.reads, decided, not_empty, attempts.hosts, empties)
+        data = DataDimensions(stated, attempts.reads, decided, not_empty, attempts.hosts, empties, around)
+        budget = Budget(max_nodes)
         try:
-            return _built(module, loaded, inputs, extra_outputs, Budget(max_nodes), check_indices, data, branches)
+            return _built(module, loaded, inputs, extra_outputs, budget, check_indices, data, branches, import_body)
         finally:
             attempts.note(data)
+
+    def import_body(
+        body: ir.Model,
+        shapes: Mapping[str, Sequence[Any]],
+        of_whole: Mapping[str, Extent],
+        elements: Mapping[str, tuple[Any, ...]],
+    ) -> IRModule:
+        return import_onnx(
+            body,
+            shapes,
+            targets,
+            vdevices,
+            max_nodes=max_nodes,
+            check_indices=check_indices,
+            dimensions=of_whole,
+            chosen=elements,
+            not_empty=not_empty,
+            hosts=attempts.hosts,
+            empties=Empties(allowed=False),
+            around=(*of_whole, *not_empty),
+        )
 
     def in_given(stated: Mapping[str, Extent], elements: Mapping[str, tuple[Extent, ...]]) -> IRModule:
         return build(stated, elements, given)
@@ -230,6 +254,7 @@ def _built(
     check_indices: bool,
     data: DataDimensions,
     branches: Branches,
+    import_body: ImportsBody,
 ) -> IRModule:
     """``module`` with ``@main`` of the model ``loaded``, of ``inputs``."""
     graph = loaded.graph
@@ -237,7 +262,7 @@ def _built(
     g = GraphBuilder(module, block, budget=budget, data=data)
     read = [*inputs.elements.values(), *(inputs.shapes.values() if branches.related else ())]
     g.read_dimensions |= dimensions_of(chain(*read)).keys()
-    walk = GraphWalk(g, loaded.opset_imports, CONTROL_FLOW, check_indices, branches)
+    walk = GraphWalk(g, loaded.opset_imports, CONTROL_FLOW, check_indices, branches, import_body)
     walk.values.update(inputs.values(g, block))
     walk.run_graph(graph)
     wanted = [*graph.outputs, *_find(walk, graph, extra_outputs)]

@@ -10,9 +10,11 @@ import onnx_ir as ir
 from xdsl.ir import SSAValue
 
 from landbridge.errors import CompileError, NodeError, ShapeError, UnsupportedOperatorError
+from landbridge.frontend.onnx.apart import else_apart, is_legal
 from landbridge.frontend.onnx.counted_loops import counted_trips, most_trips
 from landbridge.frontend.onnx.graph_walk import GraphWalk
 from landbridge.frontend.onnx.host_nodes import read_sizes
+from landbridge.frontend.onnx.loops_apart import loop_apart
 from landbridge.frontend.onnx.rolled import MANY, Rolled, pays, roll
 from landbridge.frontend.onnx.trips import Trips
 from landbridge.frontend.onnx.unfolded_size import known_to_go_on, known_trips
@@ -24,7 +26,13 @@ from landbridge.sizes.size import LARGEST_EXTENT, Extent, Size, least
 
 
 def import_loop(walk: GraphWalk, node: ir.Node, inputs: Sequence[Any]) -> list[Imported]:
-    """The results of a ``Loop``."""
+    """The results of a ``Loop``; where no code of the whole can be made of it, of a program apart."""
+    if not is_legal(walk):
+        return _in_whole(walk, node, inputs)
+    return else_apart(walk, lambda: _in_whole(walk, node, inputs), lambda: loop_apart(walk, node, inputs))
+
+
+def _in_whole(walk: GraphWalk, node: ir.Node, inputs: Sequence[Any]) -> list[Imported]:
     count, condition, *carried = inputs
     state = list(carried)
     loop = Trips(walk, node, 2 + len(state), 1 + len(state))

@@ -90,6 +90,7 @@ def model_inputs(
             *shapes.values(),
             *(spec.shape or () for spec in frames.values()),
             *filter(_has_text, constants.values()),
+            *(elements or {}).values(),
         ]
         check_stated(inputs, chain.from_iterable([v] if isinstance(v, str) else v for v in stated), dimensions)
     open_values = {name: array for name, array in constants.items() if _has_text(array)}

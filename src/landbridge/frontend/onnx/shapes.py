@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from math import prod
+from typing import Any
 
 import numpy as np
 import onnx_ir as ir
@@ -18,7 +19,7 @@ from landbridge.ir.types import dtype_of, shape_of
 from landbridge.ops.extent_arrays import array_dtype
 from landbridge.sizes.dim import identifier
 from landbridge.sizes.parsing import parse_size
-from landbridge.sizes.size import Extent, dimension, dimensions_of, same
+from landbridge.sizes.size import Extent, Size, dimension, dimensions_of, same
 from landbridge.sizes.terms import Symbol
 from landbridge.warning_notes import warn
 
@@ -91,7 +92,7 @@ def _placeholders(dims: Sequence[Extent | str]) -> list[Extent | str]:
     return [d if not isinstance(d, str) or d not in _ANONYMOUS else f"axis {axis}" for axis, d in enumerate(dims)]
 
 
-def check_stated(inputs: Sequence[ir.Value], given: Iterable[object], dimensions: Mapping[str, Extent]) -> None:
+def check_stated(inputs: Sequence[ir.Value], given: Iterable[Any], dimensions: Mapping[str, Extent]) -> None:
     """Raise InputError for one of ``dimensions`` that neither the file nor the text of an extent in ``given`` has, and
     that no element of a small input is called."""
     known: list[str] = []
@@ -105,7 +106,7 @@ def check_stated(inputs: Sequence[ir.Value], given: Iterable[object], dimensions
         if dims is not None and len(numbers) == len(dims) < 2 and prod(numbers) <= MOST_ELEMENTS:
             elements += names_of_elements(str(value.name), prod(numbers))
     for extent in given:
-        known += re.findall(r"[^\W\d]\w*", extent) if isinstance(extent, str) else []
+        known += re.findall(r"[^\W\d]\w*", extent) if isinstance(extent, str) else dimensions_of([extent])
     legal = {identifier(name) for name in (*known, *elements)}
     for name in dimensions:
         if identifier(name) not in legal:
@@ -130,7 +131,7 @@ def read_extents(shape: Sequence[int | str], stated: Mapping[str, Extent]) -> tu
         for name in re.findall(r"[^\W\d]\w*", text):
             if name not in known and name not in ("max", "min"):
                 known |= dimensions_of([stated.get(name, dimension(name))])
-    return tuple(parse_size(e, known) if isinstance(e, str) else int(e) for e in shape)
+    return tuple(parse_size(e, known) if isinstance(e, str) else e if isinstance(e, Size) else int(e) for e in shape)
 
 
 def check_declared(value: ir.Value, found: object, what: str, strict: bool = True) -> None:

@@ -1,0 +1,26 @@
+"""What a block of the graph does, as text that is equal for blocks that do the same to arguments of other types."""
+
+from __future__ import annotations
+
+from xdsl.ir import Block, SSAValue
+
+from landbridge.ir.graph_ops import CallOp
+from landbridge.ir.module import IRModule
+
+#: Attributes that name things alone.
+_NAMES = ("callee", "node")
+
+
+def block_code(module: IRModule, block: Block, results: list[SSAValue]) -> list[str]:
+    """The operations of ``block`` of ``module`` in order, each with its kernel, and which of their values it gives."""
+    prims = module.prims()
+    numbers: dict[SSAValue, str] = {value: f"argument {at}" for at, value in enumerate(block.args)}
+    lines: list[str] = []
+    for op in block.walk():
+        numbers.update((result, f"{len(lines)}.{at}") for at, result in enumerate(op.results))
+        operands = [numbers.get(value, f"outside {id(value)}") for value in op.operands]
+        attributes = {**op.attributes, **op.properties}
+        stated = sorted(f"{name}={each}" for name, each in attributes.items() if name not in _NAMES)
+        kernel = str(prims[op.callee_name].body) if isinstance(op, CallOp) else ""
+        lines.append(f"{op.name} {operands} {stated} {[str(r.type) for r in op.results]} {kernel}")
+    return [*lines, *(numbers.get(value, f"outside {id(value)}") for value in results)]

@@ -1,0 +1,269 @@
+"""Pieces of a program that is cut, what is called between them, and programs in it, which calls run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from dataclasses import replace
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from landbridge.dtypes import dtype_name, numpy_dtype
+from landbridge.errors import ShapeError
+from landbridge.executable.bound_sizes import BoundSizes
+from landbridge.executable.executable import Executable
+from landbridge.executable.instance import check_guard
+from landbridge.executable.parts import Function, SizeGuard, TensorSpec
+from landbridge.executable.segments import BRANCH, DIMENSIONS, LOOP, READ, BodyProgram, DataCall, Segment
+from landbridge.session.open_arguments import array_of
+from landbridge.session.open_session import elements_of
+from landbridge.session.session import Session
+from landbridge.sizes.size import Extent, Size, dimensions_of, of_symbol
+from landbridge.vm.by_value import ByValue
+from landbridge.vm.host_functions import HostFunction
+
+#: Makes the Session of a function of the program, whose name is given.
+MakesPiece: TypeAlias = "Callable[[str], ProgramPiece]"
+#: What the ledger says of a copy from piece to piece.
+_CAUSE = "pieces"
+
+
+class SegmentSteps:
+    """``segments`` of a program, in order, whose inputs are ``inputs``; ``guards`` must hold for the sizes of a run."""
+
+    def __init__(
+        self,
+        segments: Sequence[Segment],
+        inputs: Sequence[TensorSpec],
+        guards: Sequence[SizeGuard],
+        piece: MakesPiece,
+    ) -> None:
+        self._inputs, self._guards = inputs, guards
+        self._steps: list[tuple[ProgramPiece | None, list[_Call]]] = [
+            (piece(each.function) if each.function else None, [_Call(call, piece) for call in each.calls])
+            for each in segments
+        ]
+
+    def __len__(self) -> int:
+        return len(self._steps)
+
+    def pieces(self) -> Iterator[ProgramPiece]:
+        """Those of these steps, and of programs that they run."""
+        for piece, calls in self._steps:
+            if piece is not None:
+                yield piece
+            for call in calls:
+                for body in call.bodies:
+                    yield from body.pieces()
+
+    def run(self, given: Mapping[str, Any], lent: Set[str], around: Mapping[str, int] | None = None) -> dict[str, Any]:
+        """The values of a run, by name; those of ``given`` that are ``lent`` are used in place or refused.
+
+        ``around``: what dimensions of the program that runs these are. Raises ShapeError for what does not fit.
+        """
+        sizes = BoundSizes()
+        sizes.values.update(around or {})
+        for spec in self._inputs:
+            sizes.add(spec, np.shape(given[spec.name]))
+            if spec.elements:
+                sizes.add_elements(spec, elements_of(given[spec.name]))
+        for spec in self._inputs:
+            sizes.check(spec, np.shape(given[spec.name]), elements_of(given[spec.name]) if spec.elements else ())
+        values, known = dict(given), sizes.values
+        guards: Sequence[SizeGuard] = self._guards
+        for piece, calls in self._steps:
+            guards = _held(guards, known)
+            if piece is not None:
+                values |= piece.run(values, known, lent)
+            for call in calls:
+                call.run(values, known)
+        return values
+
+
+def _held(guards: Sequence[SizeGuard], known: Mapping[str, int]) -> list[SizeGuard]:
+    """Those of ``guards`` that more than the ``known`` dimensions decide; raises ShapeError where one does not hold."""
+    left = []
+    for guard in guards:
+        names = dimensions_of([guard.found, guard.legal]).keys()
+        if not names <= known.keys():
+            left.append(guard)
+        else:
+            check_guard(guard, _at(guard.found, known), _at(guard.legal, known), {name: known[name] for name in names})
+    return left
+
+
+class ProgramPiece:
+    """A function of the program, and its Session."""
+
+    def __init__(self, executable: Executable, name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
+        function = executable.functions[name]
+        self.function = replace(function, name="main")
+        metadata = {key: text for key, text in executable.metadata.items() if key in ("model", "on_mismatch")}
+        alone = replace(executable, functions={"main": self.function}, metadata=metadata)
+        self.session = Session(alone, *args, **kwargs)
+        self._dimensions = dimensions_of(e for spec in function.inputs for e in (*spec.shape, *spec.elements))
+        self._reads_dimensions = any(spec.name == DIMENSIONS for spec in function.inputs)
+
+    def prepare(self, sizes: Mapping[str, Any]) -> None:
+        known = self.session.executable.dimensions
+        if known and known.keys() <= sizes.keys():
+            self.session.prepare(**{name: each for name, each in sizes.items() if name in known})
+
+    def set_params(self, values: Mapping[str, Any]) -> None:
+        mine = {spec.name for spec in self.session.params}
+        if mine & values.keys():
+            self.session.set_params({name: value for name, value in values.items() if name in mine})
+
+    def run(self, values: Mapping[str, Any], known: Mapping[str, int], lent: Set[str]) -> dict[str, Any]:
+        """The outputs by name; raises ShapeError where a dimension is 0 that code was made for at least 1 of."""
+        names = [spec.name for spec in self.function.inputs if spec.name != DIMENSIONS]
+        given = {name: values[name] if name in lent else ByValue(values[name], _CAUSE) for name in names}
+        empty = [name for name in self._dimensions if known.get(name) == 0]
+        if empty and (made := _without_elements(self.function, known)) is not None:
+            return made
+        narrow = [name for name in empty if self._dimensions[name].low > 0]
+        if narrow:
+            raise ShapeError(
+                f"{', '.join(sorted(narrow))} is 0 in this run, and the program was compiled for at least 1 alone: an "
+                "operator that uses it is not defined, or has no code, for nothing"
+            )
+        if self._reads_dimensions:
+            spec = next(spec for spec in self.function.inputs if spec.name == DIMENSIONS)
+            given[DIMENSIONS] = ByValue(np.array([_at(e, known) for e in spec.elements], np.int64), _CAUSE)
+        found: dict[str, Any] = self.session(given)
+        return found
+
+
+class _Call:
+    """A host operator, or a value that is read, and what is known then."""
+
+    def __init__(self, call: DataCall, piece: MakesPiece) -> None:
+        self._call = call
+        self.bodies = [_Body(each, piece) for each in call.bodies]
+        self._function: HostFunction | None = None
+        if call.operator not in (READ, LOOP, BRANCH):
+            self._function = HostFunction(call.operator, call.attributes)
+
+    def run(self, values: dict[str, Any], known: dict[str, int]) -> None:
+        """Add the results to ``values``, and the dimensions that they say to ``known``."""
+        call = self._call
+        for spec in call.read:
+            self._learn(spec.elements, _whole(array_of(values[spec.name]), call.node), known, "an element")
+        if call.operator == READ:
+            return
+        results = self._results([values[name] if name else None for name in call.inputs], known)
+        for number, spec in enumerate(call.outputs):
+            found = results[number] if number < len(results) else None
+            if found is None or found.ndim != len(spec.shape) or dtype_name(found.dtype) != spec.dtype:
+                said = "nothing" if found is None else f"{dtype_name(found.dtype)} of {found.ndim} axes"
+                raise ShapeError(
+                    f"node {call.node!r} gave {said} as output {number}, and said it would be "
+                    f"{spec.dtype} of {len(spec.shape)} axes"
+                )
+            self._learn(spec.shape, found.shape, known, "an extent")
+            values[spec.name] = found
+
+    def _results(self, given: Sequence[Any], known: Mapping[str, int]) -> Sequence[np.ndarray[Any, Any]]:
+        """What the operator gives, or the programs that are called in its place."""
+        if self._function is not None:
+            return self._function([array_of(x) for x in given if x is not None])
+        stated: Any = self._call.attributes.get("attributes", {})
+        try:
+            if self._call.operator == BRANCH:
+                condition, *captured = given
+                found = self.bodies[0 if array_of(condition).reshape(-1)[0] else 1].run(captured, known)
+                return [
+                    each.reshape((1,) * len(spec.shape)) if each.size == 1 and each.ndim < len(spec.shape) else each
+                    for each, spec in zip(map(array_of, found), self._call.outputs, strict=True)
+                ]
+            return self._looped(given, stated["carried"], known)
+        except ShapeError as error:
+            raise ShapeError(f"node {self._call.node!r}: {error}") from error
+
+    def _looped(self, given: Sequence[Any], carried: int, known: Mapping[str, int]) -> list[np.ndarray[Any, Any]]:
+        """What an ONNX ``Loop`` gives: what is carried last, and the rows of all trips."""
+        count, condition, *rest = given
+        state, captured = rest[:carried], rest[carried:]
+        limit = None if count is None else int(array_of(count).reshape(-1)[0])
+        going = condition is None or bool(array_of(condition).reshape(-1)[0])
+        rows: list[list[np.ndarray[Any, Any]]] = [[] for _ in self._call.outputs[carried:]]
+        trip = 0
+        while going and (limit is None or trip < limit):
+            body = self.bodies[0 if trip == 0 else -1]
+            number, goes_on = np.asarray(trip, np.int64), np.asarray(going)
+            again, *made = body.run([number, goes_on, *state, *captured], known)
+            going, state = bool(array_of(again).reshape(-1)[0]), made[:carried]
+            for collected, row in zip(rows, made[carried:], strict=True):
+                collected.append(array_of(row))
+            trip += 1
+        return [*map(array_of, state), *(self._stacked(n, each) for n, each in enumerate(rows, carried))]
+
+    def _stacked(self, number: int, rows: Sequence[np.ndarray[Any, Any]]) -> np.ndarray[Any, Any]:
+        spec = self._call.outputs[number]
+        shapes = list(dict.fromkeys(row.shape for row in rows))
+        if len(shapes) > 1:
+            raise ShapeError(f"rows of output {number} have shapes {shapes[0]} and {shapes[1]}; one shape is legal")
+        if rows:
+            return np.stack(rows)
+        extents = [e if isinstance(e, int) else 0 for e in spec.shape[1:]]
+        return np.zeros((0, *extents), numpy_dtype(spec.dtype))
+
+    def _learn(self, stated: Sequence[Extent], found: Sequence[int], known: dict[str, int], what: str) -> None:
+        for extent, number in zip(stated, found, strict=True):
+            if isinstance(extent, Size) and len(extent.symbols) == 1:
+                (symbol,) = extent.symbols.values()
+                if symbol.name not in known and extent == of_symbol(symbol):
+                    if number == 0 and symbol.name in self._call.supposed:
+                        raise ShapeError(
+                            f"node {self._call.node!r}: {what} of its result, {symbol.name!r}, is 0 in this run; the "
+                            "model asks what it is, and the program was compiled for at least 1 alone"
+                        )
+                    known[symbol.name] = number
+                    continue
+            if _at(extent, known) != number:
+                raise ShapeError(
+                    f"node {self._call.node!r}: {what} of its result is {number}; {_at(extent, known)} is legal"
+                )
+
+
+class _Body:
+    """A program in the program."""
+
+    def __init__(self, body: BodyProgram, piece: MakesPiece) -> None:
+        self._body = body
+        self._steps = SegmentSteps(body.segments, body.inputs, body.guards, piece)
+
+    def pieces(self) -> Iterator[ProgramPiece]:
+        """Those of its own."""
+        return self._steps.pieces()
+
+    def run(self, given: Sequence[Any], known: Mapping[str, int]) -> list[Any]:
+        """Its results for what its inputs are, in order; ``known``: dimensions of the program around it."""
+        around = {name: known[name] for name in self._body.dimensions if name in known}
+        values = self._steps.run(
+            {spec.name: value for spec, value in zip(self._body.inputs, given, strict=True)}, frozenset(), around
+        )
+        return [values[spec.name] for spec in self._body.outputs]
+
+
+def _whole(array: np.ndarray[Any, Any], node: str) -> list[int]:
+    """The elements of a value of sizes."""
+    numbers = array.reshape(-1).tolist()
+    if any(number != int(number) for number in numbers):
+        raise ShapeError(f"node {node!r}: {numbers} says sizes; whole numbers are legal")
+    return [int(number) for number in numbers]
+
+
+def _at(extent: Extent, known: Mapping[str, int]) -> int:
+    return extent.at(known) if isinstance(extent, Size) else extent
+
+
+def _without_elements(function: Function, known: Mapping[str, int]) -> dict[str, Any] | None:
+    """The outputs of ``function`` where none of them has elements; None where one has."""
+    made = {}
+    for spec in function.outputs:
+        shape = tuple(_at(extent, known) for extent in spec.shape)
+        if 0 not in shape:
+            return None
+        made[spec.name] = np.zeros(shape, numpy_dtype(spec.dtype))
+    return made
