@@ -166,3 +166,15 @@ def test_of_an_export_that_finds_no_room_nothing_is_written(tmp_path: Path, monk
     with pytest.raises(OutputFileError):
         export_c(lb.compile(edges(48, 32)), tmp_path, "model")
     assert {file.name: file.read_bytes() for file in tmp_path.iterdir()} == before
+
+
+def test_a_program_finds_the_shared_library_where_it_lies_then(tmp_path: Path) -> None:
+    """Not where it lay when they were linked."""
+    export_c(lb.compile(edges(24, 32)), tmp_path / "made", "model")
+    (tmp_path / "main.c").write_text('#include "model.h"\nint main(void) { return model_init(0, 0, 0); }\n')
+    command = [program("gcc", "debian"), "-Imade", "main.c", "made/libmodel.so", "-o", "run"]
+    subprocess.run(command, cwd=tmp_path, check=True)
+    (tmp_path / "made").rename(tmp_path / "board")
+    environment = {**os.environ, "LD_LIBRARY_PATH": str(tmp_path / "board")}
+    done = subprocess.run(["./run"], cwd=tmp_path, env=environment, capture_output=True, text=True)
+    assert done.returncode == 1, done.stderr  # it was told of a null pointer

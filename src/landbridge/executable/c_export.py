@@ -63,7 +63,7 @@ def export_c(executable: Executable, folder: str | Path, name: str, *, weights_a
     contents = {
         f"{name}.h": c_header(name, executable, programs, len(weights), image, weights_apart).encode(),
         f"lib{name}.a": static_library(whole, exports, f"{name}.o", data),
-        f"lib{name}.so": shared_library(replace(whole, symbols=exports), exports, data),
+        f"lib{name}.so": shared_library(replace(whole, symbols=exports), exports, data, f"lib{name}.so"),
     }
     if weights_apart:
         contents[f"{name}.weights"] = weights

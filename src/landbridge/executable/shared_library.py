@@ -21,7 +21,7 @@ _ET_DYN = 3
 _PT_LOAD, _PT_DYNAMIC, _PT_GNU_STACK, _PT_GNU_RELRO = 1, 2, 0x6474E551, 0x6474E552
 _X, _W, _R = 1, 2, 4
 _DT_NULL, _DT_NEEDED, _DT_HASH, _DT_STRTAB, _DT_SYMTAB = 0, 1, 4, 5, 6
-_DT_RELA, _DT_RELASZ, _DT_RELAENT, _DT_STRSZ, _DT_SYMENT = 7, 8, 9, 10, 11
+_DT_RELA, _DT_RELASZ, _DT_RELAENT, _DT_STRSZ, _DT_SYMENT, _DT_SONAME = 7, 8, 9, 10, 11, 14
 _GLOBAL_FUNCTION = 1 << 4 | 2
 _HEADER, _SEGMENT = 64, 56
 
@@ -50,10 +50,13 @@ class _Segment:
     size: int
 
 
-def shared_library(image: CodeImage, exports: Iterable[str], data: ReadOnlyData | None = None) -> bytes:
+def shared_library(
+    image: CodeImage, exports: Iterable[str], data: ReadOnlyData | None = None, soname: str = ""
+) -> bytes:
     """The bytes of a shared library of ``image`` whose visible symbols are ``exports``.
 
-    ``data``: what stands beside the code.
+    ``data``: what stands beside the code. ``soname``: what programs that are linked with it look for; without, the path
+    that it had when they were.
 
     Raises ExecutableError for an image of an instruction set that is not known here, and for one whose slots share a
     page with its functions.
@@ -64,7 +67,7 @@ def shared_library(image: CodeImage, exports: Iterable[str], data: ReadOnlyData 
     runs = list(_runs(image, page))
     exported = sorted(exports)
     names = [*image.imports, *exported]
-    strings, places = _strings([*_LIBRARIES, *names])
+    strings, places = _strings([*_LIBRARIES, soname, *names])
     content = b"" if data is None else data.content
     segments = len(runs) + sum(writable for _, _, writable in runs) + 4 + bool(content)
     # Symbols, strings, hash table and relocations, in one read-only segment with the headers.
@@ -98,6 +101,7 @@ def shared_library(image: CodeImage, exports: Iterable[str], data: ReadOnlyData 
         struct.pack("<QQ", tag, value)
         for tag, value in [
             *((_DT_NEEDED, places[library]) for library in _LIBRARIES),
+            *([(_DT_SONAME, places[soname])] if soname else []),
             (_DT_HASH, hash_at),
             (_DT_STRTAB, strings_at),
             (_DT_SYMTAB, symbols_at),
