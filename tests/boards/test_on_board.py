@@ -242,6 +242,19 @@ def test_what_is_wrong_with_a_board_is_said(make_desk: MakeDesk, model: Path) ->
         assert code == 2 and "is not ssh://[USER@]HOST[:PORT]" in " ".join(stderr.split()), stderr
 
 
+def test_what_is_for_a_person_at_the_board(same: Desk, model: Path, x: Path, tmp_path: Path) -> None:
+    """A shell there that greets, a configuration here that runs a command and forwards a port."""
+    with (same.server.folder / "config").open("a") as configuration:
+        configuration.write(f" RemoteCommand tmux\n LocalForward {same.server.port} localhost:1\n")
+        configuration.write(" ExitOnForwardFailure yes\n")
+    ssh = same.server.bin / "ssh"
+    ssh.write_text(ssh.read_text().replace("exec", "echo Welcome; echo; exec"))
+    line = ["run", str(model), "-i", f"x={x}", "--repeat", "1", "--output-dir", str(tmp_path / "out"), "--on", ON]
+    for _ in range(2):
+        (output,) = same.json(*line)["outputs"]
+        assert np.load(output["file"]).shape == tuple(output["shape"])
+
+
 def test_without_ssh(same: Desk, model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/none")
     (same.server.bin / "ssh").unlink()

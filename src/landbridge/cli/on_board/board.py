@@ -242,7 +242,6 @@ class Board:
             done = self.connection.fetch(packed, 'tar -cf - -C "$1/out" .', folder)
             if done.status:
                 raise BoardError(f"the outputs cannot be fetched from {self.address}: {_said(done)}")
-            packed.seek(0)
             found = {}
             with tarfile.open(fileobj=packed, mode="r:") as archive:
                 for member in archive:

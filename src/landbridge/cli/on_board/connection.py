@@ -44,6 +44,12 @@ exit $status
 """
 
 
+#: What a script prints first: before it may stand what the start files of the shell there print.
+_BEGIN = b"--- landbridge begins ---\n"
+_MOST_BEFORE = 1 << 16
+_SAY_BEGIN = "printf '%s\\n' '--- landbridge begins ---'\n"
+
+
 @dataclass(frozen=True)
 class Done:
     """What a script printed, and its exit status."""
@@ -74,22 +80,24 @@ class Connection:
         """As ``run``, with ``content`` from where it stands as the script's standard input."""
         with tempfile.TemporaryFile() as printed:
             status, stderr = self._start(script, words, content, printed)
-            printed.seek(0)
             return Done(status, printed.read().decode(errors="replace"), stderr)
 
     def fetch(self, into: IO[bytes], script: str, *words: str) -> Done:
-        """As ``run``, with what the script prints written to the file ``into``."""
+        """As ``run``, with what the script prints written to the file ``into``, which stands where that begins."""
         status, stderr = self._start(script, words, None, into)
         return Done(status, "", stderr)
 
     def _start(self, script: str, words: tuple[str, ...], given: IO[bytes] | None, into: IO[bytes]) -> tuple[int, str]:
-        command = " ".join(["exec", "sh", "-c", *map(_quoted, (script, "sh", *words))])
+        command = " ".join(["exec", "sh", "-c", *map(_quoted, (_SAY_BEGIN + script, "sh", *words))])
         options = [
             "-T",
             *("-o", "BatchMode=yes"),
             *("-o", f"ConnectTimeout={CONNECT_S}"),
             *("-o", f"ServerAliveInterval={_BETWEEN_S}"),
             *("-o", f"ServerAliveCountMax={_QUESTIONS}"),
+            # What the user's configuration has for sessions of a person.
+            *("-o", "RemoteCommand=none"),
+            *("-o", "ClearAllForwardings=yes"),
         ]
         reading, writing = os.pipe()  # as long as `writing` is open, the board's standard input is
         try:
@@ -112,6 +120,9 @@ class Connection:
             os.close(writing)
         if done.returncode == _OF_SSH or done.returncode < 0:
             raise self._failure(stderr)
+        into.seek(0)
+        before, begin, _ = into.read(_MOST_BEFORE).partition(_BEGIN)
+        into.seek(len(before + begin) if begin else 0)
         return done.returncode, stderr
 
     def _failure(self, stderr: str) -> BoardError:
