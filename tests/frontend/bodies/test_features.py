@@ -31,10 +31,17 @@ def test_codes() -> None:
     )
 
 
-@pytest.mark.parametrize("kernel", ["LINEAR", "POLY", "RBF", "SIGMOID"])
-@pytest.mark.parametrize("classes", [0, 2, 4])
-def test_support_vectors(kernel: str, classes: int) -> None:
-    """``classes``: 0 for a regression."""
+@pytest.mark.filterwarnings("ignore::landbridge.FallbackWarning")
+@pytest.mark.parametrize(
+    ("kernel", "classes", "probable"),
+    [
+        *((kernel, classes, False) for kernel in ("LINEAR", "POLY", "RBF", "SIGMOID") for classes in (0, 2, 4)),
+        ("RBF", 2, True),
+        ("LINEAR", 4, True),
+    ],
+)
+def test_support_vectors(kernel: str, classes: int, probable: bool) -> None:
+    """``classes``: 0 for a regression; ``probable``: their probabilities, of what is very unlikely too."""
     per_class, features = [3, 2, 4, 2][:classes], 5
     count = sum(per_class) if classes else 7
     vectors = R.standard_normal((count, features))
@@ -47,7 +54,9 @@ def test_support_vectors(kernel: str, classes: int) -> None:
     }
     if classes:
         pairs = classes * (classes - 1) // 2
-        names, scores = ["Y", "Z"], max(2, pairs)
+        names, scores = ["Y", "Z"], classes if probable else max(2, pairs)
+        if probable:
+            common |= {"prob_a": (-3 * R.random(pairs)).tolist(), "prob_b": R.standard_normal(pairs).tolist()}
         made = helper.make_node(
             "SVMClassifier",
             ["X"],

@@ -58,10 +58,10 @@ def svm_regressor(n: NodeFacts) -> str:
 
 @defined(_ML, "SVMClassifier", "X", "Y, Z")
 def svm_classifier(n: NodeFacts) -> str:
-    """Votes of each pair of classes, and the scores of pairs."""
+    """Votes of each pair of classes, and the scores of pairs, or the probabilities of classes that follow from them."""
     labels, per_class = n.attribute("classlabels_ints", []), n.attribute("vectors_per_class", [])
-    if not labels or n.attribute("prob_a", []) or not per_class:
-        raise n.unsupported("labels that are text, probabilities of pairs, or no support vectors")
+    if not labels or not per_class:
+        raise n.unsupported("labels that are text, or no support vectors")
     if n.attribute("post_transform", "NONE") != "NONE" or len(labels) != len(per_class):
         raise n.unsupported(f"post_transform {n.attribute('post_transform', 'NONE')!r}; legal: NONE")
     classes, total = len(per_class), sum(per_class)
@@ -78,7 +78,10 @@ def svm_classifier(n: NodeFacts) -> str:
     n.array("labels", np.array(labels, np.int64))
     n.array("first", votes[0])
     n.array("second", votes[1])
+    prob_a, prob_b = (", ".join(map(number, n.attribute(name, [])[: len(pairs)])) for name in ("prob_a", "prob_b"))
     scores = "neg = Neg (s) Z = Concat <axis = 1> (neg, s)" if classes == 2 else "Z = Identity (s)"
+    if prob_a:
+        scores = f"Z = landbridge.PairProbabilities <classes = {classes}, prob_a = [{prob_a}], prob_b = [{prob_b}]> (s)"
     return f"""x = Cast <to = 1> (X) {_kernel(n, total)} p = MatMul (k, factors) s = Add (p, rho)
         zero = Constant <value_float = 0.0> () w = Greater (s, zero) f = Cast <to = 1> (w)
         o = Constant <value_float = 1.0> () l = Sub (o, f) a = MatMul (f, first) b = MatMul (l, second)

@@ -189,7 +189,7 @@ def _input_names(formal: Sequence[str], count: int) -> list[str]:
 
 
 def _parsed(op_type: str, inputs: Sequence[str], outputs: Sequence[str], lines: str) -> onnx.FunctionProto:
-    text = f"""<domain: "body", opset_import: ["": {BODY_OPSET}, "com.microsoft": 1, "ai.onnx.ml": 3]>
+    text = f"""<domain: "body", opset_import: ["": {BODY_OPSET}, "com.microsoft": 1, "ai.onnx.ml": 3, "landbridge": 1]>
         {op_type} ({", ".join(inputs)}) => ({", ".join(outputs)}) {{ {lines} }}"""
     return onnx.parser.parse_function(text)
 
