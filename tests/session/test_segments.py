@@ -275,3 +275,15 @@ def test_what_is_asked_of_a_size_is_answered_for_nothing_too(asked: str) -> None
         np.testing.assert_array_equal(y, [2.0 if asked == _LEAST else 2.0 * count])
     np.testing.assert_array_equal(session(np.zeros(6, np.float32))[1], [0.0 if asked == _LEAST else -1.0])
     np.testing.assert_array_equal(session(np.full(6, 3.0, np.float32))[0], [range(6)])
+
+
+def test_pieces_hand_on_what_numpy_has_no_dtype_for() -> None:
+    """Of bfloat16, which an operator of the host reads."""
+    model = onnx.parser.parse_model("""<ir_version: 8, opset_import: ["" : 17]>
+    g (float[N] x) => (int64[1,M] y) {
+        above = Relu(x)
+        short = Cast<to = 16>(above)
+        y = NonZero(short)
+    }""")
+    (y,) = lb.Session(lb.compile(model))(np.array([3, -1, 0, 2], np.float32))
+    assert np.asarray(y).tolist() == [[0, 3]]

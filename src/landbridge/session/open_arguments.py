@@ -6,6 +6,7 @@ from typing import Any, cast
 
 import numpy as np
 
+from landbridge.dtypes import numpy_dtype
 from landbridge.executable.parts import TensorSpec
 from landbridge.memory.borrowed import host_device
 from landbridge.tensor import Tensor
@@ -22,7 +23,10 @@ def array_of(value: Any) -> np.ndarray[Any, Any]:
         value = value.value
     if isinstance(value, Tensor) and not value.storage.kind.host_readable:
         value = value.to_device(host_device())
-    return np.from_dlpack(cast(Any, value)) if isinstance(value, Tensor) else array_like("a value", value)
+    if not isinstance(value, Tensor):
+        return array_like("a value", value)
+    # numpy takes no bfloat16 by DLPack, and raises SystemError for it
+    return np.from_dlpack(cast(Any, value)) if numpy_dtype(value.dtype).isbuiltin == 1 else np.asarray(value)
 
 
 def copy_for(spec: TensorSpec, value: Any) -> np.ndarray[Any, Any]:
