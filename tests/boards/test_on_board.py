@@ -156,6 +156,7 @@ def test_the_other_commands_on_an_aarch64_board(arm: Desk, model: Path, x: Path,
     explained = arm.json(*line, "--html", str(tmp_path / "roof.html"))
     assert explained["limits"]["flops"] > 0 and {level["name"] for level in explained["limits"]["levels"]} > {"memory"}
     assert explained["threads"] == 1 and all(kernel["schedule"] for kernel in explained["kernels"])
+    assert (compared["on"], explained["on"]) == (ON, ON)
     assert "edges" in (tmp_path / "roof.html").read_text()
 
 

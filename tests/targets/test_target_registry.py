@@ -146,5 +146,7 @@ def test_parse_keeps_values_as_text() -> None:
 
 
 def test_a_tag_that_is_nearly_one_is_told() -> None:
+    with pytest.raises(TargetError, match=r"unknown target kind 'rpi5'.*Nor is it a tag; legal: .*raspberry-pi-5, "):
+        Target("rpi5")
     with pytest.raises(TargetError, match=r"unknown target kind 'raspberry-pi-6'.*did you mean 'raspberry-pi-5'"):
         Target("raspberry-pi-6")

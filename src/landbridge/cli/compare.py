@@ -92,7 +92,7 @@ def compare(
     if every or not all(entry["equal"] for entry in found):
         exposed = _run_exposed(reference, expected, ours)
         intermediates = [_difference(name, exposed[name], expected[name], tolerance, absolute) for name in exposed]
-    _report(model, found, intermediates, json)
+    _report(model, found, intermediates, on, json)
 
 
 def _run(
@@ -159,13 +159,16 @@ def _difference(name: str, ours: Array, expected: Array, tolerance: float, absol
     }
 
 
-def _report(model: Path, outputs: list[dict[str, Any]], values: list[dict[str, Any]], json: bool) -> None:
+def _report(
+    model: Path, outputs: list[dict[str, Any]], values: list[dict[str, Any]], on: str | None, json: bool
+) -> None:
     first = next((entry for entry in [*values, *outputs] if not entry["equal"]), None)
     equal = first is None
     if json:
         emit(
             {
                 "model": str(model),
+                "on": on,
                 "equal": equal,
                 "first_difference": first,
                 "outputs": outputs,

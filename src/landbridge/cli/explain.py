@@ -74,7 +74,7 @@ def explain(
         options = stated_options(device=device, at=at, runs=runs, threads=threads, seed=seed)
         host = _host_target(opened.executable)
         timed, limits, count = explained_there(board, opened.executable, host, options, files)
-        _report(opened.executable, timed, limits, count, model, files, svg, html, top, json)
+        _report(opened.executable, timed, limits, count, model, on, files, svg, html, top, json)
         return
     refuse_pieces(opened.executable, model, "what its kernels are limited by")
     executable = at_sizes(opened.executable, files, args.parse_at(at))
@@ -94,7 +94,7 @@ def explain(
 
             limits = measured_limits(host, count)
         timed = _timed(trace_runs(executable, device, inputs, count, runs), facts, sizes)
-    _report(executable, timed, limits, count, model, files, svg, html, top, json)
+    _report(executable, timed, limits, count, model, on, files, svg, html, top, json)
 
 
 def _report(
@@ -103,6 +103,7 @@ def _report(
     limits: MachineLimits | None,
     threads: int,
     model: Path,
+    on: str | None,
     files: Mapping[str, Path],
     svg: Path | None,
     html: Path | None,
@@ -121,7 +122,7 @@ def _report(
     if limits is not None:
         _draw(timed, limits, model, svg, html, [*executable.sources, model, *files.values()])
     if json:
-        emit(_described(model, timed, limits) | {"threads": threads})
+        emit(_described(model, timed, limits) | {"threads": threads, "on": on})
         return
     if limits is None and not has_compiler():
         message("what the machine can do at most is measured where the compiler is: pip install 'landbridge[compile]'")

@@ -250,10 +250,12 @@ def _kind_of(name: str) -> TargetKind:
     try:
         return registry.get_kind(name)
     except TargetError as error:
-        near = did_you_mean(name, tags.known_tags())
-        if near and name not in registry.names():
-            raise TargetError(f"{error}. Nor is it a tag{near}; `landbridge targets` lists them") from None
-        raise
+        known = tags.known_tags()
+        near = did_you_mean(name, known)
+        if name in registry.names() or (not near and did_you_mean(name, registry.names())):
+            raise
+        legal = f"{near}; `landbridge targets` lists them" if near else f"; legal: {', '.join(known)}"
+        raise TargetError(f"{error}. Nor is it a tag{legal}") from None
 
 
 def _form(spec: str | Mapping[str, object] | Target) -> dict[str, object]:
