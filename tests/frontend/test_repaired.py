@@ -10,7 +10,7 @@ import pytest
 from onnx import ModelProto, NodeProto, TensorProto, helper, numpy_helper
 
 import landbridge as lb
-from landbridge.errors import CompileError, ShapeError
+from landbridge.errors import CompileError
 
 X = np.random.default_rng(0).random((3, 64), np.float32)
 
@@ -100,26 +100,32 @@ def test_an_input_of_text_is_named() -> None:
         lb.compile(proto)
 
 
-def test_branches_of_other_shapes_are_told_in_words() -> None:
-    then = helper.make_graph(
-        [helper.make_node("Transpose", ["x"], ["t"])],
-        "t",
-        [],
-        [helper.make_tensor_value_info("t", TensorProto.FLOAT, (64, 3))],
-    )
-    other = helper.make_graph(
-        [helper.make_node("Neg", ["x"], ["e"])],
-        "e",
-        [],
-        [helper.make_tensor_value_info("e", TensorProto.FLOAT, (3, 64))],
-    )
+def branching(node: NodeProto, shape: tuple[int, ...]) -> ModelProto:
+    """``node``, whose result has ``shape``, where the sum of ``x`` is not 0; else ``-x``."""
+    then = helper.make_graph([node], "t", [], [helper.make_tensor_value_info("t", TensorProto.FLOAT, shape)])
+    negated = [helper.make_node("Neg", ["x"], ["e"])]
+    other = helper.make_graph(negated, "e", [], [helper.make_tensor_value_info("e", TensorProto.FLOAT, (3, 64))])
     nodes = [
         helper.make_node("ReduceSum", ["x"], ["sum"], keepdims=0),
         helper.make_node("Cast", ["sum"], ["c"], to=TensorProto.BOOL),
         helper.make_node("If", ["c"], ["y"], then_branch=then, else_branch=other),
     ]
-    with pytest.raises(ShapeError, match=r"give float32\[64, 3\] and float32\[3, 64\].*make the condition constant"):
-        lb.compile(model(nodes))
+    return model(nodes)
+
+
+def test_branches_of_other_shapes_give_each_its_own() -> None:
+    session = lb.Session(lb.compile(branching(helper.make_node("Transpose", ["x"], ["t"]), (64, 3))))
+    x = np.random.default_rng(0).integers(1, 9, (3, 64)).astype(np.float32)
+    np.testing.assert_array_equal(np.asarray(session(x)[0]), x.T)
+    x[:, 32:] = -x[:, :32]
+    np.testing.assert_array_equal(np.asarray(session(x)[0]), -x)
+
+
+def test_branches_of_other_ranks_are_told_in_words() -> None:
+    proto = branching(helper.make_node("ArgMax", ["x"], ["t"], axis=1, keepdims=0), (3,))
+    proto.graph.node[2].attribute[0].g.output[0].type.tensor_type.elem_type = TensorProto.INT64
+    with pytest.raises(CompileError, match=r"give int64\[3\] and float32\[3, 64\].*make the condition constant"):
+        lb.compile(proto)
 
 
 def test_faults_are_one_line() -> None:

@@ -21,6 +21,7 @@ def block_code(module: IRModule, block: Block, results: list[SSAValue]) -> list[
         operands = [numbers.get(value, f"outside {id(value)}") for value in op.operands]
         attributes = {**op.attributes, **op.properties}
         stated = sorted(f"{name}={each}" for name, each in attributes.items() if name not in _NAMES)
-        kernel = str(prims[op.callee_name].body) if isinstance(op, CallOp) else ""
+        name = op.callee_name if isinstance(op, CallOp) else None
+        kernel = "" if name is None else str(prims[name]).replace(f"@{name}", "@", 1)
         lines.append(f"{op.name} {operands} {stated} {[str(r.type) for r in op.results]} {kernel}")
     return [*lines, *(numbers.get(value, f"outside {id(value)}") for value in results)]

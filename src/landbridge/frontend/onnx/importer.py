@@ -192,7 +192,10 @@ def import_onnx(  # noqa: PLR0913 - what may be stated of a model
             branches.refused = False
         if not isinstance(error, ShapeError):
             raise
-        raise naming_inputs(error, given, lambda stated, elements: build(stated, elements, {}), _shapes) from error
+        named = naming_inputs(error, given, lambda stated, elements: build(stated, elements, {}), _shapes)
+        if named is error:
+            raise  # from itself it would be a circle
+        raise named from error
 
 
 def _others(ways: Ways, search: Callable[[Ways], IRModule]) -> Iterator[IRModule]:
