@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 #: How much of two words has to be alike: 'gpu' is near 'cpu' (0.67), 'nope' is not near 'opencl' (0.6).
 _ALIKE = 0.62
 
 
-def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """``" (did you mean 'x' or 'y'?)"`` for the known names nearest to ``word``, or nothing."""
+def did_you_mean(word: str, known: Iterable[str], most: int = 3, of: Mapping[str, str] | None = None) -> str:
+    """``" (did you mean 'x' or 'y'?)"`` for the ``most`` known names nearest to ``word``, or nothing; with ``of``, each
+    with what it belongs to: ``'x' of z``."""
     from difflib import get_close_matches  # takes longer to import than all of this
 
-    near = get_close_matches(word, list(known), n=3, cutoff=_ALIKE)
-    return f" (did you mean {' or '.join(repr(name) for name in near)}?)" if near else ""
+    near = get_close_matches(word, list(known), n=most, cutoff=_ALIKE)
+    told = [repr(name) if of is None else f"{name!r} of {of[name]}" for name in near]
+    return f" (did you mean {' or '.join(told)}?)" if told else ""
 
 
 def file_like(file: Path) -> str:

@@ -142,6 +142,8 @@ def test_from_json_reads_what_was_recorded_without_llvm() -> None:
             "llvm -mtriple=x86_64-linux-gnu -mcpu=cortex-a72",
             "'cortex-a72' for x86_64-linux-gnu, but for aarch64-linux-gnu",
         ),
+        ("llvm -mtriple=x86_64-linux-gnu -mcpu=cortexa76", "did you mean 'cortex-a76' of aarch64-linux-gnu or"),
+        ("llvm -mtriple=x86_64-linux-gnu -mattr=+sve", "no feature '\\+sve' for x86_64-linux-gnu, but for aarch64"),
         ("llvm -mtriple=aarch65-linux-gnu", "no instruction set 'aarch65'.*did you mean 'aarch64'"),
         ("llvm -mtriple=foo -mcpu=generic", "no instruction set 'foo'.*legal: as in x86_64-linux-gnu"),
         ("llvm -mtriple=aarch64-linux-gnu", "-mcpu is missing beside -mtriple=aarch64.*every CPU of aarch64"),

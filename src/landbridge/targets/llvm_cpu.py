@@ -161,14 +161,23 @@ def _raise_unknown(triple: str, name: str, is_cpu: bool) -> None:
     check_code_is_made(triple)
     known = _names(triple, is_cpu)
     what, option = ("CPU", "-mcpu") if is_cpu else ("feature", "-mattr")
-    others = [isa for isa in MADE_FOR if isa != architecture(triple)] if is_cpu else []
-    of_others = [isa for isa in others if name in _names(f"{isa}-linux-gnu", is_cpu)]
-    near = f", but for {of_others[0]}-linux-gnu" if of_others else did_you_mean(name.lstrip("+-"), known)
     raise TargetError(
-        f"target 'llvm': LLVM knows no {what} {name!r} for {triple}{near}; {option} takes "
-        f"one of {len(known)} names, "
+        f"target 'llvm': LLVM knows no {what} {name!r} for {triple}{_near(triple, name, known, is_cpu)}; "
+        f"{option} takes one of {len(known)} names, "
         + ("native (this host) or generic (every CPU of the triple)" if is_cpu else "each after + or -")
     )
+
+
+def _near(triple: str, name: str, known: list[str], is_cpu: bool) -> str:
+    """Of which other triple ``name`` is, else the nearest names: of another triple where that one's are nearer."""
+    plain = name.lstrip("+-")
+    triples = {other: f"{isa}-linux-gnu" for isa in MADE_FOR if isa != architecture(triple)
+               for other in _names(f"{isa}-linux-gnu", is_cpu) if other not in known}  # fmt: skip
+    if plain in triples:
+        return f", but for {triples[plain]}"
+    if did_you_mean(plain, [*known, *triples], most=1) == did_you_mean(plain, triples, most=1):
+        return did_you_mean(plain, triples, of=triples)
+    return did_you_mean(plain, known)
 
 
 def _names(triple: str, is_cpu: bool) -> list[str]:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 from landbridge.errors import CompileError, NodeError, ShapeError, UndecidedSizeError, UnsupportedOperatorError
 from landbridge.frontend.onnx.graph_walk import Branches
+from landbridge.frontend.onnx.open_ranges import Alike
 from landbridge.ir.data_dimensions import DataDimensions
 from landbridge.ir.module import IRModule
 
@@ -20,7 +21,8 @@ class Attempts:
 
     ``reads``: values that are computed may become dimensions. ``hosts``: nodes that no kernel can be made for, as an
     input says what they do, run on the host. ``fixing``: gets the dimensions that would be one number for others to be
-    as wide as they are, where that is not to be. ``branches`` has what loops and branches do.
+    as wide as they are, where that is not to be. ``alike`` has dimensions that may become one. ``branches`` has what
+    loops and branches do.
     """
 
     build: Callable[[], IRModule]
@@ -29,6 +31,7 @@ class Attempts:
     branches: Branches
     reads: bool = False
     fixing: list[str] | None = field(default_factory=list)
+    alike: Alike = field(default_factory=Alike)
     might_read: bool = False
     might_host: bool = False
 
@@ -78,7 +81,8 @@ class Attempts:
             raise first from None
 
     def _with_relations(self) -> IRModule:
-        """Where extents of several inputs have to fit each other, runs test that; else one of them is a number."""
+        """Where extents of several inputs have to fit each other, runs test that; else those along one axis become
+        one; else one of them is a number."""
         try:
             return self._with_loops()
         except (UnsupportedOperatorError, ShapeError, NodeError) as error:
@@ -90,6 +94,12 @@ class Attempts:
             return self._with_loops()
         except CompileError:
             self.branches.related = False
+        if self.alike.might:
+            self.alike.allowed = True
+            try:
+                return self._with_loops()
+            except CompileError:
+                self.alike.allowed = False
         if not self.fixing:
             raise first from None
         self.fixing = None

@@ -114,7 +114,6 @@ def import_onnx(  # noqa: PLR0913 - what may be stated of a model
     given, branches, empties = shapes or {}, Branches(), empties or Empties()
     decided: set[str] = set()  # dimensions that data decide, of all that was tried
     ways = Ways()
-    alike: list[tuple[str, str]] = []
 
     def build(
         stated: Mapping[str, Extent] | None,
@@ -124,7 +123,7 @@ def import_onnx(  # noqa: PLR0913 - what may be stated of a model
         known = {**elements, **(chosen or {})}
         of_inputs = None if stated is None else {n: e for n, e in stated.items() if n not in decided}
         inputs = model_inputs(graph, shapes, constants or {}, frames or {}, of_inputs, known)
-        alike[:] = _along_one_axis(inputs.shapes.values())
+        attempts.alike.pairs = list(_along_one_axis(inputs.shapes.values()))
         module = IRModule(ModuleOp([]), targets, vdevices, parameters=parameters, sources=sources, files=files)
         data = DataDimensions(stated, attempts.reads, decided, not_empty, attempts.hosts, empties, around)
         budget = Budget(max_nodes)
@@ -162,10 +161,10 @@ def import_onnx(  # noqa: PLR0913 - what may be stated of a model
             return build(None, {}, given)
         nonlocal ways
         ways = Ways()
-        return in_open_ranges(in_given, dimensions, decided, ways, attempts.fixing, empties, alike)
+        return in_open_ranges(in_given, dimensions, decided, ways, attempts.fixing, empties, attempts.alike)
 
     def in_other_ranges(way: Ways) -> IRModule:
-        return in_open_ranges(in_given, dimensions or {}, decided, way, attempts.fixing, empties, alike)
+        return in_open_ranges(in_given, dimensions or {}, decided, way, attempts.fixing, empties, attempts.alike)
 
     def with_others(module: IRModule) -> IRModule:
         if other_ways is not None and not decided:

@@ -35,7 +35,7 @@ def in_open_ranges(
     ways: Ways | None = None,
     fixing: list[str] | None = None,
     empties: Empties | None = None,
-    alike: Collection[tuple[str, str]] = (),
+    alike: Alike | None = None,
 ) -> IRModule:
     """What ``build`` makes of dimensions by name: of ``stated``, which stay, and of ranges of others.
 
@@ -46,10 +46,10 @@ def in_open_ranges(
     says where to begin, and learns in which other ranges the model goes another way. ``fixing``, where given, gets the
     names of dimensions that would be one number for others to be as wide as they are, and these ranges are not tried.
     ``empties``: whether ranges are those in which all tensors have elements, but what data make, or others too.
-    ``alike``: pairs of dimensions that inputs have along the same axis, which are tried as one where shapes fit so, and
-    otherwise for single numbers alone; ``build`` may add to them.
+    ``alike``: dimensions that are tried as one, if that is allowed, where shapes fit so and otherwise for single
+    numbers alone; ``build`` may write its pairs.
     """
-    ways, empties = ways or Ways(), empties or Empties(allowed=False)
+    ways, empties, alike = ways or Ways(), empties or Empties(allowed=False), alike or Alike()
     fixed = dimensions_of(stated.values())
     ended: CompileError | InputError | None = None
     sizes: dict[str, WantedInput] = {}
@@ -92,6 +92,16 @@ def in_open_ranges(
                 ended = ended or error
             if not pending or tried == _MOST_TRIED or not (ranges or pair or joined or _is_of_a_range(error)):
                 raise ended or error from None
+
+
+@dataclass
+class Alike:
+    """``pairs`` of dimensions that inputs have along the same axis, by name. ``allowed``: they may become one.
+    ``might``: some would have, where it was not allowed."""
+
+    pairs: Collection[tuple[str, str]] = ()
+    allowed: bool = False
+    might: bool = False
 
 
 @dataclass
@@ -163,15 +173,15 @@ def _one(question: Question, fixed: Collection[str]) -> tuple[str, str] | None:
     return None if second in fixed or first == second else (first, second)
 
 
-def _joined(
-    question: Question, ranges: Sequence[Settled], alike: Collection[tuple[str, str]], fixed: Collection[str]
-) -> dict[str, str]:
+def _joined(question: Question, ranges: Sequence[Settled], alike: Alike, fixed: Collection[str]) -> dict[str, str]:
     """The dimensions of an equality, but those called ``fixed``, that others of it are ``alike``, each with the other;
-    none where ``ranges`` has one of more than a number for it."""
+    none where ``ranges`` has one of more than a number for it, or that is not allowed, which ``alike`` notes."""
     if not question.equal or any(not isinstance(each.extent, int) for each in ranges):
         return {}
     asked = symbols(question.difference)
-    return {b: a for a, b in alike if a != b and a in asked and b in asked and b not in fixed}
+    found = {b: a for a, b in alike.pairs if a != b and a in asked and b in asked and b not in fixed}
+    alike.might |= bool(found)
+    return found if alike.allowed else {}
 
 
 def _fewer(module: IRModule, decided: Container[str], empties: Empties) -> Question | None:
