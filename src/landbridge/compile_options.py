@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from landbridge.errors import InputError, ShapeError
 from landbridge.input_spec import InputSpec
+from landbridge.records import record
 from landbridge.sizes.dim import Dim
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def _shown(given: object) -> str:
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}... ({type(given).__name__})"
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class CompileOptions:
     """All that decides the result: one more option is one more field, which kept results are told apart by, too."""
 

@@ -7,9 +7,9 @@ because only a final decimal part is an index; ``sanitize(opencl:0)`` is the wra
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 from landbridge.errors import UnknownDeviceError
+from landbridge.records import record
 
 _PLAIN = re.compile(r"(?P<name>[A-Za-z_][\w.\-]*(?::[A-Za-z_][\w.\-]*)*)(?::(?P<index>[0-9]{1,9}))?")
 _WRAPPED = re.compile(r"(?P<name>[A-Za-z_][\w.\-]*(?::[A-Za-z_][\w.\-]*)*)\((?P<inner>.*)\)")
@@ -17,7 +17,7 @@ _WRAPPED = re.compile(r"(?P<name>[A-Za-z_][\w.\-]*(?::[A-Za-z_][\w.\-]*)*)\((?P<
 _MOST_WRAPPERS = 8
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class DeviceName:
     """A parsed device name. A wrapper has ``inner`` and takes its index from it."""
 

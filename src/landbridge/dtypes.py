@@ -6,16 +6,16 @@ DLPack codes are those of ``DLDataTypeCode`` in dlpack.h 1.1.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
 import numpy as np
 
 from landbridge.errors import InputError
+from landbridge.records import record
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class DType:
     """One element type: its name, width in bytes and DLPack ``(code, bits)``."""
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Literal, cast, get_args
 
 from landbridge.dtypes import dtype_name
 from landbridge.errors import InputError
+from landbridge.records import record
 from landbridge.shape import check_shape, check_strides, row_major
 from landbridge.sizes.size import Extent
 
@@ -20,7 +20,7 @@ _BY_RANK = {1: "C", 2: "NC", 3: "CHW", 4: "NCHW", 5: "NCDHW"}
 _RESIZED = "DHW"
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class InputSpec:
     """The frames that an application has for one input of a model; ``lb.compile(model, inputs={"x": InputSpec(...)})``.
 

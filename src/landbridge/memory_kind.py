@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
 
 from landbridge.errors import InputError
+from landbridge.records import record
 
 HostAccess = Literal["none", "read", "write", "read_write"]
 HOST_ACCESSES: tuple[HostAccess, ...] = ("none", "read", "write", "read_write")
@@ -30,7 +30,7 @@ def normalize_host_access(asked: str) -> HostAccess:
     raise InputError(f"host_access {asked!r} is unknown; legal: {', '.join((*_SHORT, *HOST_ACCESSES))}")
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class MemoryKind:
     """The facts about one scope; sizes and alignments in bytes. They state what is granted, not what was asked.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from math import prod
 
 from xdsl.dialects import arith, func, linalg, memref
@@ -12,9 +11,10 @@ from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineExpr, Affine
 
 from landbridge.ir.prim_ops import StepsOp
 from landbridge.ir.stages import Generic, Operand, view_generic
+from landbridge.records import record
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Read:
     """One input operand of a generic stage."""
 

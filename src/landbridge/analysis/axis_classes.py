@@ -9,7 +9,7 @@ divide K lie within a group.
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from xdsl.dialects import linalg, memref
 from xdsl.ir import SSAValue
@@ -20,13 +20,14 @@ from landbridge.ir.plain_attributes import ints
 from landbridge.ir.prim_ops import PadOp
 from landbridge.ir.stages import Generic, PrimView, view_generic
 from landbridge.ir.types import shape_of
+from landbridge.records import record
 from landbridge.sizes.size import Size, same
 
 Axis = tuple[SSAValue, int]
 Loop = tuple[linalg.ops.GenericOp, int]
 
 
-@dataclass
+@record
 class AxisClass:
     """Axes and loops of one extent that are cut together, or not at all.
 
@@ -126,7 +127,7 @@ class _Ties:
         return list(found.values())
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class GroupIndex:
     """The index ``group * count + loop``, of two loops by number, the second of which turns ``count`` times."""
 

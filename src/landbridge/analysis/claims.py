@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import cast
 
 from xdsl.ir import Block, Operation, OpResult, SSAValue
@@ -25,11 +24,12 @@ from landbridge.ir.graph_ops import (
 )
 from landbridge.ir.module import IRModule
 from landbridge.ir.types import element_count, shape_of
+from landbridge.records import record
 
 _PRODUCERS = (CallOp, HostCallOp, IfOp, LoopOp, ConcatOp, PackOp, UnpackOp, ToVDeviceOp)
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Claim:
     """A value is produced as part of ``whole`` (an output's memref, another produced value, or the place that a loop
     has for a row), from element ``first`` on."""
@@ -38,7 +38,7 @@ class Claim:
     first: int
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Part:
     """An input of a concatenation: its first element in a row of the result, and whether it may be produced there:
     in one piece, where a kernel's argument may begin."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import cast
 
 from xdsl.ir import Block, Operation, SSAValue
@@ -14,6 +13,7 @@ from landbridge.analysis.union_find import UnionFind
 from landbridge.ir.graph_ops import ConcatOp, ConstantOp, IfOp, LoopOp, ToVDeviceOp, ViewOp, YieldOp
 from landbridge.ir.module import IRModule
 from landbridge.ir.types import VDeviceAttr, vdevice_of
+from landbridge.records import record
 
 
 def shared_homes(module: IRModule, block: Block) -> dict[SSAValue, VDeviceAttr]:
@@ -34,7 +34,7 @@ def shared_homes(module: IRModule, block: Block) -> dict[SSAValue, VDeviceAttr]:
     }
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Crossing:
     """Whether a crossing can be a view, and ``why`` so, or why not."""
 

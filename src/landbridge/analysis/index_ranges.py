@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import reduce
 from math import gcd, inf
 from operator import or_
@@ -26,9 +26,10 @@ from landbridge.analysis.bound_rules import BOUND_RULES
 from landbridge.analysis.conditions import INTEGERS, told_by
 from landbridge.analysis.linear_forms import Bound, Form, Number, Terms, constant
 from landbridge.analysis.scoped_results import ScopedResults
+from landbridge.records import record
 
 
-@dataclass
+@record
 class _Atom:
     """A value that is no linear form of others. ``value`` names its operation; ``bounds`` holds those that are known
     from the start, lower and upper."""

@@ -9,16 +9,17 @@ inside of the body, and what was made before and is used there lives until the l
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from xdsl.dialects import memref
 from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 
 from landbridge.ir.graph_ops import CallOp, HostCallOp, IfOp, LoopOp, ToVDeviceOp, ViewOp
 from landbridge.ir.memory_ops import PreparedOp
+from landbridge.records import record
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Lifetime:
     """The first and the last step, both included, at which a buffer is touched."""
 

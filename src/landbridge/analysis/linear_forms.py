@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TypeAlias
+
+from landbridge.records import record
 
 Number: TypeAlias = int | float
 #: Terms by the number of their atom, and a constant.
@@ -12,7 +13,7 @@ Terms: TypeAlias = dict[int, int]
 Bound: TypeAlias = tuple[int, "Form"]
 
 
-@dataclass(slots=True)
+@record(slots=True)
 class Form:
     """``const + sum(terms[a] * atom a)``. Forms may share their terms, which nobody changes."""
 

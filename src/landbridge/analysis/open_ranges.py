@@ -11,7 +11,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from math import inf
 from typing import Any
 
@@ -22,6 +22,7 @@ from xdsl.ir import OpResult, SSAValue
 from landbridge.analysis.conditions import told_by
 from landbridge.analysis.linear_forms import Bound, Form, Number, constant
 from landbridge.analysis.told_sizes import may_be_empty, not_zero_where, readings
+from landbridge.records import record
 from landbridge.sizes.bounds import upper_bound
 from landbridge.sizes.size import Extent, Size, always_at_least, at_least, largest, smallest
 from landbridge.sizes.terms import Atom, Product, divide_product, of_atom
@@ -38,7 +39,7 @@ _REMAINDERS = (arith.RemUIOp, arith.RemSIOp)
 _SIGNED = frozenset((*_QUOTIENTS, *_REMAINDERS, arith.MinUIOp, arith.MaxUIOp))
 
 
-@dataclass
+@record
 class _Atom:
     """A value that is no linear form of others; ``lower`` and ``upper`` bounds are over older atoms.
 

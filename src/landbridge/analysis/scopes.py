@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from itertools import chain
 from typing import cast
 
@@ -22,6 +22,7 @@ from landbridge.ir.types import VDeviceAttr, dtype_of, nbytes_of, separators_of,
 from landbridge.locks import cached_property
 from landbridge.memory_kind import GLOBAL_SCOPE, MemoryKind
 from landbridge.physical_shape import nd_bytes, physical_shape
+from landbridge.records import record
 from landbridge.sizes.size import Extent, ceildiv
 
 #: How many weights an error names.
@@ -31,7 +32,7 @@ _SHOWN = 4
 _ORDINARY = MemoryKind(scope=GLOBAL_SCOPE, host_access="read_write", coherent=True)
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Alloc:
     """A buffer of @main and the steps at which it is in use."""
 
@@ -56,7 +57,7 @@ class Alloc:
         return planner.Buffer(name, size, alignment, self.life.first, self.life.last + 1)
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Resident:
     """What lies in a scope as long as the program is bound: a constant, once, with the ``ops`` that load it; or an
     input or output, which has none."""
@@ -66,7 +67,7 @@ class Resident:
     name: str
 
 
-@dataclass
+@record
 class Scope:
     """The buffers of one scope of one vdevice, the constants, inputs and outputs placed there, and what its memory can
     do."""

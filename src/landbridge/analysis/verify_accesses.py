@@ -8,7 +8,6 @@ at a computed index without clamping it.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 from xdsl.dialects import func, gpu, scf
@@ -22,6 +21,7 @@ from landbridge.analysis.open_ranges import OpenRanges
 from landbridge.errors import AccessError
 from landbridge.ir.kernel_attributes import sizes_of, task_count
 from landbridge.ir.prim_ops import PrefetchOp
+from landbridge.records import record
 from landbridge.sizes.size import split_number
 
 
@@ -38,7 +38,7 @@ def verify_accesses(function: func.FuncOp) -> None:
     _Walk(function, ranges).block(function.body.block)
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class _Reach:
     """``access`` reaches ``lanes``, the first and the last, from ``index`` on, whose numeric part is ``number``: along
     an axis of ``extent`` elements."""

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from landbridge.errors import CodegenError
+from landbridge.records import record
 
 SHT_PROGBITS = 1
 SHF_WRITE, SHF_ALLOC, SHF_EXECINSTR = 1, 2, 4
@@ -20,7 +20,7 @@ _STB_LOCAL = 0
 _ET_REL = 1
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class ElfSection:
     """A section's header; ``offset`` and ``size`` are bytes of the file."""
 
@@ -34,7 +34,7 @@ class ElfSection:
     align: int
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class ElfSymbol:
     """A symbol: ``value`` counts bytes from the start of section number ``section``."""
 
@@ -44,7 +44,7 @@ class ElfSymbol:
     value: int
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class ElfReference:
     """A place, in bytes from the start of section number ``section``, that gets a value which depends on ``symbol``."""
 

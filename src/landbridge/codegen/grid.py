@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from xdsl.dialects import arith, func, gpu, memref, vector
 from xdsl.dialects.builtin import IntegerAttr, MemRefType, ModuleOp
@@ -15,11 +14,12 @@ from landbridge.errors import CodegenError
 from landbridge.executable.device_image import Launch, LaunchSequence
 from landbridge.ir.kernel_attributes import is_in_place
 from landbridge.ir.types import element_count, nbytes_of, shape_of
+from landbridge.records import record
 
 _INT_END = 1 << 31
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class GridKernel:
     """One launch of a lowered function.
 
@@ -46,7 +46,7 @@ class GridKernel:
         return max([items, *counts]) >= _INT_END
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class GridFunction:
     """A lowered function: its kernels and the launches of them."""
 

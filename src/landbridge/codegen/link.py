@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from landbridge.codegen.elf_object import (
     SHF_ALLOC,
@@ -29,9 +29,10 @@ from landbridge.codegen.elf_object import (
 from landbridge.codegen.relocations.linkage import Linkage, Through
 from landbridge.codegen.relocations.linkages import LINKAGES
 from landbridge.errors import CodegenError
+from landbridge.records import record
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class LinkedImage:
     """A flat image: see ``landbridge.executable.parts.CodeImage`` for the fields."""
 
@@ -52,7 +53,7 @@ class _Placed(ElfObject):
         self.placed: dict[int, int] = {}
 
 
-@dataclass
+@record
 class _Image:
     linkage: Linkage
     code: bytearray = field(default_factory=bytearray)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from xdsl.dialects import func, memref
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation, SSAValue
@@ -12,9 +10,10 @@ from landbridge.codegen.functions import body_of, errors_of, identified_function
 from landbridge.executable.device_image import Launch, LaunchSequence
 from landbridge.ir.kernel_attributes import task_count
 from landbridge.ir.types import nbytes_of
+from landbridge.records import record
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class LoopFunction:
     """A lowered function of plain loops.
 

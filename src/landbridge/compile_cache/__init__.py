@@ -11,7 +11,7 @@ import os
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from landbridge.compile_cache.folder import Folder, open_folder
@@ -19,6 +19,7 @@ from landbridge.compile_cache.key import NotCacheableError, digest_of_file, name
 from landbridge.compile_options import CompileOptions
 from landbridge.executable.executable import Executable
 from landbridge.executable.parts import VDevice
+from landbridge.records import record
 from landbridge.targets import Target
 from landbridge.warning_notes import Told, tell_again
 
@@ -28,7 +29,7 @@ __all__ = ["CacheEntry", "look_up"]
 _TOLD, _FILES = "cache.told", "cache.files"
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class CacheEntry:
     """A place for the result of one compile, and the result that was ``found`` there."""
 

@@ -12,7 +12,6 @@ import stat
 import time
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
@@ -20,6 +19,7 @@ from landbridge.errors import ExecutableError, InputError
 from landbridge.executable.executable import Executable, pieces_of_file
 from landbridge.executable.file_reader import read_executable
 from landbridge.output_file import open_output
+from landbridge.records import record
 
 #: ``0`` keeps nothing, a path names another folder.
 SWITCH = "LANDBRIDGE_CACHE"
@@ -37,7 +37,7 @@ class Used(NamedTuple):
     path: Path
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Folder:
     """Entries in ``path``, of ``limit`` bytes at most together."""
 

@@ -11,7 +11,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, ClassVar, Protocol, TypeVar, cast, runtime_checkable
 from weakref import finalize
 
@@ -25,6 +25,7 @@ from landbridge.device.lifecycle import reopen, reset
 from landbridge.device.state import DeviceState, state_of
 from landbridge.errors import DeviceLostError, ForkedDeviceError, InputError, UnsupportedError
 from landbridge.memory_kind import GLOBAL_SCOPE, MemoryKind
+from landbridge.records import record
 
 #: The version of this contract; the registry refuses a plugin that states another one.
 DEVICE_API_VERSION = 1
@@ -187,7 +188,7 @@ class Device:
         return f"device({str(self)!r})"
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Space:
     """One allocation. ``handle`` is the device's own: opaque, and nobody else does arithmetic on it.
 
@@ -200,7 +201,7 @@ class Space:
     kind: MemoryKind | None = field(default=None, compare=False, repr=False, kw_only=True)
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class NdSpace(Space):
     """One allocation in a scope of more than one dimension: ``physical_shape`` elements, in rows.
 
@@ -223,7 +224,7 @@ class NdSpace(Space):
         return Region(self, number * (self.row_pitch or 0))
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Region:
     """The bytes of ``space`` from ``byte_offset`` on."""
 
@@ -231,7 +232,7 @@ class Region:
     byte_offset: int = 0
 
 
-@dataclass(frozen=True)  # without slots: streams are referred to weakly, which those allow from Python 3.11 on
+@record(frozen=True)  # without slots: streams are referred to weakly, which those allow from Python 3.11 on
 class Stream:
     """A queue of one device; ``handle`` is the device's own."""
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from landbridge.records import record
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class HostPointer:
     """``nbytes`` bytes of this process from ``address`` on."""
 
@@ -13,7 +13,7 @@ class HostPointer:
     nbytes: int
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class DmaBuf:
     """``nbytes`` bytes from ``offset`` on of the Linux dma-buf behind the file descriptor ``fd``."""
 
@@ -22,7 +22,7 @@ class DmaBuf:
     nbytes: int
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class BusAddress:
     """``nbytes`` bytes at bus ``address``; ``host_address`` is where this process maps them, if it does."""
 

@@ -6,13 +6,13 @@ Ask with ``device.capability(HostMemory)``; nothing asks for a name.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal, Protocol, runtime_checkable
 
 from landbridge.device.api import Event, NdSpace, Region, Space, Stream
 from landbridge.device.api import Events as Events
 from landbridge.device.api import Streams as Streams
 from landbridge.device.import_source import DmaBuf, ImportSource
+from landbridge.records import record
 
 AccessMode = Literal["r", "w", "rw"]
 
@@ -157,7 +157,7 @@ class NdSpaces(Protocol):
         """
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class RowTable:
     """A kernel's operand in rows: where each row begins, in order."""
 

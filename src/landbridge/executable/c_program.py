@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from landbridge.errors import ExecutableError
 from landbridge.executable import abi
@@ -26,12 +26,13 @@ from landbridge.executable.executable import Executable
 from landbridge.executable.instructions import INDEX_CHECK, REFUSED_BRANCH
 from landbridge.executable.parts import CodeImage, Function, parameter_constant
 from landbridge.executable.segments import segments_of
+from landbridge.records import record
 from landbridge.sizes.size import Extent, Size
 
 MEMORY, WEIGHTS, TABLE, WORDS, NOTHING, FIRST_IO = 0, 1, 2, 3, 4, 5
 
 
-@dataclass
+@record
 class CProgram:
     """The program: ``words``, ``fixups``, numbers of records, places of the weights; and ``tensor_bytes`` of memory, at
     a multiple of ``alignment``. ``sizes``: what follows from open dimensions.
@@ -65,7 +66,7 @@ class CProgram:
         return struct.pack(f"<{len(words)}q", *words)
 
 
-@dataclass
+@record
 class CWeights:
     """Where the weights of programs lie in their file, by name, and its bytes."""
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from landbridge.executable import instructions as ins
 from landbridge.executable.parts import Function, VDevice
+from landbridge.records import record
 from landbridge.shape import dense_bytes
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class CrossingReport:
     """A tensor of ``nbytes`` that crosses ``to`` a vdevice: whether as a view, and ``why``, in words.
 

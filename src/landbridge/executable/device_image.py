@@ -13,13 +13,13 @@ be bound to any buffer: no kernel touches it.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from landbridge.errors import ExecutableError
 from landbridge.executable.listing import Table, freeze
+from landbridge.records import record
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Launch:
     """One launch of ``kernel``. ``args`` are buffer numbers; ``grid`` counts workgroups and ``block`` the work-items
     of one, along x, y and z. OpenCL's global size is ``grid * block``; SPIR-V states ``block`` in the module too."""
@@ -30,7 +30,7 @@ class Launch:
     block: tuple[int, ...]
 
 
-@dataclass(frozen=True, repr=False)
+@record(frozen=True, repr=False)
 class LaunchSequence:
     """What a Call does: ``launches`` over ``operands`` operands and scratch buffers of ``scratch`` bytes each.
 
@@ -48,7 +48,7 @@ class LaunchSequence:
         return f"LaunchSequence({buffers}, {len(self.launches)} launches)"
 
 
-@dataclass(frozen=True, repr=False)
+@record(frozen=True, repr=False)
 class DeviceImage:
     """The kernels of one target. ``code`` in ``format``, ``functions`` by PrimFunc name.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +14,7 @@ from landbridge.errors import ExecutableError, InputError
 from landbridge.executable.file_watch import FileWatch, begin_checks
 from landbridge.executable.listing import Table, cut, freeze
 from landbridge.executable.parts import Function, ModuleImage, StorageReport, VDevice
+from landbridge.records import record
 
 if TYPE_CHECKING:
     from landbridge.executable.crossing_report import CrossingReport
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 SEGMENTS = "segments"
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@record(frozen=True, eq=False, repr=False)
 class Executable:
     """A compiled program. ``constants`` are C-contiguous read-only arrays (mapped from the file after ``load``).
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from landbridge.errors import ExecutableError
+from landbridge.records import record
 
 #: The newest version; files from ``OLDEST_VERSION`` on are read, which is promised (docs/deploy-to-a-board.md): a field
 #: that a version adds has a default, and one that it takes away is passed over. What a file is written as is the oldest
@@ -22,7 +22,7 @@ PAGE = 4096
 _LAYOUT = struct.Struct("<8sIIQ8Q32sQ")
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Section:
     """A range of the file, in bytes."""
 
@@ -35,7 +35,7 @@ class Section:
         return self.offset + self.size
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Header:
     """The sections manifest, instructions, code and constants, in file order, and the file's SHA-256.
 

@@ -10,10 +10,11 @@ Of an open program a Size may stand where bytes, extents, tasks and offsets are 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from landbridge.records import record
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class AllocStorage:
     """``dst`` = ``nbytes`` of memory of ``vdevice``; alive for the Session (static plan).
 
@@ -29,7 +30,7 @@ class AllocStorage:
     dtype: str = "uint8"
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class AllocTensor:
     """``dst`` = the tensor at byte ``offset`` of ``storage``.
 
@@ -47,7 +48,7 @@ class AllocTensor:
     axis_separators: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class LoadConstant:
     """``dst`` = the constant called ``name`` of the Executable, on ``vdevice``; ``axis_separators`` in an n-D scope."""
 
@@ -57,7 +58,7 @@ class LoadConstant:
     axis_separators: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class View:
     """``dst`` = the bytes of ``src`` from byte ``offset``, as another shape; no bytes move.
 
@@ -75,7 +76,7 @@ class View:
     why: str = ""
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Call:
     """Run ``function`` of module ``module`` on ``args`` (inputs, then destinations), on the device of ``vdevice``.
 
@@ -99,7 +100,7 @@ INDEX_CHECK = "landbridge.check_indices"
 REFUSED_BRANCH = "landbridge.refused_branch"
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class HostCall:
     """Run the host builtin ``builtin`` (see ``landbridge.vm.builtins``) on ``args``."""
 
@@ -108,7 +109,7 @@ class HostCall:
     attributes: dict[str, object]
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class ToVDevice:
     """Copy ``src`` to ``dst``, which is memory of another vdevice; ``why`` says what keeps it from being a view."""
 
@@ -118,7 +119,7 @@ class ToVDevice:
     why: str = ""
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class If:
     """Run ``then`` when the first byte of register ``condition`` is not 0, else ``orelse``."""
 
@@ -127,7 +128,7 @@ class If:
     orelse: tuple[Instruction, ...]
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Slice:
     """``dst`` = in each trip of a Loop the next element of ``src`` along its first axis, or with ``back`` the one
     before, of ``shape``; each has ``stride`` bytes, and the first trip's begins at byte ``first``."""
@@ -141,7 +142,7 @@ class Slice:
     back: bool = False
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Loop:
     """Run ``body`` ``trips`` times, or the fewer times that the 64-bit number in register ``count`` says.
 
@@ -157,7 +158,7 @@ class Loop:
     name: str = ""
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Prepared:
     """The end of what depends on parameters alone: the instructions before are executed when a Session is made and when
     parameters change, those after by each run. ``registers`` keep their values, for every run."""

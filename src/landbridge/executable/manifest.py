@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from landbridge.executable.device_image import LaunchSequence
 from landbridge.executable.parts import SizeGuard, StorageReport, TensorSpec, VDevice
+from landbridge.records import record
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class FunctionEntry:
     """Name, inputs, outputs, parameters and guards of a function; its instructions are in the instructions section."""
 
@@ -20,7 +20,7 @@ class FunctionEntry:
     guards: tuple[SizeGuard, ...] = ()
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class ImageEntry:
     """The CodeImage of module ``module``: ``size`` bytes at ``offset`` of the code section, and what its loader
     needs."""
@@ -39,7 +39,7 @@ class ImageEntry:
     slot_references: tuple[tuple[int, int, int], ...] = ()
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class DeviceImageEntry:
     """The DeviceImage of module ``module``: ``size`` bytes at ``offset`` of the code section, and its launches."""
 
@@ -53,7 +53,7 @@ class DeviceImageEntry:
     requires: tuple[str, ...]
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class ConstantEntry:
     """One C-contiguous constant at ``offset`` of the constants section."""
 
@@ -63,7 +63,7 @@ class ConstantEntry:
     offset: int
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Manifest:
     """Everything of an Executable but its instructions, code bytes and constant bytes.
 

@@ -22,13 +22,14 @@ from __future__ import annotations
 import math
 import struct
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from landbridge.dtypes import dtype
 from landbridge.errors import ExecutableError
 from landbridge.executable.abi import LARGEST_PAGE
 from landbridge.executable.device_image import DeviceImage
 from landbridge.executable.parts import CodeImage, TensorSpec
+from landbridge.records import record
 
 PACKED_SYMBOL = "landbridge_packed_v2"
 PREFIX = "__tvm_ffi_"
@@ -60,7 +61,7 @@ REASONS = (
 )
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class PackedKernel:
     """What a packed function checks and runs: the kernel's tasks and the tensors it takes, destinations last."""
 

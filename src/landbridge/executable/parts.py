@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from landbridge.errors import ExecutableError, PlacementError
 from landbridge.executable.device_image import DeviceImage
 from landbridge.executable.instructions import Instruction
 from landbridge.executable.listing import Listing, Table, cut, freeze, shown
 from landbridge.memory_kind import GLOBAL_SCOPE
+from landbridge.records import record
 from landbridge.shape import check_shape, check_strides, dense_bytes, span
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class TensorSpec:
     """Name, static shape and dtype name of an input or output; ``strides`` count elements, empty ones are dense.
 
@@ -48,7 +49,7 @@ class TensorSpec:
         return TensorSpec(self.name, (span(self.shape, self.strides),), self.dtype)
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class VDevice:
     """A place of the program: its name for binding, the number of the target that compiles for it, and the scope.
 
@@ -83,7 +84,7 @@ class VDevice:
 _TEXT = re.compile(r"(?P<name>[^@\[\]]+)(?:@(?P<scope>[^@\[\]]+)(?:\[(?P<axes>\d{1,4}(?:, *\d{1,4})*)\])?)?")
 
 
-@dataclass(frozen=True, repr=False)
+@record(frozen=True, repr=False)
 class CodeImage:
     """Position-independent machine code of one target.
 
@@ -132,7 +133,7 @@ def check_code_image(image: CodeImage) -> None:
             raise ExecutableError(f"a slot is at byte {slot} of an image of {size} bytes; save the file again")
 
 
-@dataclass(frozen=True, repr=False)
+@record(frozen=True, repr=False)
 class ModuleImage:
     """The functions of one target, by name. ``target`` is the Target's JSON form.
 
@@ -146,7 +147,7 @@ class ModuleImage:
         return f"ModuleImage({cut(self.target, 60)!r}, {self.image!r})"
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class StorageReport:
     """What the planner reached for one (vdevice device, scope) of ``program``, one of those that a run chooses from."""
 
@@ -158,7 +159,7 @@ class StorageReport:
     program: str = "main"
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class SizeGuard:
     """What a run must keep to: ``what`` is ``found`` and must be ``legal``, numbers or Sizes."""
 
@@ -167,7 +168,7 @@ class SizeGuard:
     legal: int
 
 
-@dataclass(frozen=True, repr=False)
+@record(frozen=True, repr=False)
 class Function:
     """One entry point: its inputs, outputs and instructions.
 
@@ -194,7 +195,7 @@ def _described(spec: TensorSpec) -> str:
     return f"{cut(spec.name, 30)}: {spec.dtype}{list(spec.shape)}"
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class KernelFacts:
     """A kernel: ``flops`` operations on numbers, a multiply-add being two; ``nbytes`` that it has to read and write,
     each once; the schedule, and others that were weighed, the best first. Of an open program the counts are Sizes."""

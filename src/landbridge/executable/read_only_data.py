@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable
-from dataclasses import dataclass
+
+from landbridge.records import record
 
 #: Bytes of such a function.
 REFERENCE_BYTES = 16
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class ReadOnlyData:
     """``content``, and the offset in the code of the function that gives its address, which is not written yet."""
 
@@ -18,7 +19,7 @@ class ReadOnlyData:
     function: int
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class DataReference:
     """The function that gives the address of data, for one instruction set.
 

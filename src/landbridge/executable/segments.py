@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from landbridge.errors import ExecutableError
 from landbridge.executable.executable import SEGMENTS, Executable
 from landbridge.executable.json_form import from_json, to_json
 from landbridge.executable.parts import SizeGuard, TensorSpec
+from landbridge.records import record
 
 #: The input of a function that has what its dimensions are, where it needs to be told.
 DIMENSIONS = "landbridge.dimensions"
@@ -25,7 +25,7 @@ LOOP = "landbridge.loop"
 BRANCH = "landbridge.branch"
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class DataCall:
     """A host operator whose results say what dimensions are.
 
@@ -44,7 +44,7 @@ class DataCall:
     bodies: tuple[BodyProgram, ...] = ()
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Segment:
     """A function of the Executable, none where there is nothing to compute, and what is called after it."""
 
@@ -52,7 +52,7 @@ class Segment:
     calls: tuple[DataCall, ...]
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class BodyProgram:
     """A program in a program, in segments of its own: ``inputs`` and ``outputs`` by their own names.
 

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 
 from landbridge.errors import ExecutableError
 from landbridge.executable.abi import LARGEST_PAGE
 from landbridge.executable.parts import CodeImage
 from landbridge.executable.read_only_data import REFERENCES, ReadOnlyData, with_reference
+from landbridge.records import record
 
 _ET_DYN = 3
 _PT_LOAD, _PT_DYNAMIC, _PT_GNU_STACK, _PT_GNU_RELRO = 1, 2, 0x6474E551, 0x6474E552
@@ -29,7 +29,7 @@ _HEADER, _SEGMENT = 64, 56
 _LIBRARIES = ("libc.so.6", "libm.so.6", "libpthread.so.0", "libdl.so.2")
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class _Machine:
     """ELF's number of an instruction set and of two types of relocation: a symbol's address, and the load address plus
     a number."""
@@ -42,7 +42,7 @@ class _Machine:
 _MACHINES = {"x86_64": _Machine(62, 1, 8), "aarch64": _Machine(183, 257, 1027)}
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class _Segment:
     kind: int
     flags: int

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import product
 from math import prod
 from typing import Any, TypeAlias
@@ -15,6 +15,7 @@ from landbridge.frontend.segment_values import is_cut
 from landbridge.frontend.wanted_inputs import WantedInput
 from landbridge.ir.main_attributes import input_elements, set_input_elements
 from landbridge.ir.module import IRModule
+from landbridge.records import record
 
 #: Values that are tried: of three axes of four dimensions, say.
 _MOST_TRIED = 512
@@ -25,7 +26,7 @@ _MOST_PROGRAMS = 32
 Chosen: TypeAlias = Mapping[str, tuple[int, ...]]
 
 
-@dataclass(frozen=True, eq=False)
+@record(frozen=True, eq=False)
 class ChosenProgram:
     """A module, and what inputs have to be for it, in ``chosen``: none where there is but one program. One that
     ``is_spare`` is left out where no code can be made of it."""

@@ -7,7 +7,7 @@ types and its kernel speak of. What one piece computes and another reads is an o
 from __future__ import annotations
 
 from collections.abc import Container, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from xdsl.dialects import bufferization, func
 from xdsl.dialects.builtin import (
@@ -41,11 +41,12 @@ from landbridge.ir.module import IRModule
 from landbridge.ir.op_attributes import node_name
 from landbridge.ir.plain_attributes import int_array, plain_data
 from landbridge.ir.types import dtype_of, shape_of, tensor_type
+from landbridge.records import record
 from landbridge.sizes.size import dimensions_of, of_symbol
 from landbridge.sizes.terms import Symbol
 
 
-@dataclass(frozen=True, eq=False)
+@record(frozen=True, eq=False)
 class Cut:
     """``modules`` of the pieces that compute, and what a run does: ``segments`` run them by number, as text.
 
@@ -87,7 +88,7 @@ def in_segments(executable: Executable, whole: Cut) -> tuple[Executable, dict[st
     return replace(executable, functions={"main": main, **functions}), {SEGMENTS: segments_text(whole.segments)}
 
 
-@dataclass(eq=False)
+@record(eq=False)
 class _Piece:
     ops: list[Operation] = field(default_factory=list)
     calls: list[HostCallOp] = field(default_factory=list)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from math import prod
 
 from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 
 from landbridge.ir.graph_ops import CallOp, ViewOp, viewed
 from landbridge.ir.types import dtype_of, shape_of
+from landbridge.records import record
 from landbridge.sizes.dim import identifier
 from landbridge.sizes.size import LARGEST_EXTENT, Extent, Size, dimension
 
@@ -17,7 +17,7 @@ from landbridge.sizes.size import LARGEST_EXTENT, Extent, Size, dimension
 MOST_ELEMENTS = 16
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class WantedInput:
     """An input whose ``count`` elements have to be known, integers from ``low`` to ``high``.
 

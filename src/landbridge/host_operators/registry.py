@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from typing import Any, TypeAlias, TypeVar
@@ -12,6 +11,7 @@ import numpy as np
 
 from landbridge.dtypes import dtype_name, numpy_dtype
 from landbridge.errors import BindError, CompileError
+from landbridge.records import record
 from landbridge.sizes.size import Extent
 
 Array: TypeAlias = np.ndarray[Any, Any]
@@ -25,7 +25,7 @@ _F = TypeVar("_F", bound=Function)
 HOST_PREFIX = "host:"
 
 
-@dataclass(frozen=True, eq=False)
+@record(frozen=True, eq=False)
 class HostValue:
     """What is known of an input when the model is compiled; ``value`` where that is all of it."""
 
@@ -38,7 +38,7 @@ class HostValue:
 Results: TypeAlias = Sequence[tuple[Sequence[Extent | None], str]]
 
 
-@dataclass(frozen=True, eq=False)
+@record(frozen=True, eq=False)
 class HostOperator:
     """An operator that runs as ``function``.
 

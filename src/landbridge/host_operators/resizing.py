@@ -7,15 +7,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from landbridge.errors import ShapeError
 from landbridge.host_operators.registry import Array, HostValue, Results, host_operator
+from landbridge.records import record
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class _Axis:
     """An axis of ``old`` elements that becomes one of ``new``, by ``scale``; of it the part ``start`` to ``end``."""
 

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 
 from landbridge.host_operators.registry import Array
 from landbridge.host_operators.tree_nodes import EQ, GT, GTE, LEAF, LT, NEQ
+from landbridge.records import record
 
 #: Places, of a sample in a tree, that are looked at together: what is read of them stays in a near cache.
 _TOGETHER = 1 << 14
 
 
-@dataclass(frozen=True, eq=False)
+@record(frozen=True, eq=False)
 class Descent:
     """Nodes of trees, each with the two that follow beside each other, for arrays that are read by number alone.
 

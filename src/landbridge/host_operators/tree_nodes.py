@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
 
 from landbridge.host_operators.registry import Array
+from landbridge.records import record
 
 #: The tests that a node may make, by the number it has in ``TreeNodes.mode``.
 LEAF, LEQ, LT, GTE, GT, EQ, NEQ, MEMBER = range(8)
 _MODES = ("LEAF", "BRANCH_LEQ", "BRANCH_LT", "BRANCH_GTE", "BRANCH_GT", "BRANCH_EQ", "BRANCH_NEQ", "BRANCH_MEMBER")
 
 
-@dataclass(frozen=True, eq=False)
+@record(frozen=True, eq=False)
 class TreeNodes:
     """The nodes of all trees, and what each leaf votes for each target.
 

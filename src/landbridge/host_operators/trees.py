@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -14,13 +13,14 @@ from landbridge.host_operators.linear_models import class_results, classified, s
 from landbridge.host_operators.registry import Array, Draw, HostValue, Results, host_operator
 from landbridge.host_operators.tree_descent import Descent
 from landbridge.host_operators.tree_nodes import MEMBER, TreeNodes, of_branches, of_nodes
+from landbridge.records import record
 
 #: What the numbers of TreeEnsemble mean.
 _AGGREGATES = ("AVERAGE", "SUM", "MIN", "MAX")
 _TRANSFORMS = ("NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO", "PROBIT")
 
 
-@dataclass(frozen=True, eq=False)
+@record(frozen=True, eq=False)
 class _SingleVotes:
     """What each leaf votes for the one target that its tree speaks of, twice for each node, and for each target which
     trees, as a Descent orders them, speak of it."""
@@ -29,7 +29,7 @@ class _SingleVotes:
     is_of: Array
 
 
-@dataclass(frozen=True, eq=False)
+@record(frozen=True, eq=False)
 class _Trees(TreeNodes):
     """Trees, and ways down them."""
 

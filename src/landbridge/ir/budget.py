@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from landbridge.errors import BudgetError
 from landbridge.ir.limits import check_time, way_to_more_nodes
+from landbridge.records import record
 
 #: Nodes that a model may have once everything in it is unfolded. A compile of so many takes minutes.
 MAX_NODES = 100_000
@@ -14,7 +15,7 @@ MAX_NODES = 100_000
 _UNCOUNTED = 25
 
 
-@dataclass
+@record
 class Budget:
     """What is left to one import: ``limit`` nodes in all, of which ``spent`` are taken."""
 

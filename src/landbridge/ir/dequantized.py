@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
 from xdsl.ir import SSAValue
 
+from landbridge.records import record
+
 _Operand: TypeAlias = SSAValue | np.ndarray[Any, Any]
 
 
-@dataclass(frozen=True, eq=False)
+@record(frozen=True, eq=False)
 class Dequantized:
     """``result`` is ``(of - zero) * scale``; ``scale`` and ``zero`` are one, or one for each element of ``axis``."""
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from landbridge.records import record
 
 
-@dataclass
+@record
 class Empties:
     """``allowed``: tensors whose sizes inputs say may have no elements; else code is for sizes at which all of them
     have, but those that data make. ``met``: whether there was one to which that mattered."""

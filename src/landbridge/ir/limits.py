@@ -7,13 +7,14 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from numbers import Real
 
 from landbridge.errors import BudgetError, InputError
+from landbridge.records import record
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Limits:
     """What one compile may take; None is no limit.
 
@@ -47,7 +48,7 @@ def limits_of(given: Limits | Mapping[str, float] | None) -> Limits | None:
     return Limits(**given)  # type: ignore[arg-type]
 
 
-@dataclass
+@record
 class _Spending:
     limits: Limits
     began: float

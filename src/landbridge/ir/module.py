@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 from zlib import crc32
 
@@ -33,6 +33,7 @@ from landbridge.ir.kernel_attributes import is_prim
 from landbridge.ir.limits import take_constant
 from landbridge.ir.main_attributes import DIMENSIONS, VDEVICES, input_elements, io_names, parameter_names
 from landbridge.ir.parser import IrParser
+from landbridge.records import record
 from landbridge.sizes.parsing import parse_range
 from landbridge.sizes.printing import range_text
 from landbridge.sizes.size import Extent, dimensions_of
@@ -48,7 +49,7 @@ _STATED = re.compile(r"lb\.dimensions = \{([^{}]*)\}")
 _ENTRY = re.compile(r'(\w+) = "([^"]*)"')
 
 
-@dataclass(eq=False, repr=False)
+@record(eq=False, repr=False)
 class IRModule:
     """One program. ``op`` holds ``@main`` (the graph) and PrimFuncs, which carry the unit attribute ``lb.prim``.
 

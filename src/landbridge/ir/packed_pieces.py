@@ -7,15 +7,15 @@ or a quotient for each element would keep its copy from vectors.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import product
 
 from xdsl.ir.affine import AffineExpr, AffineMap
 
+from landbridge.records import record
 from landbridge.sizes.size import Extent
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class PackedPiece:
     """Loops over ``extents``, and where they are in the plain tensor and in the packed one."""
 
@@ -24,7 +24,7 @@ class PackedPiece:
     packed: AffineMap
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class _Run:
     """Tiles of an axis: their number and elements of each, and the places by loops over both."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, cast
 
 from xdsl.context import Context
@@ -15,6 +14,7 @@ from xdsl.parser.affine_parser import AffineParser
 from xdsl.utils.mlir_lexer import MLIRTokenKind
 
 from landbridge.ir.size_exprs import extent_expr
+from landbridge.records import record
 from landbridge.sizes.parsing import parse_size
 from landbridge.sizes.size import Extent
 from landbridge.sizes.terms import Symbol
@@ -87,7 +87,7 @@ def _size_in_brackets(parser: BaseParser, dimensions: Mapping[str, Symbol]) -> E
     return size
 
 
-@dataclass
+@record
 class _Bits(AttrParser._TensorLiteralElement):
     """An element in hexadecimal."""
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from xdsl.ir.affine import AffineConstantExpr, AffineExpr
 
+from landbridge.records import record
 from landbridge.sizes.size import Extent, Size
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class SizeExpr(AffineConstantExpr):
     """A Size where a constant would be; printed in brackets, as in types."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from xdsl.dialects import arith, func, linalg, memref
 from xdsl.dialects.builtin import AffineMapAttr
@@ -14,9 +13,10 @@ from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineMap
 from landbridge.ir.kernel_attributes import loop_extents
 from landbridge.ir.prim_ops import PadOp, StepsOp
 from landbridge.ir.segments import OPERAND_SEGMENTS, first_segment
+from landbridge.records import record
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Operand:
     """A memref and the map from loop indices to its indices; ``scalar`` is its block argument in the body."""
 
@@ -25,7 +25,7 @@ class Operand:
     scalar: BlockArgument
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Generic:
     """One ``linalg.generic``: loop bounds, iterator letters ("p"/"r"), operands and the scalar body."""
 
@@ -74,7 +74,7 @@ def view_generic(op: linalg.ops.GenericOp) -> Generic:
     )
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class PrimView:
     """A PrimFunc: its function, its arguments, temporaries, and stages (generic, fill, pad and steps) in order."""
 

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sized
-from dataclasses import dataclass, field
+from dataclasses import field
 from threading import get_ident
 from typing import Protocol
 
 from landbridge.errors import HostAccessError
 from landbridge.locks import new_lock
 from landbridge.memory.allocators.base import QueuedUse
+from landbridge.records import record
 
 #: Held while what is known of the accesses of any Storage is replaced.
 changing = new_lock()
@@ -29,7 +30,7 @@ def any_view_open() -> bool:
     return bool(open_views)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(frozen=True, slots=True, eq=False)
 class Access:
     """A use of the bytes ``start <= b < stop`` of a Storage; ``holder`` says by whom, for messages."""
 
@@ -52,7 +53,7 @@ class Access:
             )
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(frozen=True, slots=True, eq=False)
 class Queued:
     """An access that is done later, and what is known of when."""
 

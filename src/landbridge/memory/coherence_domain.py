@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from landbridge.device.api import Device
 from landbridge.device.memory_provider import Barriers, MemoryProvider, Side
 from landbridge.device.protocols import AccessMode
 from landbridge.memory.byte_ranges import ByteRanges, Range
+from landbridge.records import record
 
 
-@dataclass(eq=False, slots=True)
+@record(eq=False, slots=True)
 class CoherenceDomain:
     """Memory whose barriers are ``provider``, from byte ``origin`` of its Backing on.
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from landbridge.device.api import Region, Space
 from landbridge.device.memory_provider import Side
 from landbridge.device.protocols import AccessMode, HostBarriers
@@ -12,9 +10,10 @@ from landbridge.memory.backing import Backing
 from landbridge.memory.coherence_domain import CoherenceDomain
 from landbridge.memory.row_space import region_at
 from landbridge.memory_kind import MemoryKind
+from landbridge.records import record
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class DeviceBarriers:
     """``api`` called for the bytes of ``space``, memory of ``kind``."""
 

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
 from landbridge.errors import CopyForbiddenError, InputError
 from landbridge.memory.host_array import byte_bounds
+from landbridge.records import record
 
 #: Cause of a compiled kernel that only moves data; its bytes are counted apart.
 KERNEL_REORDER = "kernel:reorder"
@@ -35,7 +36,7 @@ class Move(NamedTuple):
         return self.cause.startswith("kernel:")
 
 
-@dataclass(eq=False, repr=False)
+@record(eq=False, repr=False)
 class Ledger:
     """The Moves seen while a ``ledger()`` was open, in order."""
 

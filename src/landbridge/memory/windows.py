@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 from bisect import bisect_left, bisect_right, insort
-from dataclasses import dataclass
 from operator import attrgetter
 from weakref import ref
 
 from landbridge.memory.accesses import changing
 from landbridge.memory.backing import Backing, root_of
+from landbridge.records import record
 
 #: More than any file has.
 _WHOLE = 1 << 63
@@ -22,7 +22,7 @@ class WindowKeeper:
     __slots__ = ("__weakref__",)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(frozen=True, slots=True, eq=False)
 class _Window:
     """Addresses ``start <= a < stop``, of which ``start`` is byte ``origin`` of ``backing``, while ``holder`` lives."""
 

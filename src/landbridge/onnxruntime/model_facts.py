@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
 import onnx
 
+from landbridge.records import record
+
 #: ONNX's elements by number, as onnxruntime spells them.
 _SPELLED = {"FLOAT": "float", "DOUBLE": "double"}
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class NodeArg:
     """An input or output: ``shape`` has a number, a name or None for each axis, ``type`` is as ``tensor(float)``."""
 
@@ -22,7 +24,7 @@ class NodeArg:
     shape: list[int | str | None]
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class ModelMetadata:
     """What the file says of the model."""
 

@@ -19,20 +19,21 @@ too small for the dtype become infinite or 0 as IEEE 754 rounds them; NaN is whe
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
 
 from landbridge.errors import CompileError
 from landbridge.ops.registry import Handler, handler_for
+from landbridge.records import record
 
 Array = np.ndarray[Any, Any]
 
 _NARROW = ("float16", "bfloat16")
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Accuracy:
     """A bound on errors. ``ulp`` 0 is bit for bit (any NaN is as good as another), 0.5 is correctly rounded."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from itertools import product
 from typing import TypeAlias
 
@@ -17,6 +16,7 @@ from landbridge.ops.legal import one_of
 from landbridge.ops.registry import operator
 from landbridge.ops.rules import rules
 from landbridge.ops.slicing import index_within
+from landbridge.records import record
 from landbridge.sizes.size import Extent, likely, never_below
 
 #: How many elements an axis has, in the dtype of coordinates: a number, or what is known when the input comes.
@@ -97,7 +97,7 @@ def _write_stages(
     )
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class _Sampling:
     """What is sampled of ``spatial`` axes around coordinates, which are computed with in ``dtype``."""
 
@@ -198,7 +198,7 @@ def _padded(s: ScalarBuilder, v: Value, low: float, high: _Length, extent: _Leng
     return _reflected(s, v, low, high) if padding == "reflection" else v
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class _Taps:
     """``count`` whole positions and weights around a coordinate."""
 

@@ -6,11 +6,11 @@ import ast
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from types import CodeType
 from typing import Any, TypeAlias
 
+from landbridge.records import record
 from landbridge.sizes.size import LARGEST_EXTENT, Extent, Size, agree, largest, smallest
 
 #: What an expression of a rule may speak of: dims, operands' shapes, attributes.
@@ -94,7 +94,7 @@ def evaluate(expression: str, names: Names) -> Any:
     return eval(_code(expression), {"__builtins__": {}, **_FUNCTIONS, **names})
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Condition:
     """An expression that must hold, and in ``words`` what that means, where it does not read as a sentence itself."""
 
@@ -114,7 +114,7 @@ def distinct_axes(rank: str) -> Condition:
     return Condition(f"len(set(a % ({rank}) for a in axes)) == len(axes)", "axes names each axis once")
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Legal:
     """Values of an attribute: ``text`` says which, ``test(value, names)`` whether one is among them.
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import gcd
 
+from landbridge.records import record
 
-@dataclass(frozen=True)
+
+@record(frozen=True)
 class Phases:
     """How result element ``q * stride + r`` is summed: over ``taps`` elements of the data, from ``q + start(r)`` on.
 

@@ -6,7 +6,6 @@ Layouts: X [T, N, I], W [D, G*H, I], R [D, G*H, H], B [D, 2*G*H], states [D, N, 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -22,13 +21,14 @@ from landbridge.ops.context import OpContext, Operand
 from landbridge.ops.matrix_product import matrix_product
 from landbridge.ops.recurrent_activations import Activation, activations_of
 from landbridge.ops.slicing import part
+from landbridge.records import record
 from landbridge.sizes.size import Extent, at_least, undecided
 
 #: Columns of R that lie side by side, so that a step reads its weights in the order of memory: some vectors of any CPU.
 PANEL = 64
 
 
-@dataclass(frozen=True, eq=False)
+@record(frozen=True, eq=False)
 class Layer:
     """The operands of a node, None where they are left out."""
 
@@ -47,7 +47,7 @@ class Layer:
         return Layer(x, w, r, given[0], given[1], given[2 : 2 + states], given[2 + states])
 
 
-@dataclass(frozen=True, eq=False)
+@record(frozen=True, eq=False)
 class Direction:
     """Operands of one direction, rank lowered, and what its gates do."""
 
@@ -143,7 +143,7 @@ class StepWriter:
 Write: TypeAlias = Callable[[StepWriter, "Buffers"], None]
 
 
-@dataclass(frozen=True, eq=False)
+@record(frozen=True, eq=False)
 class Cell:
     """What an operator does in a step: its weights, what else it reads, shape and dtype of what it computes, its
     stages."""
@@ -154,7 +154,7 @@ class Cell:
     write: Write
 
 
-@dataclass(frozen=True, eq=False)
+@record(frozen=True, eq=False)
 class Buffers:
     """The buffers of a step: those of a ``Cell``, and those that every step has."""
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from landbridge.errors import ShapeError
@@ -16,12 +15,13 @@ from landbridge.ops.context import OpContext, Operand
 from landbridge.ops.legal import axis_of, one_of
 from landbridge.ops.registry import operator
 from landbridge.ops.rules import rules
+from landbridge.records import record
 from landbridge.sizes.size import Extent, largest, likely, never_below
 
 Finish = Callable[[ScalarBuilder, Value, Extent], Value]
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class _Kind:
     """``body(s, acc, v)`` from ``identity``, then ``finish(s, total, element count)``."""
 

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from landbridge.ops.context import Array, OpContext, Operand
 from landbridge.ops.formulas import Formulas, table
+from landbridge.records import record
 from landbridge.sizes.size import Extent, Size
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class ResizedAxis:
     """One axis to resize: extents before and after, the scale, and the region of interest.
 
@@ -32,7 +33,7 @@ class ResizedAxis:
         return isinstance(self.old, Size) or isinstance(self.new, Size)
 
 
-@dataclass(frozen=True, eq=False)
+@record(frozen=True, eq=False)
 class Taps:
     """``source`` and ``weight`` of each tap, of each element of the axis.
 
@@ -45,7 +46,7 @@ class Taps:
     factor: int | None = None
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class RegularTap:
     """Element i reads ``first + i * step`` of the source, ``weight`` times."""
 

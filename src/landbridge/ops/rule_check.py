@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, TypeAlias, cast
 
 import numpy as np
@@ -14,13 +14,14 @@ from landbridge.ops.context import OpContext, Operand
 from landbridge.ops.legal import Names, broadcasts, evaluate, names_in
 from landbridge.ops.registry import Handler
 from landbridge.ops.rules import OperandRule, Rules, rules_of
+from landbridge.records import record
 from landbridge.sizes.broadcast import broadcast_shapes
 from landbridge.sizes.size import Extent, agree, at_least
 
 Shape: TypeAlias = tuple[Extent, ...]
 
 
-@dataclass
+@record
 class _Facts:
     """What is known of a node: names and their values, and where a value is from."""
 
@@ -31,7 +32,7 @@ class _Facts:
         return _Facts(dict(self.names), dict(self.origin))
 
 
-@dataclass(frozen=True, eq=False)
+@record(frozen=True, eq=False)
 class Checked:
     """A node that its rules allow: by name, the operands of indices whose values are not known, and their ranges.
 

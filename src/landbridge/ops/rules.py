@@ -30,19 +30,19 @@ what its expression means.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TypeVar
 
 from landbridge.errors import CompileError
 from landbridge.ops.legal import Condition, Legal, names_in
 from landbridge.ops.registry import Handler
+from landbridge.records import record
 
 _H = TypeVar("_H", bound=Handler)
 
 _RULES: dict[Handler, Rules] = {}
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class OperandRule:
     """One text: the words of each alternative."""
 
@@ -66,7 +66,7 @@ class OperandRule:
         return OperandRule(text, name, dims.strip(), forms, head.strip().endswith("?"), head.strip().startswith("*"))
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Index:
     """An operand of indices, legal from ``low`` to ``high``: expressions of one integer, or of one for each index
     along the operand's last axis."""
@@ -80,7 +80,7 @@ def index_of(extent: str) -> Index:
     return Index(f"[-e for e in many({extent})]", f"[e - 1 for e in many({extent})]")
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Rules:
     """The rules of one handler, see the module."""
 

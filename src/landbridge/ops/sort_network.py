@@ -9,7 +9,6 @@ each other is the matrix transposed. Each turn of a stage compares all pairs who
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
@@ -20,6 +19,7 @@ from landbridge.ir.scalar_dtypes import bits_of
 from landbridge.ir.scalars import ScalarBuilder, Value
 from landbridge.ops.context import BodyBuffer, OpContext
 from landbridge.ops.slicing import index_within
+from landbridge.records import record
 from landbridge.sizes.size import Extent
 
 #: Columns, as many as the lanes of the widest vectors have 32-bit elements.
@@ -32,7 +32,7 @@ Key: TypeAlias = Callable[[ScalarBuilder, Value], Value]
 Before: TypeAlias = Callable[[ScalarBuilder, Value, Value, Value, Value], Value]
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Sorting:
     """``rows`` of ``extent`` elements, of which the first ``count`` are wanted: by keys, integers of ``dtype`` of which
     the largest comes last, and by positions, of dtype ``at``."""
@@ -50,7 +50,7 @@ class Sorting:
         return max(1 << (-(-self.extent // _COLUMNS) - 1).bit_length(), 2)
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class SortPhase:
     """Turns whose pairs lie in one column of the matrix, or, ``across``, in one row of it.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import cache
 from math import isqrt
 from typing import Any
@@ -24,6 +23,7 @@ from landbridge.ops.registry import operator
 from landbridge.ops.rules import rules
 from landbridge.ops.slicing import index_within
 from landbridge.ops.sort_network import Sorting, sorted_rows
+from landbridge.records import record
 from landbridge.sizes.size import Extent, Size, largest, likely
 
 #: So few elements are compared each with each: what groups would save is less than what they cost.
@@ -42,7 +42,7 @@ _KEPT = 8
 _VECTOR = 16
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class _Order:
     """Which elements of ``dtype`` come first: by value, NaN as the largest, then by position. ``at`` is the dtype of
     positions."""
@@ -76,7 +76,7 @@ class _Order:
         return (a < b) | (a.eq(b) & (a_at < b_at))
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class _Elements:
     """``count`` elements of each row: ``read`` has their keys, or, of all elements of a row, themselves; and
     ``positions`` where in the row each is (None: where it is), below 0 what is none."""
@@ -90,7 +90,7 @@ class _Elements:
         return [self.read] if self.positions is None else [self.read, self.positions]
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class _Groups:
     """``size`` elements a group: element j of group g is ``j * apart + g``; the last groups, from ``apart`` on, have
     the last such element alone, so that every element is in one group and none is out of range."""

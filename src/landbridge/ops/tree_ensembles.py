@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from xdsl.ir import SSAValue
@@ -18,6 +17,7 @@ from landbridge.ops.rules import rules
 from landbridge.ops.slicing import part
 from landbridge.ops.tree_kernels import feature_blocks, masked_leaves, votes_of_leaves, votes_of_targets, walked_leaves
 from landbridge.ops.tree_tests import TreeTests, masked, spoken_of, walked
+from landbridge.records import record
 from landbridge.sizes.size import Extent
 
 _ML = "ai.onnx.ml"
@@ -30,7 +30,7 @@ _MOST_PADDED = 2
 _INITS = {"add": 0.0, "min": np.inf, "max": -np.inf}
 
 
-@dataclass(frozen=True, eq=False)
+@record(frozen=True, eq=False)
 class _Ends:
     """Where samples end in each tree, by numbers that ``nodes`` says the nodes of; of ``rows`` samples, and others up
     to a whole block.

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from landbridge.host_operators.tree_nodes import EQ, GT, GTE, LEAF, LT, MEMBER, NEQ, TreeNodes
+from landbridge.records import record
 
 Array: TypeAlias = np.ndarray[Any, Any]
 
 
-@dataclass(frozen=True, eq=False)
+@record(frozen=True, eq=False)
 class TreeTests:
     """Nodes that go on to ``first`` where ``x[feature] <= value``, else to ``second``; leaves go on to themselves.
 
@@ -97,7 +97,7 @@ def _apart_from_zero(value: Array) -> Array:
     return np.where((value < 0) & (value > -tiny), -tiny, value)
 
 
-@dataclass(frozen=True, eq=False)
+@record(frozen=True, eq=False)
 class MaskedTrees:
     """Trees of few leaves, a row each: their inner nodes, those that are none at the end, and their leaves.
 
@@ -112,7 +112,7 @@ class MaskedTrees:
     leaves: Array
 
 
-@dataclass(frozen=True, eq=False)
+@record(frozen=True, eq=False)
 class WalkedTrees:
     """Trees whose nodes are followed one after the other, ``depth`` times from ``roots`` on.
 
@@ -156,7 +156,7 @@ def masked(tests: TreeTests, roots: Array, column: Array) -> MaskedTrees | None:
     return MaskedTrees(feature, value, mask, ends)
 
 
-@dataclass(frozen=True, eq=False)
+@record(frozen=True, eq=False)
 class _Spread:
     """Inner nodes of a tree, the leaves that are left of each, and all leaves."""
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from landbridge.errors import ShapeError
 from landbridge.ops.context import OpContext
 from landbridge.ops.legal import Legal, at_least, one_of
+from landbridge.records import record
 from landbridge.sizes.size import Extent, Size, ceildiv, largest, same, smallest
 from landbridge.sizes.size import at_least as at_least_size
 
@@ -21,7 +21,7 @@ WINDOWS: dict[str, Legal] = {
 }
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Windows:
     """Per spatial axis: kernel extent, stride, dilation, padding before and after, and output extent.
 

@@ -9,7 +9,6 @@ later kernel stays there, and what is of an open size is for each run.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from xdsl.dialects import memref
 from xdsl.ir import BlockArgument, Operation, SSAValue
@@ -20,13 +19,14 @@ from landbridge.ir.memory_ops import PreparedOp
 from landbridge.ir.module import IRModule, parameters
 from landbridge.ir.types import nbytes_of
 from landbridge.passes.registry import register_pass
+from landbridge.records import record
 from landbridge.sizes.size import Size
 
 #: Operations that only say where bytes are.
 _PLACES = (memref.AllocOp, ConstantOp, ViewOp, ToVDeviceOp)
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class _Step:
     """An operation of @main, and the buffers that it reads and writes."""
 

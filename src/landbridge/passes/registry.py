@@ -10,7 +10,6 @@ from __future__ import annotations
 import pkgutil
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -21,6 +20,7 @@ from landbridge.ir.limits import check_time
 from landbridge.ir.module import IRModule
 from landbridge.ir.verifier import KnownTypes, verify
 from landbridge.output_file import check_folder, make_folder, write_text
+from landbridge.records import record
 from landbridge.stages import begin_stage
 
 PassFunction: TypeAlias = Callable[[IRModule], IRModule | None]
@@ -29,7 +29,7 @@ _PACKAGE = "landbridge.passes"
 _passes: dict[str, Pass] = {}
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Pass:
     """A named step of the compiler. ``doc`` is its first line of documentation."""
 

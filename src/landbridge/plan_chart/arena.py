@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import Enum
 from itertools import accumulate
 
 from landbridge.locks import cached_property
+from landbridge.records import record
 
 
 class Kind(str, Enum):
@@ -22,7 +23,7 @@ class Kind(str, Enum):
     UNKNOWN = "unknown"
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Step:
     """One step of the program, at ``time`` in the units that its source counts in."""
 
@@ -31,7 +32,7 @@ class Step:
     kind: Kind = Kind.UNKNOWN
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Use:
     """A step that touches ``nbytes`` of a block, from byte ``offset`` of the block on."""
 
@@ -41,7 +42,7 @@ class Use:
     writes: bool
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class ArenaBlock:
     """``nbytes`` at byte ``offset`` of the arena, in use during the half-open steps ``start <= step < end``.
 
@@ -73,7 +74,7 @@ class ArenaBlock:
         return found
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Arena:
     """The plan of one (device, scope); all sizes in bytes.
 

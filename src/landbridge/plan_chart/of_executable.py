@@ -7,7 +7,7 @@ body and behind it: the numbering by which the compiler planned.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import zip_longest
 from math import prod
 
@@ -31,6 +31,7 @@ from landbridge.executable.parts import VDevice
 from landbridge.memory_kind import MemoryKind
 from landbridge.plan_chart.arena import Arena, ArenaBlock, Kind, Step, Use
 from landbridge.plan_chart.kinds import kind_of
+from landbridge.records import record
 from landbridge.targets import Target
 
 
@@ -77,7 +78,7 @@ def _memory_kind(executable: Executable, place: VDevice) -> MemoryKind | None:
     return next((kind for kind in memory if kind.scope == place.scope), None)
 
 
-@dataclass
+@record
 class _Tensor:
     """An AllocTensor and what touches it."""
 
@@ -114,7 +115,7 @@ def _row_bytes(storage: AllocStorage) -> int:
     return prod(storage.shape[1:]) * dtype(storage.dtype).itemsize if storage.shape else 1
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class _Part:
     """The bytes of a tensor that a register stands for."""
 

@@ -5,14 +5,13 @@ Every ink has a contrast of at least 4.5 to 1 on its fill (WCAG 2.2, success cri
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from landbridge.plan_chart.arena import Kind
+from landbridge.records import record
 
 _BLACK, _WHITE = "#14181d", "#ffffff"
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Swatch:
     """A colour of blocks: (fill, ink) on a light and on a dark page."""
 

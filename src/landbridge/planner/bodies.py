@@ -4,14 +4,14 @@ as one buffer that spans all of them in bytes and in time."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from landbridge.errors import PlanError
 from landbridge.planner.buffers import Buffer
 from landbridge.planner.views import roots, targets
+from landbridge.records import record
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Body:
     """One buffer to place, ``hull``, and the byte at which each member (an index) starts in it."""
 

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from math import prod
 
 from landbridge.errors import PlanError
+from landbridge.records import record
 
 BufferId = str | int
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Alias:
     """Where a buffer's bytes lie in those of another: from byte ``offset`` of the buffer ``of`` on, never past its end.
 
@@ -27,7 +28,7 @@ class Alias:
     optional: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Buffer:
     """``size`` bytes at a multiple of ``alignment``, in use during the half-open steps ``start <= t < end``.
 
@@ -60,7 +61,7 @@ class Buffer:
             )
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Plan:
     """Byte offsets by buffer id, for the buffers of one (device, scope).
 
@@ -75,7 +76,7 @@ class Plan:
     seconds: float
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class RowBuffer:
     """``rows`` whole rows of which it uses ``row_bytes`` bytes each, in the half-open steps ``start <= t < end``."""
 
@@ -86,7 +87,7 @@ class RowBuffer:
     end: int
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class RowPlan:
     """The rows of each buffer, in its order; ``peak`` rows are needed in all, and no plan needs fewer than
     ``lower_bound``."""
@@ -96,7 +97,7 @@ class RowPlan:
     lower_bound: int
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class ObjectRequest:
     """An object of at least ``shape`` elements of ``dtype`` (``itemsize`` bytes each), in the half-open steps
     ``start <= t < end``."""
@@ -117,7 +118,7 @@ class ObjectRequest:
         return prod(self.shape) * self.itemsize
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class ObjectPlan:
     """``objects`` to allocate as (shape, dtype), and which of them (an index) each request uses; ``nbytes`` in all,
     where the requests' own largest sum at one step is ``lower_bound``."""
@@ -132,7 +133,7 @@ DeviceScope = tuple[str, str]
 """(device, scope). Two of them never share bytes."""
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class ScopeLimits:
     """What a scope has: ``capacity`` bytes (None: no known end), offsets at multiples of ``alignment``, and the
     scope that takes what does not fit (None: nothing may leave)."""
@@ -142,7 +143,7 @@ class ScopeLimits:
     spill_to: DeviceScope | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class ScopedPlan:
     """One Plan for each scope that buffers ended in, and by id the scope each spilled buffer ended in."""
 

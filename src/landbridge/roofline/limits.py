@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from landbridge.records import record
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Level:
     """A place of bytes: ``capacity`` of them have room there (0: any number), read at ``bandwidth`` bytes a second."""
 
@@ -14,7 +14,7 @@ class Level:
     bandwidth: float
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class MachineLimits:
     """Of ``threads`` threads together: f32 operations a second, and the levels of memory, the nearest first."""
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
+from landbridge.records import record
 from landbridge.roofline.limits import MachineLimits
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class TimedKernel:
     """One call: median ``seconds`` of warm runs, its operations and bytes, and the schedule in words.
 

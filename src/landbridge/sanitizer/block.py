@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from landbridge.device.api import Region, Space
 from landbridge.memory.byte_ranges import ByteRanges
+from landbridge.records import record
 from landbridge.sanitizer.clocks import Stamp
 from landbridge.sanitizer.shadow import Shadow
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class StampedAccess:
     """A use of the bytes ``start <= b < stop`` of a block by the work of ``stamp``; ``what`` names call and work.
 

@@ -7,12 +7,13 @@ nothing is seen here of how they tell each other. So an order may be assumed tha
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import dataclass
+
+from landbridge.records import record
 
 Clock = dict[Hashable, int]
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Stamp:
     """The ``tick``th piece of work on ``queue``, and the ``clock`` of all that comes before it, itself included."""
 

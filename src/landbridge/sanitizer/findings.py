@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import os
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
 
 from landbridge.errors import SanitizerError
+from landbridge.records import record
 
 _PACKAGE = str(Path(__file__).parent.parent) + os.sep  # not resolved: code has the path that it was imported by
 _SUITE = str(Path(_PACKAGE) / "testing" / "conformance")
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Finding:
     """One fault: its ``kind`` (``"race"``, ``"redzone"``, ...) and the text, which names both accesses."""
 

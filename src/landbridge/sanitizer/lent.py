@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import ctypes
-from dataclasses import dataclass
 
 from landbridge.device.api import Device, Region
+from landbridge.records import record
 from landbridge.sanitizer.findings import call_site, tell
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class LentSnapshot:
     """``nbytes`` bytes of the host from ``address`` on, which held ``content`` when ``what`` was queued."""
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from landbridge.device.api import Region
+from landbridge.records import record
 
 
-@dataclass(slots=True)
+@record(slots=True)
 class RecordedWork:
     """Work noted on instance ``index``; ``regions`` change as replays bind others, ``rows`` of tables stay."""
 

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from landbridge.errors import ShapeError
+from landbridge.records import record
 from landbridge.sizes.parsing import parse_range
 from landbridge.sizes.size import LARGEST_EXTENT, Extent, dimension
 from landbridge.sizes.terms import Symbol
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Dim:
     """A multiple of ``multiple_of`` from ``low`` to ``high``, both included; None is no bound that is known.
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from landbridge.records import record
 from landbridge.sizes.terms import Terms
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Question:
     """Whether ``difference`` is at least 0, or, with ``equal``, 0; ``needed``: where it is not, no model can be run."""
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass
 from math import lcm, log
 
+from landbridge.records import record
 from landbridge.sizes.question import Question
 from landbridge.sizes.replaced import replaced
 from landbridge.sizes.size import (
@@ -22,7 +22,7 @@ from landbridge.sizes.terms import AboveZero, Clamped, Floor, Symbol, Terms, as_
 _MOST_UNITS = 1 << 10
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Settled:
     """A question that has ``answer`` where the dimension ``name`` is ``extent``, as ``wide`` as that is."""
 

@@ -7,16 +7,16 @@ coefficients, so that equal data are equal sums.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from functools import lru_cache
 from math import gcd
 from typing import TypeAlias
 
 from landbridge.errors import ShapeError
+from landbridge.records import record
 from landbridge.sizes.single import Single, remade
 
 
-@dataclass(frozen=True, eq=False)
+@record(frozen=True, eq=False)
 class Symbol(metaclass=Single):
     """A dimension of a program, ``unit`` times a number from ``low`` to ``high`` (None: no bound).
 
@@ -34,7 +34,7 @@ class Symbol(metaclass=Single):
     __reduce__ = remade
 
 
-@dataclass(frozen=True, eq=False)
+@record(frozen=True, eq=False)
 class Floor(metaclass=Single):
     """``numerator // divisor``, rounded down; a divisor that is a sum is at least 1."""
 
@@ -44,7 +44,7 @@ class Floor(metaclass=Single):
     __reduce__ = remade
 
 
-@dataclass(frozen=True, eq=False)
+@record(frozen=True, eq=False)
 class AboveZero(metaclass=Single):
     """``max(0, terms)``: all minima and maxima are sums of it."""
 
@@ -53,7 +53,7 @@ class AboveZero(metaclass=Single):
     __reduce__ = remade
 
 
-@dataclass(frozen=True, eq=False)
+@record(frozen=True, eq=False)
 class Clamped(metaclass=Single):
     """``terms`` where they are from ``low`` to ``high`` (None: no bound), else the nearer end: of what a run reads and
     is checked, only these count for proofs."""

@@ -7,14 +7,15 @@ table 5).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from landbridge.records import record
 
 if TYPE_CHECKING:
     from landbridge.targets.target import Target
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class GridLimits:
     """The limits of one grid target.
 

@@ -6,8 +6,9 @@ An image is rows of pixels, and a pixel is 1, 2 or 4 elements, its *lanes*. Kern
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from landbridge.records import record
 
 if TYPE_CHECKING:
     from landbridge.targets.target import Target
@@ -24,7 +25,7 @@ def image_format(dtype: str, lanes: int) -> str:
     return f"{dtype}x{lanes}"
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class ImageLimits:
     """The largest image: ``height`` rows of ``width`` pixels (options ``image-height`` and ``image-width``).
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal, TypeGuard, get_args
 
 from landbridge.did_you_mean import did_you_mean
 from landbridge.errors import TargetError
 from landbridge.memory_kind import MemoryKind
+from landbridge.records import record
 
 OptionValue = str | int | bool | tuple[str, ...]
 Options = Mapping[str, OptionValue]
@@ -25,7 +26,7 @@ _INT_END = 1 << 63
 _TRUE, _FALSE = ("1", "true", "on", "yes"), ("0", "false", "off", "no")
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Option:
     """One option of a kind: its name, type, meaning, default and what is legal.
 
@@ -102,7 +103,7 @@ def _is_text(value: object) -> TypeGuard[str]:
     return True
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class TargetKind:
     """A family of targets, as a plugin registers it.
 

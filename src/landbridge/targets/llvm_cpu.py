@@ -7,7 +7,6 @@ import platform
 import subprocess
 import sys
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from types import ModuleType
@@ -15,6 +14,7 @@ from types import ModuleType
 from landbridge.did_you_mean import did_you_mean
 from landbridge.errors import TargetError
 from landbridge.helper_process import environment, has_interpreter, python_command
+from landbridge.records import record
 from landbridge.usable_cores import usable_cores
 
 _CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
@@ -42,7 +42,7 @@ if cpu != "help":
 """
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Host:
     """This machine: LLVM's triple and CPU name, features as ``+name`` / ``-name``, cores, caches in bytes."""
 
@@ -54,7 +54,7 @@ class Host:
     l2_bytes: int
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Vectors:
     """The vector registers of a CPU: width of one in bits, and how many."""
 

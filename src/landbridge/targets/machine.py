@@ -9,9 +9,9 @@ Optimization Guide": FMLA 4). A block of fewer accumulators than ``FMA_PIPES * F
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
+from landbridge.records import record
 from landbridge.targets.target import Target
 
 FMA_PIPES = 2
@@ -21,7 +21,7 @@ _CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
 _UNITS: Mapping[str, int] = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class CpuModel:
     """A core: bytes of a vector, number of vector registers, and bytes of its caches, the nearest first.
 

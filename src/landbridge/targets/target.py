@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from types import MappingProxyType
 from typing import Any, Protocol
 
@@ -12,6 +12,7 @@ from landbridge.did_you_mean import did_you_mean
 from landbridge.errors import TargetError
 from landbridge.locks import cached_property
 from landbridge.memory_kind import MemoryKind, normalize_scope
+from landbridge.records import record
 from landbridge.targets import registry, tags, text
 from landbridge.targets.kind import RESERVED, Form, Options, TargetKind
 from landbridge.targets.stated_memory import memory_kinds, shared_scopes, words
@@ -34,7 +35,7 @@ class DescribedDevice(Protocol):
 _SHOWN = 200
 
 
-@dataclass(frozen=True, init=False, eq=False, repr=False)
+@record(frozen=True, init=False, eq=False, repr=False)
 class Target:
     """A machine to compile for.
 

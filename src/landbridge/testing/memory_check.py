@@ -5,7 +5,6 @@ from __future__ import annotations
 import mmap
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -13,13 +12,14 @@ from landbridge.device.api import Device
 from landbridge.device.memory_provider import Caching
 from landbridge.devices.cma.pagemap import is_contiguous
 from landbridge.errors import LandbridgeError
+from landbridge.records import record
 from landbridge.tensor import Tensor, empty, export_fd, from_dma_buf
 
 _BYTES = 1 << 20
 _ALIGNMENT = mmap.PAGESIZE
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class MemoryFinding:
     """``what`` was looked at in ``scope``: ``outcome`` says what is there. ``failed``: it should be otherwise."""
 

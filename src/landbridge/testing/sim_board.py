@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, ClassVar
 
 from landbridge.device.api import Device, Event, Region, Space, Stream
@@ -17,6 +17,7 @@ from landbridge.device.checks import check_request, kind_of
 from landbridge.device.import_source import BusAddress, DmaBuf, HostPointer, ImportSource
 from landbridge.device.protocols import AccessMode
 from landbridge.errors import DeviceError, InputError, OutOfMemoryError, ZeroCopyError
+from landbridge.records import record
 from landbridge.testing.board_memory import CachedBlock, ExportedBlock
 from landbridge.testing.lazy_instance import LazyBlock
 from landbridge.testing.sim_lazy import SimLazyDeviceAPI
@@ -36,7 +37,7 @@ _ATTRIBUTES = {
 }
 
 
-@dataclass
+@record
 class BoardRecording:
     """Commands noted instead of done. ``regions`` are what each position is bound to; the rest is as it was called."""
 
@@ -66,7 +67,7 @@ class BoardRecording:
         return self.regions[arg.number] if isinstance(arg, _Position) else arg
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class _Position:
     number: int
 

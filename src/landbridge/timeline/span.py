@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from landbridge.records import record
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Span:
     """A kernel, or with ``is_kernel`` false a step of the host, of ``lane``: ``"cpu"`` or a device.
 

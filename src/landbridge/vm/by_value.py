@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
+from landbridge.records import record
 
-@dataclass(frozen=True, slots=True, eq=False)
+
+@record(frozen=True, slots=True, eq=False)
 class ByValue:
     """``value``, an array or Tensor: used in place where the program can, else copied, which the ledger shows."""
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 from landbridge.dtypes import dtype
 from landbridge.executable import instructions as ins
 from landbridge.executable.parts import Function
+from landbridge.records import record
 
 
-@dataclass
+@record
 class _Tensor:
     """A tensor in a storage, and the first and last step that touch it."""
 

@@ -7,10 +7,10 @@ own steps need not wait for each other.
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
 from typing import Generic, NamedTuple, TypeVar
 
 from landbridge.device.api import Device
+from landbridge.records import record
 
 #: How many calls of the host a device's work may be given early: as far as binding looks, for its time's sake.
 _EARLIEST = 64
@@ -36,7 +36,7 @@ class Touch(NamedTuple):
         )
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Item(Generic[_T]):
     """``what`` is done by ``device`` (None: the host) and touches this, or anything where ``touched`` is None."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 from math import prod
 
@@ -11,11 +10,12 @@ from landbridge.dtypes import dtype as dtype_facts
 from landbridge.errors import BindError, InputError
 from landbridge.memory.extents import limits_addresses, unreachable
 from landbridge.physical_shape import physical_shape, row_bytes, row_strides
+from landbridge.records import record
 from landbridge.tensor import Tensor
 from landbridge.tensor.in_rows import row_table, tensor_in_rows
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class FlatMemory:
     """``nbytes`` bytes of a program's own: their host address, None where code of the host cannot use them in place,
     and the Tensor of bytes that they are, None where no device has a part in it."""
@@ -40,7 +40,7 @@ class FlatMemory:
             )
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class RowMemory:
     """Memory of a program's own in ``rows`` of ``row_bytes`` each, as its instructions count them.
 

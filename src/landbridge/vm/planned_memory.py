@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from landbridge.executable import instructions as ins
 from landbridge.executable.executable import Executable
 from landbridge.executable.parts import TensorSpec
+from landbridge.records import record
 from landbridge.vm.home import Home, host_home
 from landbridge.vm.program_memory import ProgramMemory
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class PlannedMemory:
     """Bytes of ``scope`` of ``device`` that runs need besides weights and the caller's own buffers.
 

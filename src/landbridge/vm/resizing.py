@@ -7,7 +7,6 @@ stay. What there is for each size is an array of numbers.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache, partial
 from math import prod
 from typing import TYPE_CHECKING
@@ -19,6 +18,7 @@ from landbridge.executable.executable import Executable
 from landbridge.executable.instance import Numbers, choose_legal, dimensions, spec_at
 from landbridge.executable.open_number import OpenNumber
 from landbridge.executable.parts import CodeImage, TensorSpec
+from landbridge.records import record
 from landbridge.sizes.size import Size
 from landbridge.vm.bound_program import BoundProgram
 from landbridge.vm.extent_check import ExtentCheck
@@ -35,7 +35,7 @@ _WORD = (1 << 64) - 1
 Places = tuple[tuple[int, int], ...]
 
 
-@dataclass(slots=True, eq=False)
+@record(slots=True, eq=False)
 class SizeFit:
     """What a program is for one choice of its sizes.
 

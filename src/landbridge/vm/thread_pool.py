@@ -12,7 +12,7 @@ import os
 import time
 import weakref
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from threading import RLock
 from typing import Any, Protocol
@@ -21,6 +21,7 @@ from landbridge.device.lifecycle import leave_open_at_exit
 from landbridge.errors import BindError, OutOfMemoryError, ThreadCountWarning
 from landbridge.executable.abi import POOL_CREATE_SYMBOL, POOL_DESTROY_SYMBOL, RUN_SYMBOL
 from landbridge.locks import new_lock
+from landbridge.records import record
 from landbridge.usable_cores import usable_cores
 from landbridge.vm.code_image import LoadedImage
 from landbridge.vm.turn import Turns
@@ -44,7 +45,7 @@ class Runner(Protocol):
         """Whose turn everybody has who executes it."""
 
 
-@dataclass
+@record
 class _Process:
     """What this process has: the image whose runtime serves it, its pools by number of threads, and who runs."""
 

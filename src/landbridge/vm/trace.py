@@ -11,7 +11,7 @@ import json
 import math
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from typing import Any
 
@@ -23,6 +23,7 @@ from landbridge.executable.executable import Executable
 from landbridge.executable.instance import Numbers, instance
 from landbridge.executable.instructions import Call, flattened, storages
 from landbridge.executable.parts import CodeImage
+from landbridge.records import record
 from landbridge.tensor import Tensor
 from landbridge.vm.bound_program import BoundProgram
 from landbridge.vm.builtins import Builtin
@@ -54,7 +55,7 @@ _EMPTY_CALLS = 64
 HOST_LANE = "cpu"
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class TraceEvent:
     """One kernel or host step: times in microseconds from the start of the run; ``tasks`` is 0 on the host.
 

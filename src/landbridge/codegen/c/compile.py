@@ -5,7 +5,6 @@ from __future__ import annotations
 import subprocess
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
@@ -16,6 +15,7 @@ from landbridge.codegen.llvm.isa import flags_of
 from landbridge.codegen.relocations.linkages import LINKAGES
 from landbridge.errors import CodegenError
 from landbridge.helper_process import environment
+from landbridge.records import record
 from landbridge.targets import c_compiler
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ _CLANG_FLAGS = ("-O3",)
 _OF_ISA = {"x86_64": ("-fcf-protection=none",), "aarch64": ("-mno-outline-atomics",)}
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Compiler:
     """A C compiler and how it is called; ``required_flags`` are Linux's flags of what it may emit."""
 

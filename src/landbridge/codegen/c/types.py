@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import inf, isnan
 
 import numpy as np
@@ -18,6 +17,7 @@ from xdsl.ir import Attribute
 
 from landbridge.codegen.elements import FLOATS, NARROW, bits_in_memory, element_name, narrow_bits
 from landbridge.errors import CodegenError
+from landbridge.records import record
 
 _SCALARS = {
     "i1": "uint8_t",
@@ -31,7 +31,7 @@ _SCALARS = {
 }
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class CType:
     """The type of a value: its element and its lanes, 0 for a scalar."""
 

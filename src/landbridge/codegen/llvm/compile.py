@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -12,13 +11,14 @@ from llvmlite.binding.newpassmanagers import NewPassManager, create_new_function
 
 from landbridge.errors import CodegenError
 from landbridge.locks import adopt, new_lock
+from landbridge.records import record
 
 # llvmlite lets one thread into LLVM at a time; this also keeps a context to one thread.
 _lock = new_lock()
 adopt(getattr(getattr(llvm.ffi.lib, "_lock", None), "_lock", None))  # llvmlite's own
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Machine:
     """What LLVM compiles for: triple, CPU name and features (``+avx2,-fma``), as LLVM spells them."""
 

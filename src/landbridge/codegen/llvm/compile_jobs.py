@@ -21,7 +21,6 @@ import sys
 import threading
 from collections.abc import Iterable, Sequence
 from contextlib import closing
-from dataclasses import dataclass
 from heapq import heappop, heappush
 from typing import IO
 
@@ -30,6 +29,7 @@ from landbridge.errors import CodegenError
 from landbridge.helper_process import environment, has_interpreter, python_command
 from landbridge.ir.limits import check_time
 from landbridge.locks import new_lock
+from landbridge.records import record
 from landbridge.targets.llvm_cpu import architecture
 from landbridge.usable_cores import usable_cores
 
@@ -43,7 +43,7 @@ _SERVE = "from landbridge.codegen.llvm.compile_jobs import serve; serve()"
 _MEMORY_LIMITS = (resource.RLIMIT_AS, resource.RLIMIT_DATA)
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Job:
     """One LLVM module to compile; see ``compile_ir`` for ``vectorize``. ``machine`` None: that of the other jobs."""
 

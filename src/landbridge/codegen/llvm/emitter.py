@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 
 from xdsl.ir import Operation, SSAValue
 
@@ -12,6 +11,7 @@ from landbridge.codegen.llvm.isa import Isa
 from landbridge.codegen.llvm.terms import LlvmBody
 from landbridge.codegen.llvm.types import suffix, type_text, view_of
 from landbridge.codegen.printing import Dispatcher, by_identity
+from landbridge.records import record
 
 #: The metadata of ``!invariant.load``.
 UNCHANGING = "!1"
@@ -56,7 +56,7 @@ class LlvmModule:
         return symbol
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class _OpenLoop:
     """A loop that is being emitted: the line before it, the scope it is in, and what is to be in that line."""
 

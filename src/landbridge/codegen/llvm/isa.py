@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 from landbridge.codegen.llvm import features_aarch64, features_x86_64
+from landbridge.records import record
 
 #: By instruction set: LLVM's features and their flags, and the features of CPUs by name.
 _FLAGS = {"x86_64": features_x86_64.FLAGS, "aarch64": features_aarch64.FLAGS}
 _OF_CPU = {"x86_64": features_x86_64.OF_CPU, "aarch64": features_aarch64.OF_CPU}
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Isa:
     """What the printer must know: bits of a vector register, and whether there are instructions for a fused
     multiply-add and for converting f16. ``slow_division``: a quotient of vectors takes many cycles.

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from enum import Enum
+
+from landbridge.records import record
 
 
 class Through(Enum):
@@ -20,7 +21,7 @@ class Through(Enum):
     LOADER = "loader"
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Relocation:
     """One type of relocation.
 
@@ -35,7 +36,7 @@ class Relocation:
     direct: int = 0
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Linkage:
     """An instruction set: ELF's number of it, its relocation types, its stubs and the largest page it runs with.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from xdsl.ir import Attribute, Operation, SSAValue
 
@@ -12,6 +11,7 @@ from landbridge.codegen.printing import Dispatcher
 from landbridge.codegen.vulkan.module_builder import SpirvModule, encode
 from landbridge.errors import CodegenError
 from landbridge.executable.spirv import Decoration, Op, StorageClass
+from landbridge.records import record
 
 _INTEGERS = ("i1", "i8", "i16", "i32", "i64")
 
@@ -19,7 +19,7 @@ _INTEGERS = ("i1", "i8", "i16", "i32", "i64")
 _EXACT = frozenset({Op.FAdd, Op.FSub, Op.FMul, Op.FDiv, Op.FNegate})
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class MemoryVariable:
     """A variable of ``element``s: in the scope ``storage``, or a buffer, whose elements lie in a block.
 
@@ -32,7 +32,7 @@ class MemoryVariable:
     start: int = 0
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class ImageVariable:
     """A variable of the module that is an image of type ``kind``, whose pixels have ``lanes`` ``element``s."""
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import mmap
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 from landbridge.device.api import Device
@@ -14,12 +13,13 @@ from landbridge.device.protocols import AccessMode
 from landbridge.devices.cma.source import Piece
 from landbridge.errors import OutOfMemoryError
 from landbridge.locks import new_lock
+from landbridge.records import record
 
 #: ``sync(offset, nbytes, mode, side)``, counted from where the memory begins.
 Sync = Callable[[int, int, AccessMode, Side], None]
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class CarveOutPart:
     """The MemoryProvider of ``nbytes`` bytes at bus ``address``, mapped at ``mapped``; ``sync`` are its barriers."""
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import mmap
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import ClassVar
 
 from landbridge.devices.cma.source import Piece
 from landbridge.errors import OutOfMemoryError
+from landbridge.records import record
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class CallableSource:
     """``call(nbytes)`` gives a file descriptor, which is then ours, of ``nbytes`` bytes of zeros from offset 0 on.
 

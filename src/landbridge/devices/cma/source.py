@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
 from landbridge.device.memory_provider import MemoryProvider
+from landbridge.records import record
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Piece:
     """Memory from byte ``offset`` of the file ``fd`` on, which is whose it was given to, to close.
 

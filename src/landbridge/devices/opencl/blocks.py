@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
@@ -11,9 +11,10 @@ import pyopencl as cl
 from landbridge.device.checks import check_inside
 from landbridge.device.pixels import PixelRows
 from landbridge.errors import InputError, UseAfterFreeError
+from landbridge.records import record
 
 
-@dataclass(eq=False, slots=True)
+@record(eq=False, slots=True)
 class BufferBlock:
     """``nbytes`` bytes of ``buffer`` from ``origin`` on, in scope ``scope`` of the context of ``device``.
 
@@ -94,7 +95,7 @@ class BufferBlock:
         self.keep = None
 
 
-@dataclass(eq=False, slots=True)
+@record(eq=False, slots=True)
 class ImageBlock(PixelRows):
     """An image of ``height`` rows of ``width`` pixels of ``pixel_bytes``; its rows are dense in copies."""
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import pyopencl as cl
 
 from landbridge.devices.opencl.modules import Grid
+from landbridge.records import record
 
 
-@dataclass
+@record
 class RecordedLaunch:
     """A launch; ``positions`` are those of its arguments that are regions, by argument."""
 
@@ -21,7 +21,7 @@ class RecordedLaunch:
     positions: Mapping[int, int]
 
 
-@dataclass
+@record
 class RecordedCopy:
     """A copy between the regions of two positions."""
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import pyopencl as cl
 
 from landbridge.devices.opencl.probe import usable
+from landbridge.records import record
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Found:
     """A device that works, in a context that it shares with the others of its platform.
 

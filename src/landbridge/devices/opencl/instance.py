@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import pyopencl as cl
@@ -16,6 +15,7 @@ from landbridge.devices.opencl.driver_errors import driver_call
 from landbridge.devices.opencl.events import QueueEvent
 from landbridge.locks import new_lock
 from landbridge.memory_kind import MemoryKind
+from landbridge.records import record
 from landbridge.targets import Target
 
 _MOST_IN_FLIGHT = 64
@@ -77,7 +77,7 @@ class Queue:
             self._in_flight = [known for known in self._in_flight if known not in before]
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class DeviceFacts:
     """What never changes of an instance: the options of its Target, and its memory."""
 

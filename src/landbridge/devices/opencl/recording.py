@@ -8,7 +8,7 @@ again that a rebound region is given to.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from landbridge.device.api import Region
@@ -22,9 +22,10 @@ from landbridge.devices.opencl.instance import Queue
 from landbridge.devices.opencl.mapping import end_all
 from landbridge.errors import InputError
 from landbridge.locks import new_lock
+from landbridge.records import record
 
 
-@dataclass
+@record
 class OpenCLRecorder:
     """Takes what is given to a stream between ``begin_record`` and ``end_record``."""
 

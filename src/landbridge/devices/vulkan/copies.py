@@ -5,7 +5,6 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 
 from landbridge.device.api import Region
 from landbridge.device.checks import host_address
@@ -19,6 +18,7 @@ from landbridge.devices.vulkan.steps import MemoryPlace
 from landbridge.devices.vulkan.timeline import Point, Timeline
 from landbridge.errors import UnsupportedError
 from landbridge.memory_kind import GLOBAL_SCOPE
+from landbridge.records import record
 from landbridge.targets.vulkan import HOST_CACHED_SCOPE, HOST_SCOPE
 
 #: Bytes staged at a time.
@@ -28,7 +28,7 @@ _STAGE_BYTES = 4 << 20
 _FEW_BYTES = 1 << 10
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Copy:
     """``nbytes`` bytes from ``src`` to ``dst``; a Step."""
 

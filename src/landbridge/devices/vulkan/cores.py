@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
 from typing import Any
 
 from landbridge.devices.vulkan import structs_device
 from landbridge.devices.vulkan.structure import Chained
+from landbridge.records import record
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class _Question:
     """The structure of properties that an extension fills, and the number of units by it."""
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ctypes
 import struct
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from landbridge.devices.vulkan import flags, structs_work
 from landbridge.devices.vulkan.allocation import Allocation
@@ -18,10 +17,11 @@ from landbridge.devices.vulkan.steps import MemoryPlace
 from landbridge.devices.vulkan.structure import array, handles
 from landbridge.errors import InputError, UseAfterFreeError
 from landbridge.executable.spirv import ImageFormat
+from landbridge.records import record
 from landbridge.targets.images import TEXTURE_SCOPE
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Dispatch:
     """``grid`` workgroups of ``kernel``, one of ``places`` for each binding; a Step.
 

@@ -8,10 +8,11 @@ section 11.2.1 "Device Memory Properties").
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from landbridge.devices.vulkan import flags
 from landbridge.memory_kind import GLOBAL_SCOPE, MemoryKind
+from landbridge.records import record
 from landbridge.targets.images import TEXTURE_SCOPE
 from landbridge.targets.vulkan import HOST_CACHED_SCOPE, HOST_SCOPE
 
@@ -22,7 +23,7 @@ _SPECIAL = ~(flags.MEMORY_DEVICE_LOCAL | _VISIBLE | _COHERENT | _CACHED)
 _WHOLE_HEAP = 0.9
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class MemoryType:
     """Memory type ``index`` of a driver: its property flags, and the heap it lies in with its size in bytes."""
 
@@ -37,7 +38,7 @@ class MemoryType:
         return self.properties & wanted == wanted
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class MemoryLimits:
     """What bounds allocations and bindings, in bytes; ``import_alignment`` None: host memory is not imported.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-from dataclasses import dataclass
 from typing import Any
 
 from landbridge.devices.vulkan import flags, structs_device
@@ -12,6 +11,7 @@ from landbridge.devices.vulkan.cores import core_count
 from landbridge.devices.vulkan.memory_types import MemoryLimits, MemoryType
 from landbridge.devices.vulkan.result import check
 from landbridge.devices.vulkan.structure import Chained
+from landbridge.records import record
 
 HOST_IMPORT = "VK_EXT_external_memory_host"
 MEMORY_FD = "VK_KHR_external_memory_fd"
@@ -34,7 +34,7 @@ _VENDORS = {
 }
 
 
-@dataclass(frozen=True, eq=False)
+@record(frozen=True, eq=False)
 class PhysicalDevice:
     """One device of a driver. ``features`` and ``extensions`` are Vulkan's names of what it has.
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import partial
 
 from landbridge.devices.vulkan import flags
@@ -19,12 +18,13 @@ from landbridge.devices.vulkan.steps import MemoryPlace, VulkanRecorder
 from landbridge.devices.vulkan.timeline import Point, Timeline
 from landbridge.errors import InputError, UseAfterFreeError
 from landbridge.locks import new_lock
+from landbridge.records import record
 
 #: Bindings kept; the one used longest ago goes first.
 _MOST_BINDINGS = 16
 
 
-@dataclass
+@record
 class _Recorded:
     """Commands for one binding; ``last`` is where they were queued last."""
 

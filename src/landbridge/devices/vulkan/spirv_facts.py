@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from landbridge.executable.spirv import (
     GL_COMPUTE,
@@ -24,11 +24,12 @@ from landbridge.executable.spirv import (
     instructions,
     text_in,
 )
+from landbridge.records import record
 
 Shape = tuple[int, int, int]
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class EntryPoint:
     """One kernel. ``bindings`` are numbers in descriptor set 0 in order, ``written`` those it may write.
 
@@ -61,7 +62,7 @@ class EntryPoint:
         return -(-max((offset + struct.calcsize(form) for offset, form in self.push), default=0) // 4) * 4
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class ModuleFacts:
     """``version`` as in the header, what the module needs, and its compute entry points by name."""
 
@@ -71,7 +72,7 @@ class ModuleFacts:
     entry_points: dict[str, EntryPoint]
 
 
-@dataclass
+@record
 class _Reading:
     """What one pass over the instructions gathers, by id."""
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
 from landbridge.devices.vulkan.driver_objects import DriverObjects
 from landbridge.devices.vulkan.memory_uses import UsedMemory
+from landbridge.records import record
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class MemoryPlace:
     """The bytes of ``memory`` from ``offset`` on."""
 

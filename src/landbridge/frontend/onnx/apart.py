@@ -7,7 +7,6 @@ from trip to trip, and its result other shapes than the other branch's.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, TypeAlias, cast
 
 import numpy as np
@@ -26,12 +25,13 @@ from landbridge.ir.module import IRModule
 from landbridge.ir.plain_attributes import int_array, plain_attribute, string_array
 from landbridge.ir.types import dtype_of, shape_of
 from landbridge.ops.context import OpContext, Operand
+from landbridge.records import record
 from landbridge.sizes.size import Extent, dimensions_of, of_symbol
 
 Shape: TypeAlias = tuple[Extent, ...]
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Formal:
     """An input of a body: its shape, where text is a dimension that has no range yet, and its dtype."""
 
@@ -39,7 +39,7 @@ class Formal:
     dtype: str
 
 
-@dataclass(frozen=True, eq=False)
+@record(frozen=True, eq=False)
 class Captured:
     """What a graph reads of what is around it: ``inputs``, which the whole computes, and ``known`` arrays.
 

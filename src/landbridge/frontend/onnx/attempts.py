@@ -6,16 +6,17 @@ Each costs an import, and only models that would be refused pay for it. Where no
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from landbridge.errors import CompileError, NodeError, ShapeError, UndecidedSizeError, UnsupportedOperatorError
 from landbridge.frontend.onnx.graph_walk import Branches
 from landbridge.frontend.onnx.open_ranges import Alike
 from landbridge.ir.data_dimensions import DataDimensions
 from landbridge.ir.module import IRModule
+from landbridge.records import record
 
 
-@dataclass
+@record
 class Attempts:
     """What ``build`` may do now, and what there was reason for. ``is_open``: extents need not be numbers.
 

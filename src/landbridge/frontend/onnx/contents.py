@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
 from pathlib import Path
 
 import onnx_ir as ir
@@ -15,9 +14,10 @@ from landbridge.frontend.onnx.load import load_model
 from landbridge.frontend.onnx.sequences import OF_SEQUENCES
 from landbridge.host_operators.registry import find
 from landbridge.ops.registry import handler_for
+from landbridge.records import record
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class OperatorCount:
     """How often a model has an operator, its functions inlined, its branches and bodies of loops each once."""
 
@@ -28,7 +28,7 @@ class OperatorCount:
     supported: bool
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class DeclaredTensor:
     """An input or output as the file says it: extents that are open by name, ``?`` where it says nothing."""
 
@@ -37,7 +37,7 @@ class DeclaredTensor:
     dtype: str
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class ModelContents:
     """``parameters`` are elements of weights and constants, in ``weight_bytes``."""
 

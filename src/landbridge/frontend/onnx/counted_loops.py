@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import onnx_ir as ir
 
 from landbridge.frontend.onnx.unfolded_size import constant_of
+from landbridge.records import record
 from landbridge.sizes.size import Extent, Size, at_least, ceildiv, largest, smallest
 
 #: Operators that hand a number on. What counts trips is far from where a float rounds integers.
@@ -43,7 +43,7 @@ def _least(*limits: Extent | None) -> Extent | None:
     return smallest(*known) if known else None
 
 
-@dataclass(frozen=True, eq=False)
+@record(frozen=True, eq=False)
 class _Counted:
     body: ir.Graph
     inputs: Sequence[ir.Value | None]

@@ -7,7 +7,6 @@ converts, normalizes and writes what the model takes. What follows is fused with
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial, reduce
 from operator import add
 from typing import Any, TypeAlias, cast
@@ -28,13 +27,14 @@ from landbridge.ir.types import tensor_type
 from landbridge.ops.context import OpContext, Operand
 from landbridge.ops.formulas import Formulas, table
 from landbridge.ops.slicing import index_within
+from landbridge.records import record
 from landbridge.shape import row_major, same_layout, span
 from landbridge.sizes.size import Extent
 
 Array: TypeAlias = np.ndarray[Any, Any]
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class InputFrame:
     """The frame of input ``name``, and the model's input that it becomes: ``model_shape`` of ``model_dtype``.
 
@@ -204,7 +204,7 @@ class _Reader:
         return first + (second - first) * weight
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class _Line:
     """One axis of the model, ``new`` elements, and the frame's, ``old`` elements that are ``stride`` apart."""
 
@@ -214,7 +214,7 @@ class _Line:
     new: Extent
 
 
-@dataclass(frozen=True, eq=False)
+@record(frozen=True, eq=False)
 class _Axis:
     """How the model's elements along a line read the frame's.
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import ChainMap
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import chain
 from typing import Any, TypeAlias
 
@@ -53,6 +52,7 @@ from landbridge.ops.context import OpContext
 from landbridge.ops.quantize import note_dequantized
 from landbridge.ops.registry import Handler, handler_for
 from landbridge.ops.rule_check import check
+from landbridge.records import record
 from landbridge.sizes.size import Extent, dimensions_of
 
 #: ``control_flow(walk, node, inputs) -> outputs``, for a node that has graphs inside.
@@ -63,7 +63,7 @@ ImportsBody: TypeAlias = Callable[
 ]
 
 
-@dataclass
+@record
 class Branches:
     """What is done with a branch that cannot be compiled for these shapes, where a run decides whether it is taken.
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import onnx
+
+from landbridge.records import record
 
 if TYPE_CHECKING:
     from onnx import GraphProto, ModelProto, NodeProto
@@ -18,7 +19,7 @@ _OF_IDENTITY = 7
 _CLASSIFIERS = ("LinearClassifier", "SVMClassifier", "TreeEnsembleClassifier")
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Labels:
     """What the numbers of ``output`` stand for: a row has one for each of ``names`` where ``are_maps``, else a number
     says which of ``names`` it is."""

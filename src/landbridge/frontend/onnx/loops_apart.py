@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
@@ -29,6 +29,7 @@ from landbridge.frontend.onnx.values import Imported, is_known
 from landbridge.ir.module import IRModule
 from landbridge.ir.types import dtype_of, shape_of
 from landbridge.ops.context import OpContext
+from landbridge.records import record
 from landbridge.sizes.dim import identifier
 from landbridge.sizes.size import Extent, Size, least
 
@@ -82,7 +83,7 @@ def loop_apart(walk: GraphWalk, node: ir.Node, inputs: Sequence[Any]) -> list[Im
     return call(walk, LOOP, [*begins, *given, *around.inputs.values()], outputs, bodies, joined.new, attributes)
 
 
-@dataclass(frozen=True, eq=False)
+@record(frozen=True, eq=False)
 class _Found:
     """The program of all trips but the first where that is another, and the group of each axis that grows."""
 
@@ -91,7 +92,7 @@ class _Found:
     grown: dict[tuple[int, int], int]
 
 
-@dataclass(eq=False)
+@record(eq=False)
 class _Body:
     walk: GraphWalk
     name: str

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import chain
 from typing import Any
 
@@ -22,10 +21,11 @@ from landbridge.ir.graph_builder import GraphBuilder
 from landbridge.ir.types import tensor_type
 from landbridge.ops.context import Array
 from landbridge.ops.extent_arrays import extents_array
+from landbridge.records import record
 from landbridge.sizes.size import Extent, dimensions_of
 
 
-@dataclass(frozen=True, eq=False)
+@record(frozen=True, eq=False)
 class ModelInputs:
     """``arguments`` of ``@main`` and ``fixed`` inputs, which are both where they have no elements. By name: ``shapes``
     that are known and the ``frames`` of some.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Container, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TypeAlias
 
 from xdsl.dialects.builtin import TensorType
@@ -13,6 +13,7 @@ from landbridge.frontend.wanted_inputs import WantedInput
 from landbridge.ir.empties import Empties
 from landbridge.ir.module import IRModule
 from landbridge.ir.types import shape_of
+from landbridge.records import record
 from landbridge.sizes.often import often
 from landbridge.sizes.question import Question
 from landbridge.sizes.settle import Settled, settled
@@ -94,7 +95,7 @@ def in_open_ranges(
                 raise ended or error from None
 
 
-@dataclass
+@record
 class Alike:
     """``pairs`` of dimensions that inputs have along the same axis, by name. ``allowed``: they may become one.
     ``might``: some would have, where it was not allowed."""
@@ -104,7 +105,7 @@ class Alike:
     might: bool = False
 
 
-@dataclass
+@record
 class Ways:
     """The ways that a model goes for sizes of other ranges: ``taken``, what dimensions are in each by name.
 

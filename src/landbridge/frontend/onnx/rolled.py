@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, cast
 
 import numpy as np
@@ -21,6 +20,7 @@ from landbridge.ir.turns import asks_of_turns, is_turn, turn_name
 from landbridge.ir.types import dtype_of, element_count, shape_of
 from landbridge.ops.context import OpContext, Operand
 from landbridge.ops.extent_arrays import extents_array
+from landbridge.records import record
 from landbridge.sizes.size import Extent, Size, dimensions_of
 
 #: A loop whose trips have no more nodes than this, all together, is unfolded: its trips are then fused and planned
@@ -28,7 +28,7 @@ from landbridge.sizes.size import Extent, Size, dimensions_of
 UNFOLDED_NODES = 128
 
 
-@dataclass(frozen=True, eq=False)
+@record(frozen=True, eq=False)
 class Rolled:
     """A loop over ``body``: of ``trips`` trips, fewer where ``count`` says so when the model runs.
 
@@ -128,7 +128,7 @@ def _captured(walk: GraphWalk, graph: ir.Graph) -> list[Any]:
     return [walk.values[v] for v in read if v in walk.values]
 
 
-@dataclass(frozen=True, eq=False)
+@record(frozen=True, eq=False)
 class _Roller:
     walk: GraphWalk
     loop: Rolled

@@ -6,7 +6,6 @@ onnx's checker sees to attributes too, but not in models that come in parts, and
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -17,6 +16,7 @@ from xdsl.ir import SSAValue
 from landbridge.errors import NodeError
 from landbridge.ir.types import dtype_of
 from landbridge.ops.extent_arrays import array_dtype
+from landbridge.records import record
 
 #: Names that ONNX gives element types, for dtypes that have another.
 _NAMES = {"float32": "float", "float64": "double"}
@@ -27,7 +27,7 @@ _ONE: dict[str, type] = {"INT": int, "FLOAT": float, "STRING": str, "TENSOR": np
 _MANY: dict[str, type] = {"INTS": int, "FLOATS": float, "STRINGS": str}
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class _Operand:
     name: str
     variable: str
@@ -37,7 +37,7 @@ class _Operand:
     homogeneous: bool
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class _Schema:
     since: int
     least: int

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, cast
 
 import numpy as np
@@ -13,10 +12,11 @@ from landbridge.errors import NodeError, ShapeError
 from landbridge.ops.context import OpContext, Operand
 from landbridge.ops.registry import handler_for
 from landbridge.ops.slicing import parts_along
+from landbridge.records import record
 from landbridge.sizes.size import Extent
 
 
-@dataclass(frozen=True, eq=False)
+@record(frozen=True, eq=False)
 class TensorSequence:
     """The tensors, in order."""
 

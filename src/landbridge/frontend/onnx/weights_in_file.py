@@ -11,13 +11,14 @@ import mmap
 import os
 import weakref
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from math import prod
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import onnx_ir as ir
+
+from landbridge.records import record
 
 #: Fields of ModelProto, GraphProto and TensorProto in onnx.proto.
 _GRAPH, _INITIALIZER = 7, 5
@@ -47,7 +48,7 @@ class _Field(NamedTuple):
     end: int
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class _Array:
     offset: int
     nbytes: int

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import onnx_ir as ir
 
+from landbridge.records import record
 from landbridge.sizes.dim import Dim
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class TorchDimensions:
     """In the form of ``shapes=`` and ``dims=`` of compile: shapes of inputs with an open extent, ranges by name."""
 

@@ -6,13 +6,13 @@ import logging
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
 import onnx_ir as ir
 
 from landbridge.errors import CompileError, ImportModelError, InputError, ModelWarning
 from landbridge.frontend.torch.dimensions import TorchDimensions, dimensions_of, fixed_axes
+from landbridge.records import record
 from landbridge.sizes.dim import Dim
 from landbridge.warning_notes import warn
 
@@ -20,7 +20,7 @@ from landbridge.warning_notes import warn
 _SHOWN = 600
 
 
-@dataclass(frozen=True, eq=False)
+@record(frozen=True, eq=False)
 class TorchExport:
     """``model``, whose weights are the module's own memory, and how ``shapes=`` and ``dims=`` say its dimensions."""
 

@@ -8,15 +8,15 @@ object because a pool answers in less time than Python takes to make one.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
 from landbridge.device.api import Device, Event, Region, Stream, wait_for_event
 from landbridge.errors import DeviceLostError, ForkedDeviceError, InputError
+from landbridge.records import record
 from landbridge.shape import dense_bytes
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class NdSize:
     """The size of an n-D block: the extents of its space, outermost first, in elements of ``dtype`` (its name).
 
@@ -47,7 +47,7 @@ def device_of(queue: Queue) -> Device:
     return queue.device if isinstance(queue, Stream) else queue
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(frozen=True, slots=True, eq=False)
 class QueuedUse:
     """Queued work on the bytes of a block, done when ``event`` completes.
 
@@ -75,7 +75,7 @@ class QueuedUse:
             return True
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(frozen=True, slots=True, eq=False)
 class Block:
     """``nbytes`` usable bytes from ``region`` on; owned by whoever allocated it until it is deallocated.
 

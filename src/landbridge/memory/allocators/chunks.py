@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import count
 
 from landbridge.memory.allocators.base import Block, round_up
+from landbridge.records import record
 
 
-@dataclass(eq=False)
+@record(eq=False)
 class Chunk:
     """One block, aligned to ``alignment``, and the holes in it: start -> end and end -> start, in bytes.
 

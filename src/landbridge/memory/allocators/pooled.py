@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from sys import is_finalizing
 from typing import NamedTuple
 
@@ -27,6 +27,7 @@ from landbridge.memory.allocators.adaptor import Downstream
 from landbridge.memory.allocators.base import Allocator, Block, Queue, QueuedUse, Size, flat_bytes, round_up
 from landbridge.memory.allocators.chunks import Chunk, Chunks
 from landbridge.memory.allocators.keepers import register_keeper
+from landbridge.records import record
 
 _CHUNK = 1 << 20  # less than a huge page: what small blocks never touch costs nothing
 _PAGE = 4096  # alignment and size multiple of chunks, but of small memories, which have no bytes to spare
@@ -46,7 +47,7 @@ class PoolState(NamedTuple):
     largest_hole: int
 
 
-@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+@record(frozen=True, slots=True, eq=False, kw_only=True)
 class _Cut(Block):
     """A block of ``pool``, where it was cut from a chunk of ``chunks``, and the size and alignment that were asked."""
 

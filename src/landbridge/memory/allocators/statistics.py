@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import fields
 
 from landbridge.errors import InputError
 from landbridge.locks import new_lock
 from landbridge.memory.allocators.adaptor import Adaptor
 from landbridge.memory.allocators.base import Allocator, Block, Queue, QueuedUse, Size
+from landbridge.records import record
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Counters:
     """Blocks and bytes: out now, at most out at one time, and allocated altogether."""
 
@@ -24,7 +25,7 @@ class Counters:
     total_bytes: int = 0
 
 
-@dataclass(slots=True)
+@record(slots=True)
 class _Tally:
     """Counters that count."""
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from itertools import count
 from sys import is_finalizing
 
@@ -15,9 +14,10 @@ from landbridge.locks import new_lock
 from landbridge.memory.allocators.adaptor import Downstream
 from landbridge.memory.allocators.base import Allocator, Block, Queue, QueuedUse, Size, wait_for
 from landbridge.memory.allocators.keepers import register_keeper
+from landbridge.records import record
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class _Purpose:
     """What a block was made for: requests of ``key``, aligned to ``alignment`` at most."""
 
@@ -25,7 +25,7 @@ class _Purpose:
     alignment: int
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(frozen=True, slots=True, eq=False)
 class _Kept:
     """A block that came back as the ``since``-th one, with ``uses`` that may be pending."""
 

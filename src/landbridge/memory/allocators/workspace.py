@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from sys import is_finalizing
 
 from landbridge.device.api import Device, Region, Stream
@@ -17,12 +17,13 @@ from landbridge.memory.allocators.adaptor import Downstream
 from landbridge.memory.allocators.base import Allocator, Block, Queue, QueuedUse, Size, flat_bytes, round_up, wait_for
 from landbridge.memory.allocators.default import default_allocator
 from landbridge.memory.allocators.keepers import register_keeper
+from landbridge.records import record
 
 _CHUNK = 1 << 20
 _ALIGNMENT = 4096
 
 
-@dataclass(eq=False)
+@record(eq=False)
 class _Chunk:
     """A block of upstream and what lies on it, bottom first; blocks given back out of order wait in ``freed``.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -18,11 +17,12 @@ from landbridge.ir.types import shape_of
 from landbridge.passes.fold_scale.steps import Aligned, Steps, multiplies, steps_of
 from landbridge.passes.fold_scale.weights import factors_before, scaled
 from landbridge.passes.fuse.graph import Graph, inputs_of
+from landbridge.records import record
 
 Array = np.ndarray[Any, Any]
 
 
-@dataclass(frozen=True, eq=False)
+@record(frozen=True, eq=False)
 class ScalePlan:
     """Steps to make one, and the input of the call that takes their scale, with its new value, if one does."""
 

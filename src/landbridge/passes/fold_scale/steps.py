@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -12,6 +12,7 @@ from xdsl.dialects.builtin import Float32Type
 from xdsl.ir import Operation, SSAValue
 
 from landbridge.ir.stages import Generic
+from landbridge.records import record
 
 #: float64 with one axis a loop of the stage, of extent 1 where the value does not depend on the loop.
 Aligned: TypeAlias = np.ndarray[Any, np.dtype[np.float64]]
@@ -27,7 +28,7 @@ _CANCELS = 2.0**10
 _F32 = np.finfo(np.float32)
 
 
-@dataclass(frozen=True, eq=False)
+@record(frozen=True, eq=False)
 class _Line:
     """``x * scale + shift``; ``shift`` is None where nothing is added, for even a zero changes -0. And what came up on
     the way: the largest and smallest scale, and the largest constant in units of the result."""
@@ -62,7 +63,7 @@ class _Line:
         return bool(inside.all() and (total <= _F32.max).all() and (self.largest <= total * _CANCELS).all())
 
 
-@dataclass(frozen=True, eq=False)
+@record(frozen=True, eq=False)
 class Steps:
     """Operations of a float32 body, each the only user of the one before: ``root * scale + shift``, and no sum where
     ``shift`` is None."""

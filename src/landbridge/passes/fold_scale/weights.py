@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,11 +12,12 @@ from xdsl.ir import Operation, SSAValue
 from landbridge.analysis.accesses import writers_of
 from landbridge.ir.stages import Generic, Operand, view_generic
 from landbridge.passes.fold_scale.steps import Aligned
+from landbridge.records import record
 
 Array = np.ndarray[Any, Any]
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Factor:
     """An input of a sum of products that is an argument of its PrimFunc, and the access of the sum's output."""
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from xdsl.dialects import bufferization, func, linalg
 from xdsl.dialects.builtin import FunctionType, MemRefType
 from xdsl.ir import SSAValue
@@ -16,12 +14,13 @@ from landbridge.ir.stages import Generic, is_identity, view_generic
 from landbridge.ir.types import dtype_of, extents_attr, shape_of, tensor_type, vdevice_of
 from landbridge.passes.fuse.graph import Graph, erase_dead_views, inputs_of, source_of
 from landbridge.passes.fuse.inline import rebuild
+from landbridge.records import record
 from landbridge.sizes.size import at_least
 
 Shape = tuple[int, ...]
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Group:
     """Neighbouring dimensions of one shape that hold the same elements as those of another."""
 
@@ -77,7 +76,7 @@ def cross(graph: Graph, call: CallOp, value: SSAValue) -> CallOp:
     return crossed
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class _Operand:
     """What an input of a reshaped elementwise stage becomes."""
 

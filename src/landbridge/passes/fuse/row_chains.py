@@ -6,7 +6,6 @@ one row, then for the next, and shrinks the temporaries to a row; here we see to
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import prod
 
 from xdsl.dialects import func
@@ -20,6 +19,7 @@ from landbridge.ir.types import item_bytes, shape_of
 from landbridge.passes.fuse.graph import Graph, inputs_of, may_vanish
 from landbridge.passes.fuse.limits import MAX_OPERANDS
 from landbridge.passes.fuse.merge import merge
+from landbridge.records import record
 from landbridge.sizes.size import at_least, likely
 
 #: A row, as one stage walks it, stays in the first-level cache with room for its neighbours.
@@ -33,7 +33,7 @@ MIN_ROW_ELEMENTS = 16
 FEW_ROWS = 64
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Rows:
     """How a PrimFunc divides into rows: the loops that all its stages share, and what a row needs.
 

@@ -7,7 +7,7 @@ linear (``floordiv``, ``mod``) kept as expressions with their stride.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from xdsl.ir import Attribute, SSAValue
 from xdsl.ir.affine import (
@@ -20,9 +20,10 @@ from xdsl.ir.affine import (
 )
 
 from landbridge.ir.size_exprs import extent_expr
+from landbridge.records import record
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Linear:
     """``const + sum(coeffs[d] * d) + sum(stride * expr)`` over the dims of a nest."""
 
@@ -43,7 +44,7 @@ class Linear:
         return any(dim in e.used_dims() for _, e in self.rest)
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Guard:
     """The access is to padding unless ``0 <= index < extent``."""
 
@@ -51,7 +52,7 @@ class Guard:
     extent: int
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class ElementAccess:
     """Where a nest reads or writes ``buffer``: a linear element index, and guards when it is padded.
 

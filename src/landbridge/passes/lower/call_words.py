@@ -7,19 +7,19 @@ elements beside each other are, are made of one word: what LLVM sees as a sum wi
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 from xdsl.dialects import arith, memref, vector
 from xdsl.dialects.builtin import IndexType, IntegerAttr, VectorType, i32
 from xdsl.ir import Attribute, Operation, SSAValue
 
+from landbridge.records import record
 from landbridge.sizes.size import Size
 
 #: The largest factor that is looked for: more is chance, not columns or rows of a block.
 _MOST = 16
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class WordTerm:
     """``factor * word + offset``, of the word of this number."""
 

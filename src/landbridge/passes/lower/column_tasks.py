@@ -4,7 +4,6 @@ sums to the last."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from xdsl.ir import SSAValue
 
@@ -17,13 +16,14 @@ from landbridge.passes.lower.nest_emitter import NestEmitter
 from landbridge.passes.lower.operands import RowPadding
 from landbridge.passes.lower.runs import Run
 from landbridge.passes.lower.schedule import Schedule, VectorUnit
+from landbridge.records import record
 from landbridge.sizes.size import Extent, ceildiv, largest, likely, product
 
 #: Tasks that are enough where each copies its columns.
 _FEW_COPIES = 16
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class ColumnTasks:
     """Tasks of one kind, over outer loops of ``extents``: a run of column tiles over all rows (``chunk`` 0), or over
     chunks of one run of rows. ``columns_first``: those of one column follow each other in any case.

@@ -4,7 +4,7 @@ columns, ``apart_columns.py`` says."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from xdsl.dialects import memref
 from xdsl.ir import SSAValue
@@ -17,9 +17,10 @@ from landbridge.passes.lower.nest_emitter import NestEmitter
 from landbridge.passes.lower.operands import Tile
 from landbridge.passes.lower.runs import Run
 from landbridge.passes.lower.schedule import Schedule
+from landbridge.records import record
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class CopiedColumns:
     """Each access that is copied, and the one that reads its copy instead, as if that had all columns."""
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import groupby
 
 from landbridge.passes.lower.access import Guard
@@ -14,6 +13,7 @@ from landbridge.passes.lower.nest import Nest
 from landbridge.passes.lower.row_edges import row_inside
 from landbridge.passes.lower.runs import Run
 from landbridge.passes.lower.schedule import Schedule
+from landbridge.records import record
 from landbridge.sizes.size import Extent, Size, likely
 
 #: Turns of the loops within one that edge tiles leave turns out of, below which asking for the tile's place costs more
@@ -21,7 +21,7 @@ from landbridge.sizes.size import Extent, Size, likely
 _FEWEST_WITHIN = 8
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class TurnRows:
     """Turns ``low`` to ``high`` of a loop, which ``rows`` of a tile take."""
 
@@ -30,7 +30,7 @@ class TurnRows:
     rows: frozenset[int]
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class EdgeTurns:
     """The turns of reduction loop ``dim`` that not all rows take: those in the first tile of a run, which begins at row
     0 and begin the loop, and those in its last tile, which begins at ``last_row`` and end it. A row is ``step`` turns

@@ -8,7 +8,6 @@ an image is memory in rows like any other (``row_memory``), and its column count
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 from xdsl.dialects.builtin import ArrayAttr, IntAttr, MemRefType
@@ -19,6 +18,7 @@ from landbridge.passes.lower.access import Linear
 from landbridge.passes.lower.code import Code, Index
 from landbridge.passes.lower.row_memory import flat_type
 from landbridge.physical_shape import physical_shape
+from landbridge.records import record
 
 _SEPARATORS = 2
 
@@ -38,7 +38,7 @@ def grid_type(buffer: SSAValue) -> MemRefType[Any]:
     return MemRefType(ty.element_type, physical_shape(shape_of(ty), separators_of(ty)), memory_space=space)
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class PixelPlace:
     """A column of an image as its pixel, an index over the loops, and the lane in it."""
 

@@ -4,7 +4,7 @@ other is loaded as a vector, and the rest is loaded lane by lane."""
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
 from xdsl.dialects import arith, linalg, memref, vector
@@ -17,6 +17,7 @@ from landbridge.passes.lower.code import Code, Index, Where, vector_type
 from landbridge.passes.lower.lane_walk import Walk, walk_of
 from landbridge.passes.lower.nest import Stage
 from landbridge.passes.lower.row_memory import index_strides
+from landbridge.records import record
 from landbridge.sizes.size import Extent
 
 if TYPE_CHECKING:
@@ -105,7 +106,7 @@ def _place_step(op: memref.LoadOp, steps: Mapping[SSAValue, int | None]) -> Exte
     return total
 
 
-@dataclass
+@record
 class LaneBody:
     """Emits a body for ``lanes`` lanes along loop ``lane``, of which ``kept`` are there, 0 for all.
 

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from xdsl.ir import Attribute, SSAValue
 
 from landbridge.passes.lower.code import Code, Index, Where, zero
 from landbridge.passes.lower.turned import gathered
+from landbridge.records import record
 from landbridge.sizes.size import Extent
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Ends:
     """Where a vector may leave its axis: the position on it of the first lane, the axis's extent, and what is read
     outside."""
@@ -21,7 +20,7 @@ class Ends:
     fill: Attribute
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class LaneVector:
     """``lanes`` elements ``step`` apart from ``where`` on, of which ``kept`` are read, 0 for all."""
 

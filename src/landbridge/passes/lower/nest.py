@@ -7,7 +7,7 @@ register value of an earlier stage of its nest.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from xdsl.dialects import arith, linalg, memref
 from xdsl.dialects.builtin import FloatAttr, IntegerAttr, MemRefType
@@ -23,10 +23,11 @@ from landbridge.ir.stages import Generic, PrimView, is_identity, view_generic
 from landbridge.ir.types import shape_of
 from landbridge.passes.lower.access import ElementAccess, Guard, Linear, linear_index, linearize, rename_access
 from landbridge.passes.lower.row_memory import index_strides
+from landbridge.records import record
 from landbridge.sizes.size import same
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class LoopDim:
     """One loop: its bound, and whether it reduces."""
 
@@ -34,7 +35,7 @@ class LoopDim:
     reduction: bool
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Register:
     """The value of output ``output`` of stage ``stage`` of the same nest, at the same point."""
 
@@ -42,7 +43,7 @@ class Register:
     output: int
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Scan:
     """What makes a reduction a running fold, of which each turn writes a result.
 
@@ -54,7 +55,7 @@ class Scan:
     back: bool
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Stage:
     """One generic over the dims of its nest. ``inits`` are the start values of a reduction's outputs. A read is None
     where the body does not use the operand. A running fold is the only stage of its nest.
@@ -72,7 +73,7 @@ class Stage:
     scan: Scan | None = None
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Bound:
     """Dims ``outer`` and ``inner`` stand for ``outer * tile + inner < extent`` (a padded tile)."""
 
@@ -82,7 +83,7 @@ class Bound:
     extent: int
 
 
-@dataclass
+@record
 class Nest:
     """A perfect loop nest."""
 
@@ -146,7 +147,7 @@ def loaded_buffers(body: Block) -> list[SSAValue]:
     return [op.memref for op in body.ops if isinstance(op, memref.LoadOp | memref.StoreOp)]
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class _Pad:
     source: SSAValue
     low: tuple[int, ...]

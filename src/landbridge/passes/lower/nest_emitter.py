@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 from xdsl.ir import SSAValue
@@ -18,10 +18,11 @@ from landbridge.passes.lower.row_edges import OpenEdges
 from landbridge.passes.lower.runs import Run
 from landbridge.passes.lower.scan_emitter import ScanEmitter
 from landbridge.passes.lower.schedule import Schedule
+from landbridge.records import record
 from landbridge.sizes.size import Extent, at_least
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class _Columns:
     """The columns of a tile: the first, how many, the lanes kept, and whether none is padding, as a Tile has them."""
 

@@ -4,16 +4,16 @@ lanes, and one-dimensional ones'. They are loaded as vectors, each for all rows 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 
 from landbridge.passes.lower.access import ElementAccess
 from landbridge.passes.lower.combiners import sums_up
 from landbridge.passes.lower.lane_body import computes_places
 from landbridge.passes.lower.nest import Nest, widest_bytes
 from landbridge.passes.lower.turns_together import WIDEST_WINDOW, is_shared
+from landbridge.records import record
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class NumberWindow:
     """A window of ``turns`` along numbers side by side, by ``stride`` of them further for each row, that are loaded as
     vectors of ``lanes``. The number that a row reads in a turn is at ``row * stride + turn``."""

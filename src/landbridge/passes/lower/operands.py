@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from enum import Enum
 
 from xdsl.dialects import vector
@@ -24,6 +23,7 @@ from landbridge.passes.lower.nest import Stage
 from landbridge.passes.lower.row_memory import in_rows, split
 from landbridge.passes.lower.schedule import Schedule
 from landbridge.passes.lower.turned_blocks import Place, Shift, TurnedBlocks
+from landbridge.records import record
 from landbridge.sizes.size import Extent
 
 
@@ -40,7 +40,7 @@ class RowPadding(Enum):
     """They hold but for some turns of the first and of the last tile."""
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Tile:
     """A register tile: first row and column (in iterations, columns of a lane in vectors), sizes, lanes kept in
     the last vector (0 = all), or elements left if not a number, what is known of its rows' padding, and whether no lane

@@ -7,7 +7,7 @@ are many, or may be.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import product
 from types import MappingProxyType
 
@@ -25,10 +25,11 @@ from landbridge.passes.lower.reduction_turns import ReductionTurns, Slots
 from landbridge.passes.lower.schedule import Schedule
 from landbridge.passes.lower.sum_blocks import block_of_sums, longest_block, may_pass
 from landbridge.passes.lower.turns_as_one import walks_as_one
+from landbridge.records import record
 from landbridge.sizes.size import Extent, Size, same
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class SumBlock:
     """A block of every sum: turns ``low`` to ``high`` of reduction loop ``dim``, at one turn of each loop around it,
     which is open. ``ask``: called where the loops inside of it begin the innermost one, whose loop is given."""

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from xdsl.dialects.builtin import AnyFloat
 
 from landbridge.passes.lower.access import ElementAccess
 from landbridge.passes.lower.nest import Nest
 from landbridge.passes.lower.row_edges import open_edges, row_guards
 from landbridge.passes.lower.runs import Run, dividing_tile, even_runs, masked_run, overlapping_run, tile_runs
+from landbridge.records import record
 from landbridge.sizes.size import Extent, Size, at_least, ceildiv, likely
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class RowCut:
     """``extent`` rows; where they are the lane, vectors.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from xdsl.dialects import arith
 from xdsl.ir import SSAValue
@@ -12,10 +11,11 @@ from landbridge.ir.prim_ops import ByteDotOp
 from landbridge.passes.lower.access import ElementAccess, Guard
 from landbridge.passes.lower.combiners import combiner, identity
 from landbridge.passes.lower.nest import Nest, Stage, scalar_attr
+from landbridge.records import record
 from landbridge.sizes.size import Extent, Size, at_least
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class OpenEdges:
     """How many of the first rows read before their buffers, and how many of the last rows beyond."""
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from itertools import product
 from typing import TypeAlias
 
@@ -31,6 +30,7 @@ from landbridge.passes.lower.reduction_turns import Slots
 from landbridge.passes.lower.runs import Run
 from landbridge.passes.lower.schedule import MANY_TASKS, Schedule, VectorUnit
 from landbridge.passes.lower.sum_blocks import block_of_sums
+from landbridge.records import record
 from landbridge.sizes.size import Extent
 
 #: Elements of the totals that a task keeps, on the stack of its thread.
@@ -43,7 +43,7 @@ _FEWEST_TILES = 4
 Rows: TypeAlias = list[tuple[Run, RowPadding]]
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class RowPasses:
     """How a nest with one schedule goes block by block: the loop whose turns are cut into blocks, and the turns of one;
     ``around`` are the reduction loops outside of it.
@@ -201,7 +201,7 @@ class BlockTasks:
         code.loop(0, count, 1, [], one)
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class _Totals:
     """Sums of ``rows`` rows of ``columns`` vectors, in scratch."""
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import product
 
 from xdsl.dialects.builtin import VectorType
@@ -21,12 +20,13 @@ from landbridge.passes.lower.combiners import combiner, fold, folded_term
 from landbridge.passes.lower.lane_body import computes_places
 from landbridge.passes.lower.lane_walk import lane_guards
 from landbridge.passes.lower.nest import Nest
+from landbridge.records import record
 
 #: Turns of a window along the rows, and along all its other loops, that are written out at most.
 MOST_ROWS, MOST_OTHERS = 8, 8
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class RowWindow:
     """Loop ``dim``, of ``turns``, moves the window along the rows, each of which is ``stride`` turns further; the loops
     ``written_out`` lie within a row."""

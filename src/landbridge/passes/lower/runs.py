@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from landbridge.records import record
 from landbridge.sizes.size import Extent, Size, ceildiv, same
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Run:
     """``count`` consecutive tiles of ``tile`` iterations from ``start``; ``mask`` > 0 keeps that many lanes of
     the last vector. Dims without lanes have ``mask`` 0.

@@ -9,7 +9,7 @@ Multiplication", 2008, section 6).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from landbridge.errors import CodegenError
 from landbridge.passes.lower.access import ElementAccess
@@ -30,6 +30,7 @@ from landbridge.passes.lower.runs import Run, dividing_tile, masked_run, tile_ru
 from landbridge.passes.lower.simplify import index_range
 from landbridge.passes.lower.turned import MOST_LANES
 from landbridge.passes.lower.turns_together import turns_together
+from landbridge.records import record
 from landbridge.sizes.size import Size, likely
 from landbridge.targets.machine import FMA_LATENCY
 
@@ -53,7 +54,7 @@ _SHORT = frozenset(f"math.{name}" for name in ("absf", "ceil", "copysign", "floo
 MANY_TASKS = 64
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class VectorUnit:
     """What of a Target matters to schedules: vector width in bytes, number of vector registers, and the most lanes
     that a vector may have whatever its elements are. ``by_lane``: a vector is multiplied by one lane of another in one
@@ -88,7 +89,7 @@ class VectorUnit:
         return columns_apart(nest, lane, lanes, rows, self.near(nest, lane, lanes, inner), self.own_bytes)
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Schedule:
     """``lane`` is vectorized by ``lanes``; when ``horizontal`` it is a reduction, summed across lanes at the end.
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
 from typing import TypeAlias, cast
 
 from xdsl.dialects import arith, func, memref, scf
@@ -40,6 +39,7 @@ from landbridge.ir.kernel_attributes import (
 )
 from landbridge.ir.types import GLOBAL, SpaceAttr, element_count, shape_of
 from landbridge.passes.lower.call_words import CallWords, WordTerm, terms
+from landbridge.records import record
 from landbridge.sizes.size import Size, least
 
 #: Attributes of a function that say nothing of its code.
@@ -54,7 +54,7 @@ _QUOTIENTS = (arith.DivUIOp, arith.DivSIOp, arith.FloorDivSIOp, arith.CeilDivSIO
 _Kinds: TypeAlias = tuple[type[Operation], ...]
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Variant:
     """How a PrimFunc that shares code is called: the function, its tasks and words; and what was chosen for it."""
 
@@ -65,7 +65,7 @@ class Variant:
     weighed: tuple[str, ...]
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class _Number:
     """Operand ``index`` of ``op`` is a number: of a float its bits."""
 

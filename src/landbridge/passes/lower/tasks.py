@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from xdsl.dialects import memref
 from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import SSAValue
@@ -29,10 +27,11 @@ from landbridge.passes.lower.scratch import (
     used_temporaries,
 )
 from landbridge.passes.lower.simplify import simplify
+from landbridge.records import record
 from landbridge.sizes.size import Extent, at_least, ceildiv, likely, never_below, product
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class TaskPlan:
     """How many tasks there are, and the schedule of each nest, of which one may have several."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import ChainMap
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from xdsl.ir import Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
@@ -15,9 +15,10 @@ from landbridge.ir.module import IRModule
 from landbridge.ir.packing import pack_array
 from landbridge.ir.types import AnyTensor, dtype_of, shape_of, tensor_type, vdevice_of
 from landbridge.passes.pack.layout import Layout
+from landbridge.records import record
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class BlockedValues:
     """The blocked twins of plain values that a block sees, and the packed constants of ``module``."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from xdsl.ir import Attribute, SSAValue
 
@@ -19,9 +18,10 @@ from landbridge.ir.types import (
     tensor_type,
     vdevice_of,
 )
+from landbridge.records import record
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Layout:
     """``order`` permutes the axes, then ``axes`` are cut into ``tiles``."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 
 from xdsl.ir import SSAValue
 
@@ -12,9 +11,10 @@ from landbridge.ir.stages import PrimView
 from landbridge.ir.types import element_count, shape_of
 from landbridge.passes.lower.nest import widest_bytes
 from landbridge.passes.pack.layout import Layout, layout_of
+from landbridge.records import record
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Candidate:
     """A call as rules see it: the arguments of its PrimFunc, and what the graph gives them.
 
@@ -55,7 +55,7 @@ class Candidate:
         return axes[0] if len(axes) == 1 else None
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Blocking:
     """The classes of a PrimFunc that are cut into tiles, and the layouts that its buffers then have."""
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import glob
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import TypeAlias
 
@@ -18,9 +17,10 @@ from landbridge.ir.main_attributes import io_names, set_place_requests
 from landbridge.ir.module import IRModule, symbol_name
 from landbridge.ir.op_attributes import node_name
 from landbridge.ir.types import VDeviceAttr, dtype_of, shape_of
+from landbridge.records import record
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class PlacedNode:
     """A node that a placement function is asked about.
 
@@ -44,7 +44,7 @@ _SHOWN = 8
 Places: TypeAlias = Mapping[str, VDevice | str] | Callable[[PlacedNode], Wanted]
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Requests:
     """The places asked for, by pattern of a name."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TypeAlias, cast
 
 from landbridge import planner
@@ -14,10 +14,11 @@ from landbridge.executable.abi import STORAGE_ALIGNMENT
 from landbridge.ir.memory_ops import PreparedOp
 from landbridge.ir.types import dtype_of, item_bytes
 from landbridge.physical_shape import nd_bytes
+from landbridge.records import record
 from landbridge.sizes.size import Extent, Size, at_least, likely
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Solution:
     """A storage of ``nbytes`` (with extents ``shape`` unless it is flat) and the byte offset of each buffer in it."""
 

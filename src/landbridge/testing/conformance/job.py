@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from landbridge.records import record
 
 #: The job that asks for what the device says of itself.
 FACTS = "facts"
@@ -12,7 +12,7 @@ ENDED = ("crashed", "hangs")
 ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class IsolatedTest:
     """Test ``test`` on ``device``, ended after ``seconds``.
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import landbridge as lb
 from landbridge.device.api import Event, Region, Space, Stream
 from landbridge.device.protocols import DeviceModules, RowTable
 from landbridge.errors import CodegenError, PlacementError, TargetError
 from landbridge.executable.device_image import DeviceImage, LaunchSequence
+from landbridge.records import record
 from landbridge.testing.conformance.base import ConformanceCase
 
 COUNT = 96  # elements of each operand: no multiple of 64
@@ -58,7 +58,7 @@ builtin.module {{
 _images: dict[str, DeviceImage] = {}
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class SuiteKernel:
     """``image`` and its only function's launches, as ``module`` of the device."""
 

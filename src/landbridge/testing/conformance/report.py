@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any, get_args
 
 from landbridge.errors import InputError
+from landbridge.records import record
 from landbridge.testing.conformance.run import Outcome, Result
 
 OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Report:
     """``results`` of a device and its ``facts``, as ``device_facts`` returns them."""
 

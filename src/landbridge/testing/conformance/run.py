@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import time
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Literal
 from unittest import SkipTest
 
 from landbridge.device.answers import raised
 from landbridge.errors import LandbridgeError
+from landbridge.records import record
 from landbridge.testing.conformance import DeviceConformance
 
 Outcome = Literal["pass", "fail", "skip"]
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Result:
     """One test on one device: the ``sentence`` of the contract it checks, and ``detail`` unless it passed.
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 
 from xdsl.ir import SSAValue
@@ -28,6 +27,7 @@ from landbridge.passes.lower.nest import Nest
 from landbridge.passes.lower.nest_emitter import NestEmitter
 from landbridge.passes.lower.serial import ONE, serial
 from landbridge.passes.lower.sum_blocks import BLOCK
+from landbridge.records import record
 
 
 def contraction_launch(
@@ -51,7 +51,7 @@ def contraction_launch(
         parts.add_up(launcher, nest, buffers)
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class _Parts:
     """Memory for ``splits`` parts of each sum. Those of one part lie by loops ``dims``, so that neighbours of a tile's
     rows are side by side."""
@@ -100,7 +100,7 @@ class _Parts:
         launcher.launch(-(-count // size), size, body)
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class _Share:
     """One element that a work-item copies: its loop indices, its iteration of the slice, and its place in memory."""
 
@@ -109,7 +109,7 @@ class _Share:
     place: Index
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class _Staged:
     """One operand in local memory: element (k, i) at ``k * pitch + i``. A work-item copies ``shares`` of it; only the
     first ``copiers`` do."""

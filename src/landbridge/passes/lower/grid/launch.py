@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from xdsl.dialects import gpu
 from xdsl.dialects.builtin import MemRefType, StringAttr
@@ -13,6 +12,7 @@ from xdsl.ir import Attribute, Block, Region, SSAValue
 from landbridge.errors import CodegenError
 from landbridge.ir.allocations import buffer_alloc
 from landbridge.passes.lower.code import INDEX, Code, Index
+from landbridge.records import record
 from landbridge.targets.grid import GridLimits
 
 #: The scope of memory that the work-items of a workgroup share.
@@ -20,7 +20,7 @@ LOCAL = "local"
 _X, _Y = gpu.DimensionAttr(gpu.DimensionEnum.X), gpu.DimensionAttr(gpu.DimensionEnum.Y)
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class WorkItem:
     """Where a work-item is: ``group`` of the launch and ``thread`` of its workgroup, counted from 0."""
 

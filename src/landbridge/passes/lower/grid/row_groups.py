@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 
 from xdsl.dialects.builtin import MemRefType
@@ -26,6 +25,7 @@ from landbridge.passes.lower.schedule import Schedule
 from landbridge.passes.lower.serial import ONE, serial
 from landbridge.passes.lower.simplify import simplify
 from landbridge.passes.lower.sum_blocks import BLOCK
+from landbridge.records import record
 
 #: Points of one nest, in a row, that are reduced one after the other by the whole workgroup.
 FEW_POINTS = 8
@@ -34,7 +34,7 @@ MIN_SHARED = 32
 MAX_SIZE = 256
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class RowNest:
     """A nest inside a row: ``bound`` are the dims that number the row."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from xdsl.dialects import linalg, memref
 
@@ -12,6 +12,7 @@ from landbridge.ir.types import item_bytes
 from landbridge.passes.lower.access import ElementAccess
 from landbridge.passes.lower.nest import Nest
 from landbridge.passes.lower.serial import by_stride
+from landbridge.records import record
 from landbridge.targets.grid import GridLimits
 
 #: Fewer rows, columns or iterations than this leave most of a tile empty.
@@ -26,7 +27,7 @@ MIN_SPLIT = 64
 LAUNCH = 500_000
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Contraction:
     """The loops of a nest by what they do, each outermost first, and the numbers of its two large reads."""
 
@@ -38,7 +39,7 @@ class Contraction:
     y: int
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Tiles:
     """``rows x columns`` work-items, each with a block of ``row_block x column_block`` results; ``depth`` is how many
     iterations are staged at once. ``splits`` workgroups share the iterations of a tile."""

@@ -1,0 +1,159 @@
+"""Dataclasses that are made in a fraction of the time: a program that starts makes a hundred of them.
+
+``dataclasses`` writes the source of up to six methods of each class and compiles it, 0.3 ms a class. Of a ``record``
+the source of ``__init__`` alone is compiled; what else there is are functions that read the fields by name.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from operator import attrgetter
+from reprlib import recursive_repr
+from typing import TYPE_CHECKING, Any
+
+__all__ = ["record"]
+
+
+class _Factory:
+    """What a signature shows as the default of a field that is made anew each time."""
+
+    def __repr__(self) -> str:
+        return "<factory>"
+
+
+_FACTORY = _Factory()
+_OPTIONS = {"init", "repr", "eq", "frozen", "slots"}
+
+
+def _record(cls: type[Any] | None = None, /, **options: bool) -> Any:
+    """The class as ``dataclasses.dataclass`` makes it, to every function of ``dataclasses`` too, by the same options;
+    without ``InitVar``. One whose base is a dataclass, or with an order, is made there."""
+    if cls is None:
+        return lambda cls: _record(cls, **options)
+    if not options.keys() <= _OPTIONS or any("__dataclass_fields__" in vars(base) for base in cls.__mro__[1:]):
+        return dataclasses.dataclass(**options)(cls)
+    frozen, eq = options.get("frozen", False), options.get("eq", True)
+    own = dict(vars(cls))
+    has_hash = own.get("__hash__") is not None or ("__hash__" in own and "__eq__" not in own)
+    if own.get("__doc__") is None:
+        cls.__doc__ = cls.__name__  # else one is made of the signature, which takes as long as the class
+    slots = options.get("slots", False)
+    cls = dataclasses.dataclass(init=False, repr=False, eq=False, slots=slots)(cls)
+    fields = dataclasses.fields(cls)
+    made: dict[str, Any] = {}
+    if options.get("init", True):
+        made["__init__"] = _init(cls, fields, frozen)
+    if options.get("repr", True):
+        made["__repr__"] = _repr
+    if eq:
+        made["__eq__"] = _eq(tuple(f.name for f in fields if f.compare))
+    if frozen and slots:
+        made |= {"__getstate__": _state, "__setstate__": _set_state}
+    if eq and not has_hash:
+        hashed = tuple(f.name for f in fields if (f.compare if f.hash is None else f.hash))
+        cls.__hash__ = _hash(hashed) if frozen else None  # type: ignore[assignment]
+    if frozen:
+        _freeze(cls, frozenset(f.name for f in fields))
+    for name, function in made.items():
+        if name not in own:
+            setattr(cls, name, function)
+    parameters = cls.__dataclass_params__
+    for name in ("init", "repr", "eq", "frozen"):
+        setattr(parameters, name, options.get(name, name != "frozen"))
+    return cls
+
+
+if TYPE_CHECKING:
+    from dataclasses import dataclass as record
+else:
+    record = _record
+
+
+def _init(cls: type[Any], fields: tuple[dataclasses.Field[Any], ...], frozen: bool) -> Callable[..., None]:
+    """``__init__`` of ``cls``: its fields in order, those that are given by name alone last."""
+    known: dict[str, Any] = {"_set": object.__setattr__, "_FACTORY": _FACTORY}
+    given: list[str] = []
+    named: list[str] = []
+    body: list[str] = []
+    for f in fields:
+        value, default = f.name, ""
+        if f.default_factory is not dataclasses.MISSING:
+            known[f"_make_{f.name}"] = f.default_factory
+            value = f"_make_{f.name}()" + (f" if {f.name} is _FACTORY else {f.name}" if f.init else "")
+            default = "=_FACTORY"
+        elif f.default is not dataclasses.MISSING:
+            known[f"_default_{f.name}"] = f.default
+            default = f"=_default_{f.name}"
+        if f.init:
+            (named if f.kw_only else given).append(f.name + default)
+        elif f.default_factory is dataclasses.MISSING:
+            continue  # its class has it
+        body.append(f"_set(self,{f.name!r},{value})" if frozen else f"self.{f.name}={value}")
+    if hasattr(cls, "__post_init__"):
+        body.append("self.__post_init__()")
+    parameters = ",".join(["self", *given, *(["*", *named] if named else [])])
+    exec(f"def __init__({parameters}):\n " + "\n ".join(body or ["pass"]), known)
+    made: Callable[..., None] = known["__init__"]
+    made.__qualname__, made.__module__ = f"{cls.__qualname__}.__init__", cls.__module__
+    made.__annotations__ = {f.name: f.type for f in fields if f.init} | {"return": None}
+    return made
+
+
+def _state(self: Any) -> list[Any]:
+    return [getattr(self, f.name) for f in dataclasses.fields(self)]
+
+
+def _set_state(self: Any, state: list[Any]) -> None:
+    for f, value in zip(dataclasses.fields(self), state, strict=True):
+        object.__setattr__(self, f.name, value)
+
+
+@recursive_repr()
+def _repr(self: Any) -> str:
+    shown = (f"{f.name}={getattr(self, f.name)!r}" for f in dataclasses.fields(self) if f.repr)
+    return f"{type(self).__qualname__}({', '.join(shown)})"
+
+
+def _values(names: tuple[str, ...]) -> Callable[[Any], tuple[Any, ...]]:
+    """What gives the tuple of the attributes ``names`` of an object."""
+    if len(names) > 1:
+        return attrgetter(*names)
+    return (lambda self: (getattr(self, names[0]),)) if names else lambda self: ()
+
+
+def _eq(names: tuple[str, ...]) -> Callable[[Any, object], bool]:
+    values = _values(names)
+
+    def is_equal(self: Any, other: object) -> bool:
+        if other.__class__ is not self.__class__:
+            return NotImplemented  # type: ignore[no-any-return]
+        return values(self) == values(other)
+
+    return is_equal
+
+
+def _hash(names: tuple[str, ...]) -> Callable[[Any], int]:
+    values = _values(names)
+
+    def hashed(self: Any) -> int:
+        return hash(values(self))
+
+    return hashed
+
+
+def _freeze(cls: type[Any], names: frozenset[str]) -> None:
+    """Let attributes of ``cls`` be neither set nor deleted."""
+
+    def set_attribute(self: Any, name: str, value: object) -> None:
+        if type(self) is cls or name in names:
+            raise dataclasses.FrozenInstanceError(f"cannot assign to field {name!r}")
+        super(cls, self).__setattr__(name, value)
+
+    def delete_attribute(self: Any, name: str) -> None:
+        if type(self) is cls or name in names:
+            raise dataclasses.FrozenInstanceError(f"cannot delete field {name!r}")
+        super(cls, self).__delattr__(name)
+
+    cls.__setattr__ = set_attribute  # type: ignore[assignment]
+    cls.__delattr__ = delete_attribute  # type: ignore[assignment]
