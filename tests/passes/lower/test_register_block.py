@@ -38,6 +38,6 @@ def test_what_is_waited_for_once_in_many_passes_changes_no_block() -> None:
 
 @pytest.mark.parametrize(("width", "more_rows"), [(256, False), (1024, True)])
 def test_weights_that_the_core_keeps_are_near(width: int, *, more_rows: bool) -> None:
-    model = one_node("MatMul", [np.zeros((48, 1024), np.float32), np.zeros((1024, width), np.float32)], {1})
+    model = one_node("MatMul", [np.zeros((48, 1040), np.float32), np.zeros((1040, width), np.float32)], {1})
     (facts,) = facts_of(lb.compile(model, TARGET)).values()
     assert (int(facts.schedule.split("x")[0]) > 6) is more_rows

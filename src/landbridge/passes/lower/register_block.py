@@ -16,6 +16,9 @@ _LOAD, _LANE_LOAD = 0.6, 0.3
 #: Multiply-adds that begin while a vector of 64 bytes comes from a cache that cores share: 8 MB of weights that are
 #: read once take 0.8 ms, 17 cycles a vector.
 _FAR_LOAD = 35
+#: What a row's number costs beside that where the nearest cache does not keep its line (`kept_rows.py`): blocks of 14x2
+#: take 1.5 times as long with Zen 4.
+_LOST_LINE = 1.0
 #: A share of the estimate that it is not exact to.
 _AS_GOOD = 0.01
 
@@ -28,12 +31,13 @@ def register_block(
     turns: int = 1,
     far: float = 0.0,
     window: NumberWindow | None = None,
+    kept: int = MOST_ROWS,
 ) -> tuple[int, int]:
     """The block with the fewest estimated cycles over the whole extents; see ``weighed_blocks``.
 
     Of those that are as good by estimate, the one that takes the least code: tiles of fewest kinds.
     """
-    weighed = weighed_blocks(rows, most_rows, columns, registers, turns, far, window)
+    weighed = weighed_blocks(rows, most_rows, columns, registers, turns, far, window, kept)
     if not weighed:
         return 1, 1
     enough = min(weighed)[0] * (1 + _AS_GOOD)
@@ -52,6 +56,7 @@ def weighed_blocks(
     turns: int = 1,
     far: float = 0.0,
     window: NumberWindow | None = None,
+    kept: int = MOST_ROWS,
 ) -> list[tuple[float, tuple[int, int]]]:
     """Each block of at most ``most_rows`` that fits ``registers``, with its estimated cycles over the whole extents.
 
@@ -59,7 +64,8 @@ def weighed_blocks(
     loads. ``far``: the share of passes over all rows in which columns come from afar; the first tile of rows waits for
     them, and does the more meanwhile the more rows it has. ``rows`` says of a number of rows what all are then cut
     into: the rows of a tile, and how many such tiles there are. ``turns``: the steps for which a row's numbers are
-    loaded as one vector, which stays in a register. Of a ``window`` those of the rows overlap.
+    loaded as one vector, which stays in a register. Of a ``window`` those of the rows overlap. ``kept``: rows whose
+    lines the nearest cache keeps.
     """
     weighed, load = [], _LOAD if turns == 1 else _LANE_LOAD
     most_rows = max(1, min(MOST_ROWS, most_rows))
@@ -77,6 +83,7 @@ def weighed_blocks(
                 numbers = rr if window is None else window.vectors(rr)
                 for cc, cn in _known_pieces(columns, c):
                     loads = load * (numbers / turns + cc) + 1.0 / turns
+                    loads += _LOST_LINE * numbers / turns if rr > kept else 0.0
                     cost += rn * cn * (max(rr * cc, FMA_PIPES * FMA_LATENCY) + loads)
             weighed.append((cost, (r, c)))
     return weighed

@@ -16,6 +16,7 @@ from landbridge.passes.lower.access import ElementAccess
 from landbridge.passes.lower.apart_columns import columns_apart, most_copied
 from landbridge.passes.lower.combiners import combiner
 from landbridge.passes.lower.far_columns import far_share
+from landbridge.passes.lower.kept_rows import kept_rows
 from landbridge.passes.lower.lane_body import computes_places
 from landbridge.passes.lower.lane_choice import choose_lane, choose_other_lane, choose_turned, whole_vectors
 from landbridge.passes.lower.lane_walk import lane_guards
@@ -82,6 +83,10 @@ class VectorUnit:
     def far(self, nest: Nest, lane: int | None, rows: int | None) -> float:
         """Of the times that all ``rows`` of ``nest`` pass by a column, the share in which it comes from afar."""
         return far_share(nest, lane, rows, self.own_bytes) if self.own_bytes else 0.0
+
+    def kept(self, nest: Nest, lane: int | None, rows: int | None, inner: Sequence[int]) -> int:
+        """How many rows of a block the nearest cache keeps a line of each of."""
+        return kept_rows(nest, lane, rows, inner, self.near_bytes, MOST_ROWS) if self.near_bytes else MOST_ROWS
 
     def apart(self, nest: Nest, lane: int | None, lanes: int, rows: int | None) -> list[ElementAccess]:
         """The columns of ``nest`` that tasks copy before their rows read them."""
@@ -173,7 +178,14 @@ def schedule(nest: Nest, machine: VectorUnit, prefix: int = 0, *, repeats: bool 
         if apart:
             most_columns = min(most_columns, most_copied(nest, apart, lanes, machine.own_bytes))
         row_tile, column_tile = register_block(
-            cut.pieces, cut.most, most_columns, machine.registers, turns, far, numbers
+            cut.pieces,
+            cut.most,
+            most_columns,
+            machine.registers,
+            turns,
+            far,
+            numbers,
+            machine.kept(nest, lane, rows, reductions),
         )
     else:
         most = MOST_ROWS
@@ -296,7 +308,14 @@ def narrow_last_column(nest: Nest, sched: Schedule, machine: VectorUnit, *, repe
         return [tail]
     far = machine.far(nest, sched.lane, sched.rows)
     row_tile, column_tile = register_block(
-        cut.pieces, cut.most, last, machine.registers, sched.turns, far, sched.numbers
+        cut.pieces,
+        cut.most,
+        last,
+        machine.registers,
+        sched.turns,
+        far,
+        sched.numbers,
+        machine.kept(nest, sched.lane, sched.rows, sched.inner),
     )
     whole = replace(sched, row_runs=cut.runs(row_tile), column_runs=tile_runs(last, column_tile, 0))
     return [whole, tail]

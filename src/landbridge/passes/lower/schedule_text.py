@@ -49,6 +49,7 @@ def weighed_text(nest: Nest, sched: Schedule, machine: VectorUnit) -> tuple[str,
             sched.turns,
             machine.far(nest, sched.lane, sched.rows),
             sched.numbers,
+            machine.kept(nest, sched.lane, sched.rows, sched.inner),
         )
     )
     if len(weighed) < 2:
