@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import onnx
 import pytest
 from tests.open_dimensions.models import attention, convolutions, parts
 from xdsl.dialects import arith, func
@@ -11,7 +12,8 @@ from xdsl.dialects.builtin import IndexType, IntegerAttr, MemRefType
 from xdsl.ir import Block, SSAValue
 from xdsl.rewriter import Rewriter
 
-from landbridge.analysis.linear_forms import constant
+import landbridge as lb
+from landbridge.analysis.linear_forms import Form, constant
 from landbridge.analysis.open_ranges import OpenRanges
 from landbridge.analysis.verify_accesses import verify_accesses
 from landbridge.codegen.registry import declined
@@ -152,3 +154,21 @@ def test_a_task_that_may_have_no_rows_enters_no_loop_over_them_where_there_are_n
     with ranges.entered(ranges.form(end).plus(first, -1)):
         assert ranges.is_at_most(constant(1 - some), 0)
     assert not ranges.is_at_most(constant(1 - some), 0)
+
+
+def test_indices_of_loops_in_loops_are_proved_by_what_ends_soonest(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Eight loops, each counter a quotient or remainder of the one around: thousands of forms lead to no number, and
+    of some hundred accesses each would ask them all, were the bounds that bring in other counters asked first."""
+    tile = """<ir_version: 8, opset_import: ["": 18]>
+        g (float[2, 3, 4, 5] x, int64[4] r) => (float[A, B, C, D] y) { y = Tile(x, r) }"""
+    asked = 0
+    replaced = OpenRanges._replaced
+
+    def counted(ranges: OpenRanges, form: Form) -> Iterator[Form]:
+        nonlocal asked
+        asked += 1
+        return replaced(ranges, form)
+
+    monkeypatch.setattr(OpenRanges, "_replaced", counted)
+    lb.compile(onnx.parser.parse_model(tile), TARGET)
+    assert 0 < asked < 5_000

@@ -9,12 +9,12 @@ from landbridge.errors import UndecidedSizeError
 from landbridge.sizes.bounds import lower_bound, upper_bound
 from landbridge.sizes.replaced import with_atoms
 from landbridge.sizes.size import Extent, Size, always_at_least
-from landbridge.sizes.terms import AboveZero, Atom, Clamped, Floor, Symbol, Terms, atoms, of_atom
+from landbridge.sizes.terms import AboveZero, Atom, Clamped, Symbol, all_atoms, of_atom
 
 
 def may_be_empty(sizes: Iterable[Extent]) -> bool:
     """Whether a dimension, or what a run reads, may be 0 in ``sizes``."""
-    found = (atom for size in sizes if isinstance(size, Size) for atom in _all_atoms(size.terms))
+    found = (atom for size in sizes if isinstance(size, Size) for atom in all_atoms(size.terms))
     return any(isinstance(atom, Symbol | Clamped) and atom.low <= 0 for atom in found)
 
 
@@ -22,7 +22,7 @@ def not_zero_where(turns: Extent | None) -> dict[Atom, Extent]:
     """The atoms that may be 0, as numbers from 1 on: those of which there are no ``turns`` where one is 0."""
     if not isinstance(turns, Size):
         return {}
-    return {atom: _from_one(atom) for atom in _all_atoms(turns.terms) if _may_be_zero(atom) and _are_none(turns, atom)}
+    return {atom: _from_one(atom) for atom in all_atoms(turns.terms) if _may_be_zero(atom) and _are_none(turns, atom)}
 
 
 def readings(size: Size, told: Mapping[Atom, Extent]) -> Iterator[Extent]:
@@ -59,14 +59,3 @@ def _from_one(atom: Atom) -> Extent:
             return Size(of_atom(replace(atom, low=1)))
         case _:
             return Size(of_atom(Clamped(of_atom(atom), 1, None)))
-
-
-def _all_atoms(terms: Terms) -> Iterator[Atom]:
-    for atom in atoms(terms):
-        yield atom
-        match atom:
-            case Floor(numerator, divisor):
-                yield from _all_atoms(numerator)
-                yield from _all_atoms(divisor)
-            case AboveZero(inner) | Clamped(inner):
-                yield from _all_atoms(inner)

@@ -19,25 +19,31 @@ def replaced(terms: Terms, dimensions: Mapping[str, Extent]) -> Extent:
 
 def with_atoms(terms: Terms, values: Mapping[Atom, Extent]) -> Extent:
     """``terms`` with ``values`` for some of their atoms, those inside of others too; raises as ``replaced``."""
+    return _with_atoms(terms, dict(values))
+
+
+def _with_atoms(terms: Terms, known: dict[Atom, Extent]) -> Extent:
+    """``known`` grows by what each atom is: atoms are inside of several others, which are inside of several."""
     total: Extent = 0
     for product, number in terms:
         term: Extent = number
         for atom, power in product:
-            value = values[atom] if atom in values else _with_inner(atom, values)
+            if (value := known.get(atom)) is None:
+                value = known[atom] = _with_inner(atom, known)
             for _ in range(power):
                 term = term * value
         total = total + term
     return total
 
 
-def _with_inner(atom: Atom, values: Mapping[Atom, Extent]) -> Extent:
+def _with_inner(atom: Atom, known: dict[Atom, Extent]) -> Extent:
     match atom:
         case Symbol():
             return Size(of_atom(atom))
         case Floor(numerator, divisor):
-            by = with_atoms(divisor, values)
-            return 0 if by == 0 else with_atoms(numerator, values) // by  # a divisor is 0 for no values that can be
+            by = _with_atoms(divisor, known)
+            return 0 if by == 0 else _with_atoms(numerator, known) // by  # a divisor is 0 for no values that can be
         case AboveZero(inner):
-            return largest(with_atoms(inner, values), 0)
+            return largest(_with_atoms(inner, known), 0)
         case Clamped(inner, low, high):
-            return clamped(with_atoms(inner, values), low, high)
+            return clamped(_with_atoms(inner, known), low, high)

@@ -160,37 +160,54 @@ def atoms(terms: Terms) -> Iterable[Atom]:
     return dict.fromkeys(atom for product, _ in terms for atom, _ in product)
 
 
+def all_atoms(terms: Terms) -> Iterable[Atom]:
+    """The atoms of the products and those inside atoms, each once, however many it is inside of."""
+    found: dict[Atom, None] = {}
+    _add_atoms(terms, found)
+    return found
+
+
+def _add_atoms(terms: Terms, found: dict[Atom, None]) -> None:
+    for product, _ in terms:
+        for atom, _ in product:
+            if atom not in found:
+                found[atom] = None
+                match atom:
+                    case Floor(numerator, divisor):
+                        _add_atoms(numerator, found)
+                        _add_atoms(divisor, found)
+                    case AboveZero(inner) | Clamped(inner):
+                        _add_atoms(inner, found)
+
+
 def symbols(terms: Terms) -> dict[str, Symbol]:
     """The symbols, those inside atoms too, by name."""
-    found: dict[str, Symbol] = {}
-    for atom in atoms(terms):
-        match atom:
-            case Symbol(name):
-                found[name] = atom
-            case Floor(numerator, divisor):
-                found |= symbols(numerator) | symbols(divisor)
-            case AboveZero(inner) | Clamped(inner):
-                found |= symbols(inner)
-    return found
+    return {atom.name: atom for atom in all_atoms(terms) if isinstance(atom, Symbol)}
 
 
 def evaluate(terms: Terms, value_of: Callable[[Symbol], int]) -> int:
     """What ``terms`` are where ``value_of`` gives each dimension (a multiple of its unit)."""
+    return _evaluated(terms, value_of, {})
+
+
+def _evaluated(terms: Terms, value_of: Callable[[Symbol], int], known: dict[Atom, int]) -> int:
     total = 0
     for product, number in terms:
         for atom, power in product:
-            value = _value(atom, value_of)
+            value = known.get(atom)
+            if value is None:
+                value = known[atom] = _value(atom, value_of, known)
             number *= value if power == 1 else value**power
         total += number
     return total
 
 
-def _value(atom: Atom, value_of: Callable[[Symbol], int]) -> int:
+def _value(atom: Atom, value_of: Callable[[Symbol], int], known: dict[Atom, int]) -> int:
     if isinstance(atom, Symbol):
         return value_of(atom) // atom.unit
     if isinstance(atom, Floor):
-        return evaluate(atom.numerator, value_of) // evaluate(atom.divisor, value_of)
-    value = evaluate(atom.terms, value_of)
+        return _evaluated(atom.numerator, value_of, known) // _evaluated(atom.divisor, value_of, known)
+    value = _evaluated(atom.terms, value_of, known)
     if isinstance(atom, AboveZero):
         return max(0, value)
     return max(atom.low, value if atom.high is None else min(value, atom.high))
