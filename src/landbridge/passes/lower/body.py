@@ -6,9 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from xdsl.dialects import arith, linalg, memref
-from xdsl.dialects.builtin import UNKNOWN_LOC, VectorType
+from xdsl.dialects.builtin import VectorType
 from xdsl.ir import Block, SSAValue
 
+from landbridge.ir.new_operation import new_operation
 from landbridge.ir.plain_attributes import int_of
 from landbridge.ir.prim_ops import SizeOp
 from landbridge.passes.lower.code import Code, Index, Where, vector_type
@@ -72,14 +73,7 @@ def copied(code: Code, op: Operation, operands: Sequence[SSAValue], lanes: int) 
         pairs = zip(operands, are_vectors, strict=True)
         operands = [v if is_vector else code.broadcast(v, lanes) for v, is_vector in pairs]
         result = vector_type(result, lanes)
-    new = type(op).create(
-        operands=operands,
-        result_types=[result],
-        properties=op.properties,
-        attributes=op.attributes,
-        location=UNKNOWN_LOC,
-    )
-    return code.add_op(new)
+    return code.add_op(new_operation(type(op), operands, (result,), op.properties, op.attributes))
 
 
 def value_of(code: Code, wanted: SSAValue, given: Mapping[SSAValue, SSAValue], lanes: int) -> SSAValue:

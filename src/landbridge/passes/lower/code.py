@@ -13,7 +13,6 @@ from typing import Any, TypeAlias
 
 from xdsl.dialects import arith, memref, scf, vector
 from xdsl.dialects.builtin import (
-    UNKNOWN_LOC,  # which xdsl, if it is not told, imports for each operation
     DenseIntOrFPElementsAttr,
     FloatAttr,
     IndexType,
@@ -26,6 +25,7 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.ir.affine import AffineBinaryOpExpr, AffineBinaryOpKind, AffineConstantExpr, AffineDimExpr, AffineExpr
 
 from landbridge.errors import CodegenError
+from landbridge.ir.new_operation import new_operation
 from landbridge.ir.prim_ops import PrefetchOp
 from landbridge.sizes.size import Extent, Size, largest, smallest
 
@@ -75,9 +75,7 @@ class Code:
         self, cls: type[Operation], operands: Sequence[SSAValue], result: Attribute, **properties: Any
     ) -> SSAValue:
         """Append an operation with one result."""
-        return self.add_op(
-            cls.create(operands=operands, result_types=[result], properties=properties, location=UNKNOWN_LOC)
-        )
+        return self.add_op(new_operation(cls, operands, (result,), properties))
 
     def _index(self, cls: type[Operation], a: Index, b: Index) -> SSAValue:
         operands = self.value(a), self.value(b)
@@ -100,7 +98,7 @@ class Code:
         """A constant, shared by the whole function."""
         key = (attr, ty)
         if (found := self._constants.get(key)) is None:
-            op = arith.ConstantOp.create(result_types=[ty], properties={"value": attr})
+            op = new_operation(arith.ConstantOp, (), (ty,), {"value": attr})
             self._constant_ops.append(op)
             found = self._constants[key] = op.results[0]
         return found
@@ -250,11 +248,9 @@ class Code:
         block = Block(arg_types=[INDEX, *(v.type for v in carried)])
         with self._appending_to(block):
             results = body(block.args[0], list(block.args[1:]))
-        block.add_op(scf.YieldOp.create(operands=results))
-        op = scf.ForOp.create(
-            operands=[low_v, high_v, step_v, *carried],
-            result_types=[v.type for v in carried],
-            regions=[Region(block)],
+        block.add_op(new_operation(scf.YieldOp, results))
+        op = new_operation(
+            scf.ForOp, [low_v, high_v, step_v, *carried], [v.type for v in carried], regions=[Region(block)]
         )
         self.block.add_op(op)
         return list(op.results)
@@ -266,7 +262,7 @@ class Code:
             block = Block()
             with self._appending_to(block):
                 value = build()
-            block.add_op(scf.YieldOp.create(operands=[value]))
+            block.add_op(new_operation(scf.YieldOp, [value]))
             regions.append(Region(block))
         return self.add_op(scf.IfOp(condition, [value.type], regions[0], regions[1]))
 
@@ -279,7 +275,7 @@ class Code:
                 block = Block()
                 with self._appending_to(block):
                     build()
-                block.add_op(scf.YieldOp())
+                block.add_op(new_operation(scf.YieldOp))
                 region = Region(block)
             regions.append(region)
         self.block.add_op(scf.IfOp(condition, [], regions[0], regions[1]))
@@ -290,7 +286,7 @@ class Code:
 
     def store(self, value: SSAValue, buffer: SSAValue, where: Where) -> None:
         """Store one element."""
-        self.block.add_op(memref.StoreOp.create(operands=[value, buffer, *self._indices(where)]))
+        self.block.add_op(new_operation(memref.StoreOp, [value, buffer, *self._indices(where)]))
 
     def _indices(self, where: Where) -> list[SSAValue]:
         return [self.value(i) for i in (where if isinstance(where, tuple) else (where,))]
@@ -344,15 +340,15 @@ class Code:
 
     def prefetch(self, buffer: SSAValue, where: Where) -> None:
         """Ask for the cache line of an element, which may lie outside ``buffer``."""
-        self.block.add_op(PrefetchOp(buffer, self._indices(where)))
+        self.block.add_op(new_operation(PrefetchOp, [buffer, *self._indices(where)]))
 
     def store_vector(self, value: SSAValue, buffer: SSAValue, where: Where, lanes: int, kept: Index) -> None:
         """Store ``lanes`` elements, or the first ``kept``."""
         if isinstance(kept, int) and not kept:
-            self.block.add_op(vector.StoreOp.create(operands=[value, buffer, *self._indices(where)]))
+            self.block.add_op(new_operation(vector.StoreOp, [value, buffer, *self._indices(where)]))
         else:
             operands = [buffer, *self._indices(where), self.mask(lanes, kept), value]
-            self.block.add_op(vector.MaskedStoreOp.create(operands=operands))
+            self.block.add_op(new_operation(vector.MaskedStoreOp, operands))
 
     def pack(self, values: Sequence[SSAValue], lanes: int = 0) -> SSAValue:
         """A vector of ``values``, and zeros after them where it has more ``lanes``."""

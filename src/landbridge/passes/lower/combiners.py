@@ -11,6 +11,7 @@ from xdsl.dialects.utils.fast_math import FastMathFlag
 from xdsl.dialects.vector import CombiningKindAttr, CombiningKindFlag
 from xdsl.ir import Attribute, Operation, SSAValue
 
+from landbridge.ir.new_operation import new_operation
 from landbridge.passes.lower.code import Code
 from landbridge.passes.lower.nest import Stage
 
@@ -64,7 +65,7 @@ def identity(combine: str, element: Any) -> Attribute:
 def fold(code: Code, main: Stage, a: SSAValue, b: SSAValue) -> SSAValue:
     """Two accumulators of ``main``, which has a combiner, as one."""
     op = next(iter(main.body.args[len(main.reads)].uses)).operation
-    return code.add_op(type(op).create(operands=[a, b], result_types=[a.type], properties=dict(op.properties)))
+    return code.add_op(new_operation(type(op), [a, b], [a.type], op.properties))
 
 
 def folded_term(main: Stage) -> SSAValue:
