@@ -186,6 +186,15 @@ def test_a_class_of_a_record_is_a_dataclass():
         Derived(1).a = 2  # type: ignore[misc]
 
 
+def test_what_has_no_default_comes_first():
+    with pytest.raises(TypeError, match="'b' has no default"):
+
+        @record
+        class Wrong:
+            a: int = 0
+            b: str
+
+
 def test_what_holds_itself_is_shown():
     made = OURS["Point"](1)
     made.names.append(made)

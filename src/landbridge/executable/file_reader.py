@@ -18,9 +18,9 @@ from landbridge.dtypes import dtype, numpy_dtype
 from landbridge.errors import ExecutableError, InputError, MissingFileError, UnreadableFileError
 from landbridge.executable.abi import CONSTANT_ALIGNMENT
 from landbridge.executable.device_image import DeviceImage, check_device_image
+from landbridge.executable.digest import sha256
 from landbridge.executable.executable import Executable
 from landbridge.executable.file_watch import FileWatch
-from landbridge.executable.file_writer import sha256
 from landbridge.executable.header import HEADER_BYTES, Section, unpack_header
 from landbridge.executable.json_form import from_json, instruction_list
 from landbridge.executable.manifest import ConstantEntry, DeviceImageEntry, ImageEntry, Manifest
@@ -97,7 +97,7 @@ def _read(file: IO[bytes], path: Path, verify: Verify, mapped: bool) -> Executab
         manifest.constants_checksum,
         trusted=not verified,
     )
-    if verify in ("all", True) and sha256([pool.data]) != manifest.constants_sha256:
+    if verify in ("all", True) and sha256([pool.data]).hex() != manifest.constants_sha256:
         raise ExecutableError("corrupt constants: their SHA-256 does not match; save it again")
     if not mapped:
         watch.check()

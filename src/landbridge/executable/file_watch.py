@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from landbridge.errors import ExecutableError
+from landbridge.executable.digest import sha256
 
 Array = np.ndarray[Any, Any]
 
@@ -126,6 +127,4 @@ def quick_checksum(pieces: Iterable[tuple[int, Array]]) -> str:
         sums += np.add.reduce(rows.reshape(-1, sums.size), axis=0, dtype=np.uint64)
         sums[: rest.size] += rest
         sums[(offset + whole) % _ROW // 8] += np.uint64(int.from_bytes(memory[whole:].tobytes(), "little"))
-    import hashlib  # which loads OpenSSL
-
-    return hashlib.sha256(sums.astype("<u8").tobytes()).hexdigest()
+    return sha256([sums.astype("<u8").tobytes()]).hex()

@@ -25,6 +25,7 @@ import numpy as np
 
 from landbridge.dtypes import dtype_name, numpy_dtype
 from landbridge.executable.abi import CONSTANT_ALIGNMENT
+from landbridge.executable.digest import sha256
 from landbridge.executable.file_watch import quick_checksum
 from landbridge.executable.header import HEADER_BYTES, LOOPS_VERSION, PAGE, Header, Section
 from landbridge.executable.instructions import Loop, flattened
@@ -65,7 +66,7 @@ def file_pieces(
             ConstantEntry(name, array.shape, dtype_name(array.dtype), offset)
             for (name, array), offset in zip(plain.items(), constant_offsets, strict=False)
         ),
-        constants_sha256=sha256(_padded(plain.values(), constant_offsets)),
+        constants_sha256=sha256(_padded(plain.values(), constant_offsets)).hex(),
         constants_checksum=quick_checksum(zip(constant_offsets, map(_bytes_of, plain.values()), strict=False)),
         memory=tuple(memory),
         scratch_bytes=scratch_bytes,
@@ -89,16 +90,6 @@ def file_pieces(
     header = Header((manifest_section, instructions_section, code_section, constants_section), version=version)
     header = replace(header, sha256=header.digest(body))
     return chain([header.pack()], body, _padded(plain.values(), constant_offsets))
-
-
-def sha256(pieces: Iterable[Buffer]) -> str:
-    """The SHA-256 of ``pieces`` one after another, as a manifest states it."""
-    import hashlib  # which loads OpenSSL
-
-    hasher = hashlib.sha256()
-    for piece in pieces:
-        hasher.update(piece)
-    return hasher.hexdigest()
 
 
 def _image_entry(number: int, module: ModuleImage, offset: int) -> ImageEntry | DeviceImageEntry:

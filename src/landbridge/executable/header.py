@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterable
+from itertools import chain
 
 from landbridge.errors import ExecutableError
+from landbridge.executable.digest import sha256 as sha256_of
 from landbridge.records import record
 
 #: The newest version; files from ``OLDEST_VERSION`` on are read, which is promised (docs/deploy-to-a-board.md): a field
@@ -53,12 +55,7 @@ class Header:
 
     def digest(self, body: Iterable[bytes | memoryview]) -> bytes:
         """SHA-256 of this header with a zero digest, then ``body``: the file up to its constants."""
-        import hashlib  # which loads OpenSSL
-
-        hasher = hashlib.sha256(Header(self.sections, version=self.version).pack())
-        for piece in body:
-            hasher.update(piece)
-        return hasher.digest()
+        return sha256_of(chain([Header(self.sections, version=self.version).pack()], body))
 
 
 def unpack_header(content: bytes, file_size: int) -> Header:
