@@ -25,7 +25,8 @@ HOSTILE = "open({!r}, 'a').write(__name__ + ' ')\nraise SystemExit('hostile code
 #: The standard library's, others' and our own names.
 NAMES = (
     "queue", "json", "pickle", "signal", "threading", "subprocess", "ctypes", "random", "sitecustomize", "numpy",
-    "llvmlite", "xdsl", "onnx", "landbridge/__init__", "landbridge/codegen/__init__", "llvmlite/__init__", "typer",
+    "llvmlite", "xdsl", "onnx", "landbridge/__init__", "landbridge/codegen/__init__", "llvmlite/__init__",
+    "argcomplete",
 )  # fmt: skip
 
 

@@ -28,7 +28,7 @@ _LIBRARIES = (
     "libuuid1",
 )
 #: Packages in the versions that are installed here, with what they need: what runs programs, and what tests ask for.
-_RUNNING = ("numpy", "typer", "rich", "ml-dtypes", "apache-tvm-ffi")
+_RUNNING = ("numpy", "ml-dtypes", "apache-tvm-ffi")
 #: What the compiler needs beside them, in a folder of its own.
 _COMPILING = ("xdsl", "onnx", "onnx-ir", "llvmlite")
 _PLATFORMS = ("manylinux2014_aarch64", "manylinux_2_27_aarch64", "manylinux_2_28_aarch64")

@@ -6,9 +6,8 @@ import json
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
-from landbridge.cli.app import app
+from tests.cli.command_line import invoke
 
 MODEL = Path(__file__).with_name("add.mlir")
 
@@ -21,7 +20,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def run(*args: str) -> str:
-    done = CliRunner().invoke(app, args)
+    done = invoke(args)
     assert done.exit_code == 0, done.output
     return done.stdout
 
@@ -44,11 +43,11 @@ def test_entries_are_shown_and_removed(folder: Path, tmp_path: Path, monkeypatch
 def test_nothing_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LANDBRIDGE_CACHE", "0")
     assert json.loads(run("cache", "--json")) == {"folder": None, "entries": []}
-    assert "LANDBRIDGE_CACHE=FOLDER" in CliRunner().invoke(app, ["cache"]).output
+    assert "LANDBRIDGE_CACHE=FOLDER" in invoke(["cache"]).output
 
 
 def test_a_folder_that_cannot_be_used_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LANDBRIDGE_CACHE", str(tmp_path))
     tmp_path.chmod(0o777)
-    done = CliRunner().invoke(app, ["run", str(MODEL)])
+    done = invoke(["run", str(MODEL)])
     assert done.exit_code == 1 and "others may write to it" in done.output

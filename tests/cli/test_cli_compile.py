@@ -11,12 +11,11 @@ from typing import Any
 import numpy as np
 import pytest
 from onnx import TensorProto, helper, numpy_helper
-from typer.testing import CliRunner
 
 import landbridge as lb
-from landbridge.cli.app import app
-from landbridge.cli.compile import compile_
+from landbridge.cli.compile import compile as compile_command
 from landbridge.compile_options import CompileOptions
+from tests.cli.command_line import invoke
 
 #: The parameters of ``lb.compile`` by other names than the command's: options that repeat are named in the singular.
 NAMES = {
@@ -56,7 +55,7 @@ def model(tmp_path: Path) -> Path:
 
 
 def command(*words: str | Path) -> Any:
-    return CliRunner().invoke(app, [*map(str, words), "--json"])
+    return invoke([*map(str, words), "--json"])
 
 
 def compiled(model: Path, *words: str) -> lb.Executable:
@@ -69,7 +68,7 @@ def compiled(model: Path, *words: str) -> lb.Executable:
 def test_each_option_of_compile_has_one_of_the_command() -> None:
     of_python = set(inspect.signature(lb.compile).parameters)
     assert {field.name for field in fields(CompileOptions)} <= of_python
-    words = set(inspect.signature(compile_).parameters)
+    words = set(inspect.signature(compile_command).parameters)
     assert {NAMES.get(name, name) for name in of_python - OF_TORCH} == words - OF_THE_COMMAND
 
 
@@ -154,13 +153,13 @@ def test_places_devices_and_spills(model: Path) -> None:
     ],
 )
 def test_wrong_usage_is_named(model: Path, words: list[str], says: str) -> None:
-    done = CliRunner().invoke(app, ["compile", str(model), *words], env={"COLUMNS": "400"})
+    done = invoke(["compile", str(model), *words], env={"COLUMNS": "400"})
     assert done.exit_code == 2
     assert says in done.stderr
 
 
 def test_a_compiled_file_takes_none_of_it(model: Path) -> None:
     compiled(model)
-    done = CliRunner().invoke(app, ["run", str(model.with_suffix(".lbx")), "--mutable", "w"], env={"COLUMNS": "400"})
+    done = invoke(["run", str(model.with_suffix(".lbx")), "--mutable", "w"], env={"COLUMNS": "400"})
     assert done.exit_code == 2
     assert "compiled already" in done.stderr

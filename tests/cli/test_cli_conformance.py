@@ -7,15 +7,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
-from landbridge.cli.app import app
 from landbridge.device import registry
 from landbridge.device.api import Space
 from landbridge.device.attr import DeviceAttr
 from landbridge.testing.sim_lazy import SimLazyDeviceAPI
-
-runner = CliRunner()
+from tests.cli.command_line import invoke
 
 
 class Bad(SimLazyDeviceAPI):
@@ -44,7 +41,7 @@ def two_bad_devices() -> Iterator[None]:
 
 
 def test_conformance_of_a_device_that_conforms() -> None:
-    done = runner.invoke(app, ["conformance", "sim:lazy", "--json"])
+    done = invoke(["conformance", "sim:lazy", "--json"])
     assert done.exit_code == 0
     report = json.loads(done.stdout)
     assert report["device"] == "sim:lazy:0"
@@ -56,7 +53,7 @@ def test_conformance_of_a_device_that_conforms() -> None:
 @pytest.mark.usefixtures("two_bad_devices")
 def test_conformance_names_the_broken_sentence(tmp_path: Path) -> None:
     arguments = ["conformance", "bad", "--report", str(tmp_path / "bad.json")]
-    done = runner.invoke(app, arguments, env={"COLUMNS": "200", "NO_COLOR": "1"})
+    done = invoke(arguments, env={"COLUMNS": "200", "NO_COLOR": "1"})
     assert done.exit_code == 3
     assert "no such query" in done.stdout
     report = json.loads((tmp_path / "bad.json").read_text())
@@ -64,12 +61,12 @@ def test_conformance_names_the_broken_sentence(tmp_path: Path) -> None:
 
 
 def test_conformance_of_no_device() -> None:
-    assert runner.invoke(app, ["conformance", "sim:lasy"]).exit_code == 1
+    assert invoke(["conformance", "sim:lasy"]).exit_code == 1
 
 
 @pytest.mark.usefixtures("two_bad_devices")
 def test_devices_tests_each_and_lists_the_rest() -> None:
-    shown = runner.invoke(app, ["devices", "-v"], env={"COLUMNS": "200", "NO_COLOR": "1"})
+    shown = invoke(["devices", "-v"], env={"COLUMNS": "200", "NO_COLOR": "1"})
     assert shown.exit_code == 0
     assert "cpu:0: PASS" in shown.stdout
     assert "sim:lazy:1: PASS" in shown.stdout

@@ -10,12 +10,10 @@ import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
-from typer.testing import CliRunner
 
-from landbridge.cli.app import app
+from tests.cli.command_line import invoke
 from tests.vm import programs
 
-runner = CliRunner()
 WIDE = {"COLUMNS": "240", "NO_COLOR": "1"}
 
 
@@ -36,7 +34,7 @@ def model(tmp_path: Path) -> Path:
 
 def test_kernels_stand_beside_the_limits(model: Path, tmp_path: Path) -> None:
     line = ["explain", str(model), "--shape", "x=8x64", "--threads", "1", "--runs", "3"]
-    done = runner.invoke(app, [*line, "--json"])
+    done = invoke([*line, "--json"])
     assert done.exit_code == 0, done.output
     result = json.loads(done.stdout)
     product, softmax = result["kernels"]
@@ -45,8 +43,8 @@ def test_kernels_stand_beside_the_limits(model: Path, tmp_path: Path) -> None:
     assert result["limits"]["flops"] > 1e8
     assert product["of_peak"] == pytest.approx(product["flops"] / product["seconds"] / result["limits"]["flops"])
     assert result["seconds"] == pytest.approx(product["seconds"] + softmax["seconds"])
-    shown = runner.invoke(
-        app, [*line, "--top", "1", "--svg", str(tmp_path / "r.svg"), "--html", str(tmp_path / "r.html")], env=WIDE
+    shown = invoke(
+        [*line, "--top", "1", "--svg", str(tmp_path / "r.svg"), "--html", str(tmp_path / "r.html")], env=WIDE
     )
     assert shown.exit_code == 0, shown.output
     assert ("GFLOP/s" in shown.stderr, "% roof" in shown.stdout) == (True, True)
@@ -56,23 +54,21 @@ def test_kernels_stand_beside_the_limits(model: Path, tmp_path: Path) -> None:
 
 def test_an_open_program_is_explained_at_a_size(model: Path, tmp_path: Path) -> None:
     file = tmp_path / "open.lbx"
-    assert runner.invoke(app, ["compile", str(model), "--dim", "N=1..64", "-o", str(file)]).exit_code == 0
+    assert invoke(["compile", str(model), "--dim", "N=1..64", "-o", str(file)]).exit_code == 0
     for size in (3, 40):
-        done = runner.invoke(
-            app, ["explain", str(file), "--at", f"N={size}", "--runs", "1", "--threads", "1", "--json"]
-        )
+        done = invoke(["explain", str(file), "--at", f"N={size}", "--runs", "1", "--threads", "1", "--json"])
         assert done.exit_code == 0, done.output
         assert json.loads(done.stdout)["kernels"][0]["flops"] == 2 * size * 64 * 32
 
 
 def test_a_program_without_facts_has_times(tmp_path: Path) -> None:
     programs.two_stages().save(tmp_path / "old.lbx")
-    done = runner.invoke(app, ["explain", str(tmp_path / "old.lbx"), "--threads", "1"], env=WIDE)
+    done = invoke(["explain", str(tmp_path / "old.lbx"), "--threads", "1"], env=WIDE)
     assert done.exit_code == 0, done.output
     assert "compile it again" in done.stderr
 
 
 def test_the_model_is_not_drawn_over(model: Path) -> None:
     before = model.read_bytes()
-    done = runner.invoke(app, ["explain", str(model), "--shape", "x=8x64", "--svg", str(model)], env=WIDE)
+    done = invoke(["explain", str(model), "--shape", "x=8x64", "--svg", str(model)], env=WIDE)
     assert (done.exit_code, model.read_bytes()) == (1, before)

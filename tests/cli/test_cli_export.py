@@ -7,11 +7,8 @@ from pathlib import Path
 
 import numpy as np
 import onnx
-from typer.testing import CliRunner
 
-from landbridge.cli.app import app
-
-runner = CliRunner()
+from tests.cli.command_line import invoke
 
 
 def test_an_input_that_chooses_the_program_is_fixed(tmp_path: Path) -> None:
@@ -20,10 +17,10 @@ def test_an_input_that_chooses_the_program_is_fixed(tmp_path: Path) -> None:
     onnx.save(model, tmp_path / "sums.onnx")
     np.save(tmp_path / "axis.npy", np.array(1))
     line = ["export", str(tmp_path / "sums.onnx"), "--c", str(tmp_path / "c")]
-    refused = runner.invoke(app, line)
+    refused = invoke(line)
     assert refused.exit_code == 1 and "elements of input 'axis' choose among 4 programs" in refused.output
     assert not (tmp_path / "c").exists()
-    done = runner.invoke(app, [*line, "--constant", f"axis={tmp_path / 'axis.npy'}", "--json"])
+    done = invoke([*line, "--constant", f"axis={tmp_path / 'axis.npy'}", "--json"])
     assert done.exit_code == 0, done.output
     made = json.loads(done.stdout)
     assert [spec["name"] for spec in made["inputs"]] == ["x"] and all(Path(file).exists() for file in made["files"])
@@ -36,5 +33,5 @@ def test_names_and_folders_are_looked_at_before_anything_is_compiled(tmp_path: P
         (["--c", str(tmp_path / "c"), "--name", "9x"], "'9x' cannot begin names in C"),
         (["--c", str(tmp_path / "file" / "c")], "file"),
     ):
-        done = runner.invoke(app, ["export", str(tmp_path / "none.onnx"), *options])
+        done = invoke(["export", str(tmp_path / "none.onnx"), *options])
         assert done.exit_code == 1 and says in done.output and "ONNX" not in done.output, done.output

@@ -6,15 +6,14 @@ import json
 from pathlib import Path
 
 import numpy as np
-from typer.testing import CliRunner
 
 import landbridge as lb
-from landbridge.cli.app import app
+from tests.cli.command_line import invoke
 from tests.session.test_frames import PITCH, SPEC, camera, network, seen_of
 
 
 def command(*words: str | Path) -> dict[str, object]:
-    done = CliRunner().invoke(app, [*map(str, words), "--json"])
+    done = invoke([*map(str, words), "--json"])
     assert done.exit_code == 0, done.stderr
     printed: dict[str, object] = json.loads(done.stdout)
     return printed

@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 from onnx import TensorProto, helper, numpy_helper
-from typer.testing import CliRunner
 
-from landbridge.cli.app import app
+from tests.cli.command_line import invoke
 
 ADD = Path(__file__).with_name("add.mlir")
 
@@ -34,7 +33,7 @@ def model(folder: Path, last: str = "Relu") -> Path:
 
 
 def inspected(*words: object) -> Any:
-    done = CliRunner().invoke(app, ["inspect", *map(str, words), "--json"])
+    done = invoke(["inspect", *map(str, words), "--json"])
     assert done.exit_code == 0, done.output
     return json.loads(done.stdout)
 
@@ -57,7 +56,7 @@ def test_of_a_model(tmp_path: Path) -> None:
 
 def test_of_what_was_compiled(tmp_path: Path) -> None:
     file = model(tmp_path)
-    assert CliRunner().invoke(app, ["compile", str(file)]).exit_code == 0
+    assert invoke(["compile", str(file)]).exit_code == 0
     lbx, onnx = inspected(file.with_suffix(".lbx"), "--at", "W=7"), inspected(file, "--at", "W=7")
     assert "operators" not in lbx
     for same in ("inputs", "outputs", "dimensions", "flops", "kernels", "code_bytes", "memory"):
@@ -94,7 +93,7 @@ def test_operators_that_compile_are_supported(tmp_path: Path) -> None:
 @pytest.mark.parametrize("last", ["Relu", "Unheard"])
 def test_tables_fit_80_columns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, last: str) -> None:
     monkeypatch.setenv("COLUMNS", "80")
-    done = CliRunner().invoke(app, ["inspect", str(model(tmp_path, last))])
+    done = invoke(["inspect", str(model(tmp_path, last))])
     assert done.exit_code == 0
     rows = done.output.splitlines()
     assert any(row.split()[:2] == ["2", "Conv"] for row in rows)

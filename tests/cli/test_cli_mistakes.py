@@ -13,14 +13,11 @@ import numpy as np
 import onnx
 import pytest
 from onnx import parser
-from typer.testing import CliRunner
 
 import landbridge as lb
-from landbridge.cli.app import app
+from tests.cli.command_line import invoke
 from tests.devices.present import first_instance
 from tests.whole_models.small_models import add
-
-runner = CliRunner()
 
 PYRAMID = """<ir_version: 8, opset_import: ["": 18]> pyramid (float[n, 1, h, w] x) => (float[n, 1, p, q] y) {
     a = MaxPool <kernel_shape = [3, 3], strides = [2, 2], pads = [1, 1, 1, 1]> (x)
@@ -40,7 +37,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def refused(*line: str) -> str:
-    done = runner.invoke(app, list(line))
+    done = invoke(list(line))
     assert done.exit_code in (1, 2), done.output
     return " ".join(done.stderr.split())
 
@@ -56,9 +53,9 @@ def test_files_that_are_no_arrays(here: Path) -> None:
 
 def test_extents_as_other_programs_show_them(here: Path) -> None:
     for shape in ("x=1x1x8x8", "x=1×1×8×8", "x=[1, 1, 8, 8]", "x=1,1,8,8", "x=1X1X8X8", "x=(1,1,8,8)"):
-        done = runner.invoke(app, ["run", "pyramid.onnx", "--shape", shape, "--json"])
+        done = invoke(["run", "pyramid.onnx", "--shape", shape, "--json"])
         assert json.loads(done.stdout)["outputs"][0]["shape"] == [1, 1, 4, 4], shape
-    done = runner.invoke(app, ["run", "pyramid.onnx", "--shape", "x=n, 1, max_h, 8", "--at", "max_h=12", "--json"])
+    done = invoke(["run", "pyramid.onnx", "--shape", "x=n, 1, max_h, 8", "--at", "max_h=12", "--json"])
     assert json.loads(done.stdout)["outputs"][0]["shape"][1:] == [1, 6, 4]
 
 
@@ -80,7 +77,7 @@ def test_what_is_proposed_for_unknown_extents_is_no_program_by_itself(here: Path
 
 def test_inputs_without_elements_are_told(here: Path) -> None:
     onnx.save(parser.parse_model(PYRAMID.split("{")[0] + "{ y = Relu (x) }"), "relu.onnx")
-    done = runner.invoke(app, ["run", "relu.onnx", "--shape", "x=0x1x8x8"])
+    done = invoke(["run", "relu.onnx", "--shape", "x=0x1x8x8"])
     assert (done.exit_code, "0x1x8x8: it has no elements" in done.stderr) == (0, True)
 
 
@@ -91,7 +88,7 @@ def test_an_error_is_an_object_where_json_is_asked_for(here: Path) -> None:
         (["run", "add.onnx", "--json", "--device", "gpu"], "UnknownDeviceError", 1),
         (["compile", "add.onnx", "--json", "-o", "no/such/a.lbx"], "OutputFileError", 1),
     ):
-        done = runner.invoke(app, line)
+        done = invoke(line)
         told = json.loads(done.stdout)["error"]
         assert (done.exit_code, told["kind"], told["exit_code"]) == (code, kind, code), line
         assert told["message"]
@@ -112,7 +109,7 @@ def test_a_target_that_is_a_device() -> None:
 def test_a_device_that_a_file_cannot_use_names_the_one_it_can(here: Path, made_for: str, given: str) -> None:
     first_instance("opencl")
     first_instance("vulkan")
-    assert runner.invoke(app, ["compile", "add.onnx", "-d", made_for, "-o", "add.lbx"]).exit_code == 0
+    assert invoke(["compile", "add.onnx", "-d", made_for, "-o", "add.lbx"]).exit_code == 0
     for device in (given, "cpu"):
         told = refused("run", "add.lbx", "--device", device)
         assert f"--device {made_for}" in told, told
@@ -121,10 +118,10 @@ def test_a_device_that_a_file_cannot_use_names_the_one_it_can(here: Path, made_f
 def test_a_device_that_gives_memory_alone_is_told(here: Path) -> None:
     first_instance("vulkan")
     lb.compile("add.onnx").save("add.lbx")
-    done = runner.invoke(app, ["run", "add.lbx", "--device", "vulkan"])
+    done = invoke(["run", "add.lbx", "--device", "vulkan"])
     assert done.exit_code == 0
     assert "the kernels are code of a CPU and run there" in done.stderr
-    assert runner.invoke(app, ["run", "add.lbx"]).stderr == ""
+    assert invoke(["run", "add.lbx"]).stderr == ""
 
 
 def test_absent_drivers_are_listed_with_the_way_out() -> None:
@@ -146,7 +143,7 @@ def test_tables_break_no_word(columns: str | None, monkeypatch: pytest.MonkeyPat
         monkeypatch.delenv("COLUMNS", raising=False)
     else:
         monkeypatch.setenv("COLUMNS", columns)
-    shown = runner.invoke(app, ["devices"]).stdout
+    shown = invoke(["devices"]).stdout
     words = shown.split()
     for scope in ("global.pinned", "global.scratch", "read_write", "coherent"):
         assert scope in words
@@ -154,26 +151,13 @@ def test_tables_break_no_word(columns: str | None, monkeypatch: pytest.MonkeyPat
 
 
 def test_flags_take_no_value() -> None:
-    shown = runner.invoke(app, ["run", "--help"], env={"COLUMNS": "100"}).stdout
+    shown = invoke(["run", "--help"], env={"COLUMNS": "100"}).stdout
     for line in shown.splitlines():
         assert not ("--sanitize" in line and "bool" in line), line
 
 
-def test_values_complete() -> None:
-    def completed(line: str) -> list[str]:
-        asked = {**os.environ, "_LANDBRIDGE_COMPLETE": "complete_bash", "COMP_WORDS": line,
-                 "COMP_CWORD": str(len(line.split(" ")) - 1)}  # fmt: skip
-        program = "from landbridge.cli.app import app; app(prog_name='landbridge')"
-        done = subprocess.run([sys.executable, "-c", program], env=asked, capture_output=True, text=True, check=False)
-        return done.stdout.split()
-
-    assert completed("landbridge run a.onnx --device opencl,c") == ["opencl,cma", "opencl,cpu"]
-    assert completed("landbridge compile a.onnx --target l") == ["llvm"]
-    assert completed("landbridge compile a.onnx --on-mismatch e") == ["error"]
-
-
 def test_percentiles_are_in_order(here: Path) -> None:
-    done = runner.invoke(app, ["run", "add.onnx", "--repeat", "50", "--json"])
+    done = invoke(["run", "add.onnx", "--repeat", "50", "--json"])
     result = json.loads(done.stdout)
     times = result["latency_ms"]
     assert times["min"] <= times["p50"] <= times["p90"] <= times["p99"]

@@ -11,10 +11,9 @@ import venv
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 from wheel_models import CLASSIFY, PP_OCR, wheel_model
 
-from landbridge.cli.app import app
+from tests.cli.command_line import invoke
 from tests.plugins.test_installed_plugins import SOURCES, install
 
 ROOT = Path(__file__).parents[2]
@@ -56,7 +55,7 @@ def written(folder: Path) -> dict[str, bytes]:
 
 
 def new_device(*arguments: str, exit_code: int = 0) -> str:
-    done = CliRunner().invoke(app, ["new-device", *arguments])
+    done = invoke(["new-device", *arguments])
     assert done.exit_code == exit_code, done.output
     return done.output
 

@@ -12,13 +12,11 @@ import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
-from typer.testing import CliRunner
 
-from landbridge.cli.app import app
 from landbridge.cli.compare import _difference
 from landbridge.cli.reference import Reference
+from tests.cli.command_line import invoke
 
-runner = CliRunner()
 WEIGHTS = np.linspace(-1, 1, 8, dtype=np.float32)
 
 
@@ -43,7 +41,7 @@ def model(tmp_path: Path) -> Path:
 
 
 def test_compile_then_run(model: Path, tmp_path: Path) -> None:
-    compiled = runner.invoke(app, ["compile", str(model), "--shape", "x=4x8", "--json"])
+    compiled = invoke(["compile", str(model), "--shape", "x=4x8", "--json"])
     assert compiled.exit_code == 0
     described = json.loads(compiled.stdout)
     file = Path(described["file"])
@@ -57,7 +55,7 @@ def test_compile_then_run(model: Path, tmp_path: Path) -> None:
     for program, shape in ((file, []), (model, ["--shape", "x=4x8"])):
         out = tmp_path / program.suffix
         arguments = ["run", str(program), *shape, "--input", f"x={tmp_path / 'x.npy'}", "--output-dir", str(out)]
-        done = runner.invoke(app, [*arguments, "--repeat", "1", "--json"])
+        done = invoke([*arguments, "--repeat", "1", "--json"])
         assert done.exit_code == 0
         assert (json.loads(done.stdout)["compile_s"] > 0) == (program is model)
         np.testing.assert_allclose(np.load(out / "y.npy"), 2 * np.maximum(x + WEIGHTS, 0), rtol=1e-6)
@@ -66,7 +64,7 @@ def test_compile_then_run(model: Path, tmp_path: Path) -> None:
 def test_compile_writes_where_it_is_told(model: Path, tmp_path: Path) -> None:
     file = tmp_path / "sub.lbx"
     arguments = ["compile", str(model), "--shape", "x=1x8", "-o", str(file), "-t", "llvm -mcpu=generic"]
-    done = runner.invoke(app, arguments, env={"COLUMNS": "120"})
+    done = invoke(arguments, env={"COLUMNS": "120"})
     assert (done.exit_code, file.exists()) == (0, True)
     assert "sub.lbx" in done.stdout
 
@@ -74,38 +72,38 @@ def test_compile_writes_where_it_is_told(model: Path, tmp_path: Path) -> None:
 def test_a_file_runs_as_it_is(model: Path) -> None:
     """What it leaves open stays so; without --at a run is of a likely size."""
     for command in ("run", "compare"):
-        done = runner.invoke(app, [command, str(model), "--json"])
+        done = invoke([command, str(model), "--json"])
         assert done.exit_code == 0, done.stderr
         assert json.loads(done.stdout)
 
 
 def test_open_dimensions_of_other_targets_and_files_that_are_no_models_are_errors(model: Path, tmp_path: Path) -> None:
     for command in ("compile", "opt"):
-        done = runner.invoke(app, [command, str(model), "--target", "opencl"])
+        done = invoke([command, str(model), "--target", "opencl"])
         assert (done.exit_code, done.stdout) == (1, "")
         assert "'x'" in done.stderr and "--shape" in done.stderr
     junk = tmp_path / "junk.onnx"
     junk.write_bytes(b"\x00junk")
     for command in ("run", "compile", "compare", "opt"):
-        done = runner.invoke(app, [command, str(junk)])
+        done = invoke([command, str(junk)])
         assert (done.exit_code, "Traceback" in done.stderr) == (1, False)
         assert done.stderr
 
 
 def test_opt_imports_a_model(model: Path) -> None:
-    done = runner.invoke(app, ["opt", str(model), "--shape", "x=2x8", "-p", "fuse"])
+    done = invoke(["opt", str(model), "--shape", "x=2x8", "-p", "fuse"])
     assert done.exit_code == 0
     assert "func.func @main" in done.stdout
     assert "2x8xf32" in done.stdout
 
 
 def test_compare_finds_no_difference(model: Path) -> None:
-    done = runner.invoke(app, ["compare", str(model), "--shape", "x=4x8", "--every", "--json"])
+    done = invoke(["compare", str(model), "--shape", "x=4x8", "--every", "--json"])
     assert done.exit_code == 0
     result = json.loads(done.stdout)
     assert (result["equal"], result["first_difference"]) == (True, None)
     assert result["intermediates_compared"] == 3
-    assert "no difference" in runner.invoke(app, ["compare", str(model), "--shape", "x=4x8"]).stdout
+    assert "no difference" in invoke(["compare", str(model), "--shape", "x=4x8"]).stdout
 
 
 def test_compare_names_the_first_tensor_that_differs(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -116,19 +114,19 @@ def test_compare_names_the_first_tensor_that_differs(model: Path, monkeypatch: p
         return {**values, "positive": values["positive"] + 1, "y": values["y"] + 2}
 
     monkeypatch.setattr(Reference, "values", wrong_values)
-    done = runner.invoke(app, ["compare", str(model), "--shape", "x=4x8", "--json"])
+    done = invoke(["compare", str(model), "--shape", "x=4x8", "--json"])
     assert done.exit_code == 3
     result = json.loads(done.stdout)
     assert (result["equal"], result["first_difference"]["name"]) == (False, "positive")
     assert result["first_difference"]["max_abs_error"] == pytest.approx(1)
     assert result["intermediates_different"] == ["positive", "y"]
-    shown = runner.invoke(app, ["compare", str(model), "--shape", "x=4x8"])
+    shown = invoke(["compare", str(model), "--shape", "x=4x8"])
     assert (shown.exit_code, "differs is 'positive'" in shown.stdout) == (3, True)
 
 
 def test_compare_without_onnxruntime_says_how_to_get_it(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "onnxruntime", None)
-    done = runner.invoke(app, ["compare", str(model), "--shape", "x=4x8"])
+    done = invoke(["compare", str(model), "--shape", "x=4x8"])
     assert (done.exit_code, "pip install onnxruntime" in done.stderr) == (1, True)
 
 
@@ -166,14 +164,14 @@ def test_check_indices_names_what_is_out_of_range(tmp_path: Path) -> None:
     onnx.save(onnx.parser.parse_model(text), model)
     np.save(indices, np.array([0, 100]))
     command = ["run", str(model), "--input", f"i={indices}", "--repeat", "1"]
-    assert runner.invoke(app, command).exit_code == 0
-    done = runner.invoke(app, [*command, "--check-indices"])
+    assert invoke(command).exit_code == 0
+    done = invoke([*command, "--check-indices"])
     assert done.exit_code != 0
     assert "indices[1] is 100; legal: -4..3" in done.stderr + str(done.exception)
     compiled = tmp_path / "pick.lbx"
-    assert runner.invoke(app, ["compile", str(model), "-o", str(compiled), "--check-indices"]).exit_code == 0
+    assert invoke(["compile", str(model), "-o", str(compiled), "--check-indices"]).exit_code == 0
     command[1] = str(compiled)
-    done = runner.invoke(app, command)
+    done = invoke(command)
     assert done.exit_code != 0
     assert "indices[1] is 100" in done.stderr + str(done.exception)
-    assert runner.invoke(app, [*command, "--check-indices"]).exit_code == 2
+    assert invoke([*command, "--check-indices"]).exit_code == 2

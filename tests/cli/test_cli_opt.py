@@ -6,45 +6,42 @@ import json
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
-from landbridge.cli.app import app
 from landbridge.passes import registry
+from tests.cli.command_line import invoke
 
 ADD = Path(__file__).parent / "add.mlir"
 STEPS = ["fold", "fuse", "bufferize", "plan"]
 
-runner = CliRunner()
-
 
 def test_the_passes_are_listed() -> None:
-    listed = json.loads(runner.invoke(app, ["opt", "--list", "--json"]).stdout)["passes"]
+    listed = json.loads(invoke(["opt", "--list", "--json"]).stdout)["passes"]
     assert [entry["name"] for entry in listed] == registry.names()
     assert all(entry["doc"] for entry in listed)
-    shown = runner.invoke(app, ["opt", "--list"]).stdout
+    shown = invoke(["opt", "--list"]).stdout
     assert all(name in shown for name in STEPS)
 
 
 def test_without_passes_the_text_comes_back() -> None:
-    done = runner.invoke(app, ["opt", str(ADD)])
+    done = invoke(["opt", str(ADD)])
     assert (done.exit_code, done.stdout) == (0, ADD.read_text())
 
 
 def test_passes_one_by_one_through_text_give_what_they_give_at_once(tmp_path: Path) -> None:
-    at_once = runner.invoke(app, ["opt", str(ADD), "-p", ",".join(STEPS)])
+    at_once = invoke(["opt", str(ADD), "-p", ",".join(STEPS)])
     assert at_once.exit_code == 0
     assert at_once.stdout != ADD.read_text()
     file = ADD
     for number, step in enumerate(STEPS):
         after = tmp_path / f"{number}.mlir"
-        assert runner.invoke(app, ["opt", str(file), "-p", step, "-o", str(after)]).exit_code == 0
+        assert invoke(["opt", str(file), "-p", step, "-o", str(after)]).exit_code == 0
         file = after
     assert file.read_text() == at_once.stdout
 
 
 def test_json_and_dump(tmp_path: Path) -> None:
     arguments = ["opt", str(ADD), "-p", "fuse, bufferize", "--dump", str(tmp_path), "--json"]
-    result = json.loads(runner.invoke(app, arguments).stdout)
+    result = json.loads(invoke(arguments).stdout)
     assert result["passes"] == ["fuse", "bufferize"]
     assert set(result["seconds"]) == {"fuse", "bufferize"}
     assert (tmp_path / "02-bufferize.mlir").read_text() == result["ir"]
@@ -53,7 +50,7 @@ def test_json_and_dump(tmp_path: Path) -> None:
 @pytest.mark.parametrize("steps", [[], [*STEPS, "lower"]], ids=["lowers itself", "lowered already"])
 def test_kernels_as_c(steps: list[str], tmp_path: Path) -> None:
     source = tmp_path / "kernels.c"
-    done = runner.invoke(app, ["opt", str(ADD), "-p", ",".join(steps), "--emit-source", str(source)])
+    done = invoke(["opt", str(ADD), "-p", ",".join(steps), "--emit-source", str(source)])
     assert done.exit_code == 0
     assert "(void **args, int64_t begin, int64_t end)" in source.read_text()
 
@@ -61,7 +58,7 @@ def test_kernels_as_c(steps: list[str], tmp_path: Path) -> None:
 def test_kernels_as_the_text_of_spirv(tmp_path: Path) -> None:
     source = tmp_path / "kernels.spvasm"
     steps = ",".join([*STEPS, "lower"])
-    done = runner.invoke(app, ["opt", str(ADD), "-p", steps, "--target", "vulkan", "--emit-source", str(source)])
+    done = invoke(["opt", str(ADD), "-p", steps, "--target", "vulkan", "--emit-source", str(source)])
     assert done.exit_code == 0
     assert "OpEntryPoint" in source.read_text() and "= OpFAdd" in source.read_text()
 
@@ -69,9 +66,9 @@ def test_kernels_as_the_text_of_spirv(tmp_path: Path) -> None:
 def test_launches_print_parse_and_become_opencl_c(tmp_path: Path) -> None:
     lowered, source = tmp_path / "lowered.mlir", tmp_path / "kernels.cl"
     steps, target = ",".join([*STEPS, "lower"]), ["--target", "opencl"]
-    made = runner.invoke(app, ["opt", str(ADD), "-p", steps, *target, "-o", str(lowered)])
+    made = invoke(["opt", str(ADD), "-p", steps, *target, "-o", str(lowered)])
     assert made.exit_code == 0 and '"gpu.launch"' in lowered.read_text()
-    again = runner.invoke(app, ["opt", str(lowered), *target, "--emit-source", str(source), "--json"])
+    again = invoke(["opt", str(lowered), *target, "--emit-source", str(source), "--json"])
     assert json.loads(again.stdout)["ir"] == lowered.read_text()
     assert "kernel __attribute__((reqd_work_group_size(" in source.read_text()
 
@@ -87,6 +84,6 @@ def test_launches_print_parse_and_become_opencl_c(tmp_path: Path) -> None:
 def test_errors(tmp_path: Path, text: str, passes: str, says: str) -> None:
     file = tmp_path / "bad.mlir"
     file.write_text(text)
-    done = runner.invoke(app, ["opt", str(file), "-p", passes])
+    done = invoke(["opt", str(file), "-p", passes])
     assert (done.exit_code, done.stdout) == (1, "")
     assert says in done.stderr

@@ -10,19 +10,16 @@ from typing import Any
 import onnx
 import pytest
 from onnx import TensorProto, helper
-from typer.testing import CliRunner
 
-from landbridge.cli.app import app
+from tests.cli.command_line import invoke
 from tests.plan_chart.programs import program
 
 TINY = Path(__file__).parents[1] / "planner" / "tiny.csv"
 WIDE = {"COLUMNS": "220", "NO_COLOR": "1"}
 
-runner = CliRunner()
-
 
 def _plan(*arguments: object) -> dict[str, Any]:
-    done = runner.invoke(app, ["plan", *map(str, arguments), "--json"])
+    done = invoke(["plan", *map(str, arguments), "--json"])
     assert done.exit_code == 0, done.output
     result: dict[str, Any] = json.loads(done.stdout)
     return result
@@ -54,13 +51,13 @@ def test_a_csv_file_is_planned() -> None:
 
 def test_capacity_is_kept_or_refused() -> None:
     assert _plan(TINY, "--capacity", 12)["scopes"][0]["capacity"] == 12
-    refused = runner.invoke(app, ["plan", str(TINY), "--capacity", "11"])
+    refused = invoke(["plan", str(TINY), "--capacity", "11"])
     assert (refused.exit_code, refused.stdout) == (1, "")
     assert "12 bytes are needed" in refused.stderr
 
 
 def test_the_table_says_who_holds_the_most() -> None:
-    shown = runner.invoke(app, ["plan", str(TINY)], env=WIDE)
+    shown = invoke(["plan", str(TINY)], env=WIDE)
     assert shown.exit_code == 0
     assert "12 B alive at time 0" in shown.stdout
     for row in ("a       4      33 %", "e       4      33 %"):
@@ -76,7 +73,7 @@ def test_a_plan_above_its_bound_is_not_called_optimal(tmp_path: Path) -> None:
     file.write_text("id,lower,upper,size,alignment,offset\na,0,2,8,1,\nb,0,2,4,1,4\n")
     result = _plan(file, "--budget", 0)
     assert (result["peak"], result["lower_bound"]) == (16, 12)
-    shown = runner.invoke(app, ["plan", str(file), "--budget", "0"], env=WIDE)
+    shown = invoke(["plan", str(file), "--budget", "0"], env=WIDE)
     expected = "No plan of these blocks takes less" if result["proved_optimal"] else "4 bytes more than the lower bound"
     assert expected in shown.stdout
 
@@ -105,10 +102,10 @@ def test_a_model_is_compiled_and_its_file_says_the_same(model: Path) -> None:
     rows = [(name, *scope["lifetimes"][name], size) for name, size in scope["sizes"].items()]
     assert {"first", "second"} <= {name for name, *_ in rows}
     _check(rows, result)
-    assert runner.invoke(app, ["compile", str(model), "--shape", "x=2x8x8x8"]).exit_code == 0
+    assert invoke(["compile", str(model), "--shape", "x=2x8x8x8"]).exit_code == 0
     stored = _plan(model.with_suffix(".lbx"))
     assert stored | {"file": "", "seconds": 0} == result | {"file": "", "seconds": 0}
-    shown = runner.invoke(app, ["plan", str(model.with_suffix(".lbx"))], env=WIDE).stdout
+    shown = invoke(["plan", str(model.with_suffix(".lbx"))], env=WIDE).stdout
     assert f"{result['peak']:,}" in shown
     assert "second, step 1 of" in shown
 
@@ -133,7 +130,7 @@ def test_each_scope_of_a_program_is_shown(compiled: Path) -> None:
     assert [scope["scope"] for scope in result["scopes"]] == ["global", "global.rows"]
     assert (result["peak"], result["lower_bound"], result["proved_optimal"]) == (1024 + 64, 577 + 32, False)
     assert result["offsets"] == {"concat": 64, "flag": 0, "concat#2": 16}
-    shown = runner.invoke(app, ["plan", str(compiled)], env=WIDE).stdout
+    shown = invoke(["plan", str(compiled)], env=WIDE).stdout
     for words in ("cpu global: 513 B alive at NonZero, step 3 of 8", "cpu global.rows: 32 B alive", "--budget"):
         assert words in shown
 
@@ -144,12 +141,12 @@ def test_a_model_is_planned_again_when_asked_to_or_when_it_must_fit(compiled: Pa
     assert [(s["peak"], s["capacity"]) for s in kept["scopes"]] == [(1024, 2000), (64, 2000)]
     tight = _plan(compiled, "--capacity", "global=600")
     assert [(s["peak"], s["capacity"]) for s in tight["scopes"]] == [(513, 600), (64, None)]
-    assert runner.invoke(app, ["plan", str(compiled), "--capacity", "global.rows=31"]).exit_code == 1
+    assert invoke(["plan", str(compiled), "--capacity", "global.rows=31"]).exit_code == 1
 
 
 def test_pictures_are_written(compiled: Path, tmp_path: Path) -> None:
     svg, html = tmp_path / "plan.svg", tmp_path / "plan.html"
-    done = runner.invoke(app, ["plan", str(compiled), "--svg", str(svg), "--html", str(html), "--json"])
+    done = invoke(["plan", str(compiled), "--svg", str(svg), "--html", str(html), "--json"])
     assert done.exit_code == 0
     json.loads(done.stdout)
     assert (str(svg) in done.stderr, str(html) in done.stderr) == (True, True)
@@ -160,9 +157,9 @@ def test_pictures_are_written(compiled: Path, tmp_path: Path) -> None:
 def test_nothing_planned_is_said_and_not_drawn(tmp_path: Path) -> None:
     file, svg = tmp_path / "none.csv", tmp_path / "none.svg"
     file.write_text("id,lower,upper,size\n")
-    assert "nothing is planned" in runner.invoke(app, ["plan", str(file)]).stdout
+    assert "nothing is planned" in invoke(["plan", str(file)]).stdout
     assert (_plan(file)["peak"], _plan(file)["offsets"]) == (0, {})
-    refused = runner.invoke(app, ["plan", str(file), "--svg", str(svg)])
+    refused = invoke(["plan", str(file), "--svg", str(svg)])
     assert (refused.exit_code, svg.exists()) == (1, False)
     assert "nothing to draw" in refused.stderr
 
@@ -180,7 +177,7 @@ def test_nothing_planned_is_said_and_not_drawn(tmp_path: Path) -> None:
 def test_bad_rows_are_named(tmp_path: Path, rows: str, says: str) -> None:
     file = tmp_path / "bad.csv"
     file.write_text(f"id,lower,upper,size\n{rows}")
-    done = runner.invoke(app, ["plan", str(file)])
+    done = invoke(["plan", str(file)])
     assert (done.exit_code, done.stdout) == (1, "")
     assert says in done.stderr
 
@@ -198,11 +195,11 @@ def test_bad_rows_are_named(tmp_path: Path, rows: str, says: str) -> None:
     ],
 )
 def test_wrong_usage(arguments: list[str], says: str) -> None:
-    done = runner.invoke(app, ["plan", *arguments], env=WIDE)
+    done = invoke(["plan", *arguments], env=WIDE)
     assert (done.exit_code, done.stdout) == (2, "")
     assert says in done.stderr
 
 
 def test_a_limit_of_a_scope_that_is_not_there(compiled: Path) -> None:
-    done = runner.invoke(app, ["plan", str(compiled), "--capacity", "global.vtcm=8"], env=WIDE)
+    done = invoke(["plan", str(compiled), "--capacity", "global.vtcm=8"], env=WIDE)
     assert (done.exit_code, "planned are: global, global.rows" in done.stderr) == (2, True)

@@ -8,14 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 from onnx import TensorProto, helper
-from typer.testing import CliRunner
 
 import landbridge as lb
-from landbridge.cli.app import app
+from tests.cli.command_line import invoke
 from tests.devices.present import first_instance
 from tests.vm import programs
-
-runner = CliRunner()
 
 
 @pytest.fixture
@@ -35,9 +32,7 @@ def test_files_in_files_out_and_one_json_object(model: Path, tmp_path: Path) -> 
     a = np.arange(64, dtype=np.float32)
     file_a, file_b = _save(tmp_path / "a.npy", a), _save(tmp_path / "b.npy", 10 * a)
     out = tmp_path / "out"
-    done = runner.invoke(
-        app,
-        ["run", str(model), "--input", f"a={file_a}", "--input", f"b={file_b}",
+    done = invoke(["run", str(model), "--input", f"a={file_a}", "--input", f"b={file_b}",
          "--output-dir", str(out), "--repeat", "3", "--threads", "1", "--json"],
     )  # fmt: skip
     assert (done.exit_code, done.stderr) == (0, "")
@@ -64,7 +59,7 @@ def test_inputs_not_given_are_seeded(model: Path, tmp_path: Path) -> None:
     def outputs(seed: int, name: str) -> bytes:
         directory = tmp_path / name
         arguments = ["run", str(model), "--seed", str(seed), "--output-dir", str(directory), "--repeat", "1"]
-        assert runner.invoke(app, arguments).exit_code == 0
+        assert invoke(arguments).exit_code == 0
         return (directory / "y.npy").read_bytes()
 
     first = outputs(1, "first")
@@ -75,14 +70,14 @@ def test_inputs_not_given_are_seeded(model: Path, tmp_path: Path) -> None:
 def test_kernels_that_move_data_are_listed_apart(tmp_path: Path) -> None:
     file = tmp_path / "moves.lbx"
     programs.moves_data().save(file)
-    result = json.loads(runner.invoke(app, ["run", str(file), "--json"]).stdout)
+    result = json.loads(invoke(["run", str(file), "--json"]).stdout)
     assert result["copies"] == []
     assert result["reorders"] == [{"nbytes": 256, "cause": "kernel:reorder", "tensor": "reorder_x"}]
 
 
 def test_a_trace_is_written(model: Path, tmp_path: Path) -> None:
     file = tmp_path / "trace.json"
-    done = runner.invoke(app, ["run", str(model), "--trace", str(file), "--json"])
+    done = invoke(["run", str(model), "--trace", str(file), "--json"])
     assert json.loads(done.stdout)["outputs"]
     assert str(file) in done.stderr
     names = [event["name"] for event in json.loads(file.read_text())["traceEvents"] if event["ph"] == "X"]
@@ -90,7 +85,7 @@ def test_a_trace_is_written(model: Path, tmp_path: Path) -> None:
 
 
 def test_text_output_names_what_matters(model: Path) -> None:
-    done = runner.invoke(app, ["run", str(model)], env={"COLUMNS": "120", "NO_COLOR": "1"})
+    done = invoke(["run", str(model)], env={"COLUMNS": "120", "NO_COLOR": "1"})
     assert done.exit_code == 0
     for word in ("float32", "median ms", "planned bytes", "copies in one run: none"):
         assert word in done.stdout
@@ -100,7 +95,7 @@ def test_outputs_whose_names_are_no_file_names_get_files_of_their_own(tmp_path: 
     file, n = tmp_path / "odd.lbx", 4
     program = (programs.Call(0, "double", (0, 1), n), programs.Call(0, "copy", (0, 2), n))
     programs.executable({"x": (n,)}, {"y/1": (n,), "y:1": (n,)}, program).save(file)
-    done = runner.invoke(app, ["run", str(file), "--output-dir", str(tmp_path / "out"), "--json"])
+    done = invoke(["run", str(file), "--output-dir", str(tmp_path / "out"), "--json"])
     files = [Path(output["file"]).name for output in json.loads(done.stdout)["outputs"]]
     assert files == ["y_1.npy", "y_1.1.npy"]
 
@@ -116,7 +111,7 @@ def test_outputs_whose_names_are_no_file_names_get_files_of_their_own(tmp_path: 
 def test_files_that_do_not_fit_an_input(model: Path, tmp_path: Path, array: np.ndarray, says: str) -> None:
     file = tmp_path / "a.npy"
     np.save(file, array, allow_pickle=True)
-    done = runner.invoke(app, ["run", str(model), "--input", f"a={file}", "--json"])
+    done = invoke(["run", str(model), "--input", f"a={file}", "--json"])
     assert done.exit_code == 1
     told = json.loads(done.stdout)["error"]
     assert (told["kind"], told["exit_code"]) == ("InputError", 1)
@@ -126,50 +121,50 @@ def test_files_that_do_not_fit_an_input(model: Path, tmp_path: Path, array: np.n
 
 def test_errors_of_names_files_and_devices(model: Path, tmp_path: Path) -> None:
     file = _save(tmp_path / "a.npy", np.zeros(64, np.float32))
-    unknown = runner.invoke(app, ["run", str(model), "--input", f"c={file}"])
+    unknown = invoke(["run", str(model), "--input", f"c={file}"])
     assert (unknown.exit_code, "its inputs are a, b" in unknown.stderr) == (1, True)
-    device = runner.invoke(app, ["run", str(model), "--device", "cpv"])
+    device = invoke(["run", str(model), "--device", "cpv"])
     assert (device.exit_code, "cpu" in device.stderr) == (1, True)
     truncated = tmp_path / "truncated.lbx"
     truncated.write_bytes(model.read_bytes()[:200])
-    broken = runner.invoke(app, ["run", str(truncated)])
+    broken = invoke(["run", str(truncated)])
     assert (broken.exit_code, "Traceback" in broken.stderr) == (1, False)
     assert broken.stderr
 
 
 def test_a_compiled_file_takes_no_target_and_no_shape(model: Path) -> None:
     for arguments in (["run", str(model), "--target", "llvm"], ["run", str(model), "--shape", "a=64"]):
-        done = runner.invoke(app, arguments, env={"COLUMNS": "200"})
+        done = invoke(arguments, env={"COLUMNS": "200"})
         assert (done.exit_code, "compiled already" in done.stderr) == (2, True)
     for command in ("compile", "compare"):
-        assert runner.invoke(app, [command, str(model)]).exit_code == 2
+        assert invoke([command, str(model)]).exit_code == 2
 
 
 def test_devices_lists_the_cpu_with_its_memory() -> None:
-    listed = json.loads(runner.invoke(app, ["devices", "--json"]).stdout)
+    listed = json.loads(invoke(["devices", "--json"]).stdout)
     cpu = next(entry for entry in listed["devices"] if entry["name"] == "cpu:0")
     assert cpu["memory"][0]["scope"] == "global"
     assert cpu["attrs"]["compute_units"] >= 1
-    shown = runner.invoke(app, ["devices"])
+    shown = invoke(["devices"])
     assert (shown.exit_code, "cpu:0" in shown.stdout) == (0, True)
 
 
 def test_memory_of_a_run(model: Path) -> None:
-    done = runner.invoke(app, ["run", str(model), "--memory", "--memory-cfg", "cpu:0/global=naive", "--json"])
+    done = invoke(["run", str(model), "--memory", "--memory-cfg", "cpu:0/global=naive", "--json"])
     assert (done.exit_code, done.stderr) == (0, "")
     (found,) = json.loads(done.stdout)["memory_use"]
     assert (found["device"], found["scope"]) == ("cpu:0", "global")
     assert (found["activation_bytes"], found["output_bytes"], found["input_bytes"]) == (320, 256, 0)
     assert found["planned_bytes"] == found["allocated_bytes"] == found["peak_bytes"] == 576
     assert {"nbytes": 320, "names": ["activations of tiny"]} in found["holders"]
-    done = runner.invoke(app, ["run", str(model), "--memory"])
+    done = invoke(["run", str(model), "--memory"])
     assert "counted by the allocator" in done.stdout
     assert "activations of tiny" in done.stdout
 
 
 @pytest.mark.parametrize("text", ["cpu:0=heap", "heap", "cpu:0/vtcm=naive", "sim:lazy=naive"])
 def test_memory_cfg_that_is_wrong(model: Path, text: str) -> None:
-    done = runner.invoke(app, ["run", str(model), "--memory-cfg", text])
+    done = invoke(["run", str(model), "--memory-cfg", text])
     assert done.exit_code == 1
     assert "heap" in done.stderr or "does not use" in done.stderr
 
@@ -182,6 +177,6 @@ def test_every_device_of_a_mixed_program_is_named(tmp_path: Path) -> None:
     made = helper.make_model(helper.make_graph(nodes, "two", [x], [y]), opset_imports=opsets, ir_version=8)
     file = tmp_path / "two.lbx"
     lb.compile(made, {"cpu": "llvm", "opencl": "opencl"}, place={"relu": "opencl"}, on_mismatch="copy").save(file)
-    done = runner.invoke(app, ["run", str(file), "--repeat", "1", "--json"])
+    done = invoke(["run", str(file), "--repeat", "1", "--json"])
     assert done.exit_code == 0, done.output
     assert set(json.loads(done.stdout)["device"].split(",")) == {"opencl", "cpu"}

@@ -10,12 +10,10 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
-from typer.testing import CliRunner
 
 import landbridge as lb
-from landbridge.cli.app import app
+from tests.cli.command_line import invoke
 
-runner = CliRunner()
 pytestmark = pytest.mark.filterwarnings("ignore::landbridge.FallbackWarning")
 
 
@@ -38,7 +36,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
 
 
 def result(*arguments: str | Path) -> dict[str, object]:
-    done = runner.invoke(app, [*map(str, arguments), "--json"])
+    done = invoke([*map(str, arguments), "--json"])
     assert done.exit_code == 0, done.output
     found = json.loads(done.stdout)
     assert isinstance(found, dict)
@@ -67,7 +65,7 @@ def test_a_warning_is_a_line_of_its_own(tmp_path: Path) -> None:
 
 def test_at_says_sizes_of_inputs_alone(files: tuple[Path, Path]) -> None:
     assert result("run", files[1], "--at", "N=1", "--repeat", "1")
-    done = runner.invoke(app, ["run", str(files[1]), "--at", "some=3"])
+    done = invoke(["run", str(files[1]), "--at", "some=3"])
     assert done.exit_code == 2 and "legal: N" in done.output
 
 
@@ -84,6 +82,6 @@ def test_inspect_knows_operators_of_the_host(files: tuple[Path, Path]) -> None:
 
 @pytest.mark.parametrize("command", ["plan", "explain", "trace"])
 def test_what_is_of_whole_programs_says_so(files: tuple[Path, Path], command: str) -> None:
-    done = runner.invoke(app, [command, str(files[1])])
+    done = invoke([command, str(files[1])])
     assert done.exit_code == 1
     assert "2 pieces" in done.output and "`landbridge run`" in done.output

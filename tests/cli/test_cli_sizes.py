@@ -9,13 +9,11 @@ import numpy as np
 import onnx
 import pytest
 from onnx import helper
-from typer.testing import CliRunner
 
 import landbridge as lb
-from landbridge.cli.app import app
+from tests.cli.command_line import invoke
 from tests.open_dimensions.models import Weights, model
 
-runner = CliRunner()
 STATED = ["--dim", "W=8..64:8@16"]
 
 
@@ -33,7 +31,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
 
 
 def result(*arguments: str | Path) -> dict[str, object]:
-    done = runner.invoke(app, [*map(str, arguments), "--json"])
+    done = invoke([*map(str, arguments), "--json"])
     assert done.exit_code == 0, done.output
     found = json.loads(done.stdout)
     assert isinstance(found, dict)
@@ -64,9 +62,9 @@ def test_trace_bench_and_plan_at_a_size(files: tuple[Path, Path], which: int, tm
 
 
 def test_compare_and_opt(files: tuple[Path, Path]) -> None:
-    done = runner.invoke(app, ["compare", str(files[0]), *STATED, "--at", "W=64"])
+    done = invoke(["compare", str(files[0]), *STATED, "--at", "W=64"])
     assert (done.exit_code, "64x4" in done.stdout) == (0, True), done.output
-    done = runner.invoke(app, ["opt", str(files[0]), *STATED])
+    done = invoke(["opt", str(files[0]), *STATED])
     assert (done.exit_code, 'lb.dimensions = {W = "8..64:8@16"}' in done.stdout) == (0, True), done.output
 
 
@@ -80,12 +78,12 @@ def test_compare_and_opt(files: tuple[Path, Path]) -> None:
 )
 def test_sizes_that_cannot_be(files: tuple[Path, Path], at: str, code: int, said: str) -> None:
     for command in ("run", "trace", "bench", "plan"):
-        done = runner.invoke(app, [command, str(files[1]), "--at", at], env={"COLUMNS": "200"})
+        done = invoke([command, str(files[1]), "--at", at], env={"COLUMNS": "200"})
         assert (done.exit_code, said in done.stderr) == (code, True), done.output
 
 
 def test_programs_of_one_size_have_none_to_choose(files: tuple[Path, Path]) -> None:
-    done = runner.invoke(app, ["run", str(files[0]), "--shape", "x=8x4", "--at", "W=8"], env={"COLUMNS": "200"})
+    done = invoke(["run", str(files[0]), "--shape", "x=8x4", "--at", "W=8"], env={"COLUMNS": "200"})
     assert (done.exit_code, "every extent of the program is a number" in done.stderr) == (2, True)
 
 
@@ -98,7 +96,7 @@ def test_inputs_that_find_no_room_are_told_before_they_are_made(
     lb.compile(made).save(tmp_path / "any.lbx")
     rows = 1 << 30
     monkeypatch.setattr(np.random, "default_rng", None)  # it would be called first
-    done = runner.invoke(app, [command, str(tmp_path / "any.lbx"), "--at", f"N={rows}", "--json"])
+    done = invoke([command, str(tmp_path / "any.lbx"), "--at", f"N={rows}", "--json"])
     assert done.exit_code == 1
     error = json.loads(done.stdout)["error"]
     assert error["kind"] == "OutOfMemoryError"
@@ -112,6 +110,6 @@ def test_memory_that_runs_out_is_an_error_and_no_fault(
         raise MemoryError
 
     monkeypatch.setattr("landbridge.cli.inputs.make_inputs", none)
-    done = runner.invoke(app, ["run", str(files[1]), "--json"])
+    done = invoke(["run", str(files[1]), "--json"])
     error = json.loads(done.stdout)["error"]
     assert (done.exit_code, error["kind"]) == (1, "OutOfMemoryError") and "memory ran out; name" in error["message"]

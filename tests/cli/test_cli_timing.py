@@ -9,16 +9,14 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
-from typer.testing import CliRunner
 
-from landbridge.cli.app import app
 from landbridge.cli.bench import in_turns, median_interval
 from landbridge.cli.peers import largest_difference
+from tests.cli.command_line import invoke
 from tests.selection.installed import package
 from tests.vm import programs
 from tests.whole_models.small_models import add
 
-runner = CliRunner()
 WIDE = {"COLUMNS": "200", "NO_COLOR": "1"}
 
 
@@ -39,9 +37,7 @@ def model(tmp_path: Path) -> Path:
 
 def test_trace_draws_the_timeline(compiled: Path, tmp_path: Path) -> None:
     svg, html = tmp_path / "t.svg", tmp_path / "t.html"
-    done = runner.invoke(
-        app, ["trace", str(compiled), "-o", str(tmp_path / "t.json"), "--svg", str(svg), "--html", str(html)]
-    )
+    done = invoke(["trace", str(compiled), "-o", str(tmp_path / "t.json"), "--svg", str(svg), "--html", str(html)])
     assert done.exit_code == 0, done.output
     count = len(json.loads((tmp_path / "t.json").read_text())["traceEvents"])
     assert 1 <= svg.read_text().count("<title>") <= count
@@ -49,7 +45,7 @@ def test_trace_draws_the_timeline(compiled: Path, tmp_path: Path) -> None:
 
 
 def test_trace_writes_a_file_and_lists_the_slowest(compiled: Path, tmp_path: Path) -> None:
-    done = runner.invoke(app, ["trace", str(compiled), "--threads", "1"], env=WIDE)
+    done = invoke(["trace", str(compiled), "--threads", "1"], env=WIDE)
     assert done.exit_code == 0
     file = compiled.with_suffix(".trace.json")
     assert str(file) in done.stderr
@@ -59,13 +55,13 @@ def test_trace_writes_a_file_and_lists_the_slowest(compiled: Path, tmp_path: Pat
     assert all(name in done.stdout for name in kernels)
     assert any(event["ph"] == "C" for event in events)  # memory in use
     other = tmp_path / "other.json"
-    short = runner.invoke(app, ["trace", str(compiled), "-o", str(other), "--top", "1"], env=WIDE)
+    short = invoke(["trace", str(compiled), "-o", str(other), "--top", "1"], env=WIDE)
     assert (short.exit_code, other.exists()) == (0, True)
     assert short.stdout.count("kernel ") < done.stdout.count("kernel ")
 
 
 def test_trace_as_json(compiled: Path, tmp_path: Path) -> None:
-    done = runner.invoke(app, ["trace", str(compiled), "-o", str(tmp_path / "t.json"), "--json"])
+    done = invoke(["trace", str(compiled), "-o", str(tmp_path / "t.json"), "--json"])
     result = json.loads(done.stdout)
     assert result["file"] == str(tmp_path / "t.json")
     assert result["busy_us"] == pytest.approx(sum(event["duration_us"] for event in result["events"]))
@@ -73,7 +69,7 @@ def test_trace_as_json(compiled: Path, tmp_path: Path) -> None:
 
 
 def test_bench_takes_turns_with_onnxruntime(model: Path) -> None:
-    done = runner.invoke(app, ["bench", str(model), "--rounds", "3", "--json"])
+    done = invoke(["bench", str(model), "--rounds", "3", "--json"])
     assert done.exit_code == 0, done.output
     result = json.loads(done.stdout)
     assert (result["rounds"], result["results"][0]["threads"]) == (3, 1)
@@ -83,20 +79,20 @@ def test_bench_takes_turns_with_onnxruntime(model: Path) -> None:
         for times in (entry["landbridge"], entry["onnxruntime"]):
             assert times["min_ms"] <= times["median_ms"] <= times["p90_ms"] <= times["p99_ms"]
             assert 1e3 / times["p99_ms"] <= times["runs_per_s"] <= 1e3 / times["min_ms"]
-    shown = runner.invoke(app, ["bench", str(model), "--rounds", "1", "--threads", "1"], env=WIDE)
+    shown = invoke(["bench", str(model), "--rounds", "1", "--threads", "1"], env=WIDE)
     assert "onnxruntime" in shown.stdout and "p99 ms" in shown.stdout
 
 
 def test_bench_against_several_compares_outputs(model: Path) -> None:
     package("openvino", "peers")
     line = ["bench", str(model), "--against", "onnxruntime,openvino", "--rounds", "3", "--threads", "1", "--pause", "1"]
-    (entry,) = json.loads(runner.invoke(app, [*line, "--json"]).stdout)["results"]
+    (entry,) = json.loads(invoke([*line, "--json"]).stdout)["results"]
     for peer in ("onnxruntime", "openvino"):
         assert entry[peer]["largest_difference"] <= 1e-6
         assert entry[peer]["low_ms"] <= entry[peer]["median_ms"] <= entry[peer]["high_ms"]
         assert entry[peer]["ratio"] == pytest.approx(entry["landbridge"]["median_ms"] / entry[peer]["median_ms"])
     assert entry["ratio"] == max(entry[peer]["ratio"] for peer in ("onnxruntime", "openvino"))  # the faster peer's
-    unknown = runner.invoke(app, ["bench", str(model), "--against", "torch"], env=WIDE)
+    unknown = invoke(["bench", str(model), "--against", "torch"], env=WIDE)
     assert (unknown.exit_code, unknown.stdout, "legal: onnxruntime, openvino" in unknown.stderr) == (1, "", True)
 
 
@@ -118,14 +114,14 @@ def test_the_interval_of_a_median_holds_it_19_times_in_20() -> None:
 
 
 def test_bench_without_a_peer(model: Path, compiled: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    alone = runner.invoke(app, ["bench", str(compiled), "--rounds", "1", "--threads", "1", "--json"])
+    alone = invoke(["bench", str(compiled), "--rounds", "1", "--threads", "1", "--json"])
     (entry,) = json.loads(alone.stdout)["results"]
     assert (set(entry), entry["ratio"]) == ({"threads", "landbridge", "ratio"}, None)
     monkeypatch.setitem(sys.modules, "onnxruntime", None)
     line = ["bench", str(model), "--rounds", "1", "--threads", "1"]
-    refused = runner.invoke(app, line, env=WIDE)
+    refused = invoke(line, env=WIDE)
     assert (refused.exit_code, refused.stdout, "pip install onnxruntime" in refused.stderr) == (1, "", True)
-    done = runner.invoke(app, [*line, "--alone"], env=WIDE)
+    done = invoke([*line, "--alone"], env=WIDE)
     assert (done.exit_code, "landbridge" in done.stdout, "onnxruntime" in done.stdout) == (0, True, False)
 
 
@@ -134,7 +130,7 @@ def test_bench_of_what_the_peer_cannot_run(tmp_path: Path) -> None:
     foreign.graph.node[0].domain = "com.microsoft.none"
     foreign.opset_import.append(onnx.helper.make_opsetid("com.microsoft.none", 1))
     onnx.save(foreign, tmp_path / "foreign.onnx")
-    done = runner.invoke(app, ["bench", str(tmp_path / "foreign.onnx")], env=WIDE)
+    done = invoke(["bench", str(tmp_path / "foreign.onnx")], env=WIDE)
     assert (done.exit_code, done.stdout) == (1, "")
 
 

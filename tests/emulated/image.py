@@ -16,7 +16,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 #: What programs on the machine import; the compiler's packages stay out.
-DISTRIBUTIONS = ("numpy", "ml-dtypes", "apache-tvm-ffi", "typer", "rich", "pytest")
+DISTRIBUTIONS = ("numpy", "ml-dtypes", "apache-tvm-ffi", "pytest")
 _GUEST = Path(__file__).with_name("guest")
 _REPOSITORY = Path(__file__).parents[2]
 _LEFT_OUT = ("site-packages", "test", "tests", "idlelib", "tkinter", "ensurepip", "lib2to3", "config-*")

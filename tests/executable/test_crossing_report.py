@@ -7,10 +7,9 @@ from pathlib import Path
 
 import pytest
 from onnx import TensorProto, helper
-from typer.testing import CliRunner
 
 import landbridge as lb
-from landbridge.cli.app import app
+from tests.cli.command_line import invoke
 
 BYTES = 4 * 64
 GLOBAL = {"scope": "global", "host_access": "read_write", "coherent": False, "coherence_granule": 64, "pinned": True}
@@ -72,23 +71,21 @@ def test_each_crossing_says_why(name: str, tmp_path: Path) -> None:
 def test_the_command_plan_lists_them(tmp_path: Path) -> None:
     file = tmp_path / "net.lbx"
     compiled(cached=False).save(file)
-    done = CliRunner().invoke(app, ["plan", str(file), "--json"])
+    done = invoke(["plan", str(file), "--json"])
     assert [(c["to"], c["how"]) for c in json.loads(done.stdout)["crossings"]] == [("npu", "copy"), ("cpu", "copy")]
-    assert "past the host's caches" in CliRunner().invoke(app, ["plan", str(file)], env={"COLUMNS": "400"}).stdout
+    assert "past the host's caches" in invoke(["plan", str(file)], env={"COLUMNS": "400"}).stdout
 
 
 def test_the_pictures_of_a_plan_show_what_is_lent(tmp_path: Path) -> None:
     """Tensors of the CPU's kernels that lie in a device's memory are blocks there."""
     file = tmp_path / "net.lbx"
     compiled().save(file)
-    done = CliRunner().invoke(
-        app, ["plan", str(file), "--svg", str(tmp_path / "a.svg"), "--html", str(tmp_path / "a.html")]
-    )
+    done = invoke(["plan", str(file), "--svg", str(tmp_path / "a.svg"), "--html", str(tmp_path / "a.html")])
     assert done.exit_code == 0, done.output
     for picture in ("a.svg", "a.html"):
         text = (tmp_path / picture).read_text()
         assert "npu" in text and "first" in text and "middle" in text
-    arenas = json.loads(CliRunner().invoke(app, ["plan", str(file), "--json"]).stdout)["scopes"]
+    arenas = json.loads(invoke(["plan", str(file), "--json"]).stdout)["scopes"]
     assert [(arena["device"], arena["peak"]) for arena in arenas] == [
         ("npu", BYTES)
     ]  # the second kernel works in place

@@ -9,11 +9,10 @@ import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
-from typer.testing import CliRunner
 
 import landbridge as lb
-from landbridge.cli.app import app
 from landbridge.errors import OutputFileError
+from tests.cli.command_line import invoke
 
 
 @pytest.fixture
@@ -73,12 +72,12 @@ def test_every_command_with_an_output(model: Path, monkeypatch: pytest.MonkeyPat
     if command in ("compile", "opt"):
         refused["w.bin"] = "made from"
     for path, reason in refused.items():
-        result = CliRunner().invoke(app, [word.format(path) for word in COMMANDS[command]])
+        result = invoke([word.format(path) for word in COMMANDS[command]])
         assert result.exit_code == 1 and reason in result.output, result.output
     assert content(model.parent) == before
     if command in ("plan --svg", "plan --html"):  # of this model nothing is planned, so nothing is drawn
         return
-    result = CliRunner().invoke(app, [word.format("new") for word in COMMANDS[command]])
+    result = invoke([word.format("new") for word in COMMANDS[command]])
     assert result.exit_code == 0 and Path("new").stat().st_size, result.output
 
 
@@ -91,8 +90,8 @@ def test_a_place_is_asked_for_before_the_work(model: Path, monkeypatch: pytest.M
             ["plan", str(model), "--html", str(model.parent / name)],
             ["run", str(model), "--trace", str(model.parent / name)],
         ):
-            assert CliRunner().invoke(app, words).exit_code == 1
-    result = CliRunner().invoke(app, ["run", str(model), "--output-dir", str(model / "a")])
+            assert invoke(words).exit_code == 1
+    result = invoke(["run", str(model), "--output-dir", str(model / "a")])
     assert result.exit_code == 1 and "no folder" in result.output
     with pytest.raises(OutputFileError, match="no folder"):
         lb.compile(str(model), dump=model / "a")
@@ -102,10 +101,10 @@ def test_outputs_of_a_run_spare_its_inputs(model: Path, monkeypatch: pytest.Monk
     monkeypatch.chdir(model.parent)
     np.save("y.npy", np.ones((4, 300), np.float32))
     words = ["run", "m.onnx", "--repeat", "1", "--input", "x=y.npy", "--output-dir"]
-    result = CliRunner().invoke(app, [*words, "."])
+    result = invoke([*words, "."])
     assert result.exit_code == 1 and "made from" in result.output
     np.testing.assert_array_equal(np.load("y.npy"), 1)
-    assert CliRunner().invoke(app, [*words, "made/here"]).exit_code == 0
+    assert invoke([*words, "made/here"]).exit_code == 0
     np.testing.assert_allclose(np.load("made/here/y.npy"), np.tile(np.arange(300) + 0.25, (4, 1)))
 
 
@@ -114,7 +113,7 @@ def test_a_dump_spares_the_ir_it_is_of(model: Path) -> None:
     lb.compile(str(model), dump=folder)
     (first,) = folder.glob("00-*")
     before = first.read_text()
-    result = CliRunner().invoke(app, ["opt", str(first), "--dump", str(folder)])
+    result = invoke(["opt", str(first), "--dump", str(folder)])
     assert result.exit_code == 1 and "made from" in result.output
     assert first.read_text() == before
 

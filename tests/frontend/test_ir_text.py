@@ -8,11 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 from onnx import TensorProto, helper, numpy_helper
-from typer.testing import CliRunner
 
 import landbridge as lb
-from landbridge.cli.app import app
 from landbridge.errors import CompileError, FallbackWarning, ModelWarning, TargetError
+from tests.cli.command_line import invoke
 
 SHAPE = (1, 3, 9, 8)
 
@@ -58,10 +57,10 @@ def test_every_dump_compiles_again(tmp_path: Path, options: Any) -> None:
 def test_a_file_of_a_plan_compiles_on_the_command_line(tmp_path: Path) -> None:
     lb.compile(network(), dump=tmp_path)
     (plan,) = tmp_path.glob("*-plan.mlir")
-    done = CliRunner().invoke(app, ["compile", str(plan), "-o", str(tmp_path / "p.lbx"), "--json"])
+    done = invoke(["compile", str(plan), "-o", str(tmp_path / "p.lbx"), "--json"])
     assert done.exit_code == 0, done.stderr
     assert lb.load(tmp_path / "p.lbx").main.inputs[0].shape == SHAPE
-    done = CliRunner().invoke(app, ["run", str(plan), "--repeat", "1", "--json"])
+    done = invoke(["run", str(plan), "--repeat", "1", "--json"])
     assert done.exit_code == 0, done.stderr
 
 

@@ -14,13 +14,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from onnx import TensorProto, helper
-from typer.testing import CliRunner
 
 import landbridge as lb
-from landbridge.cli.app import app
 from landbridge.device.api import Device
 from landbridge.errors import BindError, FallbackWarning
 from landbridge.executable.instructions import Call, ToVDevice, View
+from tests.cli.command_line import invoke
 from tests.devices.present import first_instance
 from tests.frontend.models import model, value
 from tests.passes.place.scopes import SHAPE, network
@@ -143,9 +142,7 @@ def test_the_command_says_where_kernels_ran_and_what_crossed(device, tmp_path: P
     onnx.save(network(), tmp_path / "net.onnx")
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        done = CliRunner().invoke(
-            app,
-            ["run", str(tmp_path / "net.onnx"), "--device", f"{device},cpu", "--place", "relu=cpu",
+        done = invoke(["run", str(tmp_path / "net.onnx"), "--device", f"{device},cpu", "--place", "relu=cpu",
              "--repeat", "1", "--json"],
         )  # fmt: skip
     assert done.exit_code == 0, done.output

@@ -36,7 +36,7 @@ with session.get_output(0).host_view("r") as y:
 
 
 @pytest.mark.parametrize(
-    ("program", "absent"), [(_IMPORT, (*COMPILER, "typer", "tvm_ffi")), (_RUN, (*COMPILER, "typer"))]
+    ("program", "absent"), [(_IMPORT, (*COMPILER, "argparse", "tvm_ffi")), (_RUN, (*COMPILER, "argparse"))]
 )
 def test_heavy_packages_stay_out(program, absent, tmp_path):
     lb.compile(add()).save(tmp_path / "add.lbx")

@@ -23,7 +23,7 @@ NUMPY = {"3.10": "1.24.4", "3.11": "1.24.4", "3.12": "1.26.4", "3.13": "2.1.3", 
 
 RUN = """
 import sys
-for name in ("ml_dtypes", "tvm_ffi", "typer", "rich", "xdsl", "onnx", "onnx_ir", "llvmlite", "numba"):
+for name in ("ml_dtypes", "tvm_ffi", "xdsl", "onnx", "onnx_ir", "llvmlite", "numba"):
     sys.modules[name] = None
 import numpy as np, landbridge as lb
 session = lb.Session(lb.load(sys.argv[1]), num_threads=2)
@@ -66,22 +66,16 @@ def test_without_any_package_but_numpy(tmp_path: Path) -> None:
     check(sys.executable, f"{sys.version_info[0]}.{sys.version_info[1]}", "", tmp_path)
 
 
-@pytest.mark.parametrize(("has", "lacks"), [((), "numpy, typer, rich"), (("numpy", "numpy.libs"), "typer, rich")])
-def test_commands_say_what_they_lack(has: tuple[str, ...], lacks: str, tmp_path: Path) -> None:
+def test_commands_say_that_they_lack_numpy() -> None:
     """Where pip was told to install no dependencies: in words, as an object with --json, and with no traceback."""
-    import numpy as np
-
-    for name in has:
-        installed = Path(np.__file__).parent.with_name(name)
-        if installed.exists():
-            (tmp_path / name).symlink_to(installed)
-    environment = {**os.environ, "PYTHONPATH": f"{SOURCES}:{tmp_path}"}
+    environment = {**os.environ, "PYTHONPATH": str(SOURCES)}
     command = [sys.executable, "-S", "-m", "landbridge", "run", "model.lbx", "--json"]
     done = subprocess.run(command, env=environment, capture_output=True, text=True)
     assert done.returncode == 1 and "Traceback" not in done.stderr
     described = json.loads(done.stdout)["error"]
-    assert f"the commands need {lacks}, which this install lacks; " in described["message"]
-    assert f"pip install {lacks.replace(',', '')}." in described["message"] and described["message"] in done.stderr
+    assert described["kind"] == "ModuleNotFoundError"
+    assert described["message"] == "landbridge needs numpy, which this install lacks; add it with: pip install numpy"
+    assert described["message"] in done.stderr
 
 
 @pytest.mark.full
@@ -124,9 +118,16 @@ def test_the_documented_line_makes_what_is_small_and_runs(version: str, wheel: P
     subprocess.run(["sh", "-c", line], check=True, env=environment, timeout=LIMIT)
     lb.compile(edges(24, 32), "llvm -mcpu=x86-64-v2").save(tmp_path / "edges.lbx")
     made = tmp_path / ".landbridge"
-    for command in ("run", "bench", "explain", "trace", "plan"):
-        asked = [str(made / "bin/landbridge"), command, str(tmp_path / "edges.lbx"), "--json"]
-        done = subprocess.run(asked, env=environment, capture_output=True, text=True, timeout=LIMIT)
-        assert done.returncode == 0, (command, done.stdout, done.stderr)
+    (packages,) = made.glob("lib/python*/site-packages")
+    assert {entry.name.partition("-")[0] for entry in packages.glob("*.dist-info")} == {"landbridge", "numpy"}
+    for program_there in ([str(made / "bin/landbridge")], [str(made / "bin/python"), "-m", "landbridge"]):
+        for line in (["--version"], ["--help"], ["run", "--help"], ["devices"], ["targets"], ["cache"]):
+            done = subprocess.run([*program_there, *line], env=environment, capture_output=True, text=True)
+            assert done.returncode == 0 and done.stdout + done.stderr, (line, done.stdout, done.stderr)
+    for command in ("run", "bench", "explain", "trace", "plan", "inspect"):
+        for line in ([], ["--json"]):
+            asked = [str(made / "bin/landbridge"), command, str(tmp_path / "edges.lbx"), *line]
+            done = subprocess.run(asked, env=environment, capture_output=True, text=True, timeout=LIMIT)
+            assert done.returncode == 0, (asked, done.stdout, done.stderr)
     blocks = sum(file.lstat().st_blocks for file in made.rglob("*"))
     assert blocks * 512 < 110 * 1000**2

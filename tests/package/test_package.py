@@ -47,7 +47,7 @@ def test_import_is_light():
     code = """
 import sys
 import landbridge
-heavy = {"numpy", "xdsl", "onnx", "llvmlite", "typer", "rich", "tvm_ffi", "ml_dtypes"}
+heavy = {"numpy", "xdsl", "onnx", "llvmlite", "argparse", "tvm_ffi", "ml_dtypes"}
 print(sorted(heavy & set(sys.modules)))
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)

@@ -9,11 +9,9 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from typer.testing import CliRunner
 from wheel_models import CLASSIFY, DETECT, PP_OCR, wheel_model
 
 import landbridge as lb
-from landbridge.cli.app import app
 from landbridge.cli.sanitize import EXIT_FOUND
 from landbridge.errors import AccessError, SanitizerError
 from landbridge.executable import instructions as ins
@@ -22,6 +20,7 @@ from landbridge.passes.lower.reduction import Reduction
 from landbridge.sanitizer import findings
 from landbridge.sanitizing import SANITIZE_VARIABLE
 from tests.analysis.test_verify_accesses import COLUMN
+from tests.cli.command_line import invoke
 
 TARGETS = ("llvm", "c")
 X = np.arange(6, dtype=np.float32)
@@ -163,7 +162,7 @@ def test_the_command_ends_with_its_own_code(
     (tmp_path / "pick.mlir").write_text(PICK)
     np.save(tmp_path / "by.npy", by(shift))
     options = ["run", str(tmp_path / "pick.mlir"), "--sanitize", "--input", f"by={tmp_path / 'by.npy'}"]
-    result = CliRunner().invoke(app, options)
+    result = invoke(options)
     assert result.exit_code == code
     assert ("sanitizer: out of bounds" in result.stderr) == (shift != 0)
 

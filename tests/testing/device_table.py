@@ -11,9 +11,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from typer.testing import CliRunner
-
-from landbridge.cli.app import app
+from tests.cli.command_line import invoke
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "supported-systems.md"
 DEVICES = ("cpu", "opencl", "vulkan", "sim:lazy", "sim:board", "sim:scratch")
@@ -26,7 +24,7 @@ def report(device: str) -> dict[str, Any]:
     """What ``landbridge conformance`` reports of ``device``; raises FileNotFoundError where there is no such device."""
     with TemporaryDirectory() as folder:
         file = Path(folder, "report.json")
-        CliRunner().invoke(app, ["conformance", device, "--report", str(file)])
+        invoke(["conformance", device, "--report", str(file)])
         return dict(json.loads(file.read_text(encoding="utf-8")))
 
 

@@ -12,9 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
-from landbridge.cli.app import app
 from landbridge.device import registry
 from landbridge.device.api import Event, Region, Space, Stream
 from landbridge.errors import UnknownDeviceError
@@ -22,6 +20,7 @@ from landbridge.testing.conformance import isolation
 from landbridge.testing.conformance.isolation import IsolatedConformance
 from landbridge.testing.conformance.run import sentences
 from landbridge.testing.sim_lazy import SimLazyDeviceAPI
+from tests.cli.command_line import invoke
 
 
 class Ending(SimLazyDeviceAPI):
@@ -83,7 +82,7 @@ def test_report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made = {}
     for suffix in (".json", ".md"):
         file = tmp_path / f"report{suffix}"
-        assert CliRunner().invoke(app, ["conformance", "sim:lazy", "--report", str(file)]).exit_code == 0
+        assert invoke(["conformance", "sim:lazy", "--report", str(file)]).exit_code == 0
         made[suffix] = file.read_text()
     report = json.loads(made[".json"])
     assert report["scopes"]["shared"]["coherent"] is True and "Streams" in report["abilities"]
@@ -93,7 +92,7 @@ def test_report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_report_of_another_suffix_is_refused_before_anything_runs(tmp_path: Path) -> None:
-    done = CliRunner().invoke(app, ["conformance", "sim:lazy", "--report", str(tmp_path / "report.txt")])
+    done = invoke(["conformance", "sim:lazy", "--report", str(tmp_path / "report.txt")])
     assert done.exit_code == 1 and not list(tmp_path.iterdir())
 
 

@@ -9,17 +9,14 @@ from pathlib import Path
 from typing import ClassVar
 
 import pytest
-from typer.testing import CliRunner
 
-from landbridge.cli.app import app
 from landbridge.device import registry
 from landbridge.device.api import Space
 from landbridge.devices.cma import CmaDeviceAPI
 from landbridge.devices.cma.from_callable import CallableSource
 from landbridge.testing import memory_check
+from tests.cli.command_line import invoke
 from tests.devices.cma.u_dma_buf import Node
-
-runner = CliRunner()
 
 
 def file_of(nbytes: int) -> int:
@@ -50,7 +47,7 @@ def board() -> Iterator[None]:
 
 
 def findings(code: int) -> dict[tuple[str, str], tuple[str, bool]]:
-    done = runner.invoke(app, ["devices", "--check", "board", "--json"])
+    done = invoke(["devices", "--check", "board", "--json"])
     assert done.exit_code == code, done.output
     return {(f["scope"], f["what"]): (f["outcome"], f["failed"]) for f in json.loads(done.stdout)["findings"]}
 
@@ -91,6 +88,6 @@ def test_a_carve_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, proof: boo
 
 
 def test_lines_fit_a_terminal() -> None:
-    done = runner.invoke(app, ["devices", "-v"], env={"COLUMNS": "80", "NO_COLOR": "1"})
+    done = invoke(["devices", "-v"], env={"COLUMNS": "80", "NO_COLOR": "1"})
     assert "  dev_mem: " in done.stdout
     assert max(map(len, done.stdout.splitlines())) <= 80

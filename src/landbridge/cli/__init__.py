@@ -6,41 +6,41 @@ import json
 import os
 import sys
 from importlib.util import find_spec
+from typing import NoReturn
 
 #: Where this is set, a fault of Landbridge ends in its traceback.
 _TRACEBACK = "LANDBRIDGE_TRACEBACK"
+#: Set by the functions for shells that `register-python-argcomplete` makes, which ask what a line may go on with.
+_COMPLETE = "_ARGCOMPLETE"
 
 
-#: What the commands need, beside what a command says for itself.
-_PACKAGES = ("numpy", "typer", "rich")
-
-
-def main() -> None:
+def main() -> NoReturn:
     """Run the command that ``sys.argv`` names and exit with its code."""
-    _check_packages()
+    if _COMPLETE in os.environ:
+        from landbridge.cli.completion import complete
+
+        complete()
+    _check_numpy()
     from landbridge.cli.app import EXIT_ERROR, app
     from landbridge.cli.output import error, tell_warnings
 
     tell_warnings()
     try:
-        app()
+        code = app(sys.argv[1:])
     except Exception as fault:
         if os.environ.get(_TRACEBACK):
             raise
         reason = " ".join(f"{type(fault).__name__}: {fault}".split())
         error(f"a fault of landbridge, {reason}; please report it with what {_TRACEBACK}=1 makes it print")
         raise SystemExit(EXIT_ERROR) from fault
+    raise SystemExit(code)
 
 
-def _check_packages() -> None:
-    """Exit where packages of the commands are missing, as where pip was told to install none, saying so."""
-    missing = [name for name in _PACKAGES if find_spec(name) is None]
-    if not missing:
+def _check_numpy() -> None:
+    """Exit where numpy is missing, as where pip was told to install no dependencies, saying so."""
+    if find_spec("numpy") is not None:
         return
-    text = (
-        f"the commands need {', '.join(missing)}, which this install lacks; add what is missing with: "
-        f"pip install {' '.join(missing)}. Python programs that load and run need numpy alone"
-    )
+    text = "landbridge needs numpy, which this install lacks; add it with: pip install numpy"
     if "--json" in sys.argv:
         print(json.dumps({"error": {"kind": "ModuleNotFoundError", "message": text, "exit_code": 1}}))
     raise SystemExit(f"error: {text}")

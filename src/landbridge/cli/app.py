@@ -1,149 +1,176 @@
 """The application: every command, one form for errors, and the exit codes.
 
-Command modules import the rest of Landbridge inside their functions, so that help is there at once.
+The module of a command is imported when it is run or its help is shown, and imports the rest of Landbridge inside its
+functions, so that help is there at once.
 """
 
 from __future__ import annotations
 
 import os
 import sys
-from typing import Annotated, Any
+from collections.abc import Sequence
+from importlib import import_module
+from typing import TYPE_CHECKING
 
-import typer
-from typer.core import TyperGroup
+from landbridge.cli.options import UsageError
+from landbridge.cli.output import emit, error, message
 
-from landbridge.cli.bench import bench
-from landbridge.cli.cache import cache
-from landbridge.cli.compare import compare
-from landbridge.cli.compile import compile_
-from landbridge.cli.conformance import conformance
-from landbridge.cli.devices import devices
-from landbridge.cli.explain import explain
-from landbridge.cli.export import export
-from landbridge.cli.inspect import inspect
-from landbridge.cli.new_device import new_device
-from landbridge.cli.opt import opt
-from landbridge.cli.output import emit, error
-from landbridge.cli.plan import plan
-from landbridge.cli.run import run
-from landbridge.cli.sanitize import EXIT_FOUND
-from landbridge.cli.targets import targets
-from landbridge.cli.trace import trace
-from landbridge.errors import CompileError, LandbridgeError, OutOfMemoryError, SanitizerError
+if TYPE_CHECKING:
+    from landbridge.cli.parameters import Command
+    from landbridge.cli.parser import CommandParser
 
 EXIT_ERROR = 1
+EXIT_USAGE = 2
+#: What shells say of a program that Ctrl-C ended.
+_EXIT_INTERRUPTED = 130
 
-_HELP = """Compile a model for a target and run it on any device, every byte where it was asked to be.
+NAME = "landbridge"
+#: The commands, each a function of the module that is called like it.
+COMMANDS = (
+    "run", "compile", "inspect", "compare", "bench", "trace", "explain", "plan", "export", "opt", "devices", "targets",
+    "conformance", "new-device", "cache",
+)  # fmt: skip
 
-Exit codes: 0 done; 1 an error, described on standard error; 2 wrong usage; 3 compare found a
-difference, conformance a broken sentence, or run --sanitize a wrong access. With --json an error is an
-object {"error": {"kind", "message", "exit_code"}} on standard output, too.
+_ABOUT = """Compile a model for a target and run it on any device, every byte where it was asked to be.
+
+Exit codes: 0 done; 1 an error, described on standard error; 2 wrong usage; 3 compare found a difference, conformance a
+broken sentence, or run --sanitize a wrong access. With --json an error is an object {"error": {"kind", "message",
+"exit_code"}} on standard output, too.
 """
 
 
-#: What typer raises for arguments that are not legal, whichever click it brings.
-_WrongUsage: type[Exception] = typer.BadParameter.__bases__[0]
+def app(words: Sequence[str]) -> int:
+    """Do what the command line ``words`` says, without the program's name, and return the exit code.
 
-_JSON = "landbridge.json"
+    Landbridge's errors, and those of the file system, are one line on standard error, with ``--json`` also an object on
+    standard output. Other exceptions are faults and are raised, after that object.
+    """
+    code = EXIT_ERROR
+    try:
+        code = _answered(words)
+        sys.stdout.flush()
+    except OSError as lost:  # standard output takes no more: who reads it, as in "| head", has seen enough, or is full
+        if not isinstance(lost, BrokenPipeError):
+            error(f"standard output takes no more: {lost.strerror}")
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for what is flushed at exit
+        return code or EXIT_ERROR
+    return code
 
 
-class _Commands(TyperGroup):
-    """Prints Landbridge's errors, and those of the file system, as one message without a traceback; with ``--json`` as
-    an object on standard output, too."""
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        ctx.meta[_JSON] = "--json" in args
-        return super().parse_args(ctx, args)
-
-    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        found = super().resolve_command(ctx, args)
-        for param in getattr(found[1], "params", ()):
-            if getattr(param, "is_flag", False):
-                param.metavar = ""  # a flag takes no value, so help shows none
-        return found
-
-    def invoke(self, ctx: Any) -> Any:
-        try:
-            return self._invoke(ctx)
-        except _WrongUsage as wrong:
-            describe = getattr(wrong, "format_message", wrong.__str__)
-            self._emit(ctx, "UsageError", describe(), getattr(wrong, "exit_code", 2))
+def _answered(words: Sequence[str]) -> int:
+    """The exit code of ``words``, whatever they do, but for faults and a standard output that takes no more."""
+    as_json = "--json" in words
+    try:
+        return _run(words)
+    except SystemExit as end:
+        return end.code if isinstance(end.code, int) else EXIT_ERROR
+    except KeyboardInterrupt:
+        return _EXIT_INTERRUPTED
+    except BrokenPipeError:
+        raise
+    except Exception as found:
+        problem = _told(found)
+        code = EXIT_USAGE if isinstance(problem, UsageError) else _exit_code(problem)
+        if as_json:
+            described = problem or found
+            emit({"error": {"kind": type(described).__name__, "message": str(described), "exit_code": code}})
+        if problem is None:
             raise
-        except (typer.Exit, typer.Abort):
-            raise
-        except Exception as fault:
-            self._emit(ctx, type(fault).__name__, str(fault), EXIT_ERROR)
-            raise
-
-    def _emit(self, ctx: Any, kind: str, text: str, code: int) -> None:
-        if ctx.meta.get(_JSON):
-            emit({"error": {"kind": kind, "message": text, "exit_code": code}})
-
-    def _invoke(self, ctx: Any) -> Any:
-        try:
-            return super().invoke(ctx)
-        except BrokenPipeError as closed:  # who reads our output, as in "| head", has seen enough
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for what is flushed at exit
-            raise typer.Exit(EXIT_ERROR) from closed
-        except (LandbridgeError, OSError, MemoryError, ModuleNotFoundError) as found:
-            problem = _told(found)
-            code = EXIT_FOUND if isinstance(problem, SanitizerError) else EXIT_ERROR
-            self._emit(ctx, type(problem).__name__, str(problem), code)
-            error(str(problem))
-            raise typer.Exit(code) from found
+        if code == EXIT_USAGE:
+            message(_usage(words))
+        error(str(problem))
+        return code
 
 
-def _told(problem: Exception) -> Exception:
-    """``problem``, or what it comes from: an install that only runs programs, where a package is lacking, and memory
-    that ran out. Raises a module's absence that has another reason."""
-    if isinstance(problem, MemoryError) and not isinstance(problem, LandbridgeError):
+def _run(words: Sequence[str]) -> int:
+    name = words[0] if words else "--help"
+    if name in COMMANDS:
+        parser = parser_of(name)
+        values = parser.values(words[1:])
+        if values is None:
+            sys.stdout.write(parser.help)
+        else:
+            command(name)(**values)
+    elif name in ("-h", "--help"):
+        sys.stdout.write(_help())
+        return 0 if words else EXIT_USAGE
+    elif name == "--version":
+        _print_version()
+    else:
+        from landbridge.did_you_mean import did_you_mean
+
+        noun, known = ("option", ("--version", "--help")) if name.startswith("-") else ("command", COMMANDS)
+        raise UsageError(f"No such {noun}: {name}{did_you_mean(name, known)}")
+    return 0
+
+
+def command(name: str) -> Command:
+    """The function of the command ``name``, whose module is imported."""
+    stem = name.replace("-", "_")
+    found: Command = getattr(import_module(f"{__package__}.{stem}"), stem)
+    return found
+
+
+def parser_of(name: str) -> CommandParser:
+    """The parser of the command ``name``, whose module is imported."""
+    from landbridge.cli.parser import CommandParser
+
+    return CommandParser(f"{NAME} {name}", command(name))
+
+
+def summary(name: str) -> str:
+    """What the command ``name`` does: the first paragraph of its help, in a line."""
+    from landbridge.cli.help_text import without_marks
+
+    return " ".join(without_marks(command(name).__doc__ or "").split("\n\n")[0].split())
+
+
+def _help() -> str:
+    from landbridge.cli.help_text import HELP, help_text
+
+    sections = {
+        "options": [("    --version", "Print the version."), HELP],
+        "commands": [(name, summary(name)) for name in COMMANDS],
+    }
+    return help_text(f"{NAME} COMMAND [OPTIONS]", _ABOUT, sections)
+
+
+def _usage(words: Sequence[str]) -> str:
+    """How the command of ``words`` is used, in a line."""
+    if words and words[0] in COMMANDS:
+        return f"usage: {parser_of(words[0]).usage}; {NAME} {words[0]} --help says more"
+    return f"usage: {NAME} COMMAND [OPTIONS]; {NAME} --help lists the commands"
+
+
+def _told(problem: Exception) -> Exception | None:
+    """``problem``, or the error that it comes from: an install that only runs programs, where a package is lacking, and
+    memory that ran out. None for a fault, as is a module's absence that has another reason."""
+    from landbridge.errors import CompileError, LandbridgeError, OutOfMemoryError
+
+    if isinstance(problem, LandbridgeError | OSError):
+        return problem
+    if isinstance(problem, MemoryError):
         said = f": {problem}" if str(problem) else ""
         return OutOfMemoryError(f"memory ran out{said}; name smaller sizes (--at, --shape), or end other programs")
-    if not isinstance(problem, ModuleNotFoundError):
-        return problem
-    from landbridge.compiler import check_compiler
+    if isinstance(problem, ModuleNotFoundError):
+        from landbridge.compiler import check_compiler
 
-    try:
-        check_compiler()
-    except CompileError as why:
-        return why
-    raise problem
-
-
-app = typer.Typer(
-    name="landbridge",
-    cls=_Commands,
-    help=_HELP,
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    rich_markup_mode="markdown",
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
-
-_COMMANDS = (
-    run, compile_, inspect, compare, bench, trace, explain, plan, export, opt, devices, targets, conformance,
-    new_device, cache,
-)  # fmt: skip
-
-for _command in _COMMANDS:
-    app.command(name=_command.__name__.rstrip("_").replace("_", "-"))(_command)
+        try:
+            check_compiler()
+        except CompileError as why:
+            return why
+    return None
 
 
-def _version(asked: bool) -> None:
-    if asked:
-        import platform
+def _exit_code(problem: Exception | None) -> int:
+    from landbridge.cli.sanitize import EXIT_FOUND
+    from landbridge.errors import SanitizerError
 
-        from landbridge import __version__
-        from landbridge.vm.host_cpu import isa
-
-        typer.echo(f"landbridge {__version__} ({isa()}, Python {platform.python_version()})")
-        raise typer.Exit
+    return EXIT_FOUND if isinstance(problem, SanitizerError) else EXIT_ERROR
 
 
-@app.callback()
-def _main(
-    version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
-    ] = False,
-) -> None:
-    pass
+def _print_version() -> None:
+    from landbridge import __version__
+    from landbridge.vm.host_cpu import isa
+
+    print(f"{NAME} {__version__} ({isa()}, Python {sys.version.split()[0]})")

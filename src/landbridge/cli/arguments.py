@@ -8,7 +8,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
-import typer
+from landbridge.cli.options import CliArgument, CliOption, UsageError
 
 if TYPE_CHECKING:
     from landbridge.input_spec import InputSpec
@@ -40,35 +40,34 @@ def choices(*legal: str) -> Callable[[str], list[str]]:
 
 
 Model: TypeAlias = Annotated[
-    Path, typer.Argument(metavar="MODEL", exists=True, dir_okay=False, help="An .onnx, .mlir or .lbx file.")
+    Path, CliArgument(metavar="MODEL", exists=True, file=True, help="An .onnx, .mlir or .lbx file.")
 ]
 TargetText: TypeAlias = Annotated[
     str | None,
-    typer.Option(
+    CliOption(
         "--target",
         "-t",
+        metavar="TARGET",
         help='What to compile for, as in "llvm -mcpu=generic"; this host if absent.',
-        autocompletion=complete_targets,
+        completer=complete_targets,
     ),
 ]
 DeviceText: TypeAlias = Annotated[
     str,
-    typer.Option(
-        "--device", "-d", help="The device to run on: name[:index], as in cpu.", autocompletion=complete_devices
-    ),
+    CliOption("--device", "-d", help="The device to run on: name[:index], as in cpu.", completer=complete_devices),
 ]
 DeviceTexts: TypeAlias = Annotated[
     str,
-    typer.Option(
+    CliOption(
         "--device",
         "-d",
         help="The device to run on, as in cpu; with others behind it for the rest: opencl:0,cpu.",
-        autocompletion=complete_devices,
+        completer=complete_devices,
     ),
 ]
 Places: TypeAlias = Annotated[
     list[str] | None,
-    typer.Option(
+    CliOption(
         "--place",
         metavar="NODES=DEVICE[@SCOPE]",
         help="Where nodes (a pattern), an input or a weight are, as in 'Conv*=cpu'; repeat for others.",
@@ -76,17 +75,17 @@ Places: TypeAlias = Annotated[
 ]
 Spills: TypeAlias = Annotated[
     list[str] | None,
-    typer.Option(
+    CliOption(
         "--spill", metavar="SCOPE=SCOPE", help="Where what a scope has no room for goes, as in global.vtcm=global."
     ),
 ]
 Mutable: TypeAlias = Annotated[
     list[str] | None,
-    typer.Option("--mutable", metavar="WEIGHT", help="A weight that a Session may replace; repeat for others."),
+    CliOption("--mutable", metavar="WEIGHT", help="A weight that a Session may replace; repeat for others."),
 ]
 InputSpecs: TypeAlias = Annotated[
     list[str] | None,
-    typer.Option(
+    CliOption(
         "--input-spec",
         metavar="N=FIELD:VALUE,...",
         help="What frames of input N are, as in x=dtype:uint8,scale:0.017; or layout, mean, shape, ...",
@@ -94,21 +93,19 @@ InputSpecs: TypeAlias = Annotated[
 ]
 Constants: TypeAlias = Annotated[
     list[str] | None,
-    typer.Option("--constant", metavar="N=FILE.npy", help="The value of input N, fixed now; repeat for others."),
+    CliOption("--constant", metavar="N=FILE.npy", help="The value of input N, fixed now; repeat for others."),
 ]
 Shapes: TypeAlias = Annotated[
     list[str] | None,
-    typer.Option("--shape", metavar="N=1x3x320x320", help="The shape of input N, names where it is open; repeatable."),
+    CliOption("--shape", metavar="N=1x3x320x320", help="The shape of input N, names where it is open; repeatable."),
 ]
 Dims: TypeAlias = Annotated[
     list[str] | None,
-    typer.Option(
-        "--dim", metavar="W=32..2560:8", help="What open dimension W may be, in steps of 8; repeat for others."
-    ),
+    CliOption("--dim", metavar="W=32..2560:8", help="What open dimension W may be, in steps of 8; repeat for others."),
 ]
 At: TypeAlias = Annotated[
     list[str] | None,
-    typer.Option(
+    CliOption(
         "--at",
         metavar="W=320",
         help="What open dimension W is now; if absent that of the inputs given, or a likely one.",
@@ -116,40 +113,38 @@ At: TypeAlias = Annotated[
 ]
 Inputs: TypeAlias = Annotated[
     list[str] | None,
-    typer.Option(
-        "--input", "-i", metavar="N=FILE.npy", help="The value of input N; inputs not given are seeded random."
-    ),
+    CliOption("--input", "-i", metavar="N=FILE.npy", help="The value of input N; inputs not given are seeded random."),
 ]
 On: TypeAlias = Annotated[
     str | None,
-    typer.Option(
+    CliOption(
         "--on",
         metavar="ssh://[USER@]BOARD",
         help="Compile here, run on that board with the landbridge that is installed there.",
     ),
 ]
 Threads: TypeAlias = Annotated[
-    int | None, typer.Option("--threads", min=1, help="Threads to run on; all cores this process has if absent.")
+    int | None, CliOption("--threads", minimum=1, help="Threads to run on; all cores this process has if absent.")
 ]
 MemoryTexts: TypeAlias = Annotated[
     list[str] | None,
-    typer.Option(
+    CliOption(
         "--memory-cfg",
         metavar="[DEVICE[/SCOPE]=]NAME",
         help="The allocator to use, pooled or naive: of all memory, a device or one scope; repeat for others.",
-        autocompletion=_allocators,
+        completer=_allocators,
     ),
 ]
 CheckIndices: TypeAlias = Annotated[
-    bool, typer.Option("--check-indices", help="End a run at an index out of range, with an error that names it.")
+    bool, CliOption("--check-indices", help="End a run at an index out of range, with an error that names it.")
 ]
 Sanitize: TypeAlias = Annotated[
     bool,
-    typer.Option("--sanitize", help="Look for wrong uses of memory on every device; exit code 3 where one was found."),
+    CliOption("--sanitize", help="Look for wrong uses of memory on every device; exit code 3 where one was found."),
 ]
-Seed: TypeAlias = Annotated[int, typer.Option("--seed", min=0, help="Seed of the inputs that are not given.")]
+Seed: TypeAlias = Annotated[int, CliOption("--seed", minimum=0, help="Seed of the inputs that are not given.")]
 Json: TypeAlias = Annotated[
-    bool, typer.Option("--json", help="Print one JSON object on standard output, messages on standard error.")
+    bool, CliOption("--json", help="Print one JSON object on standard output, messages on standard error.")
 ]
 
 
@@ -158,43 +153,43 @@ _X = re.compile(r"x|(?<=\d)X(?=\d)")
 
 
 def parse_dims(texts: list[str] | None) -> dict[str, str] | None:
-    """``["W=32..2560:8"]`` as ``{"W": "32..2560:8"}``, None where there is none; raises BadParameter."""
+    """``["W=32..2560:8"]`` as ``{"W": "32..2560:8"}``, None where there is none; raises UsageError."""
     if texts is None:
         return None
     dims: dict[str, str] = {}
     for text in texts:
         name, equals, stated = text.rpartition("=")
         if not equals or not name or name in dims:
-            raise typer.BadParameter(f"{text!r} is not NAME=LOW..HIGH:STEP, as in W=32..2560:8", param_hint="--dim")
+            raise UsageError(f"{text!r} is not NAME=LOW..HIGH:STEP, as in W=32..2560:8", parameter="--dim")
         dims[name] = stated
     return dims
 
 
 def parse_limits(texts: list[str] | None) -> dict[str, float]:
-    """``["nodes=1000"]`` as ``{"nodes": 1000}``; raises BadParameter."""
+    """``["nodes=1000"]`` as ``{"nodes": 1000}``; raises UsageError."""
     limits: dict[str, float] = {}
     for text in texts or ():
         name, _, number = text.partition("=")
         try:
             limits[name] = float(number) if name == "seconds" else int(number)
         except ValueError:
-            raise typer.BadParameter(f"{text!r} is not NAME=NUMBER, as in seconds=60", param_hint="--limit") from None
+            raise UsageError(f"{text!r} is not NAME=NUMBER, as in seconds=60", parameter="--limit") from None
     return limits
 
 
 def parse_at(texts: list[str] | None) -> dict[str, int]:
-    """``["W=320"]`` as ``{"W": 320}``; raises BadParameter."""
+    """``["W=320"]`` as ``{"W": 320}``; raises UsageError."""
     values: dict[str, int] = {}
     for text in texts or ():
         name, _, number = text.rpartition("=")
         if not name or not number.isdecimal() or name in values:
-            raise typer.BadParameter(f"{text!r} is not NAME=NUMBER, each once, as in W=320", param_hint="--at")
+            raise UsageError(f"{text!r} is not NAME=NUMBER, each once, as in W=320", parameter="--at")
         values[name] = int(number)
     return values
 
 
 def parse_shapes(texts: list[str] | None) -> dict[str, tuple[int | str, ...]]:
-    """``["x=1x3xW"]`` as ``{"x": (1, 3, "W")}``; ``"x="`` is a scalar. Raises BadParameter.
+    """``["x=1x3xW"]`` as ``{"x": (1, 3, "W")}``; ``"x="`` is a scalar. Raises UsageError.
 
     As other programs show shapes is legal too: ``x=1×3×W``, ``x=[1, 3, W]``.
     """
@@ -204,8 +199,8 @@ def parse_shapes(texts: list[str] | None) -> dict[str, tuple[int | str, ...]]:
         shape = _extents(dims)
         legal = all(isinstance(dim, int) or dim.isidentifier() for dim in shape)
         if not equals or not name or not legal or name in shapes:
-            raise typer.BadParameter(
-                f"{text!r} is not NAME=DIMxDIM..., as in x=1x3x320x320, one for each input", param_hint="--shape"
+            raise UsageError(
+                f"{text!r} is not NAME=DIMxDIM..., as in x=1x3x320x320, one for each input", parameter="--shape"
             )
         shapes[name] = shape
     return shapes
@@ -221,23 +216,23 @@ def _extents(dims: str) -> tuple[int | str, ...]:
 
 
 def parse_places(texts: list[str] | None) -> dict[str, str]:
-    """``["Conv*=npu@global.vtcm"]`` as ``{"Conv*": "npu@global.vtcm"}``; raises BadParameter."""
+    """``["Conv*=npu@global.vtcm"]`` as ``{"Conv*": "npu@global.vtcm"}``; raises UsageError."""
     places: dict[str, str] = {}
     for text in texts or ():
         pattern, equals, place = text.rpartition("=")
         if not equals or not pattern or not place or pattern in places:
-            raise typer.BadParameter(f"{text!r} is not NODES=DEVICE[@SCOPE], each once", param_hint="--place")
+            raise UsageError(f"{text!r} is not NODES=DEVICE[@SCOPE], each once", parameter="--place")
         places[pattern] = place
     return places
 
 
 def parse_spills(texts: list[str] | None) -> dict[str, str]:
-    """``["global.vtcm=global"]`` as ``{"global.vtcm": "global"}``; raises BadParameter."""
+    """``["global.vtcm=global"]`` as ``{"global.vtcm": "global"}``; raises UsageError."""
     spills: dict[str, str] = {}
     for text in texts or ():
         scope, _, other = text.partition("=")
         if not scope or not other or scope in spills:
-            raise typer.BadParameter(f"{text!r} is not SCOPE=SCOPE, each once", param_hint="--spill")
+            raise UsageError(f"{text!r} is not SCOPE=SCOPE, each once", parameter="--spill")
         spills[scope] = other
     return spills
 
@@ -245,7 +240,7 @@ def parse_spills(texts: list[str] | None) -> dict[str, str]:
 def parse_input_specs(texts: list[str] | None) -> dict[str, InputSpec]:
     """``["x=dtype:uint8,layout:NHWC"]`` as ``{"x": InputSpec(dtype="uint8", layout="NHWC")}``.
 
-    Extents and strides are joined by ``x``, numbers for each channel by ``/``. Raises BadParameter.
+    Extents and strides are joined by ``x``, numbers for each channel by ``/``. Raises UsageError.
     """
     from landbridge.input_spec import InputSpec
 
@@ -256,14 +251,14 @@ def parse_input_specs(texts: list[str] | None) -> dict[str, InputSpec]:
         known = [field.name for field in fields(InputSpec)]
         names = [field for field, _, value in stated if value]
         if not name or name in specs or len(set(names)) < len(stated) or not set(names) <= set(known):
-            raise typer.BadParameter(
+            raise UsageError(
                 f"{text!r} is not NAME=FIELD:VALUE,FIELD:VALUE, each once; legal fields: {', '.join(known)}",
-                param_hint="--input-spec",
+                parameter="--input-spec",
             )
         try:
             specs[name] = InputSpec(**{field: _spec_value(field, value) for field, _, value in stated})
         except ValueError as error:
-            raise typer.BadParameter(f"{text!r}: {error}", param_hint="--input-spec") from error
+            raise UsageError(f"{text!r}: {error}", parameter="--input-spec") from error
     return specs
 
 
@@ -279,13 +274,13 @@ def _spec_value(field: str, text: str) -> Any:
 
 
 def parse_arrays(texts: list[str] | None, option: str = "--input") -> dict[str, Path]:
-    """``["x=a.npy"]`` of ``option`` as ``{"x": Path("a.npy")}``; raises BadParameter also where there is no file."""
+    """``["x=a.npy"]`` of ``option`` as ``{"x": Path("a.npy")}``; raises UsageError also where there is no file."""
     files: dict[str, Path] = {}
     for text in texts or ():
         name, equals, file = text.partition("=")
         if not equals or not name or not file or name in files:
-            raise typer.BadParameter(f"{text!r} is not NAME=FILE.npy, one for each input", param_hint=option)
+            raise UsageError(f"{text!r} is not NAME=FILE.npy, one for each input", parameter=option)
         if not Path(file).is_file():
-            raise typer.BadParameter(f"input {name!r}: there is no file {file!r}", param_hint=option)
+            raise UsageError(f"input {name!r}: there is no file {file!r}", parameter=option)
         files[name] = Path(file)
     return files

@@ -9,10 +9,9 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from landbridge.cli import arguments as args
 from landbridge.cli.device_list import DeviceList
+from landbridge.cli.options import CliOption
 from landbridge.cli.output import emit, message, progress, table
 
 if TYPE_CHECKING:
@@ -31,12 +30,19 @@ _ROUND_NS = 1_000_000
 
 def bench(
     model: args.Model,
-    rounds: Annotated[int, typer.Option("--rounds", min=1, help="Rounds; each times all in turn.")] = 30,
+    rounds: Annotated[int, CliOption("--rounds", minimum=1, help="Rounds; each times all in turn.")] = 30,
     against: Annotated[
-        str, typer.Option("--against", metavar="NAME,NAME", help="Runtimes to measure against: onnxruntime, openvino.")
+        str, CliOption("--against", metavar="NAME,NAME", help="Runtimes to measure against: onnxruntime, openvino.")
     ] = "onnxruntime",
     pause: Annotated[
-        int, typer.Option("--pause", metavar="MS", min=0, max=10_000, help="Milliseconds of rest before each turn.")
+        int,
+        CliOption(
+            "--pause",
+            metavar="MS",
+            minimum=0,
+            maximum=10_000,
+            help="Milliseconds of rest before each turn.",
+        ),
     ] = 0,
     target: args.TargetText = None,
     device: args.DeviceTexts = "cpu",
@@ -46,10 +52,10 @@ def bench(
     at: args.At = None,
     input: args.Inputs = None,
     threads: Annotated[
-        int | None, typer.Option("--threads", min=1, help="Threads to run on; one and all cores if absent.")
+        int | None, CliOption("--threads", minimum=1, help="Threads to run on; one and all cores if absent.")
     ] = None,
     seed: args.Seed = 0,
-    alone: Annotated[bool, typer.Option("--alone", help="Without others; an .lbx is always timed alone.")] = False,
+    alone: Annotated[bool, CliOption("--alone", help="Without others; an .lbx is always timed alone.")] = False,
     on: args.On = None,
     json: args.Json = False,
 ) -> None:

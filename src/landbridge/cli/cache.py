@@ -5,14 +5,13 @@ from __future__ import annotations
 import time
 from typing import Annotated
 
-import typer
-
 from landbridge.cli import arguments as args
+from landbridge.cli.options import CliOption
 from landbridge.cli.output import emit, message, table
 
 
 def cache(
-    clear: Annotated[bool, typer.Option("--clear", help="Remove every entry.")] = False, json: args.Json = False
+    clear: Annotated[bool, CliOption("--clear", help="Remove every entry.")] = False, json: args.Json = False
 ) -> None:
     """Show the compiled programs that are kept, which the same compile gives again, or remove them."""
     from landbridge.compile_cache.folder import LIMIT, SWITCH, open_folder

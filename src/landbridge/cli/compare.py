@@ -7,10 +7,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from landbridge.cli import arguments as args
 from landbridge.cli.device_list import DeviceList
+from landbridge.cli.options import CliArgument, CliOption, UsageError
 from landbridge.cli.output import emit, progress, table
 
 if TYPE_CHECKING:
@@ -25,7 +24,7 @@ EXIT_DIFFERS = 3
 
 
 def compare(
-    model: Annotated[Path, typer.Argument(metavar="MODEL", exists=True, dir_okay=False, help="An .onnx file.")],
+    model: Annotated[Path, CliArgument(metavar="MODEL", exists=True, file=True, help="An .onnx file.")],
     target: args.TargetText = None,
     device: args.DeviceTexts = "cpu",
     place: args.Places = None,
@@ -36,17 +35,21 @@ def compare(
     threads: args.Threads = None,
     seed: args.Seed = 0,
     tolerance: Annotated[
-        float, typer.Option(min=0, help="Largest error allowed, as a share of the reference's largest magnitude.")
+        float, CliOption(minimum=0, help="Largest error allowed, as a share of the reference's largest magnitude.")
     ] = 1e-4,
     absolute: Annotated[
         float,
-        typer.Option(
-            min=0,
+        CliOption(
+            minimum=0,
             help="Errors up to this are no difference: onnxruntime's sigmoid is off by 1e-7 where it is near 0.",
         ),
     ] = 5e-7,
     every: Annotated[
-        bool, typer.Option("--every", help="Compare every intermediate even when the outputs agree.")
+        bool,
+        CliOption(
+            "--every",
+            help="Compare every intermediate even when the outputs agree.",
+        ),
     ] = False,
     on: args.On = None,
     json: args.Json = False,
@@ -62,7 +65,7 @@ def compare(
     from landbridge.cli.on_board.commands import stated_options, values_there
 
     if model.suffix == ".lbx":
-        raise typer.BadParameter("a reference run needs the .onnx file", param_hint="MODEL")
+        raise UsageError("a reference run needs the .onnx file", parameter="MODEL")
     from landbridge.cli.reference import Reference  # which needs onnx
 
     files, shapes = args.parse_arrays(input), args.parse_shapes(shape)
@@ -181,9 +184,9 @@ def _report(
         table("outputs", columns, [[entry[c] for c in columns] for entry in outputs])
         differing = [entry for entry in values if not entry["equal"]]
         table("intermediates that differ", columns, [[entry[c] for c in columns] for entry in differing[:10]])
-        typer.echo(_verdict(first, values))
+        print(_verdict(first, values))
     if not equal:
-        raise typer.Exit(EXIT_DIFFERS)
+        raise SystemExit(EXIT_DIFFERS)
 
 
 def _verdict(first: dict[str, Any] | None, values: list[dict[str, Any]]) -> str:

@@ -6,29 +6,26 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from landbridge.cli import arguments as args
 from landbridge.cli.device_list import DeviceList
+from landbridge.cli.options import CliArgument, CliOption, UsageError
 from landbridge.cli.output import emit, table
 
 
-def compile_(
-    model: Annotated[
-        Path, typer.Argument(metavar="MODEL", exists=True, dir_okay=False, help="An .onnx or .mlir file.")
-    ],
+def compile(
+    model: Annotated[Path, CliArgument(metavar="MODEL", exists=True, file=True, help="An .onnx or .mlir file.")],
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", dir_okay=False, help="The .lbx file; MODEL with that suffix if absent."),
+        CliOption("--output", "-o", file=True, help="The .lbx file; MODEL with that suffix if absent."),
     ] = None,
     target: args.TargetText = None,
     device: Annotated[
         str | None,
-        typer.Option(
+        CliOption(
             "--device",
             "-d",
             help="The device to compile for as it describes itself, others behind it: opencl:0,cpu.",
-            autocompletion=args.complete_devices,
+            completer=args.complete_devices,
         ),
     ] = None,
     place: args.Places = None,
@@ -39,32 +36,32 @@ def compile_(
     input_spec: args.InputSpecs = None,
     extra_output: Annotated[
         list[str] | None,
-        typer.Option("--extra-output", metavar="TENSOR", help="An inner tensor to return too; repeat for others."),
+        CliOption("--extra-output", metavar="TENSOR", help="An inner tensor to return too; repeat for others."),
     ] = None,
     constant: args.Constants = None,
     on_mismatch: Annotated[
         str,
-        typer.Option(
+        CliOption(
             "--on-mismatch",
             help="Where memory is not what the target said: error, or copy.",
-            autocompletion=args.choices("error", "copy"),
+            completer=args.choices("error", "copy"),
         ),
     ] = "error",
     max_nodes: Annotated[
-        int | None, typer.Option("--max-nodes", min=1, help="Nodes a model may have with its loops unfolded.")
+        int | None, CliOption("--max-nodes", minimum=1, help="Nodes a model may have with its loops unfolded.")
     ] = None,
     limit: Annotated[
         list[str] | None,
-        typer.Option(
+        CliOption(
             "--limit", metavar="NAME=NUMBER", help="What the model may take: bytes=, nodes= or seconds=; repeatable."
         ),
     ] = None,
     dump: Annotated[
-        Path | None, typer.Option("--dump", metavar="DIR", file_okay=False, help="Write the IR after each pass there.")
+        Path | None, CliOption("--dump", metavar="DIR", folder=True, help="Write the IR after each pass there.")
     ] = None,
     check_indices: args.CheckIndices = False,
     sanitize: Annotated[
-        bool, typer.Option("--sanitize", help="Kernels of a CPU test every index; runs are several times slower.")
+        bool, CliOption("--sanitize", help="Kernels of a CPU test every index; runs are several times slower.")
     ] = False,
     json: args.Json = False,
 ) -> None:
@@ -75,7 +72,7 @@ def compile_(
     from landbridge.targets import Target
 
     if model.suffix == ".lbx":
-        raise typer.BadParameter(f"{model} is compiled already", param_hint="MODEL")
+        raise UsageError(f"{model} is compiled already", parameter="MODEL")
     file = output or model.with_suffix(".lbx")
     check_outputs([file], [model])
     opened = open_model(

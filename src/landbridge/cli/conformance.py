@@ -5,9 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from landbridge.cli import arguments as args
+from landbridge.cli.options import CliArgument, CliOption
 from landbridge.cli.output import emit, message, progress, table
 from landbridge.output_file import check_outputs, write_text
 
@@ -18,12 +17,17 @@ EXIT_FAILED = 3
 
 
 def conformance(
-    device: Annotated[str, typer.Argument(metavar="DEVICE", help="The device: name[:index], as in sim:lazy.")],
+    device: Annotated[
+        str,
+        CliArgument(
+            metavar="DEVICE", help="The device: name[:index], as in sim:lazy.", completer=args.complete_devices
+        ),
+    ],
     report: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write what was found to FILE, which ends in .md or .json.")
+        Path | None, CliOption(metavar="FILE", help="Write what was found to FILE, which ends in .md or .json.")
     ] = None,
     timeout: Annotated[
-        float, typer.Option(metavar="SECONDS", min=0.1, help="A test that takes longer hangs, and has failed.")
+        float, CliOption(metavar="SECONDS", minimum=0.1, help="A test that takes longer hangs, and has failed.")
     ] = 30.0,
     json: args.Json = False,
 ) -> None:
@@ -56,4 +60,4 @@ def conformance(
         table(facts["device"], ("outcome", "test", "detail"), sorted(rows))
         message(f"{facts['device']}: {counts['pass']} passed, {counts['fail']} failed, {counts['skip']} do not apply")
     if counts["fail"]:
-        raise typer.Exit(EXIT_FAILED)
+        raise SystemExit(EXIT_FAILED)

@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import typer
-
+from landbridge.cli.options import UsageError
 from landbridge.cli.output import message
 
 if TYPE_CHECKING:
@@ -22,10 +21,10 @@ class DeviceList:
 
     @staticmethod
     def parse(text: str) -> DeviceList:
-        """``"opencl:0,cpu"``; raises BadParameter for an empty name and for one given twice."""
+        """``"opencl:0,cpu"``; raises UsageError for an empty name and for one given twice."""
         names = tuple(name.strip() for name in text.split(","))
         if not all(names) or len(set(names)) < len(names):
-            raise typer.BadParameter(f"{text!r} is not DEVICE or DEVICE,DEVICE, each once", param_hint="--device")
+            raise UsageError(f"{text!r} is not DEVICE or DEVICE,DEVICE, each once", parameter="--device")
         return DeviceList(names)
 
     @property

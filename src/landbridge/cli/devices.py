@@ -6,9 +6,8 @@ from dataclasses import asdict
 from textwrap import TextWrapper
 from typing import Annotated, Any
 
-import typer
-
 from landbridge.cli import arguments as args
+from landbridge.cli.options import CliOption
 from landbridge.cli.output import emit, message, table
 
 #: The exit code where something of a memory that is checked is not as it should be.
@@ -23,9 +22,14 @@ _COLUMNS = {"scope": "scope", "host": "host_access", "coherent": "coherent", "al
 
 def devices(
     json: args.Json = False,
-    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Print also what discovery tried.")] = False,
+    verbose: Annotated[bool, CliOption("--verbose", "-v", help="Print also what discovery tried.")] = False,
     check: Annotated[
-        str | None, typer.Option(metavar="DEVICE", help="Take some of each memory of DEVICE, and say what holds of it.")
+        str | None,
+        CliOption(
+            metavar="DEVICE",
+            help="Take some of each memory of DEVICE, and say what holds of it.",
+            completer=args.complete_devices,
+        ),
     ] = None,
 ) -> None:
     """List the devices of this machine: a self-test of each, what is known of it, and each scope of its memory."""
@@ -39,19 +43,19 @@ def devices(
         return
     for entry in found:
         reason = entry["self_test"]
-        typer.echo(f"{entry['name']}: {'PASS' if reason is None else f'FAIL: {reason}'}")
+        print(f"{entry['name']}: {'PASS' if reason is None else f'FAIL: {reason}'}")
         attrs = {name: value for name, value in entry["attrs"].items() if name != "features"}
         table("", ("fact", "value"), [(name, str(value)) for name, value in attrs.items()])
         table("", list(_COLUMNS), [[kind[field] for field in _COLUMNS.values()] for kind in entry["memory"]])
     if verbose:
         for entry in tried:
-            typer.echo(f"{entry['name']} of {entry['plugin']}: {entry['found']}")
+            print(f"{entry['name']} of {entry['plugin']}: {entry['found']}")
             for line in entry["looked_for"]:
-                typer.echo(_LINES.fill(line))
+                print(_LINES.fill(line))
     else:
         for entry in tried:
             if not entry["instances"] and entry["name"] not in broken:
-                typer.echo(_LINES.fill(f"{entry['name']}: none; {_why_none(entry['looked_for'])}").lstrip())
+                print(_LINES.fill(f"{entry['name']}: none; {_why_none(entry['looked_for'])}").lstrip())
     for name, reason in broken.items():
         message(f"{name}: {reason}")
 
@@ -71,12 +75,12 @@ def _check(name: str, *, json: bool) -> None:
         emit({"device": str(device), "findings": [asdict(finding) for finding in found]})
     else:
         for scope in dict.fromkeys(finding.scope for finding in found):
-            typer.echo(f"{device} {scope}")
+            print(f"{device} {scope}")
             for finding in found:
                 if finding.scope == scope:
-                    typer.echo(_LINES.fill(f"{'FAIL ' if finding.failed else ''}{finding.what}: {finding.outcome}"))
+                    print(_LINES.fill(f"{'FAIL ' if finding.failed else ''}{finding.what}: {finding.outcome}"))
     if any(finding.failed for finding in found):
-        raise typer.Exit(EXIT_FAILED)
+        raise SystemExit(EXIT_FAILED)
 
 
 def _devices() -> tuple[list[dict[str, Any]], dict[str, str], list[dict[str, Any]]]:

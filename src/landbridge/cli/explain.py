@@ -7,10 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from landbridge.cli import arguments as args
 from landbridge.cli.device_list import DeviceList
+from landbridge.cli.options import CliOption, UsageError
 from landbridge.cli.output import emit, message, progress, table
 
 if TYPE_CHECKING:
@@ -26,14 +25,14 @@ _COLUMNS = ("kernel", "us", "share", "MFLOP", "MB", "% peak", "% bandwidth", "% 
 
 def explain(
     model: args.Model,
-    runs: Annotated[int, typer.Option("--runs", min=1, help="Warm runs; each kernel's median counts.")] = 20,
-    top: Annotated[int, typer.Option("--top", min=0, help="How many kernels to list, the slowest first.")] = 20,
+    runs: Annotated[int, CliOption("--runs", minimum=1, help="Warm runs; each kernel's median counts.")] = 20,
+    top: Annotated[int, CliOption("--top", minimum=0, help="How many kernels to list, the slowest first.")] = 20,
     svg: Annotated[
-        Path | None, typer.Option("--svg", metavar="FILE", dir_okay=False, help="Draw the roofline as an SVG picture.")
+        Path | None, CliOption("--svg", metavar="FILE", file=True, help="Draw the roofline as an SVG picture.")
     ] = None,
     html: Annotated[
         Path | None,
-        typer.Option("--html", metavar="FILE", dir_okay=False, help="The roofline and all kernels as one HTML page."),
+        CliOption("--html", metavar="FILE", file=True, help="The roofline and all kernels as one HTML page."),
     ] = None,
     target: args.TargetText = None,
     device: args.DeviceText = "cpu",
@@ -110,12 +109,12 @@ def _report(
     top: int,
     json: bool,
 ) -> None:
-    """Draw and print what was measured, or raise BadParameter where there is nothing to draw."""
+    """Draw and print what was measured, or raise UsageError where there is nothing to draw."""
     from landbridge.compiler import has_compiler
     from landbridge.executable.kernel_facts import facts_of
 
     if limits is None and (svg or html):
-        raise typer.BadParameter(
+        raise UsageError(
             "there is no roof to draw: no kernel of the program runs on this CPU, or this install has no compiler to "
             "measure limits with (pip install 'landbridge[compile]')"
         )

@@ -6,24 +6,19 @@ import re
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from landbridge.cli import arguments as args
+from landbridge.cli.options import CliArgument, CliOption
 from landbridge.cli.output import emit, table
 
 
 def export(
-    model: Annotated[
-        Path, typer.Argument(metavar="MODEL", exists=True, dir_okay=False, help="An .onnx, .mlir or .lbx file.")
-    ],
-    c: Annotated[
-        Path, typer.Option("--c", metavar="DIR", file_okay=False, help="Write header and libraries for C there.")
-    ],
+    model: Annotated[Path, CliArgument(metavar="MODEL", exists=True, file=True, help="An .onnx, .mlir or .lbx file.")],
+    c: Annotated[Path, CliOption("--c", metavar="DIR", folder=True, help="Write header and libraries for C there.")],
     name: Annotated[
-        str | None, typer.Option("--name", help="What names in C begin with; MODEL's own name if absent.")
+        str | None, CliOption("--name", help="What names in C begin with; MODEL's own name if absent.")
     ] = None,
     weights_apart: Annotated[
-        bool, typer.Option("--weights-apart", help="Weights as a file to map, and not inside the libraries.")
+        bool, CliOption("--weights-apart", help="Weights as a file to map, and not inside the libraries.")
     ] = False,
     target: args.TargetText = None,
     shape: args.Shapes = None,

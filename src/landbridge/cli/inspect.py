@@ -6,8 +6,6 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import typer
-
 from landbridge.cli import arguments as args
 from landbridge.cli.output import emit, table
 
@@ -91,7 +89,7 @@ def _called(executable: Executable) -> list[str]:
 
 
 def _print(result: dict[str, Any]) -> None:
-    typer.echo(result["model"])
+    print(result["model"])
     table("", ("fact", "value"), [(name, result[key]) for name, key in _FACTS if result.get(key) is not None])
     named = [("input", tensor) for tensor in result["inputs"]] + [("output", tensor) for tensor in result["outputs"]]
     table("tensors", ("", "name", "shape", "dtype"), [(k, t["name"], _shape(t["shape"]), t["dtype"]) for k, t in named])
@@ -114,7 +112,7 @@ def _print(result: dict[str, Any]) -> None:
         ],
     )
     if not result["compiles"]:
-        typer.echo(f"it cannot be compiled: {result['reason']}")
+        print(f"it cannot be compiled: {result['reason']}")
 
 
 _FACTS = (

@@ -8,8 +8,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import typer
-
+from landbridge.cli.options import UsageError
 from landbridge.cli.output import progress
 from landbridge.errors import UnsupportedError
 
@@ -44,7 +43,7 @@ def open_model(
     stated = {option: value for option, value in options.items() if value}
     if model.suffix == ".lbx":
         if target is not None or shapes or places or stated:
-            raise typer.BadParameter(
+            raise UsageError(
                 f"{model} is compiled already; --target, --shape, --dim, --place, --spill, --mutable, --input-spec and "
                 "--check-indices are for the model it came from"
             )
@@ -70,7 +69,7 @@ def at_sizes(executable: Executable, files: Mapping[str, Path], at: Mapping[str,
     """
     if not executable.is_open:
         if at:
-            raise typer.BadParameter("every extent of the program is a number already", param_hint="--at")
+            raise UsageError("every extent of the program is a number already", parameter="--at")
         return executable
     import numpy as np
 
@@ -108,9 +107,9 @@ def _program_at(executable: Executable, files: Mapping[str, Path], at: Mapping[s
     known = {**{n: likely(of_symbol(s)) for n, s in _of_inputs(executable).items()}, **at, **bound.values}
     unknown = sorted(at.keys() - _of_inputs(executable).keys())
     if unknown:
-        raise typer.BadParameter(
+        raise UsageError(
             f"{', '.join(unknown)}: the data decide it; legal: {', '.join(_of_inputs(executable)) or 'none'}",
-            param_hint="--at",
+            parameter="--at",
         )
     shapes = [tuple(e.at(known) if isinstance(e, Size) else e for e in s.shape) for s in executable.main.inputs]
     inputs = tuple(replace(s, shape=shape) for s, shape in zip(executable.main.inputs, shapes, strict=True))

@@ -11,8 +11,7 @@ from string import Template
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
+from landbridge.cli.options import CliArgument, CliOption
 from landbridge.cli.output import message
 from landbridge.errors import InputError
 
@@ -24,10 +23,8 @@ _LONGEST = 40
 
 
 def new_device(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="What the device is asked for as: mynpu.")],
-    into: Annotated[
-        Path, typer.Option(metavar="FOLDER", help="Where the folder NAME is made.", file_okay=False)
-    ] = Path(),
+    name: Annotated[str, CliArgument(metavar="NAME", help="What the device is asked for as: mynpu.")],
+    into: Annotated[Path, CliOption(metavar="FOLDER", help="Where the folder NAME is made.", folder=True)] = Path(),
 ) -> None:
     """Write a package NAME for a device of your own, which conforms and runs networks as it stands.
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from landbridge.cli import arguments as args
+from landbridge.cli.options import CliArgument, CliOption, UsageError
 from landbridge.cli.output import emit, message, progress, table
 
 if TYPE_CHECKING:
@@ -17,30 +17,32 @@ if TYPE_CHECKING:
 def opt(
     file: Annotated[
         Path | None,
-        typer.Argument(
+        CliArgument(
             metavar="FILE.mlir",
             exists=True,
-            dir_okay=False,
+            file=True,
             help="IR text as passes print it, or an .onnx file to import.",
         ),
     ] = None,
-    passes: Annotated[
-        str, typer.Option("--passes", "-p", metavar="PASS,PASS", help="The passes to run, in order.")
-    ] = "",
-    output: Annotated[Path | None, typer.Option("--output", "-o", dir_okay=False, help="Write the IR there.")] = None,
+    passes: Annotated[str, CliOption("--passes", "-p", metavar="PASS,PASS", help="The passes to run, in order.")] = "",
+    output: Annotated[Path | None, CliOption("--output", "-o", file=True, help="Write the IR there.")] = None,
     dump: Annotated[
-        Path | None, typer.Option(file_okay=False, help="Write the IR after every pass into this directory.")
+        Path | None,
+        CliOption(
+            folder=True,
+            help="Write the IR after every pass into this directory.",
+        ),
     ] = None,
     emit_source: Annotated[
         Path | None,
-        typer.Option(
-            dir_okay=False, metavar="FILE.c", help="After the passes, write the lowered kernels: C11, OpenCL C, SPIR-V."
+        CliOption(
+            file=True, metavar="FILE.c", help="After the passes, write the lowered kernels: C11, OpenCL C, SPIR-V."
         ),
     ] = None,
     target: args.TargetText = None,
     shape: args.Shapes = None,
     dim: args.Dims = None,
-    list_passes: Annotated[bool, typer.Option("--list", help="List the passes and stop.")] = False,
+    list_passes: Annotated[bool, CliOption("--list", help="List the passes and stop.")] = False,
     json: args.Json = False,
 ) -> None:
     """Run passes on FILE.mlir, verify after each, and print the IR.
@@ -59,7 +61,7 @@ def opt(
             table("passes", ("name", "what it does"), [(p["name"], p["doc"]) for p in known])
         return
     if file is None:
-        raise typer.BadParameter("name the file to read, or ask for --list", param_hint="FILE.mlir")
+        raise UsageError("name the file to read, or ask for --list", parameter="FILE.mlir")
     check_outputs([output, emit_source], [file])
     names = [name.strip() for name in passes.split(",") if name.strip()]
     seconds: dict[str, float] = {}
@@ -75,7 +77,7 @@ def opt(
     if json:
         emit({"passes": names, "seconds": seconds, "ir": text})
     elif output is None:
-        typer.echo(text, nl=False)
+        sys.stdout.write(text)
 
 
 def _source(module: IRModule) -> str:
@@ -99,7 +101,7 @@ def _source(module: IRModule) -> str:
     if isinstance(image, DeviceImage) and image.format == "spirv":
         return disassemble(words_of(image.code)) + "\n"
     if not isinstance(image, DeviceImage) or image.format != "opencl-c":
-        raise typer.BadParameter(f"kernels of target {target.kind!r} are no text", param_hint="--emit-source")
+        raise UsageError(f"kernels of target {target.kind!r} are no text", parameter="--emit-source")
     return image.code.decode()
 
 
@@ -115,9 +117,7 @@ def _read(file: Path, target: str, shapes: dict[str, tuple[int | str, ...]], dim
         stated = None if dims is None and not takes_open_extents(targets[0]) else dimensions_stated(dims or {})
         return import_onnx(file, shapes, targets, dimensions=stated)
     if shapes or dims:
-        raise typer.BadParameter(
-            "IR text states its shapes; --shape and --dim are for .onnx files", param_hint="--shape, --dim"
-        )
+        raise UsageError("IR text states its shapes; --shape and --dim are for .onnx files", parameter="--shape, --dim")
     from landbridge.errors import ParseError
     from landbridge.ir.constants import fill_missing_constants
     from landbridge.ir.module import IRModule

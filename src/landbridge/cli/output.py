@@ -7,18 +7,16 @@ import os
 import sys
 import threading
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from textwrap import wrap
-from typing import TYPE_CHECKING, Any
+from itertools import cycle, zip_longest
+from typing import Any, TextIO
 
+from landbridge.cli.text_columns import cells, folded, padded, terminal_width
 from landbridge.errors import LandbridgeError
 
-if TYPE_CHECKING:
-    from rich.console import Console
-
-#: Seconds of work after which it is announced.
-PROGRESS_AFTER = 1.0
+#: Seconds of work after which it is announced; and between two pictures of a spinner.
+PROGRESS_AFTER, _TURN_S = 1.0, 0.1
 
 
 #: Cells of so many characters are not broken while there is another column to narrow.
@@ -30,6 +28,10 @@ _GAP = 2
 #: Columns of what is no terminal: programs that read a table want its lines whole.
 _NO_TERMINAL = 1000
 
+_BOLD, _BOLD_RED, _BOLD_YELLOW, _ITALIC = "1", "1;31", "1;33", "3"
+_ERASE_LINE = "\r\x1b[2K"
+_SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
+
 
 def emit(result: Mapping[str, object]) -> None:
     """Print ``result`` as one JSON object on standard output."""
@@ -38,14 +40,18 @@ def emit(result: Mapping[str, object]) -> None:
 
 def message(text: str) -> None:
     """Print ``text`` on standard error."""
-    sys.stderr.write(text + "\n")
+    sys.stdout.flush()  # where both are one file, they stay in order
+    with _Spinner.lock:
+        sys.stderr.write(f"{_ERASE_LINE if _Spinner.shown else ''}{text}\n")
 
 
 def error(text: str) -> None:
     """Print ``text`` on standard error as the reason why the command failed."""
-    console = _console(stderr=True)
-    console.print("[bold red]error:[/]", end=" ")
-    console.print(text, markup=False, highlight=False, soft_wrap=True)
+    _say("error:", _BOLD_RED, text)
+
+
+def _say(what: str, style: str, text: str) -> None:
+    message(f"{_styled(what, style, sys.stderr)} {text}")
 
 
 def tell_warnings() -> None:
@@ -54,12 +60,10 @@ def tell_warnings() -> None:
     usual = warnings.showwarning
 
     def show(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
-        if category.__module__ != LandbridgeError.__module__:
+        if category.__module__ == LandbridgeError.__module__:
+            _say("warning:", _BOLD_YELLOW, str(message))
+        else:
             usual(message, category, *where, **more)
-            return
-        console = _console(stderr=True)
-        console.print("[bold yellow]warning:[/]", end=" ")
-        console.print(str(message), markup=False, highlight=False, soft_wrap=True)
 
     warnings.showwarning = show
 
@@ -70,45 +74,55 @@ def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[object]]) 
     Where long cells would be left less than `_LEAST` characters a line, they are lines of their own, above and below
     the others of their row.
     """
-    from rich.markup import escape
-    from rich.table import Table
-
     if not rows:
         return
-    console = _console(stderr=False)
+    width = terminal_width(otherwise=_NO_TERMINAL)
     plain = [[_plain(cell) for cell in row] for row in rows]
-    widths = [max(map(len, (column, *cells))) for column, *cells in zip(columns, *plain, strict=True)]
-    long = [number for number, width in enumerate(widths) if width > _WHOLE]
-    whole = sum(width for width in widths if width <= _WHOLE)
-    if whole + _GAP * (len(columns) - 1) + _LEAST * len(long) > console.width:
-        for line in (title, *_stacked(columns, plain, widths, console.width)):
-            console.print(line, markup=False, highlight=False, soft_wrap=True)
+    widths = [max(map(cells, column)) for column in zip(columns, *plain, strict=True)]
+    long = [number for number, needed in enumerate(widths) if needed > _WHOLE]
+    left = width - sum(needed for needed in widths if needed <= _WHOLE) - _GAP * (len(columns) - 1)
+    titles = folded(title, width) if title else []
+    if left < _LEAST * len(long):
+        _print_lines([*titles, *_stacked(columns, plain, widths, width)])
         return
-    grid = Table(title=title, title_justify="left", box=None, pad_edge=False, header_style="bold")
-    for number, column in enumerate(columns):
-        grid.add_column(column, overflow="fold", no_wrap=number not in long)
-    for cells in plain:
-        grid.add_row(*map(escape, cells))
-    console.print(grid)
+    for number in sorted(long, key=lambda number: widths[number]):  # the narrow ones leave room for the wide ones
+        widths[number] = min(widths[number], left // len(long))
+        left -= widths[number]
+        long = long[1:]
+    _print_lines(_styled(line, _ITALIC, sys.stdout) for line in titles)
+    _print_lines(_styled(line, _BOLD, sys.stdout) for line in _beside(columns, widths))
+    for row in plain:
+        _print_lines(_beside(row, widths))
+
+
+def _print_lines(lines: Iterable[str]) -> None:
+    sys.stdout.writelines(f"{line}\n" for line in lines)
+
+
+def _beside(row: Sequence[str], widths: Sequence[int]) -> Iterator[str]:
+    """The lines of ``row``, each cell folded to its width."""
+    parts = [folded(cell, width) if cells(cell) > width else [cell] for cell, width in zip(row, widths, strict=True)]
+    for line in zip_longest(*parts, fillvalue=""):
+        yield (" " * _GAP).join(map(padded, line, widths)).rstrip()
 
 
 def _stacked(columns: Sequence[str], rows: Sequence[Sequence[str]], widths: Sequence[int], width: int) -> Iterator[str]:
     """Lines of at most ``width``: of each row a first cell that is long, those that are not, the other long ones."""
     short = [number for number in range(len(columns)) if widths[number] <= _WHOLE]
 
-    def beside(cells: Sequence[str]) -> str:
-        return ("  " + (" " * _GAP).join(cells[number].ljust(widths[number]) for number in short)).rstrip()
+    def beside(row: Sequence[str]) -> str:
+        return ("  " + (" " * _GAP).join(padded(row[number], widths[number]) for number in short)).rstrip()
 
     if 0 not in short:
         yield columns[0]
     yield beside(columns)
-    for cells in rows:
+    for row in rows:
         if 0 not in short:
-            yield from wrap(cells[0], width, subsequent_indent="    ")
-        yield beside(cells)
-        for number, text in enumerate(cells):
+            yield from folded(row[0], width, later="    ")
+        yield beside(row)
+        for number, text in enumerate(row):
             if number and number not in short and text:
-                yield from wrap(f"{columns[number]}: {text}", width, initial_indent="  ", subsequent_indent="    ")
+                yield from folded(f"{columns[number]}: {text}", width, "  ", "    ")
 
 
 @contextmanager
@@ -119,7 +133,7 @@ def progress(doing: str) -> Iterator[None]:
     """
     from landbridge.stages import listening
 
-    shown = _Shown(doing)
+    shown = _Spinner(doing) if _is_terminal(sys.stderr) else _Line(doing)
     try:
         with listening(shown.stage):
             yield
@@ -127,48 +141,74 @@ def progress(doing: str) -> Iterator[None]:
         shown.end()
 
 
-class _Shown:
-    """What is said of work that goes on: ``doing``, and its stage."""
+class _Line:
+    """A line that is printed of work that goes on: ``doing``, and its stage."""
 
     def __init__(self, doing: str) -> None:
-        console = _console(stderr=True)
-        self._doing, self._stage = doing, ""
-        self._status = console.status(f"{doing} ...") if console.is_terminal else None
-        self._wait()
+        self._doing = doing
+        self._wait(doing)
 
     def stage(self, name: str) -> None:
         """``name`` begins now."""
-        self._stage = f": {name}"
-        if self._status is not None:
-            self._status.update(f"{self._doing}{self._stage} ...")
-        else:
-            self._timer.cancel()
-            self._wait()
+        self._timer.cancel()
+        self._wait(f"{self._doing}: {name}")
 
     def end(self) -> None:
         self._timer.cancel()
         self._timer.join()
-        if self._status is not None:
-            self._status.stop()
 
-    def _wait(self) -> None:
-        self._timer = threading.Timer(PROGRESS_AFTER, self._say)
+    def _wait(self, text: str) -> None:
+        self._timer = threading.Timer(PROGRESS_AFTER, message, [f"{text} ..."])
         self._timer.daemon = True
         self._timer.start()
 
-    def _say(self) -> None:
-        if self._status is not None:
-            self._status.start()
-        else:
-            message(f"{self._doing}{self._stage} ...")
+
+class _Spinner:
+    """The last line of a terminal while work goes on, which messages are printed above."""
+
+    lock = threading.Lock()  # of what is written to standard error
+    shown = False
+
+    def __init__(self, doing: str) -> None:
+        self._doing, self._text = doing, doing
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._spin, daemon=True)
+        self._thread.start()
+
+    def stage(self, name: str) -> None:
+        """``name`` begins now."""
+        self._text = f"{self._doing}: {name}"
+
+    def end(self) -> None:
+        self._over.set()
+        self._thread.join()
+
+    def _spin(self) -> None:
+        if self._over.wait(PROGRESS_AFTER):
+            return
+        for picture in cycle(_SPINNER):
+            with self.lock:
+                _Spinner.shown = True
+                line = folded(f"{picture} {self._text} ...", terminal_width() - 1)[0]
+                sys.stderr.write(f"{_ERASE_LINE}{line}")
+                sys.stderr.flush()
+            if self._over.wait(_TURN_S):
+                break
+        with self.lock:
+            _Spinner.shown = False
+            sys.stderr.write(_ERASE_LINE)
+            sys.stderr.flush()
 
 
-def _console(stderr: bool) -> Console:
-    from rich.console import Console  # honours NO_COLOR
+def _is_terminal(stream: TextIO) -> bool:
+    """Whether ``stream`` is a terminal on which lines can be written anew."""
+    return stream.isatty() and os.environ.get("TERM", "dumb") not in ("dumb", "unknown")
 
-    stream = sys.stderr if stderr else sys.stdout
-    unbound = not stderr and not stream.isatty() and "COLUMNS" not in os.environ
-    return Console(stderr=stderr, width=_NO_TERMINAL if unbound else None)
+
+def _styled(text: str, style: str, stream: TextIO) -> str:
+    """``text`` in a style of ECMA-48 where ``stream`` shows it, and the user wants it (https://no-color.org)."""
+    wanted = os.environ.get("FORCE_COLOR") or _is_terminal(stream)
+    return f"\x1b[{style}m{text}\x1b[0m" if wanted and not os.environ.get("NO_COLOR") else text
 
 
 def _plain(cell: object) -> str:

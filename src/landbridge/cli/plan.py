@@ -7,11 +7,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from landbridge.cli import arguments as args
 from landbridge.cli.device_list import DeviceList
 from landbridge.cli.models import at_sizes, open_model, refuse_pieces
+from landbridge.cli.options import CliArgument, CliOption, UsageError
 from landbridge.cli.output import emit, message, progress
 
 if TYPE_CHECKING:
@@ -27,34 +26,34 @@ _BUDGET = 30.0
 def plan(
     file: Annotated[
         Path,
-        typer.Argument(
+        CliArgument(
             metavar="FILE",
             exists=True,
-            dir_okay=False,
+            file=True,
             help="An .onnx or .lbx file, or a .csv with columns id,lower,upper,size[,alignment].",
         ),
     ],
     capacity: Annotated[
         list[str] | None,
-        typer.Option(
+        CliOption(
             "--capacity", metavar="N|SCOPE=N", help="Bytes there are; SCOPE=N for one scope of a model. It must fit."
         ),
     ] = None,
     budget: Annotated[
         float | None,
-        typer.Option(
+        CliOption(
             "--budget",
             metavar="SECONDS",
-            min=0,
+            minimum=0,
             help="Search that long for a lower peak; if absent 30, and a model keeps its own plan.",
         ),
     ] = None,
     svg: Annotated[
-        Path | None, typer.Option("--svg", metavar="FILE", dir_okay=False, help="Draw the plan as an SVG picture.")
+        Path | None, CliOption("--svg", metavar="FILE", file=True, help="Draw the plan as an SVG picture.")
     ] = None,
     html: Annotated[
         Path | None,
-        typer.Option("--html", metavar="FILE", dir_okay=False, help="Draw the plan as one HTML page to explore."),
+        CliOption("--html", metavar="FILE", file=True, help="Draw the plan as one HTML page to explore."),
     ] = None,
     target: args.TargetText = None,
     device: args.DeviceTexts = "cpu",
@@ -76,8 +75,8 @@ def plan(
     check_outputs([svg, html], sources)
     if file.suffix == ".csv":
         if target is not None or shape or dim or at or place:
-            raise typer.BadParameter(
-                "a CSV file has buffers, and no --target, --shape, --dim, --at or --place", param_hint="FILE"
+            raise UsageError(
+                "a CSV file has buffers, and no --target, --shape, --dim, --at or --place", parameter="FILE"
             )
         shown = _of_csv(file, limits, budget)
     elif file.suffix in _MODELS:
@@ -94,8 +93,8 @@ def plan(
         shown = _of_model(file, executable, limits, budget)
         sources += executable.sources
     else:
-        raise typer.BadParameter(
-            f"{str(file)!r} ends in {file.suffix or 'nothing'!r}; legal: .csv, .onnx, .lbx", param_hint="FILE"
+        raise UsageError(
+            f"{str(file)!r} ends in {file.suffix or 'nothing'!r}; legal: .csv, .onnx, .lbx", parameter="FILE"
         )
     _draw(shown, svg, html, sources)
     if json:
@@ -151,13 +150,13 @@ def _scope(arena: Arena) -> dict[str, Any]:
 
 
 def _limits(texts: Sequence[str] | None) -> dict[str, int]:
-    """``["8", "global.vtcm=4"]`` as ``{"": 8, "global.vtcm": 4}``; raises BadParameter."""
+    """``["8", "global.vtcm=4"]`` as ``{"": 8, "global.vtcm": 4}``; raises UsageError."""
     limits: dict[str, int] = {}
     for text in texts or ():
         scope, _, number = text.rpartition("=")
         if not number.isdecimal() or scope in limits:
-            raise typer.BadParameter(
-                f"{text!r} is no number of bytes, nor SCOPE=BYTES, one for each scope", param_hint="--capacity"
+            raise UsageError(
+                f"{text!r} is no number of bytes, nor SCOPE=BYTES, one for each scope", parameter="--capacity"
             )
         limits[scope] = int(number)
     return limits
@@ -169,7 +168,7 @@ def _of_csv(file: Path, limits: Mapping[str, int], budget: float | None) -> _Sho
     from landbridge.planner.csv_reader import read_csv
 
     if set(limits) - {""}:
-        raise typer.BadParameter("a CSV file has one scope, without a name: --capacity N", param_hint="--capacity")
+        raise UsageError("a CSV file has one scope, without a name: --capacity N", parameter="--capacity")
     buffers, capacity = read_csv(file), limits.get("")
     with progress(f"planning {len(buffers)} buffers"):
         found = planner.plan(buffers, capacity, _seconds(budget))
@@ -199,9 +198,9 @@ def _check_scopes(limits: Mapping[str, int], arenas: Sequence[Arena]) -> None:
     scopes = [arena.scope for arena in arenas]
     unknown = set(limits) - {"", *scopes}
     if unknown:
-        raise typer.BadParameter(
+        raise UsageError(
             f"nothing is planned in {', '.join(sorted(unknown))}; planned are: {', '.join(scopes) or 'no scopes'}",
-            param_hint="--capacity",
+            parameter="--capacity",
         )
 
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import typer
-
 from landbridge.cli.output import table
 from landbridge.plan_chart import Arena, ArenaBlock
 from landbridge.plan_chart.names import shortened
@@ -23,7 +21,7 @@ def print_plan(arenas: Sequence[Arena], seconds: float) -> None:
     """Print the scopes of a plan that took ``seconds``, and for each the step at which most bytes are alive."""
     arenas = [arena for arena in arenas if arena.blocks]
     if not arenas:
-        typer.echo("nothing is planned: no bytes are needed but those of inputs, outputs and constants")
+        print("nothing is planned: no bytes are needed but those of inputs, outputs and constants")
         return
     table(
         f"memory, planned in {seconds:.3g} s",
@@ -35,7 +33,7 @@ def print_plan(arenas: Sequence[Arena], seconds: float) -> None:
         ],
     )  # fmt: skip
     for arena in arenas:
-        typer.echo()
+        print()
         _print_peak(arena)
 
 
@@ -54,8 +52,8 @@ def _print_peak(arena: Arena) -> None:
     )  # fmt: skip
     if len(holders) > _HOLDERS:
         rest = sum(block.nbytes for block in holders[_HOLDERS:])
-        typer.echo(f"and {len(holders) - _HOLDERS} smaller ones of {rest:,} bytes in all")
-    typer.echo(_advice(arena, most))
+        print(f"and {len(holders) - _HOLDERS} smaller ones of {rest:,} bytes in all")
+    print(_advice(arena, most))
 
 
 def _step(arena: Arena, step: int) -> str:

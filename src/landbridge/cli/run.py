@@ -8,11 +8,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from landbridge.cli import arguments as args
 from landbridge.cli.device_list import DeviceList
 from landbridge.cli.memory_report import MemoryWatch, print_memory_report
+from landbridge.cli.options import CliOption
 from landbridge.cli.output import emit, progress, table
 from landbridge.cli.placement_report import placement_report, print_placement_report
 from landbridge.cli.trace import write_trace
@@ -35,16 +34,18 @@ def run(
     at: args.At = None,
     input_spec: args.InputSpecs = None,
     input: args.Inputs = None,
-    output_dir: Annotated[
-        Path | None, typer.Option(file_okay=False, help="Write each output there as NAME.npy.")
-    ] = None,
-    repeat: Annotated[int, typer.Option(min=1, help="Timed runs, after one that warms up.")] = 10,
+    output_dir: Annotated[Path | None, CliOption(folder=True, help="Write each output there as NAME.npy.")] = None,
+    repeat: Annotated[int, CliOption(minimum=1, help="Timed runs, after one that warms up.")] = 10,
     threads: args.Threads = None,
     seed: args.Seed = 0,
     trace: Annotated[
-        Path | None, typer.Option(dir_okay=False, help="Write the kernels of one run as Chrome trace JSON.")
+        Path | None,
+        CliOption(
+            file=True,
+            help="Write the kernels of one run as Chrome trace JSON.",
+        ),
     ] = None,
-    memory: Annotated[bool, typer.Option("--memory", help="Say what memory a run takes, and who holds it.")] = False,
+    memory: Annotated[bool, CliOption("--memory", help="Say what memory a run takes, and who holds it.")] = False,
     memory_cfg: args.MemoryTexts = None,
     check_indices: args.CheckIndices = False,
     sanitize: args.Sanitize = False,
@@ -90,7 +91,7 @@ def run(
         answer |= {"model": str(model), "compile_s": opened.compile_s}
         emit(answer) if json else _print(answer)
         if code:
-            raise typer.Exit(code)
+            raise SystemExit(code)
         return
     if trace is not None:
         refuse_pieces(opened.executable, model, "a trace")
@@ -220,4 +221,4 @@ def _print(result: dict[str, Any]) -> None:
         moves = [(move["nbytes"], move["cause"], move["tensor"]) for move in result[key]]
         table(title, ("bytes", "cause", "tensor"), moves)
     if not result["copies"]:
-        typer.echo("copies in one run: none")
+        print("copies in one run: none")

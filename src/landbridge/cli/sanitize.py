@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 
-import typer
-
 from landbridge.cli.output import message
 
 EXIT_FOUND = 3
@@ -26,4 +24,4 @@ def exit_on_findings() -> None:
     for found in findings():
         message(str(found))
     if findings():
-        raise typer.Exit(EXIT_FOUND)
+        raise SystemExit(EXIT_FOUND)

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-import typer
-
 from landbridge.cli import arguments as args
+from landbridge.cli.options import CliArgument
 from landbridge.cli.output import emit, message, table
 
 
 def targets(
     target: Annotated[
         str | None,
-        typer.Argument(metavar="TARGET", help='Resolve this target, as in "llvm -mcpu=native", and print it.'),
+        CliArgument(
+            metavar="TARGET",
+            help='Resolve this target, as in "llvm -mcpu=native", and print it.',
+            completer=args.complete_targets,
+        ),
     ] = None,
     json: args.Json = False,
 ) -> None:

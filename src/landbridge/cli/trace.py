@@ -6,10 +6,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from landbridge.cli import arguments as args
 from landbridge.cli.device_list import DeviceList
+from landbridge.cli.options import CliOption
 from landbridge.cli.output import emit, message, progress, table
 
 if TYPE_CHECKING:
@@ -22,16 +21,16 @@ def trace(
     model: args.Model,
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", dir_okay=False, help="The trace; MODEL with .trace.json if absent."),
+        CliOption("--output", "-o", file=True, help="The trace; MODEL with .trace.json if absent."),
     ] = None,
     svg: Annotated[
-        Path | None, typer.Option("--svg", metavar="FILE", dir_okay=False, help="Draw the timeline as an SVG picture.")
+        Path | None, CliOption("--svg", metavar="FILE", file=True, help="Draw the timeline as an SVG picture.")
     ] = None,
     html: Annotated[
         Path | None,
-        typer.Option("--html", metavar="FILE", dir_okay=False, help="The timeline and all steps as one HTML page."),
+        CliOption("--html", metavar="FILE", file=True, help="The timeline and all steps as one HTML page."),
     ] = None,
-    top: Annotated[int, typer.Option("--top", min=0, help="How many kernels to list, the slowest first.")] = 10,
+    top: Annotated[int, CliOption("--top", minimum=0, help="How many kernels to list, the slowest first.")] = 10,
     target: args.TargetText = None,
     device: args.DeviceText = "cpu",
     shape: args.Shapes = None,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-import typer
+from landbridge.cli.options import UsageError
 
 _FORM = re.compile(r"ssh://(?:(?P<user>[^@:/\s-][^@:/\s]*)@)?(?P<host>\[[0-9A-Fa-f:]+\]|[^@:/\s\[\]-][^@:/\s\[\]]*)"
                    r"(?::(?P<port>[0-9]{1,5}))?(?P<program>/[^\s]+)?/?")  # fmt: skip
@@ -23,14 +23,14 @@ class BoardAddress:
 
     @staticmethod
     def parse(text: str) -> BoardAddress:
-        """``"ssh://pi@board"``; raises BadParameter for what is no such address."""
+        """``"ssh://pi@board"``; raises UsageError for what is no such address."""
         found = _FORM.fullmatch(text)
         port = int(found["port"]) if found and found["port"] else None
         if found is None or (port is not None and not 0 < port < 1 << 16):
-            raise typer.BadParameter(
+            raise UsageError(
                 f"{text!r} is not ssh://[USER@]HOST[:PORT], as in ssh://pi@board; behind it may stand where landbridge "
                 "lies there, as in ssh://pi@board/home/pi/venv/bin/landbridge",
-                param_hint="--on",
+                parameter="--on",
             )
         return BoardAddress(text, found["user"] or "", found["host"].strip("[]"), port, found["program"] or "")
 

@@ -11,11 +11,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
-import typer
-
 from landbridge import __version__
 from landbridge.cli.on_board.address import BoardAddress
 from landbridge.cli.on_board.connection import Connection, Done
+from landbridge.cli.options import UsageError
 from landbridge.cli.output import message, progress
 from landbridge.errors import BoardError
 
@@ -95,12 +94,12 @@ class Board:
     def reach(text: str, device: str, target: str | None, model: Path) -> Board:
         """The board at ``text``, ``ssh://[USER@]HOST[:PORT]``, whose ``device`` shall run ``model``.
 
-        Raises BadParameter where ``device`` wants a ``target``, as the board's devices are not asked what they are,
+        Raises UsageError where ``device`` wants a ``target``, as the board's devices are not asked what they are,
         and BoardError where it cannot be reached or has no Landbridge of this version, saying how to get that.
         """
         address = BoardAddress.parse(text)
         if device != "cpu" and target is None and model.suffix != ".lbx":
-            raise typer.BadParameter(f"name the target of {device} on the board too, with -t", param_hint="--device")
+            raise UsageError(f"name the target of {device} on the board too, with -t", parameter="--device")
         connection = Connection(address)
         with progress(f"connecting to {address.place}"):
             done = connection.run(_FIND, address.program or "landbridge")

@@ -1,0 +1,70 @@
+"""Completion in shells: the package argcomplete looks up in a description of the commands what a line may go on with.
+
+``register-python-argcomplete`` of that package makes the function for a shell, which runs ``landbridge`` with what was
+typed in its environment. Nothing of this is imported otherwise.
+"""
+
+from __future__ import annotations
+
+import os
+from argparse import ArgumentParser
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, NoReturn
+
+from landbridge.cli.app import COMMANDS, NAME, command, summary
+from landbridge.cli.parameters import Parameter, parameters_of
+
+
+def complete() -> NoReturn:
+    """Tell the shell that asks what its line may go on with, and end the process; silently without argcomplete."""
+    try:
+        import argcomplete
+    except ModuleNotFoundError:
+        raise SystemExit(1) from None
+    line = os.environ.get("COMP_LINE", "")[: int(os.environ.get("COMP_POINT", "0"))]
+    argcomplete.autocomplete(_described(line.split()), always_complete_options=False)
+    raise SystemExit(1)
+
+
+def _described(words: list[str]) -> ArgumentParser:
+    """All commands, or the one that ``words`` name, with its parameters."""
+    parser = ArgumentParser(NAME)
+    parser.add_argument("--version", action="store_true", help="Print the version.")
+    commands = parser.add_subparsers()
+    named = next((word for word in words if word in COMMANDS), None)
+    for name in COMMANDS if named is None else [named]:
+        added = commands.add_parser(name, help=_escaped(summary(name)))
+        for parameter in parameters_of(command(name)) if name == named else []:
+            _add(added, parameter)
+    return parser
+
+
+def _add(parser: ArgumentParser, parameter: Parameter) -> None:
+    said: dict[str, Any] = {"help": _escaped(parameter.help)}
+    if parameter.is_flag:
+        said["action"] = "store_true"
+    elif not parameter.names:
+        said["nargs"] = "?"
+    action: Any = parser.add_argument(*(parameter.names or [parameter.name]), **said)
+    action.completer = lambda prefix, **_: _completed(parameter, prefix)
+
+
+def _completed(parameter: Parameter, prefix: str) -> Iterable[str]:
+    """Values of ``parameter`` that begin with ``prefix``."""
+    from argcomplete.completers import DirectoriesCompleter, FilesCompleter
+
+    if parameter.said.completer is not None:
+        return parameter.said.completer(prefix)
+    if parameter.said.folder:
+        folders: Iterable[str] = DirectoriesCompleter()(prefix)
+        return folders
+    before, equals, path = prefix.rpartition("=") if "=FILE" in parameter.metavar else ("", "", prefix)
+    if parameter.kind is Path or equals:
+        return [f"{before}{equals}{name}" for name in FilesCompleter()(path)]
+    return []
+
+
+def _escaped(text: str) -> str:
+    """``text`` for argparse, to which ``%`` means something."""
+    return text.replace("%", "%%")
