@@ -29,8 +29,10 @@ def test_an_embedding_ends_in_one() -> None:
     mask = np.array([[1, 1, 1, 0, 0], [1, 1, 1, 1, 1]], np.int32)
     check(
         """g (int32[A, N] i, int32[A, N] k, float[20, 16] w, float[9, 16] p, float[2, 16] s, float[16] g, float[16] b,
-            int32[A, N] m) => (float[A, N, 16] y, int32[A] ends, float[A, N, 16] z, int32[A] none) {
+            int32[A, N] m) => (float[A, N, 16] y, int32[A] ends, float[A, N, 16] u, int32[A] also,
+            float[A, N, 16] z, int32[A] none) {
             y, ends = com.microsoft.EmbedLayerNormalization <mask_index_type = 1> (i, k, w, p, s, g, b, m)
+            u, also = com.microsoft.EmbedLayerNormalization (i, k, w, p, s, g, b, m)
             z, none = com.microsoft.EmbedLayerNormalization (i, , w, p, , g, b) }""",
         {"i": ids, "k": segments, "w": words, "p": places, "s": kinds, "g": G, "b": B, "m": mask},
     )

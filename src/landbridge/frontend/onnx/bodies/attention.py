@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from landbridge.frontend.onnx.bodies.registry import NodeFacts, defined, like, number, numbers
+from landbridge.frontend.onnx.bodies.attention_scores import as_heads, as_rows, attended, kept_in_buffer, split
+from landbridge.frontend.onnx.bodies.registry import NodeFacts, defined
 
 _MS = "com.microsoft"
-_LOWEST = -3.4028234663852886e38
 
 
 @defined(_MS, "Attention", "input, weights, bias, mask, past, attention_bias, past_length", "output, present")
@@ -31,39 +31,67 @@ def quantized_attention(n: NodeFacts) -> str:
 @defined(
     _MS,
     "MultiHeadAttention",
-    "query, key, value, bias, mask, attention_bias, past_key, past_value, past_length",
-    "output, present_key, present_value",
+    "query, key, value, bias, mask, attention_bias, past_key, past_value, past_length, cache_indirection",
+    "output, present_key, present_value, qk",
 )
 def multi_head_attention(n: NodeFacts) -> str:
-    heads = n.attribute("num_heads", 1)
-    if n.has("past_length"):
-        raise n.unsupported("past keys in a buffer of which a part is filled; legal: keys of the steps that were")
-    packed = len(n.shape("query"))
-    if packed != 3:
-        raise n.unsupported(f"query of {packed} axes; legal: 3")
-    lines = ["q0 = Identity (query)"]
-    if not n.has("key"):
-        raise n.unsupported("keys and values packed with the query; legal: of their own")
-    is_cached = len(n.shape("key")) == 4
-    if is_cached:  # of an encoder, as heads already
-        lines.append("k = Identity (key) v = Identity (value)")
+    """Queries may come with keys and values as (batch, steps, heads, 3, size), keys with values likewise."""
+    heads = int(n.attribute("num_heads", 1))
+    if n.has("cache_indirection"):
+        raise n.unsupported("beams whose past steps are those of others; legal: rows of their own")
+    is_packed = len(n.shape("query")) == 5
+    if is_packed:
+        lines = [*_unpacked("query", "qkv")]
+    elif not n.has("key"):
+        raise n.unsupported("a query of 3 axes without keys; legal: 5 axes, or keys")
+    elif len(n.shape("key")) == 5:
+        lines = ["q0 = Identity (query)", *_unpacked("key", "kv")]
+    elif len(n.shape("key")) == 4:  # of an encoder, as heads already
+        lines = ["q0 = Identity (query) k = Identity (key) v = Identity (value)"]
     else:
-        lines.append("k0 = Identity (key) v0 = Identity (value)")
-    names = "q" if is_cached else "qkv"
+        lines = ["q0 = Identity (query) k0 = Identity (key) v0 = Identity (value)"]
+    names = "q" if not is_packed and len(n.shape("key")) == 4 else "qkv"
     if n.has("bias"):
-        width, whole = (int(n.shape(name)[-1]) for name in ("query", "bias"))
-        widths = [width, width, whole - 2 * width]
-        lines.append(
-            f"widths = Constant <value_ints = {numbers(widths)}> () bq, bk, bv = Split <axis = 0> (bias, widths)"
-        )
+        query, whole = n.shape("query"), int(n.shape("bias")[0])
+        width = heads * int(query[4]) if is_packed else int(query[2])
+        lines.append(split("bias", "bq, bk, bv", [width, width, whole - 2 * width], 0))
         lines += [f"{x}1 = Add ({x}0, b{x})" for x in names]
     else:
         lines += [f"{x}1 = Identity ({x}0)" for x in names]
-    lines += [_as_heads(f"{x}1", x, heads) for x in names]
-    lines.append("k_h = Identity (k) v_h = Identity (v)")
-    lines.append(_with_past(n, "past_key", "past_value"))
-    lines.append("present_key = Identity (keys) present_value = Identity (values)")
-    lines.append(_attended(n, "mask", bool(n.attribute("unidirectional", 0))))
+    lines += [as_heads(f"{x}1", x, heads) for x in names]
+    lines.append(_with_past(n))
+    lines.append(attended(n, "mask", is_causal=bool(n.attribute("unidirectional", 0))))
+    return " ".join(lines)
+
+
+@defined(
+    _MS,
+    "DecoderMaskedMultiHeadAttention",
+    "query, key, value, mask, attention_bias, past_key, past_value, past_length, beam_width, cache_indirection, bias",
+    "output, present_key, present_value, qk",
+)
+def decoder_attention(n: NodeFacts) -> str:
+    """Of one step. Rows that are beams of others have a ``cache_indirection``."""
+    heads = int(n.attribute("num_heads", 1))
+    if n.has("cache_indirection"):
+        raise n.unsupported("beams whose past steps are those of others; legal: rows of their own")
+    is_cached = n.has("key") and len(n.shape("key")) == 4
+    names = "q" if is_cached else "qkv"
+    if is_cached:
+        lines = ["q0 = Identity (query) k = Identity (key) v = Identity (value)"]
+    elif n.has("key"):
+        lines = ["q0 = Identity (query) k0 = Identity (key) v0 = Identity (value)"]
+    else:
+        lines = [split("query", "q0, k0, v0", [int(n.shape("query")[2]) // 3] * 3, 2)]
+    if n.has("bias"):
+        width = int(n.shape("query")[2]) // (1 if n.has("key") else 3)
+        lines.append(split("bias", "bq, bk, bv", [width, width, int(n.shape("bias")[0]) - 2 * width], 0))
+        lines += [f"{x}1 = Add ({x}0, b{x})" for x in names]
+    else:
+        lines += [f"{x}1 = Identity ({x}0)" for x in names]
+    lines += [as_heads(f"{x}1", x, heads) for x in names]
+    lines.append(_with_past(n))
+    lines.append(attended(n, "mask"))
     return " ".join(lines)
 
 
@@ -75,12 +103,12 @@ def rotary_embedding(n: NodeFacts) -> str:
         heads = n.shape("input")[2] // (2 * n.shape("cos_cache")[1])
     lines = [_positions(n, rank)]
     if rank == 3:
-        lines.append(f"{_as_heads('input', 'x', int(heads))}")
+        lines.append(f"{as_heads('input', 'x', int(heads))}")
     else:
         lines.append("x = Identity (input)")
     how = f"interleaved = {interleaved}, rotary_embedding_dim = {width}"
     lines.append(f"y = RotaryEmbedding <{how}> (x, cos_cache, sin_cache, places)")
-    lines.append(_as_rows("y", "output") if rank == 3 else "output = Identity (y)")
+    lines.append(as_rows("y", "output") if rank == 3 else "output = Identity (y)")
     return " ".join(lines)
 
 
@@ -96,107 +124,45 @@ def _positions(n: NodeFacts, rank: int) -> str:
         places = Expand (row, whole)"""
 
 
-def _as_heads(x: str, y: str, heads: int) -> str:
-    """``y`` (batch, heads, steps, size) of ``x`` (batch, steps, heads * size)."""
-    return f"""{y}_to = Constant <value_ints = [0, 0, {heads}, -1]> () {y}_split = Reshape ({x}, {y}_to)
-        {y} = Transpose <perm = [0, 2, 1, 3]> ({y}_split)"""
-
-
-def _as_rows(x: str, y: str) -> str:
-    return f"""{y}_rows = Transpose <perm = [0, 2, 1, 3]> ({x}) {y}_to = Constant <value_ints = [0, 0, -1]> ()
-        {y} = Reshape ({y}_rows, {y}_to)"""
-
-
 def _of_packed(n: NodeFacts, mask: str) -> str:
     """Attention of ``qkv``, the columns of queries, keys and values one after the other."""
     heads, sizes = n.attribute("num_heads", 1), n.attribute("qkv_hidden_sizes", [])
-    if n.attribute("do_rotary", 0) or n.has("past_length"):
-        raise n.unsupported("rotary positions inside, or past keys in a buffer of which a part is filled")
-    width = n.shape("weights")[1]
-    widths = sizes or [width // 3] * 3
-    lines = [f"widths = Constant <value_ints = {numbers(widths)}> () q1, k1, v1 = Split <axis = 2> (qkv, widths)"]
-    lines += [_as_heads(f"{x}1", x, heads) for x in "qkv"]
-    lines.append("k_h = Identity (k) v_h = Identity (v)")
+    if n.attribute("do_rotary", 0):
+        raise n.unsupported("rotary positions inside; legal: RotaryEmbedding before MultiHeadAttention")
+    widths = sizes or [int(n.shape("weights")[1]) // 3] * 3
+    lines = [split("qkv", "q1, k1, v1", widths, 2), *(as_heads(f"{x}1", x, heads) for x in "qkv")]
     if n.has("past"):
         lines.append("""at_0 = Constant <value_int = 0> () at_1 = Constant <value_int = 1> ()
-            past_key = Gather <axis = 0> (past, at_0) past_value = Gather <axis = 0> (past, at_1)
-            keys = Concat <axis = 2> (past_key, k_h) values = Concat <axis = 2> (past_value, v_h)""")
+            past_key = Gather <axis = 0> (past, at_0) past_value = Gather <axis = 0> (past, at_1)""")
+    if n.has("past", "past_length"):
+        lines.append(kept_in_buffer("k", "past_key", "all_k", "keys"))
+        lines.append(kept_in_buffer("v", "past_value", "all_v", "values"))
+    elif n.has("past"):
+        lines.append("keys = Concat <axis = 2> (past_key, k) values = Concat <axis = 2> (past_value, v)")
+        lines.append("all_k = Identity (keys) all_v = Identity (values)")
     else:
-        lines.append("keys = Identity (k_h) values = Identity (v_h)")
-    lines.append("""first = Constant <value_ints = [0]> () p_k = Unsqueeze (keys, first)
-        p_v = Unsqueeze (values, first) present = Concat <axis = 0> (p_k, p_v)""")
-    lines.append(_attended(n, mask, bool(n.attribute("unidirectional", 0))))
+        lines.append("keys = Identity (k) values = Identity (v) all_k = Identity (keys) all_v = Identity (values)")
+    if "present" in n.wanted:
+        lines.append("""first = Constant <value_ints = [0]> () p_k = Unsqueeze (all_k, first)
+            p_v = Unsqueeze (all_v, first) present = Concat <axis = 0> (p_k, p_v)""")
+    lines.append(attended(n, mask, is_causal=bool(n.attribute("unidirectional", 0))))
     return " ".join(lines)
 
 
-def _with_past(n: NodeFacts, key: str, value: str) -> str:
-    if not n.has(key):
-        return "keys = Identity (k_h) values = Identity (v_h)"
-    return f"keys = Concat <axis = 2> ({key}, k_h) values = Concat <axis = 2> ({value}, v_h)"
+def _with_past(n: NodeFacts) -> str:
+    """``keys`` and ``values`` of ``k`` and ``v`` and those before, and what is kept of them for the next steps."""
+    if not n.has("past_key"):
+        return "keys = Identity (k) values = Identity (v) present_key = Identity (k) present_value = Identity (v)"
+    pairs = (("k", "past_key", "present_key", "keys"), ("v", "past_value", "present_value", "values"))
+    if n.has("past_length"):
+        return " ".join(kept_in_buffer(*names) for names in pairs)
+    return " ".join(
+        f"{both} = Concat <axis = 2> ({past}, {new}) {kept} = Identity ({both})" for new, past, kept, both in pairs
+    )
 
 
-def _attended(n: NodeFacts, mask: str, is_causal: bool) -> str:
-    """``output`` of the heads ``q``, ``keys`` and ``values``."""
-    lines = ["keys_t = Transpose <perm = [0, 1, 3, 2]> (keys) raw = MatMul (q, keys_t)", _factor(n)]
-    lines.append("scores_0 = Mul (raw, factor) last = Identity (scores_0)")
-    terms = []
-    if n.has("attention_bias"):
-        terms.append("attention_bias")
-    if n.has(mask):
-        lines.append(_masked(n, mask))
-        terms.append("of_mask")
-    if is_causal:
-        lines.append(_causal())
-        terms.append("of_later")
-    scores = "scores_0"
-    for number_of, term in enumerate(terms, 1):
-        lines.append(f"scores_{number_of} = Add ({scores}, {term})")
-        scores = f"scores_{number_of}"
-    lines.append(f"weights_of = Softmax <axis = -1> ({scores}) mixed = MatMul (weights_of, values)")
-    lines.append(_as_rows("mixed", "output"))
-    return " ".join(lines)
-
-
-def _factor(n: NodeFacts) -> str:
-    if n.attribute("scale", 0.0):
-        return like("factor", n.attribute("scale", 0.0), "raw")
-    return """size_of = Shape <start = 3, end = 4> (q) size_1 = Squeeze (size_of) size = CastLike (size_1, raw)
-        root = Sqrt (size) factor = Reciprocal (root)"""
-
-
-def _masked(n: NodeFacts, mask: str) -> str:
-    """``of_mask``: what is added to scores of keys that a mask leaves out."""
-    shape = n.shape(mask)
-    lines = [
-        """m_zero = Constant <value_int = 0> () m_one = Constant <value_int = 1> ()
-        total_of = Shape <start = 2, end = 3> (keys) total = Squeeze (total_of)"""
-    ]
-    if len(shape) == 1:
-        ends = mask
-        batch = n.shape("input" if n.has("input") else "query")[0]
-        if shape[0] != batch:
-            raise n.unsupported(f"a mask of {shape[0]} lengths for a batch of {batch}; legal: one for each")
-        lines.append(f"""m_steps = Range (m_zero, total, m_one) m_axis = Constant <value_ints = [1]> ()
-            m_wide = Cast <to = 7> ({ends}) m_ends = Unsqueeze (m_wide, m_axis) kept_2 = Less (m_steps, m_ends)""")
-    elif len(shape) in (2, 3):
-        lines.append(f"m_typed = CastLike (m_zero, {mask}) kept_2 = Greater ({mask}, m_typed)")
-    else:
-        raise n.unsupported(f"a mask of {len(shape)} axes; legal: 1 to 3")
-    axes = "[1, 2]" if len(shape) < 3 else "[1]"
-    lines.append(f"""m_axes = Constant <value_ints = {axes}> () kept = Unsqueeze (kept_2, m_axes)
-        m_f = Constant <value_float = {number(n.attribute("mask_filter_value", -10000.0))}> ()
-        out = CastLike (m_f, raw) in_0 = Constant <value_float = 0.0> () in = CastLike (in_0, raw)
-        of_mask = Where (kept, in, out)""")
-    return " ".join(lines)
-
-
-def _causal() -> str:
-    """``of_later``: what is added to scores of keys after a query, which is the last of as many."""
-    return f"""c_zero = Constant <value_int = 0> () c_one = Constant <value_int = 1> ()
-        c_keys = Shape <start = 2, end = 3> (keys) c_queries = Shape <start = 2, end = 3> (q)
-        c_total = Squeeze (c_keys) c_count = Squeeze (c_queries) c_past = Sub (c_total, c_count)
-        c_at = Range (c_zero, c_total, c_one) c_of = Range (c_zero, c_count, c_one) c_from = Add (c_of, c_past)
-        c_axis = Constant <value_ints = [1]> () c_rows = Unsqueeze (c_from, c_axis)
-        c_kept = LessOrEqual (c_at, c_rows) c_low = Constant <value_float = {number(_LOWEST)}> ()
-        c_least = CastLike (c_low, raw) c_0 = Constant <value_float = 0.0> () c_none = CastLike (c_0, raw)
-        of_later = Where (c_kept, c_none, c_least)"""
+def _unpacked(x: str, names: str) -> list[str]:
+    """``q0`` and so on (batch, steps, heads * size) of ``x`` (batch, steps, heads, 3 or 2, size)."""
+    parts = ", ".join(f"{name}_part" for name in names)
+    lines = [split(x, parts, [1] * len(names), 3), "row_to = Constant <value_ints = [0, 0, -1]> ()"]
+    return [*lines, *(f"{name}0 = Reshape ({name}_part, row_to)" for name in names)]

@@ -51,7 +51,7 @@ def embed_layer_normalization(n: NodeFacts) -> str:
     else:
         lines.append("embedding_sum = Identity (placed)")
     lines.append(f"output = LayerNormalization <{_how(n, 1e-12)}> (embedding_sum, gamma, beta)")
-    if n.has("mask") and n.attribute("mask_index_type", 0):
+    if n.has("mask"):  # whatever mask_index_type says: onnxruntime's kernel does not ask for it
         lines.append("""one = Constant <value_int = 1> () typed = CastLike (one, mask) set = Equal (mask, typed)
             counted = Cast <to = 6> (set) axes = Constant <value_ints = [1]> ()
             mask_index = ReduceSum <keepdims = 0> (counted, axes)""")

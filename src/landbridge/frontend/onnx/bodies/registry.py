@@ -86,12 +86,12 @@ def body_of(node: ir.Node, inputs: Sequence[Any]) -> NodeBody | None:
     if registered is None:
         return None
     names = _input_names(registered.inputs, len(inputs))
-    facts = NodeFacts(node, dict(zip(names, inputs, strict=False)))
+    wanted = [name for name, value in zip(registered.outputs, node.outputs, strict=False) if value.name]
+    facts = NodeFacts(node, dict(zip(names, inputs, strict=False)), wanted)
     lines = registered.definition(facts)
     if lines is None:
         return None
     made = _parsed(node.op_type, [*names, *facts.constants], registered.outputs, lines)
-    wanted = [name for name, value in zip(registered.outputs, node.outputs, strict=False) if value.name]
     missing = sorted({*wanted} - {name for inner in made.node for name in inner.output})
     if missing:
         raise UnsupportedOperatorError(
@@ -108,14 +108,15 @@ def body_of(node: ir.Node, inputs: Sequence[Any]) -> NodeBody | None:
 
 
 class NodeFacts:
-    """A node as its definition sees it: which inputs it has, their dtypes and shapes, its attributes."""
+    """A node as its definition sees it: which inputs it has, their dtypes and shapes, its attributes, and by ``wanted``
+    the names of the outputs that are read."""
 
-    def __init__(self, node: ir.Node, inputs: dict[str, Any]) -> None:
+    def __init__(self, node: ir.Node, inputs: dict[str, Any], wanted: Sequence[str] = ()) -> None:
         self._what = f"{node.domain}.{node.op_type} node {node.name!r}"
         self._inputs, self._attributes = inputs, attribute_values(node)
         #: Arrays that the body reads by name.
         self.constants: dict[str, np.ndarray[Any, Any]] = {}
-        self.outputs = sum(bool(value.name) for value in node.outputs)
+        self.outputs, self.wanted = len(wanted), frozenset(wanted)
 
     def has(self, *names: str) -> bool:
         """Whether the node has all of these inputs."""

@@ -1,0 +1,140 @@
+"""What attention of ``com.microsoft`` makes of queries, keys and values that are heads: scores, masks, sums."""
+
+from __future__ import annotations
+
+from landbridge.frontend.onnx.bodies.registry import NodeFacts, like, number, numbers
+from landbridge.sizes.size import same
+
+_LOWEST = -3.4028234663852886e38
+
+
+def as_heads(x: str, y: str, heads: int) -> str:
+    """``y`` (batch, heads, steps, size) of ``x`` (batch, steps, heads * size)."""
+    return f"""{y}_to = Constant <value_ints = [0, 0, {heads}, -1]> () {y}_split = Reshape ({x}, {y}_to)
+        {y} = Transpose <perm = [0, 2, 1, 3]> ({y}_split)"""
+
+
+def as_rows(x: str, y: str) -> str:
+    """``y`` (batch, steps, heads * size) of ``x`` (batch, heads, steps, size)."""
+    return f"""{y}_rows = Transpose <perm = [0, 2, 1, 3]> ({x}) {y}_to = Constant <value_ints = [0, 0, -1]> ()
+        {y} = Reshape ({y}_rows, {y}_to)"""
+
+
+def split(x: str, made: str, widths: list[int], axis: int) -> str:
+    """``made``, names between commas, are parts of ``x``, of ``widths`` along ``axis``."""
+    at = f"{x}_widths"
+    return f"{at} = Constant <value_ints = {numbers(widths)}> () {made} = Split <axis = {axis}> ({x}, {at})"
+
+
+def kept_in_buffer(new: str, past: str, present: str, keys: str) -> str:
+    """``present``: the buffer ``past`` with ``new`` behind its first ``past_length`` steps; ``keys``: all until then.
+
+    ``new`` and ``past`` are (batch, heads, steps, size).
+    """
+    b = f"{new}_b"
+    return f"""{b}_0 = Constant <value_int = 0> () {b}_1 = Constant <value_int = 1> ()
+        {b}_flat = Constant <value_ints = [-1]> () {b}_wide = Cast <to = 7> (past_length)
+        {b}_so_far = Reshape ({b}_wide, {b}_flat) {b}_steps = Shape <start = 2, end = 3> ({new})
+        {b}_end = Add ({b}_so_far, {b}_steps) {b}_count = Squeeze ({b}_steps)
+        {b}_step = Range ({b}_0, {b}_count, {b}_1) {b}_at_1 = Add ({b}_step, {b}_so_far)
+        {b}_axes = Constant <value_ints = [1]> () {b}_at_2 = Unsqueeze ({b}_at_1, {b}_axes)
+        {b}_shape = Shape ({new}) {b}_at = Expand ({b}_at_2, {b}_shape)
+        {present} = ScatterElements <axis = 2> ({past}, {b}_at, {new})
+        {b}_from_start = Constant <value_ints = [0]> () {b}_along = Constant <value_ints = [2]> ()
+        {keys} = Slice ({present}, {b}_from_start, {b}_end, {b}_along)"""
+
+
+def attended(n: NodeFacts, mask: str, *, is_causal: bool = False) -> str:
+    """``output`` (batch, steps, heads * size) of the heads ``q``, ``keys`` and ``values``; ``qk``: what
+    values are weighted with, before it is normalized."""
+    lines = ["keys_t = Transpose <perm = [0, 1, 3, 2]> (keys) raw = MatMul (q, keys_t)", _factor(n)]
+    lines.append("scores_0 = Mul (raw, factor)")
+    terms = ["attention_bias"] if n.has("attention_bias") else []
+    if n.has(mask):
+        lines.append(_masked(n, mask))
+    if is_causal:
+        lines.append(_causal("of_mask" if n.has(mask) else ""))
+    if n.has(mask) or is_causal:
+        terms.append("of_later" if is_causal else "of_mask")
+    scores = "scores_0"
+    for number_of, term in enumerate(terms, 1):
+        lines.append(f"scores_{number_of} = Add ({scores}, {term})")
+        scores = f"scores_{number_of}"
+    lines.append(f"qk = Identity ({scores}) normalized = Softmax <axis = -1> (qk) mixed = MatMul (normalized, values)")
+    lines.append(as_rows("mixed", "output"))
+    return " ".join(lines)
+
+
+def _factor(n: NodeFacts) -> str:
+    if n.attribute("scale", 0.0):
+        return like("factor", n.attribute("scale", 0.0), "raw")
+    return """size_of = Shape <start = 3, end = 4> (q) size_1 = Squeeze (size_of) size = CastLike (size_1, raw)
+        root = Sqrt (size) factor = Reciprocal (root)"""
+
+
+def _masked(n: NodeFacts, mask: str) -> str:
+    """``of_mask``: what is added to scores of keys that a mask leaves out."""
+    shape = n.shape(mask)
+    lines = [
+        """m_zero = Constant <value_int = 0> () m_one = Constant <value_int = 1> ()
+        total_of = Shape <start = 2, end = 3> (keys) total = Squeeze (total_of)"""
+    ]
+    if len(shape) == 1:
+        lines.append(_by_lengths(n, mask))
+    elif len(shape) in (2, 3):
+        lines.append(f"m_typed = CastLike (m_zero, {mask}) kept_2 = Greater ({mask}, m_typed)")
+    elif len(shape) == 4:  # of all steps that there may be, to all
+        lines.append(f"""m_typed = CastLike (m_zero, {mask}) kept_all = Greater ({mask}, m_typed)
+            m_count = Shape <start = 2, end = 3> (q) m_first = Sub (total_of, m_count)
+            m_from = Constant <value_ints = [0]> () m_starts = Concat <axis = 0> (m_first, m_from)
+            m_ends = Concat <axis = 0> (total_of, total_of) m_both = Constant <value_ints = [2, 3]> ()
+            kept_2 = Slice (kept_all, m_starts, m_ends, m_both)""")
+    else:
+        raise n.unsupported(f"a mask of {len(shape)} axes; legal: 1 to 4")
+    axes = {1: "[1, 2]", 2: "[1, 2]", 3: "[1]"}.get(len(shape))
+    lines.append(
+        f"m_axes = Constant <value_ints = {axes}> () kept = Unsqueeze (kept_2, m_axes)"
+        if axes
+        else "kept = Identity (kept_2)"
+    )
+    lines.append(f"""m_f = Constant <value_float = {number(n.attribute("mask_filter_value", -10000.0))}> ()
+        out = CastLike (m_f, raw) in_0 = Constant <value_float = 0.0> () in = CastLike (in_0, raw)
+        of_mask = Where (kept, in, out)""")
+    return " ".join(lines)
+
+
+def _by_lengths(n: NodeFacts, mask: str) -> str:
+    """``kept_2`` (batch, keys) of the ends of rows; their starts may come behind those, and more behind is not read."""
+    (count,), batch = n.shape(mask), n.shape("input" if n.has("input") else "query")[0]
+    lines = [
+        f"""m_steps = Range (m_zero, total, m_one) m_axis = Constant <value_ints = [1]> ()
+        m_wide = Cast <to = 7> ({mask})"""
+    ]
+    if same(count, batch):
+        return f"{lines[0]} m_ends = Unsqueeze (m_wide, m_axis) kept_2 = Less (m_steps, m_ends)"
+    has_starts = same(count, 2 * batch)
+    if not has_starts and not same(count, 3 * batch + 2):
+        raise n.unsupported(f"a mask of {count} lengths for a batch of {batch}; legal: one for each, or twice as many")
+    lines.append("""m_from = Constant <value_ints = [0]> () m_rows = Shape <start = 0, end = 1> (q)
+        m_ends_1 = Slice (m_wide, m_from, m_rows) m_ends = Unsqueeze (m_ends_1, m_axis)
+        before_end = Less (m_steps, m_ends)""")
+    if has_starts:
+        lines.append("""m_twice = Add (m_rows, m_rows) m_starts_1 = Slice (m_wide, m_rows, m_twice)
+            m_starts = Unsqueeze (m_starts_1, m_axis) behind_start = GreaterOrEqual (m_steps, m_starts)
+            kept_2 = And (before_end, behind_start)""")
+    else:
+        lines.append("kept_2 = Identity (before_end)")
+    return " ".join(lines)
+
+
+def _causal(mask: str) -> str:
+    """``of_later``: what is added to scores of keys after a query, which is the last of as many; else it is ``mask``:
+    both may be the lowest number, and twice that is none."""
+    return f"""c_zero = Constant <value_int = 0> () c_one = Constant <value_int = 1> ()
+        c_keys = Shape <start = 2, end = 3> (keys) c_queries = Shape <start = 2, end = 3> (q)
+        c_total = Squeeze (c_keys) c_count = Squeeze (c_queries) c_past = Sub (c_total, c_count)
+        c_at = Range (c_zero, c_total, c_one) c_of = Range (c_zero, c_count, c_one) c_from = Add (c_of, c_past)
+        c_axis = Constant <value_ints = [1]> () c_rows = Unsqueeze (c_from, c_axis)
+        c_kept = LessOrEqual (c_at, c_rows) c_low = Constant <value_float = {number(_LOWEST)}> ()
+        c_least = CastLike (c_low, raw) c_0 = Constant <value_float = 0.0> () c_none = CastLike (c_0, raw)
+        of_later = Where (c_kept, {mask or "c_none"}, c_least)"""
