@@ -7,6 +7,7 @@ from landbridge.errors import ShapeError
 from landbridge.frontend.onnx.bodies.registry import NodeFacts, defined, numbers
 
 _MS = "com.microsoft"
+_POOLED = ("kernel_shape", "pads", "strides", "dilations")
 
 
 @defined(_MS, "Trilu", "X, k", "Y")
@@ -94,3 +95,22 @@ def cdist(n: NodeFacts) -> str:
     return f"""one = Constant <value_ints = [1]> () zero = Constant <value_ints = [0]> () a = Unsqueeze (A, one)
         b = Unsqueeze (B, zero) d = Sub (a, b) last = Constant <value_ints = [2]> ()
         s = ReduceSumSquare <keepdims = 0> (d, last) {root}"""
+
+
+@defined(_MS, "TorchEmbedding", "weight, indices, padding, by_frequency", "Y")
+def torch_embedding(n: NodeFacts) -> str:
+    return "Y = Gather (weight, indices)"
+
+
+@defined(_MS, "Inverse", "X", "Y")
+def inverse(n: NodeFacts) -> str:
+    return "Y = landbridge.Inverse (X)"
+
+
+@defined(_MS, "NhwcMaxPool", "x", "y")
+def nhwc_max_pool(n: NodeFacts) -> str:
+    """Of images with their channels last."""
+    how = [f"{k} = {numbers(n.attribute(k, []))}" for k in _POOLED if n.attribute(k, [])]
+    how += [f"ceil_mode = {n.attribute('ceil_mode', 0)}", f'auto_pad = "{n.attribute("auto_pad", "NOTSET")}"']
+    return f"""a = Transpose <perm = [0, 3, 1, 2]> (x) b = MaxPool <{", ".join(how)}> (a)
+        y = Transpose <perm = [0, 2, 3, 1]> (b)"""

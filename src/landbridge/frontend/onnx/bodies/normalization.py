@@ -39,6 +39,22 @@ def skip_simplified(n: NodeFacts) -> str:
     "output, mask_index, embedding_sum",
 )
 def embed_layer_normalization(n: NodeFacts) -> str:
+    return _embedded(n)
+
+
+@defined(
+    _MS,
+    "QEmbedLayerNormalization",
+    "input_ids, segment_ids, word_q, position_q, segment_q, gamma_q, beta_q, mask, word_s, position_s, segment_s,"
+    " gamma_s, beta_s, word_z, position_z, segment_z, gamma_z, beta_z",
+    "output, mask_index",
+)
+def quantized_embed_layer_normalization(n: NodeFacts) -> str:
+    names = [name for name in ("word", "position", "segment", "gamma", "beta") if n.has(f"{name}_q")]
+    return " ".join([*(f"{x} = DequantizeLinear ({x}_q, {x}_s, {x}_z)" for x in names), _embedded(n)])
+
+
+def _embedded(n: NodeFacts) -> str:
     lines = ["words = Gather (word, input_ids)"]
     if n.has("position_ids"):
         lines.append("places = Gather (position, position_ids)")

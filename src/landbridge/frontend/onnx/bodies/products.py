@@ -32,15 +32,19 @@ def fused_gemm(n: NodeFacts) -> str:
     return f"p = Gemm <{factors}, {turns}> (A, B{bias}) {activation(n.attribute('activation', ''), 'p', 'Y', known)}"
 
 
-@defined(_MS, "FusedConv", "X, W, B, Z", "Y")
-def fused_conv(n: NodeFacts) -> str:
+def convolution(n: NodeFacts) -> str:
+    """The attributes of a convolution."""
     lists = ("dilations", "kernel_shape", "pads", "strides")
     how = [f"{k} = {numbers(n.attribute(k, []))}" for k in lists if n.attribute(k, [])]
-    how += [f"group = {n.attribute('group', 1)}", f'auto_pad = "{n.attribute("auto_pad", "NOTSET")}"']
+    return ", ".join([*how, f"group = {n.attribute('group', 1)}", f'auto_pad = "{n.attribute("auto_pad", "NOTSET")}"'])
+
+
+@defined(_MS, "FusedConv", "X, W, B, Z", "Y")
+def fused_conv(n: NodeFacts) -> str:
     bias = ", B" if n.has("B") else ""
     added = "s = Add (p, Z)" if n.has("Z") else "s = Identity (p)"
     kind, parameters = n.attribute("activation", ""), tuple(n.attribute("activation_params", []))
-    return f"p = Conv <{', '.join(how)}> (X, W{bias}) {added} {activation(kind, 's', 'Y', parameters)}"
+    return f"p = Conv <{convolution(n)}> (X, W{bias}) {added} {activation(kind, 's', 'Y', parameters)}"
 
 
 @defined(_MS, "DynamicQuantizeMatMul", "A, B, b_scale, b_zero_point, bias", "Y")

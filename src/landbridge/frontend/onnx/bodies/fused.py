@@ -1,0 +1,125 @@
+"""What onnxruntime's optimizers make of diffusion models, T5 and the like for kernels of GPUs."""
+
+from __future__ import annotations
+
+from math import log
+
+from landbridge.frontend.onnx.bodies.attention_scores import as_heads
+from landbridge.frontend.onnx.bodies.products import convolution
+from landbridge.frontend.onnx.bodies.registry import NodeFacts, defined, like, number, numbers
+
+_MS = "com.microsoft"
+#: Where the last of T5's buckets of distances begins.
+_FARTHEST = 128
+
+
+@defined(_MS, "GroupNorm", "X, gamma, beta", "Y")
+def group_norm(n: NodeFacts) -> str:
+    return f"total = Identity (X) {_grouped(n)}"
+
+
+@defined(_MS, "SkipGroupNorm", "X, gamma, beta, skip, bias", "Y, S")
+def skip_group_norm(n: NodeFacts) -> str:
+    """``skip`` may be that of each channel, (batch, channels)."""
+    last = bool(n.attribute("channels_last", 1))
+    lines = [f"around = Constant <value_ints = {'[1, 2]' if last else '[2, 3]'}> ()"]
+    lines.append("more = Unsqueeze (skip, around)" if len(n.shape("skip")) == 2 else "more = Identity (skip)")
+    if n.has("bias"):
+        lines.append("behind = Constant <value_ints = [1, 2]> ()")
+        lines.append("both = Add (X, more)" + (" b = Identity (bias)" if last else " b = Unsqueeze (bias, behind)"))
+        lines.append("total = Add (both, b)")
+    else:
+        lines.append("total = Add (X, more)")
+    return " ".join([*lines, "S = Identity (total)", _grouped(n)])
+
+
+def _grouped(n: NodeFacts) -> str:
+    """``Y`` of ``total``, whose channels may come last."""
+    last = bool(n.attribute("channels_last", 1))
+    how = f"num_groups = {n.attribute('groups', 1)}, epsilon = {number(n.attribute('epsilon', 1e-5))}"
+    lines = [f"first = {'Transpose <perm = [0, 3, 1, 2]>' if last else 'Identity'} (total)"]
+    lines.append("g_like = CastLike (gamma, first) b_like = CastLike (beta, first)")
+    lines.append(f"normal = GroupNormalization <{how}> (first, g_like, b_like)")
+    if n.attribute("activation", 0):
+        lines.append("gate = Sigmoid (normal) active = Mul (normal, gate)")
+    else:
+        lines.append("active = Identity (normal)")
+    return " ".join([*lines, f"Y = {'Transpose <perm = [0, 2, 3, 1]>' if last else 'Identity'} (active)"])
+
+
+@defined(_MS, "NhwcConv", "X, W, B", "Y")
+def nhwc_conv(n: NodeFacts) -> str:
+    """Images and weights with their channels last."""
+    bias = ", B" if n.has("B") else ""
+    return f"""x = Transpose <perm = [0, 3, 1, 2]> (X) w = Transpose <perm = [0, 3, 1, 2]> (W)
+        y = Conv <{convolution(n)}> (x, w{bias}) Y = Transpose <perm = [0, 2, 3, 1]> (y)"""
+
+
+@defined(_MS, "BiasAdd", "X, bias, skip", "Y")
+def bias_add(n: NodeFacts) -> str:
+    return "both = Add (X, bias) Y = Add (both, skip)"
+
+
+@defined(_MS, "BiasSplitGelu", "X, bias", "Y")
+def bias_split_gelu(n: NodeFacts) -> str:
+    return """both = Add (X, bias) left, right = Split <axis = -1, num_outputs = 2> (both) active = Gelu (right)
+        Y = Mul (left, active)"""
+
+
+@defined(_MS, "GemmFastGelu", "X, W, bias", "Y")
+def gemm_fast_gelu(n: NodeFacts) -> str:
+    added = "s = Add (p, bias)" if n.has("bias") else "s = Identity (p)"
+    return f'p = MatMul (X, W) {added} Y = Gelu <approximate = "tanh"> (s)'
+
+
+@defined(_MS, "BiasSoftmax", "data, bias", "output")
+def bias_softmax(n: NodeFacts) -> str:
+    """Normalized over all axes from ``axis`` on."""
+    axis, rank = n.attribute("axis", 1), len(n.shape("data"))
+    axis += rank if axis < 0 else 0
+    if axis == rank - 1:
+        return "s = Add (data, bias) output = Softmax <axis = -1> (s)"
+    return f"""s = Add (data, bias) shape = Shape (s) rows = Flatten <axis = {axis}> (s) p = Softmax <axis = -1> (rows)
+        output = Reshape (p, shape)"""
+
+
+@defined(_MS, "RelativePositionBias", "table, query_length, key_length", "output")
+def relative_position_bias(n: NodeFacts) -> str:
+    """``table`` (buckets, heads) holds the elements of one (heads, buckets)."""
+    buckets, heads = (int(extent) for extent in n.shape("table"))
+    both, far = n.attribute("is_bidirectional", 0), n.attribute("max_distance", _FARTHEST)
+    few = buckets // 2 if both else buckets
+    near = few // 2
+    distance = "distance = Abs (apart)" if both else "before = Min (apart, zero) distance = Neg (before)"
+    side = f"half = Constant <value_int = {few}> () is_after = Greater (apart, zero) after = Cast <to = 7> (is_after)"
+    start = f"{side} start = Mul (after, half)" if both else "start = Identity (zero)"
+    return f"""zero = Constant <value_int = 0> () one = Constant <value_int = 1> ()
+        flat = Constant <value_ints = [-1]> () row = Constant <value_ints = [0]> ()
+        q_1 = Reshape (query_length, flat) q_0 = Squeeze (q_1) q_n = Cast <to = 7> (q_0)
+        k_1 = Reshape (key_length, flat) k_0 = Squeeze (k_1) k_n = Cast <to = 7> (k_0)
+        q_at = Range (zero, q_n, one) k_at = Range (zero, k_n, one) columns = Constant <value_ints = [1]> ()
+        q_rows = Unsqueeze (q_at, columns) apart = Sub (k_at, q_rows) {distance} {start}
+        near = Constant <value_int = {near}> () is_near = Less (distance, near)
+        f_distance = Cast <to = 1> (distance) f_near = Constant <value_float = {number(near)}> ()
+        ratio_0 = Div (f_distance, f_near) f_one = Constant <value_float = 1.0> () ratio = Max (ratio_0, f_one)
+        power = Log (ratio) by = Constant <value_float = {number(log(far / near))}> () part = Div (power, by)
+        rest = Constant <value_float = {number(few - near)}> () steps_f = Mul (part, rest)
+        steps = Cast <to = 7> (steps_f) past_near = Add (steps, near)
+        last = Constant <value_int = {few - 1}> () far_one = Min (past_near, last)
+        inside = Where (is_near, distance, far_one) bucket = Add (start, inside)
+        by_heads = Constant <value_ints = {numbers([heads, buckets])}> () turned = Reshape (table, by_heads)
+        found = Gather <axis = 1> (turned, bucket) output = Unsqueeze (found, row)"""
+
+
+@defined(_MS, "GatedRelativePositionBias", "query, query_bias, positions, weight, bias, eco_a, token_offset", "output")
+def gated_relative_position_bias(n: NodeFacts) -> str:
+    """Of queries (batch, steps, heads * size)."""
+    if n.has("token_offset"):
+        raise n.unsupported("tokens without padding; legal: queries of (batch, steps, heads * size)")
+    return f"""shifted = Add (query, query_bias) {as_heads("shifted", "heads", int(n.attribute("num_heads", 1)))}
+        product = MatMul (heads, weight) linear = Add (product, bias)
+        pairs_to = Constant <value_ints = [0, 0, 0, 2, -1]> () pairs = Reshape (linear, pairs_to)
+        last = Constant <value_ints = [-1]> () sums = ReduceSum <keepdims = 0> (pairs, last) gates = Sigmoid (sums)
+        u, r = Split <axis = -1, num_outputs = 2> (gates) scaled = Mul (r, eco_a) {like("one", 1.0, "query")}
+        less = Sub (scaled, one) product_u = Mul (u, less) {like("two", 2.0, "query")} gate = Add (product_u, two)
+        output = Mul (gate, positions)"""
