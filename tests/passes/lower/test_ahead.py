@@ -9,9 +9,12 @@ import pytest
 
 from landbridge.ir.prim_builder import PrimBuilder
 from landbridge.ir.prim_ops import PrefetchOp
+from landbridge.ir.stages import view_prim
 from landbridge.ir.types import tensor_type
+from landbridge.passes.lower.ahead import rows_asked_ahead
+from landbridge.passes.lower.nest import build_nests
 from landbridge.passes.lower.prims import lower_prim, vector_unit_of
-from landbridge.passes.lower.schedule import VectorUnit
+from landbridge.passes.lower.schedule import VectorUnit, schedule
 from landbridge.targets import Target
 
 from .kernels import run_prim
@@ -59,4 +62,46 @@ def test_asking_past_the_end_changes_nothing(m: int, panes: int, k: int) -> None
     x, w = rng.standard_normal((m, k), dtype=np.float32), rng.standard_normal((panes, k, 16), dtype=np.float32)
     (y,) = run_prim(lambda p: panels(p, m, panes, k), [x, w], [((m, panes, 16), "float32")], HERE)
     wanted = np.einsum("ik,jkc->ijc", x.astype(np.float64), w)
+    np.testing.assert_allclose(y, wanted, rtol=0, atol=2.0**-22 * k**0.5 * np.abs(wanted).max())
+
+
+def rows_of(p: PrimBuilder, rows: int, pitch: int, k: int, pixels: int) -> None:
+    """``w @ x``, of which ``pixels`` are the lanes and the ``rows`` of ``w`` lie ``pitch`` numbers apart."""
+    p.generic(
+        "ppr",
+        [rows, pixels, k],
+        [(p.inputs[0], lambda i, j, r: (i, r)), (p.inputs[1], lambda i, j, r: (r, j))],
+        [(p.outputs[0], lambda i, j, r: (i, j))],
+        lambda s, acc, a, b: acc + a * b,
+        init=0.0,
+    )
+
+
+@pytest.mark.parametrize(
+    ("rows", "pitch", "k", "pixels", "asks"),
+    [
+        (136, 136, 136, 49, True),
+        (136, 136, 136, 160, True),
+        (136, 136, 136, 1024, False),  # most of its tiles of columns read what another has read
+        (136, 1024, 136, 49, False),  # 6 rows of 4 KiB and 6 more have no room in one set
+        (3, 136, 136, 49, False),
+        (136, 136, 20, 49, False),
+    ],
+)
+def test_a_tile_asks_for_the_numbers_of_the_next_one(rows: int, pitch: int, k: int, pixels: int, *, asks: bool) -> None:
+    types = [tensor_type(shape, "float32") for shape in ((rows, pitch), (k, pixels), (rows, pixels))]
+    prim = PrimBuilder("kernel", types[:2], types[2:])
+    rows_of(prim, rows, pitch, k, pixels)
+    (nest,) = build_nests(view_prim(prim.finish()))
+    machine = replace(WIDE, unrolls=True)
+    assert bool(rows_asked_ahead(nest, schedule(nest, machine))) is asks
+    assert not rows_asked_ahead(nest, schedule(nest, replace(machine, asks_ahead=False)))
+
+
+@pytest.mark.parametrize(("rows", "k", "pixels"), [(136, 136, 49), (29, 70, 33)])
+def test_asking_for_rows_past_the_last_changes_nothing(rows: int, k: int, pixels: int) -> None:
+    rng = np.random.default_rng(4)
+    w, x = rng.standard_normal((rows, k), dtype=np.float32), rng.standard_normal((k, pixels), dtype=np.float32)
+    (y,) = run_prim(lambda p: rows_of(p, rows, k, k, pixels), [w, x], [((rows, pixels), "float32")], HERE)
+    wanted = w.astype(np.float64) @ x
     np.testing.assert_allclose(y, wanted, rtol=0, atol=2.0**-22 * k**0.5 * np.abs(wanted).max())

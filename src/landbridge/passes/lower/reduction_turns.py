@@ -11,7 +11,7 @@ from xdsl.ir import SSAValue
 
 from landbridge.errors import CodegenError
 from landbridge.passes.lower.access import ElementAccess, Guard
-from landbridge.passes.lower.ahead import asked_ahead
+from landbridge.passes.lower.ahead import asked_ahead, rows_asked_ahead
 from landbridge.passes.lower.code import Code
 from landbridge.passes.lower.combiners import fold
 from landbridge.passes.lower.nest import Nest
@@ -50,6 +50,7 @@ class ReductionTurns:
         self.code, self.nest, self.sched, self.operands, self.main = code, nest, sched, operands, main
         self.padding, self._tile = padding, tile
         self._ahead = asked_ahead(nest, sched) if sched.asks_ahead and asks_ahead else []
+        self._next_rows = rows_asked_ahead(nest, sched) if asks_ahead else []
         plain = sched.copies == 1 and sched.turns == 1
         self.window = row_window(nest, sched.lane, sched.rows, sched.inner) if plain else None
 
@@ -102,6 +103,9 @@ class ReductionTurns:
         """Ask for what is to be read some turns after ``turn`` of those written out."""
         for (a, early), n in product(self._ahead, range(self._tile.columns)):
             at = self.operands.where(a, self._tile, 0, n, (self.sched.inner[-1], early + turn))
+            self.code.prefetch(self.operands.buffers[a.buffer], at)
+        for a, m in product(self._next_rows if turn == 0 else (), range(self._tile.rows)):
+            at = self.operands.where(a, self._tile, self._tile.rows + m, 0)
             self.code.prefetch(self.operands.buffers[a.buffer], at)
 
     def _in_order(self, slots: Slots, turns: int, last: int | None) -> list[tuple[int, Slot]]:

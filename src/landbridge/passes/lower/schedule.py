@@ -84,9 +84,9 @@ class VectorUnit:
         """Of the times that all ``rows`` of ``nest`` pass by a column, the share in which it comes from afar."""
         return far_share(nest, lane, rows, self.own_bytes) if self.own_bytes else 0.0
 
-    def kept(self, nest: Nest, lane: int | None, rows: int | None, inner: Sequence[int]) -> int:
-        """How many rows of a block the nearest cache keeps a line of each of."""
-        return kept_rows(nest, lane, rows, inner, self.near_bytes, MOST_ROWS) if self.near_bytes else MOST_ROWS
+    def kept(self, nest: Nest, lane: int | None, rows: int | None, inner: Sequence[int], most: int = MOST_ROWS) -> int:
+        """How many rows, of ``most``, the nearest cache keeps a line of each of."""
+        return kept_rows(nest, lane, rows, inner, self.near_bytes, most) if self.near_bytes else most
 
     def apart(self, nest: Nest, lane: int | None, lanes: int, rows: int | None) -> list[ElementAccess]:
         """The columns of ``nest`` that tasks copy before their rows read them."""
@@ -104,8 +104,9 @@ class Schedule:
     ``copies`` partial sums hide the latency of adding. They are as many in every tile: a sum then is added up in one
     order, wherever in the result it stands. ``turns`` of the last reduction loop are written out beside each other, so
     that what all lanes share is loaded for all of them at once; ``numbers``: the window that it is of, where rows share
-    some of it. ``asks_ahead``: vectors that rows share are asked for before they are read. ``unrolled``: turns of the
-    last reduction loop that follow each other in its body, each with loads of its own.
+    some of it. ``asks_ahead``: vectors that rows share are asked for before they are read; ``rows_ahead``: numbers of
+    the next tile's rows are, for which there is room beside those of a tile. ``unrolled``: turns of the last reduction
+    loop that follow each other in its body, each with loads of its own.
     """
 
     lane: int | None
@@ -123,6 +124,7 @@ class Schedule:
     turned: bool = False
     numbers: NumberWindow | None = None
     asks_ahead: bool = False
+    rows_ahead: bool = False
     unrolled: int = 1
 
 
@@ -204,7 +206,7 @@ def schedule(nest: Nest, machine: VectorUnit, prefix: int = 0, *, repeats: bool 
     for d in reductions:
         work *= likely(nest.dims[d].extent)
     row_runs = cut.runs(row_tile)
-    copies = 1
+    two_tiles, copies = 2 * row_runs[0].tile, 1
     if numbers is None:
         copies = _copies(nest, lane, lanes, horizontal, reductions, row_runs[0].tile * column_tile)
     return Schedule(
@@ -223,6 +225,7 @@ def schedule(nest: Nest, machine: VectorUnit, prefix: int = 0, *, repeats: bool 
         numbers=numbers,
         unrolled=_unrolled(nest, machine, reductions, horizontal, row_runs[0].tile),
         asks_ahead=machine.asks_ahead and likely(column_extent) > machine.near(nest, lane, lanes, reductions),
+        rows_ahead=machine.asks_ahead and machine.kept(nest, lane, rows, reductions, two_tiles) == two_tiles,
     )
 
 
