@@ -11,7 +11,6 @@ import pkgutil
 import time
 from collections.abc import Callable, Sequence
 from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TypeAlias
 
@@ -64,8 +63,13 @@ def names() -> list[str]:
 
 def get(name: str) -> Pass:
     """The pass called ``name``; raises CompileError naming those that exist."""
-    if name not in _passes and find_spec(f"{_PACKAGE}.{name}") is not None:
-        import_module(f"{_PACKAGE}.{name}")
+    if name not in _passes:
+        module = f"{_PACKAGE}.{name}"
+        try:
+            import_module(module)
+        except ModuleNotFoundError as error:
+            if not f"{module}.".startswith(f"{error.name}."):  # what it imports is missing
+                raise
     if name not in _passes:
         _import_all()
     try:

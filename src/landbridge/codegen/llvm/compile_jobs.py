@@ -38,7 +38,8 @@ _WORTH_A_HELPER = 150_000
 #: Characters of a kernel at least, of those that take time: most have 10,000 to 100,000.
 _SMALL = 10_000
 _MOST_PROCESSES = 8
-_SERVE = "from landbridge.codegen.llvm.compile_jobs import serve; serve()"
+#: Without what Python does at its end, of which nothing is left to be done, and which the caller would wait for.
+_SERVE = "import os; from landbridge.codegen.llvm.compile_jobs import serve; serve(); os._exit(0)"
 
 _MEMORY_LIMITS = (resource.RLIMIT_AS, resource.RLIMIT_DATA)
 

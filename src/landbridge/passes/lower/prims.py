@@ -26,7 +26,6 @@ from landbridge.ir.stages import view_prim
 from landbridge.ir.types import GLOBAL, shape_of
 from landbridge.passes.lower.checked import guard_accesses
 from landbridge.passes.lower.code import INDEX, Code
-from landbridge.passes.lower.grid import lower_grid
 from landbridge.passes.lower.loops import lower_loops
 from landbridge.passes.lower.nest import build_nests
 from landbridge.passes.lower.row_memory import lowered_type
@@ -49,6 +48,8 @@ def lowering_for(target: Target) -> Callable[[func.FuncOp], func.FuncOp]:
     lower_one: Callable[[func.FuncOp], func.FuncOp]
     otherwise: Callable[[func.FuncOp], func.FuncOp] | None = None
     if limits is not None:
+        from landbridge.passes.lower.grid import lower_grid  # a dozen modules, which compiles for a CPU need not
+
         lower_one = partial(lower_grid, limits=limits)
     elif target.form == "loops":
         lower_one = lower_loops
