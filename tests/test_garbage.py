@@ -28,18 +28,21 @@ def test_the_collector_is_as_it_was(before: bool, enabled: None) -> None:
     assert gc.isenabled() == before
 
 
-def test_new_garbage_goes_while_collection_is_paused() -> None:
+@pytest.mark.parametrize(("count", "is_much"), [(10, False), (300_000, True)])
+def test_much_new_garbage_goes_while_collection_is_paused(count: int, is_much: bool) -> None:
     class Held:
         pass
 
+    gc.collect()
     with collector_paused():
         held = Held()
         held.itself = held  # type: ignore[attr-defined]
+        held.others = [[held] for _ in range(count)]  # type: ignore[attr-defined]
         gone = weakref.ref(held)
         del held
         assert gone() is not None
         collect_new()
-        assert gone() is None
+        assert (gone() is None) == is_much
 
 
 @pytest.mark.parametrize("name", ["Session", "load", "compile"])

@@ -6,6 +6,9 @@ import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+#: Objects that refer to others, about 100 bytes each.
+_MUCH = 100_000
+
 
 @contextmanager
 def collector_paused() -> Iterator[None]:
@@ -20,5 +23,7 @@ def collector_paused() -> Iterator[None]:
 
 
 def collect_new() -> None:
-    """Free garbage of what was made since collection was paused: operations that passes replaced hold each other."""
-    gc.collect(0)
+    """Free garbage of what was made since this was done last, where that is much: operations that passes replaced hold
+    each other."""
+    if gc.get_count()[0] >= _MUCH:
+        gc.collect(0)

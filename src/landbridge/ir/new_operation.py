@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
 
 from xdsl.dialects.builtin import UNKNOWN_LOC  # which xDSL, if it is not told, imports for each operation
 from xdsl.ir import Attribute, Operation, OpResult, Region, SSAValue, SSAValues, Use
-from xdsl.irdl import IRDLOperation, OptionalDef
+from xdsl.irdl import AttributeDef, IRDLOperation, OptionalDef, PropertyDef
 
 Op = TypeVar("Op", bound=Operation)
+_Named: TypeAlias = tuple[tuple[str, Attribute], ...]
 _NONE: Mapping[str, Attribute] = {}
 
 
@@ -31,15 +32,20 @@ def new_operation(
     values = SSAValues(operands)
     uses = []
     for index, value in enumerate(values):
-        use = Use(op, index)
-        value.add_use(use)
+        next_use = value.first_use
+        use = Use(op, index, None, next_use)
+        if next_use is not None:
+            next_use._prev_use = use
+        value.first_use = use
         uses.append(use)
     op._operands, op._operand_uses = values, tuple(uses)
     op.results = SSAValues([OpResult(each, op, index) for index, each in enumerate(results)])
     op.properties, op.attributes = dict(properties), dict(attributes)
-    for into, defaults in zip((op.properties, op.attributes), _defaults(kind), strict=True):
-        for name, value_of_it in defaults:
-            into.setdefault(name, value_of_it)
+    of_properties, of_attributes = _defaults(kind)
+    for name, default in of_properties:
+        op.properties.setdefault(name, default)
+    for name, default in of_attributes:
+        op.attributes.setdefault(name, default)
     op.location = UNKNOWN_LOC
     for region in regions:
         op.add_region(region)
@@ -47,16 +53,14 @@ def new_operation(
 
 
 @cache
-def _defaults(kind: type[Operation]) -> tuple[tuple[tuple[str, Attribute], ...], ...]:
+def _defaults(kind: type[Operation]) -> tuple[_Named, _Named]:
     """The properties and the attributes that ``kind`` has where nothing is said of them."""
     if not issubclass(kind, IRDLOperation):
         return (), ()
     stated = kind.get_irdl_definition()
-    return tuple(
-        tuple(
-            (name, each.default_value)
-            for name, each in those.items()
-            if not isinstance(each, OptionalDef) and each.default_value is not None
-        )
-        for those in (stated.properties, stated.attributes)
-    )
+
+    def defaults(those: Mapping[str, PropertyDef] | Mapping[str, AttributeDef]) -> _Named:
+        stated_of = [(name, each) for name, each in those.items() if not isinstance(each, OptionalDef)]
+        return tuple((name, each.default_value) for name, each in stated_of if each.default_value is not None)
+
+    return defaults(stated.properties), defaults(stated.attributes)
