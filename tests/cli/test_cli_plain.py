@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import subprocess
@@ -114,6 +115,45 @@ def test_a_reader_that_stops_reading_is_no_error() -> None:
         assert child.wait() == 1
 
 
+PROGRAM = "from landbridge.cli import main; main()"
+
+
+@pytest.mark.parametrize("closed", ["1", "2"])
+def test_a_closed_stream_is_no_fault(closed: str) -> None:
+    line = f'exec "$@" {closed}>&-'
+    for arguments, code in ((["targets"], 0), (["targets", "lvm"], 1), (["nothing"], 2)):
+        command = ["sh", "-c", line, "sh", sys.executable, "-c", PROGRAM, *arguments]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+        assert done.returncode == code and "Traceback" not in done.stderr, (arguments, done.stderr)
+
+
+@pytest.mark.parametrize("line", ["--version", "targets"])
+def test_a_full_disk_is_told(line: str) -> None:
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run([sys.executable, "-c", PROGRAM, line], stdout=full, stderr=subprocess.PIPE, text=True)
+    assert done.returncode == 1
+    (told,) = done.stderr.splitlines()
+    assert told.startswith("error: ") and "No space left on device" in told
+
+
+def test_characters_that_the_output_cannot_take() -> None:
+    command = [sys.executable, "-c", PROGRAM, "plan", str(TINY), "--svg", "/模/a.svg"]
+    done = subprocess.run(
+        command, env={**os.environ, "PYTHONIOENCODING": "ascii:strict"}, capture_output=True, text=True
+    )
+    assert done.returncode == 1 and "/\\u6a21/a.svg cannot be written" in done.stderr
+
+
+def test_ctrl_c_ends_a_run_without_a_word() -> None:
+    program = (
+        "import signal; from landbridge.cli import main; import landbridge.cli.targets as t\n"
+        "t._kinds = lambda: signal.raise_signal(signal.SIGINT)\n"
+        "main()"
+    )
+    done = subprocess.run([sys.executable, "-c", program, "targets"], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
+
+
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
@@ -147,6 +187,35 @@ def test_progress_speaks_only_after_a_while(
     captured = capsys.readouterr()
     assert "waiting ..." in captured.err
     assert captured.out == ""
+
+
+def test_a_terminal_shows_a_spinner_below_messages(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    shown = Terminal()
+    monkeypatch.setattr(sys, "stderr", shown)
+    monkeypatch.setattr(output, "PROGRESS_AFTER", 0.01)
+    for name, value in (("TERM", "xterm"), ("COLUMNS", "40"), ("NO_COLOR", "1")):
+        monkeypatch.setenv(name, value)
+    with output.progress("compiling a.onnx"):
+        begin_stage("plan")
+        time.sleep(0.3)
+        output.message("something was found")
+        begin_stage("a stage with a name longer than a line")
+        time.sleep(0.3)
+    first, rest = shown.getvalue().split("something was found\n")
+    assert "\r\x1b[2K⠋ compiling a.onnx: plan ..." in first and first.endswith("\r\x1b[2K")
+    pictures = rest.split("\r\x1b[2K")
+    assert pictures[-1] == "" and len(pictures) > 2
+    assert max(map(len, pictures)) < 40 and "a stage with" in pictures[-2]
+    output.message("done")
+    assert shown.getvalue().endswith("\x1b[2Kdone\n")
+    monkeypatch.setenv("TERM", "dumb")
+    with output.progress("waiting"):
+        time.sleep(0.2)
+    assert shown.getvalue().endswith("\x1b[2Kdone\nwaiting ...\n")
 
 
 def test_progress_says_the_stage_that_takes_long(

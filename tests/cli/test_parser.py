@@ -92,7 +92,8 @@ def test_help_comes_first(line: list[str]) -> None:
         (["m", "--ver"], "No such option: --ver"),
         (["m", "-x"], "No such option: -x"),
         (["m", "-1"], "No such option: -1"),
-        (["m", "-qx"], "No such option: -x"),
+        (["m", "-qx"], "No such option: -x in -qx"),
+        (["m", "-mcpu=generic"], "No such option: -m in -mcpu=generic"),
         (["m", "--target"], "Option --target needs a value: --target TARGET"),
         (["m", "-qt"], "Option -t needs a value: -t TARGET"),
         (["m", "--quick=yes"], "Option --quick takes no value"),
@@ -140,6 +141,16 @@ def test_paths_that_have_to_be_there(kind: str, make, says: str, tmp_path: Path)
     (parameter, *_) = parameters_of(sample)
     with pytest.raises(UsageError, match=f"Invalid value for IT: {kind} '.*' {says}"):
         type(parameter)("it", Path, False, True, None, said).value([str(tmp_path / "it")])
+
+
+def test_options_stand_behind_the_command() -> None:
+    told = invoke(["--json", "run", "a.onnx"])
+    assert (told.exit_code, told.stderr.splitlines()[1]) == (
+        2,
+        "error: No such option: --json; options of a command stand behind its name: landbridge run --json",
+    )
+    assert "did you mean '--version'" in invoke(["--versoin"]).stderr
+    assert "did you mean 'run'" in invoke(["rnu"]).stderr
 
 
 def test_help_says_all() -> None:

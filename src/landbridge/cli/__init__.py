@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import sys
@@ -20,6 +21,7 @@ def main() -> NoReturn:
         from landbridge.cli.completion import complete
 
         complete()
+    _open_streams()
     _check_numpy()
     from landbridge.cli.app import EXIT_ERROR, app
     from landbridge.cli.output import error, tell_warnings
@@ -34,6 +36,16 @@ def main() -> NoReturn:
         error(f"a fault of landbridge, {reason}; please report it with what {_TRACEBACK}=1 makes it print")
         raise SystemExit(EXIT_ERROR) from fault
     raise SystemExit(code)
+
+
+def _open_streams() -> None:
+    """Have standard output and error where they are closed, and no character that they cannot take."""
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is None:
+            setattr(sys, name, io.StringIO())  # which nobody reads
+        elif stream.errors == "strict":
+            stream.reconfigure(errors="backslashreplace")
 
 
 def _check_numpy() -> None:

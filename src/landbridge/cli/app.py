@@ -99,8 +99,11 @@ def _run(words: Sequence[str]) -> int:
     else:
         from landbridge.did_you_mean import did_you_mean
 
-        noun, known = ("option", ("--version", "--help")) if name.startswith("-") else ("command", COMMANDS)
-        raise UsageError(f"No such {noun}: {name}{did_you_mean(name, known)}")
+        if not name.startswith("-"):
+            raise UsageError(f"No such command: {name}{did_you_mean(name, COMMANDS)}")
+        meant = next((word for word in words if word in COMMANDS), None)
+        behind = "" if meant is None else f"; options of a command stand behind its name: {NAME} {meant} {name}"
+        raise UsageError(f"No such option: {name}{behind or did_you_mean(name, ['--version', '--help'])}")
     return 0
 
 

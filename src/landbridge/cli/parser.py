@@ -58,11 +58,11 @@ class CommandParser:
         name, equals, value = word.partition("=")
         if not word.startswith("--"):  # letters: flags, and perhaps an option with its value
             name, value = word[:2], word[2:]
-            while value and not self._takes_value(name):
+            while value and not self._takes_value(name, word):
                 yield name, ""
                 name, value = f"-{value[0]}", value[1:]
             equals, value = value and "=", value.removeprefix("=")
-        if not self._takes_value(name):
+        if not self._takes_value(name, word):
             if equals:
                 raise UsageError(f"Option {name} takes no value")
         elif not equals:
@@ -72,13 +72,14 @@ class CommandParser:
             value = following
         yield name, value
 
-    def _takes_value(self, name: str) -> bool:
+    def _takes_value(self, name: str, word: str) -> bool:
         if name in _HELP_NAMES:
             return False
         if name not in self._options:
             from landbridge.did_you_mean import did_you_mean
 
-            raise UsageError(f"No such option: {name}{did_you_mean(name, [*self._options, *_HELP_NAMES])}")
+            where = "" if word.startswith(name) and (len(word) == 2 or word[1] == "-") else f" in {word}"
+            raise UsageError(f"No such option: {name}{where}{did_you_mean(name, [*self._options, *_HELP_NAMES])}")
         return not self._options[name].is_flag
 
     @property
