@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,7 @@ import pytest
 
 import landbridge as lb
 from tests.boards.board import Board
+from tests.cli.test_parser import EVERY_PYTHON
 from tests.package.test_light_install import RUN
 from tests.whole_models.small_models import edges
 
@@ -47,3 +49,8 @@ def test_numpy_alone(each_python: Board, compiled: Path, tmp_path: Path) -> None
 @pytest.mark.full
 def test_the_command(each_python: Board, compiled: Path) -> None:
     assert json.loads(run(each_python, "-m", "landbridge", "run", str(compiled), "--json"))
+
+
+def test_help_and_answers_are_those_of_this_python(each_python: Board) -> None:
+    here = subprocess.run([sys.executable, "-c", EVERY_PYTHON], capture_output=True, text=True, check=True)
+    assert run(each_python, "-c", EVERY_PYTHON) == here.stdout
