@@ -48,7 +48,7 @@ def in_open_ranges(
     names of dimensions that would be one number for others to be as wide as they are, and these ranges are not tried.
     ``empties``: whether ranges are those in which all tensors have elements, but what data make, or others too.
     ``alike``: dimensions that are tried as one, if that is allowed, where shapes fit so and otherwise for single
-    numbers alone; ``build`` may write its pairs.
+    numbers alone, which are tried where ``fixing`` is none; ``build`` may write its pairs.
     """
     ways, empties, alike = ways or Ways(), empties or Empties(allowed=False), alike or Alike()
     fixed = dimensions_of(stated.values())
@@ -59,6 +59,14 @@ def in_open_ranges(
 
     def narrow(question: Question | None) -> list[Settled]:
         ranges = [] if question is None else _ranges(question, fixed, fixing)
+        if (
+            question is not None
+            and fixing is not None
+            and not alike.allowed
+            and _joined(question, ranges, alike, fixed)
+        ):
+            alike.might = True
+            return []
         found = [{**narrowed, each.name: each.extent} for each in ranges]
         pending.extend(reversed(found))
         if question is not None and not question.needed:
@@ -84,7 +92,7 @@ def in_open_ranges(
             question = _question(error)
             ranges = narrow(question)
             pair = None if question is None or ranges else _one(question, fixed)
-            joined = {} if question is None or pair else _joined(question, ranges, alike, fixed)
+            joined = {} if question is None or pair or not alike.allowed else _joined(question, ranges, alike, fixed)
             if pair is not None:
                 pending.append({**narrowed, pair[1]: pair[0]})
             elif joined:
@@ -176,13 +184,11 @@ def _one(question: Question, fixed: Collection[str]) -> tuple[str, str] | None:
 
 def _joined(question: Question, ranges: Sequence[Settled], alike: Alike, fixed: Collection[str]) -> dict[str, str]:
     """The dimensions of an equality, but those called ``fixed``, that others of it are ``alike``, each with the other;
-    none where ``ranges`` has one of more than a number for it, or that is not allowed, which ``alike`` notes."""
+    none where ``ranges`` has one of more than a number for it."""
     if not question.equal or any(not isinstance(each.extent, int) for each in ranges):
         return {}
     asked = symbols(question.difference)
-    found = {b: a for a, b in alike.pairs if a != b and a in asked and b in asked and b not in fixed}
-    alike.might |= bool(found)
-    return found if alike.allowed else {}
+    return {b: a for a, b in alike.pairs if a != b and a in asked and b in asked and b not in fixed}
 
 
 def _fewer(module: IRModule, decided: Container[str], empties: Empties) -> Question | None:
