@@ -60,3 +60,23 @@ print(seen.count("start"))
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True, timeout=60)
     assert int(done.stdout) <= 5  # before and after; within there were 160 and more
+
+
+def test_a_process_that_ends_frees_no_cycles_and_writes_all() -> None:
+    code = """
+import atexit, gc, sys
+from landbridge.garbage import never_collect
+class Held:
+    def __del__(self):
+        print("freed")
+atexit.register(lambda: print("asked"))
+never_collect()
+held = Held()
+held.itself = held
+del held
+made = [[i] for i in range(5000)]
+print("ends", gc.isenabled())
+sys.exit(3)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout, done.stderr) == (3, "ends False\nasked\n", "")

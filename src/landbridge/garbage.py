@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,6 +21,13 @@ def collector_paused() -> Iterator[None]:
     finally:
         if enabled:
             gc.enable()
+
+
+def never_collect() -> None:
+    """For a process that does one thing and ends: no cyclic garbage collection from now on, nor by Python as it ends,
+    which frees object by object what the system then takes at once: 0.4 s of a compile."""
+    gc.disable()
+    atexit.register(gc.freeze)  # what is frozen no collection looks at
 
 
 def collect_new() -> None:
