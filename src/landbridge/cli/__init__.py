@@ -13,6 +13,8 @@ from typing import NoReturn
 _TRACEBACK = "LANDBRIDGE_TRACEBACK"
 #: Set by the functions for shells that `register-python-argcomplete` makes, which ask what a line may go on with.
 _COMPLETE = "_ARGCOMPLETE"
+#: Commands that make something and end.
+_BRIEF = ("compile", "export", "inspect", "opt", "plan")
 
 
 def main() -> NoReturn:
@@ -23,6 +25,10 @@ def main() -> NoReturn:
         complete()
     _open_streams()
     _check_numpy()
+    if sys.argv[1:2] and sys.argv[1] in _BRIEF:
+        from landbridge.garbage import never_collect
+
+        never_collect()
     from landbridge.cli.app import EXIT_ERROR, app
     from landbridge.cli.output import error, tell_warnings
 
