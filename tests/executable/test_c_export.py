@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -425,7 +426,9 @@ def test_weights_are_neither_written_nor_executed(tmp_path: Path) -> None:
     for library in ("libmodel.a", "./libmodel.so"):
         command = [program("gcc", "debian"), "-std=gnu11", "main.c", library, *LINKED]
         subprocess.run(command, cwd=tmp_path, check=True)
-        assert subprocess.run(["./run"], cwd=tmp_path, capture_output=True, text=True).stdout == "r--p\n", library
+        found = {**os.environ, "LD_LIBRARY_PATH": str(tmp_path)}
+        done = subprocess.run(["./run"], cwd=tmp_path, env=found, capture_output=True, text=True)
+        assert (done.stdout, done.stderr) == ("r--p\n", ""), library
 
 
 def test_each_tensor_has_constants_of_its_own(tmp_path: Path) -> None:
