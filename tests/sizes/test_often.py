@@ -14,7 +14,7 @@ def symbol(name: str = "W", **facts: int) -> Size:
     return made
 
 
-@pytest.mark.parametrize("by", [2, 8, 13, 64])
+@pytest.mark.parametrize("by", [2, 8, 13, 64, 160, 512])
 def test_a_divided_dimension_leaves_enough(by: int) -> None:
     w = symbol()
     found = often([w, (w + 2) // by, 3 * (w // by)], ())

@@ -9,10 +9,10 @@ from landbridge.sizes.terms import Symbol
 
 #: What is left of a dimension, divided as often as it is, is so much often: tiles of kernels are full then.
 FULL = 8
-#: More is no division of a picture or a signal into steps.
-_MOST_DIVIDED = 64
+#: More is no division of a picture or a signal into steps: frames of sound begin every 160 or 512 samples, say.
+_MOST_DIVIDED = 512
 #: Far enough out that what is added, and the ends of ranges that begin at 1, do not count.
-_FAR = 1 << 12
+_FAR = 1 << 16
 
 
 def often(extents: Iterable[Extent], fixed: Collection[str]) -> dict[str, Extent]:
@@ -43,5 +43,5 @@ def _divisor(extent: Size, symbol: Symbol) -> int:
     at = {name: max(s.low, 1) * s.unit for name, s in extent.symbols.items()}
     near = _FAR // symbol.unit * symbol.unit
     grown = extent.at({**at, symbol.name: 2 * near}) - extent.at({**at, symbol.name: near})
-    by = near // grown if 0 < grown < near else 1
+    by = (near + grown // 2) // grown if 0 < grown < near else 1
     return by if by <= _MOST_DIVIDED else 1

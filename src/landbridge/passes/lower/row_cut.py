@@ -11,6 +11,9 @@ from landbridge.passes.lower.runs import Run, dividing_tile, even_runs, masked_r
 from landbridge.records import record
 from landbridge.sizes.size import Extent, Size, at_least, ceildiv, likely
 
+#: How many times as long as its padding a signal is at least, mostly.
+_MARGINS = 4
+
 
 @record(frozen=True)
 class RowCut:
@@ -34,7 +37,7 @@ class RowCut:
     @property
     def most(self) -> int:
         """The most rows that a tile may have, for all of them to go in tiles where their number is a likely one."""
-        return max(likely(self.extent), 1) - self.margin
+        return max(self._likely, 1) - self.margin
 
     def runs(self, tile: int) -> tuple[Run, ...]:
         """All rows in tiles of ``tile``, or a little less where that leaves nothing over."""
@@ -48,7 +51,15 @@ class RowCut:
 
     def pieces(self, tile: int) -> list[tuple[int, int]]:
         """The rows of the tiles, and how many such tiles there are, likely."""
+        if self._likely != likely(self.extent):
+            return [(tile, -(-self._likely // tile))]
         return [(run.tile, likely(run.count)) for run in self.runs(tile)]
+
+    @property
+    def _likely(self) -> int:
+        """The likely number of rows: where nobody says one, no fewer than ``_MARGINS`` times those with padding."""
+        said = isinstance(self.extent, int) or any(s.likely is not None for s in self.extent.symbols.values())
+        return max(likely(self.extent), 0 if said else _MARGINS * self.margin)
 
 
 def row_cut(nest: Nest, rows: int | None, lane: int | None, lanes: int, *, repeats: bool) -> RowCut:
