@@ -120,12 +120,14 @@ def _rolled_loop(
 
 
 def import_scan(walk: GraphWalk, node: ir.Node, inputs: Sequence[Any]) -> list[Imported]:
-    """The results of a ``Scan`` (opset 9 and newer), whose trip count is a static extent."""
+    """The results of a ``Scan``, whose trip count is a static extent."""
     name = f"Scan node {walk.g.node!r}"
     if walk.opset_of(node) < 9:
-        raise UnsupportedOperatorError(
-            f"{name} is of opset 8, which had batches; convert the model to opset 9 or newer"
-        )
+        if inputs[0] is not None:
+            raise UnsupportedOperatorError(
+                f"{name}, of opset 8, has a length for each row of its batch; legal: none, as all are as long"
+            )
+        return import_scan(walk, _over_rows(node), inputs[1:])
     scanned = node.attributes["num_scan_inputs"].as_int()
     if not 0 < scanned <= len(inputs):
         raise NodeError(f"{name}: num_scan_inputs is {scanned}; legal: 1..{len(inputs)}, its operands")
@@ -163,6 +165,22 @@ def import_scan(walk: GraphWalk, node: ir.Node, inputs: Sequence[Any]) -> list[I
         for rows, value in zip(collected, results[len(state) :], strict=True):
             rows.append(value)
     return [*state, *map(scan.stack, collected, out_axes, out_backwards)]
+
+
+def _over_rows(node: ir.Node) -> ir.Node:
+    """``node``, a Scan of opset 8, as one of opset 9 over the rows of its batch, around one over what it scans."""
+    given = list(node.inputs[1:])
+    rows = [ir.Value(name=f"{node.name}_row_{i}") for i in range(len(given))]
+    scan, scanned = node.attributes, node.attributes["num_scan_inputs"].as_int()
+    directions = [ir.AttrInt64s("scan_input_directions", scan["directions"].as_ints())] if "directions" in scan else []
+    how = [ir.AttrGraph("body", scan["body"].as_graph()), ir.AttrInt64("num_scan_inputs", scanned), *directions]
+    made = len(node.outputs)
+    inner = ir.Node("", "Scan", rows, how, num_outputs=made, version=9, name=node.name)
+    for i, value in enumerate(inner.outputs):
+        value.name = f"{node.name}_of_row_{i}"
+    body = ir.Graph(rows, inner.outputs, nodes=[inner], name=f"{node.name}_rows")
+    around = [ir.AttrGraph("body", body), ir.AttrInt64("num_scan_inputs", len(given))]
+    return ir.Node("", "Scan", given, around, num_outputs=made, version=9, name=node.name)
 
 
 def _rolled_scan(
