@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import onnx
 import pytest
 
 from landbridge.passes import registry
 from tests.cli.command_line import invoke
+from tests.whole_models.small_models import add
 
 ADD = Path(__file__).parent / "add.mlir"
 STEPS = ["fold", "fuse", "bufferize", "plan"]
@@ -87,3 +89,12 @@ def test_errors(tmp_path: Path, text: str, passes: str, says: str) -> None:
     done = invoke(["opt", str(file), "-p", passes])
     assert (done.exit_code, done.stdout) == (1, "")
     assert says in done.stderr
+
+
+@pytest.mark.parametrize("name", ["plan", "inplace"])
+def test_a_pass_before_the_one_it_needs(name: str, tmp_path: Path) -> None:
+    onnx.save(add(), tmp_path / "add.onnx")
+    done = invoke(["opt", str(tmp_path / "add.onnx"), "-p", name])
+    assert done.exit_code == 1 and "run place,bufferize before" in done.stderr
+    done = invoke(["opt", str(tmp_path / "add.onnx"), "-p", f"place,bufferize,{name}"])
+    assert done.exit_code == 0, done.stderr

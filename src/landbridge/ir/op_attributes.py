@@ -5,6 +5,7 @@ from __future__ import annotations
 from xdsl.dialects.builtin import IntegerAttr, StringAttr
 from xdsl.ir import Operation
 
+from landbridge.errors import VerifyError
 from landbridge.ir.plain_attributes import int_attr, integer_at
 from landbridge.ir.types import VDeviceAttr
 
@@ -49,9 +50,10 @@ def vdevice_stated(op: Operation) -> VDeviceAttr | None:
 
 
 def placed_on(op: Operation) -> VDeviceAttr:
-    """The vdevice of a memory-level operation, which bufferize has stated."""
+    """The vdevice of a memory-level operation, which bufferize has stated; raises VerifyError where it was not run."""
     place = vdevice_stated(op)
-    assert place is not None
+    if place is None:
+        raise VerifyError(f"{op.name} states no vdevice, which the pass bufferize gives it; run place,bufferize before")
     return place
 
 
