@@ -49,7 +49,7 @@ class LaneVector:
 
     def _part(self, code: Code, start: int, ends: Ends | None) -> SSAValue:
         """The elements from ``start`` on, one beside the other."""
-        where, lanes = _moved(code, self.where, start), self.lanes
+        where, lanes = moved(code, self.where, start), self.lanes
         if ends is not None:
             first = code.add(ends.first, start)
             past = code.add(ends.extent, code.mul(first, -1))
@@ -64,7 +64,8 @@ class LaneVector:
         return code.load_vector(self.buffer, where, self.element, lanes, left if left < lanes else 0)
 
 
-def _moved(code: Code, where: Where, by: int) -> Where:
+def moved(code: Code, where: Where, by: int) -> Where:
+    """``where``, ``by`` elements on."""
     if isinstance(where, tuple):
         return (*where[:-1], code.add(where[-1], by))
     return code.add(where, by)

@@ -12,16 +12,18 @@ from xdsl.ir import SSAValue
 from landbridge.errors import CodegenError
 from landbridge.ir.types import shape_of
 from landbridge.passes.lower.access import ElementAccess, Guard, Linear
+from landbridge.passes.lower.between_lanes import step_between
 from landbridge.passes.lower.body import emit_body
 from landbridge.passes.lower.code import Code, Index, Where
 from landbridge.passes.lower.edge_turns import EdgeTurns
 from landbridge.passes.lower.image_memory import copy_pixel, is_image, lane_at, pixel_place
 from landbridge.passes.lower.lane_body import LaneBody, computes_places
-from landbridge.passes.lower.lane_vectors import Ends, LaneVector
+from landbridge.passes.lower.lane_vectors import Ends, LaneVector, moved
 from landbridge.passes.lower.lane_walk import Walk, walk_of
 from landbridge.passes.lower.nest import Stage
 from landbridge.passes.lower.row_memory import in_rows, split
 from landbridge.passes.lower.schedule import Schedule
+from landbridge.passes.lower.turned import gathered
 from landbridge.passes.lower.turned_blocks import Place, Shift, TurnedBlocks
 from landbridge.records import record
 from landbridge.sizes.size import Extent
@@ -167,10 +169,12 @@ class Operands:
         shift: Shift | None = None,
         settled: Collection[Guard] = (),
         together: int = 0,
+        between: int = 1,
     ) -> SSAValue:
         """What ``a`` reads at (m, n) of the tile. Guards are tested, but for those that the code around has
         ``settled``. ``together`` > 0: a vector of so many of the numbers that lie side by side from there on, of an
-        access that has one for all lanes."""
+        access that has one for all lanes. ``between``: turns of the shifted loop that are read one after the other,
+        and of the same vectors where one reads what lies between the lanes of another."""
         sched = self.sched
         if self._walk(a) is Walk.TURNED:
             if (id(a), n) not in self._blocks:
@@ -185,8 +189,37 @@ class Operands:
             shift[1] if shift and a.varies(shift[0]) else 0,
         )
         if (found := self._loads.get(key)) is None:
-            found = self._loads[key] = self._load(a, t, m, n, shift, settled, together)
+            turn = shift[1] if shift else None
+            if shift is not None and isinstance(turn, int) and self._shares(a, t, m, n, shift[0], between):
+                found = self._between_lanes(a, t, m, n, (shift[0], turn), between)
+            else:
+                found = self._load(a, t, m, n, shift, settled, together)
+            self._loads[key] = found
         return found
+
+    def _shares(self, a: ElementAccess, t: Tile, m: int, n: int, loop: int, between: int) -> bool:
+        """Whether ``between`` turns of ``loop`` read the same vectors at (m, n)."""
+        if between == 1 or self.sched.lane is None or self._kept(t, m, n) != 0 or is_image(self.buffers[a.buffer].type):
+            return False
+        return step_between(a, self.sched.lane, loop) == between
+
+    def _between_lanes(
+        self, a: ElementAccess, t: Tile, m: int, n: int, shift: tuple[int, int], between: int
+    ) -> SSAValue:
+        """The vector of a turn, picked from all that lies between its lanes, which is loaded once for ``between``
+        turns: these read no more than that."""
+        loop, turn = shift
+        first = turn - turn % between
+        where, buffer = self.where(a, t, m, n, (loop, first)), self.buffers[a.buffer]
+        parts = []
+        for part in range(between):
+            key = (id(a), "between", m, n, first, part)
+            if key not in self._loads:
+                at = moved(self.code, where, part * self.lanes)
+                self._loads[key] = self.code.load_vector(buffer, at, a.element, self.lanes, 0)
+            parts.append(self._loads[key])
+        places = [divmod(turn % between + between * i, self.lanes) for i in range(self.lanes)]
+        return gathered(self.code, parts, places)
 
     def read_lane(
         self, a: ElementAccess, t: Tile, m: int, n: int, shift: tuple[int, int], lanes: int, settled: Collection[Guard]

@@ -12,6 +12,7 @@ from xdsl.ir import SSAValue
 from landbridge.errors import CodegenError
 from landbridge.passes.lower.access import ElementAccess, Guard
 from landbridge.passes.lower.ahead import asked_ahead, rows_asked_ahead
+from landbridge.passes.lower.between_lanes import turns_between
 from landbridge.passes.lower.code import Code
 from landbridge.passes.lower.combiners import fold
 from landbridge.passes.lower.nest import Nest
@@ -52,6 +53,7 @@ class ReductionTurns:
         self._ahead = asked_ahead(nest, sched) if sched.asks_ahead and asks_ahead else []
         self._next_rows = rows_asked_ahead(nest, sched) if asks_ahead else []
         plain = sched.copies == 1 and sched.turns == 1
+        self._between = 1
         self.window = row_window(nest, sched.lane, sched.rows, sched.inner) if plain else None
 
     def lane_step(self, d: int) -> int:
@@ -77,6 +79,8 @@ class ReductionTurns:
             taken = {(m, turn) for turn, (m, *_) in product(range(turns), slots) if inside(turn, m)}
             numbers = self.sched.numbers.places(taken) if taken else None
         last = self.sched.lane if self.sched.horizontal else self.sched.inner[-1] if self.sched.inner else None
+        between = 1 if last is None else turns_between(main, self.sched.lane, last)
+        self._between = between if turns % between == 0 else 1
         asked = 0
         for turn, (m, n, u, o) in self._in_order(slots, turns, last):
             if turn == asked:
@@ -112,6 +116,9 @@ class ReductionTurns:
         """Turns and slots, turn by turn; of a window as it goes through memory, so that a vector that several rows read
         need not stay in a register until their turns come, unless the columns' vectors would take more of them."""
         pairs = list(product(range(turns), slots))
+        if self._between > 1:  # turns of the same vectors one after the other, as these are too many to be kept
+            places = {slot: place for place, slot in enumerate(slots)}
+            pairs.sort(key=lambda pair: (pair[0] // self._between, places[pair[1]]))
         numbers = self.sched.numbers
         if numbers is not None and not numbers.by_place(self._tile.rows, self._tile.columns):
             return pairs
@@ -170,4 +177,4 @@ class ReductionTurns:
             if numbers is not None:
                 return self.operands.read_number(a, self._tile, m, n, shift, numbers, settled)
             return self.operands.read_lane(a, self._tile, m, n, shift, self.sched.turns, settled)
-        return self.operands.read(a, self._tile, m, n, shift, settled)
+        return self.operands.read(a, self._tile, m, n, shift, settled, between=self._between)

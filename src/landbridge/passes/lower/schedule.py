@@ -31,6 +31,7 @@ from landbridge.passes.lower.runs import Run, dividing_tile, masked_run, tile_ru
 from landbridge.passes.lower.simplify import index_range
 from landbridge.passes.lower.turned import MOST_LANES
 from landbridge.passes.lower.turns_together import turns_together
+from landbridge.passes.lower.unrolled import unrolled
 from landbridge.records import record
 from landbridge.sizes.size import Size, likely
 from landbridge.targets.machine import FMA_LATENCY
@@ -44,11 +45,6 @@ SHORT_BODY, SHORT_TILE = 12, 4
 _COPIES_OF_FUNCTIONS = 2
 #: Functions of a body, as of an LSTM's gates, above which there are no registers for a second copy of it.
 _FEW_FUNCTIONS = 2
-#: Turns of a long loop that follow each other in its body, and how many turns make it long: loops over 16 channels of a
-#: convolution are as fast without, or faster.
-_UNROLLED, _MANY_TURNS = 4, 64
-#: Rows of a tile that multiply long enough for the instructions between to count.
-_ENOUGH_ROWS = 4
 #: Operations of the dialect ``math`` that are one instruction.
 _SHORT = frozenset(f"math.{name}" for name in ("absf", "ceil", "copysign", "floor", "fma", "sqrt", "trunc"))
 #: Tasks above which nothing is cut further: enough for any number of threads.
@@ -223,7 +219,7 @@ def schedule(nest: Nest, machine: VectorUnit, prefix: int = 0, *, repeats: bool 
         copies,
         turns,
         numbers=numbers,
-        unrolled=_unrolled(nest, machine, reductions, horizontal, row_runs[0].tile),
+        unrolled=unrolled(nest, lane, reductions, row_runs[0].tile) if machine.unrolls and not horizontal else 1,
         asks_ahead=machine.asks_ahead and likely(column_extent) > machine.near(nest, lane, lanes, reductions),
         rows_ahead=machine.asks_ahead and machine.kept(nest, lane, rows, reductions, two_tiles) == two_tiles,
     )
@@ -261,26 +257,6 @@ def _copies(
     steps = likely(nest.dims[last].extent) // (lanes if horizontal else 1)
     wanted = 4 if accumulators <= 2 else 2 if accumulators <= 4 else 1
     return wanted if steps >= 4 * wanted else 1
-
-
-def _unrolled(nest: Nest, machine: VectorUnit, inner: tuple[int, ...], horizontal: bool, row_tile: int) -> int:
-    """Turns of the last reduction loop that its body has one after the other, where there are many.
-
-    Instructions that count turns take the place of others: where two threads share a core, each has half of the 5 that
-    begin in a cycle of Ice Lake, and 24 multiply-adds with what they load are 41 in 12 cycles. Few rows wait
-    for memory.
-    """
-    main = nest.reduction
-    if not machine.unrolls or main is None or not inner or horizontal or row_tile < _ENOUGH_ROWS:
-        return 1
-    if combiner(main) is None or len(main.writes) != 1 or computes_places(main):
-        return 1  # a body that computes indices knows those of one turn
-    last = inner[-1]
-    guards = [g for r in main.reads if isinstance(r, ElementAccess) for g in r.guards]
-    if any(g.index.uses(last) for g in guards) or any(last in (b.outer, b.inner) for b in nest.bounds):
-        return 1
-    turns = nest.dims[last].extent
-    return _UNROLLED if isinstance(turns, int) and turns >= _MANY_TURNS else 1
 
 
 def _functions(nest: Nest) -> int:
