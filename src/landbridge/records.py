@@ -85,6 +85,8 @@ def _init(cls: type[Any], fields: tuple[dataclasses.Field[Any], ...], frozen: bo
         elif f.default is not dataclasses.MISSING:
             known[f"_default_{f.name}"] = f.default
             default = f"=_default_{f.name}"
+        if f.init and not f.kw_only and not default and any("=" in each for each in given):
+            raise TypeError(f"{cls.__qualname__}: field {f.name!r} has no default, and stands behind one that has")
         if f.init:
             (named if f.kw_only else given).append(f.name + default)
         elif f.default_factory is dataclasses.MISSING:

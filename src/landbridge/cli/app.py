@@ -50,9 +50,9 @@ def app(words: Sequence[str]) -> int:
         code = _answered(words)
         sys.stdout.flush()
     except OSError as lost:  # standard output takes no more: who reads it, as in "| head", has seen enough, or is full
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for what is flushed yet
         if not isinstance(lost, BrokenPipeError):
             error(f"standard output takes no more: {lost.strerror}")
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for what is flushed at exit
         return code or EXIT_ERROR
     return code
 
