@@ -65,6 +65,11 @@ class ElementAccess:
     guards: tuple[Guard, ...] = ()
     fill: Attribute | None = None
 
+    @property
+    def item_bytes(self) -> int:
+        """Bytes of an element; 4 where its type does not say."""
+        return int(getattr(self.element, "bitwidth", 32)) // 8
+
     def uses(self, dim: int) -> bool:
         """Whether the address depends on loop ``dim``."""
         return self.index.uses(dim)

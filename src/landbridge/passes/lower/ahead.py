@@ -42,7 +42,7 @@ def asked_ahead(nest: Nest, sched: Schedule) -> list[tuple[ElementAccess, int]]:
             continue
         step = r.index.coeff(last)
         if walk_of(r, lane) is Walk.ALONG and isinstance(step, int) and step > 0 and not r.index.nonlinear_in(last):
-            step_bytes = step * int(getattr(r.element, "bitwidth", 32)) // 8
+            step_bytes = step * r.item_bytes
             found.append((r, max(_FEWEST_TURNS, _UNDERWAY // max(step_bytes, 1))))
     return found
 
@@ -63,7 +63,6 @@ def rows_asked_ahead(nest: Nest, sched: Schedule) -> list[ElementAccess]:
         step, row = (r.index.coeff(d) for d in (sched.inner[-1], rows))
         if r.uses(lane) or r.guards or r.index.rest or not isinstance(step, int) or not isinstance(row, int):
             continue
-        item = int(getattr(r.element, "bitwidth", 32)) // 8
-        if 0 < step * item < _LINE <= row * item:
+        if 0 < step * r.item_bytes < _LINE <= row * r.item_bytes:
             found.append(r)
     return found

@@ -51,7 +51,9 @@ def columns_apart(
     shared = [r for r in reads if not r.varies(rows) and _can_be_copied(r, lane, inner)]
     turns = math.prod(nest.dims[d].extent for d in inner)
     found = [
-        r for r in shared if _lies_badly(r.index.coeff(inner[-1]) * _item(r), lanes * _item(r), turns, near, own_bytes)
+        r
+        for r in shared
+        if _lies_badly(r.index.coeff(inner[-1]) * r.item_bytes, lanes * r.item_bytes, turns, near, own_bytes)
     ]
     return found if most_copied(nest, found, lanes, own_bytes) >= _WIDTH else []
 
@@ -59,12 +61,8 @@ def columns_apart(
 def most_copied(nest: Nest, apart: Sequence[ElementAccess], lanes: int, own_bytes: int) -> int:
     """How many vectors beside each other there is room for in a copy."""
     turns = math.prod(dim.extent for dim in nest.dims if dim.reduction)
-    column = turns * lanes * sum(_item(r) for r in apart)
+    column = turns * lanes * sum(r.item_bytes for r in apart)
     return min(_MOST_BYTES, own_bytes // 2) // max(column, 1)
-
-
-def _item(r: ElementAccess) -> int:
-    return int(getattr(r.element, "bitwidth", 32)) // 8
 
 
 def _can_be_copied(r: ElementAccess, lane: int, inner: Sequence[int]) -> bool:

@@ -22,7 +22,7 @@ def far_share(nest: Nest, lane: int | None, rows: int | None, own_bytes: int) ->
     for r in main.reads:
         if isinstance(r, ElementAccess) and r.uses(lane) and not r.uses(rows):
             read = [likely(dim.extent) for d, dim in enumerate(nest.dims) if r.uses(d)]
-            if math.prod(read) * getattr(r.element, "bitwidth", 32) // 8 > own_bytes:
+            if math.prod(read) * r.item_bytes > own_bytes:
                 free = (d for d, dim in enumerate(nest.dims) if d not in (lane, rows) and not dim.reduction)
                 share = max(share, 1 / max(1, math.prod(likely(nest.dims[d].extent) for d in free if not r.uses(d))))
     return share

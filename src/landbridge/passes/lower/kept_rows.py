@@ -26,17 +26,13 @@ def kept_rows(nest: Nest, lane: int | None, rows: int | None, inner: Sequence[in
     if main is None or rows is None or not inner:
         return most
     steps = [
-        likely(r.index.coeff(rows)) * _item(r)
+        likely(r.index.coeff(rows)) * r.item_bytes
         for r in main.reads
         if isinstance(r, ElementAccess) and r.uses(rows) and not (lane is not None and r.uses(lane))
-        and not r.index.nonlinear_in(rows) and 0 < abs(likely(r.index.coeff(inner[-1]))) * _item(r) < _LINE
+        and not r.index.nonlinear_in(rows) and 0 < abs(likely(r.index.coeff(inner[-1]))) * r.item_bytes < _LINE
     ]  # fmt: skip
     for number in range(1, most + 1):
         lines = {(i, row * step // _LINE) for i, step in enumerate(steps) for row in range(number)}
         if max(Counter(line % (_WAY // _LINE) for _, line in lines).values(), default=0) > near_bytes // _WAY:
             return number - 1
     return most
-
-
-def _item(r: ElementAccess) -> int:
-    return int(getattr(r.element, "bitwidth", 32)) // 8

@@ -26,5 +26,5 @@ def near_columns(nest: Nest, lane: int | None, lanes: int, inner: Sequence[int],
     for r in main.reads:
         if isinstance(r, ElementAccess) and r.uses(lane):
             vectors = math.prod(likely(nest.dims[d].extent) for d in inner if r.uses(d))
-            column += vectors * lanes * getattr(r.element, "bitwidth", 32) // 8
+            column += vectors * lanes * r.item_bytes
     return near_bytes // max(column, 1)
