@@ -335,9 +335,9 @@ def test_guards_taken_for_settled_are_found(model: onnx.ModelProto, target: str,
     read = Operands.read
 
     def trusting(
-        self: Operands, a: ElementAccess, t: Tile, m: int, n: int, shift: Any = None, settled: Any = ()
+        self: Operands, a: ElementAccess, t: Tile, m: int, n: int, shift: Any = None, settled: Any = (), **more: Any
     ) -> SSAValue:
-        return read(self, a, t, m, n, shift, a.guards)
+        return read(self, a, t, m, n, shift, a.guards, **more)
 
     monkeypatch.setattr(Operands, "read", trusting)
     monkeypatch.setattr(Reduction, "_clip", lambda self, d, low, high: (low, high, []))

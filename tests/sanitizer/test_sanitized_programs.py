@@ -121,8 +121,10 @@ def test_a_fault_of_lowering_is_found(target: str, monkeypatch: pytest.MonkeyPat
     """A convolution whose padded reads are not tested, as though loops kept them inside."""
     read = Operands.read
 
-    def trusting(self: Operands, a: Any, t: Any, m: int, n: int, shift: Any = None, settled: Any = ()) -> Any:
-        return read(self, a, t, m, n, shift, a.guards)
+    def trusting(
+        self: Operands, a: Any, t: Any, m: int, n: int, shift: Any = None, settled: Any = (), **more: Any
+    ) -> Any:
+        return read(self, a, t, m, n, shift, a.guards, **more)
 
     monkeypatch.setattr(Operands, "read", trusting)
     monkeypatch.setattr(Reduction, "_clip", lambda self, d, low, high: (low, high, []))
