@@ -12,10 +12,10 @@ import onnx
 import pytest
 
 import landbridge
-from landbridge import helper_process
-from landbridge.codegen.llvm import compile_jobs
-from landbridge.codegen.llvm.compile import Machine, compile_ir
+from landbridge import helper_process, llvm_process
+from landbridge.codegen.llvm.compile import compile_ir
 from landbridge.codegen.llvm.compile_jobs import Job, compile_all
+from landbridge.codegen.llvm.machine import Machine
 from landbridge.errors import TargetError
 from landbridge.targets import Target, c_compiler, llvm_cpu
 from tests.whole_models.small_models import add
@@ -60,7 +60,8 @@ CONSOLE = "import sys; sys.path.remove(''); from landbridge.cli import main; sys
 WITH_HELPERS = """
 import sys
 sys.path = [entry for entry in sys.path if entry]
-from landbridge.codegen.llvm.compile import Machine, compile_ir
+from landbridge.codegen.llvm.compile import compile_ir
+from landbridge.codegen.llvm.machine import Machine
 from landbridge.codegen.llvm.compile_jobs import Job, compile_all
 machine = Machine("x86_64-unknown-linux-gnu", "x86-64-v3", "")
 jobs = [Job(f"define i64 @f{i}(i64 %x) {{ ret i64 %x }}" + "\\n;" * 200_000, True) for i in range(4)]
@@ -143,7 +144,7 @@ def test_what_this_process_ignores_its_helpers_ignore(tmp_path: Path) -> None:
 @pytest.mark.parametrize("program", ["", "/usr/bin/blender", "/opt/app"])
 def test_without_an_interpreter_there_are_no_helpers(program: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "executable", program)
-    monkeypatch.setattr(compile_jobs.subprocess, "Popen", lambda *_, **__: pytest.fail("it started one"))
+    monkeypatch.setattr(llvm_process.subprocess, "Popen", lambda *_, **__: pytest.fail("it started one"))
     machine = Machine("x86_64-unknown-linux-gnu", "x86-64-v3", "")
     jobs = [Job(f"define void @f{i}() {{ ret void }}", True) for i in range(2)]
     assert compile_all(jobs, machine, 2) == [compile_ir(job.text, machine) for job in jobs]

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 #: Objects that refer to others, about 100 bytes each.
-_MUCH = 100_000
+_MUCH = 1_000_000
 
 
 @contextmanager

@@ -6,7 +6,8 @@ import struct
 import pytest
 
 from landbridge.codegen.link import LinkedImage, link_objects
-from landbridge.codegen.llvm.compile import Machine, compile_ir
+from landbridge.codegen.llvm.compile import compile_ir
+from landbridge.codegen.llvm.machine import Machine
 from landbridge.errors import CodegenError
 from landbridge.executable.parts import CodeImage
 from landbridge.vm.code_image import LoadedImage, load_image

@@ -9,7 +9,8 @@ import numpy as np
 
 from landbridge.codegen.cpu_runtime.runtime_ir import runtime_ir
 from landbridge.codegen.link import link_objects
-from landbridge.codegen.llvm.compile import Machine, compile_ir
+from landbridge.codegen.llvm.compile import compile_ir
+from landbridge.codegen.llvm.machine import Machine
 from landbridge.executable.executable import Executable
 from landbridge.executable.instructions import (
     AllocStorage,

@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 import landbridge as lb
 from landbridge.codegen.cpu_runtime.runtime_ir import runtime_ir
 from landbridge.codegen.link import link_objects
-from landbridge.codegen.llvm.compile import Machine, compile_ir
+from landbridge.codegen.llvm.compile import compile_ir
+from landbridge.codegen.llvm.machine import Machine
 from landbridge.device import registry
 from landbridge.errors import BindError, OutOfMemoryError
 from landbridge.executable.executable import Executable

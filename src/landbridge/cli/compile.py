@@ -66,15 +66,17 @@ def compile(
     json: args.Json = False,
 ) -> None:
     """Compile MODEL for a target and write the .lbx, which loads and runs without the compiler."""
-    from landbridge.cli.inputs import read_array
-    from landbridge.cli.models import describe_memory, describe_tensor, open_model
+    from landbridge.cli.models import begin_llvm, describe_memory, describe_tensor, open_model
     from landbridge.output_file import check_outputs
-    from landbridge.targets import Target
 
     if model.suffix == ".lbx":
         raise UsageError(f"{model} is compiled already", parameter="MODEL")
     file = output or model.with_suffix(".lbx")
     check_outputs([file], [model])
+    begin_llvm(target, device)
+    from landbridge.cli.inputs import read_array  # and numpy with it
+    from landbridge.targets import Target
+
     opened = open_model(
         model,
         target,

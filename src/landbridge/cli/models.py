@@ -60,6 +60,15 @@ def open_model(
     return Opened(executable, time.perf_counter() - began)
 
 
+def begin_llvm(target: str | None, device: str | None) -> None:
+    """Start a process for LLVM, where what is compiled for ``target``, else for ``device``, is its work: it is there
+    sooner the sooner this is called."""
+    if device is None and (target or "llvm").split()[:1] == ["llvm"]:
+        from landbridge.llvm_process import begin
+
+        begin()
+
+
 def at_sizes(executable: Executable, files: Mapping[str, Path], at: Mapping[str, int]) -> Executable:
     """``executable`` for the sizes that the arrays in ``files``, of inputs by name, have; else for those of ``at``, by
     the names of its open dimensions, and for likely ones. One in pieces, as data decide sizes, has inputs of these

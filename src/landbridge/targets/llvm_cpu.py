@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pickle
 import platform
 import subprocess
 import sys
@@ -11,6 +12,7 @@ from functools import cache
 from pathlib import Path
 from types import ModuleType
 
+from landbridge import llvm_process
 from landbridge.did_you_mean import did_you_mean
 from landbridge.errors import TargetError
 from landbridge.helper_process import environment, has_interpreter, python_command
@@ -65,6 +67,8 @@ class Vectors:
 @cache
 def host() -> Host:
     """The CPU this process runs on; cores are those the process may use."""
+    if isinstance(told := llvm_process.answer(), Host):
+        return told
     llvm = _llvmlite()
     features = llvm.get_host_cpu_features()
     return Host(
@@ -75,6 +79,17 @@ def host() -> Host:
         l1_bytes=_cache_bytes(level=1) or 32 << 10,
         l2_bytes=_cache_bytes(level=2) or 256 << 10,
     )
+
+
+def tell_host() -> None:
+    """Write what this host is to standard output, for ``llvm_process.answer`` in another process; None where it cannot
+    be known here."""
+    try:
+        known: Host | None = host()
+    except TargetError:
+        known = None
+    pickle.dump(known, sys.stdout.buffer)
+    sys.stdout.buffer.flush()
 
 
 def architecture(triple: str) -> str:

@@ -17,7 +17,8 @@ from unittest import mock
 
 from landbridge.codegen.cpu_runtime.runtime_ir import runtime_ir
 from landbridge.codegen.link import link_objects
-from landbridge.codegen.llvm.compile import Machine, compile_ir
+from landbridge.codegen.llvm.compile import compile_ir
+from landbridge.codegen.llvm.machine import Machine
 from landbridge.executable import abi
 from landbridge.executable.parts import CodeImage
 from landbridge.vm import code_image

@@ -13,7 +13,8 @@ import pytest
 
 from landbridge.codegen.cpu_runtime.object_code import runtime_object
 from landbridge.codegen.link import link_objects
-from landbridge.codegen.llvm.compile import Machine, compile_ir
+from landbridge.codegen.llvm.compile import compile_ir
+from landbridge.codegen.llvm.machine import Machine
 from landbridge.executable import abi
 from landbridge.executable.parts import CodeImage
 from landbridge.vm.code_image import LoadedImage, load_image

@@ -2,8 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from landbridge.codegen.llvm.compile import Machine, compile_ir, optimized
+from landbridge.codegen.llvm.compile import compile_ir, optimized
 from landbridge.codegen.llvm.image import machine_of
+from landbridge.codegen.llvm.machine import Machine
 from landbridge.errors import CodegenError
 from landbridge.targets.target import Target
 

@@ -11,8 +11,9 @@ from typing import Any
 
 import pytest
 
-from landbridge.codegen.llvm.compile import Machine, compile_ir
+from landbridge.codegen.llvm.compile import compile_ir
 from landbridge.codegen.llvm.compile_jobs import Job, Jobs, compile_all
+from landbridge.codegen.llvm.machine import Machine
 from landbridge.errors import CodegenError
 
 MACHINE = Machine("x86_64-unknown-linux-gnu", "x86-64-v3", "")
@@ -44,7 +45,7 @@ def test_helpers_are_there_where_many_are_expected(
         started.append(args)
         return popen(*args, **options)
 
-    monkeypatch.setattr("landbridge.codegen.llvm.compile_jobs.subprocess.Popen", start)
+    monkeypatch.setattr("landbridge.llvm_process.subprocess.Popen", start)
     monkeypatch.setattr("landbridge.codegen.llvm.compile_jobs.usable_cores", lambda: cores)
     with closing(Jobs(MACHINE, expected=expected)) as jobs:
         numbers = [jobs.add(job) for job in JOBS]
@@ -80,7 +81,7 @@ def test_a_helper_that_dies_is_an_error_and_leaves_no_process(monkeypatch: pytes
         started.append(process)
         return process  # type: ignore[no-any-return]
 
-    monkeypatch.setattr("landbridge.codegen.llvm.compile_jobs.subprocess.Popen", start)
+    monkeypatch.setattr("landbridge.llvm_process.subprocess.Popen", start)
     slow = Job("define void @slow() { ret void }\n" + ";" * 1000 * 1000, True)
     with pytest.raises(CodegenError, match="LLVM ended its process"):
         compile_all([slow, *JOBS * 20], MACHINE, 2)
@@ -89,7 +90,7 @@ def test_a_helper_that_dies_is_an_error_and_leaves_no_process(monkeypatch: pytes
 
 _LIMITED = """
 import resource, sys
-from landbridge.codegen.llvm.compile import Machine
+from landbridge.codegen.llvm.machine import Machine
 from landbridge.codegen.llvm.compile_jobs import Job, compile_all
 from landbridge.errors import CodegenError
 

@@ -12,8 +12,8 @@ import pytest
 
 from landbridge.codegen.elf_object import ElfObject
 from landbridge.codegen.link import link_objects
-from landbridge.codegen.llvm.compile import Machine
 from landbridge.codegen.llvm.compile_jobs import Job, compile_all
+from landbridge.codegen.llvm.machine import Machine
 from landbridge.codegen.relocations.aarch64 import AARCH64
 from landbridge.errors import CodegenError
 from tests.selection.installed import package

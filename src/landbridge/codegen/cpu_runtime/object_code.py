@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from landbridge.codegen.cpu_runtime.runtime_ir import runtime_ir
-from landbridge.codegen.llvm.compile import Machine
 from landbridge.codegen.llvm.compile_jobs import Job, compile_all
+from landbridge.codegen.llvm.machine import Machine
 
 #: The runtime computes nothing that a younger processor were faster at, so all images of an instruction set have the
 #: same.

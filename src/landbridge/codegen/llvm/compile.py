@@ -9,22 +9,13 @@ from typing import Any
 import llvmlite.binding as llvm
 from llvmlite.binding.newpassmanagers import NewPassManager, create_new_function_pass_manager
 
+from landbridge.codegen.llvm.machine import Machine
 from landbridge.errors import CodegenError
 from landbridge.locks import adopt, new_lock
-from landbridge.records import record
 
 # llvmlite lets one thread into LLVM at a time; this also keeps a context to one thread.
 _lock = new_lock()
 adopt(getattr(getattr(llvm.ffi.lib, "_lock", None), "_lock", None))  # llvmlite's own
-
-
-@record(frozen=True)
-class Machine:
-    """What LLVM compiles for: triple, CPU name and features (``+avx2,-fma``), as LLVM spells them."""
-
-    triple: str
-    cpu: str
-    features: str
 
 
 @cache

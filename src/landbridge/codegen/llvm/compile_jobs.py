@@ -16,7 +16,6 @@ import pickle
 import platform
 import resource
 import signal
-import subprocess
 import sys
 import threading
 from collections.abc import Iterable, Sequence
@@ -24,9 +23,10 @@ from contextlib import closing
 from heapq import heappop, heappush
 from typing import IO
 
-from landbridge.codegen.llvm.compile import Machine, compile_ir
+from landbridge import llvm_process
+from landbridge.codegen.llvm.machine import Machine
 from landbridge.errors import CodegenError
-from landbridge.helper_process import environment, has_interpreter, python_command
+from landbridge.helper_process import has_interpreter
 from landbridge.ir.limits import check_time
 from landbridge.locks import new_lock
 from landbridge.records import record
@@ -38,8 +38,6 @@ _WORTH_A_HELPER = 150_000
 #: Characters of a kernel at least, of those that take time: most have 10,000 to 100,000.
 _SMALL = 10_000
 _MOST_PROCESSES = 8
-#: Without what Python does at its end, of which nothing is left to be done, and which the caller would wait for.
-_SERVE = "import os; from landbridge.codegen.llvm.compile_jobs import serve; serve(); os._exit(0)"
 
 _MEMORY_LIMITS = (resource.RLIMIT_AS, resource.RLIMIT_DATA)
 
@@ -71,7 +69,8 @@ class Jobs:
         self._expected = expected
         self._most = min(usable_cores(), _MOST_PROCESSES) if processes is None else processes
         is_much = expected * _SMALL >= _WORTH_A_HELPER
-        self._apart = (is_much or _memory_is_limited() or _is_foreign(machine)) and has_interpreter()
+        is_apart = is_much or llvm_process.is_begun() or _memory_is_limited() or _is_foreign(machine)
+        self._apart = is_apart and has_interpreter()
         self._work = _Work()
         self._threads: list[threading.Thread] = []
 
@@ -173,6 +172,8 @@ def _is_foreign(machine: Machine) -> bool:
 
 
 def _compile(job: Job, machine: Machine) -> bytes | CodegenError:
+    from landbridge.codegen.llvm.compile import compile_ir  # LLVM, 40 MB of a process
+
     try:
         return compile_ir(job.text, job.machine or machine, vectorize=job.vectorize)
     except CodegenError as error:
@@ -183,9 +184,7 @@ class _Helper:
     """A process that compiles; it ends when its standard input does."""
 
     def __init__(self, machine: Machine) -> None:
-        command, pipe = python_command(_SERVE), subprocess.PIPE
-        self._process = subprocess.Popen(command, stdin=pipe, stdout=pipe, env=environment())
-        self._machine = machine
+        self._process, self._machine = llvm_process.take(), machine
 
     def work(self, work: _Work) -> None:
         """Compile jobs until none comes any more, then end the process."""

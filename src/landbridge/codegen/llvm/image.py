@@ -12,9 +12,9 @@ from xdsl.dialects.builtin import ModuleOp
 from landbridge.codegen.cpu_runtime.object_code import keep_runtime, runtime_job, runtime_object
 from landbridge.codegen.functions import call_groups, callees, is_kernel
 from landbridge.codegen.link import link_objects, only_linked
-from landbridge.codegen.llvm.compile import Machine
 from landbridge.codegen.llvm.compile_jobs import Job, Jobs
 from landbridge.codegen.llvm.isa import isa_of, required_flags, sve_flags
+from landbridge.codegen.llvm.machine import Machine
 from landbridge.codegen.llvm.print_ir import print_functions, uses_vectors
 from landbridge.codegen.relocations.linkages import LINKAGES
 from landbridge.errors import CodegenError

@@ -1,0 +1,74 @@
+"""Processes that compile with LLVM, of which one may be started before it is known what for.
+
+LLVM takes 0.03 s to load and 40 MB of a process. So a command that compiles begins with a process that loads it, while
+the command imports what it needs, and first says what LLVM knows of this host; then it compiles, as others do.
+"""
+
+from __future__ import annotations
+
+import atexit
+import pickle
+import subprocess
+from contextlib import suppress
+
+from landbridge.helper_process import environment, has_interpreter, python_command
+
+#: Compiles what comes, and ends without what Python does at its end, of which nothing is left to be done, and which the
+#: caller would wait for.
+_SERVE = "import os; from landbridge.codegen.llvm.compile_jobs import serve; serve(); os._exit(0)"
+#: Says what this host is first. Ctrl-C goes to the whole group, and is for its parent from the start.
+_TELL = "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN); "
+_TELL += "from landbridge.targets.llvm_cpu import tell_host; tell_host(); "
+
+#: The process that nobody has taken yet, and whether it has still to be asked what this host is.
+_begun: list[tuple[subprocess.Popen[bytes], bool]] = []
+
+
+def begin() -> None:
+    """Start a process that is there when LLVM is asked about this host, or is to compile; nothing where none can be."""
+    if _begun or not has_interpreter():
+        return
+    with suppress(OSError):  # who needs one says so when none can be started then
+        _begun.append((_started(_TELL + _SERVE), True))
+        atexit.register(_end)
+
+
+def is_begun() -> bool:
+    """Whether there is a process that nobody has taken."""
+    return bool(_begun)
+
+
+def answer() -> object:
+    """What the process that was begun says of this host; None where there is none, or where LLVM does not load."""
+    if not _begun or not _begun[0][1]:
+        return None
+    process, _ = _begun[0]
+    assert process.stdout is not None
+    try:
+        host = pickle.load(process.stdout)
+    except (OSError, EOFError, pickle.UnpicklingError):
+        host = None
+    if host is None:
+        _end()
+    else:
+        _begun[0] = process, False
+    return host
+
+
+def take() -> subprocess.Popen[bytes]:
+    """A process for the caller, who ends it: that which was begun, else a new one; raises OSError."""
+    answer()
+    return _begun.pop()[0] if _begun else _started(_SERVE)
+
+
+def _started(code: str) -> subprocess.Popen[bytes]:
+    pipe = subprocess.PIPE
+    return subprocess.Popen(python_command(code), stdin=pipe, stdout=pipe, env=environment())
+
+
+def _end() -> None:
+    """End the process that was begun: nothing is to be done."""
+    while _begun:
+        process, _ = _begun.pop()
+        process.kill()
+        process.communicate()
