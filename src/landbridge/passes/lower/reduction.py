@@ -28,6 +28,11 @@ from landbridge.passes.lower.turns_as_one import walks_as_one
 from landbridge.records import record
 from landbridge.sizes.size import Extent, Size, same
 
+#: Sums of a tile above which totals that wait for a block have no registers beside them. They begin as the first block
+#: then, which has a loop of its own: zeros would be stored right after the results of the tile before, and wait with
+#: them for lines of memory. Products of 1024 terms take 1.02 to 1.03 times as long so (Zen 4).
+_KEPT = 8
+
 
 @record(frozen=True)
 class SumBlock:
@@ -264,7 +269,9 @@ class Reduction:
             return dict(zip(totals, code.loop(low, high, lengths[0], list(totals.values()), block), strict=True))
 
         outermost = not any(other in self.env for other in self.sched.inner)
-        if outermost and isinstance(extent, Size):  # often short: totals that wait for a block have no registers
+        zero = self.main.inits[0] == identity("arith.addf", element)  # so that no sum changes
+        waits = zero and not rest and len(lengths) == 1 and len(slots) > _KEPT
+        if outermost and (waits or isinstance(extent, Size)):
             first = code.add(low, length)
             slots = self._loop(d, rest, slots, low, code.minimum(first, high), step)
             low = first
