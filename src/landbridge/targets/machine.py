@@ -16,6 +16,8 @@ from landbridge.targets.target import Target
 
 FMA_PIPES = 2
 FMA_LATENCY = 4
+#: Bytes of a cache line, of which caches keep whole ones: x86-64's and nearly all of AArch64's.
+LINE_BYTES = 64
 
 _CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
 _UNITS: Mapping[str, int] = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}

@@ -15,6 +15,7 @@ from landbridge.passes.lower.nest import Nest
 from landbridge.passes.lower.row_memory import in_rows
 from landbridge.passes.lower.schedule import Schedule
 from landbridge.sizes.size import likely
+from landbridge.targets.machine import LINE_BYTES
 
 #: Bytes of a stream that are underway, and the fewest turns: fitted to convolutions of 64 to 1024 channels, where 256
 #: to 2048 bytes are better than none, and 1024 best.
@@ -24,45 +25,48 @@ _FEW_ROWS = 4
 #: Tiles of columns above which most numbers of rows are near: convolutions of groups of 136 and of 68 channels are
 #: 1.4 and 1.1 times as fast where their weights come from afar.
 _FEW_TILES = 3
-#: Bytes of a cache line.
-_LINE = 64
 
 
 def asked_ahead(nest: Nest, sched: Schedule) -> list[tuple[ElementAccess, int]]:
     """The reads of the reduction whose vectors all rows of a tile share, with the turns of the last loop by which each
     is asked for before it is read."""
-    main, rows, lane = nest.reduction, sched.rows, sched.lane
-    if main is None or lane is None or rows is None or sched.horizontal or sched.turns > 1 or not sched.inner:
-        return []
-    if sched.row_runs[0].tile < _FEW_ROWS or computes_places(main):
-        return []
-    last, found = sched.inner[-1], []
-    for r in main.reads:
-        if not isinstance(r, ElementAccess) or in_rows(r.buffer.type) or is_image(r.buffer.type) or r.varies(rows):
-            continue
+    found = []
+    for r in _reads(nest, sched):
+        assert sched.rows is not None and sched.lane is not None
+        last = sched.inner[-1]
         step = r.index.coeff(last)
-        if walk_of(r, lane) is Walk.ALONG and isinstance(step, int) and step > 0 and not r.index.nonlinear_in(last):
-            step_bytes = step * r.item_bytes
-            found.append((r, max(_FEWEST_TURNS, _UNDERWAY // max(step_bytes, 1))))
+        if r.varies(sched.rows) or not isinstance(step, int) or r.index.nonlinear_in(last):
+            continue
+        if walk_of(r, sched.lane) is Walk.ALONG and step > 0:
+            found.append((r, max(_FEWEST_TURNS, _UNDERWAY // max(step * r.item_bytes, 1))))
     return found
 
 
 def rows_asked_ahead(nest: Nest, sched: Schedule) -> list[ElementAccess]:
     """The reads of the reduction of which each tile of rows asks for the next one's numbers, once for all turns that
     its body has: weights where pixels are lanes, each of which few tiles of columns read."""
-    main, rows, lane = nest.reduction, sched.rows, sched.lane
-    if main is None or lane is None or rows is None or sched.horizontal or sched.turns > 1 or not sched.rows_ahead:
-        return []
     tiles = sum(likely(run.count) for run in sched.column_runs)
-    if sched.unrolled == 1 or tiles > _FEW_TILES or sched.row_runs[0].tile < _FEW_ROWS or computes_places(main):
+    if not sched.rows_ahead or sched.unrolled == 1 or tiles > _FEW_TILES:
         return []
     found = []
-    for r in main.reads:
-        if not isinstance(r, ElementAccess) or in_rows(r.buffer.type) or is_image(r.buffer.type) or not r.varies(rows):
+    for r in _reads(nest, sched):
+        assert sched.rows is not None and sched.lane is not None
+        step, row = (r.index.coeff(d) for d in (sched.inner[-1], sched.rows))
+        if not r.varies(sched.rows) or r.uses(sched.lane) or r.guards or r.index.rest:
             continue
-        step, row = (r.index.coeff(d) for d in (sched.inner[-1], rows))
-        if r.uses(lane) or r.guards or r.index.rest or not isinstance(step, int) or not isinstance(row, int):
+        if not isinstance(step, int) or not isinstance(row, int):
             continue
-        if 0 < step * r.item_bytes < _LINE <= row * r.item_bytes:
+        if 0 < step * r.item_bytes < LINE_BYTES <= row * r.item_bytes:
             found.append(r)
     return found
+
+
+def _reads(nest: Nest, sched: Schedule) -> list[ElementAccess]:
+    """The reads of the reduction that tiles of enough rows share or take turn by turn, of plain memory."""
+    main = nest.reduction
+    if main is None or sched.lane is None or sched.rows is None or sched.horizontal or sched.turns > 1:
+        return []
+    if not sched.inner or sched.row_runs[0].tile < _FEW_ROWS or computes_places(main):
+        return []
+    reads = (r for r in main.reads if isinstance(r, ElementAccess))
+    return [r for r in reads if not in_rows(r.buffer.type) and not is_image(r.buffer.type)]

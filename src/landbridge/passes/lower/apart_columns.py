@@ -18,13 +18,14 @@ from landbridge.passes.lower.lane_walk import Walk, walk_of
 from landbridge.passes.lower.nest import Nest
 from landbridge.passes.lower.row_memory import in_rows
 from landbridge.sizes.size import likely
+from landbridge.targets.machine import LINE_BYTES
 
 #: Rows in a task below which a copy takes longer than it saves.
 FEWEST_ROWS = 112
 #: Bytes of a copy at most, on the stack of a thread.
 _MOST_BYTES = 1 << 19
-#: Bytes of a cache line, and the sets of a second cache: of Skylake-X, Ice Lake, Zen 2 and Zen 3; later ones have more.
-_LINE, _SETS = 64, 1024
+#: Sets of a second cache: of Skylake-X, Ice Lake, Zen 2 and Zen 3; later ones have more.
+_SETS = 1024
 #: The share of its places in these sets that the second cache keeps columns in, while rows go through it: of products
 #: of 512x512 they are in 0.8 of them, and copies are no faster there with Ice Lake.
 _KEPT = 0.9
@@ -76,8 +77,8 @@ def _lies_badly(step: object, vector: int, turns: int, near: int, own_bytes: int
     come from there and are of more lines than they need."""
     if not isinstance(step, int) or step <= 2 * _WIDTH * vector:
         return False
-    if step % _LINE:
+    if step % LINE_BYTES:
         return near < _WIDTH
     width = _WIDTH * vector
-    sets = min(_SETS, -(-width // _LINE) * (_SETS // math.gcd(step // _LINE, _SETS)))
+    sets = min(_SETS, -(-width // LINE_BYTES) * (_SETS // math.gcd(step // LINE_BYTES, _SETS)))
     return turns * width > _KEPT * own_bytes * sets / _SETS

@@ -14,10 +14,11 @@ from collections.abc import Sequence
 from landbridge.passes.lower.access import ElementAccess
 from landbridge.passes.lower.nest import Nest
 from landbridge.sizes.size import likely
+from landbridge.targets.machine import LINE_BYTES
 
-#: Bytes of a cache line, and those of an x86-64 CPU's nearest cache that lie in different sets: what a page has, as it
-#: is looked up before the page's address is known (32 KiB of 8 lines a set, 48 KiB of 12).
-_LINE, _WAY = 64, 4096
+#: Bytes of an x86-64 CPU's nearest cache that lie in different sets: what a page has, as it is looked up before the
+#: page's address is known (32 KiB of 8 lines a set, 48 KiB of 12).
+_WAY = 4096
 
 
 def kept_rows(nest: Nest, lane: int | None, rows: int | None, inner: Sequence[int], near_bytes: int, most: int) -> int:
@@ -29,10 +30,10 @@ def kept_rows(nest: Nest, lane: int | None, rows: int | None, inner: Sequence[in
         likely(r.index.coeff(rows)) * r.item_bytes
         for r in main.reads
         if isinstance(r, ElementAccess) and r.uses(rows) and not (lane is not None and r.uses(lane))
-        and not r.index.nonlinear_in(rows) and 0 < abs(likely(r.index.coeff(inner[-1]))) * r.item_bytes < _LINE
+        and not r.index.nonlinear_in(rows) and 0 < abs(likely(r.index.coeff(inner[-1]))) * r.item_bytes < LINE_BYTES
     ]  # fmt: skip
     for number in range(1, most + 1):
-        lines = {(i, row * step // _LINE) for i, step in enumerate(steps) for row in range(number)}
-        if max(Counter(line % (_WAY // _LINE) for _, line in lines).values(), default=0) > near_bytes // _WAY:
+        lines = {(i, row * step // LINE_BYTES) for i, step in enumerate(steps) for row in range(number)}
+        if max(Counter(line % (_WAY // LINE_BYTES) for _, line in lines).values(), default=0) > near_bytes // _WAY:
             return number - 1
     return most
