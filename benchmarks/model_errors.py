@@ -87,8 +87,15 @@ def error(found: Sequence[Array], exact: Sequence[Array]) -> float:
     return worst
 
 
-#: Inputs that are drawn where a model gives fewer numbers than ``FEW``: the rounding of one number is luck.
+#: Inputs that are drawn where fewer than ``FEW`` numbers make up what a model gives: the rounding of one is luck.
 DRAWS, FEW = 20, 100
+
+
+def numbers_that_count(found: Sequence[Array]) -> float:
+    """How many numbers make up the squares of ``found``: all where they are alike, one where it is much the largest
+    (the participation ratio of Bell and Dean, "Atomic vibrations in vitreous silica", 1970)."""
+    squares = np.concatenate([a.astype(np.float64).ravel() ** 2 for a in found if a.dtype.kind == "f"])
+    return float(squares.sum() ** 2 / max((squares**2).sum(), 1e-300))
 
 
 def measured(model: Model) -> dict[str, float]:
@@ -106,10 +113,8 @@ def measured(model: Model) -> dict[str, float]:
         exact = exact_outputs(onnx_model, inputs)
         squares["landbridge"].append(error(ours, exact) ** 2)
         squares["onnxruntime"].append(error(peer.run(None, inputs), exact) ** 2)
-        draws = DRAWS if sum(y.size for y in ours) < FEW else 1
-        numbers = np.random.default_rng(len(squares["landbridge"]))
-        drawn = {n for n, a in inputs.items() if a.dtype == np.float32 and n not in model.values}
-        inputs |= {n: numbers.random(inputs[n].shape, dtype=np.float32) for n in drawn}
+        draws = DRAWS if numbers_that_count(ours) < FEW else 1
+        inputs = inputs_of(executable, model, len(squares["landbridge"]))
     return {name: float(np.sqrt(np.mean(each))) for name, each in squares.items()}
 
 

@@ -129,13 +129,9 @@ MODELS = {
 }
 
 
-def _noise(shape: tuple[int, ...]) -> np.ndarray:
-    return np.random.default_rng(len(shape)).random(shape, dtype=np.float32)
-
-
-def inputs_of(executable: lb.Executable, model: Model) -> dict[str, np.ndarray]:
+def inputs_of(executable: lb.Executable, model: Model, seed: int = 0) -> dict[str, np.ndarray]:
     """Values for each input: as stated, else drawn from 0 to 1, integers from 0 to below ``model.below``."""
-    rng, found = np.random.default_rng(0), {}
+    rng, found = np.random.default_rng(seed), {}
     for spec in executable.main.inputs:
         if spec.name in model.values:
             found[spec.name] = np.full(spec.shape, model.values[spec.name], spec.dtype)
@@ -144,7 +140,7 @@ def inputs_of(executable: lb.Executable, model: Model) -> dict[str, np.ndarray]:
         elif spec.dtype == "bool":
             found[spec.name] = np.ones(spec.shape, bool)
         else:
-            found[spec.name] = _noise(spec.shape).astype(spec.dtype)
+            found[spec.name] = rng.random(spec.shape, dtype=np.float32).astype(spec.dtype)
     return found
 
 
