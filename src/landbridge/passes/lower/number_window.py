@@ -26,6 +26,10 @@ class NumberWindow:
         """Vectors that hold what ``rows`` rows read."""
         return -(-(self.stride * (rows - 1) + self.turns) // self.lanes)
 
+    def loads(self, rows: int, columns: int) -> float:
+        """Vectors that a turn of a tile loads."""
+        return self.vectors(rows) / self.turns + columns
+
     def by_place(self, rows: int, columns: int) -> bool:
         """Whether fewer registers are taken where a tile is walked as the window lies in memory, with the columns'
         vectors of all turns in registers, than turn by turn with all of the window in them."""

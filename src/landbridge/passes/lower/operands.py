@@ -182,16 +182,14 @@ class Operands:
                     a, self.buffers[a.buffer], self._place(a, t, n), t.rows, self._kept(t, 0, n)
                 )
             return self._blocks[id(a), n][m]
-        key = (
-            id(a),
-            m if sched.rows is not None and a.varies(sched.rows) else 0,
-            n if sched.columns is not None and a.varies(sched.columns) else 0,
-            shift[1] if shift and a.varies(shift[0]) else 0,
-        )
+        by_row = sched.rows is not None and a.varies(sched.rows)
+        row, turn = m if by_row else 0, shift[1] if shift and a.varies(shift[0]) else 0
+        if by_row and sched.vectors is not None and isinstance(turn, int):
+            row, turn = row * sched.vectors.stride + turn, 0  # which other rows read in other turns
+        key = (id(a), row, n if sched.columns is not None and a.varies(sched.columns) else 0, turn)
         if (found := self._loads.get(key)) is None:
-            turn = shift[1] if shift else None
-            if shift is not None and isinstance(turn, int) and self._shares(a, t, m, n, shift[0], between):
-                found = self._between_lanes(a, t, m, n, (shift[0], turn), between)
+            if shift is not None and isinstance(shift[1], int) and self._shares(a, t, m, n, shift[0], between):
+                found = self._between_lanes(a, t, m, n, (shift[0], shift[1]), between)
             else:
                 found = self._load(a, t, m, n, shift, settled, together)
             self._loads[key] = found

@@ -54,6 +54,7 @@ class ReductionTurns:
         self._next_rows = rows_asked_ahead(nest, sched) if asks_ahead else []
         plain = sched.copies == 1 and sched.turns == 1
         self._between = 1
+        self._takes_lanes = sched.turns > 1 and sched.vectors is None
         self.window = row_window(nest, sched.lane, sched.rows, sched.inner) if plain else None
 
     def lane_step(self, d: int) -> int:
@@ -131,8 +132,9 @@ class ReductionTurns:
         """By how much a turn and a row go on in memory, where the ``turns`` written out are those of a whole window."""
         if last is None or self.sched.lane is None or self.sched.copies > 1 or turns != self.nest.dims[last].extent:
             return None
-        if self.sched.numbers is not None:
-            return 1, self.sched.numbers.stride
+        shared = self.sched.vectors or self.sched.numbers
+        if shared is not None:
+            return 1, shared.stride
         return window_of(self.main, self.sched.lane, self.sched.rows, last, turns)
 
     def _window_turns(self, window: RowWindow, slots: Slots, settled: Sequence[Guard]) -> Slots:
@@ -173,7 +175,7 @@ class ReductionTurns:
         numbers: range | None,
         settled: Sequence[Guard],
     ) -> SSAValue:
-        if shift is not None and self.sched.turns > 1 and is_shared(a, self.sched.lane, shift[0]):
+        if shift is not None and self._takes_lanes and is_shared(a, self.sched.lane, shift[0]):
             if numbers is not None:
                 return self.operands.read_number(a, self._tile, m, n, shift, numbers, settled)
             return self.operands.read_lane(a, self._tile, m, n, shift, self.sched.turns, settled)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from landbridge.passes.lower.number_window import NumberWindow
+from landbridge.passes.lower.vector_window import VectorWindow
 from landbridge.targets.machine import FMA_LATENCY, FMA_PIPES
 
 #: Most rows of a block.
@@ -30,7 +31,7 @@ def register_block(
     registers: int,
     turns: int = 1,
     far: float = 0.0,
-    window: NumberWindow | None = None,
+    window: NumberWindow | VectorWindow | None = None,
     kept: int = MOST_ROWS,
 ) -> tuple[int, int]:
     """The block with the fewest estimated cycles over the whole extents; see ``weighed_blocks``.
@@ -55,7 +56,7 @@ def weighed_blocks(
     registers: int,
     turns: int = 1,
     far: float = 0.0,
-    window: NumberWindow | None = None,
+    window: NumberWindow | VectorWindow | None = None,
     kept: int = MOST_ROWS,
 ) -> list[tuple[float, tuple[int, int]]]:
     """Each block of at most ``most_rows`` that fits ``registers``, with its estimated cycles over the whole extents.
@@ -64,8 +65,8 @@ def weighed_blocks(
     loads. ``far``: the share of passes over all rows in which columns come from afar; the first tile of rows waits for
     them, and does the more meanwhile the more rows it has. ``rows`` says of a number of rows what all are then cut
     into: the rows of a tile, and how many such tiles there are. ``turns``: the steps for which a row's numbers are
-    loaded as one vector, which stays in a register. Of a ``window`` those of the rows overlap. ``kept``: rows whose
-    lines the nearest cache keeps.
+    loaded as one vector, which stays in a register. Of a ``window`` those of the rows overlap, or the columns' vectors
+    of the rows do. ``kept``: rows whose lines the nearest cache keeps.
     """
     weighed, load = [], _LOAD if turns == 1 else _LANE_LOAD
     most_rows = max(1, min(MOST_ROWS, most_rows))
@@ -82,7 +83,8 @@ def weighed_blocks(
             for rr, rn in tiles[r]:
                 numbers = rr if window is None else window.vectors(rr)
                 for cc, cn in _known_pieces(columns, c):
-                    loads = load * (numbers / turns + cc) + 1.0 / turns
+                    each = numbers / turns + cc if window is None else window.loads(rr, cc)
+                    loads = load * each + 1.0 / turns
                     loads += _LOST_LINE * numbers / turns if rr > kept else 0.0
                     cost += rn * cn * (max(rr * cc, FMA_PIPES * FMA_LATENCY) + loads)
             weighed.append((cost, (r, c)))

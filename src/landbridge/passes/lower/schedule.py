@@ -14,6 +14,7 @@ from dataclasses import replace
 from landbridge.errors import CodegenError
 from landbridge.passes.lower.access import ElementAccess
 from landbridge.passes.lower.apart_columns import columns_apart, most_copied
+from landbridge.passes.lower.block_loops import choose_columns, choose_rows, shares_vectors
 from landbridge.passes.lower.combiners import combiner
 from landbridge.passes.lower.far_columns import far_share
 from landbridge.passes.lower.kept_rows import kept_rows
@@ -32,6 +33,7 @@ from landbridge.passes.lower.simplify import index_range
 from landbridge.passes.lower.turned import MOST_LANES
 from landbridge.passes.lower.turns_together import turns_together
 from landbridge.passes.lower.unrolled import unrolled
+from landbridge.passes.lower.vector_window import VectorWindow, vector_window
 from landbridge.records import record
 from landbridge.sizes.size import Size, likely
 from landbridge.targets.machine import FMA_LATENCY
@@ -100,9 +102,10 @@ class Schedule:
     ``copies`` partial sums hide the latency of adding. They are as many in every tile: a sum then is added up in one
     order, wherever in the result it stands. ``turns`` of the last reduction loop are written out beside each other, so
     that what all lanes share is loaded for all of them at once; ``numbers``: the window that it is of, where rows share
-    some of it. ``asks_ahead``: vectors that rows share are asked for before they are read; ``rows_ahead``: numbers of
-    the next tile's rows are, for which there is room beside those of a tile. ``unrolled``: turns of the last reduction
-    loop that follow each other in its body, each with loads of its own.
+    some of it; ``vectors``: that of what rows share, where it is vectors. ``asks_ahead``: vectors that all rows share
+    are asked for before they are read; ``rows_ahead``: numbers of the next tile's rows are, for which there is room
+    beside those of a tile. ``unrolled``: turns of the last reduction loop that follow each other in its body, each with
+    loads of its own.
     """
 
     lane: int | None
@@ -119,6 +122,7 @@ class Schedule:
     turns: int = 1
     turned: bool = False
     numbers: NumberWindow | None = None
+    vectors: VectorWindow | None = None
     asks_ahead: bool = False
     rows_ahead: bool = False
     unrolled: int = 1
@@ -149,10 +153,12 @@ def schedule(nest: Nest, machine: VectorUnit, prefix: int = 0, *, repeats: bool 
     reduction = nest.reduction
     columns = lane if padded else None
     if reduction and not horizontal:
-        columns = _choose_columns(nest, parallel, lane, lanes)
-    rows = _choose_rows(nest, parallel, lane, columns)
+        columns = choose_columns(nest, parallel, lane, lanes)
+    rows = choose_rows(nest, parallel, lane, columns, () if horizontal else reductions)
+    vectors = None if horizontal else vector_window(nest, lane, rows, reductions)
     windows = row_window(nest, lane, rows, reductions) is not None
-    if rows is not None and columns == lane and not padded and not windows and not _shares_vectors(nest, lane, rows):
+    shared = windows or vectors is not None
+    if rows is not None and columns == lane and not padded and not shared and not shares_vectors(nest, lane, rows):
         enough = likely(tiles_along(nest, columns, lane, lanes)) >= FMA_LATENCY
         rows = None if enough else rows  # rows would be streams beside each other, and nothing is gained
     if lane is not None and not horizontal:
@@ -164,10 +170,12 @@ def schedule(nest: Nest, machine: VectorUnit, prefix: int = 0, *, repeats: bool 
     cut = row_cut(nest, rows, lane, lanes, repeats=repeats)
     column_extent = tiles_along(nest, columns, lane, lanes)
     turns, numbers = 1, None
-    if machine.by_lane and not horizontal and not windows:
+    if machine.by_lane and not horizontal and not shared:
         turns = turns_together(nest, lane, rows, reductions, machine.vector_bytes)
         numbers = number_window(nest, lane, rows, reductions, machine.vector_bytes) if turns == 1 else None
         turns = turns if numbers is None else numbers.turns
+    if vectors is not None:
+        reductions, turns = (*(d for d in reductions if d != vectors.dim), vectors.dim), vectors.turns
     if reduction:
         apart = [] if horizontal else machine.apart(nest, lane, lanes, rows)
         far = 0.0 if apart else machine.far(nest, lane, rows)
@@ -182,7 +190,7 @@ def schedule(nest: Nest, machine: VectorUnit, prefix: int = 0, *, repeats: bool 
             machine.registers,
             turns,
             far,
-            numbers,
+            numbers or vectors,
             machine.kept(nest, lane, rows, reductions),
         )
     else:
@@ -203,7 +211,7 @@ def schedule(nest: Nest, machine: VectorUnit, prefix: int = 0, *, repeats: bool 
         work *= likely(nest.dims[d].extent)
     row_runs = cut.runs(row_tile)
     two_tiles, copies = 2 * row_runs[0].tile, 1
-    if numbers is None:
+    if numbers is None and vectors is None:
         copies = _copies(nest, lane, lanes, horizontal, reductions, row_runs[0].tile * column_tile)
     return Schedule(
         lane,
@@ -219,6 +227,7 @@ def schedule(nest: Nest, machine: VectorUnit, prefix: int = 0, *, repeats: bool 
         copies,
         turns,
         numbers=numbers,
+        vectors=vectors,
         unrolled=unrolled(nest, lane, reductions, row_runs[0].tile) if machine.unrolls and not horizontal else 1,
         asks_ahead=machine.asks_ahead and likely(column_extent) > machine.near(nest, lane, lanes, reductions),
         rows_ahead=machine.asks_ahead and machine.kept(nest, lane, rows, reductions, two_tiles) == two_tiles,
@@ -304,47 +313,6 @@ def _element_bytes(nest: Nest) -> int:
     """The widest element of what runs most often, the reduction where there is one: lanes are counted in it."""
     stages = nest.stages if nest.reduction is None else [nest.reduction]
     return max(widest_bytes(s.body) for s in stages)
-
-
-def _choose_columns(nest: Nest, parallel: list[int], lane: int | None, lanes: int) -> int | None:
-    """A loop along which more weight vectors are read while the broadcast operand stays."""
-    if lane is None:
-        return None
-    reduction = nest.reduction
-    assert reduction is not None
-    reads = [r for r in reduction.reads if isinstance(r, ElementAccess)]
-    shared = [r for r in reads if not r.uses(lane)]
-    if nest.dims[lane].extent not in (lanes, lanes // 2, lanes // 4, lanes // 8):
-        return lane
-    if not shared:
-        return None
-    for d in parallel:
-        if d != lane and any(not r.uses(d) for r in shared) and all(r.uses(d) for r in reads if r.uses(lane)):
-            return d
-    return None
-
-
-def _shares_vectors(nest: Nest, lane: int | None, rows: int) -> bool:
-    """Whether iterations of ``rows`` read a vector along ``lane`` that is one for all of them."""
-    reduction = nest.reduction
-    if reduction is None or lane is None:
-        return True
-    reads = [r for r in reduction.reads if isinstance(r, ElementAccess)]
-    return any(r.uses(lane) and not r.uses(rows) for r in reads)
-
-
-def _choose_rows(nest: Nest, parallel: list[int], lane: int | None, columns: int | None) -> int | None:
-    """The loop of smallest stride in the result, of those whose iterations reuse each column's vector if any do."""
-    last = nest.stages[-1]
-    write = last.writes[0]
-    found = [
-        d
-        for d in parallel
-        if d not in (lane, columns) and write.index.coeff(d) != 0 and not write.index.nonlinear_in(d)
-    ]
-    return min(
-        found, key=lambda d: (not _shares_vectors(nest, lane, d), abs(likely(write.index.coeff(d)))), default=None
-    )
 
 
 def _column_mask(nest: Nest, columns: int | None, lane: int | None, lanes: int) -> int:

@@ -48,7 +48,7 @@ def weighed_text(nest: Nest, sched: Schedule, machine: VectorUnit) -> tuple[str,
             machine.registers,
             sched.turns,
             machine.far(nest, sched.lane, sched.rows),
-            sched.numbers,
+            sched.numbers or sched.vectors,
             machine.kept(nest, sched.lane, sched.rows, sched.inner),
         )
     )

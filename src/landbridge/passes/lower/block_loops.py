@@ -1,0 +1,61 @@
+"""Which loops of a nest its register blocks have rows and columns along."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from landbridge.passes.lower.access import ElementAccess
+from landbridge.passes.lower.nest import Nest
+from landbridge.passes.lower.vector_window import vector_window
+from landbridge.sizes.size import Extent, likely
+from landbridge.targets.machine import FMA_LATENCY, FMA_PIPES
+
+
+def choose_columns(nest: Nest, parallel: list[int], lane: int | None, lanes: int) -> int | None:
+    """A loop along which more weight vectors are read while the broadcast operand stays."""
+    if lane is None:
+        return None
+    reduction = nest.reduction
+    assert reduction is not None
+    reads = [r for r in reduction.reads if isinstance(r, ElementAccess)]
+    shared = [r for r in reads if not r.uses(lane)]
+    if nest.dims[lane].extent not in (lanes, lanes // 2, lanes // 4, lanes // 8):
+        return lane
+    if not shared:
+        return None
+    for d in parallel:
+        if d != lane and any(not r.uses(d) for r in shared) and all(r.uses(d) for r in reads if r.uses(lane)):
+            return d
+    return None
+
+
+def shares_vectors(nest: Nest, lane: int | None, rows: int) -> bool:
+    """Whether iterations of ``rows`` read a vector along ``lane`` that is one for all of them."""
+    reduction = nest.reduction
+    if reduction is None or lane is None:
+        return True
+    reads = [r for r in reduction.reads if isinstance(r, ElementAccess)]
+    return any(r.uses(lane) and not r.uses(rows) for r in reads)
+
+
+def choose_rows(
+    nest: Nest, parallel: list[int], lane: int | None, columns: int | None, window: Sequence[int]
+) -> int | None:
+    """The loop of smallest stride in the result, of those whose iterations reuse each column's vector if any do; where
+    that is in too few of them to hide how long additions take, of those that share vectors in one of the reduction
+    loops ``window`` if any do."""
+    last = nest.stages[-1]
+    write = last.writes[0]
+    found = [
+        d
+        for d in parallel
+        if d not in (lane, columns) and write.index.coeff(d) != 0 and not write.index.nonlinear_in(d)
+    ]
+    found.sort(key=lambda d: (not shares_vectors(nest, lane, d), abs(likely(write.index.coeff(d)))))
+    if found and not (shares_vectors(nest, lane, found[0]) and _hides_latency(nest.dims[found[0]].extent)):
+        found.sort(key=lambda d: vector_window(nest, lane, d, window) is None)
+    return found[0] if found else None
+
+
+def _hides_latency(rows: Extent) -> bool:
+    return likely(rows) >= FMA_PIPES * FMA_LATENCY
