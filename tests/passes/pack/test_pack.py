@@ -168,6 +168,42 @@ def test_layouts_change_only_where_they_meet() -> None:
     assert counts[UnpackOp.name] == 1, "the graph's output is plain"
 
 
+@pytest.mark.parametrize(
+    ("channels", "width", "stride", "blocked"),
+    [
+        (8, 32, 1, False),  # 32 pixels fill two vectors of 16, 8 channels half of one
+        (12, 60, 1, False),
+        (12, 17, 1, True),  # 17 pixels are 17 of 32 lanes
+        (8, 32, 2, True),  # every second pixel
+        (16, 32, 1, True),
+    ],
+)
+def test_few_channels_stay_plain_where_lines_fill_vectors(
+    channels: int, width: int, stride: int, *, blocked: bool
+) -> None:
+    def build(g: GraphBuilder, x: SSAValue) -> Sequence[SSAValue]:
+        return [Net(g).conv(x, channels, 3, stride)]
+
+    shape = (1, 3, 9, width)
+    module = run_pipeline(graph([(shape, "float32")], build), ("fold", "pack", "fold"))
+    assert (operations(module)[UnpackOp.name] == 1) is blocked
+    x = np.random.default_rng(1).standard_normal(shape).astype(np.float32)
+    (found,), (plain,) = native(module, x), native(run_pipeline(graph([(shape, "float32")], build), ("fold",)), x)
+    np.testing.assert_allclose(found, plain, rtol=1e-5, atol=1e-5)
+
+
+def test_few_channels_of_blocked_data_are_blocked() -> None:
+    def build(g: GraphBuilder, x: SSAValue) -> Sequence[SSAValue]:
+        n = Net(g)
+        return [n.conv(n.conv(x, 32, 3), 8, 1)]
+
+    module = run_pipeline(graph([((1, 3, 9, 32), "float32")], build), ("fold", "pack", "fold"))
+    assert operations(module)[UnpackOp.name] == 1 and operations(module)[PackOp.name] == 0
+    assert (
+        shape_of(next(op for op in module.main.body.block.ops if isinstance(op, UnpackOp)).operands[0].type)[-1] == 16
+    )
+
+
 def test_weights_are_packed_at_compile_time() -> None:
     module = run_pipeline(graph([((1, 3, 33, 33), "float32")], classifier), ("fold", "fuse", "pack", "fold"))
     shapes = {array.shape for array in module.constants.values()}

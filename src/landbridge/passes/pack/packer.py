@@ -19,6 +19,7 @@ from landbridge.ir.op_attributes import node_name
 from landbridge.ir.stages import PrimView, view_prim
 from landbridge.ir.types import AnyTensor, shape_of, vdevice_of
 from landbridge.passes.consumed_constants import ConsumedConstants
+from landbridge.passes.lower.prims import narrow_is_cheaper
 from landbridge.passes.pack.blocked_values import BlockedValues
 from landbridge.passes.pack.layout import Layout
 from landbridge.passes.pack.rules import Blocking, Candidate, blocking_of, sums_its_channels
@@ -49,6 +50,7 @@ class _Packer:
     def __init__(self, module: IRModule) -> None:
         self._module = module
         self._tiles = [_lanes(module.target_of(i)) for i in range(len(module.vdevices))]
+        self._narrow = [narrow_is_cheaper(module.target_of(i)) for i in range(len(module.vdevices))]
         self._prims = module.prims()
         self._parameters = parameters(module)
         self._consumed = ConsumedConstants(module)
@@ -62,18 +64,19 @@ class _Packer:
             if isinstance(op, ViewOp):
                 _view(op, values)
             elif isinstance(op, ConcatOp | CallOp):
-                tile = self._tiles[vdevice_of(op.results[0].type).index.data]
+                device = vdevice_of(op.results[0].type).index.data
+                tile = self._tiles[device]
                 if tile < 2:
                     continue
                 if isinstance(op, ConcatOp):
                     _concat(op, tile, values)
                 else:
-                    self._call(op, tile, values)
+                    self._call(op, tile, self._narrow[device], values)
         for op in reversed(list(block.ops)):
             if isinstance(op, UnpackOp | PackOp | ViewOp) and op.result.first_use is None:
                 Rewriter.erase_op(op)
 
-    def _call(self, op: CallOp, tile: int, values: BlockedValues) -> None:
+    def _call(self, op: CallOp, tile: int, narrow: bool, values: BlockedValues) -> None:
         if any(vdevice_of(v.type).axis_separators for v in (*op.inputs, *op.res)):
             return  # the separators were asked for these axes
         name = op.callee_name
@@ -89,11 +92,11 @@ class _Packer:
         weights = {a for v, a in given if self._is_weight(v)}
         blocked = {a for v, a in given if v in values.twins}
         whole = [c if not c.group % tile else replace(c, fixed=True) for c in classes]
-        candidate = Candidate(prim, whole, inputs, outputs, weights, blocked, tile)
+        candidate = Candidate(prim, whole, inputs, outputs, weights, blocked, tile, narrow)
         if sums_its_channels(candidate):
             apart = self._unshared(op)
             if apart is not None:
-                self._call(apart, tile, values)
+                self._call(apart, tile, narrow, values)
         elif (blocking := blocking_of(candidate)) is not None:
             self._replace(op, prim, blocking, values)
 

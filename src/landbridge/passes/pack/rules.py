@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 
 from xdsl.ir import SSAValue
+from xdsl.ir.affine import AffineDimExpr
 
 from landbridge.analysis.axis_classes import AxisClass, class_of
 from landbridge.ir.stages import PrimView
 from landbridge.ir.types import element_count, shape_of
+from landbridge.passes.lower.access import linearize
 from landbridge.passes.lower.nest import widest_bytes
 from landbridge.passes.pack.layout import Layout, layout_of
 from landbridge.records import record
@@ -19,7 +21,8 @@ class Candidate:
     """A call as rules see it: the arguments of its PrimFunc, and what the graph gives them.
 
     ``weights`` are inputs that are constants or parameters, packed once for each value they get; ``blocked`` those
-    that have a blocked form already. ``tile`` is the target's vector.
+    that have a blocked form already. ``tile`` is the target's vector; ``narrow``: half a vector may take less to
+    multiply.
     """
 
     prim: PrimView
@@ -29,6 +32,7 @@ class Candidate:
     weights: Collection[SSAValue]
     blocked: Collection[SSAValue]
     tile: int
+    narrow: bool
 
     @property
     def contracted_weights(self) -> SSAValue | None:
@@ -83,11 +87,12 @@ def sums_its_channels(c: Candidate) -> bool:
 
 
 def convolution(c: Candidate, weights: SSAValue) -> Blocking | None:
-    """Block the channels it produces, and those it sums where its input is blocked or has enough of them."""
+    """Block the channels it produces, unless they are few, and those it sums where its input is blocked or has enough
+    of them."""
     lanes = c.output_channels
     if lanes is not None and lanes.reduces:
         return None
-    if lanes is not None and lanes.extent < c.tile // 2:
+    if lanes is not None and (lanes.extent < c.tile // 2 or _lines_are_fuller(c, weights, lanes.extent)):
         lanes = None
     cut = [lanes] if lanes is not None else []
     summed = next(
@@ -99,6 +104,26 @@ def convolution(c: Candidate, weights: SSAValue) -> Blocking | None:
         if data in c.blocked or (lanes is not None and summed.extent >= c.tile):
             cut = [summed, *cut]
     return _blocked(c, cut, lanes) if cut else None
+
+
+def _lines_are_fuller(c: Candidate, weights: SSAValue, channels: int) -> bool:
+    """Whether vectors along the pixels of a line, which plain data has side by side, fill more of their lanes than one
+    of all ``channels``."""
+    g = next(c.prim.generics())
+    pixel, data = g.outs[0].map.results[-1], [o for o in g.ins if o.buffer is not weights]
+    if channels >= c.tile or any(a in c.blocked for a in c.inputs) or not isinstance(pixel, AffineDimExpr):
+        return False
+    line = g.extents[pixel.position]
+    if not isinstance(line, int) or any(linearize(o.map.results[-1]).coeff(pixel.position) != 1 for o in data):
+        return False
+    lanes = min(c.tile, 1 << (channels - 1).bit_length()) if c.narrow else c.tile
+    of_channels = channels / lanes * (1 if lanes == c.tile else _NARROW)
+    return line / (-(-line // c.tile) * c.tile) > of_channels
+
+
+#: What multiplying narrow vectors in blocks of 14 keeps of the peak: as many numbers are loaded in the same time, and a
+#: vector beside these.
+_NARROW = 14 / 15
 
 
 def matrix_product(c: Candidate, weights: SSAValue) -> Blocking | None:
