@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from zipfile import BadZipFile
 
 import numpy as np
 
@@ -69,6 +68,8 @@ def _check_memory(specs: Collection[TensorSpec]) -> None:
 
 def read_array(name: str, file: Path) -> np.ndarray[Any, Any]:
     """The value of input ``name`` in ``file``; raises InputError for what is no .npy file of plain values."""
+    from zipfile import BadZipFile  # 4 ms of a command that reads none
+
     with file.open("rb") as opened:
         head = opened.read(len(_ARRAY))
     if head != _ARRAY and head[: len(_ARCHIVE)] != _ARCHIVE:

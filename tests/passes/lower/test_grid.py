@@ -16,7 +16,7 @@ from landbridge.ir.module import IRModule
 from landbridge.ir.prim_builder import PrimBuilder
 from landbridge.ir.types import nbytes_of, tensor_type
 from landbridge.passes.lower import lowering_for
-from landbridge.passes.lower.grid import supports
+from landbridge.passes.lower.grid.supports import supports
 from landbridge.passes.lower.grid.tiles import choose_tiles
 from landbridge.targets import Target
 from landbridge.targets.grid import grid_limits

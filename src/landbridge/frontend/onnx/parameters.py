@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
@@ -25,6 +24,8 @@ def promote_parameters(graph: ir.Graph, names: Sequence[str]) -> dict[str, np.nd
         if name in found:
             raise InputError(f"mutable= names {name!r} twice; name each weight once")
         if name not in weights:
+            from difflib import get_close_matches  # which takes longer to import than all of this
+
             near = get_close_matches(str(name), weights, 3)
             hint = f"did you mean {', '.join(map(repr, near))}?" if near else f"it has {len(weights)}"
             raise InputError(f"mutable= names {name!r}, which is no weight of the model; {hint}")

@@ -48,7 +48,9 @@ def lowering_for(target: Target) -> Callable[[func.FuncOp], func.FuncOp]:
     lower_one: Callable[[func.FuncOp], func.FuncOp]
     otherwise: Callable[[func.FuncOp], func.FuncOp] | None = None
     if limits is not None:
-        from landbridge.passes.lower.grid import lower_grid  # a dozen modules, which compiles for a CPU need not
+        from landbridge.passes.lower.grid.schedule import (
+            lower_grid,  # a dozen modules, which compiles for a CPU need not
+        )
 
         lower_one = partial(lower_grid, limits=limits)
     elif target.form == "loops":

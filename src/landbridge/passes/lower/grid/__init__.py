@@ -5,10 +5,3 @@ are constants. A ``memref.alloc`` beside them is scratch of the function; one in
 shared by the work-items of a workgroup; ``memref.alloca`` is a work-item's own. Accesses are loads and stores of typed
 elements at an index, or of vectors, so that printers of logical addressing (SPIR-V) need nothing else.
 """
-
-from __future__ import annotations
-
-from landbridge.passes.lower.grid.schedule import lower_grid
-from landbridge.passes.lower.grid.supports import supports
-
-__all__ = ["lower_grid", "supports"]
