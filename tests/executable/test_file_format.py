@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 
 from landbridge import output_file
 from landbridge.errors import ExecutableError
+from landbridge.executable import file_writer
 from landbridge.executable.device_image import DeviceImage, Launch, LaunchSequence
-from landbridge.executable.executable import Executable
+from landbridge.executable.executable import Executable, file_parts, pieces_of_file
 from landbridge.executable.file_reader import read_executable
 from landbridge.executable.header import HEADER_BYTES, PAGE, Header, Section, unpack_header
 from landbridge.executable.instructions import HostCall, If, ToVDevice
@@ -119,6 +120,16 @@ def test_saving_over_the_file_the_constants_are_mapped_from(tmp_path):
 def test_same_executable_same_bytes(tmp_path, saved):
     sample().save(tmp_path / "again.lbx")
     assert (tmp_path / "again.lbx").read_bytes() == saved.read_bytes()
+
+
+@pytest.mark.parametrize("lasting", [True, False])
+def test_constants_that_are_written_before_their_digests_are_known(tmp_path, lasting, monkeypatch):
+    expected = b"".join(pieces_of_file(sample()))
+    monkeypatch.setattr(file_writer, "_MUCH", 1)
+    with (tmp_path / "early.lbx").open("wb") as file:
+        file_parts(sample()).write(file, lasting=lasting)
+    assert (tmp_path / "early.lbx").read_bytes() == expected
+    read_executable(tmp_path / "early.lbx", verify=True).check_files()
 
 
 def test_not_an_lbx(tmp_path):

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import landbridge as lb
+from landbridge import beside
 from landbridge.executable.abi import STORAGE_ALIGNMENT
 from landbridge.ir.packing import pack_array
 from tests.ops.one_node import one_node
@@ -22,6 +23,21 @@ def test_packed_arrays_begin_where_a_line_does(offset: int, axes: list[int], til
     assert packed.flags.c_contiguous
     assert packed.ctypes.data % STORAGE_ALIGNMENT == 0
     assert sorted(packed.flat) == list(range(array.size))
+
+
+@pytest.mark.parametrize(
+    ("shape", "axes", "tiles"),
+    [((64, 32, 3, 3), [0], [16]), ((7, 40), [0, 1], [4, 16]), ((1, 8, 64), [2], [16]), ((5,), [0], [5]), ((), [], [])],
+)
+def test_parts_of_arrays_are_packed_beside_each_other(
+    shape: tuple[int, ...], axes: list[int], tiles: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    array = np.arange(np.prod(shape, dtype=int), dtype=np.float32).reshape(shape)
+    monkeypatch.setattr(beside, "_cores", lambda: 1)
+    expected = pack_array(array, axes, tiles)
+    monkeypatch.setattr(beside, "_cores", lambda: 3)
+    monkeypatch.setattr(beside, "_PART", 1)
+    assert np.array_equal(pack_array(array, axes, tiles), expected)
 
 
 @pytest.mark.parametrize("target", ["llvm -mcpu=x86-64-v4", "llvm -mcpu=x86-64-v3", "c"])

@@ -12,6 +12,7 @@ from test_bufferize import build as compile_module
 from xdsl.dialects import arith, linalg
 
 import landbridge as lb
+from landbridge import beside
 from landbridge.passes.registry import run_pipeline
 
 SHAPE = (1, 3, 5, 6)
@@ -150,6 +151,26 @@ def test_an_overflowing_scale_stays_out_of_the_weights():
 
     module = run_pipeline(graph([(SHAPE, "float32")], build), ["fuse", "fold_scale"])
     assert sum(isinstance(op, linalg.ops.GenericOp) for f in module.prims().values() for op in f.walk()) == 2
+
+
+def test_parts_of_weights_are_scaled_beside_each_other(monkeypatch):
+    """Each with its own part of the scales, and each looked at for what is too large."""
+
+    def weights(largest):
+        def build(g, x):
+            scales = np.linspace(0.5, largest, 4, dtype=np.float32)
+            y = conv(g, x, 4)
+            return [elementwise(g, lambda s, a, b: a * b, y, g.constant(scales.reshape(4, 1, 1)))]
+
+        module = run_pipeline(graph([(SHAPE, "float32")], build), ["fuse", "fold_scale"])
+        return list(module.constants.values())
+
+    monkeypatch.setattr(beside, "_cores", lambda: 1)
+    expected = weights(4.0), weights(3e38)
+    monkeypatch.setattr(beside, "_cores", lambda: 3)
+    monkeypatch.setattr(beside, "_PART", 1)
+    for found, one in zip((weights(4.0), weights(3e38)), expected, strict=True):
+        assert len(found) == len(one) and all(map(np.array_equal, found, one))
 
 
 def test_the_weights_as_they_were_are_gone():

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from landbridge.errors import ExecutableError, InputError
-from landbridge.executable.executable import Executable, pieces_of_file
+from landbridge.executable.executable import Executable, file_parts
 from landbridge.executable.file_reader import read_executable
 from landbridge.output_file import open_output
 from landbridge.records import record
@@ -61,8 +61,7 @@ class Folder:
     def write(self, name: str, executable: Executable) -> None:
         """Keep ``executable`` as ``name``, and remove what is too much then; raises OSError."""
         with open_output(self._file(name), lasting=False) as file:
-            for piece in pieces_of_file(executable):
-                file.write(piece)
+            file_parts(executable).write(file, lasting=False)
         self._shrink()
 
     def entries(self) -> list[Used]:

@@ -18,6 +18,7 @@ from landbridge.records import record
 
 if TYPE_CHECKING:
     from landbridge.executable.crossing_report import CrossingReport
+    from landbridge.executable.file_writer import FileParts
     from landbridge.sizes.dim import Dim
 
 #: The key in ``Executable.metadata`` of the segments of a program that is cut (``landbridge.executable.segments``).
@@ -133,10 +134,9 @@ class Executable:
 
         check_outputs([path], self.sources)
         self.check_files()
-        pieces = pieces_of_file(self)
+        parts = file_parts(self)
         with open_output(path, self.sources) as file:
-            for piece in pieces:
-                file.write(piece)
+            parts.write(file, lasting=True)
 
 
 def is_cut(executable: Executable) -> bool:
@@ -146,9 +146,14 @@ def is_cut(executable: Executable) -> bool:
 
 def pieces_of_file(executable: Executable) -> Iterator[bytes | memoryview]:
     """The bytes of the ``.lbx`` file of ``executable``, piece by piece."""
-    from landbridge.executable.file_writer import file_pieces
+    return file_parts(executable).pieces()
 
-    return file_pieces(
+
+def file_parts(executable: Executable) -> FileParts:
+    """The ``.lbx`` file of ``executable``."""
+    from landbridge.executable.file_writer import FileParts  # who only runs programs writes none
+
+    return FileParts(
         executable.functions,
         executable.vdevices,
         executable.modules,

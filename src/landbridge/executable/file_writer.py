@@ -16,13 +16,15 @@ program first uses them, the other, their SHA-256, on demand. An ``.lbx`` execut
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import chain
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 
+from landbridge.beside import begin
 from landbridge.dtypes import dtype_name, numpy_dtype
 from landbridge.executable.abi import CONSTANT_ALIGNMENT
 from landbridge.executable.digest import sha256
@@ -37,59 +39,101 @@ Array = np.ndarray[Any, Any]
 Buffer = bytes | memoryview
 
 
-def file_pieces(
-    functions: Mapping[str, Function],
-    vdevices: tuple[VDevice, ...],
-    modules: tuple[ModuleImage, ...],
-    constants: Mapping[str, Array],
-    *,
-    memory: tuple[StorageReport, ...],
-    scratch_bytes: int,
-    metadata: Mapping[str, str],
-) -> Iterator[Buffer]:
-    """The bytes of the file of an Executable with these fields, piece by piece."""
-    plain = {name: _plain_array(array) for name, array in constants.items()}
-    constant_offsets = _offsets([array.nbytes for array in plain.values()], CONSTANT_ALIGNMENT)
-    image_offsets = _offsets([len(module.image.code) for module in modules], PAGE)
-    entries = [
-        _image_entry(number, module, offset)
-        for number, (module, offset) in enumerate(zip(modules, image_offsets, strict=False))
-    ]
-    manifest = Manifest(
-        functions=tuple(
-            FunctionEntry(name, f.inputs, f.outputs, f.parameters, f.guards) for name, f in functions.items()
-        ),
-        vdevices=tuple(vdevices),
-        images=tuple(entry for entry in entries if isinstance(entry, ImageEntry)),
-        device_images=tuple(entry for entry in entries if isinstance(entry, DeviceImageEntry)),
-        constants=tuple(
-            ConstantEntry(name, array.shape, dtype_name(array.dtype), offset)
-            for (name, array), offset in zip(plain.items(), constant_offsets, strict=False)
-        ),
-        constants_sha256=sha256(_padded(plain.values(), constant_offsets)).hex(),
-        constants_checksum=quick_checksum(zip(constant_offsets, map(_bytes_of, plain.values()), strict=False)),
-        memory=tuple(memory),
-        scratch_bytes=scratch_bytes,
-        metadata=metadata,
-    )
-    front = _json_bytes(to_json(manifest))
-    instructions = _json_bytes([to_json(f.instructions) for f in functions.values()])
-    manifest_section = Section(HEADER_BYTES, len(front))
-    instructions_section = Section(manifest_section.end, len(instructions))
-    code_section = Section(_round_up(instructions_section.end, PAGE), image_offsets[-1])
-    constants_section = Section(_round_up(code_section.end, PAGE), constant_offsets[-1])
-    body: list[Buffer] = [
-        front,
-        instructions,
-        bytes(code_section.offset - instructions_section.end),
-        *_padded([np.frombuffer(module.image.code, np.uint8) for module in modules], image_offsets),
-        bytes(constants_section.offset - code_section.end),
-    ]
-    loops = any(isinstance(each, Loop) for f in functions.values() for each in flattened(f.instructions))
-    version = LOOPS_VERSION if loops else LOOPS_VERSION - 1
-    header = Header((manifest_section, instructions_section, code_section, constants_section), version=version)
-    header = replace(header, sha256=header.digest(body))
-    return chain([header.pack()], body, _padded(plain.values(), constant_offsets))
+#: Bytes of constants from which on they are written before their digests are known.
+_MUCH = 4 << 20
+#: In the place of a digest that is not known yet.
+_UNKNOWN = bytes(32).hex()
+
+
+class FileParts:
+    """The file of an Executable with these fields, from which it is written piece by piece."""
+
+    def __init__(
+        self,
+        functions: Mapping[str, Function],
+        vdevices: tuple[VDevice, ...],
+        modules: tuple[ModuleImage, ...],
+        constants: Mapping[str, Array],
+        *,
+        memory: tuple[StorageReport, ...],
+        scratch_bytes: int,
+        metadata: Mapping[str, str],
+    ) -> None:
+        plain = {name: _plain_array(array) for name, array in constants.items()}
+        self._constants, self._code = list(plain.values()), [module.image.code for module in modules]
+        self._offsets = _offsets([array.nbytes for array in self._constants], CONSTANT_ALIGNMENT)
+        self._code_offsets = _offsets(list(map(len, self._code)), PAGE)
+        entries = [
+            _image_entry(number, module, offset)
+            for number, (module, offset) in enumerate(zip(modules, self._code_offsets, strict=False))
+        ]
+        manifest = Manifest(
+            functions=tuple(
+                FunctionEntry(name, f.inputs, f.outputs, f.parameters, f.guards) for name, f in functions.items()
+            ),
+            vdevices=tuple(vdevices),
+            images=tuple(entry for entry in entries if isinstance(entry, ImageEntry)),
+            device_images=tuple(entry for entry in entries if isinstance(entry, DeviceImageEntry)),
+            constants=tuple(
+                ConstantEntry(name, array.shape, dtype_name(array.dtype), offset)
+                for (name, array), offset in zip(plain.items(), self._offsets, strict=False)
+            ),
+            constants_sha256=_UNKNOWN,
+            constants_checksum=_UNKNOWN,
+            memory=tuple(memory),
+            scratch_bytes=scratch_bytes,
+            metadata=metadata,
+        )
+        self._manifest: dict[str, Any] = to_json(manifest)
+        self._instructions = _json_bytes([to_json(f.instructions) for f in functions.values()])
+        loops = any(isinstance(each, Loop) for f in functions.values() for each in flattened(f.instructions))
+        self._version = LOOPS_VERSION if loops else LOOPS_VERSION - 1
+
+    def pieces(self) -> Iterator[Buffer]:
+        """All bytes, in order."""
+        return chain(self._front(self._digests()), _padded(self._constants, self._offsets))
+
+    def write(self, file: IO[bytes], *, lasting: bool) -> None:
+        """Write all bytes into ``file``, which is empty; ``lasting``: they will have to be on the disk.
+
+        Digests of much are taken while it is written, and brought to the disk.
+        """
+        if self._offsets[-1] < _MUCH:
+            file.writelines(self.pieces())
+            return
+        digests = begin(self._digests, "digests")
+        file.seek(sum(map(len, self._front((_UNKNOWN, _UNKNOWN)))))
+        file.writelines(_padded(self._constants, self._offsets))
+        if lasting:
+            file.flush()
+            os.fsync(file.fileno())
+        front = self._front(digests())
+        file.seek(0)
+        file.writelines(front)
+
+    def _digests(self) -> tuple[str, str]:
+        """Of the constants, SHA-256 and checksum."""
+        pieces = zip(self._offsets, map(_bytes_of, self._constants), strict=False)
+        return sha256(_padded(self._constants, self._offsets)).hex(), quick_checksum(pieces)
+
+    def _front(self, digests: tuple[str, str]) -> list[Buffer]:
+        """The bytes before the constants, as many whatever the ``digests`` are."""
+        known = dict(zip(("constants_sha256", "constants_checksum"), digests, strict=True))
+        front = _json_bytes(self._manifest | known)
+        manifest_section = Section(HEADER_BYTES, len(front))
+        instructions_section = Section(manifest_section.end, len(self._instructions))
+        code_section = Section(_round_up(instructions_section.end, PAGE), self._code_offsets[-1])
+        constants_section = Section(_round_up(code_section.end, PAGE), self._offsets[-1])
+        body: list[Buffer] = [
+            front,
+            self._instructions,
+            bytes(code_section.offset - instructions_section.end),
+            *_padded([np.frombuffer(code, np.uint8) for code in self._code], self._code_offsets),
+            bytes(constants_section.offset - code_section.end),
+        ]
+        sections = manifest_section, instructions_section, code_section, constants_section
+        header = Header(sections, version=self._version)
+        return [replace(header, sha256=header.digest(body)).pack(), *body]
 
 
 def _image_entry(number: int, module: ModuleImage, offset: int) -> ImageEntry | DeviceImageEntry:

@@ -7,6 +7,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from landbridge.beside import in_parts
 from landbridge.executable.abi import STORAGE_ALIGNMENT
 
 Array: TypeAlias = np.ndarray[Any, Any]
@@ -44,7 +45,14 @@ def _from_a_line(array: Array) -> Array:
     room = np.empty(array.nbytes + STORAGE_ALIGNMENT, np.uint8)
     start = -room.ctypes.data % STORAGE_ALIGNMENT
     made = room[start : start + array.nbytes].view(array.dtype).reshape(array.shape)
-    made[...] = array
+    source, target = np.atleast_1d(array, made)
+    axis = next((a for a, extent in enumerate(source.shape) if extent > 1), 0)  # no other can be cut
+
+    def copy(begin: int, end: int) -> None:
+        part = (*[slice(None)] * axis, slice(begin, end))
+        target[part] = source[part]
+
+    in_parts(copy, source.shape[axis], array.nbytes)
     return made
 
 

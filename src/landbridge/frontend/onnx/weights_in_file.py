@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import onnx_ir as ir
 
+from landbridge.frontend.onnx.read_ahead import ReadAhead
 from landbridge.records import record
 
 #: Fields of ModelProto, GraphProto and TensorProto in onnx.proto.
@@ -68,11 +69,13 @@ class LightModel:
         weakref.finalize(self, os.close, file)
 
     def attach(self, model: ir.Model) -> None:
-        """Let the initializers of ``model``, which was made of ``content``, have their values."""
+        """Let the initializers of ``model``, which was made of ``content``, have their values, which are read from now
+        on."""
+        ahead = ReadAhead(self._read, {name: array.nbytes for name, array in self._arrays.items()})
         for name, array in self._arrays.items():
             value = model.graph.initializers[name]
             value.const_value = ir.LazyTensor(
-                lambda name=name: ir.Tensor(self._read(name), name=name),  # type: ignore[misc]
+                lambda name=name: ir.Tensor(ahead.get(name), name=name),  # type: ignore[misc]
                 dtype=array.dtype,
                 shape=ir.Shape(array.shape),
                 name=name,

@@ -10,6 +10,7 @@ from xdsl.dialects.builtin import FloatAttr
 from xdsl.ir import Operation, SSAValue
 
 from landbridge.analysis.accesses import writers_of
+from landbridge.beside import in_parts
 from landbridge.ir.stages import Generic, Operand, view_generic
 from landbridge.passes.fold_scale.steps import Aligned
 from landbridge.records import record
@@ -52,11 +53,18 @@ def scaled(weights: Array, factor: Factor, scale: Aligned) -> Array | None:
     order = [axes[a] for a in sorted(axes)]
     compact = scale.transpose(order + [d for d in range(scale.ndim) if d not in order])
     aligned = compact.reshape([weights.shape[a] if a in axes else 1 for a in range(weights.ndim)])
-    with np.errstate(over="ignore"):
-        product: Array = np.multiply(
-            weights, aligned, out=np.empty_like(weights), dtype=np.float64, casting="same_kind"
-        )
-    return product if np.isfinite(product).all() else None
+    product = np.empty_like(weights)
+    rows, scales, out = np.atleast_1d(weights, aligned, product)
+    finite: list[bool] = []
+
+    def multiply(begin: int, end: int) -> None:
+        of = scales[begin:end] if len(scales) > 1 else scales
+        with np.errstate(over="ignore"):
+            np.multiply(rows[begin:end], of, out=out[begin:end], dtype=np.float64, casting="same_kind")
+        finite.append(bool(np.isfinite(out[begin:end]).all()))
+
+    in_parts(multiply, len(rows), weights.nbytes)
+    return product if all(finite) else None
 
 
 def _is_zero(op: object) -> bool:

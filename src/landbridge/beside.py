@@ -1,0 +1,75 @@
+"""Work on memory beside what Python does: numpy, digests and reads of files let other threads go on meanwhile."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache, partial
+from itertools import pairwise
+from threading import Thread
+from typing import Any, TypeVar
+
+from landbridge.usable_cores import usable_cores
+
+_T = TypeVar("_T")
+
+#: Bytes of a part at least: a thread is started in the time that 0.3 MB are copied in.
+_PART = 1 << 20
+_MOST_PARTS = 4
+
+
+def begin(work: Callable[[], _T], name: str) -> Callable[[], _T]:
+    """Let a thread called ``name`` do ``work``; what is returned waits for it, and returns or raises what it did.
+
+    Where no more threads are to be had ``work`` is done when that is called.
+    """
+    done: list[Callable[[], _T]] = []
+
+    def run() -> None:
+        try:
+            result = work()
+        except BaseException as error:
+            done.append(lambda error=error: _raise(error))  # type: ignore[misc]
+        else:
+            done.append(lambda: result)
+
+    thread = Thread(target=run, name=name, daemon=True)
+    try:
+        thread.start()
+    except RuntimeError:
+        return work
+
+    def finish() -> _T:
+        thread.join()
+        return done[0]()
+
+    return finish
+
+
+def in_parts(work: Callable[[int, int], Any], count: int, nbytes: int) -> None:
+    """Do ``work`` from each begin to its end, in as many parts of ``count`` as pay for memory of ``nbytes``, each in a
+    thread of its own; raises what the first that fails raises."""
+    parts = max(1, min(_cores(), _MOST_PARTS, count, nbytes // _PART))
+    ends = [count * i // parts for i in range(parts + 1)]
+    others = [begin(partial(work, *part), "part") for part in pairwise(ends[1:])]
+    try:
+        work(0, ends[1])
+    finally:
+        finished = [_outcome(other) for other in others]
+    for error in finished:
+        if error is not None:
+            raise error
+
+
+def _outcome(finish: Callable[[], object]) -> BaseException | None:
+    try:
+        finish()
+    except BaseException as error:
+        return error
+    return None
+
+
+def _raise(error: BaseException) -> Any:
+    raise error
+
+
+_cores = cache(usable_cores)
