@@ -29,6 +29,22 @@ def choose_columns(nest: Nest, parallel: list[int], lane: int | None, lanes: int
     return None
 
 
+def choose_other_rows(nest: Nest, parallel: list[int], lane: int, rows: int | None) -> int | None:
+    """The columns where lanes are summed: a loop whose iterations share vectors that ``rows`` do not, and the reverse,
+    as those of a product of matrices whose sums lie along memory in both; the longest such."""
+    if nest.reduction is None or rows is None or nest.bounds:
+        return None
+    reads = [r for r in nest.reduction.reads if isinstance(r, ElementAccess) and r.uses(lane)]
+    found = [
+        d
+        for d in parallel
+        if d != rows
+        and any(r.uses(rows) and not r.varies(d) for r in reads)
+        and any(r.uses(d) and not r.varies(rows) for r in reads)
+    ]
+    return max(found, key=lambda d: likely(nest.dims[d].extent), default=None)
+
+
 def shares_vectors(nest: Nest, lane: int | None, rows: int) -> bool:
     """Whether iterations of ``rows`` read a vector along ``lane`` that is one for all of them."""
     reduction = nest.reduction

@@ -14,7 +14,7 @@ from dataclasses import replace
 from landbridge.errors import CodegenError
 from landbridge.passes.lower.access import ElementAccess
 from landbridge.passes.lower.apart_columns import columns_apart, most_copied
-from landbridge.passes.lower.block_loops import choose_columns, choose_rows, shares_vectors
+from landbridge.passes.lower.block_loops import choose_columns, choose_other_rows, choose_rows, shares_vectors
 from landbridge.passes.lower.combiners import combiner
 from landbridge.passes.lower.far_columns import far_share
 from landbridge.passes.lower.kept_rows import kept_rows
@@ -155,6 +155,8 @@ def schedule(nest: Nest, machine: VectorUnit, prefix: int = 0, *, repeats: bool 
     if reduction and not horizontal:
         columns = choose_columns(nest, parallel, lane, lanes)
     rows = choose_rows(nest, parallel, lane, columns, () if horizontal else reductions)
+    if horizontal and lane is not None:
+        columns = choose_other_rows(nest, parallel, lane, rows)
     vectors = None if horizontal else vector_window(nest, lane, rows, reductions)
     windows = row_window(nest, lane, rows, reductions) is not None
     shared = windows or vectors is not None
@@ -183,6 +185,7 @@ def schedule(nest: Nest, machine: VectorUnit, prefix: int = 0, *, repeats: bool 
         most_columns = 1 if padded or windows else max(likely(column_extent), 1)
         if apart:
             most_columns = min(most_columns, most_copied(nest, apart, lanes, machine.own_bytes))
+        of_lines = (None, (lane,)) if horizontal and lane is not None else (lane, reductions)  # whose turns share them
         row_tile, column_tile = register_block(
             cut.pieces,
             cut.most,
@@ -191,7 +194,7 @@ def schedule(nest: Nest, machine: VectorUnit, prefix: int = 0, *, repeats: bool 
             turns,
             far,
             numbers or vectors,
-            machine.kept(nest, lane, rows, reductions),
+            machine.kept(nest, of_lines[0], rows, of_lines[1]),
         )
     else:
         most = MOST_ROWS
@@ -203,7 +206,9 @@ def schedule(nest: Nest, machine: VectorUnit, prefix: int = 0, *, repeats: bool 
     if ends_within is not None:
         column_runs: tuple[Run, ...] = (masked_run(ends_within, lanes, column_tile),)
     else:
-        column_runs = tile_runs(column_extent, column_tile, _column_mask(nest, columns, lane, lanes))
+        column_runs = tile_runs(
+            column_extent, column_tile, 0 if horizontal else _column_mask(nest, columns, lane, lanes)
+        )
     taken = {rows, columns, lane}
     outer = tuple(d for d in parallel if d not in taken)
     work = body_size(nest)

@@ -1,0 +1,59 @@
+"""Products whose sums lie along memory in both operands: lanes are summed, and blocks have rows of either."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper
+
+import landbridge as lb
+from landbridge.executable.kernel_facts import facts_of
+
+
+def product(equation: str, x: tuple[int | str, ...], w: tuple[int | str, ...]) -> onnx.ModelProto:
+    out = [dict(zip(equation.replace(",", "").split("->")[0], (*x, *w), strict=True))[c] for c in equation[-3:]]
+    inputs = [helper.make_tensor_value_info(n, TensorProto.FLOAT, s) for n, s in (("x", x), ("w", w))]
+    outputs = [helper.make_tensor_value_info("y", TensorProto.FLOAT, out)]
+    graph = helper.make_graph([helper.make_node("Einsum", ["x", "w"], ["y"], equation=equation)], "g", inputs, outputs)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+
+
+def check(executable: lb.Executable, equation: str, x: tuple[int, ...], w: tuple[int, ...]) -> None:
+    rng = np.random.default_rng(3)
+    a, b = (rng.standard_normal(shape, dtype=np.float32) for shape in (x, w))
+    (y,) = lb.Session(executable)(a, b)
+    wanted = np.einsum(equation, a.astype(np.float64), b.astype(np.float64))
+    scale = np.einsum(equation, np.abs(a).astype(np.float64), np.abs(b).astype(np.float64))
+    # Sums of k rounded terms in blocks: each block's and each lane's chain is short (passes/lower/sum_blocks.py).
+    assert (np.abs(np.asarray(y) - wanted) <= 16 * 2.0**-24 * scale).all()
+
+
+def test_blocks_have_rows_of_both_operands() -> None:
+    executable = lb.compile(product("bmk,bnk->bmn", (1, 96, 512), (1, 96, 512)), "llvm -mcpu=x86-64-v4")
+    (found,) = facts_of(executable).values()
+    block, along = found.schedule.split(" ", 1)
+    rows, columns = map(int, block.split("x"))
+    assert "along the sum" in along and rows > 1 and columns > 1
+
+
+def test_few_rows_are_in_a_block_where_all_of_them_fall_in_one_set_of_the_cache() -> None:
+    executable = lb.compile(product("bmk,bnk->bmn", (1, 98, 2048), (1, 98, 2048)), "llvm -mcpu=znver4")
+    (found,) = facts_of(executable).values()
+    assert int(found.schedule.split("x")[0]) <= 8
+
+
+@pytest.mark.parametrize("equation", ["bmk,bnk->bmn", "bmk,bnk->bnm", "bkm,bkn->bmn"])
+@pytest.mark.parametrize("sizes", [(1, 1, 1, 64), (2, 7, 9, 32), (1, 24, 17, 300), (3, 5, 33, 50), (1, 50, 3, 1000)])
+@pytest.mark.parametrize("target", ["llvm", "llvm -mcpu=generic", "c"])
+def test_products_are_right(equation: str, sizes: tuple[int, int, int, int], target: str) -> None:
+    of = dict(zip("bmnk", sizes, strict=True))
+    x, w = (tuple(of[c] for c in each) for each in equation.split("->")[0].split(","))
+    check(lb.compile(product(equation, x, w), target), equation, x, w)
+
+
+def test_of_open_extents() -> None:
+    equation = "bmk,bnk->bmn"
+    executable = lb.compile(product(equation, ("b", "m", "k"), ("b", "n", "k")))
+    for b, m, n, k in ((1, 1, 1, 1), (2, 7, 9, 40), (1, 30, 45, 333)):
+        check(executable, equation, (b, m, k), (b, n, k))
