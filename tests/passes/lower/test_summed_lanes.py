@@ -1,4 +1,5 @@
-"""Products whose sums lie along memory in both operands: lanes are summed, and blocks have rows of either."""
+"""Products whose sums lie along memory in both operands: tasks of enough rows turn the columns over as they copy them;
+lanes are summed in others, and blocks have rows of either."""
 
 from __future__ import annotations
 
@@ -37,6 +38,14 @@ def test_blocks_have_rows_of_both_operands() -> None:
     assert "along the sum" in along and rows > 1 and columns > 1
 
 
+@pytest.mark.parametrize("sizes", [(8, 384, 384, 64), (1, 1024, 32, 1024), (2, 112, 20, 7)])
+def test_columns_are_turned_over_where_there_are_rows_enough(sizes: tuple[int, int, int, int]) -> None:
+    b, m, n, k = sizes
+    executable = lb.compile(product("bmk,bnk->bmn", (b, m, k), (b, n, k)), "llvm -mcpu=x86-64-v4")
+    (found,) = facts_of(executable).values()
+    assert "along the sum" not in found.schedule and " of 16 lanes" in found.schedule
+
+
 def test_few_rows_are_in_a_block_where_all_of_them_fall_in_one_set_of_the_cache() -> None:
     executable = lb.compile(product("bmk,bnk->bmn", (1, 98, 2048), (1, 98, 2048)), "llvm -mcpu=znver4")
     (found,) = facts_of(executable).values()
@@ -44,12 +53,40 @@ def test_few_rows_are_in_a_block_where_all_of_them_fall_in_one_set_of_the_cache(
 
 
 @pytest.mark.parametrize("equation", ["bmk,bnk->bmn", "bmk,bnk->bnm", "bkm,bkn->bmn"])
-@pytest.mark.parametrize("sizes", [(1, 1, 1, 64), (2, 7, 9, 32), (1, 24, 17, 300), (3, 5, 33, 50), (1, 50, 3, 1000)])
+@pytest.mark.parametrize(
+    "sizes",
+    [
+        (1, 1, 1, 64),
+        (2, 7, 9, 32),
+        (1, 24, 17, 300),
+        (3, 5, 33, 50),
+        (1, 50, 3, 1000),
+        (2, 120, 50, 50),
+        (1, 113, 199, 300),
+        (1, 150, 20, 7),
+    ],
+)
 @pytest.mark.parametrize("target", ["llvm", "llvm -mcpu=generic", "c"])
 def test_products_are_right(equation: str, sizes: tuple[int, int, int, int], target: str) -> None:
     of = dict(zip("bmnk", sizes, strict=True))
     x, w = (tuple(of[c] for c in each) for each in equation.split("->")[0].split(","))
     check(lb.compile(product(equation, x, w), target), equation, x, w)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float16", "int32"])
+def test_of_other_elements(dtype: str) -> None:
+    rng = np.random.default_rng(4)
+    model = product("bmk,bnk->bmn", (1, 130, 45), (1, 50, 45))
+    for value in (*model.graph.input, *model.graph.output):
+        value.type.tensor_type.elem_type = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
+    x, w = (rng.integers(-4, 5, shape).astype(dtype) for shape in ((1, 130, 45), (1, 50, 45)))
+    (y,) = lb.Session(lb.compile(model))(x, w)  # sums of at most 720, which are exact in each
+    np.testing.assert_array_equal(np.asarray(y), np.einsum("bmk,bnk->bmn", x.astype("int64"), w.astype("int64")))
+
+
+def test_what_is_copied_is_read_within_its_bounds() -> None:
+    equation, x, w = "bmk,bnk->bmn", (1, 120, 37), (1, 45, 37)
+    check(lb.compile(product(equation, x, w), sanitize=True), equation, x, w)
 
 
 def test_of_open_extents() -> None:

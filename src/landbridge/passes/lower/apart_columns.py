@@ -14,6 +14,7 @@ from collections.abc import Sequence
 
 from landbridge.passes.lower.access import ElementAccess
 from landbridge.passes.lower.image_memory import is_image
+from landbridge.passes.lower.lane_choice import lies_along_sums
 from landbridge.passes.lower.lane_walk import Walk, walk_of
 from landbridge.passes.lower.nest import Nest
 from landbridge.passes.lower.row_memory import in_rows
@@ -54,7 +55,8 @@ def columns_apart(
     found = [
         r
         for r in shared
-        if _lies_badly(r.index.coeff(inner[-1]) * r.item_bytes, lanes * r.item_bytes, turns, near, own_bytes)
+        if lies_along_sums(r, lane, inner)
+        or _lies_badly(r.index.coeff(inner[-1]) * r.item_bytes, lanes * r.item_bytes, turns, near, own_bytes)
     ]
     return found if most_copied(nest, found, lanes, own_bytes) >= _WIDTH else []
 
@@ -69,7 +71,8 @@ def most_copied(nest: Nest, apart: Sequence[ElementAccess], lanes: int, own_byte
 def _can_be_copied(r: ElementAccess, lane: int, inner: Sequence[int]) -> bool:
     if in_rows(r.buffer.type) or is_image(r.buffer.type) or r.index.rest or r.guards:
         return False
-    return walk_of(r, lane) is Walk.ALONG and all(r.uses(d) for d in inner)
+    copied = walk_of(r, lane) is Walk.ALONG or lies_along_sums(r, lane, inner)
+    return copied and all(r.uses(d) for d in inner)
 
 
 def _lies_badly(step: object, vector: int, turns: int, near: int, own_bytes: int) -> bool:

@@ -112,7 +112,9 @@ def copying_tasks(
         return [ColumnTasks(emitter, outer, columns, emitter.row_tiles, 0, columns_first, copied)]
     first, *further = emitter.row_tiles
     pieces = [ColumnTasks(emitter, outer, columns, [first], -(-tiles // parts), columns_first, copied)]
-    if further:
+    if further and sched.copied:
+        pieces.append(ColumnTasks(emitter, outer, columns, further, 0, columns_first, copied))
+    elif further:
         plain = NestEmitter(code, nest, sched, buffers, {})
         pieces.append(ColumnTasks(plain, outer, columns, further, 0, columns_first))
     return pieces

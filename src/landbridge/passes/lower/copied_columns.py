@@ -5,18 +5,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import product
 
 from xdsl.dialects import memref
 from xdsl.ir import SSAValue
 
 from landbridge.passes.lower.access import ElementAccess, Linear
 from landbridge.passes.lower.code import Code, Index
+from landbridge.passes.lower.lane_choice import lies_along_sums
 from landbridge.passes.lower.loops_around import loops_around
 from landbridge.passes.lower.nest import Nest
 from landbridge.passes.lower.nest_emitter import NestEmitter
 from landbridge.passes.lower.operands import Tile
 from landbridge.passes.lower.runs import Run
 from landbridge.passes.lower.schedule import Schedule
+from landbridge.passes.lower.turned_blocks import TurnedBlocks
 from landbridge.records import record
 
 
@@ -45,15 +48,61 @@ class CopiedColumns:
         for _, copy in self.copies:
             operands.origins[copy.buffer] = before
 
+        inner = emitter.sched.inner
+        turned = [pair for pair in self.copies if lies_along_sums(pair[0], _lane_of(emitter.sched), inner)]
+        straight = [pair for pair in self.copies if pair not in turned]
+
         def copy_turn() -> None:
             operands.forget()
-            for read, copy in self.copies:
-                for n in range(columns.tile):
-                    vector = operands.read(read, tile, 0, n)
-                    code.store_vector(vector, copy.buffer, operands.where(copy, tile, 0, n), operands.lanes, 0)
+            for (read, copy), n in product(straight, range(columns.tile)):
+                vector = operands.read(read, tile, 0, n)
+                code.store_vector(vector, copy.buffer, operands.where(copy, tile, 0, n), operands.lanes, 0)
             operands.forget()
 
-        loops_around(code, nest, emitter.sched.inner, operands.env, copy_turn)
+        def copy_turns() -> None:
+            for pair, n in product(turned, range(columns.tile)):
+                _copy_turned(code, emitter, tile, n, *pair)
+
+        if straight:
+            loops_around(code, nest, inner, operands.env, copy_turn)
+        if turned:
+            loops_around(code, nest, inner[:-1], operands.env, copy_turns)
+
+
+def _lane_of(sched: Schedule) -> int:
+    assert sched.lane is not None
+    return sched.lane
+
+
+def _copy_turned(
+    code: Code, emitter: NestEmitter, tile: Tile, n: int, read: ElementAccess, copy: ElementAccess
+) -> None:
+    """Copy column ``n``, whose memory goes along the last of the loops: a block has as many turns as lanes."""
+    operands, sched = emitter.operands, emitter.sched
+    last, lanes = sched.inner[-1], operands.lanes
+    extent = emitter.nest.dims[last].extent
+    assert isinstance(extent, int)  # of columns that are copied
+    blocks = TurnedBlocks(code, _lane_of(sched), lanes, last)
+    kept = tile.column_mask if n == tile.columns - 1 else 0
+
+    def block(first: Index, count: int) -> None:
+        operands.env[last] = first
+        loaded = blocks.load(
+            read, operands.buffers[read.buffer], lambda shift: operands.where(read, tile, 0, n, shift), count, kept
+        )
+        for i, vector in enumerate(loaded[:count]):
+            code.store_vector(vector, copy.buffer, operands.where(copy, tile, 0, n, (last, i)), lanes, 0)
+        del operands.env[last]
+
+    def whole(first: SSAValue, _: list[SSAValue]) -> list[SSAValue]:
+        block(first, lanes)
+        return []
+
+    end = extent - extent % lanes
+    if end:
+        code.loop(0, end, lanes, [], whole)
+    if extent % lanes:
+        block(end, extent % lanes)
 
 
 def copied_columns(

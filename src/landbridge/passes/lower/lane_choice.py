@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from itertools import permutations
 
 from landbridge.passes.lower.access import ElementAccess
@@ -54,6 +55,33 @@ def choose_other_lane(
         return longest, False
     across = _choose_summed_lane(nest, reductions, lanes)
     return (longest, False) if across is None else (across, True)
+
+
+def choose_copied_lane(nest: Nest, parallel: list[int], reductions: tuple[int, ...], lanes: int) -> int | None:
+    """The longest loop along which every operand is vectors, or one element for all lanes, but for reads of the
+    reduction that lie along its last loop: copies of these are vectors."""
+    main = nest.reduction
+    if main is None or lanes < 2 or not reductions or nest.bounds or any(computes_places(s) for s in nest.stages):
+        return None
+    plain = (Walk.STAYS, Walk.ALONG)
+
+    def is_legal(d: int) -> bool:
+        others = [a for a in nest.accesses() if not lies_along_sums(a, d, reductions)]
+        read = {id(r) for r in main.reads}
+        return (
+            len(others) < len(nest.accesses())
+            and all(id(a) in read for a in nest.accesses() if a not in others)
+            and all(walk_of(a, d) in plain and not a.guards for a in others)
+        )
+
+    found = [d for d in parallel if nest.dims[d].extent != 1 and _lies_along(nest, d) and is_legal(d)]
+    return max(found, key=lambda d: likely(nest.dims[d].extent), default=None)
+
+
+def lies_along_sums(a: ElementAccess, lane: int, inner: Sequence[int]) -> bool:
+    """Whether blocks of ``a``, of the last of the reduction loops ``inner`` and of ``lane``, can be turned over so that
+    they lie along ``lane``."""
+    return not a.guards and walk_of(a, lane) is None and walk_of(a, lane, inner[-1]) is Walk.TURNED
 
 
 def _choose_summed_lane(nest: Nest, reductions: tuple[int, ...], lanes: int) -> int | None:

@@ -19,7 +19,14 @@ from landbridge.passes.lower.combiners import combiner
 from landbridge.passes.lower.far_columns import far_share
 from landbridge.passes.lower.kept_rows import kept_rows
 from landbridge.passes.lower.lane_body import computes_places
-from landbridge.passes.lower.lane_choice import choose_lane, choose_other_lane, choose_turned, whole_vectors
+from landbridge.passes.lower.lane_choice import (
+    choose_copied_lane,
+    choose_lane,
+    choose_other_lane,
+    choose_turned,
+    lies_along_sums,
+    whole_vectors,
+)
 from landbridge.passes.lower.lane_walk import lane_guards
 from landbridge.passes.lower.near_columns import MANY, near_columns
 from landbridge.passes.lower.nest import Nest, body_size, widest_bytes
@@ -96,16 +103,16 @@ class VectorUnit:
 class Schedule:
     """``lane`` is vectorized by ``lanes``; when ``horizontal`` it is a reduction, summed across lanes at the end.
 
-    ``rows``/``columns`` are the register-blocked dims (or None) and how they are cut. A ``columns`` dim that is
-    the lane counts in vectors. ``outer`` loops surround the block; ``inner`` are the reduction loops, in order.
-    ``turned``: blocks of rows and lanes are transposed in registers where an access lies along the rows.
-    ``copies`` partial sums hide the latency of adding. They are as many in every tile: a sum then is added up in one
-    order, wherever in the result it stands. ``turns`` of the last reduction loop are written out beside each other, so
-    that what all lanes share is loaded for all of them at once; ``numbers``: the window that it is of, where rows share
-    some of it; ``vectors``: that of what rows share, where it is vectors. ``asks_ahead``: vectors that all rows share
-    are asked for before they are read; ``rows_ahead``: numbers of the next tile's rows are, for which there is room
-    beside those of a tile. ``unrolled``: turns of the last reduction loop that follow each other in its body, each with
-    loads of its own.
+    ``rows``/``columns`` are the register-blocked dims (or None) and how they are cut. A ``columns`` dim that is the
+    lane counts in vectors. ``outer`` loops surround the block; ``inner`` are the reduction loops, in order. ``turned``:
+    blocks of rows and lanes are transposed in registers where an access lies along the rows. ``copies`` partial sums
+    hide the latency of adding. They are as many in every tile: a sum then is added up in one order, wherever in the
+    result it stands. ``turns`` of the last reduction loop are written out beside each other, so that what all lanes
+    share is loaded for all of them at once; ``numbers``: the window that it is of, where rows share some of it;
+    ``vectors``: that of what rows share, where it is vectors. ``copied``: columns lie along the sums, and tasks turn
+    them over as they copy them. ``asks_ahead``: vectors that all rows share are asked for before they are read;
+    ``rows_ahead``: numbers of the next tile's rows are, for which there is room beside those of a tile. ``unrolled``:
+    turns of the last reduction loop that follow each other in its body, each with loads of its own.
     """
 
     lane: int | None
@@ -123,15 +130,19 @@ class Schedule:
     turned: bool = False
     numbers: NumberWindow | None = None
     vectors: VectorWindow | None = None
+    copied: bool = False
     asks_ahead: bool = False
     rows_ahead: bool = False
     unrolled: int = 1
 
 
-def schedule(nest: Nest, machine: VectorUnit, prefix: int = 0, *, repeats: bool = False) -> Schedule:
+def schedule(
+    nest: Nest, machine: VectorUnit, prefix: int = 0, *, repeats: bool = False, may_copy: bool = False
+) -> Schedule:
     """The schedule of a simplified nest whose first ``prefix`` dims are bound by loops around it.
 
-    ``repeats``: an element may be computed twice, as nothing that it is made of is where it is written.
+    ``repeats``: an element may be computed twice, as nothing that it is made of is where it is written. ``may_copy``:
+    tasks may copy columns first.
     """
     free = range(prefix, len(nest.dims))
     parallel = [d for d in free if not nest.dims[d].reduction]
@@ -141,6 +152,9 @@ def schedule(nest: Nest, machine: VectorUnit, prefix: int = 0, *, repeats: bool 
     lane, horizontal = choose_lane(nest, parallel, lanes, machine.masks), False
     if lane is None and (turned := choose_turned(nest, parallel, lanes)) is not None:
         return _turned(nest, machine, parallel, *turned, repeats=repeats)
+    copied = _copied_lane(nest, machine, parallel, reductions, lanes) if lane is None and may_copy else None
+    if copied is not None:
+        lane = copied
     if lane is None:
         lane, horizontal = choose_other_lane(nest, parallel, reductions, lanes, machine.masks)
     padded = lane is not None and any(
@@ -172,7 +186,7 @@ def schedule(nest: Nest, machine: VectorUnit, prefix: int = 0, *, repeats: bool 
     cut = row_cut(nest, rows, lane, lanes, repeats=repeats)
     column_extent = tiles_along(nest, columns, lane, lanes)
     turns, numbers = 1, None
-    if machine.by_lane and not horizontal and not shared:
+    if machine.by_lane and not horizontal and not shared and copied is None:
         turns = turns_together(nest, lane, rows, reductions, machine.vector_bytes)
         numbers = number_window(nest, lane, rows, reductions, machine.vector_bytes) if turns == 1 else None
         turns = turns if numbers is None else numbers.turns
@@ -233,10 +247,23 @@ def schedule(nest: Nest, machine: VectorUnit, prefix: int = 0, *, repeats: bool 
         turns,
         numbers=numbers,
         vectors=vectors,
+        copied=copied is not None,
         unrolled=unrolled(nest, lane, reductions, row_runs[0].tile) if machine.unrolls and not horizontal else 1,
         asks_ahead=machine.asks_ahead and likely(column_extent) > machine.near(nest, lane, lanes, reductions),
         rows_ahead=machine.asks_ahead and machine.kept(nest, lane, rows, reductions, two_tiles) == two_tiles,
     )
+
+
+def _copied_lane(
+    nest: Nest, machine: VectorUnit, parallel: list[int], reductions: tuple[int, ...], lanes: int
+) -> int | None:
+    """The lane along which tasks copy columns that lie along the sums, where that is worth it."""
+    lane = choose_copied_lane(nest, parallel, reductions, lanes) if lanes <= MOST_LANES else None
+    if lane is None or choose_columns(nest, parallel, lane, lanes) != lane:
+        return None
+    apart = machine.apart(nest, lane, lanes, choose_rows(nest, parallel, lane, lane, reductions))
+    turned = [a for a in nest.accesses() if lies_along_sums(a, lane, reductions)]
+    return lane if all(any(a is r for r in apart) for a in turned) else None
 
 
 def _turned(nest: Nest, machine: VectorUnit, parallel: list[int], lane: int, rows: int, *, repeats: bool) -> Schedule:

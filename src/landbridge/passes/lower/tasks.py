@@ -99,7 +99,9 @@ def _single(
     if nest.is_scan:
         schedules = [scan_schedule(nest, machine)]
     else:
-        schedules = narrow_last_column(nest, schedule(nest, machine, repeats=repeats), machine, repeats=repeats)
+        schedules = narrow_last_column(
+            nest, schedule(nest, machine, repeats=repeats, may_copy=True), machine, repeats=repeats
+        )
     for sched in schedules:
         emitter = NestEmitter(code, nest, sched, buffers, {})
         rows = emitter.row_tiles
@@ -107,7 +109,7 @@ def _single(
         tile_work = sched.work * sched.lanes
         few = likely(product(outer) * sum(r.count for r in sched.column_runs)) < MANY_TASKS
         at_edges = any(padding in (RowPadding.BY_TURN, RowPadding.EDGES) for _, padding in rows)
-        how = row_passes(nest, sched, machine, rows)
+        how = None if sched.copied else row_passes(nest, sched, machine, rows)
         if how is not None and scratch is None:
             scratch = totals_memory(code, nest)
         apart = [] if how is not None or at_edges else apart_of(nest, sched, machine)
