@@ -54,9 +54,7 @@ def conv_transpose(c: OpContext, x: Operand, w: Operand, bias: Operand | None = 
             f"{c.g.node}: ConvTranspose of {spatial} has an output of {output}; fewer pads, or a larger output_shape, "
             "are legal"
         )
-    axes = [
-        phases(*axis, together=i == rank - 1) for i, axis in enumerate(zip(stride, low, kernel, dilation, strict=True))
-    ]
+    axes = [phases(*axis) for axis in zip(stride, low, kernel, dilation, strict=True)]
     flipped = _flipped(c, w, group)
     if max(stride) > 1 and prod(a.taps for a in axes) <= prod(kernel):
         return add_bias(c, convolve_phases(c, x, flipped, axes, output, group), bias, c.dtype(x))

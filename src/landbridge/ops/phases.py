@@ -43,18 +43,14 @@ class Phases:
         return t if not beside and 0 <= t < self.kernel else None
 
 
-def phases(stride: int, low: int, kernel: int, dilation: int, *, together: bool) -> Phases:
-    """The phases of an axis, with windows of as few elements as one affine start for all of them allows.
-
-    ``together``: all windows of a pixel begin at one element, which may take more taps. Rows of a register block want
-    that: which of them read padding is decided before the phase is known.
-    """
+def phases(stride: int, low: int, kernel: int, dilation: int) -> Phases:
+    """The phases of an axis, with windows of as few elements as one affine start for all of them allows."""
     reached = [
         sorted(at // stride for t in range(kernel) if (at := r + low - t * dilation) % stride == 0)
         for r in range(stride)
     ]
     found = []
-    for outer in (a for a in range(1, 2 if together else stride + 1) if stride % a == 0):
+    for outer in (a for a in range(1, stride + 1) if stride % a == 0):
         for shift in (0, 1) if outer > 1 else (0,):
             offsets = {i - r // (stride // outer) * shift for r, near in enumerate(reached) for i in near}
             first = min(offsets)
