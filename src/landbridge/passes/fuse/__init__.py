@@ -1,8 +1,9 @@
 """Fusion: calls of a graph become fewer calls of PrimFuncs with more stages.
 
-The steps, each over every block in program order: elementwise calls disappear into their one reader; elementwise
-calls follow, as an epilogue, the call that computes their input; chains that work row by row (a decomposed LayerNorm
-or Softmax) become one call. Nothing crosses the border of a branch or of the body of a loop.
+Concatenations of numbers become transpositions first. The steps then, each over every block in program order:
+elementwise calls disappear into their one reader; elementwise calls follow, as an epilogue, the call that computes
+their input; chains that work row by row (a decomposed LayerNorm or Softmax) become one call. Nothing crosses the border
+of a branch or of the body of a loop.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 from landbridge.ir.module import IRModule
 from landbridge.passes.fuse.epilogue import fuse_apart, fuse_epilogues
 from landbridge.passes.fuse.graph import Graph, shorten_views
+from landbridge.passes.fuse.planes import concatenate_planes
 from landbridge.passes.fuse.pointwise import fuse_pointwise, merge_operands
 from landbridge.passes.fuse.row_chains import fuse_rows
 from landbridge.passes.registry import register_pass
@@ -18,6 +20,7 @@ from landbridge.passes.registry import register_pass
 @register_pass("fuse")
 def fuse(module: IRModule) -> None:
     """Merge calls into fewer PrimFuncs: elementwise chains, epilogues, row by row chains."""
+    concatenate_planes(module)
     graph = Graph(module)
     for block in graph.blocks:
         merge_operands(graph, block)

@@ -1,0 +1,82 @@
+"""Concatenations of numbers that then lie side by side: of parts of one element along the axis, behind which there is
+nothing, as of eight maps ``1x172x309x1`` that become the channels of one.
+
+Each part would be written with steps as long as there are parts, an element at a time. Here the parts are planes, which
+their producers write in place, and one transposition, which becomes part of what reads the result where that is a
+kernel that only looks elements up, too.
+"""
+
+from __future__ import annotations
+
+from xdsl.dialects import func
+from xdsl.ir import Block, SSAValue
+from xdsl.rewriter import InsertPoint, Rewriter
+
+from landbridge.ir.allocations import tensor_alloc
+from landbridge.ir.copy_prims import CopyPrims
+from landbridge.ir.graph_ops import CallOp, ConcatOp, ViewOp, graphs_in, viewed
+from landbridge.ir.module import IRModule
+from landbridge.ir.op_attributes import node_name
+from landbridge.ir.stages import view_prim
+from landbridge.ir.types import dtype_of, element_count, shape_of, tensor_type, vdevice_of
+from landbridge.sizes.size import at_least
+from landbridge.targets.grid import grid_limits
+
+#: Elements of a part below which another kernel costs what it gains.
+_FEWEST = 256
+
+
+def concatenate_planes(module: IRModule) -> None:
+    """Concatenate such parts as planes, and transpose them, where kernels run on a CPU's vectors."""
+    functions, copies = module.prims(), CopyPrims(module)
+
+    def gains(op: ConcatOp) -> bool:
+        vectors = _has_lanes(module, op.result) and _is_of_numbers(op)
+        return vectors and not any(_is_reduced(functions, part) for part in op.inputs)
+
+    def rewrite(block: Block) -> None:
+        for op in list(block.ops):
+            for region in graphs_in(op):
+                rewrite(region.block)
+            if isinstance(op, ConcatOp) and gains(op):
+                _replace(op, copies)
+
+    rewrite(module.main.body.block)
+
+
+def _is_of_numbers(op: ConcatOp) -> bool:
+    """Whether parts of ``op`` are interleaved number by number."""
+    axis, shape = op.axis.value.data, shape_of(op.result.type)
+    if len(op.inputs) < 2 or any(shape_of(part.type)[axis] != 1 for part in op.inputs):
+        return False
+    return all(e == 1 for e in shape[axis + 1 :]) and at_least(element_count(shape[:axis]), _FEWEST) is True
+
+
+def _has_lanes(module: IRModule, value: SSAValue) -> bool:
+    place = vdevice_of(value.type)
+    target = module.target_of(place.index.data)
+    return grid_limits(target) is None and target.form != "loops" and not place.axis_separators
+
+
+def _is_reduced(functions: dict[str, func.FuncOp], value: SSAValue) -> bool:
+    """Whether a kernel with a reduction makes ``value``: it may get a layout of its own."""
+    made = viewed(value).owner
+    return isinstance(made, CallOp) and any(g.reduces for g in view_prim(functions[made.callee_name]).generics())
+
+
+def _replace(op: ConcatOp, copies: CopyPrims) -> None:
+    axis, shape = op.axis.value.data, shape_of(op.result.type)
+    outer, dtype, place = shape[:axis], dtype_of(op.result.type), vdevice_of(op.result.type)
+    views = [ViewOp(part, tensor_type([1, *outer], dtype, place)) for part in op.inputs]
+    planes = ConcatOp([view.result for view in views], 0, tensor_type([len(views), *outer], dtype, place))
+    order = [*range(1, axis + 1), 0]
+    alloc = tensor_alloc(tensor_type([*outer, len(views)], dtype, place))
+    name = copies.transpose([len(views), *outer], order, dtype, place)
+    call = CallOp(name, [planes.result], [alloc.tensor], [alloc.tensor.type], node_name(op))
+    Rewriter.insert_op([*views, planes, alloc, call], InsertPoint.before(op))
+    result = call.res[0]
+    if result.type != op.result.type:
+        view = ViewOp(result, op.result.type)
+        Rewriter.insert_op(view, InsertPoint.before(op))
+        result = view.result
+    Rewriter.replace_op(op, [], [result])
