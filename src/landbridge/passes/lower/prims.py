@@ -83,15 +83,18 @@ _TWO_PASSES = frozenset(("znver4",))
 
 def narrow_is_cheaper(target: Target) -> bool:
     """Whether a vector of half as many bytes may take less to multiply: where that is not known, it may."""
-    timed = target.attrs.get("isa") == "x86_64" and target.kind == "llvm"
-    return not timed or target.mcpu in _TWO_PASSES
+    return not _is_timed(target) or target.mcpu in _TWO_PASSES
+
+
+def _is_timed(target: Target) -> bool:
+    return target.attrs.get("isa") == "x86_64" and target.kind == "llvm"
 
 
 def vector_unit_of(target: Target) -> VectorUnit:
     """What schedules need to know of a CPU target."""
     by_lane = target.attrs.get("isa") == "aarch64" and target.vector_bits == 128
     measured = target.attrs.get("isa") == "x86_64"
-    timed = measured and target.kind == "llvm"
+    timed = _is_timed(target)
     return VectorUnit(
         target.vector_bits // 8,
         target.vector_registers,
@@ -100,6 +103,7 @@ def vector_unit_of(target: Target) -> VectorUnit:
         own_bytes=target.l2_bytes if measured else 0,
         asks_ahead=timed,
         narrow_is_cheaper=narrow_is_cheaper(target),
+        two_passes=timed and target.mcpu in _TWO_PASSES,
         unrolls=timed,
     )
 

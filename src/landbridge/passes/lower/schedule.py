@@ -67,8 +67,8 @@ class VectorUnit:
     instruction, and a number that memory holds must be loaded first; elsewhere it is taken from memory. ``masks``: a
     load may be of any of its lanes. ``near_bytes``: of the nearest cache, ``own_bytes``: of the
     caches that are a core's own; 0 where they are not known. ``asks_ahead``: memory may be asked for before it is
-    read. ``narrow_is_cheaper``: a vector of half as many bytes may take less to multiply. ``unrolls``: some turns of a
-    long loop follow each other in its body."""
+    read. ``narrow_is_cheaper``: a vector of half as many bytes may take less to multiply; ``two_passes``: it is known
+    to take half. ``unrolls``: some turns of a long loop follow each other in its body."""
 
     vector_bytes: int
     registers: int
@@ -79,6 +79,7 @@ class VectorUnit:
     own_bytes: int = 0
     asks_ahead: bool = False
     narrow_is_cheaper: bool = True
+    two_passes: bool = False
     unrolls: bool = False
 
     def near(self, nest: Nest, lane: int | None, lanes: int, inner: Sequence[int]) -> int:
@@ -309,36 +310,54 @@ def narrow_last_column(nest: Nest, sched: Schedule, machine: VectorUnit, *, repe
     """``sched``, or two that do its work: a last column that holds half a vector or less gets a vector of its size.
 
     24 channels in blocks of 16 then cost 24 lanes, not 32, where narrower vectors are cheaper. Where they are not, only
-    a column that is alone gets one, whose loads and stores are shorter; beside others it shares their loads of rows.
+    a column that is alone gets one, whose loads and stores are shorter; beside others it shares their loads of rows. So
+    it does of a line's pixels, unless narrower vectors take half: 49 cost 50 lanes then, not 64.
     """
-    bound = next((b for b in nest.bounds if (b.outer, b.inner) == (sched.columns, sched.lane)), None)
-    if bound is None or sched.rows == sched.lane:
+    ends = _last_column(nest, sched)
+    if ends is None or sched.rows == sched.lane:
         return [sched]
-    last, left = divmod(bound.extent, bound.tile)
-    if not left or left > bound.tile // 2 or (last and not machine.narrow_is_cheaper):
+    last, left, tile = ends
+    plain = sched.columns == sched.lane
+    cheaper = machine.two_passes if plain else not last or machine.narrow_is_cheaper
+    if not left or left > tile // 2 or not cheaper:
         return [sched]
     cut = row_cut(nest, sched.rows, sched.lane, sched.lanes, repeats=repeats)
     if isinstance(cut.extent, Size) and not cut.overlaps:
         return [sched]
     lanes = max(2, 1 << (left - 1).bit_length())  # not every language has vectors of 1
     mask = left if left != lanes and _column_mask(nest, sched.columns, sched.lane, sched.lanes) else 0
-    tile, _ = register_block(cut.pieces, cut.most, 1, machine.registers, sched.turns, window=sched.numbers)
-    tail = replace(sched, lanes=lanes, row_runs=cut.runs(tile), column_runs=(Run(last, 1, 1, mask),))
+    window = sched.numbers or sched.vectors
+    tile, _ = register_block(cut.pieces, cut.most, 1, machine.registers, sched.turns, window=window)
+    first = last * (sched.lanes // lanes) if plain else last
+    tail = replace(sched, lanes=lanes, row_runs=cut.runs(tile), column_runs=(Run(first, 1, 1, mask),))
     if not last:
         return [tail]
     far = machine.far(nest, sched.lane, sched.rows)
     row_tile, column_tile = register_block(
         cut.pieces,
         cut.most,
-        last,
+        min(last, max(run.tile for run in sched.column_runs)) if plain else last,
         machine.registers,
         sched.turns,
         far,
-        sched.numbers,
+        window,
         machine.kept(nest, sched.lane, sched.rows, sched.inner),
     )
     whole = replace(sched, row_runs=cut.runs(row_tile), column_runs=tile_runs(last, column_tile, 0))
     return [whole, tail]
+
+
+def _last_column(nest: Nest, sched: Schedule) -> tuple[int, int, int] | None:
+    """How many columns are whole, what is in the one after these, and in each; None where that is not known."""
+    for b in nest.bounds:
+        if (b.outer, b.inner) == (sched.columns, sched.lane):
+            return *divmod(b.extent, b.tile), b.tile
+    if sched.lane is None or sched.columns != sched.lane or nest.reduction is None or sched.horizontal or sched.turned:
+        return None
+    extent = nest.dims[sched.lane].extent
+    if not isinstance(extent, int) or extent < sched.lanes:
+        return None
+    return *divmod(extent, sched.lanes), sched.lanes
 
 
 def _element_bytes(nest: Nest) -> int:
