@@ -4,6 +4,7 @@ import gc
 import mmap
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -51,6 +52,37 @@ def test_helpers_are_there_where_many_are_expected(
         numbers = [jobs.add(job) for job in JOBS]
         assert jobs.objects(numbers[::-1]) == [compile_ir(job.text, MACHINE) for job in JOBS[::-1]]
     assert len(started) == helpers
+
+
+class _Counting:
+    """In the place of a helper: how many jobs are worked at."""
+
+    at_work = 0
+    most = 0
+
+    def work(self, work: Any) -> None:
+        while (taken := work.take()) is not None:
+            _Counting.at_work += 1
+            _Counting.most = max(_Counting.most, _Counting.at_work)
+            time.sleep(0.02)
+            _Counting.at_work -= 1
+            work.done(taken[0], str(taken[0]).encode())
+
+
+@pytest.mark.parametrize(("cores", "before"), [(2, 1), (1, 1), (4, 3)])
+def test_a_core_is_left_to_who_makes_the_modules_until_all_are_made(
+    cores: int, before: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("landbridge.codegen.llvm.compile_jobs.usable_cores", lambda: cores)
+    monkeypatch.setattr("landbridge.codegen.llvm.compile_jobs._helper", lambda machine: _Counting())
+    with closing(Jobs(MACHINE, expected=100)) as jobs:
+        _Counting.most = 0
+        numbers = [jobs.add(job) for job in JOBS * 4]
+        time.sleep(0.2)
+        assert _Counting.most == before
+        _Counting.most = 0
+        assert jobs.objects(numbers) == [str(number).encode() for number in numbers]
+        assert _Counting.most == cores
 
 
 def test_a_helper_imports_what_it_needs_alone() -> None:

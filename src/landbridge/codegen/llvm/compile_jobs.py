@@ -71,7 +71,8 @@ class Jobs:
         is_much = expected * _SMALL >= _WORTH_A_HELPER
         is_apart = is_much or llvm_process.is_begun() or _memory_is_limited() or _is_foreign(machine)
         self._apart = is_apart and has_interpreter()
-        self._work = _Work()
+        # Who makes the modules has a core; all others are there for what is left when they are made.
+        self._work = _Work(self._most if self._is_told else max(1, usable_cores() - 1))
         self._threads: list[threading.Thread] = []
 
     def add(self, job: Job) -> int:
@@ -94,7 +95,7 @@ class Jobs:
         work.end()
         while not self._apart and (taken := work.take()) is not None:
             check_time("LLVM")
-            work.results[taken[0]] = _compile(taken[1], self._machine)
+            work.done(taken[0], _compile(taken[1], self._machine))
         for thread in self._threads:
             while thread.is_alive():
                 thread.join(_LOOK_AT_TIME)
@@ -123,9 +124,13 @@ def compile_all(jobs: Iterable[Job], machine: Machine, processes: int | None = N
 
 
 class _Work:
-    """Jobs that wait for whoever has time, the longest first: the last one to finish decides."""
+    """Jobs that wait for whoever has time, the longest first: the last one to finish decides.
 
-    def __init__(self) -> None:
+    While others may come, ``at_once`` are worked at, at most.
+    """
+
+    def __init__(self, at_once: int) -> None:
+        self._at_once, self._begun = at_once, 0
         self.results: list[bytes | CodegenError] = []
         #: Characters of all jobs.
         self.size = 0
@@ -155,10 +160,20 @@ class _Work:
             self.end()
 
     def take(self) -> tuple[int, Job] | None:
-        """A job that is the caller's now, and its number; None when there will be none."""
+        """A job that is the caller's now, to be said ``done``, and its number; None when there will be none."""
         with self._changed:
-            self._changed.wait_for(lambda: self._waiting or self._is_whole)
-            return heappop(self._waiting)[1:] if self._waiting else None
+            self._changed.wait_for(lambda: self._is_whole or (self._waiting and self._begun < self._at_once))
+            if not self._waiting:
+                return None
+            self._begun += 1
+            return heappop(self._waiting)[1:]
+
+    def done(self, number: int, result: bytes | CodegenError) -> None:
+        """Job ``number``, which was taken, has become ``result``."""
+        with self._changed:
+            self.results[number] = result
+            self._begun -= 1
+            self._changed.notify()
 
 
 def _memory_is_limited() -> bool:
@@ -194,13 +209,14 @@ class _Helper:
                 number, job = taken
                 try:
                     _send(process.stdin, (job, self._machine))
-                    work.results[number] = pickle.load(process.stdout)
+                    work.done(number, pickle.load(process.stdout))
                 except (OSError, EOFError, pickle.UnpicklingError):
-                    work.results[number] = CodegenError(
+                    error = CodegenError(
                         f"LLVM ended its process with status {process.wait()} over a module of {len(job.text)} "
                         "characters: its memory ended (ulimit -v, free memory), or it has no rule for the module; give "
                         "it more memory, or compile for another CPU (-mcpu, -mattr) and report it"
                     )
+                    work.done(number, error)
                     work.drop()  # there is an error to raise, and perhaps nobody left to take a job
                     return
 
