@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Mapping
 from fractions import Fraction
 from functools import lru_cache
+from typing import Any
 
+import numpy as np
 from xdsl.dialects import arith, func, linalg, memref
 from xdsl.dialects.builtin import IndexType, MemRefType
 from xdsl.ir import Block, Operation, SSAValue
@@ -89,12 +90,11 @@ def _share(index: AffineExpr, extents: tuple[Extent, ...], low: Extent, extent: 
     numbers = [low, extent, *(extents[d] for d in dims)]
     if not all(isinstance(number, int) for number in numbers) or not 0 < count <= _MOST_VALUES:
         return Fraction(1)
-    at, inside = [0] * len(extents), 0
-    for choice in itertools.product(*(range(extents[d]) for d in dims)):
-        for d, i in zip(dims, choice, strict=True):
-            at[d] = i
-        inside += low <= index.eval(at, []) < low + extent
-    return Fraction(inside, count)
+    at: list[Any] = [0] * len(extents)
+    for n, d in enumerate(dims):
+        at[d] = np.arange(int(extents[d])).reshape([-1 if n == m else 1 for m in range(len(dims))])
+    values = np.asarray(index.eval(at, []))  # of all choices at once: one after another takes ten times as long
+    return Fraction(int(np.count_nonzero((values >= low) & (values < low + extent))), count)
 
 
 def _operations(body: Block) -> int:

@@ -66,7 +66,9 @@ def lowered_access(op: Operation) -> LoweredAccess:
 
 def _between(mask: SSAValue | None) -> tuple[SSAValue | None, SSAValue | None]:
     """How many first lanes ``mask`` keeps at most, and how many of these it does not; None for what is not told."""
-    maker = mask.owner if mask is not None else None
+    if mask is None:
+        return None, None
+    maker = mask.owner
     if isinstance(maker, vector.CreateMaskOp):
         return maker.operands[0], None
     if isinstance(maker, arith.AndIOp) and isinstance(differ := maker.rhs.owner, arith.XOrIOp):

@@ -76,7 +76,7 @@ class _Walk:
 
     def _must_be_harmless(self, op: Operation) -> None:
         """``op`` has no way to reach memory; where all of its kind have none, it is not asked again."""
-        if op.regions or any(isinstance(v.type, MemRefType) for v in op.operands):
+        if op.regions or any(type(v.type) is MemRefType for v in op.operands):
             raise AccessError(f"@{self._function.sym_name.data} has a {op.name}, whose accesses nothing is known of")
         if op.name.startswith(_ON_VALUES_ALONE):
             self._harmless.add(type(op))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from contextlib import contextmanager
 
 from xdsl.dialects import func
@@ -92,8 +92,8 @@ def identified_functions(module: ModuleOp) -> list[tuple[func.FuncOp, str]]:
     return [(function, names[function.sym_name.data]) for function in functions]
 
 
-def call_groups(module: ModuleOp) -> list[list[func.FuncOp]]:
-    """The functions of ``module`` in groups that call nothing outside of their group.
+def call_groups(module: ModuleOp, alone: Container[func.FuncOp] = ()) -> list[list[func.FuncOp]]:
+    """The functions of ``module`` in groups that call nothing outside of their group; those ``alone`` call none.
 
     Raises CodegenError for anything but functions, for two of one name and for a call of none.
     """
@@ -105,7 +105,7 @@ def call_groups(module: ModuleOp) -> list[list[func.FuncOp]]:
             raise CodegenError(f"two functions are called {op.sym_name.data!r}; names must be unique")
     group_of: dict[str, list[func.FuncOp]] = {name: [f] for name, f in functions.items()}
     for name, function in functions.items():
-        for callee in callees(function):
+        for callee in () if function in alone else callees(function):
             if callee not in functions:
                 raise CodegenError(f"function {name!r} calls {callee!r}, which the module does not define")
             group, other = group_of[name], group_of[callee]

@@ -158,7 +158,9 @@ def set_sizes(function: func.FuncOp, sizes: Sequence[Extent]) -> None:
 def tile_bounds(generic: linalg.ops.GenericOp) -> list[tuple[int, ...]]:
     """``(outer, inner, tile, extent)`` of each loop that was cut in two and whose last tile is not full."""
     bounds = generic.attributes.get(BOUNDS)
-    return [ints(bound) for bound in bounds] if isinstance(bounds, ArrayAttr) else []
+    if bounds is None or not isinstance(bounds, ArrayAttr):  # most have none, and isinstance is slow where it says no
+        return []
+    return [ints(bound) for bound in bounds]
 
 
 def set_tile_bounds(generic: linalg.ops.GenericOp, bounds: Sequence[tuple[int, int, int, int]]) -> None:

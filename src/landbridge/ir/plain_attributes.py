@@ -80,7 +80,7 @@ def plain_data(attribute: Attribute) -> Any:
 def integer_at(op: Operation, key: str) -> int | None:
     """The integer that ``op`` carries as ``key``; None without one."""
     number = op.attributes.get(key)
-    return int_of(number) if isinstance(number, IntegerAttr | SizeAttr) else None
+    return int_of(number) if number is not None and isinstance(number, IntegerAttr | SizeAttr) else None
 
 
 def strings_at(op: Operation, key: str) -> tuple[str, ...] | None:

@@ -112,7 +112,7 @@ def _phis(
 def _define_all(e: LlvmEmitter, values: Sequence[SSAValue]) -> None:
     for value in values:
         name = e.define(value)
-        if isinstance(value.type, IndexType):
+        if type(value.type) is IndexType:
             e.depths[name] = e.depth
 
 

@@ -73,7 +73,8 @@ def _sum(opcode: str) -> Printer:
 
 def _is_fusible(value: SSAValue) -> bool:
     """Whether ``value`` is a product that nothing else needs and that need not be rounded."""
-    return isinstance(value.owner, arith.MulfOp) and "contract" in fast_flags(value.owner) and value.has_one_use()
+    owner = value.owner
+    return type(owner) is arith.MulfOp and "contract" in fast_flags(owner) and value.has_one_use()
 
 
 def _quotient(e: LlvmEmitter, op: Operation) -> None:

@@ -58,7 +58,7 @@ class BegunImage:
 
     def finish(self, module: ModuleOp) -> CodeImage:
         """The image of all functions of ``module``, those that were added among them; raises CodegenError."""
-        numbers = [self._number(group) for group in call_groups(module)]
+        numbers = [self._number(group) for group in call_groups(module, self._numbers)]
         if self._runtime is None:
             objects = [runtime_object(self._name), *self._jobs.objects(numbers)]
         else:

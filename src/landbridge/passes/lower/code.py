@@ -59,7 +59,10 @@ class Code:
         self.sizes: dict[Size, SSAValue] = {}
         self.block = entry
         self._constants: dict[tuple[Attribute, Attribute], SSAValue] = {}
-        #: Of these the indices, which are most, by number: an attribute's hash is computed each time it is asked for.
+        #: Those that were asked for last with an attribute, by its identity: its hash is computed each time.
+        self._same: dict[int, tuple[Attribute, Attribute, SSAValue]] = {}
+        self._same_splats: dict[tuple[int, int], tuple[Attribute, Attribute, SSAValue]] = {}
+        #: Of these the indices, which are most, by number.
         self._numbers: dict[int, SSAValue] = {}
         self._splats: dict[tuple[Attribute, Attribute, int], SSAValue] = {}
         self._constant_ops: list[Operation] = []
@@ -96,11 +99,15 @@ class Code:
 
     def constant(self, attr: Attribute, ty: Attribute) -> SSAValue:
         """A constant, shared by the whole function."""
+        same = self._same.get(id(attr))
+        if same is not None and same[0] is attr and same[1] is ty:
+            return same[2]
         key = (attr, ty)
         if (found := self._constants.get(key)) is None:
             op = new_operation(arith.ConstantOp, (), (ty,), {"value": attr})
             self._constant_ops.append(op)
             found = self._constants[key] = op.results[0]
+        self._same[id(attr)] = attr, ty, found
         return found
 
     def hoist(self, op: Operation) -> SSAValue:
@@ -360,12 +367,16 @@ class Code:
 
     def splat(self, attr: Attribute, element: Attribute, lanes: int) -> SSAValue:
         """A constant in every lane."""
+        same = self._same_splats.get((id(attr), lanes))
+        if same is not None and same[0] is attr and same[1] is element:
+            return same[2]
         key = (attr, element, lanes)
         if (found := self._splats.get(key)) is None:
             ty = vector_type(element, lanes)
             assert isinstance(attr, FloatAttr | IntegerAttr)
             found = self.constant(DenseIntOrFPElementsAttr.from_list(ty, [attr.value.data]), ty)
             self._splats[key] = found
+        self._same_splats[id(attr), lanes] = attr, element, found
         return found
 
     def broadcast(self, value: SSAValue, lanes: int) -> SSAValue:

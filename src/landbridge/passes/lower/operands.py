@@ -80,6 +80,9 @@ class Operands:
         self._blocks: dict[tuple[int, int], list[SSAValue]] = {}
         #: The elements of a pixel that is being put together, by the access that writes them.
         self._lanes: dict[int, list[SSAValue]] = {}
+        #: What is asked for each element, by the identity of what is held beside it.
+        self._walks: dict[int, tuple[ElementAccess, Walk]] = {}
+        self._places: dict[int, tuple[Stage, bool]] = {}
 
     def forget(self) -> None:
         """Start a new block: loads of other blocks are not visible in it."""
@@ -145,13 +148,13 @@ class Operands:
 
     def _walk(self, a: ElementAccess) -> Walk:
         """How ``a`` goes along the lanes."""
-        walk = (
-            Walk.STAYS
-            if self.sched.lane is None
-            else walk_of(a, self.sched.lane, self.sched.rows if self.sched.turned else None)
-        )
-        assert walk is not None, "a lane that no vector follows"
-        return walk
+        if self.sched.lane is None:
+            return Walk.STAYS
+        if (known := self._walks.get(id(a))) is None or known[0] is not a:
+            walk = walk_of(a, self.sched.lane, self.sched.rows if self.sched.turned else None)
+            assert walk is not None, "a lane that no vector follows"
+            known = self._walks[id(a)] = a, walk
+        return known[1]
 
     def _turned(self) -> TurnedBlocks:
         assert self.sched.lane is not None and self.sched.rows is not None
@@ -294,11 +297,16 @@ class Operands:
             shift = None if lane is None or more == 0 else (lane, more)
             return self.index(stage.dims[d], t, m, n, shift)
 
-        if lane is not None and computes_places(stage):
+        if lane is not None and self._computes_places(stage):
             kept = self._kept(t, m, n)
             return LaneBody(self.code, stage, inputs, lane, self.lanes, kept, index, self.buffers).emit()
         lanes = 1 if self.sched.horizontal and not stage.reduces else self.lanes
         return emit_body(self.code, stage, inputs, lanes, index, self.buffers)
+
+    def _computes_places(self, stage: Stage) -> bool:
+        if (known := self._places.get(id(stage))) is None or known[0] is not stage:
+            known = self._places[id(stage)] = stage, computes_places(stage)
+        return known[1]
 
     def _fetch(self, a: ElementAccess, t: Tile, m: int, n: int, shift: Shift | None, keep: bool) -> SSAValue:
         """One element of an image: of its pixel, which the tile fetches once where it may ``keep`` it."""

@@ -192,10 +192,10 @@ class _Former:
     def _number(self, value: SSAValue) -> tuple[int | None, bool]:
         """The number that ``value`` is, and whether that is the bits of a float; None for another constant."""
         op = value.owner
-        if isinstance(op, arith.IndexCastOp):
+        if type(op) is arith.IndexCastOp:
             return self._word(op), False
         assert isinstance(op, arith.ConstantOp)
-        if isinstance(value.type, IndexType):
+        if type(value.type) is IndexType:
             return _index(value), False
         return _bits(op.value), True
 
@@ -231,7 +231,7 @@ def _constant(value: SSAValue) -> Hashable:
 
 def _bits(constant: Attribute) -> int | None:
     """The bits of an f32, or of one that is every lane of a vector."""
-    if isinstance(constant, FloatAttr) and isinstance(constant.type, Float32Type):
+    if type(constant) is FloatAttr and isinstance(constant.type, Float32Type):
         found: set[float] = {constant.value.data}
     elif isinstance(constant, DenseIntOrFPElementsAttr) and isinstance(constant.get_element_type(), Float32Type):
         lanes = [constant.data.data[i : i + 4] for i in range(0, len(constant.data.data), 4)]
