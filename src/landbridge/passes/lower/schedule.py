@@ -200,7 +200,6 @@ def schedule(
         most_columns = 1 if padded or windows else max(likely(column_extent), 1)
         if apart:
             most_columns = min(most_columns, most_copied(nest, apart, lanes, machine.own_bytes))
-        of_lines = (None, (lane,)) if horizontal and lane is not None else (lane, reductions)  # whose turns share them
         row_tile, column_tile = register_block(
             cut.pieces,
             cut.most,
@@ -209,7 +208,7 @@ def schedule(
             turns,
             far,
             numbers or vectors,
-            machine.kept(nest, of_lines[0], rows, of_lines[1]),
+            machine.kept(nest, lane, rows, reductions),
         )
     else:
         most = MOST_ROWS
@@ -221,9 +220,7 @@ def schedule(
     if ends_within is not None:
         column_runs: tuple[Run, ...] = (masked_run(ends_within, lanes, column_tile),)
     else:
-        column_runs = tile_runs(
-            column_extent, column_tile, 0 if horizontal else _column_mask(nest, columns, lane, lanes)
-        )
+        column_runs = tile_runs(column_extent, column_tile, _column_mask(nest, columns, lane, lanes))
     taken = {rows, columns, lane}
     outer = tuple(d for d in parallel if d not in taken)
     work = body_size(nest)
