@@ -4,6 +4,7 @@ import pytest
 
 from landbridge.codegen.llvm.compile import compile_ir, optimized
 from landbridge.codegen.llvm.image import machine_of
+from landbridge.codegen.llvm.isa import REDUCED
 from landbridge.codegen.llvm.machine import Machine
 from landbridge.errors import CodegenError
 from landbridge.targets.target import Target
@@ -88,3 +89,39 @@ def test_a_triple_is_known_by_its_instruction_set(triple: str) -> None:
     target = Target({"kind": "llvm", "mtriple": triple, "mcpu": "cortex-a72"})
     assert machine_of(target) == Machine("aarch64-unknown-linux-gnu", "cortex-a72", "")
     assert (target.vector_bits, target.vector_registers) == (128, 32)
+
+
+#: One counter, and an address a stride of which has to be multiplied unless strength reduction makes it a pointer.
+_STRIDED = """
+define float @f(ptr %p, i64 %n, i64 %s) {
+entry:
+  br label %loop
+loop:
+  %i = phi i64 [ 0, %entry ], [ %next, %loop ]
+  %sum = phi float [ 0.0, %entry ], [ %more, %loop ]
+  %at = mul nsw i64 %i, %s
+  %where = getelementptr float, ptr %p, i64 %at
+  %x = load float, ptr %where, align 4
+  %more = fadd float %sum, %x
+  %next = add nsw i64 %i, 1
+  %last = icmp eq i64 %next, %n
+  br i1 %last, label %done, label %loop
+done:
+  ret float %more
+}
+"""
+
+
+def test_strength_is_reduced_where_the_module_says_so() -> None:
+    plain, reduced = (compile_ir(_STRIDED + more, MACHINE, vectorize=False) for more in ("", REDUCED))
+    assert plain != reduced
+    # Each sets LLVM's switch for itself, whatever came before.
+    assert compile_ir(_STRIDED, MACHINE, vectorize=False) == plain
+    assert compile_ir(_STRIDED + REDUCED, MACHINE, vectorize=False) == reduced
+
+
+def test_the_switch_of_the_process_is_as_it_was_after_an_error_too() -> None:
+    reduced = compile_ir(_STRIDED + REDUCED, MACHINE, vectorize=False)
+    with pytest.raises(CodegenError):
+        compile_ir("this is no IR", MACHINE, vectorize=False)
+    assert compile_ir(_STRIDED + REDUCED, MACHINE, vectorize=False) == reduced

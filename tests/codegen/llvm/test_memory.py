@@ -6,8 +6,9 @@ from dataclasses import replace
 from unittest.mock import patch
 
 import numpy as np
+import pytest
 
-from landbridge.codegen.llvm.isa import Isa, isa_of
+from landbridge.codegen.llvm.isa import REDUCED, Isa, isa_of
 from landbridge.codegen.llvm.print_ir import print_functions
 from landbridge.targets import Target
 from tests.codegen.native import build, call, parse
@@ -102,3 +103,55 @@ def test_accesses_that_differ_by_a_constant_share_a_base_in_loops_of_sums() -> N
     windows = np.lib.stride_tricks.sliding_window_view(x.astype(np.float64), 52)[: 7 * 500 : 7]
     wanted = sum(windows[:, j : j + 50].sum(1) for j in range(3))
     np.testing.assert_allclose(y, wanted, rtol=0, atol=1e-4)  # 150 terms of about 1, each rounded
+
+
+def strided(rows: int) -> str:
+    """A sum over ``rows`` rows of x, whose stride is a word that is loaded."""
+    strides = "\n".join(
+        f"    %m{r} = arith.constant {r} : index\n    %s{r} = arith.muli %word, %m{r} : index" for r in range(1, rows)
+    )
+    loads, total = "", "%before"
+    for r in range(rows):
+        place = "%first" if r == 0 else f"%a{r}"
+        if r:
+            loads += f"        {place} = arith.addi %first, %s{r} : index\n"
+        loads += f'        %x{r} = memref.load %x[{place}] : memref<4096xf32, "global">\n'
+        loads += f"        %t{r} = arith.addf {total}, %x{r} : f32\n"
+        total = f"%t{r}"
+    return f"""
+builtin.module {{
+  func.func @strided(%x : memref<4096xf32, "global">, %words : memref<1xindex, "global">, %y : memref<99xf32, "global">,
+      %begin : index, %end : index) {{
+    %zero = arith.constant 0 : index
+    %one = arith.constant 1 : index
+    %many = arith.constant 50 : index
+    %none = arith.constant 0.0 : f32
+    %word = memref.load %words[%zero] : memref<1xindex, "global">
+{strides}
+    scf.for %i = %begin to %end step %one {{
+      %sum = scf.for %k = %zero to %many step %one iter_args(%before = %none) -> (f32) {{
+        %first = arith.addi %i, %k : index
+{loads}        scf.yield {total} : f32
+      }}
+      memref.store %sum, %y[%i] : memref<99xf32, "global">
+    }}
+    func.return
+  }}
+}}
+"""
+
+
+@pytest.mark.parametrize(("isa", "rows", "reduced"), [("x86_64", 3, False), ("x86_64", 9, True), ("aarch64", 3, True)])
+def test_strength_is_reduced_where_a_loop_has_many_bases(isa: str, rows: int, reduced: bool) -> None:
+    (function,) = parse(strided(rows)).body.block.ops
+    text = print_functions([function], isa_of(isa, 128, ()))  # type: ignore[list-item]
+    assert (REDUCED in text) is reduced
+
+
+@pytest.mark.parametrize("rows", [3, 9])
+def test_sums_over_rows_are_the_same_with_it_and_without(rows: int) -> None:
+    x, y = np.random.default_rng(0).standard_normal(4096, dtype=np.float32), np.zeros(99, np.float32)
+    call(build(strided(rows), Target("llvm")), "strided", x, np.array([400]), y, begin=0, end=99)
+    windows = np.lib.stride_tricks.sliding_window_view(x.astype(np.float64), 50)
+    wanted = sum(windows[r * 400 : r * 400 + 99].sum(1) for r in range(rows))
+    np.testing.assert_allclose(y, wanted, rtol=0, atol=1e-3)  # 450 terms of about 1, each rounded

@@ -74,6 +74,7 @@ def _add_base(e: LlvmEmitter, result: SSAValue, x: str, y: str) -> bool:
         return False
     x, y = (e.hidden(x), y) if before < after else (x, e.hidden(y))
     base = name = e.once(f"add nsw i64 {x}, {y}", x, y)
+    e.add_base(base, (x, y))
     e.depths[base] = e.depth
     if constant := first + second:
         name = e.once(f"add nsw i64 {base}, {constant}", base)

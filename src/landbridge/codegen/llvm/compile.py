@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
 import llvmlite.binding as llvm
 from llvmlite.binding.newpassmanagers import NewPassManager, create_new_function_pass_manager
 
+from landbridge.codegen.llvm.isa import REDUCED
 from landbridge.codegen.llvm.machine import Machine
 from landbridge.errors import CodegenError
 from landbridge.locks import adopt, new_lock
@@ -34,11 +36,25 @@ def _target_machine(machine: Machine) -> Any:
 def compile_ir(text: str, machine: Machine, *, vectorize: bool = True) -> bytes:
     """The relocatable object of the LLVM module ``text``, optimized.
 
-    ``vectorize`` lets LLVM vectorize and unroll loops; it only costs time where the code is vectors already. Raises
+    ``vectorize`` lets LLVM vectorize and unroll loops; it only costs time where the code is vectors already, and so
+    does strength reduction where the module does not say that it is REDUCED. Raises
     CodegenError, with LLVM's message, when the text does not parse or does not verify.
     """
-    with _lock:
+    with _lock, _strength_reduction(vectorize or REDUCED in text):
         return bytes(_target_machine(machine).emit_object(optimized(text, machine, vectorize)))
+
+
+@contextmanager
+def _strength_reduction(wanted: bool) -> Iterator[None]:
+    """Code is generated with it or without; LLVM has one switch in a process, which is on afterwards."""
+    if wanted:
+        yield
+        return
+    llvm.set_option("landbridge", "-disable-lsr=true")
+    try:
+        yield
+    finally:
+        llvm.set_option("landbridge", "-disable-lsr=false")
 
 
 def optimized(text: str, machine: Machine, vectorize: bool) -> Any:

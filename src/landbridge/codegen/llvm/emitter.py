@@ -24,6 +24,8 @@ class LlvmModule:
         self.isa = isa
         self.declarations: dict[str, str] = {}
         self.helpers: dict[str, str] = {}
+        #: How many bases one loop adds to addresses at most.
+        self.bases = 0
         self.metadata: list[str] = ['!0 = !{!"llvm.loop.unroll.full"}', f"{UNCHANGING} = !{{}}"]
         #: The LLVM spelling of a type; raises CodegenError when it has none.
         self.type = by_identity(type_text)
@@ -58,11 +60,13 @@ class LlvmModule:
 
 @record(frozen=True)
 class _OpenLoop:
-    """A loop that is being emitted: the line before it, the scope it is in, and what is to be in that line."""
+    """A loop that is being emitted: the line before it, the scope it is in, what is to be in it, and its addresses
+    with bases of their own."""
 
     place: int
     scope: int
     before: list[str]
+    bases: set[str]
 
 
 class LlvmEmitter(Dispatcher):
@@ -87,6 +91,8 @@ class LlvmEmitter(Dispatcher):
         self.depth = 0
         #: Whether the innermost loop carries values from turn to turn, as a sum does.
         self.accumulates = False
+        #: The names that are a counter and a base.
+        self._based: set[str] = set()
         #: How many loops enclose the definition of a name; absent means 0.
         self._defined: dict[str, int] = {}
         #: Instructions that ``once`` emitted, one scope per open region.
@@ -140,7 +146,7 @@ class LlvmEmitter(Dispatcher):
 
     def begin_loop(self) -> None:
         """A loop begins with the next line, in the block that comes before it."""
-        self._loops.append(_OpenLoop(len(self.lines), len(self.scopes) - 1, []))
+        self._loops.append(_OpenLoop(len(self.lines), len(self.scopes) - 1, [], set()))
         self.lines.append("")
         self.depth += 1
 
@@ -174,6 +180,14 @@ class LlvmEmitter(Dispatcher):
         found = self.once(f'call i64 asm "", "=r,0"(i64 {name}) nounwind memory(none)', name)
         self.depths[found] = self.depths.get(name, 0)
         return found
+
+    def add_base(self, name: str, operands: Iterable[str]) -> None:
+        """Count ``name``, the sum of ``operands``, where it is an address of this loop with another base."""
+        if not self._based.isdisjoint(operands):
+            bases = self._loops[-1].bases
+            bases.add(name)
+            self.module.bases = max(self.module.bases, len(bases))
+        self._based.add(name)
 
     def at_entry(self, text: str) -> str:
         """The name of a side-effect-free instruction without operands, at the beginning of the function."""

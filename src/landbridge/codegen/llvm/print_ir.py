@@ -26,7 +26,7 @@ from landbridge.codegen.functions import (
 from landbridge.codegen.layout import is_row_table
 from landbridge.codegen.llvm import arith, byte_dot, casts, control, float_arith, math, memory, vector
 from landbridge.codegen.llvm.emitter import LlvmEmitter, LlvmModule, Printer
-from landbridge.codegen.llvm.isa import Isa
+from landbridge.codegen.llvm.isa import REDUCED, Isa
 from landbridge.codegen.llvm.types import extent_bytes
 from landbridge.ir.kernel_attributes import is_in_place
 from landbridge.sizes.size import least
@@ -54,7 +54,8 @@ def print_functions(functions: Sequence[func.FuncOp], isa: Isa) -> str:
     state = LlvmModule(isa)
     texts = [_function(state, f) for f in functions]
     attributes = f'attributes #0 = {{ nounwind {isa.attributes} "prefer-vector-width"="{isa.vector_bits}" }}'
-    parts = [*state.declarations.values(), *state.helpers.values(), *texts, attributes, *state.metadata, ""]
+    metadata = [*state.metadata, *((REDUCED,) if state.bases >= isa.many_bases else ())]
+    parts = [*state.declarations.values(), *state.helpers.values(), *texts, attributes, *metadata, ""]
     return "\n".join(dict.fromkeys(map(_in_bits, parts)))  # one of bf16 may declare what one of i16 does
 
 
