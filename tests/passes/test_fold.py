@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import numpy as np
+import onnx
 import pytest
 from graphs import add, double, graph, pack, relu, row_sums, unpack
 from hypothesis import given
 from hypothesis import strategies as st
+from onnx import helper, numpy_helper
 from xdsl.dialects import func
 
+import landbridge as lb
 from landbridge.errors import CompileError
 from landbridge.ir.graph_ops import CallOp, ConstantOp, ToVDeviceOp
 from landbridge.ir.packing import pack_array, packed_shape, unpack_array
@@ -142,3 +145,24 @@ def test_dumps_show_every_step(tmp_path):
     assert set(seconds) == {"fold", "dedup"}
     assert isinstance(module.main, func.FuncOp)
     assert any(isinstance(op, CallOp) for op in module.main.body.block.ops)
+
+
+def test_layers_that_share_a_weight_by_identity_keep_it_once() -> None:
+    weight = np.random.default_rng(0).standard_normal((64, 64), dtype=np.float32)
+    nodes = [
+        helper.make_node("Identity", ["w"], ["again"]),
+        helper.make_node("MatMul", ["x", "w"], ["h"]),
+        helper.make_node("Relu", ["h"], ["r"]),
+        helper.make_node("MatMul", ["r", "again"], ["y"]),
+    ]
+    tensors = [helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, [32, 64]) for name in "xy"]
+    graph = helper.make_graph(nodes, "shared", tensors[:1], tensors[1:], [numpy_helper.from_array(weight, "w")])
+    made = lb.compile(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)]))
+    assert sum(each.nbytes for each in made.constants.values()) == weight.nbytes
+    x = np.random.default_rng(1).standard_normal((32, 64), dtype=np.float32)
+    session = lb.Session(made)
+    session.set_input("x", x)
+    session.run()
+    wanted = np.maximum(x.astype(np.float64) @ weight, 0) @ weight
+    got = np.asarray(session.get_output(0))
+    np.testing.assert_allclose(got, wanted, rtol=0, atol=2e-3)  # 128 products, each sum of about 1000 rounded

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 from xdsl.dialects import bufferization
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.rewriter import Rewriter
 
 from landbridge.ir.graph_ops import CallOp, ConcatOp, ConstantOp, IfOp, LoopOp, PackOp, ToVDeviceOp, UnpackOp, ViewOp
@@ -27,7 +27,8 @@ Array = np.ndarray[Any, Any]
 def fold(module: IRModule) -> None:
     """Compute layouts of constants, merge repeated operations, drop unused operations, PrimFuncs and constants."""
     block = module.main.body.block
-    _fold_constants(module, block)
+    _share_memory(module)
+    _fold_constants(module, block, {})
     _merge_repeated(block, ChainMap(), {})
     _drop_dead(block)
     module.drop_unused()
@@ -64,18 +65,35 @@ FOLDS: dict[type[Operation], Callable[..., Array]] = {
 }
 
 
-def _fold_constants(module: IRModule, block: Block) -> None:
+def _share_memory(module: IRModule) -> None:
+    """Constants that are the same memory are one: layers that share weights have them under several names."""
+    first: dict[Hashable, str] = {}
+    for op in list(module.main.walk()):
+        if isinstance(op, ConstantOp):
+            array = module.constants[op.symbol_name]
+            memory = (array.__array_interface__["data"][0], array.shape, array.strides, array.dtype.str)
+            symbol = first.setdefault(memory, op.symbol_name)
+            if symbol != op.symbol_name and array.nbytes:
+                _replace(op, symbol)
+
+
+def _fold_constants(module: IRModule, block: Block, known: dict[Hashable, str]) -> None:
+    """``known``: what operations have made of constants already, as layers that share weights ask for it again."""
     for op in list(block.ops):
         for region in op.regions:
-            _fold_constants(module, region.block)
+            _fold_constants(module, region.block, known)
         rule = FOLDS.get(type(op))
         if rule is None or _is_open(op):
             continue
         symbols = [v.owner.symbol_name for v in op.operands if isinstance(v.owner, ConstantOp)]
         if len(symbols) == len(op.operands):
-            arrays = [module.constants[symbol] for symbol in symbols]
-            folded = rule(op, *arrays)
-            _replace(op, symbols[0] if folded is arrays[0] else module.add_constant(folded, symbols[0]))
+            key = (op.name, tuple(symbols), _facts(op), op.results[0].type)
+            symbol = known.get(key)
+            if symbol is None:
+                arrays = [module.constants[symbol] for symbol in symbols]
+                folded = rule(op, *arrays)
+                symbol = known[key] = symbols[0] if folded is arrays[0] else module.add_constant(folded, symbols[0])
+            _replace(op, symbol)
 
 
 def _is_open(op: Operation) -> bool:
@@ -107,13 +125,17 @@ def _merge_repeated(block: Block, seen: ChainMap[Hashable, Operation], merged: d
             inputs = op.operands
         else:
             continue
-        facts = tuple(sorted((k, v) for k, v in op.attributes.items() if k != NODE))
-        key = (op.name, tuple(inputs), facts, tuple(r.type for r in op.results))
+        key = (op.name, tuple(inputs), _facts(op), tuple(r.type for r in op.results))
         first = seen.setdefault(key, op)
         if first is not op:
             for mine, other in zip(op.results, first.results, strict=True):
                 merged[mine] = other
                 other.name_hint = other.name_hint or mine.name_hint
+
+
+def _facts(op: Operation) -> tuple[tuple[str, Attribute], ...]:
+    """What is stated of ``op`` besides where it comes from."""
+    return tuple(sorted((k, v) for k, v in op.attributes.items() if k != NODE))
 
 
 def _drop_dead(block: Block) -> None:

@@ -239,6 +239,8 @@ class GraphWalk:
                     data = self.g.data
                     data.supposed |= supposed(node.op_type, context.attributes, given, evaluated, data.names)
                     return [evaluated]
+        elif node.op_type == "Identity" and not node.domain and isinstance(inputs[0], np.ndarray):
+            return [inputs[0]]  # the same memory: layers that share weights pack them once
         elif len(constants) == len(inputs) and node.op_type != "Constant" and foldable(node):
             folded = evaluate(node, constants, opset)
             if folded is not None:
