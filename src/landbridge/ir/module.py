@@ -128,9 +128,9 @@ class IRModule:
         table_array = np.ascontiguousarray(array).reshape(array.shape).view()
         table_array.flags.writeable = False
         stem = symbol_name(hint)
-        key = (stem, *_memory(table_array))
+        key = (stem, *memory_of(table_array))
         for known in (stem, self._symbols.get(key, stem)):
-            if known in self.constants and _memory(self.constants[known]) == _memory(table_array):
+            if known in self.constants and memory_of(self.constants[known]) == memory_of(table_array):
                 return known
         twins = self._twins(stem, table_array)
         for twin in twins or ():
@@ -271,7 +271,7 @@ def _checksum(array: np.ndarray[Any, Any]) -> int:
     return crc32(data.data)
 
 
-def _memory(array: np.ndarray[Any, Any]) -> tuple[Any, ...]:
+def memory_of(array: np.ndarray[Any, Any]) -> tuple[Any, ...]:
     """Equal for C-contiguous arrays that are one."""
     return array.__array_interface__["data"][0], array.shape, array.dtype
 

@@ -12,7 +12,7 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.rewriter import Rewriter
 
 from landbridge.ir.graph_ops import CallOp, ConcatOp, ConstantOp, IfOp, LoopOp, PackOp, ToVDeviceOp, UnpackOp, ViewOp
-from landbridge.ir.module import IRModule
+from landbridge.ir.module import IRModule, memory_of
 from landbridge.ir.op_attributes import NODE
 from landbridge.ir.packing import pack_array, unpack_array
 from landbridge.ir.plain_attributes import ints
@@ -71,8 +71,7 @@ def _share_memory(module: IRModule) -> None:
     for op in list(module.main.walk()):
         if isinstance(op, ConstantOp):
             array = module.constants[op.symbol_name]
-            memory = (array.__array_interface__["data"][0], array.shape, array.strides, array.dtype.str)
-            symbol = first.setdefault(memory, op.symbol_name)
+            symbol = first.setdefault(memory_of(array), op.symbol_name)
             if symbol != op.symbol_name and array.nbytes:
                 _replace(op, symbol)
 

@@ -26,9 +26,8 @@ def kept_rows(nest: Nest, lane: int | None, rows: int | None, inner: Sequence[in
     main = nest.reduction
     if main is None or rows is None or not inner:
         return most
-    if (
-        lane is not None and lane in inner
-    ):  # lanes are summed: vectors that begin anywhere share lines with the next ones
+    # Lanes are summed: vectors that begin anywhere share lines with the next ones.
+    if lane is not None and lane in inner:
         inner, lane = (lane,), None
     steps = [
         likely(r.index.coeff(rows)) * r.item_bytes
