@@ -80,24 +80,86 @@ def _contrib(op_type: str, *operands: Array | Const | None, outputs: int = 1, **
     return Node(op_type, operands, outputs, 18, "com.microsoft", attributes)
 
 
-def _learned(op_type: str, *operands: Array | Const | None, outputs: int = 1, opset: int = 1, **attributes: Any) -> Node:
+def _learned(
+    op_type: str, *operands: Array | Const | None, outputs: int = 1, opset: int = 1, **attributes: Any
+) -> Node:
     return Node(op_type, operands, outputs, opset, "ai.onnx.ml", attributes)
 
 
 # Operators on one tensor of floats: name, range of the data, opset, attributes.
 _UNARY: tuple[tuple[str, float, float, int], ...] = (
-    *((name, -3.0, 3.0, 18) for name in (
-        "Abs", "Asinh", "Atan", "Ceil", "Celu", "Cos", "Cosh", "Elu", "Erf", "Exp", "Floor", "HardSigmoid", "HardSwish",
-        "Identity", "IsInf", "IsNaN", "LeakyRelu", "Mish", "Neg", "Relu", "Round", "Selu", "Shrink", "Sigmoid", "Sign",
-        "Sin", "Sinh", "Softplus", "Softsign", "Tan", "Tanh", "ThresholdedRelu", "Softmax", "LogSoftmax", "Hardmax",
-        "Flatten", "LpNormalization",
-    )),
+    *(
+        (name, -3.0, 3.0, 18)
+        for name in (
+            "Abs",
+            "Asinh",
+            "Atan",
+            "Ceil",
+            "Celu",
+            "Cos",
+            "Cosh",
+            "Elu",
+            "Erf",
+            "Exp",
+            "Floor",
+            "HardSigmoid",
+            "HardSwish",
+            "Identity",
+            "IsInf",
+            "IsNaN",
+            "LeakyRelu",
+            "Mish",
+            "Neg",
+            "Relu",
+            "Round",
+            "Selu",
+            "Shrink",
+            "Sigmoid",
+            "Sign",
+            "Sin",
+            "Sinh",
+            "Softplus",
+            "Softsign",
+            "Tan",
+            "Tanh",
+            "ThresholdedRelu",
+            "Softmax",
+            "LogSoftmax",
+            "Hardmax",
+            "Flatten",
+            "LpNormalization",
+        )
+    ),
     *((name, -0.9, 0.9, 18) for name in ("Acos", "Asin", "Atanh")),
     *((name, 1.1, 3.0, 18) for name in ("Acosh", "Log", "Reciprocal", "Sqrt")),
     ("Gelu", -3.0, 3.0, 20),
-)  # fmt: skip
-_BINARY = ("Add", "Sub", "Mul", "Div", "Max", "Min", "Mean", "Sum", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "Equal")
-_REDUCTIONS = ("ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd", "ReduceSumSquare")
+)
+_BINARY = (
+    "Add",
+    "Sub",
+    "Mul",
+    "Div",
+    "Max",
+    "Min",
+    "Mean",
+    "Sum",
+    "Greater",
+    "GreaterOrEqual",
+    "Less",
+    "LessOrEqual",
+    "Equal",
+)
+_REDUCTIONS = (
+    "ReduceL1",
+    "ReduceL2",
+    "ReduceLogSum",
+    "ReduceLogSumExp",
+    "ReduceMax",
+    "ReduceMean",
+    "ReduceMin",
+    "ReduceProd",
+    "ReduceSumSquare",
+)
 
 
 def _unary(name: str, low: float, high: float, opset: int, size: int) -> Node:
@@ -319,7 +381,6 @@ def _linear(name: str, size: int) -> Node:
     return _learned(name, data, outputs=2, classlabels_ints=[0, 1, 2], post_transform="SOFTMAX", **attributes)
 
 
-
 CASES: dict[str, Case] = {
     **{name: partial(_unary, name, low, high, opset) for name, low, high, opset in _UNARY},
     **{name: partial(_binary, name) for name in _BINARY},
@@ -333,14 +394,21 @@ CASES: dict[str, Case] = {
     "ArgMax, last axis": lambda s: _node("ArgMax", matrix(s), axis=1),
     "ArgMax, first axis": lambda s: _node("ArgMax", matrix(s), axis=0),
     "ArgMin": lambda s: _node("ArgMin", matrix(s), axis=1),
-    "BitShift": lambda s: _node("BitShift", integers(ROWS[s], COLUMNS[s], dtype=np.uint32),
-                                integers(ROWS[s], COLUMNS[s], below=8, dtype=np.uint32), direction="LEFT"),
+    "BitShift": lambda s: _node(
+        "BitShift",
+        integers(ROWS[s], COLUMNS[s], dtype=np.uint32),
+        integers(ROWS[s], COLUMNS[s], below=8, dtype=np.uint32),
+        direction="LEFT",
+    ),
     "BitwiseNot": lambda s: _node("BitwiseNot", integers(ROWS[s], COLUMNS[s], dtype=np.int32)),
     "Not": lambda s: _node("Not", booleans(ROWS[s], COLUMNS[s])),
     "Mod": lambda s: _node("Mod", matrix(s), matrix(s, low=0.5), fmod=1),
     "Mod, int64": lambda s: _node("Mod", integers(ROWS[s], COLUMNS[s]), integers(ROWS[s], COLUMNS[s]) + 1),
-    "Div, int32": lambda s: _node("Div", integers(ROWS[s], COLUMNS[s], dtype=np.int32),
-                                  integers(ROWS[s], COLUMNS[s], dtype=np.int32) + np.int32(1)),
+    "Div, int32": lambda s: _node(
+        "Div",
+        integers(ROWS[s], COLUMNS[s], dtype=np.int32),
+        integers(ROWS[s], COLUMNS[s], dtype=np.int32) + np.int32(1),
+    ),
     "Pow": lambda s: _node("Pow", matrix(s, low=0.5), matrix(s)),
     "Pow, squared": lambda s: _node("Pow", matrix(s), scalar(2.0, np.float32)),
     "PRelu": lambda s: _node("PRelu", matrix(s), Const(floats(COLUMNS[s]))),
@@ -377,7 +445,9 @@ CASES: dict[str, Case] = {
     "Shape": lambda s: _node("Shape", matrix(s)),
     "Size": lambda s: _node("Size", matrix(s)),
     "ConstantOfShape": lambda s: _node("ConstantOfShape", np.array([ROWS[s], COLUMNS[s]], np.int64)),
-    "Range": lambda s: _node("Range", scalar(0.0, np.float32), np.array(ROWS[s] * 100, np.float32), scalar(1.0, np.float32)),
+    "Range": lambda s: _node(
+        "Range", scalar(0.0, np.float32), np.array(ROWS[s] * 100, np.float32), scalar(1.0, np.float32)
+    ),
     "DepthToSpace": lambda s: _node("DepthToSpace", image(s), blocksize=2),
     "SpaceToDepth": lambda s: _node("SpaceToDepth", image(s), blocksize=2),
     "Gather, rows": lambda s: _node("Gather", matrix(s), integers(ROWS[s], below=ROWS[s])),
@@ -387,37 +457,60 @@ CASES: dict[str, Case] = {
     "ScatterElements": partial(_scatter, "ScatterElements"),
     "ScatterElements, add": partial(_scatter, "ScatterElements", reduction="add"),
     "ScatterND": _scatter_nd,
-    "OneHot": lambda s: _node("OneHot", integers(ROWS[s], below=COLUMNS[s]), scalar(COLUMNS[s]),
-                              Const(np.array([0, 1], np.float32))),
-    "ReverseSequence": lambda s: _node("ReverseSequence", floats(ROWS[s], 8, COLUMNS[s] // 8),
-                                       integers(8, below=ROWS[s]) + 1),
+    "OneHot": lambda s: _node(
+        "OneHot", integers(ROWS[s], below=COLUMNS[s]), scalar(COLUMNS[s]), Const(np.array([0, 1], np.float32))
+    ),
+    "ReverseSequence": lambda s: _node(
+        "ReverseSequence", floats(ROWS[s], 8, COLUMNS[s] // 8), integers(8, below=ROWS[s]) + 1
+    ),
     "Compress": lambda s: _node("Compress", matrix(s), booleans(ROWS[s]), axis=0),
     "NonZero": lambda s: _node("NonZero", booleans(ROWS[s], COLUMNS[s])),
     "Unique": lambda s: _node("Unique", integers(ROWS[s] * 64, below=500), outputs=4),
     "TopK, 10": partial(_top_k, 10),
     "TopK, 100": partial(_top_k, 100),
     "TopK, 1000": partial(_top_k, 1000),
-    "TfIdfVectorizer": lambda s: _node("TfIdfVectorizer", integers(ROWS[s], 64, below=16), mode="TF", min_gram_length=1,
-                                       max_gram_length=2, max_skip_count=0, ngram_counts=[0, 4], ngram_indexes=list(range(7)),
-                                       pool_int64s=[2, 3, 5, 4, 5, 6, 7, 8, 6, 7]),
-    "MatMul": lambda s: _node("MatMul", floats((16, 128, 512)[s], (64, 256, 512)[s]), floats((64, 256, 512)[s], (64, 256, 512)[s])),
+    "TfIdfVectorizer": lambda s: _node(
+        "TfIdfVectorizer",
+        integers(ROWS[s], 64, below=16),
+        mode="TF",
+        min_gram_length=1,
+        max_gram_length=2,
+        max_skip_count=0,
+        ngram_counts=[0, 4],
+        ngram_indexes=list(range(7)),
+        pool_int64s=[2, 3, 5, 4, 5, 6, 7, 8, 6, 7],
+    ),
+    "MatMul": lambda s: _node(
+        "MatMul", floats((16, 128, 512)[s], (64, 256, 512)[s]), floats((64, 256, 512)[s], (64, 256, 512)[s])
+    ),
     "MatMul, weights": lambda s: _node("MatMul", matrix(s), Const(floats(COLUMNS[s], COLUMNS[s] // 2))),
     "MatMul, one row": lambda s: _node("MatMul", floats(1, COLUMNS[s]), Const(floats(COLUMNS[s], COLUMNS[s]))),
     "MatMul, batches": lambda s: _node("MatMul", floats(8, (8, 32, 128)[s], 64), floats(8, 64, (8, 32, 128)[s])),
-    "MatMul, int32": lambda s: _node("MatMul", integers((8, 64, 256)[s], 64, dtype=np.int32), integers(64, (8, 64, 256)[s], dtype=np.int32)),
-    "MatMulInteger": lambda s: _node("MatMulInteger", integers(ROWS[s] // 2, COLUMNS[s] // 2, dtype=np.uint8),
-                                     Const(integers(COLUMNS[s] // 2, COLUMNS[s] // 2, dtype=np.int8))),
-    "Gemm": lambda s: _node("Gemm", matrix(s), Const(floats(COLUMNS[s], COLUMNS[s] // 2)), Const(floats(COLUMNS[s] // 2))),
+    "MatMul, int32": lambda s: _node(
+        "MatMul", integers((8, 64, 256)[s], 64, dtype=np.int32), integers(64, (8, 64, 256)[s], dtype=np.int32)
+    ),
+    "MatMulInteger": lambda s: _node(
+        "MatMulInteger",
+        integers(ROWS[s] // 2, COLUMNS[s] // 2, dtype=np.uint8),
+        Const(integers(COLUMNS[s] // 2, COLUMNS[s] // 2, dtype=np.int8)),
+    ),
+    "Gemm": lambda s: _node(
+        "Gemm", matrix(s), Const(floats(COLUMNS[s], COLUMNS[s] // 2)), Const(floats(COLUMNS[s] // 2))
+    ),
     "Gemm, transposed": lambda s: _node("Gemm", matrix(s), Const(floats(COLUMNS[s] // 2, COLUMNS[s])), transB=1),
     "QLinearMatMul": _quantized_product,
     "QLinearConv": _quantized_convolution,
-    "ConvInteger": lambda s: _node("ConvInteger", byte_image(s), Const(integers(CHANNELS[s], CHANNELS[s], 3, 3, dtype=np.uint8))),
+    "ConvInteger": lambda s: _node(
+        "ConvInteger", byte_image(s), Const(integers(CHANNELS[s], CHANNELS[s], 3, 3, dtype=np.uint8))
+    ),
     "Conv, 3x3": lambda s: _convolution(s, 1, 3),
     "Conv, 1x1": lambda s: _convolution(s, 1, 1),
     "Conv, depthwise": lambda s: _convolution(s, CHANNELS[s], 3),
     "Conv, groups": lambda s: _convolution(s, 4, 3),
     "Conv, 1-D": lambda s: _node("Conv", floats(1, 16, (64, 512, 8192)[s]), Const(floats(16, 16, 5)), pads=[2, 2]),
-    "Conv, 3-D": lambda s: _node("Conv", floats(1, 8, *[(6, 12, 24)[s]] * 3), Const(floats(8, 8, 3, 3, 3)), pads=[1] * 6),
+    "Conv, 3-D": lambda s: _node(
+        "Conv", floats(1, 8, *[(6, 12, 24)[s]] * 3), Const(floats(8, 8, 3, 3, 3)), pads=[1] * 6
+    ),
     "ConvTranspose, 1-D": lambda s: _transposed(s, 1, 4),
     "ConvTranspose, 2x2": lambda s: _transposed(s, 2, 2),
     "ConvTranspose, 3x3": lambda s: _transposed(s, 2, 3),
@@ -428,7 +521,9 @@ CASES: dict[str, Case] = {
     "Col2Im": _columns,
     "MaxUnpool": _unpooled,
     "MaxPool": partial(_pool, "MaxPool"),
-    "MaxPool, with indices": lambda s: Node("MaxPool", (image(s),), 2, 18, "", {"kernel_shape": [2, 2], "strides": [2, 2]}),
+    "MaxPool, with indices": lambda s: Node(
+        "MaxPool", (image(s),), 2, 18, "", {"kernel_shape": [2, 2], "strides": [2, 2]}
+    ),
     "AveragePool": partial(_pool, "AveragePool"),
     "LpPool": partial(_pool, "LpPool"),
     "GlobalAveragePool": lambda s: _node("GlobalAveragePool", image(s)),
@@ -437,20 +532,32 @@ CASES: dict[str, Case] = {
     "RoiAlign": partial(_regions, "RoiAlign"),
     "MaxRoiPool": partial(_regions, "MaxRoiPool"),
     "GridSample": lambda s: _node("GridSample", image(s), floats(1, PIXELS[s], PIXELS[s], 2, low=-1, high=1)),
-    "GridSample, cubic": lambda s: _node("GridSample", image(s), floats(1, PIXELS[s], PIXELS[s], 2, low=-1, high=1), mode="cubic"),
+    "GridSample, cubic": lambda s: _node(
+        "GridSample", image(s), floats(1, PIXELS[s], PIXELS[s], 2, low=-1, high=1), mode="cubic"
+    ),
     "AffineGrid": lambda s: _node("AffineGrid", floats(1, 2, 3), const(1, 1, PIXELS[s], PIXELS[s]), opset=20),
     "Resize, nearest x2": partial(_resize, "nearest", 2.0),
     "Resize, linear x2": partial(_resize, "linear", 2.0),
     "Resize, cubic x2": partial(_resize, "cubic", 2.0),
     "Resize, linear x0.5": partial(_resize, "linear", 0.5),
     "Upsample": lambda s: _node("Upsample", image(s), const(1, 1, 2, 2, dtype=np.float32), opset=9, mode="nearest"),
-    "BatchNormalization": lambda s: _node("BatchNormalization", image(s), *(Const(floats(CHANNELS[s], low=0.5)) for _ in range(4))),
-    "InstanceNormalization": lambda s: _node("InstanceNormalization", image(s), *(Const(floats(CHANNELS[s])) for _ in range(2))),
-    "GroupNormalization": lambda s: _node("GroupNormalization", image(s), *(Const(floats(CHANNELS[s])) for _ in range(2)), num_groups=4, opset=21),
-    "LayerNormalization": lambda s: _node("LayerNormalization", matrix(s), *(Const(floats(COLUMNS[s])) for _ in range(2))),
+    "BatchNormalization": lambda s: _node(
+        "BatchNormalization", image(s), *(Const(floats(CHANNELS[s], low=0.5)) for _ in range(4))
+    ),
+    "InstanceNormalization": lambda s: _node(
+        "InstanceNormalization", image(s), *(Const(floats(CHANNELS[s])) for _ in range(2))
+    ),
+    "GroupNormalization": lambda s: _node(
+        "GroupNormalization", image(s), *(Const(floats(CHANNELS[s])) for _ in range(2)), num_groups=4, opset=21
+    ),
+    "LayerNormalization": lambda s: _node(
+        "LayerNormalization", matrix(s), *(Const(floats(COLUMNS[s])) for _ in range(2))
+    ),
     "MeanVarianceNormalization": lambda s: _node("MeanVarianceNormalization", image(s)),
     "LRN": lambda s: _node("LRN", image(s), size=5),
-    "DequantizeLinear": lambda s: _node("DequantizeLinear", byte_image(s), scalar(0.02, np.float32), scalar(128, np.uint8)),
+    "DequantizeLinear": lambda s: _node(
+        "DequantizeLinear", byte_image(s), scalar(0.02, np.float32), scalar(128, np.uint8)
+    ),
     "QuantizeLinear": lambda s: _node("QuantizeLinear", image(s), scalar(0.02, np.float32), scalar(128, np.uint8)),
     "DynamicQuantizeLinear": lambda s: _node("DynamicQuantizeLinear", matrix(s), outputs=3),
     "LSTM": partial(_recurrent, "LSTM", 4, 3),
@@ -464,27 +571,44 @@ CASES: dict[str, Case] = {
     "Einsum, ij->ji": partial(_einsum, "ij->ji"),
     "DFT": _fourier,
     "STFT": _short_time,
-    "MelWeightMatrix": lambda s: _node("MelWeightMatrix", *(np.array(v, np.int64) for v in ((20, 80, 128)[s], 512, 16000)),
-                                       *(np.array(v, np.float32) for v in (0, 8000)), opset=17),
+    "MelWeightMatrix": lambda s: _node(
+        "MelWeightMatrix",
+        *(np.array(v, np.int64) for v in ((20, 80, 128)[s], 512, 16000)),
+        *(np.array(v, np.float32) for v in (0, 8000)),
+        opset=17,
+    ),
     "HannWindow": lambda s: _node("HannWindow", np.array((64, 1024, 65536)[s], np.int64), opset=17),
     "HammingWindow": lambda s: _node("HammingWindow", np.array((64, 1024, 65536)[s], np.int64), opset=17),
     "BlackmanWindow": lambda s: _node("BlackmanWindow", np.array((64, 1024, 65536)[s], np.int64), opset=17),
     "NonMaxSuppression": _boxes,
-    "NegativeLogLikelihoodLoss": lambda s: _node("NegativeLogLikelihoodLoss", matrix(s), integers(ROWS[s], below=COLUMNS[s])),
-    "SoftmaxCrossEntropyLoss": lambda s: _node("SoftmaxCrossEntropyLoss", matrix(s), integers(ROWS[s], below=COLUMNS[s])),
+    "NegativeLogLikelihoodLoss": lambda s: _node(
+        "NegativeLogLikelihoodLoss", matrix(s), integers(ROWS[s], below=COLUMNS[s])
+    ),
+    "SoftmaxCrossEntropyLoss": lambda s: _node(
+        "SoftmaxCrossEntropyLoss", matrix(s), integers(ROWS[s], below=COLUMNS[s])
+    ),
     "RandomNormalLike": lambda s: _node("RandomNormalLike", matrix(s)),
     "RandomUniformLike": lambda s: _node("RandomUniformLike", matrix(s)),
     "Bernoulli": lambda s: _node("Bernoulli", matrix(s, low=0.0, high=1.0)),
     "Multinomial": lambda s: _node("Multinomial", matrix(s), sample_size=10),
     "ArrayFeatureExtractor": lambda s: _learned("ArrayFeatureExtractor", matrix(s), const(1, 3, 5)),
     "Binarizer": lambda s: _learned("Binarizer", matrix(s), threshold=0.5),
-    "FeatureVectorizer": lambda s: _learned("FeatureVectorizer", matrix(s), matrix(s), inputdimensions=[COLUMNS[s]] * 2),
+    "FeatureVectorizer": lambda s: _learned(
+        "FeatureVectorizer", matrix(s), matrix(s), inputdimensions=[COLUMNS[s]] * 2
+    ),
     "Imputer": lambda s: _learned("Imputer", matrix(s), imputed_value_floats=[1.0], replaced_value_float=float("nan")),
-    "LabelEncoder": lambda s: _learned("LabelEncoder", integers(ROWS[s] * 16), opset=2, keys_int64s=list(range(100)),
-                                       values_int64s=list(range(100, 0, -1))),
+    "LabelEncoder": lambda s: _learned(
+        "LabelEncoder",
+        integers(ROWS[s] * 16),
+        opset=2,
+        keys_int64s=list(range(100)),
+        values_int64s=list(range(100, 0, -1)),
+    ),
     "Normalizer": lambda s: _learned("Normalizer", matrix(s), norm="L2"),
     "OneHotEncoder": lambda s: _learned("OneHotEncoder", integers(ROWS[s], below=50), cats_int64s=list(range(50))),
-    "Scaler": lambda s: _learned("Scaler", matrix(s), offset=floats(COLUMNS[s]).tolist(), scale=floats(COLUMNS[s]).tolist()),
+    "Scaler": lambda s: _learned(
+        "Scaler", matrix(s), offset=floats(COLUMNS[s]).tolist(), scale=floats(COLUMNS[s]).tolist()
+    ),
     "LinearClassifier": partial(_linear, "LinearClassifier"),
     "LinearRegressor": partial(_linear, "LinearRegressor"),
     "SVMClassifier": partial(_support_vectors, "SVMClassifier"),
@@ -501,23 +625,44 @@ CASES: dict[str, Case] = {
     "com.microsoft.FastGelu": lambda s: _contrib("FastGelu", matrix(s)),
     "com.microsoft.Gelu": lambda s: _contrib("Gelu", matrix(s)),
     "com.microsoft.QuickGelu": lambda s: _contrib("QuickGelu", matrix(s)),
-    "com.microsoft.CDist": lambda s: _contrib("CDist", floats(ROWS[s], 64), floats(ROWS[s] // 2, 64), metric="sqeuclidean"),
-    "com.microsoft.FusedMatMul": lambda s: _contrib("FusedMatMul", matrix(s), Const(floats(COLUMNS[s] // 2, COLUMNS[s])), transB=1),
-    "com.microsoft.FusedGemm": lambda s: _contrib("FusedGemm", matrix(s), Const(floats(COLUMNS[s], 64)), Const(floats(64)), activation="Relu"),
-    "com.microsoft.FusedConv": lambda s: _contrib("FusedConv", image(s), Const(floats(CHANNELS[s], CHANNELS[s], 3, 3)), activation="Relu", pads=[1] * 4),
+    "com.microsoft.CDist": lambda s: _contrib(
+        "CDist", floats(ROWS[s], 64), floats(ROWS[s] // 2, 64), metric="sqeuclidean"
+    ),
+    "com.microsoft.FusedMatMul": lambda s: _contrib(
+        "FusedMatMul", matrix(s), Const(floats(COLUMNS[s] // 2, COLUMNS[s])), transB=1
+    ),
+    "com.microsoft.FusedGemm": lambda s: _contrib(
+        "FusedGemm", matrix(s), Const(floats(COLUMNS[s], 64)), Const(floats(64)), activation="Relu"
+    ),
+    "com.microsoft.FusedConv": lambda s: _contrib(
+        "FusedConv", image(s), Const(floats(CHANNELS[s], CHANNELS[s], 3, 3)), activation="Relu", pads=[1] * 4
+    ),
     "com.microsoft.DynamicQuantizeMatMul": lambda s: _contrib(
-        "DynamicQuantizeMatMul", matrix(s), Const(integers(COLUMNS[s], COLUMNS[s] // 2, dtype=np.int8)),
-        scalar(0.01, np.float32), scalar(0, np.int8)),
+        "DynamicQuantizeMatMul",
+        matrix(s),
+        Const(integers(COLUMNS[s], COLUMNS[s] // 2, dtype=np.int8)),
+        scalar(0.01, np.float32),
+        scalar(0, np.int8),
+    ),
     "com.microsoft.QLinearAdd": partial(_quantized_binary, "QLinearAdd"),
     "com.microsoft.QLinearMul": partial(_quantized_binary, "QLinearMul"),
     "com.microsoft.QLinearSigmoid": partial(_quantized_unary, "QLinearSigmoid"),
     "com.microsoft.QLinearLeakyRelu": partial(_quantized_unary, "QLinearLeakyRelu"),
     "com.microsoft.QLinearGlobalAveragePool": partial(_quantized_unary, "QLinearGlobalAveragePool"),
-    "com.microsoft.QLinearAveragePool": partial(_quantized_unary, "QLinearAveragePool", kernel_shape=[2, 2], strides=[2, 2]),
+    "com.microsoft.QLinearAveragePool": partial(
+        _quantized_unary, "QLinearAveragePool", kernel_shape=[2, 2], strides=[2, 2]
+    ),
     "com.microsoft.QLinearSoftmax": partial(_quantized_unary, "QLinearSoftmax", axis=1, opset=13),
     "com.microsoft.RotaryEmbedding": lambda s: _contrib(
-        "RotaryEmbedding", floats(1, 8, ROWS[s] // 2, 64), np.zeros(1, np.int64), Const(floats(2048, 32)), Const(floats(2048, 32))),
+        "RotaryEmbedding",
+        floats(1, 8, ROWS[s] // 2, 64),
+        np.zeros(1, np.int64),
+        Const(floats(2048, 32)),
+        Const(floats(2048, 32)),
+    ),
     "com.microsoft.Inverse": lambda s: _contrib("Inverse", floats((4, 16, 64)[s], 16, 16)),
     "com.microsoft.Trilu": lambda s: _contrib("Trilu", matrix(s)),
-    "com.microsoft.Unique": lambda s: _contrib("Unique", integers(ROWS[s] * 64, below=500).astype(np.float32), outputs=3),
-}  # fmt: skip
+    "com.microsoft.Unique": lambda s: _contrib(
+        "Unique", integers(ROWS[s] * 64, below=500).astype(np.float32), outputs=3
+    ),
+}

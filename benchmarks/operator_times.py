@@ -53,9 +53,7 @@ def model_of(node: Node) -> tuple[onnx.ModelProto, dict[str, np.ndarray[Any, Any
         helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(array.dtype), array.shape)
         for name, array in feeds.items()
     ]
-    graph = helper.make_graph(
-        [made], "one", inputs, [onnx.ValueInfoProto(name=name) for name in outputs], initializers
-    )
+    graph = helper.make_graph([made], "one", inputs, [onnx.ValueInfoProto(name=name) for name in outputs], initializers)
     opsets = [helper.make_opsetid("", node.opset if not node.domain else 18)]
     if node.domain:
         opsets.append(helper.make_opsetid(node.domain, 1 if node.domain == "com.microsoft" else max(node.opset, 1)))
@@ -116,7 +114,7 @@ def compared(name: str, size: int) -> dict[str, float]:
 
 
 def check(name: str, found: np.ndarray[Any, Any], expected: np.ndarray[Any, Any]) -> None:
-    """Raise where results differ by more than float32 sums in another order do (1e-3 of the largest), or one step of a byte."""
+    """Raise where results differ by more than sums in another order do (1e-3 of the largest), or one step of a byte."""
     if found.shape != expected.shape:
         raise ValueError(f"{name}: shape {found.shape}, onnxruntime {expected.shape}")
     if found.dtype in (np.uint8, np.int8):
@@ -172,7 +170,8 @@ def main() -> None:
         ratios = [row[f"{label}, ratio"] for label in SIZES]
         print(name, *(f"{r:.2f}" if r != "" else "-" for r in ratios), row["note"], flush=True)
     if given.write:
-        write("operator_times", columns, [[known[name][column] for column in columns] for name in CASES if name in known])
+        rows = [[known[name][column] for column in columns] for name in CASES if name in known]
+        write("operator_times", columns, rows)
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from xdsl.ir import SSAValue
 
 from landbridge.ir.prim_builder import PrimBuilder
 from landbridge.ir.scalars import ScalarBuilder, Value
@@ -83,3 +84,51 @@ def test_rows_by_table_are_vectors() -> None:
     lowered = lowering_for(Target("llvm -mcpu=x86-64-v4"))(prim.finish())
     assert {op.results[0].type.bitwidth for op in lowered.walk() if op.name == "memref.load"} <= {32, 64}  # type: ignore[attr-defined]
     assert any(op.name == "vector.load" for op in lowered.walk())
+
+
+def accumulated(p: PrimBuilder, rows: int, width: int, updates: int, row_of_lane: bool) -> None:
+    """Each step adds a row of updates to a row of the data, by a body that loads and stores elements itself.
+
+    A table names the row: for each update or, with ``row_of_lane``, for each element of it.
+    """
+    target, done = p.outputs
+
+    def step(table: SSAValue, new: SSAValue, target: SSAValue, done: SSAValue) -> None:
+        def put(s: ScalarBuilder) -> Value:
+            number, column = s.index(0), s.index(1)
+            named = s.load(table, [number, column] if row_of_lane else [number, 0], "int64")
+            at = [s.cast(s.minimum(s.maximum(named, 0), rows - 1), "index"), column]
+            s.store(target, at, s.load(target, at, "float32") + s.load(new, [number, column], "float32"))
+            return s.const(True, "bool")
+
+        p.generic("pp", [updates, width], [], [(done, lambda *d: d)], put)
+
+    p.generic("pp", [rows, width], [(p.inputs[0], lambda *d: d)], [(target, lambda *d: d)], lambda s, v: v)
+    p.steps(updates, [*p.inputs[1:], target, done], step)
+
+
+@settings(max_examples=25)
+@given(st.integers(1, 9), st.integers(1, 70), st.integers(1, 9), st.booleans(), st.sampled_from(TARGETS))
+def test_stores_to_rows_of_a_table(rows: int, width: int, updates: int, row_of_lane: bool, target: str) -> None:
+    data = RNG.standard_normal((rows, width), dtype=np.float32)
+    table = RNG.integers(-2, rows + 2, (updates, width))
+    new = RNG.standard_normal((updates, width), dtype=np.float32)
+    outputs = [((rows, width), "float32"), ((updates, width), "bool")]
+    given = [data, table, new]
+    found, _ = run_prim(lambda p: accumulated(p, rows, width, updates, row_of_lane), given, outputs, target)
+    expected = data.copy()
+    for number in range(updates):
+        places = (table[number] if row_of_lane else np.full(width, table[number, 0])).clip(0, rows - 1)
+        expected[places, np.arange(width)] += new[number]
+    np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("row_of_lane", [False, True])
+def test_one_row_is_stored_as_vectors(row_of_lane: bool) -> None:
+    """Lanes that store to one row are vectors; lanes that store to rows of their own are stored one by one."""
+    types = [tensor_type((8, 64), "float32"), tensor_type((8, 64), "int64"), tensor_type((8, 64), "float32")]
+    prim = PrimBuilder("kernel", types, [tensor_type((8, 64), "float32"), tensor_type((8, 64), "bool")])
+    accumulated(prim, 8, 64, 8, row_of_lane)
+    lowered = lowering_for(Target("llvm -mcpu=x86-64-v4"))(prim.finish())
+    single = [op for op in lowered.walk() if op.name == "memref.store"]
+    assert bool(single) == row_of_lane

@@ -1,5 +1,5 @@
 """Bodies that compute places, for a vector of lanes: what lanes have in common is computed once, what is next to each
-other is loaded as a vector, and the rest is loaded lane by lane."""
+other is loaded and stored as a vector, and the rest is loaded lane by lane."""
 
 from __future__ import annotations
 
@@ -35,11 +35,15 @@ def computes_places(stage: Stage) -> bool:
 
 def work_by_lane(stage: Stage, lane: int) -> tuple[int, int] | None:
     """How many values of the body are loaded lane by lane along loop ``lane``, and how many floats are computed with
-    vectors; None where operations may trap on lanes that are not there, or store lanes."""
+    vectors; None where operations may trap on lanes that are not there, or store elements that no vector holds."""
     steps, loads, computed = lane_steps(stage, lane), 0, 0
     for op in stage.body.ops:
-        if isinstance(op, memref.StoreOp) or (op.name in _TRAPPING and any(steps[v] != 0 for v in op.operands)):
+        if op.name in _TRAPPING and any(steps[v] != 0 for v in op.operands):
             return None
+        if isinstance(op, memref.StoreOp):
+            if not _stores_a_vector(op, stage, steps):
+                return None
+            continue
         if isinstance(op, memref.LoadOp):
             loads += _place_step(op, steps) not in (0, 1)
         elif isinstance(op, linalg.ops.IndexOp):
@@ -70,6 +74,14 @@ def lane_steps(stage: Stage, lane: int) -> Mapping[SSAValue, int | None]:
     return steps
 
 
+def _stores_a_vector(op: memref.StoreOp, stage: Stage, steps: Mapping[SSAValue, int | None]) -> bool:
+    """Whether neighbouring lanes store neighbouring elements, and no lane loads what another lane stores."""
+    if _place_step(op, steps) != 1:
+        return False
+    accesses = [o for o in stage.body.ops if isinstance(o, memref.LoadOp | memref.StoreOp) and o.memref is op.memref]
+    return all(o is op or (isinstance(o, memref.LoadOp) and tuple(o.indices) == tuple(op.indices)) for o in accesses)
+
+
 def _step(op: Operation, stage: Stage, lane: int, steps: Mapping[SSAValue, int | None]) -> int | None:
     of = [steps[v] for v in (op.indices if isinstance(op, memref.LoadOp) else op.operands)]
     if isinstance(op, linalg.ops.IndexOp):
@@ -95,8 +107,8 @@ def _is_exact(ty: object) -> bool:
     return isinstance(ty, IndexType) or (isinstance(ty, IntegerType) and ty.width.data >= 64)
 
 
-def _place_step(op: memref.LoadOp, steps: Mapping[SSAValue, int | None]) -> Extent | None:
-    """How many elements further neighbouring lanes load."""
+def _place_step(op: memref.LoadOp | memref.StoreOp, steps: Mapping[SSAValue, int | None]) -> Extent | None:
+    """How many elements further neighbouring lanes load or store."""
     total: Extent = 0
     for index, stride in zip(op.indices, index_strides(op.memref.type), strict=True):
         step = steps[index]
@@ -127,11 +139,20 @@ class LaneBody:
     _arguments: Mapping[SSAValue, SSAValue | None] = field(default_factory=dict)
 
     def emit(self) -> list[SSAValue]:
-        """The values that the body yields; one that all lanes have in common is a scalar."""
+        """Emit the body's stores; the values that it yields, a scalar for one that all lanes have in common."""
         self._steps = lane_steps(self.stage, self.lane)
         self._arguments = dict(zip(self.stage.body.args, self.inputs, strict=False))
+        for op in self.stage.body.ops:
+            if isinstance(op, memref.StoreOp):
+                self._store(op)
         (end,) = (op for op in self.stage.body.ops if isinstance(op, linalg.ops.YieldOp))
         return [self._vector(v) for v in end.operands]
+
+    def _store(self, op: memref.StoreOp) -> None:
+        value, where = self._vector(op.value), self._place(op, 0)
+        if not isinstance(value.type, VectorType):
+            value = self.code.broadcast(value, self.lanes)
+        self.code.store_vector(value, self.buffers[op.memref], where, self.lanes, self.kept)
 
     def _vector(self, value: SSAValue) -> SSAValue:
         """``value`` in all lanes: a vector, or a scalar where that is the same."""
@@ -191,5 +212,5 @@ class LaneBody:
             return code.load(self.buffers[op.memref], self._place(op, lane), op.results[0].type)
         return copied(code, op, [self._scalar(v, lane) for v in op.operands], 1)  # type: ignore[union-attr, arg-type]
 
-    def _place(self, op: memref.LoadOp, lane: int) -> Where:
+    def _place(self, op: memref.LoadOp | memref.StoreOp, lane: int) -> Where:
         return place_of(self.code, op, [self._scalar(v, lane) for v in op.indices])
