@@ -32,19 +32,6 @@ def one_hot_encoder(n: NodeFacts) -> str:
         same = Equal (column, kinds) Y = Cast <to = 1> (same)"""
 
 
-@defined(_ML, "LabelEncoder", "X", "Y")
-def label_encoder(n: NodeFacts) -> str:
-    """The value of the first key that is the element; the default of those that are none."""
-    keys, values, default = _numbered(n, "keys"), _numbered(n, "values"), _default(n)
-    n.array("keys", keys)
-    n.array("table", np.append(values, values.dtype.type(default)))
-    return f"""last = Constant <value_ints = [-1]> () column = Unsqueeze (X, last) found = Equal (column, keys)
-        codes = Cast <to = 7> (found) at = ArgMax <axis = -1, keepdims = 0> (codes)
-        axes = Constant <value_ints = [-1]> () any = ReduceMax <keepdims = 0> (codes, axes)
-        one = Constant <value_int = 1> () is = Equal (any, one)
-        none = Constant <value_int = {len(keys)}> () place = Where (is, at, none) Y = Gather (table, place)"""
-
-
 @defined(_ML, "SVMRegressor", "X", "Y")
 def svm_regressor(n: NodeFacts) -> str:
     count = n.attribute("n_supports", 0)
@@ -110,21 +97,3 @@ def _kernel(n: NodeFacts, count: int) -> str:
             last = Constant <value_ints = [2]> () dd = ReduceSumSquare <keepdims = 0> (d, last)
             gamma = Constant <value_float = {number(-gamma)}> () e = Mul (dd, gamma) k = Exp (e)"""
     raise n.unsupported(f"kernel {kind!r}; legal: LINEAR, POLY, SIGMOID, RBF")
-
-
-def _numbered(n: NodeFacts, what: str) -> np.ndarray[tuple[int], np.dtype[np.generic]]:
-    for ending, dtype in (("int64s", np.int64), ("floats", np.float32)):
-        found = n.attribute(f"{what}_{ending}", [])
-        if found:
-            return np.array(found, dtype)
-    found = n.attribute(f"{what}_tensor", None)
-    if isinstance(found, np.ndarray) and found.dtype.kind in "if":
-        return found.reshape(-1)
-    raise n.unsupported(f"{what} that are text; legal: numbers")
-
-
-def _default(n: NodeFacts) -> float:
-    if isinstance(n.attribute("default_tensor", None), np.ndarray):
-        return float(n.attribute("default_tensor", None).reshape(-1)[0])
-    is_float = bool(n.attribute("values_floats", []))
-    return float(n.attribute("default_float", -0.0) if is_float else n.attribute("default_int64", -1))
