@@ -14,6 +14,7 @@ import landbridge as lb
 Array = np.ndarray[Any, Any]
 RNG = np.random.default_rng(5)
 INTEGERS = np.iinfo(np.int64)
+KEYS = ([3], [5, 2, 9, 2], [-7, 0, 100], [INTEGERS.min, -1, INTEGERS.max], range(0, 99999, 1000))
 
 
 def model(x: Array, version: int, result: type, **attributes: object) -> ModelProto:

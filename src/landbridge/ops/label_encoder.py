@@ -68,7 +68,7 @@ def _by_distance(c: OpContext, x: Operand, keys: Array, values: Array, default: 
 def _by_search(
     c: OpContext, x: Operand, keys: Array, values: Array, default: np.generic, of_nan: np.generic | None
 ) -> Operand:
-    """A binary search of sorted ``keys``, filled up to a power of two with the largest so that each search is as long."""
+    """A binary search of sorted ``keys``, filled up to a power of two with the largest."""
     length = 1 << (len(keys) - 1).bit_length()
     missing = length - len(keys)
     filled, table = np.append(keys, keys[-1:].repeat(missing)), np.append(values, values[-1:].repeat(missing))
