@@ -6,7 +6,7 @@ register value of an earlier stage of its nest.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field
 
 from xdsl.dialects import arith, linalg, memref
@@ -24,7 +24,7 @@ from landbridge.ir.types import shape_of
 from landbridge.passes.lower.access import ElementAccess, Guard, Linear, linear_index, linearize, rename_access
 from landbridge.passes.lower.row_memory import index_strides
 from landbridge.records import record
-from landbridge.sizes.size import same
+from landbridge.sizes.size import at_least, same
 
 
 @record(frozen=True)
@@ -75,12 +75,14 @@ class Stage:
 
 @record(frozen=True)
 class Bound:
-    """Dims ``outer`` and ``inner`` stand for ``outer * tile + inner < extent`` (a padded tile)."""
+    """Dims ``outer`` and ``inner`` stand for ``outer * tile + inner < extent`` (a padded tile). ``fits``: whatever is
+    written has memory for whole tiles, as blocked layouts do."""
 
     outer: int
     inner: int
     tile: int
     extent: int
+    fits: bool
 
 
 @record
@@ -105,6 +107,11 @@ class Nest:
     def is_empty(self) -> bool:
         """Whether no point is computed: a loop that is no reduction runs over nothing."""
         return any(d.extent == 0 and not d.reduction for d in self.dims)
+
+    @property
+    def partial_tiles(self) -> list[Bound]:
+        """Parallel loops cut in two whose last tile goes past the memory of a result."""
+        return [b for b in self.bounds if b.extent % b.tile and not (b.fits or self.dims[b.inner].reduction)]
 
     def loaded(self) -> set[SSAValue]:
         """Buffers that bodies read at computed indices."""
@@ -201,7 +208,8 @@ class _Group:
 
     def __init__(self, g: Generic, pads: Mapping[SSAValue, _Pad], fills: Mapping[SSAValue, Attribute]) -> None:
         self.dims = [LoopDim(e, k == "r") for e, k in zip(g.extents, g.iterators, strict=True)]
-        self.bounds = [Bound(*bound) for bound in tile_bounds(g.op)]
+        self._bounds = tile_bounds(g.op)
+        self._out_maps: list[tuple[SSAValue, AffineMap]] = []
         self.stages: list[Stage] = []
         self._written: dict[SSAValue, tuple[Register, AffineMap]] = {}
         identity = {i: Linear(0, {i: 1}) for i in range(len(self.dims))}
@@ -221,6 +229,7 @@ class _Group:
         writes = []
         for i, (o, m) in enumerate(zip(g.outs, out_maps, strict=True)):
             writes.append(_access(o.buffer, m, {}))
+            self._out_maps.append((o.buffer, m))
             self._written[o.buffer] = (Register(n, i), m)
         self.stages.append(Stage(g.body, reads, tuple(writes), (True,) * len(writes), inits, dims, g.reduces))
 
@@ -270,7 +279,22 @@ class _Group:
             )
             for s in self.stages
         ]
-        return Nest(self.dims, stages, self.bounds)
+        kept = [(o, m) for o, m in self._out_maps if visible(o)]
+        bounds = [
+            Bound(outer, inner, tile, extent, all(self._fits(m, o, (outer, inner)) for o, m in kept))
+            for outer, inner, tile, extent in self._bounds
+        ]
+        return Nest(self.dims, stages, bounds)
+
+    def _fits(self, m: AffineMap, buffer: SSAValue, cut: Sequence[int]) -> bool:
+        """Whether every axis of ``buffer`` that ``m`` indexes by one of the loops ``cut`` is as long as these reach."""
+        for e, size in zip(m.results, shape_of(buffer.type), strict=True):
+            if not e.used_dims().isdisjoint(cut):
+                index = linearize(e)
+                last = index.const + sum(c * (self.dims[d].extent - 1) for d, c in index.coeffs.items())
+                if index.rest or at_least(size - 1, last) is not True:
+                    return False
+        return True
 
 
 def scalar_attr(attr: Attribute) -> float | int:

@@ -23,7 +23,8 @@ def shared_prefix(nests: list[Nest]) -> int:
     if any(between & n.loaded() for n in nests):
         return 0
     length = 0
-    while all(length < len(n.dims) and not n.dims[length].reduction for n in nests):
+    tiled = {d for n in nests for b in n.partial_tiles for d in (b.outer, b.inner)}  # such a pair is cut, or masked
+    while length not in tiled and all(length < len(n.dims) and not n.dims[length].reduction for n in nests):
         if len({n.dims[length].extent for n in nests}) != 1 or not _separate(nests, between, length + 1):
             break
         length += 1

@@ -18,7 +18,6 @@ from landbridge.ir.types import SpaceAttr, element_count, extents_attr, separato
 from landbridge.passes.lower.access import Linear
 from landbridge.physical_shape import physical_shape, row_strides
 from landbridge.shape import row_major
-from landbridge.sizes.size import at_least
 
 #: Elements from row to row, as linear indices count. It is no distance in memory.
 PITCH = 1 << 40
@@ -48,15 +47,6 @@ def split(x: Linear) -> tuple[Linear, Linear]:
             tuple((column, e) for _, column, e in rest if column),
         ),
     )
-
-
-def is_past_the_end(last: int, ty: Attribute) -> bool:
-    """Whether a linear index that reaches ``last`` may leave a memref."""
-    shape, separators = shape_of(ty), separators_of(ty)
-    if not separators:
-        return at_least(element_count(shape) - 1, last) is not True
-    rows, *columns = physical_shape(shape, separators)
-    return _row(last) >= rows or last - _row(last) * PITCH >= element_count(columns)
 
 
 def lowered_type(ty: Attribute) -> MemRefType[Any]:

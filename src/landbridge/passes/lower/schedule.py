@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from landbridge.errors import CodegenError
 from landbridge.passes.lower.access import ElementAccess
 from landbridge.passes.lower.apart_columns import columns_apart, most_copied
 from landbridge.passes.lower.block_loops import choose_columns, choose_other_rows, choose_rows, shares_vectors
@@ -33,10 +32,8 @@ from landbridge.passes.lower.nest import Nest, body_size, widest_bytes
 from landbridge.passes.lower.number_window import NumberWindow, number_window
 from landbridge.passes.lower.register_block import MOST_ROWS, register_block
 from landbridge.passes.lower.row_cut import open_end, row_cut, tiles_along
-from landbridge.passes.lower.row_memory import is_past_the_end
 from landbridge.passes.lower.row_windows import row_window
 from landbridge.passes.lower.runs import Run, dividing_tile, masked_run, tile_runs
-from landbridge.passes.lower.simplify import index_range
 from landbridge.passes.lower.turned import MOST_LANES
 from landbridge.passes.lower.turns_together import turns_together
 from landbridge.passes.lower.unrolled import unrolled
@@ -366,30 +363,13 @@ def _element_bytes(nest: Nest) -> int:
 def _column_mask(nest: Nest, columns: int | None, lane: int | None, lanes: int) -> int:
     """Lanes of the last column vector that are written; 0 when all may be.
 
-    Columns of panels past the logical extent are computed, and dropped when the result has no room for them.
+    Columns of panels past the logical extent are computed, and dropped when the result has no memory for them.
     """
     if columns is None or lane is None:
         return 0
-    for b in nest.bounds:
-        if b.inner == lane and b.extent % b.tile and not _has_room(nest):
-            if b.outer == columns:
-                return b.extent % b.tile
-            raise CodegenError(
-                f"a panel of {b.tile} columns is cut into vectors of {lanes}, and the last of {b.extent} columns is in "
-                "the midst of one; legal: panels of one vector, or a result with room for whole panels"
-            )
-    return nest.dims[lane].extent % lanes if columns == lane else 0
-
-
-def _has_room(nest: Nest) -> bool:
-    """Whether results past the logical extent have places of their own."""
-    spans = [
-        (index_range(w.index, nest.dims), w.buffer.type)
-        for s in nest.stages
-        for w, kept in zip(s.writes, s.stored, strict=True)
-        if kept
-    ]
-    return all(span is not None and not is_past_the_end(span[1], ty) for span, ty in spans)
+    if columns == lane:
+        return nest.dims[lane].extent % lanes
+    return next((b.extent % b.tile for b in nest.partial_tiles if (b.outer, b.inner) == (columns, lane)), 0)
 
 
 def _unroll(nest: Nest, tiles: int) -> int:

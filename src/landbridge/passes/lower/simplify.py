@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 from xdsl.dialects import linalg
@@ -76,6 +76,16 @@ def _without(nest: Nest, gone: Collection[int]) -> Nest:
 def renumbered(nest: Nest, dims: list[LoopDim], number: Sequence[int | None]) -> Nest:
     """``nest`` over ``dims``, of which ``number`` says which each of its loops is; None for a loop that is gone."""
     at = {i: Linear(0, {} if new is None else {new: 1}) for i, new in enumerate(number)}
+    bounds = []
+    for b in nest.bounds:
+        outer, inner = number[b.outer], number[b.inner]
+        assert outer is not None and inner is not None
+        bounds.append(replace(b, outer=outer, inner=inner))
+    return substituted(nest, dims, at, bounds)
+
+
+def substituted(nest: Nest, dims: list[LoopDim], at: Mapping[int, Linear], bounds: list[Bound]) -> Nest:
+    """Returns ``nest`` over ``dims`` and ``bounds``, each of its loop indices replaced by an index ``at`` over them."""
     stages = [
         replace(
             s,
@@ -85,11 +95,6 @@ def renumbered(nest: Nest, dims: list[LoopDim], number: Sequence[int | None]) ->
         )
         for s in nest.stages
     ]
-    bounds = []
-    for b in nest.bounds:
-        outer, inner = number[b.outer], number[b.inner]
-        assert outer is not None and inner is not None
-        bounds.append(Bound(outer, inner, b.tile, b.extent))
     return Nest(dims, stages, bounds)
 
 

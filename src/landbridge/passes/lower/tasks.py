@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from xdsl.dialects import memref
 from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import SSAValue
@@ -14,6 +16,7 @@ from landbridge.passes.lower.column_tasks import ColumnTasks, apart_of, copying_
 from landbridge.passes.lower.nest import Nest
 from landbridge.passes.lower.nest_emitter import NestEmitter
 from landbridge.passes.lower.operands import RowPadding
+from landbridge.passes.lower.peeled_tiles import peeled_schedules
 from landbridge.passes.lower.prefix import shrink, task_prefix
 from landbridge.passes.lower.row_passes import BlockTasks, row_passes, totals_memory
 from landbridge.passes.lower.scan_schedule import scan_schedule
@@ -94,15 +97,15 @@ def _single(
     """A PrimFunc of one nest: its tasks are its outer loops, its column tiles and chunks of its rows."""
     pieces: list[ColumnTasks | BlockTasks] = []
     work: Extent = 0
-    outer: list[int] = []
     scratch: SSAValue | None = None
+    schedules: list[tuple[Nest, Schedule]] = []
     if nest.is_scan:
-        schedules = [scan_schedule(nest, machine)]
+        schedules.append((nest, scan_schedule(nest, machine)))
     else:
-        schedules = narrow_last_column(
-            nest, schedule(nest, machine, repeats=repeats, may_copy=True), machine, repeats=repeats
-        )
-    for sched in schedules:
+        for part, sched in peeled_schedules(nest, partial(schedule, machine=machine, repeats=repeats, may_copy=True)):
+            narrow = narrow_last_column(part, sched, machine, repeats=repeats)
+            schedules += [(part, each) for each in narrow]
+    for nest, sched in schedules:
         emitter = NestEmitter(code, nest, sched, buffers, {})
         rows = emitter.row_tiles
         outer = [nest.dims[d].extent for d in sched.outer]
@@ -124,10 +127,11 @@ def _single(
                     pieces.append(ColumnTasks(emitter, outer, columns, [(run, padding)], chunk, columns_first))
             else:
                 pieces.append(ColumnTasks(emitter, outer, columns, rows, 0, columns_first))
-            work += tile_work * sum(r.count * r.tile for r, _ in rows) * columns.count * columns.tile
+            tiles = sum(r.count * r.tile for r, _ in rows) * columns.count * columns.tile
+            work += tile_work * tiles * product(outer)
     counts = [p.count for p in pieces]
     total = sum(counts)
-    grain = _grain(likely(total), likely(work * product(outer)) // max(likely(total), 1))
+    grain = _grain(likely(total), likely(work) // max(likely(total), 1))
     low, high = _bounds(code, begin, end, total, grain)
     base: Extent = 0
     for piece, count in zip(pieces, counts, strict=True):
@@ -135,7 +139,7 @@ def _single(
         last = code.minimum(code.add(high, -base), count) if len(pieces) > 1 else high
         piece.emit(code, first, last)
         base += count
-    return TaskPlan(ceildiv(total, grain), tuple((nest, each) for each in schedules))
+    return TaskPlan(ceildiv(total, grain), tuple(schedules))
 
 
 def _several(
@@ -173,9 +177,10 @@ def _several(
         small_nest = shrink(n, kept, length) if first is None else in_parts(n, kept, length, parts)
         small_nest = simplify(small_nest, keep=around)
         repeats = not is_in_place(prim.function) and may_repeat(small_nest)
-        sched = schedule(small_nest, machine, around, repeats=repeats)
-        prepared.append((small_nest, sched))
-        work += sched.work * likely(product(d.extent for d in small_nest.dims[around:] if not d.reduction))
+        choose = partial(schedule, machine=machine, prefix=around, repeats=repeats)
+        for part, sched in peeled_schedules(small_nest, choose, around):
+            prepared.append((part, sched))
+            work += sched.work * likely(product(d.extent for d in part.dims[around:] if not d.reduction))
     grain = _grain(likely(parts), work * likely(each))
     low, high = _bounds(code, begin, end, parts, grain)
 
