@@ -160,7 +160,10 @@ class OpContext:
             return body(
                 s,
                 *(
-                    s.const(x.reshape(-1).tolist()[0], t) if isinstance(x, np.ndarray) and fixed else next(left)
+                    # A tensor meets the scalars' dtypes too, which the PrimFunc's operands do not show.
+                    s.const(x.reshape(-1).tolist()[0], t)
+                    if isinstance(x, np.ndarray) and fixed
+                    else s.cast(next(left), t)
                     for x, t, fixed in zip(operands, dtypes, scalar, strict=True)
                 ),
             )
