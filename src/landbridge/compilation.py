@@ -13,6 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, cast
 
+from landbridge.analysis.access_errors import access_errors
 from landbridge.codegen.generate import Generation
 from landbridge.codegen.registry import check_target, declined
 from landbridge.compile_options import CompileOptions
@@ -190,7 +191,7 @@ def _compiled(
             with nullcontext() if pieces is None else _may_be_empty(module):
                 code.begin(module.targets, len(module.prims()))
                 module = run_pipeline(module, steps, folder, seconds, module.sources)
-                with _timed(seconds, "lower"):
+                with _timed(seconds, "lower"), access_errors(module, generated=not _is_ir(model)):
                     lowered, variants = lower_kernels(module, code.add)
         except (UndecidedSizeError, AccessError):
             if not program.is_spare:
@@ -257,7 +258,7 @@ def _import(
     empties: Empties,
 ) -> list[ChosenProgram]:
     """The programs of ``model``: several where an input, or sizes, say which runs."""
-    if is_ir_text(model) or isinstance(model, IRModule):
+    if _is_ir(model):
         return [ChosenProgram(_of_ir(model, targets, vdevices, options))]
     from landbridge.frontend.onnx import import_onnx
 
@@ -290,6 +291,11 @@ def _import(
         return programs
     found = [ChosenProgram(module, [{}]) for module in (programs[0].module, *others)]
     return [*found, *(ChosenProgram(module, [{}], is_spare=True) for module in whole)]
+
+
+def _is_ir(model: Model) -> bool:
+    """Whether the kernels of ``model`` were given as IR, and not made from a model."""
+    return isinstance(model, IRModule) or is_ir_text(model)
 
 
 def _of_ir(

@@ -123,7 +123,15 @@ class VerifyError(CompileError):
 
 
 class AccessError(VerifyError):
-    """A kernel that is not proved to read and write inside its buffers alone."""
+    """A kernel that is not proved to read and write inside its buffers alone.
+
+    ``kernel``: the name of its function. The message says whether it was generated from a model, which is a bug in
+    Landbridge, or given as IR.
+    """
+
+    def __init__(self, message: str, kernel: str = "") -> None:
+        super().__init__(message)
+        self.kernel = kernel
 
 
 class ParseError(CompileError):

@@ -1,0 +1,62 @@
+"""Says of an access that is not proved whose kernel it is in, and what its author or its user can do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from landbridge.errors import AccessError
+from landbridge.ir.graph_ops import CallOp
+from landbridge.ir.module import IRModule
+from landbridge.ir.op_attributes import node_name
+from landbridge.ops.registry import handlers
+
+#: Nodes that a message names.
+_SHOWN = 6
+
+
+@contextmanager
+def access_errors(module: IRModule, *, generated: bool) -> Iterator[None]:
+    """Complete the message of an AccessError raised within, of a kernel of ``module``.
+
+    ``generated``: the kernels were made from a model, so that an unproved access is a bug of the compiler. Else they
+    are IR that the user or a plugin wrote, who can clamp the index.
+    """
+    try:
+        yield
+    except AccessError as error:
+        advice = _generated(module, error.kernel) if generated else _written()
+        raise AccessError(f"{error}. {advice}", error.kernel) from error
+
+
+def _written() -> str:
+    return (
+        "The kernel is IR that was given to compile: clamp or test the index before the access. "
+        "compile(sanitize=True) leaves out the proof, and a run says where it goes wrong"
+    )
+
+
+def _generated(module: IRModule, kernel: str) -> str:
+    calls = [op for op in module.main.walk() if isinstance(op, CallOp) and op.callee_name == kernel]
+    nodes = list(dict.fromkeys(node_name(op) for op in calls))
+    named = ", ".join(map(repr, nodes[:_SHOWN])) + (f" and {len(nodes) - _SHOWN} more" if len(nodes) > _SHOWN else "")
+    of = f" from node{'s' if len(nodes) > 1 else ''} {named}" if nodes else ""
+    return (
+        f"Landbridge generated this kernel{of} of the model: this is a bug in Landbridge, not in the model. Please "
+        "report it with the model, or these nodes and their shapes, the target and this message. Until it is mended, "
+        f"compile(sanitize=True) makes kernels that test each access when they run instead of before{_unless_theirs()}"
+    )
+
+
+def _unless_theirs() -> str:
+    """Returns a sentence about operators that others defined, if any are registered."""
+    theirs = sorted(
+        {f"{kind} ({h.__module__})" for (_, kind, _), h in handlers().items() if not _is_ours(h.__module__)}
+    )
+    if not theirs:
+        return ""
+    return f". Where the kernel is of an operator defined elsewhere, {', '.join(theirs)}, that has to clamp its indices"
+
+
+def _is_ours(module: str) -> bool:
+    return module.partition(".")[0] == "landbridge"

@@ -1,0 +1,75 @@
+"""An AccessError says whose kernel it is: one generated from a model is a bug to report, IR is its author's."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+
+import landbridge as lb
+from landbridge.errors import AccessError
+from landbridge.ops.registry import _HANDLERS, operator
+from landbridge.passes.lower.operands import Operands
+from tests.sanitizer.test_sanitized_programs import PICK
+
+MODEL = '<ir_version: 8, opset_import: ["" : 17]> g (float[5,7] x) => (float[5,7] z) { y = Exp(x) z = Softmax(y) }'
+
+
+@pytest.fixture
+def stores_two_further(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lowering with a bug: what is stored goes two elements further."""
+    correct = Operands.where
+
+    def where(self: Operands, *args: Any) -> Any:
+        place = correct(self, *args)
+        return place if isinstance(place, tuple) else self.code.add(place, 2)
+
+    monkeypatch.setattr(Operands, "where", where)
+
+
+@pytest.mark.usefixtures("stores_two_further")
+def test_a_generated_kernel_is_a_bug_to_report() -> None:
+    with pytest.raises(AccessError) as caught:
+        lb.compile(onnx.parser.parse_model(MODEL))
+    said = str(caught.value)
+    assert f"@{caught.value.kernel} " in said
+    assert "it has 7" in said
+    assert "a bug in Landbridge, not in the model" in said
+    assert "report it" in said
+    assert "sanitize=True" in said
+    assert "exp" in said.partition("from node")[2], "the nodes that it was made from"
+    assert "clamp" not in said, "an index that is not the user's"
+
+
+def test_what_it_names_as_the_way_out_compiles(stores_two_further: None) -> None:
+    lb.compile(onnx.parser.parse_model(MODEL), sanitize=True)
+
+
+def test_given_ir_is_its_authors() -> None:
+    with pytest.raises(AccessError, match="IR that was given to compile: clamp or test the index") as caught:
+        lb.compile(PICK, sanitize=False)
+    assert caught.value.kernel == "pick"
+    assert "bug" not in str(caught.value)
+
+
+@pytest.mark.usefixtures("stores_two_further")
+def test_an_operator_defined_elsewhere_is_named() -> None:
+    @operator("Twice", domain="elsewhere")
+    def twice(c: Any, x: Any) -> Any:
+        return c.elementwise("twice", [x], lambda s, v: v + v)
+
+    try:
+        with pytest.raises(AccessError, match=rf"defined elsewhere, Twice \({__name__}\), that has to clamp"):
+            lb.compile(onnx.parser.parse_model(MODEL))
+    finally:
+        del _HANDLERS["elsewhere", "Twice"]
+
+
+def test_it_survives_pickling() -> None:
+    import pickle
+
+    found = pickle.loads(pickle.dumps(AccessError("text", "kernel")))
+    assert (str(found), found.kernel) == ("text", "kernel")
+    assert np.all([isinstance(found, AccessError), isinstance(found, lb.VerifyError)])
