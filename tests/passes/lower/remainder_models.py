@@ -177,9 +177,9 @@ def _max_of_columns(d: Draft, n: int) -> Array:
 
 def _softmax(d: Draft, n: int) -> Array:
     x = d.given("x", d.numbers(3, n))
-    d.node("Softmax", "x", "s", axis=-1)
+    d.node("Softmax", "x", "shares", axis=-1)
     scale = d.operand("scale", np.array(100, np.float32))
-    d.node("Mul", "s scale", "r")
+    d.node("Mul", "shares scale", "r")
     e = np.exp(x - x.max(1, keepdims=True))
     found: Array = e / e.sum(1, keepdims=True) * scale
     return found
