@@ -264,7 +264,7 @@ def _import(
 
     o = options
     others: list[IRModule] = []
-    empty: list[IRModule] = []
+    spare: list[IRModule] = []
     programs = each_program(
         lambda chosen, hosts: import_onnx(
             cast(Any, model),  # one of torch has been exported
@@ -283,10 +283,10 @@ def _import(
             None if chosen or not_empty else others,
             hosts,
             empties,
-            empty,
+            spare,
         )
     )
-    whole = [module for module in empty if not is_in_pieces(module)]
+    whole = [module for module in spare if not is_in_pieces(module)]
     if len(programs) > 1 or programs[0].chosen or not (others or whole):
         return programs
     found = [ChosenProgram(module, [{}]) for module in (programs[0].module, *others)]

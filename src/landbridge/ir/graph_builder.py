@@ -28,6 +28,7 @@ from landbridge.ir.prim_builder import Body, PrimBuilder
 from landbridge.ir.scalars import ScalarBuilder, Value
 from landbridge.ir.turns import read_turns
 from landbridge.ir.types import HOST, VDeviceAttr, dtype_of, element_count, shape_of, tensor_type
+from landbridge.records import record
 from landbridge.sizes.broadcast import broadcast_shapes
 from landbridge.sizes.size import Extent, dimension, dimensions_of, never_below
 
@@ -45,6 +46,17 @@ def broadcast_map(shape: Sequence[Extent], result: Sequence[Extent]) -> AffineMa
     )
 
 
+@record
+class Broadcasting:
+    """How open extents that meet in an axis broadcast: as equal ones, or with ``either``, as that of which one may be 1.
+
+    ``met``: whether there were such.
+    """
+
+    either: bool = False
+    met: bool = False
+
+
 class GraphBuilder:
     """Appends to ``block`` of ``module``; new values are placed on ``vdevice``.
 
@@ -58,6 +70,7 @@ class GraphBuilder:
         vdevice: VDeviceAttr = HOST,
         budget: Budget | None = None,
         data: DataDimensions | None = None,
+        broadcasting: Broadcasting | None = None,
     ) -> None:
         self.module = module
         self.vdevice = vdevice
@@ -65,6 +78,7 @@ class GraphBuilder:
         self.node = ""
         #: Dimensions that the data decide.
         self.data = data or DataDimensions()
+        self.broadcasting = broadcasting or Broadcasting()
         #: Whether this is a block of a region, which may not run.
         self.is_nested = False
         #: Dimensions that are elements of inputs, by name.
@@ -82,7 +96,7 @@ class GraphBuilder:
 
     def nested(self, block: Block) -> GraphBuilder:
         """A builder for a block of a region of this graph."""
-        inner = GraphBuilder(self.module, block, self.vdevice, self.budget, self.data)
+        inner = GraphBuilder(self.module, block, self.vdevice, self.budget, self.data, self.broadcasting)
         inner.is_nested = True
         inner.read_dimensions, inner.guards, inner.whole = self.read_dimensions, self.guards, self.whole
         inner.dequantized, inner.turns = self.dequantized, self.turns
@@ -202,6 +216,11 @@ class GraphBuilder:
             return self.reshape(source.owner.source, shape, offset + source.owner.first)
         ty = tensor_type(shape, dtype_of(source.type), self.vdevice)
         return self._builder.insert(ViewOp(source, ty, offset)).result
+
+    def renamed(self, source: SSAValue, shape: Sequence[Extent]) -> SSAValue:
+        """Return ``source`` seen as ``shape``, which it has by what is known of its extents; nothing is tested."""
+        ty = tensor_type(shape, dtype_of(source.type), self.vdevice)
+        return self._builder.insert(ViewOp(source, ty, 0)).result
 
     def concat(self, inputs: Sequence[SSAValue], axis: int) -> SSAValue:
         """Concatenation along ``axis`` (not negative)."""

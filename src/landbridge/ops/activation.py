@@ -49,6 +49,7 @@ def leaky_relu(c: OpContext, x: Operand) -> Operand:
 @accuracy(ROUNDED)
 def prelu(c: OpContext, x: Operand, slope: Operand) -> Operand:
     """``x``, times ``slope`` below 0."""
+    slope = c.repeated(slope, c.shape(x), "slope")
     return c.elementwise("prelu", [x, slope], lambda s, v, a: s.select(v < 0, v * a, v))
 
 

@@ -16,13 +16,12 @@ from typing import Any, TypeAlias, cast
 import numpy as np
 from xdsl.ir import SSAValue
 
-from landbridge.errors import ShapeError
 from landbridge.ir.prim_builder import PrimBuilder
 from landbridge.ir.scalars import ScalarBuilder, Value
 from landbridge.ir.types import element_count
 from landbridge.ops.context import OpContext, Operand
 from landbridge.ops.convolution import convolve
-from landbridge.ops.matrix_product import batched_product, matrix_product
+from landbridge.ops.matrix_product import batched_product, check_inner, matrix_product
 from landbridge.ops.windows import Windows
 from landbridge.sizes.size import Extent, Size, same
 
@@ -38,10 +37,7 @@ _SIGNS, _ONES = -0x7F7F7F80, 0x01010101
 def byte_matmul(c: OpContext, a: Operand, a_zero: Operand | None, weights: Array) -> Operand:
     """``(a - a_zero) @ weights`` as int32, of bytes [..., K] and int8 weights [K, N]."""
     *lead, depth = c.shape(a)
-    if depth != weights.shape[0]:
-        raise ShapeError(
-            f"{c.g.node}: {c.op_type} of {c.shape(a)} and {weights.shape}; the inner extents must be equal"
-        )
+    check_inner(c, c.shape(a), weights.shape, depth, weights.shape[0])
     data = data_words(c, c.reshape(a, (element_count(lead), depth)), 1)
     total = matrix_product(c, data, weight_words(weights, 0), term=_term)
     total = c.reshape(total, (*lead, weights.shape[1]))
@@ -55,8 +51,7 @@ def byte_matmul_of_runs(
     """``(a - a_zero) @ (b - b_zero)`` as int32, of bytes [..., M, K] and [..., K, N], whose leading axes are equal or
     those of ``b`` none. Zero points are one, or one a row of ``a`` and one a column of ``b``."""
     (*lead, depth), (*leading_b, inner, columns) = c.shape(a), c.shape(b)
-    if depth != inner:
-        raise ShapeError(f"{c.g.node}: {c.op_type} of {c.shape(a)} and {c.shape(b)}; the inner extents must be equal")
+    check_inner(c, c.shape(a), c.shape(b), depth, inner)
     if same(depth, 0):
         return np.zeros((*lead, columns), np.int32)
     # As words have them data are ``a + more`` and weights ``b - less``, and 0 past the end.

@@ -10,13 +10,13 @@ from xdsl.ir import SSAValue
 
 from landbridge.dtypes import numpy_dtype
 from landbridge.errors import ShapeError, UnsupportedOperatorError
+from landbridge.ir.broadcasting import broadcast_shape, repeated
 from landbridge.ir.graph_builder import GraphBuilder
 from landbridge.ir.prim_builder import Body, PrimBuilder
 from landbridge.ir.scalar_dtypes import meeting
 from landbridge.ir.scalars import ScalarBuilder, Value
 from landbridge.ir.types import dtype_of, element_count, shape_of
 from landbridge.ops.extent_arrays import array_dtype
-from landbridge.sizes.broadcast import broadcast_shapes
 from landbridge.sizes.size import Extent, Size, agree, clamped, smallest
 
 Array: TypeAlias = np.ndarray[Any, Any]
@@ -140,13 +140,7 @@ class OpContext:
         """
         # What numpy computes of arrays without axes is no array but a number.
         operands = [np.asarray(x) if isinstance(x, np.generic) else x for x in operands]
-        shapes = [self.shape(x) for x in operands]
-        try:
-            shape = broadcast_shapes(*shapes)
-        except ValueError as error:
-            raise ShapeError(
-                f"{self.g.node}: {self.op_type} of shapes {', '.join(map(str, shapes))} does not broadcast"
-            ) from error
+        shape, operands = self.broadcast(operands)
         result = dtype or self.dtype(operands[0])
         given = {result, *map(self.dtype, operands)}
         dtypes = [meeting(self.dtype(x), given) for x in operands]
@@ -169,6 +163,32 @@ class OpContext:
             )
 
         return self.g.reshape(self.g.elementwise(name, inputs, baked, result), shape)
+
+    def broadcast(
+        self, operands: Sequence[Operand], kept: int = 0
+    ) -> tuple[tuple[Extent, ...], list[Operand]]:
+        """Return the shape that operands broadcast to, but for the ``kept`` last axes of each, and the operands, those
+        repeated that may be 1 in a run along an axis that has more (``ir/broadcasting.py``).
+
+        Raises ShapeError where they do not broadcast.
+        """
+        shapes = [self.shape(x)[: self.rank(x) - kept] for x in operands]
+        try:
+            shape = broadcast_shape(self.g, shapes, [isinstance(x, np.ndarray) for x in operands])
+        except ValueError as error:
+            raise ShapeError(
+                f"{self.g.node}: {self.op_type} of shapes {', '.join(map(str, map(self.shape, operands)))} does not "
+                "broadcast"
+            ) from error
+        return shape, [self.repeated(x, shape, f"operand {i}", kept) for i, x in enumerate(operands)]
+
+    def repeated(self, x: Operand, shape: Sequence[Extent], what: str, kept: int = 0) -> Operand:
+        """Return ``x``, which broadcasts to ``shape`` but for its ``kept`` last axes, repeated along axes that may be 1
+        in a run. ``what`` names it in the error of a run in which it does not fit."""
+        if isinstance(x, np.ndarray):
+            return x
+        own = self.shape(x)
+        return repeated(self.g, x, (*shape, *own[len(own) - kept :]), what)
 
     def function(self, name: str, operands: Sequence[Operand], body: Body) -> Operand:
         """``elementwise`` of operands of one dtype by several operations: 16-bit floats are computed in f32 and

@@ -10,6 +10,7 @@ from landbridge.ops.context import OpContext, Operand
 from landbridge.ops.legal import matches
 from landbridge.ops.registry import operator
 from landbridge.ops.rules import rules
+from landbridge.sizes.size import must_agree
 
 _TERM = r"[A-Za-z ]*(\.\.\.)?[A-Za-z ]*"
 
@@ -49,8 +50,9 @@ def einsum(c: OpContext, *operands: Operand) -> Operand:
         for label, extent in zip(term, c.shape(x), strict=True):
             if extents.setdefault(label, extent) == 1:
                 extents[label] = extent
-            if extent not in (1, extents[label]):
-                raise ShapeError(f"{c.g.node}: label {label!r} of {equation!r} is {extents[label]} and {extent}")
+            what = f"{c.g.node}: label {label!r} of {equation!r}"
+            if extent != 1 and not must_agree(what, extents[label], extent):
+                raise ShapeError(f"{what} is {extents[label]} and {extent}")
     summed = [v for v in extents if v not in kept]
     loops = {label: i for i, label in enumerate([*kept, *summed])}
     dtype = c.dtype(operands[0])

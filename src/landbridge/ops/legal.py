@@ -11,7 +11,8 @@ from types import CodeType
 from typing import Any, TypeAlias
 
 from landbridge.records import record
-from landbridge.sizes.size import LARGEST_EXTENT, Extent, Size, agree, largest, smallest
+from landbridge.sizes.broadcast import may_broadcast
+from landbridge.sizes.size import LARGEST_EXTENT, Extent, Size, agree, largest, same, smallest, undecided
 
 #: What an expression of a rule may speak of: dims, operands' shapes, attributes.
 Names: TypeAlias = Mapping[str, Any]
@@ -22,10 +23,27 @@ def _many(value: Any) -> list[Extent]:
     return [value] if isinstance(value, int | Size) else list(value)
 
 
-def broadcasts(shape: Sequence[Extent], wanted: Sequence[Extent]) -> bool:
-    """Whether ``shape`` broadcasts to ``wanted``."""
+def broadcasts(shape: Sequence[Extent], wanted: Sequence[Extent], either: bool = False) -> bool:
+    """Return whether ``shape`` broadcasts to ``wanted``.
+
+    An open extent of ``shape`` has to be equal to the one that is wanted; with ``either``, it may be 1 in a run too.
+    Raises UndecidedSizeError where that depends on the input.
+    """
     pairs = zip(reversed(shape), reversed(wanted), strict=False)
-    return len(shape) <= len(wanted) and all(e in (1, w) for e, w in pairs)
+    return len(shape) <= len(wanted) and all(_broadcasts(e, w, either) for e, w in pairs)
+
+
+def _broadcasts(extent: Extent, wanted: Extent, either: bool) -> bool:
+    if extent == 1:
+        return True
+    equal = same(extent, wanted)
+    if equal is not None:
+        return equal
+    repeats = isinstance(extent, Size) and may_broadcast(extent, wanted)
+    if either and repeats:
+        return True
+    what = f"{extent} broadcasts to {wanted}"
+    raise undecided(what, extent, wanted, equal=True, needed=True, broadcasts=repeats)
 
 
 def _equal(left: Any, right: Any) -> bool:

@@ -16,10 +16,9 @@ from landbridge.ops.accuracy import SUMS, accuracy
 from landbridge.ops.context import OpContext, Operand
 from landbridge.ops.dequantized_products import dequantized_product
 from landbridge.ops.legal import Condition, holds
-from landbridge.ops.matrix_product import matrix_product, multiply_add
+from landbridge.ops.matrix_product import check_inner, matrix_product, multiply_add
 from landbridge.ops.registry import operator
 from landbridge.ops.rules import rules
-from landbridge.sizes.broadcast import broadcast_shapes
 from landbridge.sizes.size import Extent
 
 
@@ -58,17 +57,13 @@ def matmul(c: OpContext, a: Operand, b: Operand) -> Operand:
         raise ShapeError(f"{c.g.node}: MatMul of a scalar; both operands need a rank of 1 or more")
     left = shape_a if len(shape_a) > 1 else (1, *shape_a)
     right = shape_b if len(shape_b) > 1 else (*shape_b, 1)
-    try:
-        batch = broadcast_shapes(left[:-2], right[:-2])
-    except ValueError as error:
-        raise ShapeError(f"{c.g.node}: MatMul of {shape_a} and {shape_b} does not broadcast") from error
-    if left[-1] != right[-2]:
-        raise ShapeError(f"{c.g.node}: MatMul of {shape_a} and {shape_b}; the inner extents must be equal")
+    check_inner(c, shape_a, shape_b, left[-1], right[-2])
     (m, k), n = left[-2:], right[-1]
     if len(shape_b) == 2 and len(shape_a) > 1 and (total := dequantized_product(c, a, b)) is not None:
         return total
+    batch, (a, b) = c.broadcast([c.reshape(a, left), c.reshape(b, right)], kept=2)
+    left, right = c.shape(a), c.shape(b)
     count = element_count(batch)
-    a, b = c.reshape(a, left), c.reshape(b, right)
     if element_count(right[:-2]) == 1:
         y = matrix_product(c, c.reshape(a, (count * m, k)), c.reshape(b, (k, n)))
     elif left[:-2] == right[:-2]:
@@ -109,7 +104,7 @@ def gemm(c: OpContext, a: Operand, b: Operand, bias: Operand | None = None) -> O
         return c.cast(y if alpha == 1.0 else c.elementwise("scale", [y], lambda s, v: v * alpha), dtype)
     return c.elementwise(
         "add",
-        [y, bias],
+        [y, c.repeated(bias, c.shape(y), "C")],
         lambda s, v, z: (v if alpha == 1.0 else v * alpha) + (z if beta == 1.0 else z * beta),
         dtype,
     )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from landbridge.errors import ShapeError
@@ -9,11 +11,20 @@ from landbridge.ir.prim_builder import Body, PrimBuilder
 from landbridge.ir.scalar_dtypes import accumulator
 from landbridge.ir.scalars import ScalarBuilder, Value
 from landbridge.ops.context import OpContext, Operand
+from landbridge.sizes.size import Extent, must_agree
 
 
 def multiply_add(s: ScalarBuilder, total: Value, x: Value, y: Value) -> Value:
     """The total with the product of ``x`` and ``y``."""
     return total + x * y
+
+
+def check_inner(c: OpContext, left: Sequence[Extent], right: Sequence[Extent], k: Extent, other: Extent) -> None:
+    """Raise ShapeError unless ``k`` and ``other``, of operands of shapes ``left`` and ``right``, are equal."""
+    if not must_agree(f"{c.g.node}: the inner extents of {tuple(left)} and {tuple(right)}", k, other):
+        raise ShapeError(
+            f"{c.g.node}: {c.op_type} of {tuple(left)} and {tuple(right)}; the inner extents must be equal"
+        )
 
 
 def matrix_product(
@@ -33,8 +44,7 @@ def matrix_product(
     if trans_b and isinstance(b, np.ndarray):
         b, trans_b = c.transpose(b, (1, 0)), False
     (m, k), (k_b, n) = _turned(c.shape(a), trans_a), _turned(c.shape(b), trans_b)
-    if k != k_b:
-        raise ShapeError(f"{c.g.node}: {c.op_type} of {(m, k)} and {(k_b, n)}; the inner extents must be equal")
+    check_inner(c, (m, k), (k_b, n), k, k_b)
 
     def build(p: PrimBuilder) -> None:
         p.generic(

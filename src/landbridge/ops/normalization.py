@@ -19,7 +19,8 @@ from landbridge.ops.legal import at_least, axis_of, distinct_axes, one_of
 from landbridge.ops.reduce import reduced
 from landbridge.ops.registry import operator
 from landbridge.ops.rules import rules
-from landbridge.sizes.size import same
+from landbridge.ops.shape import broadcast
+from landbridge.sizes.size import Size, same
 
 #: Two passes: no digits of the deviation are lost to the mean.
 NORMALIZED = Accuracy(
@@ -212,10 +213,10 @@ def _spread(c: OpContext, v: Operand | None, shape: Sequence[int], axis: int) ->
     if v is None:
         return None
     wanted = tuple(shape[axis:])
+    v = c.repeated(v, wanted, "a parameter")
     if c.shape(v) != wanted:
-        if not isinstance(v, np.ndarray):
-            raise c.unsupported(f"a parameter of shape {c.shape(v)} for normalized axes {wanted} must be constant")
-        v = np.ascontiguousarray(np.broadcast_to(v, wanted))
+        is_known = isinstance(v, np.ndarray) and not any(isinstance(e, Size) for e in wanted)
+        v = np.ascontiguousarray(np.broadcast_to(v, wanted)) if is_known else broadcast(c, v, wanted)
     return v, range(axis, len(shape))
 
 

@@ -5,17 +5,18 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
+from functools import partial
 from typing import Any, TypeAlias, cast
 
 import numpy as np
 
 from landbridge.errors import NodeError, ShapeError
+from landbridge.ir.broadcasting import broadcast_shape
 from landbridge.ops.context import OpContext, Operand
 from landbridge.ops.legal import Names, broadcasts, evaluate, names_in
 from landbridge.ops.registry import Handler
 from landbridge.ops.rules import OperandRule, Rules, rules_of
 from landbridge.records import record
-from landbridge.sizes.broadcast import broadcast_shapes
 from landbridge.sizes.size import Extent, agree, at_least
 
 Shape: TypeAlias = tuple[Extent, ...]
@@ -23,7 +24,7 @@ Shape: TypeAlias = tuple[Extent, ...]
 
 @record
 class _Facts:
-    """What is known of a node: names and their values, and where a value is from."""
+    """What is known of a node: names and their values, and where a value is from; ``broadcasts`` as its program has it."""
 
     names: dict[str, Any] = field(default_factory=dict)
     origin: dict[str, str] = field(default_factory=dict)
@@ -49,7 +50,7 @@ def check(c: OpContext, handler: Handler, inputs: Sequence[Operand | None]) -> C
     stated = rules_of(handler)
     if stated is None:
         return Checked({})
-    facts = _Facts()
+    facts = _Facts({"broadcasts": partial(broadcasts, either=c.g.broadcasting.either)})
     given = _bind(c, stated, inputs, facts)
     _check_attributes(c, stated, given, facts)
     for condition in stated.where:
@@ -87,7 +88,8 @@ def _bind(c: OpContext, stated: Rules, inputs: Sequence[Operand | None], facts: 
         raise NodeError(f"{_node(c)} has {len(inputs)} operands; {c.op_type} takes {_texts(stated) or 'none'}")
     for members in groups.values():
         try:
-            broadcast_shapes(*(shape for _, shape in members))
+            constants = [isinstance(given[name], np.ndarray) for name, _ in members]
+            broadcast_shape(c.g, [shape for _, shape in members], constants)
         except ValueError:
             shown = ", ".join(f"{name} {shape}" for name, shape in members)
             raise ShapeError(f"{_node(c)}: {shown} does not broadcast; extents of an axis must be equal or 1") from None
@@ -135,7 +137,7 @@ def _matches(form: Sequence[str], name: str, shape: Shape, facts: _Facts) -> boo
     if word == "..." or word[0] == "&":
         return True
     if word[0] == "<":
-        return broadcasts(middle, facts.names.get(word[1:], middle))
+        return bool(facts.names["broadcasts"](middle, facts.names.get(word[1:], middle)))
     return _same(word[1:], middle, name, facts)
 
 

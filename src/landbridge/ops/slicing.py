@@ -24,7 +24,7 @@ from landbridge.sizes.size import (
     ceildiv,
     dimensions_of,
     largest,
-    same,
+    must_agree,
     smallest,
     undecided,
 )
@@ -218,14 +218,6 @@ def _shares(c: OpContext, extents: Sequence[Extent], whole: Extent) -> list[int]
     return cast(list[int], shares)
 
 
-def _must_agree(c: OpContext, left: Extent, right: Extent) -> bool:
-    """Whether two extents are equal; where they need not be, no model of the other case can be run."""
-    equal = same(left, right)
-    if equal is None:
-        raise undecided(f"{c.g.node}: {left} == {right}", left, right, equal=True, needed=True)
-    return equal
-
-
 @rules("*inputs: _ ...", attributes={"axis": axis_of("len(inputs)", default=1)})
 @operator("Concat")
 @accuracy(EXACT)
@@ -236,7 +228,7 @@ def concat(c: OpContext, *operands: Operand) -> Operand:
     for x in operands[1:]:
         other, first = list(c.shape(x)), list(c.shape(operands[0]))
         fits = len(other) == rank
-        if not fits or not all(a == axis or _must_agree(c, other[a], first[a]) for a in range(rank)):
+        if not fits or not all(a == axis or must_agree(c.g.node, other[a], first[a]) for a in range(rank)):
             raise ShapeError(
                 f"{c.g.node}: Concat along axis {axis} of {', '.join(str(c.shape(v)) for v in operands)}; "
                 "the other extents must be equal"

@@ -1,23 +1,41 @@
-"""Broadcasting of shapes whose extents may be Sizes."""
+"""Broadcasting of shapes whose extents may be Sizes.
+
+Two open extents of different inputs meet in an axis in one of two ways. Most programs take them as equal, which gives
+the best code. A program of which this is not said computes with the larger of the two: the one that is 1 in a run
+repeats its element, and a run in which neither is 1 nor both are equal is refused.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import zip_longest
 
-from landbridge.sizes.size import Extent, same, undecided
+from landbridge.sizes.size import Extent, Size, always_at_least, clamped, largest, of_symbol, same, undecided
 
 
-def broadcast_shapes(*shapes: Sequence[Extent]) -> tuple[Extent, ...]:
-    """The shape that ``shapes`` broadcast to, as numpy's; a Size that may be 1 is not stretched.
+def broadcast_shapes(*shapes: Sequence[Extent], either: bool = False) -> tuple[Extent, ...]:
+    """Return the shape that ``shapes`` broadcast to, as numpy's.
+
+    ``either``: where two extents are equal in one run and one of them is 1 in another, the result has the larger one;
+    such an extent is told by ``repeats``. Without, they have to be equal.
 
     Raises ValueError where they do not broadcast, UndecidedSizeError where that depends on the input.
     """
     reversed_axes = zip_longest(*(reversed(shape) for shape in shapes), fillvalue=1)
-    return tuple(_extent(axis, shapes) for axis in reversed_axes)[::-1]
+    return tuple(_extent(axis, shapes, either) for axis in reversed_axes)[::-1]
 
 
-def _extent(axis: Sequence[Extent], shapes: Sequence[Sequence[Extent]]) -> Extent:
+def repeats(extent: Extent, result: Extent) -> bool:
+    """Return whether an axis of ``extent`` that broadcasts to ``result`` may be 1 in a run that has more there."""
+    return extent != 1 and extent != result and same(extent, result) is not True
+
+
+def legal_extent(extent: Extent, result: Extent) -> Extent:
+    """Return what ``extent``, at least 1, has to be to broadcast to ``result``: that, or 1 where it is 1."""
+    return 1 + clamped(extent - 1, 0, 1) * (result - 1)
+
+
+def _extent(axis: Sequence[Extent], shapes: Sequence[Sequence[Extent]], either: bool) -> Extent:
     result: Extent = 1
     for extent in axis:
         if extent == 1 or extent == result:
@@ -26,6 +44,9 @@ def _extent(axis: Sequence[Extent], shapes: Sequence[Sequence[Extent]]) -> Exten
             result = extent
             continue
         equal = same(extent, result)
+        if equal is None and may_broadcast(extent, result) and either:
+            result = _max(extent, result)
+            continue
         if equal is None:
             raise undecided(
                 f"shapes {', '.join(map(str, shapes))} broadcast where {extent} is {result}",
@@ -33,8 +54,26 @@ def _extent(axis: Sequence[Extent], shapes: Sequence[Sequence[Extent]]) -> Exten
                 result,
                 equal=True,
                 needed=True,
+                broadcasts=may_broadcast(extent, result),
             )
         if not equal:
             raise ValueError(f"shapes {', '.join(map(str, shapes))} do not broadcast: {extent} is not {result}")
         result = result if isinstance(result, int) else extent
     return result
+
+
+def _max(left: Extent, right: Extent) -> Extent:
+    """Return the larger of two extents that broadcast together; the one that is a number of more than 1."""
+    numbers = [each for each in (left, right) if isinstance(each, int)]
+    return numbers[0] if numbers else largest(left, right)
+
+
+def may_broadcast(left: Extent, right: Extent) -> bool:
+    """Return whether one of two extents may be 1 in a run and the other not: they are of different inputs, or one is a
+    dimension and the other a number. Those of one image, as W and 2 * (W // 2), are equal or cannot be run."""
+    if not (always_at_least(left, 1) and always_at_least(right, 1)):
+        return False
+    if isinstance(left, Size) and isinstance(right, Size):
+        return left.symbols.keys() != right.symbols.keys()
+    (size,) = (each for each in (left, right) if isinstance(each, Size))
+    return [size] == [of_symbol(symbol) for symbol in size.symbols.values()]

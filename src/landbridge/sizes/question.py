@@ -8,8 +8,12 @@ from landbridge.sizes.terms import Terms
 
 @record(frozen=True)
 class Question:
-    """Whether ``difference`` is at least 0, or, with ``equal``, 0; ``needed``: where it is not, no model can be run."""
+    """Whether ``difference`` is at least 0, or, with ``equal``, 0; ``needed``: where it is not, no model can be run.
+
+    ``broadcasts``: it is needed unless one of the two extents is 1, which then broadcasts to the other.
+    """
 
     difference: Terms
     equal: bool = False
     needed: bool = False
+    broadcasts: bool = False

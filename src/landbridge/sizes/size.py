@@ -336,15 +336,33 @@ def product(extents: Iterable[Extent]) -> Extent:
 
 
 def undecided(
-    what: str, left: Extent, right: Extent, *, equal: bool = False, needed: bool = False
+    what: str,
+    left: Extent,
+    right: Extent,
+    *,
+    equal: bool = False,
+    needed: bool = False,
+    broadcasts: bool = False,
 ) -> UndecidedSizeError:
-    """The error that it depends on the input whether ``what``: ``left`` is at least, or ``equal`` to, ``right``.
+    """Return the error that it depends on the input whether ``what``: ``left`` is at least, or ``equal`` to, ``right``.
 
-    ``needed``: where it is not, no model can be run.
+    ``needed``: where it is not, no model can be run; with ``broadcasts``, unless one of the two is 1.
     """
     error = UndecidedSizeError(what + _depends(left, right))
-    error.question = Question(_difference(left, right), equal, needed)
+    error.question = Question(_difference(left, right), equal, needed, broadcasts)
     return error
+
+
+def must_agree(what: str, left: Extent, right: Extent) -> bool:
+    """Return whether two extents are equal, in a place where nothing else can be run.
+
+    Raises UndecidedSizeError, naming ``what`` has them, where that depends on the input: the importer then takes them
+    as one, which each run tests.
+    """
+    equal = same(left, right)
+    if equal is None:
+        raise undecided(f"{what}: {left} == {right}", left, right, equal=True, needed=True)
+    return equal
 
 
 def _depends(*extents: Extent) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from landbridge.errors import CompileError, InputError, ShapeError
-from landbridge.frontend.onnx.open_ranges import Build, in_open_ranges
 from landbridge.ir.module import IRModule
 from landbridge.sizes.printing import nearest_text
 from landbridge.sizes.size import Extent, Size, of_symbol
@@ -15,19 +14,18 @@ from landbridge.sizes.terms import Symbol
 def naming_inputs(
     error: ShapeError,
     given: Mapping[str, Sequence[int | str]],
-    build: Build,
+    search: Callable[[], IRModule],
     shapes: Callable[[IRModule], Mapping[str, Sequence[Extent]]],
 ) -> ShapeError:
     """``error`` of a model whose inputs have the ``given`` shapes, saying which of their extents it comes from.
 
-    ``build`` makes the model with what its file leaves open left so, in ranges by name, and ``shapes`` are those of its
-    inputs: the extents that it can be run in are compared with what was given. Where that tells nothing, ``error``.
+    ``search`` makes the model with what its file leaves open left so, and ``shapes`` are those of its inputs: the extents that it can be run in are compared with what was given. Where that tells nothing, ``error``.
     """
     numbers = [extent for shape in given.values() for extent in shape if isinstance(extent, int)]
     if not numbers or min(numbers) < 0:
         return error
     try:
-        legal = shapes(in_open_ranges(build, {}))
+        legal = shapes(search())
     except (CompileError, InputError):
         return error
     for name, shape in given.items():

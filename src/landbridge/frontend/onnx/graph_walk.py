@@ -26,6 +26,7 @@ from landbridge.errors import (
 )
 from landbridge.frontend.onnx.attributes import attribute_values, tensor_array
 from landbridge.frontend.onnx.bodies.registry import body_of
+from landbridge.frontend.onnx.equal_sizes import EqualSizes
 from landbridge.frontend.onnx.evaluate import evaluate, foldable
 from landbridge.frontend.onnx.functions import function_body
 from landbridge.frontend.onnx.host_nodes import host_node, read_sizes, sizes_are_datas
@@ -42,7 +43,7 @@ from landbridge.frontend.onnx.size_arithmetic import (
     whole_array,
 )
 from landbridge.frontend.onnx.small_integers import check_makes_bytes
-from landbridge.frontend.onnx.values import UNKNOWN, Imported, Unknown, constant_if_empty, shape_text
+from landbridge.frontend.onnx.values import UNKNOWN, Imported, Unknown, constant_if_empty, renamed, shape_text
 from landbridge.host_operators.registry import HostOperator, find
 from landbridge.ir.graph_builder import GraphBuilder
 from landbridge.ir.graph_ops import ViewOp
@@ -98,8 +99,11 @@ class GraphWalk:
         check_indices: bool = False,
         branches: Branches | None = None,
         import_body: ImportsBody | None = None,
+        equal: EqualSizes | None = None,
     ) -> None:
         self.g = g
+        #: Dimensions that this walk takes as others, where extents that meet have to be equal.
+        self.equal = EqualSizes() if equal is None else equal
         #: Makes programs of bodies, where there may be any.
         self.import_body = import_body
         self.branches = branches or Branches()
@@ -115,7 +119,7 @@ class GraphWalk:
     def nested(self, g: GraphBuilder, opsets: Mapping[str, int] | None = None) -> GraphWalk:
         """A walk inside this one; it sees these values and adds none to them. A function has ``opsets`` of its own."""
         known = self.opsets if opsets is None else opsets
-        inner = GraphWalk(g, known, self._control_flow, self._check_indices, self.branches, self.import_body)
+        inner = GraphWalk(g, known, self._control_flow, self._check_indices, self.branches, self.import_body, self.equal)
         inner.values = self.values.new_child()
         inner.problems, inner.needed, inner.counted = self.problems, self.needed, self.counted
         return inner
@@ -169,7 +173,7 @@ class GraphWalk:
         outer, self.g.node = self.g.node, name
         self.g.budget.spend(1, what)
         try:
-            results = self._results(node)
+            results = self._with_equal_sizes(node)
         except UnsupportedOperatorError as error:
             self.problems.append(str(error))
             results = [UNKNOWN] * len(node.outputs)
@@ -188,9 +192,22 @@ class GraphWalk:
         for value, result in zip(node.outputs, results, strict=False):
             self.values[value] = result
 
+    def _with_equal_sizes(self, node: ir.Node) -> Sequence[Imported]:
+        """The results of a node; where extents have to be equal for it, of operands in which they are."""
+        while True:
+            try:
+                return self._results(node)
+            except UndecidedSizeError as error:
+                if not self.equal.add(error):
+                    raise
+
+    def _input(self, value: ir.Value) -> Imported:
+        found = self.values.get(value, UNKNOWN)
+        return renamed(self.g, found, self.equal.extent) if self.equal.found else found
+
     def _results(self, node: ir.Node) -> Sequence[Imported]:
         opset = self.opset_of(node)
-        inputs = [None if v is None else self.values.get(v, UNKNOWN) for v in node.inputs]
+        inputs = [None if v is None else self._input(v) for v in node.inputs]
         context = self._context(node, opset, inputs)
         if not node.domain and (node.op_type in OF_SEQUENCES or any(isinstance(x, TensorSequence) for x in inputs)):
             is_tensor = node.op_type == "Identity" and not isinstance(inputs[0], TensorSequence)

@@ -25,6 +25,7 @@ from landbridge.errors import (
 from landbridge.executable.parts import VDevice
 from landbridge.frontend.onnx.attempts import Attempts
 from landbridge.frontend.onnx.branches import import_if
+from landbridge.frontend.onnx.equal_sizes import EqualSizes
 from landbridge.frontend.onnx.fitting_sizes import naming_inputs
 from landbridge.frontend.onnx.graph_walk import Branches, ControlFlow, GraphWalk, ImportsBody
 from landbridge.frontend.onnx.load import load_model, release
@@ -38,7 +39,7 @@ from landbridge.input_spec import InputSpec
 from landbridge.ir.budget import MAX_NODES, Budget
 from landbridge.ir.data_dimensions import DataDimensions
 from landbridge.ir.empties import Empties
-from landbridge.ir.graph_builder import GraphBuilder
+from landbridge.ir.graph_builder import Broadcasting, GraphBuilder
 from landbridge.ir.main_attributes import (
     io_names,
     set_frame_layouts,
@@ -82,7 +83,7 @@ def import_onnx(  # noqa: PLR0913 - what may be stated of a model
     other_ways: list[IRModule] | None = None,
     hosts: bool = False,
     empties: Empties | None = None,
-    empty_ways: list[IRModule] | None = None,
+    spare_ways: list[IRModule] | None = None,
     around: Collection[str] = (),
 ) -> IRModule:
     """The IRModule of an ONNX model, with ``func.func @main(inputs) -> outputs`` and their names as attributes.
@@ -101,7 +102,8 @@ def import_onnx(  # noqa: PLR0913 - what may be stated of a model
     for other ranges of dimensions, in which the model goes another way, as one that drops an axis of one element does.
     ``hosts``: nodes that no kernel can be made for, as an input says what they do, run on the host.
     ``empties``: whether tensors may have no elements where inputs say how many; they may where nothing is said.
-    ``empty_ways`` gets the modules for open dimensions that are 0. ``around``: names of dimensions of the program that
+    ``spare_ways`` gets the modules for sizes that the others are not for, where code can be made of them: one for runs
+    in which an extent is 1 and broadcasts to another input's, and those for open dimensions that are 0. ``around``: names of dimensions of the program that
     runs this one.
 
     Raises ImportModelError (no valid model), InputError (unknown names), ShapeError (shapes that contradict each
@@ -114,6 +116,7 @@ def import_onnx(  # noqa: PLR0913 - what may be stated of a model
     given, branches, empties = shapes or {}, Branches(), empties or Empties()
     decided: set[str] = set()  # dimensions that data decide, of all that was tried
     ways = Ways()
+    equal, broadcasting = EqualSizes(), Broadcasting()
 
     def build(
         stated: Mapping[str, Extent] | None,
@@ -128,7 +131,9 @@ def import_onnx(  # noqa: PLR0913 - what may be stated of a model
         data = DataDimensions(stated, attempts.reads, decided, not_empty, attempts.hosts, empties, around)
         budget = Budget(max_nodes)
         try:
-            return _built(module, loaded, inputs, extra_outputs, budget, check_indices, data, branches, import_body)
+            return _built(
+                module, loaded, inputs, extra_outputs, budget, check_indices, data, branches, import_body, equal, broadcasting
+            )
         finally:
             attempts.note(data)
 
@@ -161,18 +166,23 @@ def import_onnx(  # noqa: PLR0913 - what may be stated of a model
             return build(None, {}, given)
         nonlocal ways
         ways = Ways()
-        return in_open_ranges(in_given, dimensions, decided, ways, attempts.fixing, empties, attempts.alike)
+        return in_open_ranges(in_given, dimensions, decided, ways, attempts.fixing, empties, attempts.alike, equal)
 
     def in_other_ranges(way: Ways) -> IRModule:
-        return in_open_ranges(in_given, dimensions or {}, decided, way, attempts.fixing, empties, attempts.alike)
+        return in_open_ranges(in_given, dimensions or {}, decided, way, attempts.fixing, empties, attempts.alike, equal)
+
+    def whole() -> IRModule:
+        return in_open_ranges(lambda known, elements: build(known, elements, {}), {}, equal=equal)
 
     def with_others(module: IRModule) -> IRModule:
         if other_ways is not None and not decided:
             branches.refused |= branches.failed
             other_ways.extend(_others(ways, in_other_ranges))
-            if empty_ways is not None and empties.allowed:
-                names = _may_be_zero(_shapes(module).values(), dimensions or {})
-                empty_ways.extend(_where_zero(names, ways, in_other_ranges))
+            if spare_ways is not None:
+                spare_ways.extend(_where_broadcast(ways, broadcasting, in_other_ranges))
+                if empties.allowed:
+                    names = _may_be_zero(_shapes(module).values(), dimensions or {})
+                    spare_ways.extend(_where_zero(names, ways, in_other_ranges))
         return module
 
     attempts = Attempts(attempt, dimensions is not None, hosts, branches)
@@ -191,7 +201,7 @@ def import_onnx(  # noqa: PLR0913 - what may be stated of a model
             branches.refused = False
         if not isinstance(error, ShapeError):
             raise
-        named = naming_inputs(error, given, lambda stated, elements: build(stated, elements, {}), _shapes)
+        named = naming_inputs(error, given, whole, _shapes)
         if named is error:
             raise  # from itself it would be a circle
         raise named from error
@@ -205,6 +215,21 @@ def _others(ways: Ways, search: Callable[[Ways], IRModule]) -> Iterator[IRModule
             yield search(other)
             ways.taken += other.taken
             ways.seen += other.seen
+
+
+def _where_broadcast(ways: Ways, broadcasting: Broadcasting, search: Callable[[Ways], IRModule]) -> Iterator[IRModule]:
+    """What a model is for runs in which an extent of one input is 1 and broadcasts to that of another, as ``search``
+    finds; none where ``ways`` took no such two as equal, or a rule of the model demands that they are."""
+    if not ways.broadcast:
+        return
+    broadcasting.either = True
+    try:
+        with suppress(CompileError, InputError):
+            module = search(Ways())
+            if broadcasting.met:
+                yield module
+    finally:
+        broadcasting.either = broadcasting.met = False
 
 
 def _where_zero(names: Sequence[str], ways: Ways, search: Callable[[Ways], IRModule]) -> Iterator[IRModule]:
@@ -257,16 +282,21 @@ def _built(
     data: DataDimensions,
     branches: Branches,
     import_body: ImportsBody,
+    equal: EqualSizes,
+    broadcasting: Broadcasting,
 ) -> IRModule:
     """``module`` with ``@main`` of the model ``loaded``, of ``inputs``."""
     graph = loaded.graph
     block = Block(arg_types=inputs.types())
-    g = GraphBuilder(module, block, budget=budget, data=data)
+    broadcasting.met = False
+    g = GraphBuilder(module, block, budget=budget, data=data, broadcasting=broadcasting)
     read = [*inputs.elements.values(), *(inputs.shapes.values() if branches.related else ())]
     g.read_dimensions |= dimensions_of(chain(*read)).keys()
-    walk = GraphWalk(g, loaded.opset_imports, CONTROL_FLOW, check_indices, branches, import_body)
+    walk = GraphWalk(g, loaded.opset_imports, CONTROL_FLOW, check_indices, branches, import_body, equal)
     walk.values.update(inputs.values(g, block))
     walk.run_graph(graph)
+    if equal.found:
+        raise UndecidedSizeError(f"dimensions are equal to others: {equal.found}")
     wanted = [*graph.outputs, *_find(walk, graph, extra_outputs)]
     problems = [*inputs.advice, *walk.problems]
     if problems:

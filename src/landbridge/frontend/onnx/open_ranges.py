@@ -9,22 +9,24 @@ from typing import TypeAlias
 from xdsl.dialects.builtin import TensorType
 
 from landbridge.errors import CompileError, InputError, ShapeError, UndecidedSizeError, UnsupportedOperatorError
+from landbridge.frontend.onnx.equal_sizes import EqualSizes, question_of, resolved, solved
 from landbridge.frontend.wanted_inputs import WantedInput
 from landbridge.ir.empties import Empties
 from landbridge.ir.module import IRModule
 from landbridge.ir.types import shape_of
 from landbridge.records import record
+from landbridge.sizes.dim import identifier
 from landbridge.sizes.often import often
 from landbridge.sizes.question import Question
 from landbridge.sizes.settle import Settled, settled
-from landbridge.sizes.size import Extent, at_least, dimension, dimensions_of, least, never_below, undecided
-from landbridge.sizes.terms import Symbol, symbols
+from landbridge.sizes.size import Extent, at_least, dimensions_of, least, never_below, of_symbol, undecided
+from landbridge.sizes.terms import symbols
 
 #: Ranges that are tried.
 _MOST_TRIED = 16
 
-#: What dimensions were narrowed to by name: an extent, or the name of another that they are.
-_Narrowed: TypeAlias = Mapping[str, Extent | str]
+#: What dimensions were narrowed to by name: ranges, numbers, or what they are made of others.
+_Narrowed: TypeAlias = Mapping[str, Extent]
 #: Makes a module of dimensions by name, and of elements of inputs by the names of these.
 Build: TypeAlias = Callable[[Mapping[str, Extent], Mapping[str, tuple[Extent, ...]]], IRModule]
 
@@ -37,20 +39,24 @@ def in_open_ranges(
     fixing: list[str] | None = None,
     empties: Empties | None = None,
     alike: Alike | None = None,
+    equal: EqualSizes | None = None,
 ) -> IRModule:
     """What ``build`` makes of dimensions by name: of ``stated``, which stay, and of ranges of others.
 
     A question that these leave open narrows one of them to the widest range in which it has an answer, to the next
-    one where shapes contradict each other in that; where it asks whether two of them are equal, they become one. An
-    input whose elements are sizes gets a dimension for each. A range of which nobody says a likely value has one that
+    one where shapes contradict each other in that; where it asks whether two of them are equal, they become one, also
+    two of ``stated`` where the model demands it. An input whose elements are sizes gets a dimension for each. A range of which nobody says a likely value has one that
     the model's divisions leave enough of. Where no range is found, raises what the widest ones ended in. ``ways``
     says where to begin, and learns in which other ranges the model goes another way. ``fixing``, where given, gets the
     names of dimensions that would be one number for others to be as wide as they are, and these ranges are not tried.
     ``empties``: whether ranges are those in which all tensors have elements, but what data make, or others too.
     ``alike``: dimensions that are tried as one, if that is allowed, where shapes fit so and otherwise for single
-    numbers alone, which are tried where ``fixing`` is none; ``build`` may write its pairs.
+    numbers alone, which are tried where ``fixing`` is none; ``build`` may write its pairs. ``equal``: where ``build``
+    writes equalities that dimensions follow from, of which it raises an error at its end.
     """
     ways, empties, alike = ways or Ways(), empties or Empties(allowed=False), alike or Alike()
+    equal = equal or EqualSizes()
+    stated = {identifier(name): each for name, each in stated.items()}
     fixed = dimensions_of(stated.values())
     ended: CompileError | InputError | None = None
     sizes: dict[str, WantedInput] = {}
@@ -75,31 +81,39 @@ def in_open_ranges(
 
     while True:
         narrowed, tried = pending.pop(), tried + 1
-        known = _extents_of({**narrowed, **stated})
+        known = resolved({**stated, **narrowed})
+        equal.begin(fixed, decided)
         try:
             elements = {name: _elements(each, known, empties) for name, each in sizes.items()}
             module = build(known, elements)
             if not narrow(_fewer(module, decided, empties)) or tried == _MOST_TRIED:
                 found = often(_extents(module), fixed)
-                ways.taken.append({**known, **found})
-                return build({**known, **found}, elements) if found else module
+                planned = resolved({**known, **found})
+                ways.taken.append(planned)
+                return build(planned, elements) if found else module
         except (CompileError, InputError) as error:
+            if equal.found:
+                ways.broadcast |= equal.broadcasts
+                pending.append({**narrowed, **equal.found})
+                tried -= 1  # there are no more of these than dimensions
+                continue
             more = _sizes(error, sizes)
             if more:  # all that was found of ranges holds without it
                 sizes |= more
                 ended, pending, tried = error, [narrowed], 0
                 continue
-            question = _question(error)
+            question = question_of(error)
             ranges = narrow(question)
-            pair = None if question is None or ranges else _one(question, fixed)
-            joined = {} if question is None or pair or not alike.allowed else _joined(question, ranges, alike, fixed)
-            if pair is not None:
-                pending.append({**narrowed, pair[1]: pair[0]})
+            ways.broadcast |= question is not None and question.broadcasts and bool(ranges)
+            one = None if question is None or ranges else solved(question, fixed, decided)
+            joined = {} if question is None or one or not alike.allowed else _joined(question, ranges, alike, fixed)
+            if one:
+                pending.append({**narrowed, **one})
             elif joined:
                 pending.append({**narrowed, **joined})
             elif not ranges:
                 ended = ended or error
-            if not pending or tried == _MOST_TRIED or not (ranges or pair or joined or _is_of_a_range(error)):
+            if not pending or tried == _MOST_TRIED or not (ranges or one or joined or _is_of_a_range(error)):
                 raise ended or error from None
 
 
@@ -118,16 +132,18 @@ class Ways:
     """The ways that a model goes for sizes of other ranges: ``taken``, what dimensions are in each by name.
 
     ``seen``: ranges in which a question that leaves two ways has an answer. ``begin``: where a search begins.
+    ``broadcast``: dimensions became one that may differ in a run where one of them is 1.
     """
 
     taken: list[Mapping[str, Extent]] = field(default_factory=list)
     seen: list[_Narrowed] = field(default_factory=list)
     begin: _Narrowed = field(default_factory=dict)
+    broadcast: bool = False
 
     def others(self) -> Iterator[_Narrowed]:
         """The ranges of ``seen``, which may grow meanwhile, that no way taken by then has sizes of, each once."""
         for i, each in enumerate(self.seen):
-            known = _extents_of(each)
+            known = resolved(each)
             if each not in self.seen[:i] and not any(_overlap(known, way) for way in self.taken):
                 yield each
 
@@ -151,44 +167,13 @@ def _ranges(question: Question, fixed: Collection[str], fixing: list[str] | None
     return [each for each in found if not isinstance(each.extent, int)]
 
 
-def _extents_of(narrowed: _Narrowed) -> dict[str, Extent]:
-    """What dimensions are by name, those that became another as that is."""
-    known = {name: each for name, each in narrowed.items() if not isinstance(each, str)}
-    for name in narrowed:
-        first: Extent | str = name
-        while isinstance(first, str):
-            name_of_first, first = first, narrowed.get(first, dimension(first))
-        known[name] = known.get(name_of_first, first)
-    return known
-
-
-def _one(question: Question, fixed: Collection[str]) -> tuple[str, str] | None:
-    """Two dimensions that ``question`` asks to be equal, the second none of those called ``fixed``; none for one in two
-    ranges, as data decide it."""
-    if not question.equal or len(question.difference) != 2:
-        return None
-    names, sums = [], 0
-    for product, number in question.difference:
-        if len(product) != 1 or not isinstance(product[0][0], Symbol) or product[0][1] != 1:
-            return None
-        symbol = product[0][0]
-        if abs(number) != symbol.unit:
-            return None
-        names.append(symbol.name)
-        sums += number // symbol.unit
-    if sums != 0:
-        return None
-    first, second = sorted(names, key=lambda name: (name not in fixed, name))
-    return None if second in fixed or first == second else (first, second)
-
-
-def _joined(question: Question, ranges: Sequence[Settled], alike: Alike, fixed: Collection[str]) -> dict[str, str]:
+def _joined(question: Question, ranges: Sequence[Settled], alike: Alike, fixed: Collection[str]) -> _Narrowed:
     """The dimensions of an equality, but those called ``fixed``, that others of it are ``alike``, each with the other;
     none where ``ranges`` has one of more than a number for it."""
     if not question.equal or any(not isinstance(each.extent, int) for each in ranges):
         return {}
     asked = symbols(question.difference)
-    return {b: a for a, b in alike.pairs if a != b and a in asked and b in asked and b not in fixed}
+    return {b: of_symbol(asked[a]) for a, b in alike.pairs if a != b and a in asked and b in asked and b not in fixed}
 
 
 def _fewer(module: IRModule, decided: Container[str], empties: Empties) -> Question | None:
@@ -199,7 +184,7 @@ def _fewer(module: IRModule, decided: Container[str], empties: Empties) -> Quest
             continue
         low = 0 if any(name in decided for name in dimensions_of([extent])) else empties.least()
         if at_least(extent, low) is None:
-            return _question(undecided(f"{extent} >= {low}", extent, low, needed=True))
+            return question_of(undecided(f"{extent} >= {low}", extent, low, needed=True))
     return None
 
 
@@ -226,12 +211,3 @@ def _elements(wanted: WantedInput, known: Mapping[str, Extent], empties: Empties
 def _is_of_a_range(error: CompileError | InputError) -> bool:
     """Whether the model may be built in another range; what wants a number is in none."""
     return isinstance(error, ShapeError | InputError) and not isinstance(error, UndecidedSizeError)
-
-
-def _question(error: BaseException | None) -> Question | None:
-    """What ``error``, or one that it was made of, left open."""
-    while error is not None:
-        if isinstance(error, UndecidedSizeError) and isinstance(error.question, Question):
-            return error.question
-        error = error.__cause__
-    return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -12,7 +13,8 @@ from landbridge.errors import ShapeError
 from landbridge.ir.graph_builder import GraphBuilder
 from landbridge.ir.types import dtype_of, element_count, shape_of
 from landbridge.ops.context import Operand
-from landbridge.sizes.size import Size
+from landbridge.ops.extent_arrays import extents_array
+from landbridge.sizes.size import Extent, Size
 
 
 class Unknown:
@@ -48,6 +50,20 @@ def constant_if_empty(g: GraphBuilder, value: Operand) -> Operand:
     if not any(isinstance(e, Size) for e in shape):
         return np.zeros(shape, dtype)
     return g.reshape(g.constant(np.zeros(0, dtype), g.node), shape)
+
+
+def renamed(g: GraphBuilder, value: Any, extent: Callable[[Extent], Extent]) -> Any:
+    """Return ``value`` with ``extent`` of each of its extents, or, where they are what it holds, of its elements."""
+    if isinstance(value, SSAValue):
+        shape = shape_of(value.type)
+        wanted = tuple(map(extent, shape))
+        made = value if wanted == shape else g.renamed(value, wanted)
+        if value in g.whole:
+            g.whole[made] = renamed(g, g.whole[value], extent)
+        return made
+    if isinstance(value, np.ndarray) and value.dtype == object:
+        return extents_array([extent(each) for each in value.reshape(-1).tolist()]).reshape(value.shape)
+    return value
 
 
 def _shape(value: Operand) -> tuple[int, ...]:

@@ -1,0 +1,149 @@
+"""Equal sizes: what an equality says of the dimensions in it, and the equalities that one walk of a model finds."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Container, Mapping
+from dataclasses import field
+from math import lcm
+
+from landbridge.errors import UndecidedSizeError
+from landbridge.records import record
+from landbridge.sizes.bounds import lower_bound
+from landbridge.sizes.question import Question
+from landbridge.sizes.replaced import replaced
+from landbridge.sizes.settle import settled
+from landbridge.sizes.size import Extent, Size, always_at_least, dimension, of_symbol
+from landbridge.sizes.terms import Product, Symbol, Terms, divide_exactly, divide_product, scale, symbols
+
+
+def question_of(error: BaseException | None) -> Question | None:
+    """Return the comparison that ``error``, or one that it was raised from, could not decide."""
+    while error is not None:
+        if isinstance(error, UndecidedSizeError) and isinstance(error.question, Question):
+            return error.question
+        error = error.__cause__
+    return None
+
+
+def resolved(dimensions: Mapping[str, Extent]) -> dict[str, Extent]:
+    """Return each of ``dimensions`` in terms of those that are none of others: where ``t`` is ``p + s`` and ``p`` is
+    in a range, ``t`` is made of that range."""
+    known: dict[str, Extent] = {}
+
+    def of(name: str) -> Extent:
+        if name not in known:
+            extent = dimensions[name]
+            others = extent.symbols.keys() & dimensions.keys() - {name} if isinstance(extent, Size) else ()
+            known[name] = replaced(extent.terms, {n: of(n) for n in others}) if isinstance(extent, Size) else extent
+        return known[name]
+
+    return {name: of(name) for name in dimensions}
+
+
+def solved(
+    question: Question, fixed: Collection[str], decided: Container[str] = frozenset()
+) -> dict[str, Extent] | None:
+    """Return what dimensions are, by name, where the two sides of ``question`` are equal; None where none follows.
+
+    Of two dimensions one becomes the other, in the range that both have. One that is a sum of others, as the length of
+    a mask is that of past and present keys, becomes that sum, unless data ``decided`` it. Those called ``fixed`` have
+    declared ranges: they are only replaced by others of which there is a declared range too, where the model demands
+    it.
+    """
+    if not question.equal:
+        return None
+    terms = _without_factor(question.difference)
+    found = symbols(terms)
+    if len(found) < 2:
+        return None
+    for name in sorted(found, key=lambda each: (each not in fixed, each), reverse=True):
+        value = _value(terms, found[name])
+        if value is None:
+            continue
+        other = next(iter(value.symbols.values())) if len(value.symbols) == 1 else None
+        if other is not None and value == of_symbol(other):
+            if name in fixed and not question.needed:
+                continue
+            both = _both(found[name], other)
+            return None if both is None else {name: value} | ({} if both == value else {other.name: both})
+        if name not in fixed and name not in decided and always_at_least(value, found[name].low * found[name].unit):
+            return {name: value}
+    return None
+
+
+def _value(terms: Terms, symbol: Symbol) -> Size | None:
+    """Return what ``symbol``, the dimension, is where ``terms`` are 0; None where they do not say it."""
+    own = [(product, number) for product, number in terms if symbol in dict(product)]
+    if len(own) != 1 or own[0][0] != ((symbol, 1),):
+        return None
+    rest = tuple(each for each in terms if each not in own)
+    if symbol.name in symbols(rest):
+        return None
+    number = own[0][1]
+    units = divide_exactly(scale(rest, -1 if number > 0 else 1), abs(number))
+    value = None if units is None else Size(units) * symbol.unit
+    return value if isinstance(value, Size) else None
+
+
+def _both(one: Symbol, other: Symbol) -> Extent | None:
+    """Return the dimension ``other`` in the range that both have; None where that is empty."""
+    highs = [each.high * each.unit for each in (one, other) if each.high is not None]
+    units = lcm(one.unit, other.unit)
+    low, high = max(one.low * one.unit, other.low * other.unit), min(highs, default=None)
+    likely = [each.likely * each.unit for each in (other, one) if each.likely is not None]
+    legal = [n for n in likely if n % units == 0 and low <= n and (high is None or n <= high)]
+    try:
+        return dimension(other.name, low, high, units, legal[0] if legal else None)
+    except ValueError:
+        return None
+
+
+def _without_factor(terms: Terms) -> Terms:
+    """Return ``terms`` without what all of them are a multiple of, atoms that are at least 1."""
+    shared: Product = terms[0][0]
+    for product, _ in terms[1:]:
+        powers = dict(product)
+        shared = tuple((atom, min(n, powers[atom])) for atom, n in shared if atom in powers)
+    shared = tuple(each for each in shared if (lower_bound(((((each[0], 1),), 1),)) or 0) >= 1)
+    if not shared:
+        return terms
+    return tuple((divide_product(product, shared) or (), number) for product, number in terms)
+
+
+@record
+class EqualSizes:
+    """The dimensions that a walk of a model takes as others, as equalities demand it where they meet: ``found``, by
+    name, each in terms of those that stay.
+
+    A walk that found some goes on to find all of them, and its module is dropped: the next one begins with them.
+    ``fixed`` and ``decided``: see ``solved``. ``broadcasts``: one of the equalities is only needed of extents over 1.
+    """
+
+    fixed: Collection[str] = ()
+    decided: Container[str] = frozenset()
+    found: dict[str, Extent] = field(default_factory=dict)
+    broadcasts: bool = False
+
+    def begin(self, fixed: Collection[str], decided: Container[str]) -> None:
+        """Forget what was found: another walk begins."""
+        self.fixed, self.decided, self.found, self.broadcasts = fixed, decided, {}, False
+
+    def add(self, error: UndecidedSizeError) -> bool:
+        """Return whether ``error`` asks for an equality that says what a dimension is; it is kept then."""
+        question = question_of(error)
+        if question is None or not question.equal or len(symbols(question.difference)) < 2:
+            return False
+        if settled(question, self.fixed):
+            return False
+        more = solved(question, self.fixed, self.decided)
+        if not more or not more.keys() - self.found.keys():
+            return False
+        self.found = resolved({**self.found, **more})
+        self.broadcasts |= question.broadcasts
+        return True
+
+    def extent(self, extent: Extent) -> Extent:
+        """Return ``extent`` in terms of the dimensions that stay."""
+        if not isinstance(extent, Size) or self.found.keys().isdisjoint(extent.symbols):
+            return extent
+        return replaced(extent.terms, self.found)

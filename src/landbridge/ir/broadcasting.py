@@ -1,0 +1,63 @@
+"""Broadcasting in a graph: the shape that operands have together, and copies of those that repeat along open axes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import cast
+
+from xdsl.ir import SSAValue
+from xdsl.ir.affine import AffineMap
+
+from landbridge.executable.parts import SizeGuard
+from landbridge.ir.graph_builder import GraphBuilder
+from landbridge.ir.prim_builder import PrimBuilder
+from landbridge.ir.scalars import ScalarBuilder, Value
+from landbridge.ir.types import dtype_of, shape_of
+from landbridge.sizes.broadcast import broadcast_shapes, legal_extent, repeats
+from landbridge.sizes.size import Extent, Size, same, undecided
+
+
+def broadcast_shape(
+    g: GraphBuilder, shapes: Sequence[Sequence[Extent]], constants: Sequence[bool]
+) -> tuple[Extent, ...]:
+    """Return the shape that operands of ``shapes`` broadcast to, as ``broadcast_shapes`` does for this program.
+
+    A dimension that meets an axis of a constant (``constants`` says which operands are) is as long as that is: of the
+    weights of a layer one is not repeated. Raises as ``broadcast_shapes``.
+    """
+    known = broadcast_shapes(*(shape for shape, is_constant in zip(shapes, constants, strict=True) if is_constant))
+    for shape in shapes:
+        for extent, number in zip(reversed(shape), reversed(known), strict=False):
+            if isinstance(extent, Size) and number != 1 and same(extent, number) is None:
+                raise undecided(f"{g.node}: {extent} == {number}", extent, number, equal=True, needed=True)
+    return broadcast_shapes(*shapes, either=g.broadcasting.either)
+
+
+def repeated(g: GraphBuilder, value: SSAValue, shape: Sequence[Extent], what: str) -> SSAValue:
+    """Return ``value`` repeated along the axes that may be 1 in a run that has more of ``shape`` there.
+
+    ``shape`` is what it broadcasts to. Axes that are 1 in all runs stay. A run in which an extent of ``what`` is
+    neither 1 nor that of ``shape`` is refused. Without such an axis it is ``value`` itself.
+    """
+    own = shape_of(value.type)
+    lead = len(shape) - len(own)
+    axes = [a for a, extent in enumerate(own) if repeats(extent, shape[lead + a])]
+    if not axes:
+        return value
+    g.broadcasting.met = True
+    for a in axes:
+        legal = legal_extent(own[a], shape[lead + a])
+        g.guards.append(SizeGuard(f"{g.node}: axis {a} of {what}, which broadcasts,", cast(int, own[a]), cast(int, legal)))
+    wanted = [shape[lead + a] if a in axes else extent for a, extent in enumerate(own)]
+
+    def build(p: PrimBuilder) -> None:
+        def element(s: ScalarBuilder) -> Value:
+            at = [s.index(a) for a in range(len(own))]
+            for a in axes:
+                last = s.const(own[a] - 1, "int64")
+                at[a] = s.cast(s.minimum(s.cast(at[a], "int64"), last), "index")
+            return s.load(p.inputs[0], at, dtype_of(value.type))
+
+        p.generic("p" * len(own), wanted, [], [(p.outputs[0], AffineMap.identity(len(own)))], element)
+
+    return g.call("repeat", [value], [(wanted, dtype_of(value.type))], build)[0]
