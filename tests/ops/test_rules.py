@@ -8,7 +8,7 @@ import pytest
 
 import landbridge as lb
 from landbridge.errors import CompileError, NodeError, ShapeError
-from landbridge.ir.graph_builder import GraphBuilder
+from landbridge.ir.graph_builder import Broadcasting, GraphBuilder
 from landbridge.ops.context import OpContext, Operand
 from landbridge.ops.legal import at_least, axis_of, one_of
 from landbridge.ops.registry import handlers
@@ -18,6 +18,7 @@ from landbridge.ops.rules import index_of, rules, rules_of
 
 class _Graph:
     node = "n"
+    broadcasting = Broadcasting()
 
 
 def _checked(stated: object, *shapes: tuple[int, ...] | np.ndarray | None, **attributes: object) -> None:

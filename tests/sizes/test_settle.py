@@ -90,7 +90,7 @@ def test_errors_carry_the_question() -> None:
     assert ordered.value.question == _question(3, H)
     with pytest.raises(UndecidedSizeError) as broadcast:
         broadcast_shapes((H,), (W,))
-    assert broadcast.value.question == _question(W, H, equal=True, needed=True)
+    assert broadcast.value.question == _question(W, H, equal=True, needed=True, broadcasts=True)
 
 
 @given(_quotients(H), st.integers(1, 500))

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+import numpy as np
+
 from landbridge.errors import ShapeError
+from landbridge.ir.broadcasting import broadcast_shape
 from landbridge.ir.prim_builder import PrimBuilder
 from landbridge.ir.scalars import ScalarBuilder, Value
 from landbridge.ops.accuracy import SUMS, accuracy
@@ -41,12 +46,13 @@ def einsum(c: OpContext, *operands: Operand) -> Operand:
         every = [v for term in labels for v in term if v not in dots]
         kept = dots + sorted(v for v in set(every) if every.count(v) == 1)
     known = {v for term in labels for v in term}
+    if any(len(term) != c.rank(x) for term, x in zip(labels, operands, strict=True)):
+        raise ShapeError(f"{c.g.node}: the terms of {equation!r} are of other ranks than the operands")
     if len(set(kept)) != len(kept) or not known.issuperset(kept):
         raise ShapeError(f"{c.g.node}: the result of {equation!r} has {kept}; each label of the operands is legal once")
+    operands = _with_shared_dots(c, operands, labels, dots)
     extents: dict[str, int] = {}
     for term, x in zip(labels, operands, strict=True):
-        if len(term) != c.rank(x):
-            raise ShapeError(f"{c.g.node}: term {''.join(term)!r} of {equation!r} for an operand of {c.shape(x)}")
         for label, extent in zip(term, c.shape(x), strict=True):
             if extents.setdefault(label, extent) == 1:
                 extents[label] = extent
@@ -82,6 +88,20 @@ def einsum(c: OpContext, *operands: Operand) -> Operand:
 
     result = [extents[v] for v in kept]
     return c.g.call("einsum", [c.value(x) for x in operands], [(result, dtype)], build)[0]
+
+
+def _with_shared_dots(
+    c: OpContext, operands: Sequence[Operand], labels: Sequence[Sequence[str]], dots: Sequence[str]
+) -> list[Operand]:
+    """Return the operands, whose axes of an ellipsis broadcast together: those repeated that may be 1 in a run."""
+    of_dots = [tuple(e for e, v in zip(c.shape(x), t, strict=True) if v in dots) for x, t in zip(operands, labels, strict=True)]
+    try:
+        shared = broadcast_shape(c.g, of_dots, [isinstance(x, np.ndarray) for x in operands])
+    except ValueError as error:
+        raise ShapeError(f"{c.g.node}: the axes of '...' are {', '.join(map(str, of_dots))}: {error}") from error
+    extent_of = dict(zip(dots[len(dots) - len(shared) :], shared, strict=True))
+    wanted = [[extent_of.get(v, e) for e, v in zip(c.shape(x), t, strict=True)] for x, t in zip(operands, labels, strict=True)]
+    return [c.repeated(x, shape, f"operand {i}") for i, (x, shape) in enumerate(zip(operands, wanted, strict=True))]
 
 
 def _labels(term: str, dots: list[str]) -> list[str]:

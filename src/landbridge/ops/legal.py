@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 
 from landbridge.records import record
 from landbridge.sizes.broadcast import may_broadcast
-from landbridge.sizes.size import LARGEST_EXTENT, Extent, Size, agree, largest, same, smallest, undecided
+from landbridge.sizes.size import LARGEST_EXTENT, Extent, Size, agree, largest, must_agree, same, smallest, undecided
 
 #: What an expression of a rule may speak of: dims, operands' shapes, attributes.
 Names: TypeAlias = Mapping[str, Any]
@@ -46,13 +46,32 @@ def _broadcasts(extent: Extent, wanted: Extent, either: bool) -> bool:
     raise undecided(what, extent, wanted, equal=True, needed=True, broadcasts=repeats)
 
 
-def _equal(left: Any, right: Any) -> bool:
-    """What ``==`` means in a rule: extents, and shapes of them, agree; raises UndecidedSizeError where that is open."""
+def _equal(left: Any, right: Any, needed: bool = False) -> bool:
+    """Return what ``==`` means in a rule: whether extents, and shapes of them, agree.
+
+    Raises UndecidedSizeError where that is open; ``needed``: the rule is broken where they do not.
+    """
     if isinstance(left, tuple | list) and isinstance(right, tuple | list):
-        return type(left) is type(right) and len(left) == len(right) and all(map(_equal, left, right))
+        is_alike = type(left) is type(right) and len(left) == len(right)
+        return is_alike and all(_equal(a, b, needed) for a, b in zip(left, right, strict=True))
     if isinstance(left, Size) or isinstance(right, Size):
-        return isinstance(left, int | Size) and isinstance(right, int | Size) and agree(left, right)
+        if not (isinstance(left, int | Size) and isinstance(right, int | Size)):
+            return False
+        return must_agree("a rule", left, right) if needed else agree(left, right)
     return bool(left == right)
+
+
+def _must_equal(left: Any, right: Any) -> bool:
+    """Return ``_equal`` of two sides without whose equality the rule is broken."""
+    return _equal(left, right, needed=True)
+
+
+def _within(value: Any, options: Any) -> bool:
+    """Return what ``in`` means in a rule, also of an open extent: there is a program for each option that is left."""
+    if not isinstance(value, Size):
+        return bool(value in options)
+    *others, last = [each for each in options if same(value, each) is not False] or [None]
+    return last is not None and (any(agree(value, each) for each in others) or must_agree("a rule", value, last))
 
 
 def _smallest(*values: Any) -> Any:
@@ -70,25 +89,41 @@ def _largest(*values: Any) -> Any:
 #: The functions that expressions may call.
 _FUNCTIONS: dict[str, Any] = {
     "all": all, "broadcasts": broadcasts, "enumerate": enumerate, "equal": _equal, "len": len, "list": list,
-    "many": _many, "max": _largest, "min": _smallest, "prod": math.prod, "range": range, "set": set,
-    "sorted": sorted, "sum": sum, "tuple": tuple, "zip": zip,
+    "many": _many, "max": _largest, "min": _smallest, "must_equal": _must_equal, "prod": math.prod, "range": range,
+    "set": set, "sorted": sorted, "sum": sum, "tuple": tuple, "within": _within, "zip": zip,
 }  # fmt: skip
 
 
-class _Equality(ast.NodeTransformer):
-    """``a == b`` and ``a != b`` become calls of ``equal``."""
+class _Comparisons(ast.NodeTransformer):
+    """``a == b``, ``a != b`` and ``a in b`` become calls of functions that know open extents."""
+
+    _CALLED = {ast.Eq: "equal", ast.NotEq: "equal", ast.In: "within", ast.NotIn: "within"}
 
     def visit_Compare(self, node: ast.Compare) -> ast.expr:
         self.generic_visit(node)
-        if len(node.ops) != 1 or not isinstance(node.ops[0], ast.Eq | ast.NotEq):
+        name = self._CALLED.get(type(node.ops[0]))
+        if len(node.ops) != 1 or name is None:
             return node
-        called = ast.Call(ast.Name("equal", ast.Load()), [node.left, *node.comparators], [])
-        return called if isinstance(node.ops[0], ast.Eq) else ast.UnaryOp(ast.Not(), called)
+        called = ast.Call(ast.Name(name, ast.Load()), [node.left, *node.comparators], [])
+        return called if isinstance(node.ops[0], ast.Eq | ast.In) else ast.UnaryOp(ast.Not(), called)
+
+
+def _demand(node: ast.expr) -> None:
+    """Let the equalities without which ``node`` is false say so."""
+    match node:
+        case ast.Call(ast.Name("equal") as function):
+            function.id = "must_equal"
+        case ast.Call(ast.Name("all"), [ast.GeneratorExp(each)]):
+            _demand(each)
+        case ast.BoolOp(ast.And(), parts):
+            for part in parts:
+                _demand(part)
 
 
 @cache
 def _code(expression: str) -> CodeType:
-    tree = _Equality().visit(ast.parse(expression, mode="eval"))
+    tree = _Comparisons().visit(ast.parse(expression, mode="eval"))
+    _demand(tree.body)
     return compile(ast.fix_missing_locations(tree), f"<rule {expression}>", "eval")
 
 

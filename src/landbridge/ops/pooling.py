@@ -63,8 +63,17 @@ def _pool(c: OpContext, name: str, x: Operand, w: Windows, body: Body, identity:
     return c.g.call(name, [c.value(x)], [((n, channels, *w.output), dtype)], build)[0]
 
 
+def _without_windows(c: OpContext, x: Operand, w: Windows, *dtypes: str) -> list[Operand] | None:
+    """Return the results of a pool none of whose windows fits, a tensor without elements of each dtype; else None."""
+    if 0 not in w.output:
+        return None
+    shape = (*c.shape(x)[:2], *w.output)
+    return [c.g.reshape(c.value(np.zeros(0, numpy_dtype(dtype))), shape) for dtype in dtypes]
+
+
 def _windows(c: OpContext, x: Operand) -> Windows:
-    return windows(c, c.shape(x)[2:], c.ints("kernel_shape") or [], bool(c.attribute("ceil_mode", 0)))
+    kernel = c.ints("kernel_shape") or []
+    return windows(c, c.shape(x)[2:], kernel, bool(c.attribute("ceil_mode", 0)), may_be_empty=True)
 
 
 @_pool_rules(storage_order=one_of(0, 1))
@@ -73,6 +82,9 @@ def _windows(c: OpContext, x: Operand) -> Windows:
 def max_pool(c: OpContext, x: Operand) -> Operand | list[Operand]:
     """The largest element of each window, NaN if one is, and where in ``x`` the first such is."""
     low, w = float_limits(c.dtype(x))[0], _windows(c, x)
+    empty = _without_windows(c, x, w, c.dtype(x), "int64")
+    if empty is not None:
+        return empty[: c.outputs]
     largest = _pool(c, "max_pool", x, w, lambda s, acc, v: s.maximum(acc, v), low, c.dtype(x))
     return [largest, _positions(c, x, w, largest)] if c.outputs > 1 else largest
 
@@ -163,6 +175,8 @@ def average_pool(c: OpContext, x: Operand) -> Operand:
     """The mean of each window; of one that dilation puts wholly into the padding 0, as onnxruntime has it."""
     w, dtype = _windows(c, x), c.dtype(x)
     wide = accumulator(dtype)
+    if (empty := _without_windows(c, x, w, dtype)) is not None:
+        return empty[0]
     total = _pool(c, "sum_pool", x, w, lambda s, acc, v: acc + v, 0, wide)
     counted = _ranges(c, x, w, bool(c.attribute("count_include_pad", 0)))
     if _whole(w, counted):
@@ -180,8 +194,11 @@ def average_pool(c: OpContext, x: Operand) -> Operand:
 def lp_pool(c: OpContext, x: Operand) -> Operand:
     """The ``p``-norm of each window."""
     p = float(c.attribute("p", 2))
+    w = _windows(c, x)
+    if (empty := _without_windows(c, x, w, c.dtype(x))) is not None:
+        return empty[0]
     powered = _powered(c, x, p)
-    total = _pool(c, "sum_pool", powered, _windows(c, x), lambda s, acc, v: acc + v, 0, c.dtype(powered))
+    total = _pool(c, "sum_pool", powered, w, lambda s, acc, v: acc + v, 0, c.dtype(powered))
     return _root(c, total, p, c.dtype(x))
 
 

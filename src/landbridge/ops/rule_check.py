@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field
 from functools import partial
 from typing import Any, TypeAlias, cast
@@ -17,7 +17,7 @@ from landbridge.ops.legal import Names, broadcasts, evaluate, names_in
 from landbridge.ops.registry import Handler
 from landbridge.ops.rules import OperandRule, Rules, rules_of
 from landbridge.records import record
-from landbridge.sizes.size import Extent, agree, at_least
+from landbridge.sizes.size import Extent, agree, at_least, must_agree
 
 Shape: TypeAlias = tuple[Extent, ...]
 
@@ -28,6 +28,8 @@ class _Facts:
 
     names: dict[str, Any] = field(default_factory=dict)
     origin: dict[str, str] = field(default_factory=dict)
+    #: Says whether extents are equal that have to be.
+    agree: Callable[[Extent, Extent], bool] = agree
 
     def copy(self) -> _Facts:
         return _Facts(dict(self.names), dict(self.origin))
@@ -110,6 +112,7 @@ def _match(
 ) -> None:
     for form in operand.forms:
         trial = facts.copy()
+        trial.agree = agree if len(operand.forms) > 1 else partial(must_agree, _node(c))
         if _matches(form, name, shape, trial):
             facts.names, facts.origin = trial.names, trial.origin
             for word in form:
@@ -145,7 +148,7 @@ def _axis(word: str, extent: Extent, name: str, facts: _Facts) -> bool:
     if word == "_":
         return True
     if word.isdigit():
-        return extent == int(word)
+        return facts.agree(extent, int(word))
     return _same(word, extent, name, facts)
 
 
@@ -153,8 +156,8 @@ def _same(word: str, value: Extent | Shape, name: str, facts: _Facts) -> bool:
     facts.origin.setdefault(word, name)
     known = facts.names.setdefault(word, value)
     if isinstance(known, tuple) and isinstance(value, tuple):
-        return len(known) == len(value) and all(map(agree, known, value))
-    return bool(known == value) or agree(cast(Extent, known), cast(Extent, value))
+        return len(known) == len(value) and all(map(facts.agree, known, value))
+    return bool(known == value) or facts.agree(cast(Extent, known), cast(Extent, value))
 
 
 def _check_attributes(c: OpContext, stated: Rules, given: Mapping[str, Operand], facts: _Facts) -> None:

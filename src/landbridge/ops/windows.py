@@ -52,8 +52,15 @@ def check_kernel(c: OpContext, kernel: Sequence[Extent]) -> None:
         raise c.unsupported(f"a kernel of {', '.join(map(str, kernel))} elements; give its axes numbers")
 
 
-def windows(c: OpContext, spatial: Sequence[Extent], kernel: Sequence[int], ceil_mode: bool = False) -> Windows:
-    """The windows of the node over ``spatial``, from strides, dilations, pads, auto_pad and ceil_mode."""
+def windows(
+    c: OpContext, spatial: Sequence[Extent], kernel: Sequence[int], ceil_mode: bool = False, may_be_empty: bool = False
+) -> Windows:
+    """Return the windows of the node over ``spatial``, from strides, dilations, pads, auto_pad and ceil_mode.
+
+    A window that is larger than the padded axis does not fit: raises ShapeError. With ``may_be_empty`` an axis that it
+    exceeds by less than a stride has one window, which ends at the padding, and one that it exceeds by a stride has
+    none, as onnxruntime's pools have it.
+    """
     check_kernel(c, kernel)
     rank = len(spatial)
     stride = c.ints("strides") or [1] * rank
@@ -77,11 +84,12 @@ def windows(c: OpContext, spatial: Sequence[Extent], kernel: Sequence[int], ceil
             before = total // 2 if auto == "SAME_UPPER" else total - total // 2
             after = total - before
         room: Extent = extent + before + after - reach
-        count = (ceildiv(room, stride[i]) if ceil_mode else room // stride[i]) + 1
+        rounds_up = ceil_mode or (may_be_empty and room < 0)
+        count = (ceildiv(room, stride[i]) if rounds_up else room // stride[i]) + 1
         if ceil_mode:  # a window must begin inside the input or the padding before it
             beyond = at_least_size((count - 1) * stride[i], extent + before)
             count = smallest(count, ceildiv(extent + before, stride[i])) if beyond is None else count - beyond
-        if count < 1:
+        if count < (0 if may_be_empty else 1):
             raise ShapeError(
                 f"{c.g.node}: a {c.op_type} window of {reach} does not fit {extent} + {before} + {after} elements"
             )

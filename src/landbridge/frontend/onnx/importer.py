@@ -249,10 +249,9 @@ def _with_numbers(known: Mapping[str, Extent], numbers: Mapping[str, int]) -> di
 
 
 def _along_one_axis(shapes: Iterable[Sequence[Extent]]) -> Iterator[tuple[str, str]]:
-    """The dimensions of inputs of one rank that are along the same axis, by name: of the first and each other."""
-    first: dict[int, Sequence[Extent]] = {}
-    for shape in shapes:
-        for pair in zip(first.setdefault(len(shape), shape), shape, strict=True):
+    """The dimensions of two inputs of one rank that are along the same axis, by name, in the order of the inputs."""
+    for one, other in combinations(shapes, 2):
+        for pair in zip(one, other, strict=True) if len(one) == len(other) else ():
             names = [next(iter(e.symbols)) for e in pair if isinstance(e, Size) and len(e.symbols) == 1]
             if len(names) == 2 and names[0] != names[1]:
                 yield names[0], names[1]

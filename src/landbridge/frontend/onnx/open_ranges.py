@@ -20,7 +20,7 @@ from landbridge.sizes.often import often
 from landbridge.sizes.question import Question
 from landbridge.sizes.settle import Settled, settled
 from landbridge.sizes.size import Extent, at_least, dimensions_of, least, never_below, of_symbol, undecided
-from landbridge.sizes.terms import symbols
+from landbridge.sizes.terms import Symbol, symbols
 
 #: Ranges that are tried.
 _MOST_TRIED = 16
@@ -169,11 +169,24 @@ def _ranges(question: Question, fixed: Collection[str], fixing: list[str] | None
 
 def _joined(question: Question, ranges: Sequence[Settled], alike: Alike, fixed: Collection[str]) -> _Narrowed:
     """The dimensions of an equality, but those called ``fixed``, that others of it are ``alike``, each with the other;
-    none where ``ranges`` has one of more than a number for it."""
+    none where ``ranges`` has one of more than a number for it.
+
+    Of two sums those that are added on one side become those on the other: past and present keys those of values.
+    """
     if not question.equal or any(not isinstance(each.extent, int) for each in ranges):
         return {}
     asked = symbols(question.difference)
-    return {b: of_symbol(asked[a]) for a, b in alike.pairs if a != b and a in asked and b in asked and b not in fixed}
+    signs = {
+        product[0][0].name: number
+        for product, number in question.difference
+        if len(product) == 1 and isinstance(product[0][0], Symbol)
+    }
+    found: dict[str, Extent] = {}
+    for a, b in alike.pairs:
+        is_pair = a != b and a in asked and b in asked and b not in fixed and not {a, b} & found.keys()
+        if is_pair and (len(signs) < len(asked) or signs[a] == -signs[b]) and of_symbol(asked[a]) not in found.values():
+            found[b] = of_symbol(asked[a])
+    return found
 
 
 def _fewer(module: IRModule, decided: Container[str], empties: Empties) -> Question | None:
