@@ -14,7 +14,9 @@ from landbridge.ir.prim_builder import PrimBuilder
 from landbridge.ir.scalars import ScalarBuilder, Value
 from landbridge.ir.types import dtype_of, shape_of
 from landbridge.sizes.broadcast import broadcast_shapes, legal_extent, repeats
+from landbridge.sizes.replaced import with_atoms
 from landbridge.sizes.size import Extent, Size, same, undecided
+from landbridge.sizes.terms import AboveZero, atoms
 
 
 def broadcast_shape(
@@ -30,7 +32,18 @@ def broadcast_shape(
         for extent, number in zip(reversed(shape), reversed(known), strict=False):
             if isinstance(extent, Size) and number != 1 and same(extent, number) is None:
                 raise undecided(f"{g.node}: {extent} == {number}", extent, number, equal=True, needed=True)
-    return broadcast_shapes(*shapes, either=g.broadcasting.either)
+    found = broadcast_shapes(*shapes, either=g.broadcasting.either)
+    return tuple(_known(g, extent, shapes) for extent in found) if g.broadcasting.either else found
+
+
+def _known(g: GraphBuilder, extent: Extent, shapes: Sequence[Sequence[Extent]]) -> Extent:
+    """Return ``extent`` of a result, the one of two that it is known to be; notes those that are not known."""
+    if not isinstance(extent, Size) or any(extent == each for shape in shapes for each in shape):
+        return extent
+    extent = with_atoms(extent.terms, g.broadcasting.known)
+    if isinstance(extent, Size):
+        g.broadcasting.made.update(atom for atom in atoms(extent.terms) if isinstance(atom, AboveZero))
+    return extent
 
 
 def repeated(g: GraphBuilder, value: SSAValue, shape: Sequence[Extent], what: str) -> SSAValue:

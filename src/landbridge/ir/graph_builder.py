@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import field
 from typing import Any, cast
 
 import numpy as np
@@ -31,6 +32,7 @@ from landbridge.ir.types import HOST, VDeviceAttr, dtype_of, element_count, shap
 from landbridge.records import record
 from landbridge.sizes.broadcast import broadcast_shapes
 from landbridge.sizes.size import Extent, dimension, dimensions_of, never_below
+from landbridge.sizes.terms import AboveZero, Atom
 
 
 def broadcast_map(shape: Sequence[Extent], result: Sequence[Extent]) -> AffineMap:
@@ -50,11 +52,20 @@ def broadcast_map(shape: Sequence[Extent], result: Sequence[Extent]) -> AffineMa
 class Broadcasting:
     """How open extents that meet in an axis broadcast: as equal ones, or with ``either``, as that of which one may be 1.
 
-    ``met``: whether there were such.
+    ``met``: whether there were such. ``made``: the atoms of the larger of two extents; ``known``: what some of these
+    are, as something after it demands that it is the one extent or the other, which each run tests then.
     """
 
     either: bool = False
     met: bool = False
+    made: set[AboveZero] = field(default_factory=set)
+    known: dict[Atom, Extent] = field(default_factory=dict)
+
+    def begin(self, either: bool) -> None:
+        """Forget what was found: another search for programs begins."""
+        self.either, self.met = either, False
+        self.made.clear()
+        self.known.clear()
 
 
 class GraphBuilder:

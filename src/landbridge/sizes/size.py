@@ -96,27 +96,27 @@ class Size:
 
     def __add__(self, other: Extent) -> Extent:
         if isinstance(other, int):
-            return _extent(plus_constant(self.terms, other)) if other else self
-        return _extent(add(self.terms, other.terms)) if isinstance(other, Size) else NotImplemented
+            return extent_of(plus_constant(self.terms, other)) if other else self
+        return extent_of(add(self.terms, other.terms)) if isinstance(other, Size) else NotImplemented
 
     __radd__ = __add__
 
     def __neg__(self) -> Extent:
-        return _extent(scale(self.terms, -1))
+        return extent_of(scale(self.terms, -1))
 
     def __pos__(self) -> Extent:
         return self
 
     def __sub__(self, other: Extent) -> Extent:
-        return _extent(add(self.terms, scale(_terms(other), -1))) if isinstance(other, int | Size) else NotImplemented
+        return extent_of(add(self.terms, scale(_terms(other), -1))) if isinstance(other, int | Size) else NotImplemented
 
     def __rsub__(self, other: int) -> Extent:
         return -self + other if isinstance(other, int) else NotImplemented
 
     def __mul__(self, other: Extent) -> Extent:
         if isinstance(other, int):
-            return self if other == 1 else _extent(scale(self.terms, other))
-        return _extent(multiply(self.terms, other.terms)) if isinstance(other, Size) else NotImplemented
+            return self if other == 1 else extent_of(scale(self.terms, other))
+        return extent_of(multiply(self.terms, other.terms)) if isinstance(other, Size) else NotImplemented
 
     __rmul__ = __mul__
 
@@ -379,7 +379,8 @@ def _difference(left: Extent, right: Extent) -> Terms:
 
 
 @lru_cache(maxsize=KNOWN)
-def _extent(terms: Terms) -> Extent:
+def extent_of(terms: Terms) -> Extent:
+    """Return what ``terms`` are: a number where they hold no atom."""
     number = as_constant(terms)
     return Size(terms) if number is None else number
 
@@ -411,7 +412,7 @@ def _floor(left: Extent, right: Extent) -> Extent:
     if isinstance(right, Size):
         if not at_least(right, 1):
             raise undecided(f"{left} // {right}: the divisor may be 0", right, 1, needed=True)
-        return _extent(division.floor_by_terms(_terms(left), right.terms))
+        return extent_of(division.floor_by_terms(_terms(left), right.terms))
     if isinstance(left, int) or right == 0:
         return (left if isinstance(left, int) else 1) // right
-    return _extent(division.floor(left.terms, right) if right > 0 else division.floor(scale(left.terms, -1), -right))
+    return extent_of(division.floor(left.terms, right) if right > 0 else division.floor(scale(left.terms, -1), -right))

@@ -7,13 +7,25 @@ from dataclasses import field
 from math import lcm
 
 from landbridge.errors import UndecidedSizeError
+from landbridge.ir.graph_builder import Broadcasting
 from landbridge.records import record
 from landbridge.sizes.bounds import lower_bound
 from landbridge.sizes.question import Question
-from landbridge.sizes.replaced import replaced
+from landbridge.sizes.replaced import replaced, with_atoms
 from landbridge.sizes.settle import settled
-from landbridge.sizes.size import Extent, Size, always_at_least, dimension, of_symbol
-from landbridge.sizes.terms import Product, Symbol, Terms, divide_exactly, divide_product, scale, symbols
+from landbridge.sizes.size import Extent, Size, always_at_least, dimension, extent_of, of_symbol
+from landbridge.sizes.terms import (
+    ZERO,
+    Product,
+    Symbol,
+    Terms,
+    add,
+    divide_exactly,
+    divide_product,
+    of_atom,
+    scale,
+    symbols,
+)
 
 
 def question_of(error: BaseException | None) -> Question | None:
@@ -117,22 +129,30 @@ class EqualSizes:
 
     A walk that found some goes on to find all of them, and its module is dropped: the next one begins with them.
     ``fixed`` and ``decided``: see ``solved``. ``broadcasts``: one of the equalities is only needed of extents over 1.
+    ``has_more``: there is something that the next walk begins with. ``broadcasting`` of the program that is made: it
+    learns which of two extents the larger one is.
     """
 
     fixed: Collection[str] = ()
     decided: Container[str] = frozenset()
     found: dict[str, Extent] = field(default_factory=dict)
     broadcasts: bool = False
+    broadcasting: Broadcasting = field(default_factory=Broadcasting)
+    has_more: bool = False
 
     def begin(self, fixed: Collection[str], decided: Container[str]) -> None:
         """Forget what was found: another walk begins."""
         self.fixed, self.decided, self.found, self.broadcasts = fixed, decided, {}, False
+        self.has_more = False
 
     def add(self, error: UndecidedSizeError) -> bool:
         """Return whether ``error`` asks for an equality that says what a dimension is; it is kept then."""
         question = question_of(error)
         if question is None or not question.equal or len(symbols(question.difference)) < 2:
             return False
+        if self._is_one_of_two(question):
+            self.has_more = True
+            return True
         if settled(question, self.fixed):
             return False
         more = solved(question, self.fixed, self.decided)
@@ -140,10 +160,28 @@ class EqualSizes:
             return False
         self.found = resolved({**self.found, **more})
         self.broadcasts |= question.broadcasts
+        self.has_more = True
         return True
+
+    def _is_one_of_two(self, question: Question) -> bool:
+        """Return whether ``question`` says that the larger of two extents that broadcast is a certain one of them."""
+        for atom in self.broadcasting.made:
+            own = of_atom(atom)
+            for value in (ZERO, atom.terms):
+                left = add(own, scale(value, -1))
+                number = next(n for product, n in left if product == ((atom, 1),))
+                factor = next((n for product, n in question.difference if product == ((atom, 1),)), 0)
+                if factor and scale(left, factor) == scale(question.difference, number):
+                    self.broadcasting.known[atom] = extent_of(value)
+                    return True
+        return False
 
     def extent(self, extent: Extent) -> Extent:
         """Return ``extent`` in terms of the dimensions that stay."""
+        if not isinstance(extent, Size):
+            return extent
+        if self.broadcasting.known:
+            extent = with_atoms(extent.terms, self.broadcasting.known)
         if not isinstance(extent, Size) or self.found.keys().isdisjoint(extent.symbols):
             return extent
         return replaced(extent.terms, self.found)

@@ -203,7 +203,7 @@ class GraphWalk:
 
     def _input(self, value: ir.Value) -> Imported:
         found = self.values.get(value, UNKNOWN)
-        return renamed(self.g, found, self.equal.extent) if self.equal.found else found
+        return renamed(self.g, found, self.equal.extent) if self.equal.has_more else found
 
     def _results(self, node: ir.Node) -> Sequence[Imported]:
         opset = self.opset_of(node)

@@ -116,7 +116,8 @@ def import_onnx(  # noqa: PLR0913 - what may be stated of a model
     given, branches, empties = shapes or {}, Branches(), empties or Empties()
     decided: set[str] = set()  # dimensions that data decide, of all that was tried
     ways = Ways()
-    equal, broadcasting = EqualSizes(), Broadcasting()
+    broadcasting = Broadcasting()
+    equal = EqualSizes(broadcasting=broadcasting)
 
     def build(
         stated: Mapping[str, Extent] | None,
@@ -222,14 +223,14 @@ def _where_broadcast(ways: Ways, broadcasting: Broadcasting, search: Callable[[W
     finds; none where ``ways`` took no such two as equal, or a rule of the model demands that they are."""
     if not ways.broadcast:
         return
-    broadcasting.either = True
+    broadcasting.begin(either=True)
     try:
         with suppress(CompileError, InputError):
             module = search(Ways())
             if broadcasting.met:
                 yield module
     finally:
-        broadcasting.either = broadcasting.met = False
+        broadcasting.begin(either=False)
 
 
 def _where_zero(names: Sequence[str], ways: Ways, search: Callable[[Ways], IRModule]) -> Iterator[IRModule]:
@@ -294,7 +295,7 @@ def _built(
     walk = GraphWalk(g, loaded.opset_imports, CONTROL_FLOW, check_indices, branches, import_body, equal)
     walk.values.update(inputs.values(g, block))
     walk.run_graph(graph)
-    if equal.found:
+    if equal.has_more:
         raise UndecidedSizeError(f"dimensions are equal to others: {equal.found}")
     wanted = [*graph.outputs, *_find(walk, graph, extra_outputs)]
     problems = [*inputs.advice, *walk.problems]

@@ -92,7 +92,7 @@ def in_open_ranges(
                 ways.taken.append(planned)
                 return build(planned, elements) if found else module
         except (CompileError, InputError) as error:
-            if equal.found:
+            if equal.has_more:
                 ways.broadcast |= equal.broadcasts
                 pending.append({**narrowed, **equal.found})
                 tried -= 1  # there are no more of these than dimensions
