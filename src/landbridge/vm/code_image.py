@@ -1,10 +1,8 @@
-"""Code images in memory: mapped writable, filled, then made executable; never both at once."""
+"""Code images in memory: what the loader writes into them is written before they are mapped, for executing."""
 
 from __future__ import annotations
 
 import ctypes
-import mmap
-import os
 import struct
 import weakref
 from collections.abc import Mapping
@@ -14,9 +12,9 @@ from landbridge.errors import BindError, ExecutableError
 from landbridge.executable.device_image import DeviceImage
 from landbridge.executable.parts import CodeImage, check_code_image
 from landbridge.vm import host_cpu
+from landbridge.vm.executable_pages import CodePages
 
 _SLOT = struct.Struct("<Q")
-_READ_EXECUTE = mmap.PROT_READ | mmap.PROT_EXEC
 _LIBRARIES = ("libc.so.6", "libm.so.6", "libpthread.so.0", "libdl.so.2")
 
 
@@ -26,9 +24,9 @@ class LoadedImage:
     Whoever stores an address keeps the LoadedImage.
     """
 
-    def __init__(self, image: CodeImage, mapping: mmap.mmap, symbols: Mapping[str, int]) -> None:
+    def __init__(self, image: CodeImage, pages: CodePages, symbols: Mapping[str, int]) -> None:
         self.image = image
-        self._mapping = mapping
+        self._pages = pages
         self._symbols = symbols
 
     def address(self, symbol: str) -> int:
@@ -50,7 +48,8 @@ def load_image(image: CodeImage | DeviceImage) -> LoadedImage:
     """Map ``image`` so that its functions can be called; the mapping there is, if it is mapped already.
 
     Raises ExecutableError when it is for another instruction set, needs features this CPU lacks, imports a
-    function the C library does not have, or places something outside itself; or is no code for a CPU.
+    function the C library does not have, or places something outside itself; when it is no code for a CPU, or the
+    system runs no such code. Raises OutOfMemoryError where there is no memory for it.
     """
     if not isinstance(image, CodeImage):
         raise ExecutableError(f"an image of {image.format} kernels is run by a device, not by the CPU; bind a device")
@@ -59,23 +58,17 @@ def load_image(image: CodeImage | DeviceImage) -> LoadedImage:
         return known
     _check_host(image)
     check_code_image(image)
-    size = len(image.code)
-    # private: shared anonymous memory would be a file of its own
-    mapping = mmap.mmap(-1, max(size, 1), flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-    mapping[:size] = image.code
-    base = ctypes.addressof(ctypes.c_char.from_buffer(mapping))
+    content = bytearray(image.code)
+    pages = CodePages(len(content))
     for symbol, slots in image.imports.items():
         address = _library_function(symbol)
         for slot in slots:
-            _SLOT.pack_into(mapping, slot, address)
+            _SLOT.pack_into(content, slot, address)
     for slot in image.relocations:
-        (offset,) = _SLOT.unpack_from(mapping, slot)
-        _SLOT.pack_into(mapping, slot, (base + offset) % (1 << 64))
-    _clear_cache(base, len(mapping))
-    if _mprotect()(base, len(mapping), _READ_EXECUTE) != 0:
-        error = os.strerror(ctypes.get_errno())
-        raise ExecutableError(f"the system does not let memory become executable ({error}); allow it to run code")
-    loaded = LoadedImage(image, mapping, {name: base + offset for name, offset in image.symbols.items()})
+        (offset,) = _SLOT.unpack_from(content, slot)
+        _SLOT.pack_into(content, slot, (pages.base + offset) % (1 << 64))
+    pages.fill(content)
+    loaded = LoadedImage(image, pages, {name: pages.base + offset for name, offset in image.symbols.items()})
     return _loaded.setdefault(id(image), loaded)
 
 
@@ -91,26 +84,6 @@ def _check_host(image: CodeImage) -> None:
             f"the code needs CPU features this machine lacks: {', '.join(missing)}; "
             "compile the model here, or with -mcpu=generic for every machine"
         )
-
-
-@cache
-def _mprotect() -> ctypes._NamedFuncPointer:
-    function = ctypes.CDLL(None, use_errno=True).mprotect
-    function.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
-    return function
-
-
-def _clear_cache(address: int, nbytes: int) -> None:
-    """Let the processor read instructions from what was written; x86-64 does by itself."""
-    if host_cpu.isa() == "x86_64":
-        return
-    try:
-        # The compiler's function: on AArch64 it cleans the data cache to where both meet, line by line.
-        clear = ctypes.CDLL("libgcc_s.so.1").__clear_cache
-    except (OSError, AttributeError):
-        return  # Linux does it too, when pages become executable that were not
-    clear.argtypes, clear.restype = [ctypes.c_void_p, ctypes.c_void_p], None
-    clear(address, address + nbytes)
 
 
 @cache
