@@ -116,7 +116,7 @@ def test_images_without_the_checker_are_refused() -> None:
 
     executable = programs.moves_data()
     (module,) = executable.modules
-    symbols = {name: at for name, at in module.image.symbols.items() if name != "landbridge_packed_v2"}
+    symbols = {name: at for name, at in module.image.symbols.items() if name != "landbridge_packed_v3"}
     old = replace(executable, modules=(replace(module, image=replace(module.image, symbols=symbols)),))
     with pytest.raises(ExecutableError, match="compile the model again"):
         Module(old)

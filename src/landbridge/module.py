@@ -11,6 +11,7 @@ from landbridge.device.api import Device
 from landbridge.device.registry import device as find_device
 from landbridge.errors import InputError, UnsupportedError
 from landbridge.executable import instructions as ins
+from landbridge.executable.abi import STACK_TEMPORARY_BYTES
 from landbridge.executable.device_image import DeviceImage
 from landbridge.executable.executable import Executable
 from landbridge.executable.packed import PREFIX, PackedKernel, with_packed_functions
@@ -112,6 +113,8 @@ def _kernels(executable: Executable, index: int) -> dict[str, PackedKernel]:
     tensors = dict(enumerate(spec.memory for spec in (*function.inputs, *function.outputs)))
     in_rows: set[int] = set()
     kernels: dict[str, PackedKernel] = {}
+    needed = executable.scratch_bytes
+    workspace = needed if needed > STACK_TEMPORARY_BYTES else 0
     for instruction in ins.flattened(function.instructions):
         match instruction:
             case ins.AllocTensor(dst=dst) | ins.LoadConstant(dst=dst) if instruction.axis_separators:
@@ -126,5 +129,6 @@ def _kernels(executable: Executable, index: int) -> dict[str, PackedKernel]:
             case ins.Call(module=module, function=name, args=args, tasks=tasks) if (
                 module == index and in_rows.isdisjoint(args)
             ):
-                kernels[name] = PackedKernel(tasks, tuple(tensors[register] for register in args))
+                operands = tuple(tensors[register] for register in args)
+                kernels[name] = PackedKernel(tasks, operands, workspace)
     return kernels

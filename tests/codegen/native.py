@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any
 
@@ -14,6 +14,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.parser import Parser
 
 from landbridge.codegen.registry import codegen_for
+from landbridge.executable.abi import STORAGE_ALIGNMENT, WORKSPACE_BYTES
 from landbridge.ir.dialect import Landbridge
 from landbridge.targets.target import Target
 from landbridge.vm.code_image import LoadedImage, load_image
@@ -59,9 +60,23 @@ def build(text: str, target: Target) -> LoadedImage:
     return load_image(codegen_for(target.kind)(parse(text), target).image)
 
 
+def kernel_of(image: LoadedImage, name: str) -> Callable[[Any, int, int], None]:
+    """Kernel ``name``, which takes its operands' addresses and tasks, and works in a workspace of its own."""
+    kernel = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p)(
+        image.address(name)
+    )
+    workspace = np.empty(WORKSPACE_BYTES + STORAGE_ALIGNMENT, np.uint8)
+    start = -workspace.ctypes.data % STORAGE_ALIGNMENT
+
+    def run(args: Any, begin: int, end: int) -> None:
+        kernel(args, begin, end, workspace.ctypes.data + start)
+
+    return run
+
+
 def call(image: LoadedImage, name: str, *arrays: Array, begin: int = 0, end: int = 1) -> None:
     """Run tasks ``begin .. end`` of a kernel on the memory of ``arrays``."""
-    kernel = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)(image.address(name))
+    kernel = kernel_of(image, name)
     kernel((ctypes.c_void_p * len(arrays))(*(a.ctypes.data for a in arrays)), begin, end)
 
 

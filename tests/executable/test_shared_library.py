@@ -71,9 +71,9 @@ def test_images_that_cannot_be_exported() -> None:
 
 def test_packed_functions_need_the_checker_and_a_known_instruction_set() -> None:
     kernels = {"seven": PackedKernel(1, (TensorSpec("", (2, 3), "float32"),))}
-    with pytest.raises(ExecutableError, match="has no landbridge_packed_v2"):
+    with pytest.raises(ExecutableError, match="has no landbridge_packed_v3"):
         with_packed_functions(image(), kernels)
-    known = replace(image(), symbols={**image().symbols, "landbridge_packed_v2": 0})
+    known = replace(image(), symbols={**image().symbols, "landbridge_packed_v3": 0})
     made = with_packed_functions(known, kernels)
     assert made.code.startswith(known.code) and made.symbols["__tvm_ffi_seven"] > len(known.code)
     with pytest.raises(ExecutableError, match="made for images of x86_64, aarch64; this is for riscv64"):

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from tests.codegen.native import kernel_of
 
 from landbridge.dtypes import numpy_dtype
 from landbridge.executable.executable import Executable
@@ -82,9 +83,7 @@ class NativeRun:
         elif isinstance(i, Call):
             self.called.append(i.function)
             addresses = (ctypes.c_void_p * len(i.args))(*(at[a].ctypes.data for a in i.args))
-            kernel = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)(
-                self.images[i.module].address(i.function)
-            )
+            kernel = kernel_of(self.images[i.module], i.function)
             for task in reversed(range(i.tasks)):
                 kernel(ctypes.addressof(addresses), task, task + 1)
         elif isinstance(i, ToVDevice):

@@ -115,9 +115,7 @@ def test_nothing_can_write_to_the_pages_or_their_file():
     pages = CodePages(8192)
     pages.fill(b"\xc3" * 5000)
     (line,) = (
-        line
-        for line in Path("/proc/self/maps").read_text().splitlines()
-        if line.startswith(f"{pages.base:08x}-")
+        line for line in Path("/proc/self/maps").read_text().splitlines() if line.startswith(f"{pages.base:08x}-")
     )
     assert line.split()[1] == "r-xp"
     assert line.split()[0] == f"{pages.base:08x}-{pages.base + 8192:08x}"

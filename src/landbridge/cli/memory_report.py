@@ -22,7 +22,7 @@ _LINES = (
     ("activation_bytes", "activations"),
     ("output_bytes", "outputs"),
     ("input_bytes", "copies of inputs"),
-    ("scratch_bytes", "kernel scratch on the stacks of all threads"),
+    ("scratch_bytes", "kernel scratch of all threads"),
     ("kernel_bytes", "scratch buffers of a device's kernels"),
     ("planned_bytes", "planned, the sum of these"),
     ("constant_bytes", "copies of weights"),

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from xdsl.dialects import func, memref
+from xdsl.dialects import func
 from xdsl.dialects.builtin import MemRefType, ModuleOp, StringAttr
 
+from landbridge.analysis.kernel_workspace import temporary_bytes
 from landbridge.emit.instructions import InstructionBuilder
 from landbridge.errors import CodegenError
 from landbridge.executable.executable import Executable
@@ -16,7 +17,7 @@ from landbridge.ir.main_attributes import frame_layouts, guards, input_elements,
 from landbridge.ir.memory_ops import AllocStorageOp
 from landbridge.ir.module import IRModule
 from landbridge.ir.op_attributes import plan_quality
-from landbridge.ir.types import VDeviceAttr, dtype_of, element_count, nbytes_of, shape_of
+from landbridge.ir.types import VDeviceAttr, dtype_of, element_count, shape_of
 from landbridge.passes.lower.shared_code import Variant
 from landbridge.shape import span
 
@@ -36,7 +37,7 @@ def emit(module: IRModule, lowered: ModuleOp, variants: Mapping[str, Variant] | 
         modules=(),
         constants=module.constants | {parameter_constant(name): a for name, a in module.parameters.items()},
         memory=tuple(_reports(module)),
-        scratch_bytes=max(map(_temporary_bytes, kernels.values()), default=0),
+        scratch_bytes=max(map(temporary_bytes, kernels.values()), default=0),
         sources=module.sources,
         files=module.files,
     )
@@ -90,10 +91,3 @@ def _reports(module: IRModule) -> Iterator[StorageReport]:
         if isinstance(op, AllocStorageOp):
             device, scope = module.vdevices[op.vdevice.index.data].name, op.vdevice.scope.data
             yield StorageReport(device, scope, op.size, *plan_quality(op))
-
-
-def _temporary_bytes(kernel: func.FuncOp) -> int:
-    """The stack that a thread needs for the temporaries of ``kernel``."""
-    if not kernel.body.blocks:
-        return 0
-    return sum(nbytes_of(op.memref.type) for op in kernel.body.block.ops if isinstance(op, memref.AllocaOp))

@@ -2,11 +2,16 @@
 
 Everything is little-endian, 64-bit. A *kernel* is a function of a code image::
 
-    void kernel(void **args, int64_t begin, int64_t end)
+    void kernel(void **args, int64_t begin, int64_t end, void *workspace)
 
 ``args[i]`` is the address of the first element of operand ``i`` (a tensor, dense row-major in its physical
 shape, aligned to its element only). The kernel does tasks ``begin <= t < end`` of the ``tasks`` its Call
 states. Tasks are independent and may run in any order on any thread; a kernel never allocates and never fails.
+
+A kernel takes at most KERNEL_STACK_BYTES of the stack of its thread. Temporaries of more than STACK_TEMPORARY_BYTES lie
+in its ``workspace``: memory of the thread that calls it, aligned to STORAGE_ALIGNMENT, of the bytes that the program
+states, which are never more than WORKSPACE_BYTES. What is in it is of no use after the call. A program whose kernels
+need none may pass any address.
 
 An operand in a scope of more than one dimension is passed by its rows. ``args[i]`` is then the address of its
 *row table*: 64-bit words, word ``r`` the address of the first element of row ``r``. The operand's ``axis_separators``
@@ -29,15 +34,18 @@ the calling thread.
 Every CPU image also exports the runtime it runs under, with versioned names so that the first image loaded
 can serve the process::
 
-    int64_t landbridge_run_v2(void *pool, const int64_t *records, int64_t count)
-    void   *landbridge_pool_create_v1(int64_t threads)      threads >= 1, the caller counts as one; 0 on failure
+    int64_t landbridge_run_v3(void *pool, void *workspace, const int64_t *records, int64_t count)
+    void   *landbridge_pool_create_v2(int64_t threads, int64_t workspace_bytes)
     void    landbridge_pool_destroy_v1(void *pool)          joins the workers
 
-They also export ``landbridge_packed_v2``, which ``landbridge.executable.packed`` describes: it serves callers that
-speak tvm-ffi.
+Creating a pool gives 0 on failure. Of its ``threads``, at least one, the caller is one; each other one gets a workspace
+in the pool. They also export ``landbridge_packed_v3``, which ``landbridge.executable.packed`` describes: it serves
+callers that speak tvm-ffi.
 
-``landbridge_run_v2`` runs records from 0 until index ``count`` and returns 0. ``pool`` may be 0: one thread. A
-pool that is busy with another run is not waited for: that run goes on the calling thread alone.
+``landbridge_run_v3`` runs records from 0 until index ``count`` and returns 0. ``workspace`` is the calling thread's.
+``pool`` may be 0: one thread. A pool that is busy with another run is not waited for: that run goes on the calling
+thread alone. Images of earlier versions export ``landbridge_run_v2``, without a workspace, and
+``landbridge_pool_create_v1``, of threads alone; their kernels have all temporaries on the stack.
 """
 
 from __future__ import annotations
@@ -50,13 +58,24 @@ RECORD_FLUSHING_CALL = 3
 #: The kinds that call a kernel.
 RECORD_CALLS = frozenset({RECORD_CALL, RECORD_FLUSHING_CALL})
 
-RUN_SYMBOL = "landbridge_run_v2"
-POOL_CREATE_SYMBOL = "landbridge_pool_create_v1"
+RUN_SYMBOL = "landbridge_run_v3"
+POOL_CREATE_SYMBOL = "landbridge_pool_create_v2"
+#: Of images whose kernels take no workspace.
+STACK_RUN_SYMBOL = "landbridge_run_v2"
+STACK_POOL_CREATE_SYMBOL = "landbridge_pool_create_v1"
 POOL_DESTROY_SYMBOL = "landbridge_pool_destroy_v1"
 
 #: Alignment of storages, constants and code images in bytes: a cache line, and a zmm register.
 CONSTANT_ALIGNMENT = 256
 STORAGE_ALIGNMENT = 64
+
+#: Bytes of stack that a kernel takes at most, with what the runtime and the compiler's spilled registers take of it:
+#: threads with stacks of 96 KiB can run programs.
+KERNEL_STACK_BYTES = 32 << 10
+#: Bytes of temporaries up to which a kernel has them there.
+STACK_TEMPORARY_BYTES = 16 << 10
+#: Bytes of workspace that a thread has at most.
+WORKSPACE_BYTES = 2 << 20
 
 #: Bytes of the largest page of memory that Linux has on each instruction set that images are made for: what gets other
 #: permissions than its neighbours stands on pages of that size.

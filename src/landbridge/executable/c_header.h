@@ -6,7 +6,7 @@ LB_USAGE
  * Inputs are read and outputs written where they lie. Nothing is allocated, and no thread started, but by
  * lb_name_start_threads. A program is run by one thread at a time; several may be inited, each with memory of its own.
  * Threads are one program's: lb_name_stop_threads comes before another lb_name_init of it.
- * A run takes at least LB_STACK bytes of stack on each thread. Functions give LB_NAME_OK or say what is wrong. */
+ * A run takes at most LB_STACK bytes of stack on each thread, with what it calls. Functions give LB_NAME_OK or say what is wrong. */
 #ifndef LB_NAME_H
 #define LB_NAME_H
 #ifndef __LB_MACHINE__
@@ -48,8 +48,8 @@ const int64_t *lb_name_table(void);
 #if !LB_WEIGHTS_APART
 const void *lb_name_weights(void);
 #endif
-int64_t lb_name_run_records(void *pool, const int64_t *records, int64_t count);
-void *lb_name_create_pool(int64_t threads);
+int64_t lb_name_run_records(void *pool, void *workspace, const int64_t *records, int64_t count);
+void *lb_name_create_pool(int64_t threads, int64_t workspace_bytes);
 void lb_name_destroy_pool(void *pool);
 #ifdef __cplusplus
 }
@@ -69,6 +69,11 @@ static inline void lb_name_bind(lb_name_program *self, int64_t base, const void 
       self->words[fixup[0]] = (int64_t)((intptr_t)address + (intptr_t)self->words[table[0] + fixup[2]]);
 #endif
   }
+}
+
+/* Where kernels on the calling thread have their temporaries. */
+static inline void *lb_name_workspace(lb_name_program *self) {
+  return (unsigned char *)self->words + LB_WORKSPACE_AT;
 }
 
 /* Make a program in memory, which stays the caller's and in use; weights: the bytes of the file of that name. Where this
@@ -119,7 +124,7 @@ static inline int32_t lb_name_init(lb_name_program *self,
   lb_name_bind(self, 1, weights);
   lb_name_bind(self, 2, table);
   lb_name_bind(self, 3, self->words);
-  return (int32_t)lb_name_run_records(0, self->words, table[2]);
+  return (int32_t)lb_name_run_records(0, lb_name_workspace(self), self->words, table[2]);
 }
 
 /* Whether address suits input number index, or the output of that number less LB_NAME_INPUTS. */
@@ -154,14 +159,14 @@ static inline int32_t lb_name_run(lb_name_program *self) {
   if (!self || !self->words) return LB_NAME_ERROR_NULL;
   for (i = 0; i < LB_NAME_INPUTS + LB_NAME_OUTPUTS; ++i)
     if (!self->is_set[i]) return LB_NAME_ERROR_NOT_SET;
-  return (int32_t)lb_name_run_records(self->pool, self->words + 4 * self->table[2], self->table[3]);
+  return (int32_t)lb_name_run_records(self->pool, lb_name_workspace(self), self->words + 4 * self->table[2], self->table[3]);
 }
 
 /* Let runs use threads in all, the caller's among them; this allocates. */
 static inline int32_t lb_name_start_threads(lb_name_program *self, int64_t threads) {
   if (!self || !self->words) return LB_NAME_ERROR_NULL;
   if (self->pool || threads < 1) return LB_NAME_ERROR_THREADS;
-  self->pool = lb_name_create_pool(threads);
+  self->pool = lb_name_create_pool(threads, LB_WORKSPACE_BYTES);
   return self->pool ? LB_NAME_OK : LB_NAME_ERROR_THREADS;
 }
 

@@ -8,6 +8,7 @@ from importlib.resources import files
 from textwrap import wrap
 
 from landbridge.dtypes import numpy_dtype
+from landbridge.executable import abi
 from landbridge.executable.c_program import CProgram
 from landbridge.executable.c_sizes import bytes_of, c_sizes, template
 from landbridge.executable.cpu_features import cpuid_bits, hwcap_bits, saved_registers, sve_bytes
@@ -41,6 +42,9 @@ def c_header(
     upper = name.upper()
     alignment = max(program.alignment for program in programs)
     tensors = max(8 * (len(program.words) + len(program.sizes)) for program in programs)
+    workspace_at = tensors + -tensors % alignment
+    workspace_bytes = executable.scratch_bytes if executable.scratch_bytes > abi.STACK_TEMPORARY_BYTES else 0
+    tensors = workspace_at + workspace_bytes
     tensors += -tensors % alignment
     lines = []
     if not executable.is_open:
@@ -68,7 +72,9 @@ def c_header(
         "LB_CONSTANTS": "\n".join(lines),
         "LB_ISA": _wrapped(f"{image.isa}, with {', '.join(image.features) or 'no extensions'}"),
         "LB_MACHINE": image.isa,
-        "LB_STACK": str(executable.scratch_bytes),
+        "LB_STACK": str(abi.KERNEL_STACK_BYTES),
+        "LB_WORKSPACE_AT": str(workspace_at),
+        "LB_WORKSPACE_BYTES": str(workspace_bytes),
         "LB_WEIGHTS_APART": str(int(weights_apart)),
         "LB_OPEN": str(int(executable.is_open)),
         "LB_TENSORS": str(tensors),

@@ -97,6 +97,8 @@ def c_programs(executable: Executable) -> tuple[list[CProgram], CWeights, CodeIm
             f"the program has {len(images)} modules ({', '.join(map(repr, images))}); a C program is of one CPU: "
             "compile for one target of kind 'llvm' or 'c'"
         )
+    if abi.RUN_SYMBOL not in images[0].symbols:
+        raise ExecutableError(f"the program's code has no {abi.RUN_SYMBOL}, as of an earlier version; compile it again")
     weights = CWeights()
     programs = [_Builder(executable.program(name), images[0], weights).build() for name in executable.programs]
     return programs, weights, images[0]

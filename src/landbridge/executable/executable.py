@@ -29,8 +29,9 @@ SEGMENTS = "segments"
 class Executable:
     """A compiled program. ``constants`` are C-contiguous read-only arrays (mapped from the file after ``load``).
 
-    ``scratch_bytes``: of its stack, that each thread's kernels take for temporaries. ``sources``: the files that it was
-    compiled from, which ``save`` does not replace. ``files``: those that constants are mapped from.
+    ``scratch_bytes``: what each thread's kernels take for temporaries, on its stack or, where these are more than
+    ``abi.STACK_TEMPORARY_BYTES``, in a workspace. ``sources``: the files that it was compiled from, which
+    ``save`` does not replace. ``files``: those that constants are mapped from.
 
     Two are equal when they are one: values of weights are not compared.
     """

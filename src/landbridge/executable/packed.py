@@ -1,7 +1,7 @@
 """Functions of the tvm-ffi calling convention for the kernels of a code image.
 
 A *packed function* is ``int f(void *self, const TVMFFIAny *args, int32_t count, TVMFFIAny *result)``. Every CPU
-image holds one checker, ``landbridge_packed_v2(descriptor, args, count)``: it compares the arguments with a
+image holds one checker, ``landbridge_packed_v3(descriptor, args, count)``: it compares the arguments with a
 descriptor, raises through ``TVMFFIErrorSetRaisedFromCStr`` what does not fit, and runs all tasks of the kernel on
 the calling thread. ``with_packed_functions`` appends to an image, for each kernel, its descriptor and a few bytes
 of code ``__tvm_ffi_<kernel>`` that call the checker with it.
@@ -10,7 +10,8 @@ A descriptor is an array of 64-bit words; offsets count bytes from its start::
 
     word 0   kernel's offset     1  tasks     2  number of operands     3  offset of the kernel's name
     word 4   1 where the kernel flushes denormal floats to zero
-    word 5   for each reason to refuse (REASONS): offset of the error's kind, offset of its printf format
+    word 5   bytes of workspace, a multiple of 64, that a call allocates for its length; 0 for none
+    word 6   for each reason to refuse (REASONS): offset of the error's kind, offset of its printf format
     then     for each operand: DLPack type (code | bits << 8 | lanes << 16), alignment in bytes, rank,
              offset of its extents followed by its strides in elements, offset of its text ("float32[2, 3]")
 
@@ -26,12 +27,12 @@ from dataclasses import replace
 
 from landbridge.dtypes import dtype
 from landbridge.errors import ExecutableError
-from landbridge.executable.abi import LARGEST_PAGE
+from landbridge.executable.abi import LARGEST_PAGE, STORAGE_ALIGNMENT
 from landbridge.executable.device_image import DeviceImage
 from landbridge.executable.parts import CodeImage, TensorSpec
 from landbridge.records import record
 
-PACKED_SYMBOL = "landbridge_packed_v2"
+PACKED_SYMBOL = "landbridge_packed_v3"
 PREFIX = "__tvm_ffi_"
 
 #: Kind (a Python exception that tvm-ffi knows) and format of each reason, in the order of the checker's numbers.
@@ -58,15 +59,18 @@ REASONS = (
         "ValueError",
         "kernel '%s': operand %lld is %s; its memory is not aligned to the %lld bytes of an element; pass a copy",
     ),
+    ("MemoryError", "kernel '%s' works in %lld bytes of memory of its own%s, which the system did not give"),
 )
 
 
 @record(frozen=True)
 class PackedKernel:
-    """What a packed function checks and runs: the kernel's tasks and the tensors it takes, destinations last."""
+    """What a packed function checks and runs: the kernel's tasks, the tensors it takes, destinations last, and how much
+    workspace."""
 
     tasks: int
     operands: tuple[TensorSpec, ...]
+    workspace_bytes: int = 0
 
 
 def with_packed_functions(image: CodeImage | DeviceImage, kernels: Mapping[str, PackedKernel]) -> CodeImage:
@@ -118,7 +122,7 @@ _CALLS = {"x86_64": _call_x86_64, "aarch64": _call_aarch64}
 
 def _descriptor(name: str, kernel: PackedKernel, offset: int, flushes_denormals: bool) -> bytes:
     words: list[int] = [offset, kernel.tasks, len(kernel.operands)]
-    size = 8 * (5 + 2 * len(REASONS) + 5 * len(kernel.operands))
+    size = 8 * (6 + 2 * len(REASONS) + 5 * len(kernel.operands))
     tail = bytearray()
 
     def add(data: bytes) -> int:
@@ -127,7 +131,7 @@ def _descriptor(name: str, kernel: PackedKernel, offset: int, flushes_denormals:
         tail.extend(data + bytes(-len(data) % 8))
         return where
 
-    words += [add(_text(name)), int(flushes_denormals)]
+    words += [add(_text(name)), int(flushes_denormals), _up(kernel.workspace_bytes)]
     for kind, form in REASONS:
         words += [add(_text(kind)), add(_text(form))]
     for spec in kernel.operands:
@@ -141,6 +145,11 @@ def _descriptor(name: str, kernel: PackedKernel, offset: int, flushes_denormals:
             add(_text(f"{spec.dtype}{list(spec.shape)}")),
         ]
     return _words(words) + bytes(tail)
+
+
+def _up(nbytes: int) -> int:
+    """The first multiple of STORAGE_ALIGNMENT that is no less than ``nbytes``."""
+    return -(-nbytes // STORAGE_ALIGNMENT) * STORAGE_ALIGNMENT
 
 
 def _words(values: Sequence[int]) -> bytes:

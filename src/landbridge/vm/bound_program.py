@@ -35,6 +35,7 @@ from landbridge.vm.run_arguments import RunArguments
 from landbridge.vm.slot import Slot
 from landbridge.vm.staging import Staging
 from landbridge.vm.thread_pool import RunNative, native_runner, stop_at_exit
+from landbridge.vm.workspace import workspace_for
 
 
 class BoundProgram:
@@ -61,6 +62,7 @@ class BoundProgram:
         self.program = program = _bind(executable, images, memory)
         _ = memory.io.home  # raises where there is none
         self._native = native = [image for image in images if isinstance(image, LoadedImage)]
+        self._workspace = workspace_for(executable.scratch_bytes)
         self.most_threads, self.threads = threads, threads if program.needs_threads else 1
         self.run_native = self.runner(self.threads)
         stop_at_exit(self)
@@ -96,7 +98,7 @@ class BoundProgram:
 
     def runner(self, threads: int) -> RunNative:
         """What runs its records on ``threads`` threads."""
-        return native_runner(self._native, threads)
+        return native_runner(self._native, threads, self._workspace)
 
     def hold_scopes(self) -> AbstractContextManager[object]:
         """The scopes that executions acquire, in hand for as long as the ``with`` lasts; raises ScopeBusyError."""

@@ -14,8 +14,8 @@ from landbridge.vm.home import Home
 def check_memory(executable: Executable, homes: Sequence[Home], threads: int, arena: ProgramArena | None) -> None:
     """Raise OutOfMemoryError where the host has not the memory that ``executable`` will take in ``homes``.
 
-    That is for activations and the stacks of ``threads``; inputs and outputs may be the caller's own. What ``arena``
-    has already is not needed again.
+    That is for activations and the temporaries of ``threads``; inputs and outputs may be the caller's own. What
+    ``arena`` has already is not needed again.
     """
     held = [] if arena is None else arena.pieces
     storages = [storage for storage in ins.storages(executable.main.instructions) if not storage.shape]
@@ -28,6 +28,6 @@ def check_memory(executable: Executable, homes: Sequence[Home], threads: int, ar
     name = executable.metadata.get("model", "the program")
     check_available(
         activations + scratch,
-        f"a run of {name!r} ({activations:,} bytes for activations, {scratch:,} for the stacks of {threads} threads)",
+        f"a run of {name!r} ({activations:,} bytes for activations, {scratch:,} for temporaries of {threads} threads)",
         "end other programs, compile for smaller shapes, or use fewer threads",
     )

@@ -19,9 +19,9 @@ class PlannedMemory:
 
     ``activation_bytes``: the storages that the program plans its tensors in. ``output_bytes``: the Session's memory
     for outputs; those that are lent or returned need none. ``input_bytes``: of inputs that were given by value.
-    ``scratch_bytes``: temporaries of kernels, on the stacks of all threads. ``kernel_bytes``: buffers for the
-    temporaries of kernels that a device runs. ``constant_bytes``, not part of the plan: weights that the device could
-    not use where they are.
+    ``scratch_bytes``: temporaries of kernels, on the stacks of all threads or in their workspaces. ``kernel_bytes``:
+    buffers for the temporaries of kernels that a device runs. ``constant_bytes``, not part of the plan: weights that
+    the device could not use where they are.
     """
 
     device: str
@@ -40,7 +40,7 @@ class PlannedMemory:
 
     @property
     def allocated_bytes(self) -> int:
-        """What comes from the scope's allocator: all but the scratch on stacks."""
+        """What comes from the scope's allocator: all but the scratch."""
         return self.planned_bytes - self.scratch_bytes + self.constant_bytes
 
 

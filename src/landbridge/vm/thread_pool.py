@@ -1,4 +1,4 @@
-"""Thread pools of the process: one per number of threads, run by the runtime of the first image loaded.
+"""Thread pools of the process: one per number of threads, run by the runtime of the first image loaded of a version.
 
 Workers are native threads. At exit no run is let in any more and the workers are joined before any code goes away;
 after fork they are gone, and the child makes new pools.
@@ -19,15 +19,26 @@ from typing import Any, Protocol
 
 from landbridge.device.lifecycle import leave_open_at_exit
 from landbridge.errors import BindError, OutOfMemoryError, ThreadCountWarning
-from landbridge.executable.abi import POOL_CREATE_SYMBOL, POOL_DESTROY_SYMBOL, RUN_SYMBOL
+from landbridge.executable.abi import (
+    POOL_CREATE_SYMBOL,
+    POOL_DESTROY_SYMBOL,
+    RUN_SYMBOL,
+    STACK_POOL_CREATE_SYMBOL,
+    STACK_RUN_SYMBOL,
+    WORKSPACE_BYTES,
+)
 from landbridge.locks import new_lock
 from landbridge.records import record
 from landbridge.usable_cores import usable_cores
 from landbridge.vm.code_image import LoadedImage
 from landbridge.vm.turn import Turns
+from landbridge.vm.workspace import Workspace
 from landbridge.warning_notes import warn
 
-_RUN = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64)
+_RUN = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64)
+_STACK_RUN = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64)
+_CREATE = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
+_STACK_CREATE = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_int64)
 
 #: Seconds that exit waits for runs of other threads; the code, memory and pool of a longer one are left to the system.
 _EXIT_PATIENCE = 1.0
@@ -46,11 +57,41 @@ class Runner(Protocol):
 
 
 @record
-class _Process:
-    """What this process has: the image whose runtime serves it, its pools by number of threads, and who runs."""
+class _Runtime:
+    """What serves images of one version of the native interface: the first of them, and its pools by number of threads.
 
+    ``run`` and ``create`` are names of its functions; ``has_workspaces``: whether these are given workspaces.
+    """
+
+    run: str
+    create: str
+    has_workspaces: bool
     image: LoadedImage | None = None
     pools: dict[int, int] = field(default_factory=dict)
+
+    def address(self, symbol: str) -> int:
+        """Where ``symbol`` of it is."""
+        if self.image is None:
+            raise BindError("no code image is loaded; load one before its thread pool")
+        return self.image.address(symbol)
+
+    def new_pool(self, threads: int) -> int:
+        """The address of a new pool; 0 where the system gives none."""
+        address = self.address(self.create)
+        made = _CREATE(address)(threads, WORKSPACE_BYTES) if self.has_workspaces else _STACK_CREATE(address)(threads)
+        return int(made or 0)
+
+
+@record
+class _Process:
+    """What this process has: runtimes, the newest first, and who runs."""
+
+    runtimes: tuple[_Runtime, ...] = field(
+        default_factory=lambda: (
+            _Runtime(RUN_SYMBOL, POOL_CREATE_SYMBOL, has_workspaces=True),
+            _Runtime(STACK_RUN_SYMBOL, STACK_POOL_CREATE_SYMBOL, has_workspaces=False),
+        )
+    )
     runners: weakref.WeakSet[Any] = field(default_factory=weakref.WeakSet)
     lock: RLock = field(default_factory=new_lock)
     exiting: bool = False
@@ -64,15 +105,16 @@ def is_exiting() -> bool:
     return _process.exiting
 
 
-def runtime_address(image: LoadedImage) -> int:
-    """The address of ``landbridge_run_v2`` of this process; ``image`` serves it when it is the first."""
+def _runtime_of(image: LoadedImage) -> _Runtime:
+    """The runtime of this process that is of the version of ``image``, which serves it when it is the first."""
+    runtime = next((each for each in _process.runtimes if each.run in image), _process.runtimes[0])
     with _process.lock:
-        if _process.image is None:
-            for symbol in (RUN_SYMBOL, POOL_CREATE_SYMBOL, POOL_DESTROY_SYMBOL):
+        if runtime.image is None:
+            for symbol in (runtime.run, runtime.create, POOL_DESTROY_SYMBOL):
                 if symbol not in image:
                     raise BindError(f"the code image has no runtime ({symbol}); compile the model again")
-            _process.image = image
-    return _process.image.address(RUN_SYMBOL)
+            runtime.image = image
+    return runtime
 
 
 def pool_address(image: LoadedImage, threads: int) -> int:
@@ -83,29 +125,32 @@ def pool_address(image: LoadedImage, threads: int) -> int:
     """
     if threads == 1:
         return 0
-    runtime_address(image)
+    runtime = _runtime_of(image)
     with _process.lock:
-        address = _process.pools.get(threads, 0)
+        address = runtime.pools.get(threads, 0)
         if not address:
-            create = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_int64)(_symbol(POOL_CREATE_SYMBOL))
             # Made and noted by one call, for exit to join it whatever interrupts this thread.
-            _process.pools.update(zip((threads,), map(create, (threads,)), strict=True))
-            address = _process.pools[threads] or 0
+            runtime.pools.update(zip((threads,), map(runtime.new_pool, (threads,)), strict=True))
+            address = runtime.pools[threads]
             if not address:
-                del _process.pools[threads]
+                del runtime.pools[threads]
                 raise OutOfMemoryError(f"the system gave no pool of {threads} threads; ask for fewer (num_threads=)")
     return address
 
 
-def native_runner(images: Sequence[LoadedImage], threads: int) -> RunNative:
+def native_runner(images: Sequence[LoadedImage], threads: int, workspace: Workspace) -> RunNative:
     """What runs records on ``threads`` threads; a program without ``images`` has none to run.
 
-    Raises as ``pool_address``.
+    ``workspace`` is for temporaries of kernels on the calling thread: no two runs at a time may have the same. Raises
+    as ``pool_address``.
     """
     if not images:
         return lambda address, count: None
-    function, pool = _RUN(runtime_address(images[0])), pool_address(images[0], threads)
-    return partial(function, ctypes.c_void_p(pool))
+    runtime, pool = _runtime_of(images[0]), pool_address(images[0], threads)
+    address = runtime.address(runtime.run)
+    if not runtime.has_workspaces:
+        return partial(_STACK_RUN(address), ctypes.c_void_p(pool))
+    return partial(_RUN(address), ctypes.c_void_p(pool), workspace)
 
 
 def stop_at_exit(runner: Runner) -> None:
@@ -133,12 +178,6 @@ def thread_count(asked: int | None) -> int:
     return cores
 
 
-def _symbol(name: str) -> int:
-    if _process.image is None:
-        raise BindError("no code image is loaded; load one before its thread pool")
-    return _process.image.address(name)
-
-
 def _stop() -> None:
     """At exit: let no run in, and join every worker unless another thread is still in a run."""
     _process.exiting = True
@@ -146,18 +185,20 @@ def _stop() -> None:
     still = [r for r in list(_process.runners) if not r.entry.take_for_good(max(0.0, deadline - time.monotonic()))]
     if still:
         leave_open_at_exit()
-    for kept in (*still, *([_process.image] if still else [])):
+    images = [runtime.image for runtime in _process.runtimes if runtime.image is not None]
+    for kept in (*still, *(images if still else [])):
         # Its code and memory must stay until the process ends.
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(kept))
-    if _process.pools and not still:
-        destroy = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(_symbol(POOL_DESTROY_SYMBOL))
-        while _process.pools:
-            destroy(_process.pools.popitem()[1])
+    for runtime in _process.runtimes if not still else ():
+        while runtime.pools:
+            destroy = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(runtime.address(POOL_DESTROY_SYMBOL))
+            destroy(runtime.pools.popitem()[1])
 
 
 def _drop_after_fork() -> None:
     """In a child: the workers are the parent's, so the pools are no more than its memory."""
-    _process.pools.clear()
+    for runtime in _process.runtimes:
+        runtime.pools.clear()
     _process.runners = weakref.WeakSet()
 
 

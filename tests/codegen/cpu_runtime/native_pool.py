@@ -94,13 +94,15 @@ class Pool:
             self._image = code_image.load_image(_image())
         # For ever: a test that fails leaves threads behind.
         _kept.append((functions, self._image))
-        create = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_int64)(self._image.address(abi.POOL_CREATE_SYMBOL))
+        create = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)(
+            self._image.address(abi.POOL_CREATE_SYMBOL)
+        )
         self._destroy = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(self._image.address(abi.POOL_DESTROY_SYMBOL))
-        self._run = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64)(
+        self._run = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64)(
             self._image.address(abi.RUN_SYMBOL)
         )
         #: 0 when the system gave none.
-        self.address: int = create(threads) or 0
+        self.address: int = create(threads, 0) or 0
 
     def run(self, *calls: tuple[Kernel, int]) -> None:
         """Run each kernel on so many tasks, one kernel after another."""
@@ -112,7 +114,7 @@ class Pool:
         ]
         records = (ctypes.c_int64 * len(words))(*words)
         _kept.append((kernels, records))
-        self._run(self.address, records, len(calls))
+        self._run(self.address, None, records, len(calls))
 
     def destroy(self) -> None:
         """Returns when the threads have ended."""

@@ -25,7 +25,7 @@ SETTINGS = ~0x3F
 TASKS = 64
 
 #: ``note`` writes the register into the element of each task, slowly enough for others to take some, and sets flags.
-#: ``around`` calls ``run(pool, records, count)`` with a register of the caller's and returns what it is then.
+#: ``around`` calls ``run(pool, null, records, count)`` with a register of the caller's and returns what it is then.
 SOURCE = """
 declare void @llvm.x86.sse.stmxcsr(ptr)
 declare void @llvm.x86.sse.ldmxcsr(ptr)
@@ -65,7 +65,7 @@ define i32 @around(ptr %run, ptr %a, ptr %b, i64 %c, i32 %callers) {
   call void @llvm.x86.sse.stmxcsr(ptr %before)
   store i32 %callers, ptr %given
   call void @llvm.x86.sse.ldmxcsr(ptr %given)
-  %r = call i64 %run(ptr %a, ptr %b, i64 %c)
+  %r = call i64 %run(ptr %a, ptr null, ptr %b, i64 %c)
   call void @llvm.x86.sse.stmxcsr(ptr %after)
   call void @llvm.x86.sse.ldmxcsr(ptr %before)
   %found = load i32, ptr %after
@@ -111,7 +111,10 @@ class Pools:
     """Pools of the image."""
 
     def __init__(self, image: LoadedImage) -> None:
-        self.create: Any = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_int64)(image.address(abi.POOL_CREATE_SYMBOL))
+        create: Any = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)(
+            image.address(abi.POOL_CREATE_SYMBOL)
+        )
+        self.create = lambda threads: create(threads, 0)
         self.destroy: Any = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(image.address(abi.POOL_DESTROY_SYMBOL))
 
 

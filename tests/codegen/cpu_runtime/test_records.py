@@ -63,9 +63,10 @@ class Runtime:
     def __init__(self, image: LoadedImage) -> None:
         self.image = image
         pointer, number = ctypes.c_void_p, ctypes.c_int64
-        run = ctypes.CFUNCTYPE(number, pointer, pointer, number)
+        run = ctypes.CFUNCTYPE(number, pointer, pointer, pointer, number)
         self._run = run(image.address(abi.RUN_SYMBOL))
-        self.create = ctypes.CFUNCTYPE(pointer, number)(image.address(abi.POOL_CREATE_SYMBOL))
+        create = ctypes.CFUNCTYPE(pointer, number, number)(image.address(abi.POOL_CREATE_SYMBOL))
+        self.create = lambda threads, workspace_bytes=0: create(threads, workspace_bytes)
         self.destroy = ctypes.CFUNCTYPE(None, pointer)(image.address(abi.POOL_DESTROY_SYMBOL))
         self._kept: list[object] = []
 
@@ -77,7 +78,7 @@ class Runtime:
 
     def run(self, pool: int | None, records: Sequence[Record]) -> None:
         words = np.array(records, np.int64).reshape(-1, abi.RECORD_WORDS)
-        assert self._run(pool, words.ctypes.data, len(records)) == 0
+        assert self._run(pool, None, words.ctypes.data, len(records)) == 0
 
 
 @pytest.fixture(scope="module")

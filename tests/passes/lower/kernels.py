@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+from tests.codegen.native import kernel_of
 from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp
 
@@ -44,7 +45,7 @@ def run_prim(
         return _launched(lowered, resolved, inputs, outputs)
     tasks = lowered.attributes["lb.tasks"].value.data  # type: ignore[attr-defined]
     image = load_image(codegen_for(resolved.kind)(ModuleOp([lowered]), resolved).image)
-    kernel = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)(image.address("kernel"))
+    kernel = kernel_of(image, "kernel")
     sources = [np.ascontiguousarray(a) for a in inputs]
     held, results = [], []
     for shape, dtype in outputs:

@@ -8,6 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 import pytest
+from tests.codegen.native import kernel_of
 from xdsl.dialects import func, memref
 from xdsl.dialects.builtin import ModuleOp
 
@@ -101,7 +102,7 @@ def ran(lowered: func.FuncOp, case: Product, together: int) -> Array:
     tasks = task_count(lowered)
     assert isinstance(tasks, int)
     image = load_image(codegen_for("llvm")(ModuleOp([lowered]), HERE).image)
-    kernel = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)(image.address("kernel"))
+    kernel = kernel_of(image, "kernel")
     inputs, result = case.inputs(), np.full(case.shapes()[3], np.nan, case.dtype)
     arguments = (ctypes.c_void_p * 4)(*(a.ctypes.data for a in [*inputs, result]))
     for first in reversed(range(0, tasks, together)):

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.codegen.native import kernel_of
 from xdsl.dialects import func
 from xdsl.dialects.builtin import FunctionType, IndexType, MemRefType, ModuleOp, NoneAttr, f32
 from xdsl.ir import Block, Region
@@ -91,7 +92,7 @@ def run(
     lowered = lower_prim(prim.finish(), vector_unit_of(resolved))
     lowered.verify()
     image = load_image(codegen_for(resolved.kind)(ModuleOp([lowered]), resolved).image)
-    kernel = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)(image.address("kernel"))
+    kernel = kernel_of(image, "kernel")
     garbage = np.frombuffer(RNG.bytes(prod(shape) * np.dtype(dtype).itemsize), dtype).reshape(shape)
     operands = [
         Flat(np.ascontiguousarray(a)) if s is None else Rows(np.ascontiguousarray(a), s, random)

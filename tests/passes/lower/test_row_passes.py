@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
+from tests.codegen.native import kernel_of
 from xdsl.dialects import func, memref, scf
 from xdsl.dialects.builtin import ModuleOp
 
@@ -109,7 +110,7 @@ def ran(lowered: func.FuncOp, inputs: Sequence[Array], shape: tuple[int, ...], t
     tasks = task_count(lowered)
     assert isinstance(tasks, int)
     image = load_image(codegen_for("llvm")(ModuleOp([lowered]), HERE).image)
-    kernel = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)(image.address("kernel"))
+    kernel = kernel_of(image, "kernel")
     result = np.full(shape, np.nan, np.float32)
     arguments = (ctypes.c_void_p * 4)(*(a.ctypes.data for a in [*inputs, result]))
     for first in reversed(range(0, tasks, together)):

@@ -8,6 +8,7 @@ from types import MappingProxyType
 
 import numpy as np
 import pytest
+from tests.codegen.native import kernel_of
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir.affine import AffineExpr
 
@@ -41,7 +42,7 @@ def after_the_first_task(
     lowered = lowering_for(HERE)(prim.finish())
     count = at_sizes(task_count(lowered), known)
     image = load_image(codegen_for("llvm")(ModuleOp([lowered]), HERE).image)
-    kernel = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)(image.address("kernel"))
+    kernel = kernel_of(image, "kernel")
     result = np.full(shape, np.nan, np.float32)
     words = [np.array([at_sizes(size, known) for size in sizes_of(lowered)], np.int64)] if has_sizes(lowered) else []
     arrays = [*inputs, result, *words]

@@ -20,6 +20,8 @@ class CEmitter(Dispatcher):
         self.lines: list[str] = []
         self.entry_lines: list[str] = []
         self.names: dict[SSAValue, str] = {}
+        #: The temporaries that the function gets as pointers.
+        self.given: frozenset[Operation] = frozenset()
         #: Masks known to keep a first part of their lanes: value -> how many, as C text.
         self.kept: dict[SSAValue, str] = {}
         self._indent = "  "

@@ -31,7 +31,7 @@ def generate_image(module: ModuleOp, target: Target) -> CodeImage:
     compiler = compiler_for(target)
     groups = call_groups(module)
     names = c_names(f for group in groups for f in group)
-    sources = [print_functions(files, names) for files in _files(groups, usable_cores())]
+    sources = [print_functions(files, names, workspace=True) for files in _files(groups, usable_cores())]
     linked = link_objects([runtime_object(compiler.isa), *compile_all(sources, compiler)])
     own = {identifier: name for name, identifier in names.items()}
     symbols = {own.get(s, s): at for s, at in linked.symbols.items() if s in own or s in _RUNTIME}
@@ -51,7 +51,7 @@ def generate_image(module: ModuleOp, target: Target) -> CodeImage:
 def source_of(module: ModuleOp) -> str:
     """One C file of all functions of ``module``."""
     functions = [f for group in call_groups(module) for f in group]
-    return print_functions(functions, c_names(functions))
+    return print_functions(functions, c_names(functions), workspace=False)
 
 
 def kernels_of(module: ModuleOp) -> tuple[str, dict[str, LaunchSequence]]:
@@ -63,7 +63,7 @@ def kernels_of(module: ModuleOp) -> tuple[str, dict[str, LaunchSequence]]:
         operands, tasks = operand_count(kernel), task_count(kernel) or 0
         launch = Launch(names[kernel.sym_name.data], tuple(range(operands)), (tasks, 1, 1), (1, 1, 1))
         sequences[kernel.sym_name.data] = LaunchSequence(operands, (), (launch,) if tasks else ())
-    return print_functions(functions, names), sequences
+    return print_functions(functions, names, workspace=False), sequences
 
 
 def _files(groups: list[list[func.FuncOp]], count: int) -> list[list[func.FuncOp]]:

@@ -107,7 +107,9 @@ def _masked_store(e: CEmitter, op: Operation) -> None:
 
 
 def _alloca(e: CEmitter, op: Operation) -> None:
-    """Stack memory, reserved once at function entry however often the operation runs."""
+    """Stack memory, reserved once at function entry however often the operation runs; none for what is given."""
+    if op in e.given:
+        return
     result = op.results[0]
     kind = result.type
     assert isinstance(kind, MemRefType)

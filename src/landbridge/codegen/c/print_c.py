@@ -1,9 +1,11 @@
 """The C text of lowered functions.
 
 A public function ``@name(memrefs..., %begin: index, %end: index)`` becomes a kernel of the native interface
-(landbridge.executable.abi): ``void kernel_name(void **args, int64_t begin, int64_t end)`` reads the operand
-addresses and calls the static function that holds the body, whose pointers are ``restrict`` unless the function
-has the attribute ``lb.in_place``. A private function becomes the static function alone.
+(landbridge.executable.abi): ``void kernel_name(void **args, int64_t begin, int64_t end, void *workspace)`` reads the
+operand addresses and calls the static function that holds the body, whose pointers are ``restrict`` unless the function
+has the attribute ``lb.in_place``. Temporaries in the workspace are further parameters of the static function, behind
+the others. A kernel for other runtimes has no workspace, and all temporaries on its stack. A private function becomes
+the static function alone.
 """
 
 from __future__ import annotations
@@ -11,10 +13,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from importlib.resources import files
 
-from xdsl.dialects import func
+from xdsl.dialects import func, memref
 from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import Attribute, Operation
 
+from landbridge.analysis.kernel_workspace import in_workspace
 from landbridge.codegen.c import arith, control, memory, vector
 from landbridge.codegen.c.emitter import CEmitter, Printer
 from landbridge.codegen.c.types import kind_of
@@ -44,14 +47,15 @@ def text_of(file: str) -> str:
     return files(__package__).joinpath(file).read_text(encoding="utf-8")
 
 
-def print_functions(functions: Sequence[func.FuncOp], names: Mapping[str, str]) -> str:
+def print_functions(functions: Sequence[func.FuncOp], names: Mapping[str, str], *, workspace: bool) -> str:
     """The C file of ``functions``, which call no others; ``names`` are their C identifiers.
 
+    ``workspace``: kernels take one, as those of code images do.
     Raises CodegenError for an operation, type or signature that has no C form.
     """
     unit = CUnit()
     unit.bodies = {f.sym_name.data: f"{names[f.sym_name.data]}_body" for f in functions}
-    texts = [_function(unit, f, names) for f in _callees_first(functions)]
+    texts = [_function(unit, f, names, workspace) for f in _callees_first(functions)]
     return "\n".join([text_of("prelude.h"), text_of("common.h"), *unit.definitions.values(), "", *texts])
 
 
@@ -74,7 +78,7 @@ def _callees_first(functions: Sequence[func.FuncOp]) -> list[func.FuncOp]:
     return list(ordered.values())
 
 
-def _function(unit: CUnit, function: func.FuncOp, names: Mapping[str, str]) -> str:
+def _function(unit: CUnit, function: func.FuncOp, names: Mapping[str, str], workspace: bool) -> str:
     name = function.sym_name.data
     e = CEmitter(unit, PRINTERS)
     qualifier = "" if is_in_place(function) else "restrict "
@@ -84,12 +88,17 @@ def _function(unit: CUnit, function: func.FuncOp, names: Mapping[str, str]) -> s
         for argument in body.args:
             e.names[argument] = e.fresh()
             params.append(f"{_parameter(unit, argument.type, qualifier)}{e.names[argument]}")
+        places = in_workspace(function) if workspace and is_kernel(function) else {}
+        e.given = frozenset(places)
+        for op in places:
+            e.names[op.memref] = e.fresh()
+            params.append(f"{_parameter(unit, op.memref.type, 'restrict ')}{e.names[op.memref]}")
         e.region(body.ops)
         returned = unit.kind(result).text if result is not None else "void"
     linkage = "LB_NOINLINE" if is_kernel(function) else "LB_INLINE"
     head = f"{linkage} {returned} {unit.bodies[name]}({', '.join(params) or 'void'}) {{"
     text = "\n".join([head, *e.entry_lines, *e.lines, "}", ""])
-    return text + _kernel(unit, function, names[name]) if is_kernel(function) else text
+    return text + _kernel(unit, function, names[name], places, workspace) if is_kernel(function) else text
 
 
 def _parameter(unit: CUnit, kind: Attribute, qualifier: str) -> str:
@@ -101,9 +110,13 @@ def _parameter(unit: CUnit, kind: Attribute, qualifier: str) -> str:
     return f"const {unit.kind(kind).text} "
 
 
-def _kernel(unit: CUnit, function: func.FuncOp, identifier: str) -> str:
-    """The exported function: the operands' addresses come from an array."""
-    operands = ", ".join([*(f"args[{i}]" for i in range(operand_count(function))), "begin", "end"])
-    head = f"LB_EXPORT void {identifier}(void **args, int64_t begin, int64_t end)"
+def _kernel(
+    unit: CUnit, function: func.FuncOp, identifier: str, places: Mapping[memref.AllocaOp, int], workspace: bool
+) -> str:
+    """The exported function: the operands' addresses come from an array, those of ``places`` from the workspace."""
+    temporaries = (f"(void *)((char *)workspace + {at})" for at in places.values())
+    operands = ", ".join([*(f"args[{i}]" for i in range(operand_count(function))), "begin", "end", *temporaries])
+    given, unused = (", void *workspace", "\n  (void)workspace;") if workspace else ("", "")
+    head = f"LB_EXPORT void {identifier}(void **args, int64_t begin, int64_t end{given})"
     # A prototype first: some compilers warn of an external function without one.
-    return f"{head};\n{head} {{\n  (void)args;\n  {unit.bodies[function.sym_name.data]}({operands});\n}}\n"
+    return f"{head};\n{head} {{\n  (void)args;{unused}\n  {unit.bodies[function.sym_name.data]}({operands});\n}}\n"

@@ -11,7 +11,7 @@ define internal i32 @landbridge.refuse(ptr %d, i64 %reason, i64 %number, i64 %te
 entry:
   %line = alloca [512 x i8], align 16
   %twice = shl i64 %reason, 1
-  %messages = getelementptr i64, ptr %d, i64 5
+  %messages = getelementptr i64, ptr %d, i64 6
   %kind_word = getelementptr i64, ptr %messages, i64 %twice
   %form_word = getelementptr i64, ptr %kind_word, i64 1
   %name_word = getelementptr i64, ptr %d, i64 3
@@ -36,11 +36,11 @@ done:
   ret i32 -1
 }
 
-define i32 @landbridge_packed_v2(ptr %d, ptr %given, i32 %count) #0 {
+define i32 @landbridge_packed_v3(ptr %d, ptr %given, i32 %count) #0 {
 entry:
   %tasks_at = getelementptr i64, ptr %d, i64 1
   %operands_at = getelementptr i64, ptr %d, i64 2
-  %first = getelementptr i64, ptr %d, i64 21
+  %first = getelementptr i64, ptr %d, i64 24
   %operands = load i64, ptr %operands_at, align 8
   %n = sext i32 %count to i64
   %all = icmp eq i64 %n, %operands
@@ -162,11 +162,25 @@ run:
   %flushes = load i64, ptr %flushes_at, align 8
   %keeps = icmp eq i64 %flushes, 0
   %control = select i1 %keeps, i64 [KEEP], i64 [FLUSH]
+  %workspace_at = getelementptr i64, ptr %d, i64 5
+  %workspace_bytes = load i64, ptr %workspace_at, align 8
+  %on_stack = icmp eq i64 %workspace_bytes, 0
+  br i1 %on_stack, label %call, label %reserve
+reserve:
+  %reserved = call ptr @aligned_alloc(i64 64, i64 %workspace_bytes)
+  %got = icmp ne ptr %reserved, null
+  br i1 %got, label %call, label %no_memory
+call:
+  %workspace = phi ptr [ null, %run ], [ %reserved, %reserve ]
   %callers = call i64 @"landbridge.float_control"()
   call void @"landbridge.set_float_control"(i64 %control)
-  call void %kernel(ptr %args, i64 0, i64 %tasks)
+  call void %kernel(ptr %args, i64 0, i64 %tasks, ptr %workspace)
   call void @"landbridge.set_float_control"(i64 %callers)
+  call void @free(ptr %workspace)
   ret i32 0
+no_memory:
+  %r8 = call i32 @landbridge.refuse(ptr %d, i64 8, i64 %workspace_bytes, i64 0, i64 0, i64 0)
+  ret i32 %r8
 wrong_count:
   %r0 = call i32 @landbridge.refuse(ptr %d, i64 0, i64 %operands, i64 0, i64 %n, i64 0)
   ret i32 %r0

@@ -7,7 +7,7 @@ declare i64 @syscall(i64, ...)
 declare i64 @llvm.umax.i64(i64, i64)
 declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)
 
-define i64 @landbridge_run_v2(ptr %pool, ptr %records, i64 %count) #0 {
+define i64 @landbridge_run_v3(ptr %pool, ptr %workspace, ptr %records, i64 %count) #0 {
 entry:
   %callers = call i64 @"landbridge.float_control"()
   %has_pool = icmp ne ptr %pool, null
@@ -58,10 +58,10 @@ ready:
   %spread = and i1 %many, %owned
   br i1 %spread, label %share, label %inline
 inline:
-  call void %address(ptr %args, i64 0, i64 %tasks)
+  call void %address(ptr %args, i64 0, i64 %tasks, ptr %workspace)
   br label %called
 share:
-  call void @"landbridge.share"(ptr %pool, ptr %address, ptr %args, i64 %tasks, i64 %wanted)
+  call void @"landbridge.share"(ptr %pool, ptr %address, ptr %args, i64 %tasks, i64 %wanted, ptr %workspace)
   br label %called
 called:
   %after_call = add i64 %i, 1
@@ -90,7 +90,7 @@ done:
   ret i64 0
 }
 
-define internal void @"landbridge.share"(ptr %pool, ptr %kernel, ptr %args, i64 %tasks, i64 %control) noinline #0 {
+define internal void @"landbridge.share"(ptr %pool, ptr %kernel, ptr %args, i64 %tasks, i64 %control, ptr %workspace) noinline #0 {
 entry:
   %threads_at = getelementptr i8, ptr %pool, i64 [THREADS]
   %threads = load i64, ptr %threads_at, align 8
@@ -124,7 +124,7 @@ rouse:
   call void @"landbridge.rouse"(ptr %pool)
   br label %work
 work:
-  %did = call i32 @"landbridge.work"(ptr %pool)
+  %did = call i32 @"landbridge.work"(ptr %pool, ptr %workspace)
   %before = atomicrmw sub ptr %pending, i32 %did seq_cst
   %rest = sub i32 %before, %did
   %all = icmp eq i32 %rest, 0
@@ -144,8 +144,8 @@ define internal void @"landbridge.rouse"(ptr %pool) noinline #0 {
   ret void
 }
 
-; Claims and does chunks until none is left; the number done.
-define internal i32 @"landbridge.work"(ptr %pool) noinline #0 {
+; Claims and does chunks until none is left, in the workspace of the thread; the number done.
+define internal i32 @"landbridge.work"(ptr %pool, ptr %workspace) noinline #0 {
 entry:
   %left = getelementptr i8, ptr %pool, i64 [LEFT]
   %job = getelementptr i8, ptr %pool, i64 [JOB]
@@ -185,7 +185,7 @@ ready:
   %stop = add i64 %begin, %chunk
   %over = icmp sgt i64 %stop, %tasks
   %end = select i1 %over, i64 %tasks, i64 %stop
-  call void %kernel(ptr %args, i64 %begin, i64 %end)
+  call void %kernel(ptr %args, i64 %begin, i64 %end, ptr %workspace)
   %did1 = add i32 %did, 1
   br label %look
 done:
@@ -237,6 +237,14 @@ entry:
   %sleepers = getelementptr i8, ptr %pool, i64 [SLEEPERS]
   %pending = getelementptr i8, ptr %pool, i64 [PENDING]
   %waiting = getelementptr i8, ptr %pool, i64 [WAITING]
+  %started = getelementptr i8, ptr %pool, i64 [STARTED]
+  %bytes_at = getelementptr i8, ptr %pool, i64 [WORKSPACE_BYTES]
+  %first_at = getelementptr i8, ptr %pool, i64 [WORKSPACES]
+  %number = atomicrmw add ptr %started, i64 1 monotonic
+  %bytes = load i64, ptr %bytes_at, align 8
+  %first = load ptr, ptr %first_at, align 8
+  %offset = mul i64 %number, %bytes
+  %workspace = getelementptr i8, ptr %first, i64 %offset
   br label %idle
 idle:
   %start = call i64 @"landbridge.spent"(i64 0)
@@ -270,7 +278,7 @@ sleep:
   %r = call i64 (i64, ...) @syscall(i64 [SYSCALL], ptr %wake, i64 [FUTEX_WAIT], i32 %ticket, ptr null)
   br label %idle
 work:
-  %did = call i32 @"landbridge.work"(ptr %pool)
+  %did = call i32 @"landbridge.work"(ptr %pool, ptr %workspace)
   %nothing = icmp eq i32 %did, 0
   br i1 %nothing, label %idle, label %report
 report:
@@ -287,7 +295,7 @@ quit:
   ret ptr null
 }
 
-define ptr @landbridge_pool_create_v1(i64 %threads) #0 {
+define ptr @landbridge_pool_create_v2(i64 %threads, i64 %workspace_bytes) #0 {
 entry:
   %others = sub i64 %threads, 1
   %sane = icmp ult i64 %others, 2147483647
@@ -296,13 +304,22 @@ reserve:
   %tail = mul i64 %threads, 8
   %raw = add i64 %tail, [HANDLES_ROUNDED]
   %size = and i64 %raw, -64
-  %pool = call ptr @aligned_alloc(i64 64, i64 %size)
+  %more_bytes = add i64 %workspace_bytes, 63
+  %bytes = and i64 %more_bytes, -64
+  %workspaces = mul i64 %others, %bytes
+  %whole = add i64 %size, %workspaces
+  %pool = call ptr @aligned_alloc(i64 64, i64 %whole)
   %got = icmp ne ptr %pool, null
   br i1 %got, label %fill, label %fail
 fill:
   call void @llvm.memset.p0.i64(ptr align 64 %pool, i8 0, i64 %size, i1 false)
   %threads_at = getelementptr i8, ptr %pool, i64 [THREADS]
   store i64 %threads, ptr %threads_at, align 8
+  %bytes_at = getelementptr i8, ptr %pool, i64 [WORKSPACE_BYTES]
+  store i64 %bytes, ptr %bytes_at, align 8
+  %first_at = getelementptr i8, ptr %pool, i64 [WORKSPACES]
+  %first = getelementptr i8, ptr %pool, i64 %size
+  store ptr %first, ptr %first_at, align 8
   %workers_at = getelementptr i8, ptr %pool, i64 [WORKERS]
   %handles = getelementptr i8, ptr %pool, i64 [HANDLES]
   br label %next

@@ -17,6 +17,9 @@ the first kernel and where the next one wants another setting; the caller's is r
 all. Workers have no other use for theirs. All of the register is set, so that kernels round to nearest and never
 trap, whatever the caller has set.
 
+Each thread has a workspace, which kernels get for what is too large for a stack: the caller brings its own, and those
+of workers are part of the pool, where a worker takes the next one as it starts.
+
 All state lies in the pool, in memory from the C library; the image has no variables.
 """
 
@@ -37,6 +40,9 @@ _NUMBERS = {
     "JOB": 256,
     "THREADS": 320,
     "WORKERS": 328,
+    "STARTED": 336,
+    "WORKSPACE_BYTES": 344,
+    "WORKSPACES": 352,
     "HANDLES": 384,
     "HANDLES_ROUNDED": 384 + 63,
     # Both futex operations are those of one process.

@@ -82,6 +82,8 @@ class LlvmEmitter(Dispatcher):
         self.block = "entry"
         self.type, self.view = module.type, module.view
         self.names: dict[SSAValue, str] = {}
+        #: The temporaries that the function gets as pointers.
+        self.given: frozenset[Operation] = frozenset()
         #: Index names that are another name plus a constant: ``name -> (base, constant)``.
         self.offsets: dict[str, tuple[str, int]] = {}
         #: By pointer the negative offsets, in bytes, of the bases that accesses before it share.

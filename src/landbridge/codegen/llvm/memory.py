@@ -175,7 +175,9 @@ def _prefetch(e: LlvmEmitter, op: Operation) -> None:
 
 
 def _alloca(e: LlvmEmitter, op: Operation) -> None:
-    """Stack memory, reserved once at function entry however often the operation runs."""
+    """Stack memory, reserved once at function entry however often the operation runs; none for what is given."""
+    if op in e.given:
+        return
     result = op.results[0]
     kind = result.type
     view = e.view(kind)

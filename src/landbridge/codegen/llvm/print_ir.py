@@ -1,21 +1,23 @@
 """LLVM IR text of lowered functions.
 
 A public function ``@name(memrefs..., %begin: index, %end: index)`` becomes a kernel of the native interface
-(landbridge.executable.abi): ``void name(ptr args, i64 begin, i64 end)`` loads the operand addresses and calls
-the internal function that holds the body, whose pointers are ``noalias``. A private function becomes the
-internal function alone and may take scalars and vectors. The unit attribute ``lb.in_place`` says that an
+(landbridge.executable.abi): ``void name(ptr args, i64 begin, i64 end, ptr workspace)`` loads the operand addresses and
+calls the internal function that holds the body, whose pointers are ``noalias``. Temporaries in the workspace are
+further parameters of that function, behind the others. A private function becomes the internal function alone and may
+take scalars and vectors. The unit attribute ``lb.in_place`` says that an
 output may be an input, and takes ``noalias`` away.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from xdsl.dialects import func
+from xdsl.dialects import func, memref
 from xdsl.dialects.builtin import MemRefType, VectorType
 from xdsl.ir import Attribute, Operation
 
+from landbridge.analysis.kernel_workspace import in_workspace
 from landbridge.codegen.functions import (
     body_of,
     errors_of,
@@ -77,13 +79,16 @@ def _function(state: LlvmModule, function: func.FuncOp) -> str:
     with errors_of(name):
         body, result = body_of(function), returned_type(function)
         params = [f"{_param(state, argument.type, restricted)} {e.define(argument)}" for argument in body.args]
+        places = in_workspace(function) if is_kernel(function) else {}
+        e.given = frozenset(places)
+        params += [f"{_param(state, op.memref.type, True)} {e.define(op.memref)}" for op in places]
         e.region(body.ops)
         returned = state.type(result) if result is not None else "void"
     inlining = "noinline " if is_kernel(function) else ""
     aligned = f"alignstack({state.isa.stack_bytes}) " if state.isa.stack_bytes and uses_vectors(function) else ""
     header = f"define internal {returned} {control.body_symbol(name)}({', '.join(params)}) {inlining}{aligned}#0 {{"
     text = "\n".join([header, "entry:", *e.entry_lines, *e.lines, "}", ""])
-    return text + _kernel(function) if is_kernel(function) else text
+    return text + _kernel(function, places) if is_kernel(function) else text
 
 
 def _param(state: LlvmModule, kind: Attribute, restricted: bool) -> str:
@@ -97,14 +102,17 @@ def _param(state: LlvmModule, kind: Attribute, restricted: bool) -> str:
     return f"ptr {noalias}nocapture {reach}align {state.view(kind).align}"
 
 
-def _kernel(function: func.FuncOp) -> str:
-    """The exported function: the operands' addresses come from an array."""
+def _kernel(function: func.FuncOp, places: Mapping[memref.AllocaOp, int]) -> str:
+    """The exported function: the operands' addresses come from an array, those of ``places`` from the workspace."""
     name, count = function.sym_name.data, operand_count(function)
-    lines = [f'define void @"{name}"(ptr %args, i64 %begin, i64 %end) #0 {{', "entry:"]
+    lines = [f'define void @"{name}"(ptr %args, i64 %begin, i64 %end, ptr %workspace) #0 {{', "entry:"]
     for i in range(count):
         lines.append(f"  %s{i} = getelementptr inbounds ptr, ptr %args, i64 {i}")
         lines.append(f"  %a{i} = load ptr, ptr %s{i}, align 8")
-    operands = ", ".join([*(f"ptr %a{i}" for i in range(count)), "i64 %begin", "i64 %end"])
+    for i, at in enumerate(places.values()):
+        lines.append(f"  %t{i} = getelementptr inbounds i8, ptr %workspace, i64 {at}")
+    temporaries = (f"ptr %t{i}" for i in range(len(places)))
+    operands = ", ".join([*(f"ptr %a{i}" for i in range(count)), "i64 %begin", "i64 %end", *temporaries])
     return "\n".join([*lines, f"  call void {control.body_symbol(name)}({operands})", "  ret void", "}", ""])
 
 

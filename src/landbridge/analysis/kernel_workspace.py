@@ -1,0 +1,41 @@
+"""Where the temporaries of a lowered kernel lie: on the stack of its thread, or in the thread's workspace."""
+
+from __future__ import annotations
+
+from xdsl.dialects import func, memref
+
+from landbridge.errors import CodegenError
+from landbridge.executable.abi import STACK_TEMPORARY_BYTES, STORAGE_ALIGNMENT, WORKSPACE_BYTES
+from landbridge.ir.types import nbytes_of
+
+
+def temporaries(kernel: func.FuncOp) -> dict[memref.AllocaOp, int]:
+    """The offset in bytes of each temporary of ``kernel``, one behind the other, each aligned as storages are."""
+    places: dict[memref.AllocaOp, int] = {}
+    end = 0
+    for op in kernel.body.block.ops if kernel.body.blocks else ():
+        if isinstance(op, memref.AllocaOp):
+            places[op] = -(-end // STORAGE_ALIGNMENT) * STORAGE_ALIGNMENT
+            end = places[op] + nbytes_of(op.memref.type)
+    return places
+
+
+def temporary_bytes(kernel: func.FuncOp) -> int:
+    """The bytes that a thread needs for the temporaries of ``kernel``."""
+    return max((at + nbytes_of(op.memref.type) for op, at in temporaries(kernel).items()), default=0)
+
+
+def in_workspace(kernel: func.FuncOp) -> dict[memref.AllocaOp, int]:
+    """The offset in the workspace of each temporary of ``kernel``; none where they may lie on the stack.
+
+    Raises CodegenError where a workspace has not the bytes for them.
+    """
+    places, needed = temporaries(kernel), temporary_bytes(kernel)
+    if needed <= STACK_TEMPORARY_BYTES:
+        return {}
+    if needed > WORKSPACE_BYTES:
+        raise CodegenError(
+            f"its temporaries need {needed:,} bytes, and a thread has at most {WORKSPACE_BYTES:,} for them; give them "
+            "as operands"
+        )
+    return places
