@@ -38,6 +38,7 @@ and the way out::
     +-- HostAccessError              an access that conflicts with an open view
     +-- IndexRangeError (IndexError)  an index out of range, in a program compiled to check them
     +-- SanitizerError               memory used as it must not be; only under the sanitizer
+    +-- NotPicklableError (TypeError)  an object of this process that was pickled or copied
     +-- InputError (ValueError)      wrong name, shape, dtype, rank or overlap
     +-- ExecutableError              an .lbx that is corrupt, truncated, of another version or ISA
     |   +-- UnreadableFileError (OSError)  one that cannot be opened
@@ -227,6 +228,10 @@ class HostViewError(LandbridgeError, BufferError):
 
 class HostAccessError(LandbridgeError):
     """An access that conflicts with an open host view."""
+
+
+class NotPicklableError(LandbridgeError, TypeError):
+    """An object that belongs to one process, a Session for one, was pickled or copied."""
 
 
 class InputError(LandbridgeError, ValueError):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, ClassVar
 
 from landbridge.device.api import Device
 from landbridge.device.registry import device as find_device
@@ -18,12 +18,13 @@ from landbridge.executable.packed import PREFIX, PackedKernel, with_packed_funct
 from landbridge.executable.parts import TensorSpec
 from landbridge.executable.shared_library import shared_library
 from landbridge.output_file import check_outputs, open_output
+from landbridge.process_bound import ProcessBound
 from landbridge.vm.code_image import load_image
 from landbridge.vm.device_function import DeviceFunction
 from landbridge.vm.device_kernels import LoadedKernels, device_of, load_kernels
 
 
-class Module(Mapping[str, Callable[..., Any]]):
+class Module(ProcessBound, Mapping[str, Callable[..., Any]]):
     """The kernels of module ``index`` of ``executable`` that its main function calls.
 
     ``module["name"](*tensors)`` runs all tasks of a kernel on the calling thread: inputs first, then the
@@ -34,6 +35,8 @@ class Module(Mapping[str, Callable[..., Any]]):
 
     Kernels of a device are functions of Tensors on ``device``; what does not fit raises InputError.
     """
+
+    _instead: ClassVar[str] = "pickle its Executable, and make a Module of that where it is used"
 
     def __init__(self, executable: Executable, index: int = 0, device: Device | str | None = None) -> None:
         """``device`` runs the kernels that are not code of a CPU; left out, the one that the target is for.

@@ -19,7 +19,7 @@ import pytest
 SOURCES = {
     "test": "pip install '.[test]'",
     "debian": ".ci/install-debian-packages",
-    "peers": "pip install torch==2.13.0 onnxscript jax openvino 'ray[data]'",
+    "peers": "pip install torch==2.13.0 onnxscript jax openvino joblib 'ray[data]'",
     "chromium": "apt-get install chromium",
     "emulation": "apt-get install qemu-system-x86 e2fsprogs make",
     "u-dma-buf": "LANDBRIDGE_U_DMA_BUF names the folder of that module's sources",

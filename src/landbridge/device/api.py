@@ -25,6 +25,7 @@ from landbridge.device.lifecycle import reopen, reset
 from landbridge.device.state import DeviceState, state_of
 from landbridge.errors import DeviceLostError, ForkedDeviceError, InputError, UnsupportedError
 from landbridge.memory_kind import GLOBAL_SCOPE, MemoryKind
+from landbridge.process_bound import ProcessBound
 from landbridge.records import record
 
 #: The version of this contract; the registry refuses a plugin that states another one.
@@ -33,13 +34,15 @@ DEVICE_API_VERSION = 1
 _Protocol = TypeVar("_Protocol")
 
 
-class Device:
+class Device(ProcessBound):
     """Instance ``index`` of ``api``. Two handles are equal when they name the same life of the same instance.
 
     ``state`` says whether it can still be used.
     """
 
     __slots__ = ("_capabilities", "_kinds", "api", "index", "state")
+
+    _instead: ClassVar[str] = "pickle its name, str(device), and ask for it with landbridge.device where it is used"
 
     def __init__(self, api: DeviceAPI, index: int = 0) -> None:
         self.api = api
@@ -175,6 +178,13 @@ class Device:
         reset(self.api, self.index)
         return Device(self.api, self.index)
 
+    def __copy__(self) -> Device:
+        """The handle itself, which never changes."""
+        return self
+
+    def __deepcopy__(self, memo: object) -> Device:
+        return self
+
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Device) and self.state is other.state
 
@@ -233,8 +243,10 @@ class Region:
 
 
 @record(frozen=True)  # without slots: streams are referred to weakly, which those allow from Python 3.11 on
-class Stream:
+class Stream(ProcessBound):
     """A queue of one device; ``handle`` is the device's own."""
+
+    _instead: ClassVar[str] = "pickle str(stream.device), and create a stream there"
 
     device: Device
     handle: Any

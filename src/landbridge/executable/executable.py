@@ -47,7 +47,16 @@ class Executable:
     files: tuple[FileWatch, ...] = field(default=(), repr=False)
 
     def __getstate__(self) -> dict[str, Any]:
-        return self.__dict__ | {"files": ()}  # a copy has constants of its own
+        return self.__dict__ | {"files": ()}  # what is made of it has constants of its own
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        for constant in self.constants.values():
+            constant.flags.writeable = False
+
+    def __copy__(self) -> Executable:
+        """The program itself, which never changes."""
+        return self
 
     def check_files(self) -> None:
         """Raise ExecutableError where a file that constants are mapped from was cut or changed since.

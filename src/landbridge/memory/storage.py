@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from sys import is_finalizing
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 from weakref import ref
 
 from landbridge.device.api import Device, Region
@@ -33,6 +33,7 @@ from landbridge.memory.lent_source import LentSource
 from landbridge.memory.row_space import lies_in_a_table
 from landbridge.memory.windows import AddressWindows, WindowKeeper, host_windows
 from landbridge.memory_kind import MemoryKind
+from landbridge.process_bound import ProcessBound
 
 
 class ExportCache(Protocol):
@@ -42,12 +43,14 @@ class ExportCache(Protocol):
         """Drop them."""
 
 
-class Storage:
+class Storage(ProcessBound):
     """``nbytes`` bytes from ``region`` on, of memory ``kind``; ``owner`` is kept alive for borrowed bytes.
 
     ``within``: a Backing that they are known to be part of, and the byte of it at which they begin. Most Storages need
     none and look for it when somebody must know of somebody else. ``holder``: by whom windows know them, if not by it.
     """
+
+    _instead: ClassVar[str] = "pickle or copy a Tensor of it"
 
     __slots__ = (
         "__weakref__",

@@ -8,10 +8,11 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from landbridge.errors import InputError
 from landbridge.executable.executable import Executable
+from landbridge.process_bound import ProcessBound
 from landbridge.session.segmented_session import Session
 from landbridge.usable_cores import usable_cores
 
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 Callback = Callable[[Any], object]
 
 
-class Pool:
+class Pool(ProcessBound):
     """``n`` Sessions of ``executable`` over one set of weights, each with a thread that runs what is submitted.
 
     ``n`` None: as many as this process has processors. ``waiting``: how many runs may wait for a Session, ``n`` if
@@ -31,6 +32,8 @@ class Pool:
 
     ``with lb.Pool(executable) as pool:`` ends when all that was submitted is done. Raises what Session raises.
     """
+
+    _instead: ClassVar[str] = "pickle the Executable, or save it to a file, and make a Pool where it is used"
 
     def __init__(
         self, executable: Executable, n: int | None = None, *, waiting: int | None = None, **session: Any

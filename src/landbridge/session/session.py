@@ -26,6 +26,7 @@ from landbridge.memory.accesses import open_views
 from landbridge.memory.allocators.memory_cfg import MemoryCfg
 from landbridge.memory.host_array import address_of_known
 from landbridge.memory_kind import HostAccess, normalize_host_access
+from landbridge.process_bound import ProcessBound
 from landbridge.tensor import Tensor
 from landbridge.usable_cores import usable_cores
 from landbridge.vm.arena import ProgramArena
@@ -49,7 +50,7 @@ if TYPE_CHECKING:
 _ndarray = np.ndarray
 
 
-class Session:
+class Session(ProcessBound):
     """``executable`` bound to ``device`` (or ``devices``, by vdevice name) and to ``num_threads`` threads.
 
     ``device`` None is the current device of the thread, ``cpu:0`` unless ``lb.set_device`` says otherwise.
@@ -65,6 +66,8 @@ class Session:
     dimensions a Session has an instance for each of the sizes that come, which share code, weights and memory. Raises
     BindError or ExecutableError when the program does not fit the devices or this machine.
     """
+
+    _instead: ClassVar[str] = "pickle its executable, or save that to a file, and make a Session where it is used"
 
     #: The kind that programs get which are open, or cut where data decide sizes: the package says, as that kind imports
     #: this one.

@@ -12,9 +12,10 @@ from landbridge.device.registry import device as find_device
 from landbridge.dtypes import dtype_name, numpy_dtype
 from landbridge.errors import InputError, ZeroCopyError
 from landbridge.memory.borrowed import is_host_memory
+from landbridge.tensor.copy import copy_to
 from landbridge.tensor.host_view import HostView
 from landbridge.tensor.imported import import_tensor
-from landbridge.tensor.tensor import Tensor, copy_to
+from landbridge.tensor.tensor import Tensor
 
 
 def from_dlpack(x: Any, /, *, device: Device | str | None = None, copy: bool | None = None) -> Tensor:

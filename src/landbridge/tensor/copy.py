@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import product
 from typing import TypeVar
 
@@ -21,7 +21,10 @@ from landbridge.memory.borrowed import host_device
 from landbridge.memory.coherence import before_device_access, is_lent, lend, take_back
 from landbridge.memory.export import exported_bytes
 from landbridge.memory.row_space import lies_in_a_table, region_at
+from landbridge.memory_kind import GLOBAL_SCOPE
+from landbridge.physical_shape import separators_for
 from landbridge.tensor.host_view import HostView
+from landbridge.tensor.layout import dense_size
 from landbridge.tensor.typed_view import TypedView
 
 _View = TypeVar("_View", bound=TypedView)
@@ -75,6 +78,23 @@ def copy_tensor(dst: _View, src: _View, *, cause: str, stream: Stream | None = N
     staging = type(src).from_numpy_view(array.reshape(src.shape))
     copy_tensor(staging, src, cause=f"{cause}:staged", stream=stream)
     copy_tensor(dst, staging, cause=f"{cause}:staged", stream=stream)
+
+
+def copy_to(
+    tensor: _View,
+    device: Device,
+    cause: str,
+    stream: Stream | None = None,
+    scope: str = GLOBAL_SCOPE,
+    axis_separators: Sequence[int] | None = None,
+) -> _View:
+    """A new dense Tensor in ``scope`` of ``device`` with the elements of ``tensor``; ``cause`` is for the ledger."""
+    kind = device.memory_kind(scope)
+    separators = separators_for(tensor.shape, axis_separators, kind)
+    storage = allocate(device, dense_size(tensor.shape, tensor.dtype, separators), scope=kind.scope)
+    made = type(tensor)(storage, tensor.dtype, tensor.shape, axis_separators=separators)
+    copy_tensor(made, tensor, cause=cause, stream=stream)
+    return made
 
 
 def _copy_by(by: Device, dst: TypedView, src: TypedView, cause: str, stream: Stream | None, wait: bool = True) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from types import TracebackType
-from typing import Any, Generic, TypeVar, get_args
+from typing import Any, ClassVar, Generic, TypeVar, get_args
 
 import numpy as np
 
@@ -12,13 +12,14 @@ from landbridge.errors import HostAccessError, HostViewError, UseAfterFreeError
 from landbridge.memory.accesses import Access, open_views
 from landbridge.memory.coherence import begin_host_access, end_host_access
 from landbridge.memory.storage import Storage
+from landbridge.process_bound import ProcessBound
 from landbridge.tensor.exports import array_over
 from landbridge.tensor.typed_view import TypedView
 
 _View = TypeVar("_View", bound=TypedView)
 
 
-class HostView(Generic[_View]):
+class HostView(ProcessBound, Generic[_View]):
     """The host's view of a Tensor. In a ``with`` it is an ndarray and the barriers are placed for you::
 
         with t.host_view("rw") as a:
@@ -28,6 +29,8 @@ class HostView(Generic[_View]):
     bytes that are not written are undefined. Outside a ``with`` it lasts until ``close()``: ``.tensor`` is on
     ``cpu:0``, and ``invalidate()`` before reading and ``flush()`` after writing are yours to call.
     """
+
+    _instead: ClassVar[str] = "pickle or copy its Tensor, or an array of it"
 
     def __init__(self, tensor: _View, mode: AccessMode) -> None:
         """Raises HostViewError when the scope or the Tensor does not allow ``mode``."""

@@ -14,7 +14,6 @@ from landbridge.device.registry import device as find_device
 from landbridge.dtypes import dtype as dtype_facts
 from landbridge.errors import InputError, ZeroCopyError
 from landbridge.memory.accesses import open_views
-from landbridge.memory.allocation import allocate
 from landbridge.memory.borrowed import borrow_array, host_device
 from landbridge.memory.extents import Extent, extents
 from landbridge.memory.holders import named_holder
@@ -22,14 +21,14 @@ from landbridge.memory.host_array import address_of_known
 from landbridge.memory.host_use import warn_if_slow
 from landbridge.memory.memory_barriers import barriers_of_array
 from landbridge.memory.storage import Storage
-from landbridge.memory_kind import GLOBAL_SCOPE
 from landbridge.physical_shape import separators_for
 from landbridge.shape import check_shape, check_strides, dense_bytes, reach, row_major, same_layout
 from landbridge.tensor.borrowed_array import known_names, name_of, strides_of
-from landbridge.tensor.copy import copy_tensor
+from landbridge.tensor.copy import copy_tensor, copy_to
 from landbridge.tensor.exports import array_over, check_host_reads, check_packed_argument, in_dtype
 from landbridge.tensor.host_view import HostView as _HostView
-from landbridge.tensor.layout import check_flat, dense_size, strides_in_rows
+from landbridge.tensor.layout import check_flat, strides_in_rows
+from landbridge.tensor.pickling import CopiedByValue
 from landbridge.tensor.reading import Readable
 
 if TYPE_CHECKING:
@@ -43,7 +42,7 @@ HostView: TypeAlias = "_HostView[Tensor]"
 
 
 @named_holder
-class Tensor(Readable):
+class Tensor(Readable, CopiedByValue):
     """``shape`` elements of ``dtype`` at ``byte_offset`` of ``storage``; many Tensors may view one Storage.
 
     ``strides`` count elements. A Tensor over memory of others is read-only when its owner is.
@@ -393,20 +392,3 @@ def exported_array(tensor: Tensor, *, waits: bool = True) -> np.ndarray[Any, Any
             tensor._array = array
             tensor.storage.add_cache(tensor)
     return array
-
-
-def copy_to(
-    tensor: Tensor,
-    device: Device,
-    cause: str,
-    stream: Stream | None = None,
-    scope: str = GLOBAL_SCOPE,
-    axis_separators: Sequence[int] | None = None,
-) -> Tensor:
-    """A new dense Tensor in ``scope`` of ``device`` with the elements of ``tensor``; ``cause`` is for the ledger."""
-    kind = device.memory_kind(scope)
-    separators = separators_for(tensor.shape, axis_separators, kind)
-    storage = allocate(device, dense_size(tensor.shape, tensor.dtype, separators), scope=kind.scope)
-    made = Tensor(storage, tensor.dtype, tensor.shape, axis_separators=separators)
-    copy_tensor(made, tensor, cause=cause, stream=stream)
-    return made

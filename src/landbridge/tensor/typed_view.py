@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -18,6 +18,20 @@ class TypedView(Protocol):
 
     dtype: str
     readonly: bool
+    axis_separators: tuple[int, ...]
+
+    def __init__(
+        self,
+        storage: Storage,
+        dtype: str,
+        shape: Sequence[int],
+        strides: Sequence[int] | None = None,
+        byte_offset: int = 0,
+        *,
+        readonly: bool = False,
+        axis_separators: tuple[int, ...] = (),
+    ) -> None:
+        """The elements from ``byte_offset`` on; ``strides`` None is dense."""
 
     @classmethod
     def from_numpy_view(cls, array: np.ndarray[Any, Any]) -> Self:
@@ -50,6 +64,9 @@ class TypedView(Protocol):
     @property
     def __dlpack__(self) -> Callable[..., object]:
         """Makes a DLPack capsule over the bytes."""
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
+        """An array over the bytes."""
 
     def __dlpack_device__(self) -> tuple[int, int]:
         """The DLPack device type and index of the memory."""

@@ -10,9 +10,10 @@ import os
 import threading
 import weakref
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from landbridge.errors import ForkedDeviceError, InputError, RunTimeoutError
+from landbridge.process_bound import ProcessBound
 
 if TYPE_CHECKING:
     from queue import SimpleQueue
@@ -21,8 +22,10 @@ if TYPE_CHECKING:
 _EXIT_PATIENCE = 0.2
 
 
-class AsyncRun:
+class AsyncRun(ProcessBound):
     """A run that ``Session.run_async`` started; it keeps everything the run uses alive until it is done."""
+
+    _instead: ClassVar[str] = "wait for it, and pickle its outputs"
 
     def __init__(self) -> None:
         self._completed = threading.Event()

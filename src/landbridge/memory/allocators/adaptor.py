@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import ClassVar
 
 from landbridge.device.api import Device
 from landbridge.memory.allocators.base import Allocator, Block, Queue, QueuedUse, Size
+from landbridge.process_bound import ProcessBound
 
 
-class Downstream:
+class Downstream(ProcessBound):
     """Takes its memory from ``upstream``, of whose device and scope it is."""
+
+    _instead: ClassVar[str] = "make one where it is used"
 
     def __init__(self, upstream: Allocator) -> None:
         self.upstream = upstream

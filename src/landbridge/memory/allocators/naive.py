@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
+from typing import ClassVar
 
 from landbridge.device.api import Device, Region, Space
 from landbridge.device.granted import granted
@@ -12,14 +13,17 @@ from landbridge.errors import DeviceLostError, InputError, UnsupportedError
 from landbridge.memory.allocators.base import Block, NdSize, Queue, QueuedUse, Size, round_up, wait_for
 from landbridge.memory_kind import normalize_scope
 from landbridge.physical_shape import nd_bytes
+from landbridge.process_bound import ProcessBound
 
 
-class NaiveAllocator:
+class NaiveAllocator(ProcessBound):
     """Asks the device for each block and gives each back once its last use is done, which it waits for.
 
     Serves every scope, n-D ones too. ``shared``: blocks that other processes and devices can map, where the device
     makes a difference.
     """
+
+    _instead: ClassVar[str] = "name an allocator in memory_cfg where it is used"
 
     def __init__(self, device: Device, scope: str = "global", *, shared: bool = False) -> None:
         self.device = device
