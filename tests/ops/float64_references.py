@@ -180,11 +180,13 @@ def _angles(bins: int, points: int, count: int) -> Array:
 
 
 def _transformed(x: Array, points: int, bins: int, sign: int) -> tuple[Array, Array]:
-    """Real and imaginary parts [..., bins, 2] of [..., points, 1 or 2], and the sums of the terms' magnitudes."""
+    """Real and imaginary parts [..., bins, 2] of [..., points, 1 or 2], and the sums of the points' magnitudes: a fast
+    transform adds both parts of all points before a sine that is 0 takes them out again."""
     angle = _angles(bins, points, x.shape[-2])
     cos, sin = np.cos(angle), sign * np.sin(angle)
     table = np.array([[cos, -sin], [sin, cos]])[:, : x.shape[-1]]
-    return np.einsum("...ni,oikn->...ko", x, table), np.einsum("...ni,oikn->...ko", np.abs(x), np.abs(table))
+    total = np.linalg.norm(x, axis=-1).sum(-1)[..., None, None]
+    return np.einsum("...ni,oikn->...ko", x, table), np.broadcast_to(total, (*x.shape[:-2], bins, 2))
 
 
 def dft(points: int, inverse: bool = False, bins: int | None = None) -> Callable[..., Results]:

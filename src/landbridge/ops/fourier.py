@@ -1,37 +1,68 @@
-"""Fourier transforms as contractions with a constant matrix."""
+"""Fourier transforms: of few points as one product with a table, of more by a fast transform."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from landbridge.dtypes import numpy_dtype
 from landbridge.ir.prim_builder import PrimBuilder
 from landbridge.ir.scalar_dtypes import accumulator
-from landbridge.ir.types import LARGEST_CONSTANT, check_size
-from landbridge.ops.accuracy import SUMS, accuracy
-from landbridge.ops.context import Array, OpContext, Operand
+from landbridge.ops.accuracy import Accuracy, accuracy
+from landbridge.ops.context import OpContext, Operand
+from landbridge.ops.fast_fourier import Signal, Spectrum, roots, transformed
+from landbridge.ops.fourier_plan import fourier_plan
 from landbridge.ops.legal import at_least, between
+from landbridge.ops.matrix_product import multiply_add
 from landbridge.ops.registry import operator
 from landbridge.ops.rules import rules
-from landbridge.sizes.size import Size, product
+from landbridge.sizes.size import Size, product, smallest
+
+#: Each number is rounded in a product of at most 128 points of two parts and in a few operations of each butterfly.
+TRANSFORMS = Accuracy(150, sums=True, note="of the magnitudes of all points")
 
 
-def _matrix(points: int, bins: int, parts: int, inverse: bool, mirrored: int = 0) -> Array:
-    """[out part, in part, bin, point]: real and imaginary parts of ``exp(-2 pi i k n / points)``.
+def _transform(c: OpContext, signal: Signal, spectrum: Spectrum) -> Operand:
+    """``spectrum`` of ``signal``."""
+    plan = fourier_plan(spectrum.points, signal.parts)
+    if plan.is_table and isinstance(signal.used, int):
+        return _by_table(c, signal, spectrum, signal.used)
+    return transformed(c, signal, spectrum, plan)
 
-    ``mirrored``: the input holds only that many bins of a spectrum whose others are their conjugates.
-    """
-    check_size((2, parts, bins, mirrored or points), "float64", LARGEST_CONSTANT)
-    k, n = np.arange(bins)[:, None], np.arange(mirrored or points)[None, :]
-    # within one turn: the rounding of a larger angle would be an error of as many more eps
-    angle = 2 * np.pi * (k * n % points) / points * (-1 if not inverse else 1)
-    cos, sin = np.cos(angle), np.sin(angle)
-    table = np.array([[cos, -sin], [sin, cos]])[:, :parts]
-    if mirrored:
-        twice = np.where((n == 0) | ((points % 2 == 0) & (n == points // 2)), 1.0, 2.0)
-        table = np.array([[cos * twice, -sin * twice]])[:, :parts]
-    result: Array = table / points if inverse else table
-    return result
+
+def _by_table(c: OpContext, signal: Signal, spectrum: Spectrum, used: int) -> Operand:
+    """The transform of ``used`` points as a product with a table of all of them and of all bins."""
+    bins, parts, outs = spectrum.bins, signal.parts, spectrum.parts
+    w = roots(np.outer(np.arange(used), np.arange(bins)), spectrum.points, 1 if spectrum.inverse else -1)
+    w = w / spectrum.points if spectrum.inverse else w
+    # [point, in part, bin, out part]: rows lie as the signal does, and columns as the result
+    both = np.stack([np.stack([w.real, w.imag], -1), np.stack([-w.imag, w.real], -1)], 1)[:, :parts, :, :outs]
+    kind, window = numpy_dtype(accumulator(c.dtype(signal.operand))), signal.window
+    if isinstance(window, np.ndarray):
+        both = both * window[:used].astype(np.float64).reshape(used, 1, 1, 1)
+    table: Operand = np.ascontiguousarray(both, kind)
+    if window is not None and not isinstance(window, np.ndarray):
+        column = c.reshape(window, (used, 1, 1, 1))
+        table = c.elementwise("window", [table, column], lambda s, t, w: t * w)
+    n = len(signal.rows)
+
+    def build(p: PrimBuilder) -> None:
+        p.generic(
+            "p" * (n + 2) + "rr",
+            (*signal.rows, bins, outs, used, parts),
+            [
+                (p.inputs[0], lambda *d: signal.place(d[:n], d[n + 2], d[n + 3])),
+                (p.inputs[1], lambda *d: [d[n + 2], d[n + 3], d[n], d[n + 1]]),
+            ],
+            [(p.outputs[0], lambda *d: spectrum.place(d[:n], d[n], d[n + 1]))],
+            multiply_add,
+            init=0,
+        )
+
+    operands = [c.value(signal.operand), c.value(table)]
+    return c.g.call("fourier", operands, [(spectrum.shape, c.dtype(signal.operand))], build)[0]
 
 
 @rules(
@@ -42,7 +73,7 @@ def _matrix(points: int, bins: int, parts: int, inverse: bool, mirrored: int = 0
     where=("parts in (1, 2)", "axis != -1", "input[axis] > 0"),
 )
 @operator("DFT", since=20)
-@accuracy(SUMS)
+@accuracy(TRANSFORMS)
 def dft(c: OpContext, x: Operand, length: Operand | None = None, axis: Operand | None = None) -> Operand:
     """Along the input ``axis``, -2 by default."""
     return _dft(c, x, length, -2 if axis is None else int(c.constant(axis, "axis").reshape(-1)[0]))
@@ -55,7 +86,7 @@ def dft(c: OpContext, x: Operand, length: Operand | None = None, axis: Operand |
     where=("parts in (1, 2)", "axis != -1", "input[axis] > 0"),
 )
 @operator("DFT", since=17)
-@accuracy(SUMS)
+@accuracy(TRANSFORMS)
 def dft_17(c: OpContext, x: Operand, length: Operand | None = None) -> Operand:
     """Along the attribute ``axis``, 1 by default."""
     return _dft(c, x, length, c.attribute("axis", 1))
@@ -72,51 +103,25 @@ def _dft(c: OpContext, x: Operand, length: Operand | None, along: int) -> Operan
     if isinstance(points, Size):
         raise c.unsupported(f"a transform of {points} points, which is known when the input comes; give it a number")
     bins = points // 2 + 1 if onesided and not inverse else points
-    used = min(extent, points // 2 + 1 if mirrored else points)
-    table = _matrix(points, bins, parts, inverse, used if mirrored else 0)[..., :used]
-    outs = table.shape[0]
-    result = [bins if a == axis else e for a, e in enumerate(shape[:-1])] + [outs]
+    limit = points // 2 + 1 if mirrored else points
+    used = smallest(extent, limit)
+    before, inner = product(shape[:axis]), product(shape[axis + 1 : -1])
 
-    if axis == rank - 2:
-        return _product(c, x, table, bins, used)
+    def place(lead: Sequence[Any], at: Any, part: Any) -> list[Any]:
+        return [lead[0], at, lead[1], part]
 
-    def build(p: PrimBuilder) -> None:
-        p.generic(
-            "p" * rank + "rr",
-            (*result, parts, used),
-            [
-                (p.inputs[0], lambda *d: [d[rank + 1] if a == axis else d[a] for a in range(rank - 1)] + [d[rank]]),
-                (p.inputs[1], lambda *d: [d[rank - 1], d[rank], d[axis], d[rank + 1]]),
-            ],
-            [(p.outputs[0], lambda *d: d[:rank])],
-            lambda s, acc, a, b: acc + a * b,
-            init=0,
-        )
-
-    constant = table.astype(numpy_dtype(accumulator(c.dtype(x))))
-    return c.g.call("dft", [c.value(x), c.value(constant)], [(result, c.dtype(x))], build)[0]
+    operand = c.reshape(x, (before, extent, inner, parts))
+    outs = 1 if mirrored else 2
+    signal = Signal(operand, (before, inner), used, parts, place, _twice(points, limit) if mirrored else None)
+    y = _transform(c, signal, Spectrum(points, bins, outs, inverse, (before, bins, inner, outs), place))
+    return c.reshape(y, [*(bins if a == axis else e for a, e in enumerate(shape[:-1])), outs])
 
 
-def _product(c: OpContext, x: Operand, table: Array, bins: int, used: int) -> Operand:
-    """Transforms along the last axis but one: rows of points times a matrix."""
-    *rows, extent, parts = c.shape(x)
-    outs = table.shape[0]
-    count, terms, columns = product(rows), used * parts, bins * outs
-    matrix = table.transpose(3, 1, 2, 0).reshape(terms, columns).astype(numpy_dtype(accumulator(c.dtype(x))))
-
-    def build(p: PrimBuilder) -> None:
-        p.generic(
-            "ppr",
-            (count, columns, terms),
-            [(p.inputs[0], lambda r, k, n: [r, n]), (p.inputs[1], lambda r, k, n: [n, k])],
-            [(p.outputs[0], lambda r, k, n: [r, k])],
-            lambda s, acc, a, b: acc + a * b,
-            init=0,
-        )
-
-    flat = c.reshape(x, (count, extent * parts))
-    y = c.g.call("dft", [c.value(flat), c.value(matrix)], [((count, columns), c.dtype(x))], build)[0]
-    return c.reshape(y, (*rows, bins, outs))
+def _twice(points: int, half: int) -> np.ndarray[Any, Any]:
+    """How often each bin of ``half`` a spectrum is in the whole one, whose other half are the conjugates: twice, but
+    for the first, and the middle one of an even number of points."""
+    bins = np.arange(half)
+    return np.where((bins == 0) | (2 * bins == points), 1.0, 2.0)
 
 
 @rules(
@@ -128,7 +133,7 @@ def _product(c: OpContext, x: Operand, table: Array, bins: int, used: int) -> Op
     where=("P > 0", "P <= L", "frame_length <= L", "frame_length == P"),
 )
 @operator("STFT")
-@accuracy(SUMS)
+@accuracy(TRANSFORMS)
 def stft(
     c: OpContext, x: Operand, step: Operand, window: Operand | None = None, length: Operand | None = None
 ) -> Operand:
@@ -138,32 +143,12 @@ def stft(
     points = c.shape(window)[0] if window is not None else (c.ints("frame_length", length) or [0])[0]
     frames = (extent - points) // hop + 1
     bins = points // 2 + 1 if c.attribute("onesided", 1) else points
-    # [point, in part, bin, out part]: a matrix whose rows lie as the signal does, and columns as the result
-    table: Operand = (
-        _matrix(points, bins, parts, False).transpose(3, 1, 2, 0).astype(numpy_dtype(accumulator(c.dtype(x))))
-    )
-    if window is not None:
-        if isinstance(window, np.ndarray) and isinstance(table, np.ndarray):
-            table = (table * window.reshape(points, 1, 1, 1)).astype(table.dtype)
-        else:
-            column = c.reshape(window, (points, 1, 1, 1))
-            table = c.elementwise("window", [table, column], lambda s, t, w: t * w)
-    terms, columns = points * parts, bins * 2
 
-    def build(p: PrimBuilder) -> None:
-        p.generic(
-            "pppr",
-            (batch, frames, columns, terms),
-            [
-                (p.inputs[0], lambda b, f, k, n: [b, f * (hop * parts) + n]),
-                (p.inputs[1], lambda b, f, k, n: [n, k]),
-            ],
-            [(p.outputs[0], lambda b, f, k, n: [b, f, k])],
-            lambda s, acc, a, b: acc + a * b,
-            init=0,
-        )
+    def source(lead: Sequence[Any], at: Any, part: Any) -> list[Any]:
+        return [lead[0], lead[1] * hop + at, part]
 
-    source, matrix = c.reshape(x, (batch, extent * parts)), c.reshape(table, (terms, columns))
-    result = ((batch, frames, columns), c.dtype(x))
-    y = c.g.call("stft", [c.value(source), c.value(matrix)], [result], build)[0]
-    return c.reshape(y, (batch, frames, bins, 2))
+    def target(lead: Sequence[Any], at: Any, part: Any) -> list[Any]:
+        return [*lead, at, part]
+
+    signal = Signal(c.reshape(x, (batch, extent, parts)), (batch, frames), points, parts, source, window)
+    return _transform(c, signal, Spectrum(points, bins, 2, False, (batch, frames, bins, 2), target))
