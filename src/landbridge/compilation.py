@@ -260,9 +260,10 @@ def _import(
     """The programs of ``model``: several where an input, or sizes, say which runs."""
     if _is_ir(model):
         return [ChosenProgram(_of_ir(model, targets, vdevices, options))]
-    from landbridge.frontend.onnx import import_onnx
+    from landbridge.frontend.onnx import data_rules, import_onnx
 
     o = options
+    rules = data_rules(o.external_data, o.allow_links)
     others: list[IRModule] = []
     spare: list[IRModule] = []
     programs = each_program(
@@ -284,6 +285,7 @@ def _import(
             hosts,
             empties,
             spare,
+            rules=rules,
         )
     )
     whole = [module for module in spare if not is_in_pieces(module)]

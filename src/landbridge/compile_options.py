@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from landbridge.errors import InputError, ShapeError
@@ -79,4 +80,6 @@ class CompileOptions:
     max_nodes: int
     check_indices: bool
     sanitize: bool
+    external_data: str | Path | None
+    allow_links: bool
     dims: Mapping[str, Dim | str | int] | None

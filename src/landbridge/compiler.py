@@ -56,6 +56,8 @@ def compile(
     limits: Limits | Mapping[str, float] | None = None,
     check_indices: bool = False,
     sanitize: bool | None = None,
+    external_data: str | Path | None = None,
+    allow_links: bool = False,
 ) -> Executable:
     """Compile ``model`` for ``target``.
 
@@ -97,6 +99,10 @@ def compile(
     - ``sanitize``: CPU kernels test every index, skip what is outside of an operand, and a run raises SanitizerError,
       which names the node, the operand, the bytes, and whether it was a load or a store. Kernels whose accesses cannot
       be proved compile too then. Runs are several times slower. Left out, as the variable LANDBRIDGE_SANITIZE says.
+    - ``external_data``: the folder that paths to external data begin at; that of the model's file, if left out. A model
+      in memory with external data has none, and needs it.
+    - ``allow_links``: links to external data may lead anywhere, for models whose makers you trust. Without it a link
+      leads to a file in that folder, or is one of the Hugging Face cache that the model is in.
     - ``on_mismatch``: what binding does where a device cannot use memory in place as its target said.
 
     A result is kept on disk, and given again for the same model, targets and options (docs/compile-cache.md).
@@ -141,6 +147,8 @@ def compile(
         max_nodes=max_nodes,
         check_indices=check_indices,
         sanitize=asked_to_sanitize() if sanitize is None else sanitize,
+        external_data=external_data,
+        allow_links=allow_links,
     )
     entry = None if dump is not None else look_up(model, targets, vdevices, options)
     if entry is not None and entry.found is not None:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 
 import numpy as np
 import onnxruntime
 import pytest
-from onnx import ModelProto, NodeProto, TensorProto, helper, numpy_helper
+from onnx import ModelProto, NodeProto, TensorProto, ValueInfoProto, helper, numpy_helper, parser
 
 import landbridge as lb
-from landbridge.errors import CompileError
+from landbridge.errors import CompileError, ModelWarning
 
 X = np.random.default_rng(0).random((3, 64), np.float32)
 
@@ -32,14 +33,94 @@ def check(proto: ModelProto) -> None:
     options = onnxruntime.SessionOptions()
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
     session = onnxruntime.InferenceSession(proto.SerializeToString(), options, providers=["CPUExecutionProvider"])
-    (wanted,) = session.run(None, {"x": X})
-    (found,) = lb.Session(lb.compile(proto))(X)
-    assert np.asarray(found).shape == wanted.shape
-    np.testing.assert_allclose(np.asarray(found), wanted, rtol=1e-5, atol=1e-5)
+    for wanted, found in zip(session.run(None, {"x": X}), lb.Session(lb.compile(proto))(X), strict=True):
+        assert np.asarray(found).shape == wanted.shape
+        assert np.asarray(found).dtype == wanted.dtype
+        np.testing.assert_allclose(np.asarray(found), wanted, rtol=1e-5, atol=1e-5)
 
 
 def test_an_output_without_a_shape() -> None:
     check(model([helper.make_node("Transpose", ["x"], ["y"])]))
+
+
+def small(inside: str = "a = Exp(x) y = Neg(a)", more: str = "") -> ModelProto:
+    return parser.parse_model(
+        f'<ir_version: 8, opset_import: ["" : 17, "f" : 1]> g (float[N,64] x) => (float[N,64] y) {{ {inside} }} {more}'
+    )
+
+
+def warned(proto: ModelProto, told: str) -> None:
+    """``proto`` does what onnxruntime does, with a warning."""
+    before = proto.SerializeToString()
+    with pytest.warns(ModelWarning, match=f"not valid ONNX.*{told}"):
+        check(proto)
+    assert proto.SerializeToString() == before  # it is the caller's
+
+
+def test_outputs_of_which_only_the_name_is_said() -> None:
+    proto = small("a = Shape(x) b = Exp(x) y = Neg(b)")
+    proto.graph.output.extend(ValueInfoProto(name=name) for name in "ab")
+    warned(proto, "outputs have no type, .*: 'a', 'b'")
+
+
+def test_the_default_domain_by_its_other_name() -> None:
+    for imported, used in itertools.product(("", "ai.onnx"), repeat=2):
+        proto = small()
+        proto.opset_import[0].domain = imported
+        for node in proto.graph.node:
+            node.domain = used
+        if used:
+            warned(proto, "operators are of the domain 'ai.onnx'")
+        else:
+            check(proto)
+
+
+@pytest.mark.parametrize("inside", [False, True])
+@pytest.mark.parametrize("imported", [False, True])
+def test_it_is_so_in_functions_and_branches(inside: bool, imported: bool) -> None:
+    """onnxruntime takes none of these."""
+    branch = (
+        "k = ReduceSum<keepdims = 0>(x) c = Cast<to = 9>(k) y = If(c) <then_branch = t () => (float[N,64] u) "
+        "{ u = Neg(x) }, else_branch = e () => (float[N,64] v) { v = Abs(x) }>"
+    )
+    function = f'<domain: "f", opset_import: ["" : 17]> top (x) => (y) {{ {branch} }}'
+    proto = small("y = f.top(x)", function)
+    nodes = proto.functions[0].node
+    if imported:
+        proto.functions[0].opset_import[0].domain = "ai.onnx"
+    if inside:
+        for attribute in nodes[2].attribute:
+            attribute.g.node[0].domain = "ai.onnx"
+    else:
+        nodes[1].domain = "ai.onnx"
+    with pytest.warns(ModelWarning, match="domain 'ai.onnx'"):
+        (found,) = lb.Session(lb.compile(proto))(X)
+    np.testing.assert_array_equal(np.asarray(found), -X)
+
+
+def test_the_last_version_of_a_domain_counts() -> None:
+    """The sum over axes that are an attribute is of opset 12."""
+    proto = small("y = ReduceSum<axes = [0]>(x)")
+    proto.opset_import.append(helper.make_opsetid("ai.onnx", 12))
+    proto.graph.output[0].type.tensor_type.shape.dim[0].dim_value = 1
+    check(proto)
+
+
+def test_a_graph_without_a_name_and_weights_that_nothing_reads() -> None:
+    proto = small("y = Add(x, w)")
+    proto.graph.ClearField("name")
+    proto.graph.initializer.extend(numpy_helper.from_array(np.ones(64, np.float32), name) for name in ("", "w", "w"))
+    warned(proto, "the graph has no name; .*: 2 are left out")
+    proto.graph.initializer.append(numpy_helper.from_array(np.zeros(64, np.float32), "w"))
+    with pytest.raises(CompileError, match="w initializer name is not unique"):  # onnxruntime takes either
+        lb.compile(proto)
+
+
+def test_an_input_without_a_type_is_named() -> None:
+    proto = small()
+    proto.graph.input[0].ClearField("type")
+    with pytest.raises(CompileError, match="input 'x' has no type"):
+        lb.compile(proto)
 
 
 def test_an_input_without_a_shape_is_asked_for() -> None:

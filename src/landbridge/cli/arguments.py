@@ -135,6 +135,12 @@ MemoryTexts: TypeAlias = Annotated[
         completer=_allocators,
     ),
 ]
+AllowLinks: TypeAlias = Annotated[
+    bool,
+    CliOption(
+        "--allow-links", help="Let links to external data lead out of the model's folder; for models that you trust."
+    ),
+]
 CheckIndices: TypeAlias = Annotated[
     bool, CliOption("--check-indices", help="End a run at an index out of range, with an error that names it.")
 ]

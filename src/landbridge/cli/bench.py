@@ -49,6 +49,7 @@ def bench(
     place: args.Places = None,
     shape: args.Shapes = None,
     dim: args.Dims = None,
+    allow_links: args.AllowLinks = False,
     at: args.At = None,
     input: args.Inputs = None,
     threads: Annotated[
@@ -85,6 +86,7 @@ def bench(
         devices=devices if board is None else None,
         places=args.parse_places(place),
         dims=args.parse_dims(dim),
+        allow_links=allow_links,
     )
     if board is not None:
         options = stated_options(device=device, at=at, rounds=rounds, pause=pause, threads=threads, seed=seed)

@@ -30,6 +30,7 @@ def compare(
     place: args.Places = None,
     shape: args.Shapes = None,
     dim: args.Dims = None,
+    allow_links: args.AllowLinks = False,
     at: args.At = None,
     input: args.Inputs = None,
     threads: args.Threads = None,
@@ -71,13 +72,15 @@ def compare(
     files, shapes = args.parse_arrays(input), args.parse_shapes(shape)
     stated, values = args.parse_dims(dim), args.parse_at(at)
     devices, places = DeviceList.parse(device), args.parse_places(place)
-    reference = Reference(model)
+    reference = Reference(model, allow_links)
     board = None if on is None else Board.reach(on, device, target, model)
     wanted = target if board is None else board.target(target, model)
 
     def ours(path: Path) -> tuple[dict[str, Array], dict[str, Array]]:
         compiled_for = devices if board is None else None
-        opened = open_model(path, wanted, shapes, devices=compiled_for, places=places, dims=stated)
+        opened = open_model(
+            path, wanted, shapes, devices=compiled_for, places=places, dims=stated, allow_links=allow_links
+        )
         if board is not None:
             sized = at_sizes(opened.executable, files, values)
             options = stated_options(device=device, threads=threads)

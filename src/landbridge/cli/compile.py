@@ -33,6 +33,7 @@ def compile(
     mutable: args.Mutable = None,
     shape: args.Shapes = None,
     dim: args.Dims = None,
+    allow_links: args.AllowLinks = False,
     input_spec: args.InputSpecs = None,
     extra_output: Annotated[
         list[str] | None,
@@ -95,6 +96,7 @@ def compile(
         mutable=mutable,
         inputs=args.parse_input_specs(input_spec),
         dims=args.parse_dims(dim),
+        allow_links=allow_links,
     )
     executable = opened.executable
     executable.save(file)

@@ -38,6 +38,7 @@ def explain(
     device: args.DeviceText = "cpu",
     shape: args.Shapes = None,
     dim: args.Dims = None,
+    allow_links: args.AllowLinks = False,
     at: args.At = None,
     input: args.Inputs = None,
     threads: args.Threads = None,
@@ -68,7 +69,7 @@ def explain(
     check_outputs([svg, html], [model, *files.values()])
     board = None if on is None else Board.reach(on, device, target, model)
     wanted, devices = (target, DeviceList((device,))) if board is None else (board.target(target, model), None)
-    opened = open_model(model, wanted, shapes, devices=devices, dims=args.parse_dims(dim))
+    opened = open_model(model, wanted, shapes, devices=devices, dims=args.parse_dims(dim), allow_links=allow_links)
     if board is not None:
         options = stated_options(device=device, at=at, runs=runs, threads=threads, seed=seed)
         host = _host_target(opened.executable)

@@ -23,6 +23,7 @@ def export(
     target: args.TargetText = None,
     shape: args.Shapes = None,
     dim: args.Dims = None,
+    allow_links: args.AllowLinks = False,
     input_spec: args.InputSpecs = None,
     constant: args.Constants = None,
     json: args.Json = False,
@@ -42,6 +43,7 @@ def export(
         args.parse_shapes(shape),
         inputs=args.parse_input_specs(input_spec),
         dims=args.parse_dims(dim),
+        allow_links=allow_links,
         constants={name: read_array(name, array) for name, array in args.parse_arrays(constant, "--constant").items()},
     )
     main = opened.executable.main

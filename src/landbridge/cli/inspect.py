@@ -18,6 +18,7 @@ def inspect(
     target: args.TargetText = None,
     shape: args.Shapes = None,
     dim: args.Dims = None,
+    allow_links: args.AllowLinks = False,
     at: args.At = None,
     json: args.Json = False,
 ) -> None:
@@ -31,9 +32,10 @@ def inspect(
 
     result: dict[str, Any] = {"model": str(model), "bytes": model.stat().st_size}
     if model.suffix not in (".lbx", ".mlir"):
-        result |= _contents(model)
+        result |= _contents(model, allow_links)
     try:
-        executable = open_model(model, target, args.parse_shapes(shape), dims=args.parse_dims(dim)).executable
+        dims = args.parse_dims(dim)
+        executable = open_model(model, target, args.parse_shapes(shape), dims=dims, allow_links=allow_links).executable
     except CompileError as error:
         if "operators" not in result:
             raise
@@ -46,12 +48,13 @@ def inspect(
         _print(result)
 
 
-def _contents(model: Path) -> dict[str, Any]:
+def _contents(model: Path, allow_links: bool) -> dict[str, Any]:
     """What the file itself says."""
     from landbridge.frontend.onnx.contents import contents_of
+    from landbridge.frontend.onnx.external_data import DataRules
     from landbridge.ir.budget import MAX_NODES
 
-    return asdict(contents_of(model, MAX_NODES))
+    return asdict(contents_of(model, MAX_NODES, DataRules(allow_links=allow_links)))
 
 
 def _program(executable: Executable, at: dict[str, int]) -> dict[str, Any]:

@@ -42,6 +42,7 @@ def opt(
     target: args.TargetText = None,
     shape: args.Shapes = None,
     dim: args.Dims = None,
+    allow_links: args.AllowLinks = False,
     list_passes: Annotated[bool, CliOption("--list", help="List the passes and stop.")] = False,
     json: args.Json = False,
 ) -> None:
@@ -65,7 +66,7 @@ def opt(
     check_outputs([output, emit_source], [file])
     names = [name.strip() for name in passes.split(",") if name.strip()]
     seconds: dict[str, float] = {}
-    module = _read(file, target or "llvm", args.parse_shapes(shape), args.parse_dims(dim))
+    module = _read(file, target or "llvm", args.parse_shapes(shape), args.parse_dims(dim), allow_links)
     sources = [str(file), *module.sources]
     with progress(f"running {len(names)} passes"):
         module = registry.run_pipeline(module, names, dump=dump, seconds=seconds, sources=sources)
@@ -105,19 +106,29 @@ def _source(module: IRModule) -> str:
     return image.code.decode()
 
 
-def _read(file: Path, target: str, shapes: dict[str, tuple[int | str, ...]], dims: dict[str, str] | None) -> IRModule:
+def _read(
+    file: Path,
+    target: str,
+    shapes: dict[str, tuple[int | str, ...]],
+    dims: dict[str, str] | None,
+    allow_links: bool,
+) -> IRModule:
     from landbridge.targets import Target
 
     targets = (Target(target),)
     if file.suffix == ".onnx":
         from landbridge.frontend.onnx import import_onnx
+        from landbridge.frontend.onnx.external_data import DataRules
         from landbridge.sizes.dim import dimensions_stated
         from landbridge.targets.open_extents import takes_open_extents
 
         stated = None if dims is None and not takes_open_extents(targets[0]) else dimensions_stated(dims or {})
-        return import_onnx(file, shapes, targets, dimensions=stated)
-    if shapes or dims:
-        raise UsageError("IR text states its shapes; --shape and --dim are for .onnx files", parameter="--shape, --dim")
+        return import_onnx(file, shapes, targets, dimensions=stated, rules=DataRules(allow_links=allow_links))
+    if shapes or dims or allow_links:
+        raise UsageError(
+            "IR text states its shapes and names no files; --shape, --dim and --allow-links are for .onnx files",
+            parameter="--shape, --dim, --allow-links",
+        )
     from landbridge.errors import ParseError
     from landbridge.ir.constants import fill_missing_constants
     from landbridge.ir.module import IRModule

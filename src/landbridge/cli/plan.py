@@ -60,6 +60,7 @@ def plan(
     place: args.Places = None,
     shape: args.Shapes = None,
     dim: args.Dims = None,
+    allow_links: args.AllowLinks = False,
     at: args.At = None,
     json: args.Json = False,
 ) -> None:
@@ -74,9 +75,10 @@ def plan(
     sources: list[str | Path] = [file]
     check_outputs([svg, html], sources)
     if file.suffix == ".csv":
-        if target is not None or shape or dim or at or place:
+        if target is not None or shape or dim or at or place or allow_links:
             raise UsageError(
-                "a CSV file has buffers, and no --target, --shape, --dim, --at or --place", parameter="FILE"
+                "a CSV file has buffers, and no --target, --shape, --dim, --at, --place or --allow-links",
+                parameter="FILE",
             )
         shown = _of_csv(file, limits, budget)
     elif file.suffix in _MODELS:
@@ -87,6 +89,7 @@ def plan(
             devices=DeviceList.parse(device),
             places=args.parse_places(place),
             dims=args.parse_dims(dim),
+            allow_links=allow_links,
         )
         refuse_pieces(opened.executable, file, "a memory plan")
         executable = at_sizes(opened.executable, {}, args.parse_at(at))

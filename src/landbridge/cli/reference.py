@@ -11,6 +11,8 @@ import numpy as np
 import onnx
 
 from landbridge.errors import ImportModelError, LandbridgeError
+from landbridge.frontend.onnx.external_data import DataRules
+from landbridge.frontend.onnx.external_protos import fill_external_data
 
 Array = np.ndarray[Any, Any]
 
@@ -18,11 +20,14 @@ Array = np.ndarray[Any, Any]
 class Reference:
     """The values of one ONNX model for given inputs, computed by onnxruntime without optimizations."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, allow_links: bool = False) -> None:
         self._runtime = onnxruntime_for("compare")
         self._path = path
         try:
-            self._model = onnx.load(path)
+            self._model = onnx.load(path, load_external_data=False)
+            fill_external_data(self._model, path, DataRules(allow_links=allow_links))
+        except ImportModelError:
+            raise
         except Exception as error:  # protobuf has several, and none of its own base
             raise ImportModelError(f"{path} is not an ONNX file: {error}") from error
         self.outputs = [output.name for output in self._model.graph.output]

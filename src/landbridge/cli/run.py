@@ -31,6 +31,7 @@ def run(
     mutable: args.Mutable = None,
     shape: args.Shapes = None,
     dim: args.Dims = None,
+    allow_links: args.AllowLinks = False,
     at: args.At = None,
     input_spec: args.InputSpecs = None,
     input: args.Inputs = None,
@@ -83,6 +84,7 @@ def run(
         mutable=mutable,
         inputs=args.parse_input_specs(input_spec),
         dims=args.parse_dims(dim),
+        allow_links=allow_links,
     )
     if board is not None:
         options = stated_options(device=device, at=at, repeat=repeat, threads=threads, seed=seed, memory=memory,

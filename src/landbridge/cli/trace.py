@@ -35,6 +35,7 @@ def trace(
     device: args.DeviceText = "cpu",
     shape: args.Shapes = None,
     dim: args.Dims = None,
+    allow_links: args.AllowLinks = False,
     at: args.At = None,
     input: args.Inputs = None,
     threads: args.Threads = None,
@@ -54,7 +55,8 @@ def trace(
     files, shapes = args.parse_arrays(input), args.parse_shapes(shape)
     file, sources = output or model.with_suffix(".trace.json"), [model, *files.values()]
     check_outputs([file, svg, html], sources)
-    opened = open_model(model, target, shapes, devices=DeviceList((device,)), dims=args.parse_dims(dim))
+    dims, devices = args.parse_dims(dim), DeviceList((device,))
+    opened = open_model(model, target, shapes, devices=devices, dims=dims, allow_links=allow_links)
     refuse_pieces(opened.executable, model, "a trace")
     executable = at_sizes(opened.executable, files, args.parse_at(at))
     inputs = make_inputs(executable, files, device, seed)

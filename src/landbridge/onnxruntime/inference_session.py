@@ -19,11 +19,12 @@ from landbridge.compiler import compile
 from landbridge.dtypes import numpy_dtype
 from landbridge.errors import CompileError, ImportModelError, InputError, LandbridgeError, ModelWarning, ShapeError
 from landbridge.frontend.onnx.labels import has_names, labels_of
+from landbridge.frontend.onnx.repaired import type_outputs
 from landbridge.onnxruntime import model_file
 from landbridge.onnxruntime.capi import onnxruntime_pybind11_state as failures
 from landbridge.onnxruntime.io_binding import IOBinding
 from landbridge.onnxruntime.memory_info import OrtMemoryInfo
-from landbridge.onnxruntime.model_facts import ModelMetadata, NodeArg, arguments, metadata, spelled
+from landbridge.onnxruntime.model_facts import ModelMetadata, NodeArg, arguments, metadata, spelled, typed
 from landbridge.onnxruntime.options import RunOptions, SessionOptions
 from landbridge.onnxruntime.ort_value import OrtValue
 from landbridge.session import Session
@@ -63,7 +64,10 @@ class InferenceSession:
         self.set_providers(providers, provider_options)
         model = path_or_bytes if isinstance(path_or_bytes, bytes) else Path(path_or_bytes)
         proto = model_file.read(model)
-        self._model = model_file.with_options(model, self._options)
+        type_outputs(proto)
+        self._external = model_file.external_data(model, self._options)
+        with _as_onnxruntime():
+            self._model = model_file.with_options(model, self._options)
         given = {initializer.name for initializer in proto.graph.initializer}
         self._inputs = list(arguments(value for value in proto.graph.input if value.name not in given))
         self._overridable = list(arguments(value for value in proto.graph.input if value.name in given))
@@ -75,6 +79,8 @@ class InferenceSession:
         self._by_overridden: dict[frozenset[str], InferenceSession] = {}
         with _as_onnxruntime():
             self._session = self._open_session()
+        if self._session is not None:
+            self._outputs = [typed(output, self._session.outputs) for output in self._outputs]
 
     # What it is -------------------------------------------------------------------------------------------------
 
@@ -244,7 +250,7 @@ class InferenceSession:
         if found is None:
             options = copy(self._options)
             options.initializers = {}  # they are in the model
-            found = InferenceSession(model_file.with_inputs(self._model, names), options, self.get_providers())
+            found = InferenceSession(model_file.with_inputs(self._model, names, options), options, self.get_providers())
             found = self._by_overridden.setdefault(names, found)
         return found
 
@@ -304,7 +310,13 @@ class InferenceSession:
         with warnings.catch_warnings():
             if self._labels:  # names are given back here
                 warnings.filterwarnings("ignore", "output .* (is text|is a list of maps)", ModelWarning)
-            executable = compile(self._model, dims=dims or None, shapes=shapes)
+            executable = compile(
+                self._model,
+                dims=dims or None,
+                shapes=shapes,
+                external_data=self._external.folder,
+                allow_links=self._external.allow_links,
+            )
         return Session(executable, num_threads=self._options.intra_op_num_threads or None)
 
 

@@ -9,10 +9,14 @@ from typing import Any
 import numpy as np
 import onnx
 
+from landbridge.dtypes import numpy_dtype
+from landbridge.executable.parts import TensorSpec
 from landbridge.records import record
 
 #: ONNX's elements by number, as onnxruntime spells them.
 _SPELLED = {"FLOAT": "float", "DOUBLE": "double"}
+#: The type of what a file says none of.
+_UNTYPED = "tensor(undefined)"
 
 
 @record(frozen=True)
@@ -76,6 +80,15 @@ def arguments(values: Iterable[onnx.ValueInfoProto]) -> Iterator[NodeArg]:
     for value in values:
         tensor = value.type.tensor_type
         yield NodeArg(value.name, _type_name(value.type), [_extent(dim) for dim in tensor.shape.dim])
+
+
+def typed(argument: NodeArg, outputs: Iterable[TensorSpec]) -> NodeArg:
+    """Return ``argument``; one without a type with that of the output of its name among ``outputs`` of a program."""
+    spec = next((spec for spec in outputs if spec.name == argument.name), None)
+    if argument.type != _UNTYPED or spec is None:
+        return argument
+    shape: list[int | str | None] = [e if isinstance(e, int) else str(e) for e in spec.shape]
+    return NodeArg(argument.name, spelled(np.dtype(numpy_dtype(spec.dtype))), shape)
 
 
 def _extent(dim: onnx.TensorShapeProto.Dimension) -> int | str | None:

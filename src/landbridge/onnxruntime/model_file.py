@@ -9,10 +9,17 @@ from typing import Any
 import numpy as np
 import onnx
 
+from landbridge.errors import InputError
+from landbridge.frontend.onnx.external_data import DataRules, data_rules
+from landbridge.frontend.onnx.external_protos import fill_external_data
 from landbridge.frontend.onnx.ort_file import is_ort_file, model_of_ort
 from landbridge.onnxruntime.capi import onnxruntime_pybind11_state as failures
 from landbridge.onnxruntime.options import SessionOptions
 from landbridge.onnxruntime.ort_value import OrtValue
+
+#: Entries of the session: the folder of external data where the model is bytes, as onnxruntime calls it, and whether
+#: links to it may lead out of that folder.
+_FOLDER, _LINKS = "session.model_external_initializers_file_folder_path", "landbridge.allow_links"
 
 
 def read(model: bytes | Path) -> onnx.ModelProto:
@@ -29,15 +36,26 @@ def read(model: bytes | Path) -> onnx.ModelProto:
         raise failures.InvalidProtobuf(f"Load model from {name} failed: Protobuf parsing failed: {error}") from error
 
 
+def external_data(model: bytes | Path, options: SessionOptions) -> DataRules:
+    """Return where external data of ``model`` may be, as entries of ``options`` say; raises InvalidArgument."""
+    folder = options.config_entry(_FOLDER) if isinstance(model, bytes) else ""
+    try:
+        return data_rules(folder or None, options.config_entry(_LINKS) == "1")
+    except InputError as error:
+        raise failures.InvalidArgument(f"{_FOLDER}: {error}") from error
+
+
 def with_options(model: bytes | Path, options: SessionOptions) -> bytes | Path:
     """``model`` with the initializers and denoted dimensions of ``options``; itself where they have none.
 
-    Raises InvalidArgument for an initializer that the model has not or has of another shape or dtype.
+    Raises InvalidArgument for an initializer that the model has not or has of another shape or dtype, and
+    ImportModelError where its external data may not be read.
     """
     if not options.initializers and not options.denoted_dimensions:
         return model
-    changed = _whole(model)
+    changed = read(model)
     _replace(changed.graph, options.initializers)
+    _fill(changed, model, options)
     for value in changed.graph.input:
         for dim in value.type.tensor_type.shape.dim:
             if dim.denotation in options.denoted_dimensions and not dim.HasField("dim_value"):
@@ -45,9 +63,10 @@ def with_options(model: bytes | Path, options: SessionOptions) -> bytes | Path:
     return bytes(changed.SerializeToString())
 
 
-def with_inputs(model: bytes | Path, names: Collection[str]) -> bytes:
+def with_inputs(model: bytes | Path, names: Collection[str], options: SessionOptions) -> bytes:
     """``model`` in which the initializers ``names``, which are listed as inputs, are inputs only."""
-    changed = _whole(model)
+    changed = read(model)
+    _fill(changed, model, options)
     kept = [initializer for initializer in changed.graph.initializer if initializer.name not in names]
     del changed.graph.initializer[:]
     changed.graph.initializer.extend(kept)
@@ -59,9 +78,9 @@ def _is_ort(file: Path) -> bool:
         return is_ort_file(opened.read(16))
 
 
-def _whole(model: bytes | Path) -> onnx.ModelProto:
-    """The model, external data too."""
-    return read(model) if isinstance(model, bytes) or _is_ort(model) else onnx.load(model)
+def _fill(proto: onnx.ModelProto, model: bytes | Path, options: SessionOptions) -> None:
+    """Let ``proto``, which was read of ``model``, hold its external data."""
+    fill_external_data(proto, model if isinstance(model, Path) else None, external_data(model, options))
 
 
 def _replace(graph: onnx.GraphProto, values: Mapping[str, OrtValue]) -> None:

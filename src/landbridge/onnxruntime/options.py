@@ -88,12 +88,18 @@ class SessionOptions(_Entries):
         self.initializers.update(zip(names, ort_values, strict=True))
 
     def add_session_config_entry(self, key: str, value: str) -> None:
-        """Keep an entry, which changes nothing."""
+        """Keep an entry. ``session.model_external_initializers_file_folder_path`` is the folder of external data where
+        the model is bytes; ``landbridge.allow_links`` as ``"1"`` lets links to it lead anywhere. Others change nothing.
+        """
         self._entries[key] = value
 
     def get_session_config_entry(self, key: str) -> str:
         """The entry that was added; raises KeyError for another."""
         return self._entries[key]
+
+    def config_entry(self, key: str) -> str:
+        """The entry that was added, or nothing."""
+        return self._entries.get(key, "")
 
     def add_provider(self, provider_name: str, options: Mapping[str, str]) -> None:
         """Nothing: the CPU runs the model."""

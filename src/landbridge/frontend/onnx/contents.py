@@ -8,6 +8,7 @@ from pathlib import Path
 import onnx_ir as ir
 
 from landbridge.frontend.onnx.bodies.registry import is_defined
+from landbridge.frontend.onnx.external_data import OF_THE_MODEL, DataRules
 from landbridge.frontend.onnx.functions import has_function
 from landbridge.frontend.onnx.importer import CONTROL_FLOW
 from landbridge.frontend.onnx.load import load_model
@@ -48,9 +49,12 @@ class ModelContents:
     weight_bytes: int
 
 
-def contents_of(file: Path, max_nodes: int) -> ModelContents:
-    """What ``file`` holds; raises ImportModelError where it is no model, BudgetError where it unfolds into too much."""
-    model = load_model(file, max_nodes).model
+def contents_of(file: Path, max_nodes: int, rules: DataRules = OF_THE_MODEL) -> ModelContents:
+    """What ``file`` holds, with external data as ``rules`` allow.
+
+    Raises ImportModelError where it is no model, BudgetError where it unfolds into too much.
+    """
+    model = load_model(file, max_nodes, rules).model
     nodes = list(ir.traversal.RecursiveGraphIterator(model.graph))
     counts = Counter(
         (node.domain, node.op_type, node.version or model.opset_imports.get(node.domain, 1)) for node in nodes

@@ -26,6 +26,7 @@ from landbridge.executable.parts import VDevice
 from landbridge.frontend.onnx.attempts import Attempts
 from landbridge.frontend.onnx.branches import import_if
 from landbridge.frontend.onnx.equal_sizes import EqualSizes
+from landbridge.frontend.onnx.external_data import OF_THE_MODEL, DataRules
 from landbridge.frontend.onnx.fitting_sizes import naming_inputs
 from landbridge.frontend.onnx.graph_walk import Branches, ControlFlow, GraphWalk, ImportsBody
 from landbridge.frontend.onnx.load import load_model, release
@@ -85,6 +86,7 @@ def import_onnx(  # noqa: PLR0913 - what may be stated of a model
     empties: Empties | None = None,
     spare_ways: list[IRModule] | None = None,
     around: Collection[str] = (),
+    rules: DataRules = OF_THE_MODEL,
 ) -> IRModule:
     """The IRModule of an ONNX model, with ``func.func @main(inputs) -> outputs`` and their names as attributes.
 
@@ -103,14 +105,14 @@ def import_onnx(  # noqa: PLR0913 - what may be stated of a model
     ``hosts``: nodes that no kernel can be made for, as an input says what they do, run on the host.
     ``empties``: whether tensors may have no elements where inputs say how many; they may where nothing is said.
     ``spare_ways`` gets the modules for sizes that the others are not for, where code can be made of them: one for runs
-    in which an extent is 1 and broadcasts to another input's, and those for open dimensions that are 0. ``around``: names of dimensions of the program that
-    runs this one.
+    in which an extent is 1 and broadcasts to another input's, and those for open dimensions that are 0. ``around``:
+    names of dimensions of the program that runs this one. ``rules``: which files external data may be in.
 
     Raises ImportModelError (no valid model), InputError (unknown names), ShapeError (shapes that contradict each
     other), BudgetError (more than ``max_nodes``) and UnsupportedOperatorError, which lists every operator and dimension
     that cannot be compiled.
     """
-    loaded, sources, files = load_model(model, max_nodes)
+    loaded, sources, files = load_model(model, max_nodes, rules)
     graph = loaded.graph
     parameters = promote_parameters(graph, mutable)
     given, branches, empties = shapes or {}, Branches(), empties or Empties()

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import stat
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -17,11 +15,12 @@ from onnx_ir.passes.common import InlinePass
 from landbridge.did_you_mean import file_like
 from landbridge.errors import CompileError, ImportModelError, ModelWarning
 from landbridge.executable.file_watch import FileWatch
+from landbridge.frontend.onnx.external_data import OF_THE_MODEL, DataFiles, DataRules, take_external_data
+from landbridge.frontend.onnx.external_protos import check_external_tensors, without_external_data
 from landbridge.frontend.onnx.labels import has_names, without_names
 from landbridge.frontend.onnx.not_a_model import what_it_is
 from landbridge.frontend.onnx.ort_file import is_ort_file, model_of_ort
-from landbridge.frontend.onnx.repaired import with_dense_weights, with_stated_shapes
-from landbridge.frontend.onnx.stray_operators import in_their_domain
+from landbridge.frontend.onnx.repaired import repair, with_dense_weights, with_stated_types
 from landbridge.frontend.onnx.unfolded_size import unfolded_nodes
 from landbridge.frontend.onnx.weights_in_file import LightModel, light_model
 from landbridge.ir.budget import MAX_NODES, Budget
@@ -34,8 +33,6 @@ if TYPE_CHECKING:
 OLDEST_OPSET = 7
 #: The version of the format from which on initializers need not be inputs.
 _CONSTANTS_SINCE = 4
-#: External data up to this many bytes is read, so that the files may change; more of it is mapped.
-_MOST_READ = 256 << 20
 #: Characters of a listing in an error.
 _SHOWN = 200
 #: A ModelProto larger than this cannot be serialized, so it is checked by path only.
@@ -50,38 +47,59 @@ class Loaded(NamedTuple):
     files: tuple[FileWatch, ...]
 
 
-def load_model(source: str | Path | bytes | ModelProto | ir.Model, max_nodes: int = MAX_NODES) -> Loaded:
-    """Load, check and inline.
+def load_model(
+    source: str | Path | bytes | ModelProto | ir.Model, max_nodes: int = MAX_NODES, rules: DataRules = OF_THE_MODEL
+) -> Loaded:
+    """Load, check and inline; ``rules`` say which files external data may be in.
 
     Opsets under 7 are converted. An ``onnx_ir.Model``, which another frontend made, is changed in place. Raises
     ImportModelError when ``source`` is no valid ONNX model or cannot be converted, and BudgetError when its functions
-    unfold into more than ``max_nodes`` nodes.
+    unfold into more than ``max_nodes`` nodes. ModelWarning: what is off where that can be repaired.
     """
     name = f"{source}" if isinstance(source, str | Path) else "the model"
+    path = Path(source) if isinstance(source, str | Path) else None
+    files = DataFiles(name, path, rules)
     if isinstance(source, ir.Model):
-        return _inlined(source, (), max_nodes, name)
-    parsed = _parsed(source, name)
-    proto, folder, refused = parsed.proto, parsed.folder, parsed.refused
+        return _inlined(source, path, max_nodes, name, files)
+    proto, refused, weights = _parsed(source, name)
     if not proto.opset_import or not proto.HasField("graph"):
         is_parsed = isinstance(source, onnx.ModelProto)
         found = ("" if is_parsed else what_it_is(_content(source))) or "it has no graph or no opset; give an .onnx file"
         raise ImportModelError(f"{name} is no ONNX model: {found}")
-    made = _with_numbers(_with_constants(proto if refused is None else in_their_domain(proto)))
-    refused = refused if made is proto else _refusal(made)
-    if refused is not None and (stated := with_stated_shapes(made)) is not None:
-        refused = _refusal(stated)
+    made, off = proto, list[str]()
+    if refused is not None:
+        made = _copy(proto) if proto is source else proto
+        off = _repaired(made, name)
+    made = _with_numbers(_with_constants(made))
+    if refused is not None or made is not proto:
+        refused = _refusal(with_stated_types(without_external_data(made)))
     if refused is not None:
         raise ImportModelError(f"{name} is not a valid ONNX model: {' '.join(str(refused).split())}") from refused
+    if off:
+        warn(f"{name} is not valid ONNX, and is taken as it is meant: {'; '.join(off)}", ModelWarning)
     proto = with_dense_weights(_of_a_known_opset(made, name))
     try:
         model = ir.serde.deserialize_model(proto)
-        if parsed.weights is not None:
-            parsed.weights.attach(model)
-        if folder is not None:
-            ir.external_data.set_base_dir(model.graph, folder)
+        if weights is not None:
+            weights.attach(model)
     except Exception as error:
+        check_external_tensors(proto, name)
         raise ImportModelError(f"{name} could not be read: {error}") from error
-    return _inlined(model, (source,) if isinstance(source, str | Path) else (), max_nodes, name)
+    return _inlined(model, path, max_nodes, name, files)
+
+
+def _repaired(proto: ModelProto, name: str) -> list[str]:
+    """What was off in ``proto``, which is changed into what is meant."""
+    try:
+        return repair(proto)
+    except ImportModelError as error:
+        raise ImportModelError(f"{name} is not a valid ONNX model: {error}") from error
+
+
+def _copy(proto: ModelProto) -> ModelProto:
+    made = onnx.ModelProto()
+    made.CopyFrom(proto)
+    return made
 
 
 def release(model: ir.Model) -> None:
@@ -97,22 +115,33 @@ def release(model: ir.Model) -> None:
                 del node.attributes[name]
 
 
-def _inlined(model: ir.Model, own: tuple[str | Path, ...], max_nodes: int, name: str) -> Loaded:
-    """``model`` of the files ``own``, its functions inlined, its external data read or mapped."""
+def _inlined(model: ir.Model, own: Path | None, max_nodes: int, name: str, files: DataFiles) -> Loaded:
+    """``model`` of the file ``own``, its functions inlined, its external data, in ``files``, read or mapped."""
     try:
         Budget(max_nodes).foresee(unfolded_nodes(model), name)
         _state_versions(model)
         InlinePass()(model)
-        external, files = _external_data(model)
+        with files:
+            external, watches = take_external_data(model, files)
     except CompileError:
         raise
     except Exception as error:
         raise ImportModelError(f"{name} could not be read: {error}") from error
-    return Loaded(model, tuple(str(Path(file).absolute()) for file in [*own, *external]), files)
+    if files.links:
+        warn(files.links_text(), ModelWarning)
+    paths = [*([] if own is None else [own]), *map(Path, external)]
+    return Loaded(model, tuple(str(path.absolute()) for path in paths), watches)
 
 
 def _state_versions(model: ir.Model) -> None:
-    """Have nodes of functions say which opsets they are of, where those are not the model's, whose graph gets them."""
+    """Have nodes of functions say which opsets they are of, where those are not the model's, whose graph gets them.
+
+    The default domain has one name then.
+    """
+    for imports in (model.opset_imports, *(function.opset_imports for function in model.functions.values())):
+        alias = imports.pop("ai.onnx", None)
+        if alias is not None:
+            imports[""] = alias
     for function in model.functions.values():
         own = {d: v for d, v in function.opset_imports.items() if model.opset_imports.setdefault(d, v) != v}
         if not own:
@@ -175,7 +204,8 @@ def _of_a_known_opset(proto: ModelProto, name: str) -> ModelProto:
 
 
 def _opset(proto: ModelProto) -> int:
-    return next((entry.version for entry in proto.opset_import if entry.domain in ("", "ai.onnx")), OLDEST_OPSET)
+    versions = [entry.version for entry in proto.opset_import if entry.domain in ("", "ai.onnx")]
+    return versions[-1] if versions else OLDEST_OPSET
 
 
 def _with_slopes_of_channels(proto: ModelProto) -> ModelProto:
@@ -195,39 +225,12 @@ def _with_slopes_of_channels(proto: ModelProto) -> ModelProto:
     return proto
 
 
-def _external_data(model: ir.Model) -> tuple[list[str], tuple[FileWatch, ...]]:
-    """The files of external data, and a watch on those that stay mapped."""
-    tensors = list(_external_tensors(model))
-    ends: dict[str, int] = {}
-    for tensor in tensors:
-        path = os.fspath(tensor.path)
-        ends[path] = max(ends.get(path, 0), (tensor.offset or 0) + tensor.nbytes)
-    check_file_bytes(sum(ends.values()), "the model's external data")
-    if sum(tensor.nbytes for tensor in tensors) <= _MOST_READ:
-        ir.external_data.load_to_model(model)
-        tensors = list(_external_tensors(model))
-    watched = []
-    for path in {os.fspath(tensor.path): None for tensor in tensors}:
-        with Path(path).open("rb") as file:
-            watched.append(FileWatch(file.fileno(), ends[path], path))
-            watched[-1].check()
-    return list(ends), tuple(watched)
-
-
-def _external_tensors(model: ir.Model) -> Iterator[ir.ExternalTensor]:
-    for graph in model.graphs():
-        tensors = [value.const_value for value in graph.initializers.values()]
-        tensors += [a.value for node in graph for a in node.attributes.values() if a.type == ir.AttributeType.TENSOR]
-        yield from (tensor for tensor in tensors if isinstance(tensor, ir.ExternalTensor))
-
-
 class _Parsed(NamedTuple):
-    """A model without its external data, the folder of that data, what onnx's checker has against it, and where large
-    weights are that ``proto`` has not.
+    """A model without its external data, what onnx's checker has against it, and where large weights are that ``proto``
+    has not.
     """
 
     proto: ModelProto
-    folder: Path | None
     refused: Exception | None
     weights: LightModel | None = None
 
@@ -240,17 +243,17 @@ def _light(path: str) -> _Parsed | None:
     if light is None or _refusal(light.checked) is not None:
         return None
     proto = onnx.load_model_from_string(light.content)
-    return _Parsed(proto, Path(path).parent, None, light) if _opset(proto) >= OLDEST_OPSET else None
+    return _Parsed(proto, None, light) if _opset(proto) >= OLDEST_OPSET else None
 
 
 def _parsed(source: str | Path | bytes | ModelProto, name: str) -> _Parsed:
     if isinstance(source, onnx.ModelProto):
-        return _Parsed(source, None, _refusal(source))
+        return _Parsed(source, _refusal(source))
     try:
         if isinstance(source, bytes):
             check_file_bytes(len(source), name)
             proto = model_of_ort(source) if is_ort_file(source) else onnx.load_model_from_string(source)
-            return _Parsed(proto, None, _refusal(proto))
+            return _Parsed(proto, _refusal(proto))
         found = Path(source).stat()
         mode = found.st_mode
         if not name or stat.S_ISDIR(mode):
@@ -262,11 +265,11 @@ def _parsed(source: str | Path | bytes | ModelProto, name: str) -> _Parsed:
         check_file_bytes(found.st_size, name)
         if is_ort_file(_beginning(source)):
             proto = model_of_ort(Path(source).read_bytes())
-            return _Parsed(proto, None, _refusal(proto))
+            return _Parsed(proto, _refusal(proto))
         if found.st_size and (light := _light(str(source))) is not None:
             return light
         refused = _refusal(str(source))  # it reads the file too: not while we hold its content
-        return _Parsed(onnx.load(str(source), load_external_data=False), Path(source).parent, refused)
+        return _Parsed(onnx.load(str(source), load_external_data=False), refused)
     except CompileError:
         raise
     except DecodeError as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,15 +11,91 @@ import onnx
 from onnx import numpy_helper
 
 from landbridge.errors import ImportModelError
+from landbridge.frontend.onnx.node_order import all_nodes, sort_nodes
+from landbridge.frontend.onnx.stray_operators import move_to_their_domain
 
 if TYPE_CHECKING:
     from onnx import ModelProto, SparseTensorProto, ValueInfoProto
+
+#: The other name of the domain ``""``.
+_ALIAS = "ai.onnx"
+#: How names begin that onnx gives to dimensions it knows nothing of.
+_MADE_UP = "unk__"
+#: A name for graphs that have none.
+_UNNAMED = "graph"
+
+
+def repair(proto: ModelProto) -> list[str]:
+    """Change ``proto``, which the checker refuses, into what it takes, where nothing but the form is off.
+
+    Returns what was off, a clause each. Raises ImportModelError for an input without a type, and for nodes in a cycle.
+    """
+    untyped = [value.name for value in proto.graph.input if value.type.WhichOneof("value") is None]
+    if untyped:
+        raise ImportModelError(f"input {untyped[0]!r} has no type; state its dtype and shape in the file")
+    move_to_their_domain(proto)
+    found = []
+    if _alias_nodes(proto):
+        found.append(f"operators are of the domain {_ALIAS!r}, another name of the default one")
+    unsorted = sort_nodes(proto)
+    if unsorted:
+        found.append(f"nodes of {', '.join(map(repr, unsorted))} are in no topological order; they are sorted")
+    untyped = type_outputs(proto)
+    if untyped:
+        found.append(f"outputs have no type, and get that of what is computed: {', '.join(map(repr, untyped))}")
+    if not proto.graph.name:
+        proto.graph.name = _UNNAMED
+        found.append("the graph has no name")
+    dropped = _drop_unused(proto)
+    if dropped:
+        found.append(f"initializers have no name or are there twice: {dropped} are left out")
+    return found
+
+
+def type_outputs(proto: ModelProto) -> list[str]:
+    """Give outputs of ``proto`` without a type the one that onnx infers, as far as it does; return their names."""
+    untyped = [value for value in proto.graph.output if value.type.WhichOneof("value") is None]
+    if untyped:
+        with suppress(onnx.shape_inference.InferenceError, ValueError, RuntimeError):
+            inferred = onnx.shape_inference.infer_shapes(proto).graph
+            known = {value.name: value.type for value in (*inferred.value_info, *inferred.output, *inferred.input)}
+            for value in untyped:
+                if known[value.name].WhichOneof("value") is not None:
+                    value.type.CopyFrom(known[value.name])
+                    for dim in value.type.tensor_type.shape.dim:
+                        if dim.dim_param.startswith(_MADE_UP):
+                            dim.ClearField("dim_param")
+    return [value.name for value in untyped]
+
+
+def _alias_nodes(proto: ModelProto) -> bool:
+    """Have everything that is of the default domain by its other name be of it; whether there was any."""
+    nodes = [node for of in all_nodes(proto) for node in of.node]
+    imports = [entry for owner in (proto, *proto.functions) for entry in owner.opset_import]
+    found = [each for each in (*nodes, *imports) if each.domain == _ALIAS]
+    for each in found:
+        each.domain = ""
+    return bool(found)
+
+
+def _drop_unused(proto: ModelProto) -> int:
+    """Drop initializers without a name, and those that are there a second time; how many those are."""
+    tensors = proto.graph.initializer
+    first: dict[str, onnx.TensorProto] = {}
+    dropped = [
+        number
+        for number, tensor in enumerate(tensors)
+        if not tensor.name or (first.setdefault(tensor.name, tensor) is not tensor and first[tensor.name] == tensor)
+    ]
+    for number in reversed(dropped):
+        del tensors[number]
+    return len(dropped)
 
 
 def with_dense_weights(proto: ModelProto) -> ModelProto:
     """``proto``; where it has sparse initializers, one in which they are dense.
 
-    Raises ImportModelError where their indices are not of their shape.
+    Raises ImportModelError where their indices are not of their shape, and where they have external data.
     """
     if not proto.graph.sparse_initializer:
         return proto
@@ -29,26 +106,32 @@ def with_dense_weights(proto: ModelProto) -> ModelProto:
     return made
 
 
-def with_stated_shapes(proto: ModelProto) -> ModelProto | None:
-    """``proto`` with a shape for each input and output of a tensor that states none, for the checker alone, which
-    wants one; None where all do."""
+def with_stated_types(proto: ModelProto) -> ModelProto:
+    """Return ``proto``; where inputs and outputs lack types or shapes, one for the checker alone that has some.
+
+    The checker wants a type of each, and a shape of each tensor.
+    """
     if not any(True for _ in _without_shape(proto)):
-        return None
+        return proto
     made = onnx.ModelProto()
     made.CopyFrom(proto)
     for value in _without_shape(made):
+        if value.type.WhichOneof("value") is None:
+            value.type.tensor_type.elem_type = onnx.TensorProto.FLOAT
         value.type.tensor_type.shape.SetInParent()
     return made
 
 
 def _without_shape(proto: ModelProto) -> Iterator[ValueInfoProto]:
     for value in (*proto.graph.input, *proto.graph.output):
-        kind = value.type
-        if kind.WhichOneof("value") == "tensor_type" and not kind.tensor_type.HasField("shape"):
+        kind = value.type.WhichOneof("value")
+        if kind is None or (kind == "tensor_type" and not value.type.tensor_type.HasField("shape")):
             yield value
 
 
 def _dense(sparse: SparseTensorProto) -> onnx.TensorProto:
+    if any(part.data_location == onnx.TensorProto.EXTERNAL for part in (sparse.values, sparse.indices)):
+        raise ImportModelError(f"sparse initializer {sparse.values.name!r} has external data; save it with the model")
     values, indices = numpy_helper.to_array(sparse.values), numpy_helper.to_array(sparse.indices)
     dense = np.zeros(tuple(sparse.dims), values.dtype)
     try:

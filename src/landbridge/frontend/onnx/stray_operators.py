@@ -7,23 +7,19 @@ from collections.abc import Iterator
 import onnx
 
 from landbridge.frontend.onnx.bodies.registry import is_defined
+from landbridge.frontend.onnx.node_order import graphs_of
 
 _MICROSOFT = "com.microsoft"
 
 
-def in_their_domain(proto: onnx.ModelProto) -> onnx.ModelProto:
-    """``proto``; where it has such operators, a copy that has them in ``com.microsoft``, as onnxruntime takes them."""
+def move_to_their_domain(proto: onnx.ModelProto) -> None:
+    """Have such operators of ``proto`` in ``com.microsoft``, as onnxruntime takes them."""
     opset = max((entry.version for entry in proto.opset_import if entry.domain in ("", "ai.onnx")), default=1)
-    if not any(_is_stray(node, opset) for node in _nodes(proto.graph)):
-        return proto
-    made = onnx.ModelProto()
-    made.CopyFrom(proto)
-    for node in _nodes(made.graph):
-        if _is_stray(node, opset):
-            node.domain = _MICROSOFT
-    if all(entry.domain != _MICROSOFT for entry in made.opset_import):
-        made.opset_import.append(onnx.helper.make_opsetid(_MICROSOFT, 1))
-    return made
+    strays = [node for node in _nodes(proto.graph) if _is_stray(node, opset)]
+    for node in strays:
+        node.domain = _MICROSOFT
+    if strays and all(entry.domain != _MICROSOFT for entry in proto.opset_import):
+        proto.opset_import.append(onnx.helper.make_opsetid(_MICROSOFT, 1))
 
 
 def _is_stray(node: onnx.NodeProto, opset: int) -> bool:
@@ -39,6 +35,5 @@ def _is_stray(node: onnx.NodeProto, opset: int) -> bool:
 def _nodes(graph: onnx.GraphProto) -> Iterator[onnx.NodeProto]:
     for node in graph.node:
         yield node
-        for attribute in node.attribute:
-            for inner in (attribute.g, *attribute.graphs):
-                yield from _nodes(inner)
+        for inner in graphs_of(node):
+            yield from _nodes(inner)
