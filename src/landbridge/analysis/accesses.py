@@ -9,7 +9,7 @@ from xdsl.dialects import arith, func, linalg, memref
 from xdsl.ir import Operation, SSAValue
 from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineExpr, AffineMap
 
-from landbridge.ir.prim_ops import StepsOp
+from landbridge.ir.prim_ops import ForallOp, StepsOp
 from landbridge.ir.stages import Generic, Operand, view_generic
 from landbridge.records import record
 
@@ -47,14 +47,14 @@ def reads_of(buffer: SSAValue) -> list[Read] | None:
 
 
 def writers_of(buffer: SSAValue) -> list[Operation]:
-    """The stages that write ``buffer``; of those that take turns, what holds them, as they may."""
+    """The stages that write ``buffer``; of those in an operation with a region, that operation, as they may."""
     writers: list[Operation] = []
     for use in buffer.uses:
         op = use.operation
         if isinstance(op, linalg.ops.GenericOp):
             if use.index >= input_count(op):
                 writers.append(op)
-        elif isinstance(op, StepsOp) or (use.index > 0 and not isinstance(op, memref.LoadOp)):
+        elif isinstance(op, StepsOp | ForallOp) or (use.index > 0 and not isinstance(op, memref.LoadOp)):
             writers.append(op)
     return writers
 

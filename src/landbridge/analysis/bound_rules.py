@@ -104,6 +104,10 @@ def _minimum(r: KnownRanges, op: Any) -> Pairs:
     if isinstance(op, arith.MinSIOp) or low >= 0:
         yield _number(low), (1, a)
         yield None, (1, b)
+        return
+    for side in (a, b):  # without a sign, no more than a side that is not negative, whatever the other is
+        if _is_natural(r, side):
+            yield _number(0), (1, side)
 
 
 def _maximum(r: KnownRanges, op: Any) -> Pairs:

@@ -211,6 +211,9 @@ class OpenRanges:
             upper += _simplest_first(a, b)
             lower += self._of_both(a, b, -1)
             least = a, b
+        elif kind is arith.MinUIOp:  # no more than a side that is not negative, whatever the other is
+            upper += [(1, side) for side in (a, b) if self._is_natural(side)]
+            lower += [(1, constant(0))] * bool(upper)
         elif kind in _MAXIMA and self._signed(kind, a, b):
             lower += _simplest_first(a, b)
             upper += self._of_both(a, b, 1)

@@ -92,6 +92,18 @@ class _Walk:
         with ranges.entered(high.plus(low, -1)):
             self.block(op.body.block)
 
+    def _repeat(self, op: scf.WhileOp) -> None:
+        before, after = op.before_region.block, op.after_region.block
+        self.block(before)
+        condition, *passed = before.last_op.operands  # type: ignore[union-attr]
+        for argument, value in zip(after.args, passed, strict=True):
+            if isinstance(argument.type, IndexType):
+                same = [self._ranges.form(value)]
+                self._ranges.define(argument, same, same)
+        with self._ranges.where(condition) as reached:
+            if reached:
+                self.block(after)
+
     def _launch(self, op: gpu.LaunchOp) -> None:
         self.block(op.body.block)
 
@@ -157,6 +169,7 @@ class _Walk:
 _VISITS: dict[type, Callable[[_Walk, Any], None]] = {
     scf.ForOp: _Walk._loop,
     scf.IfOp: _Walk._branches,
+    scf.WhileOp: _Walk._repeat,
     gpu.LaunchOp: _Walk._launch,
     **dict.fromkeys(ACCESSES, _Walk._access),
 }

@@ -24,6 +24,7 @@ Landbridge = Dialect(
         graph_ops.LoopOp,
         graph_ops.YieldOp,
         prim_ops.ByteDotOp,
+        prim_ops.ForallOp,
         prim_ops.PadOp,
         prim_ops.PrefetchOp,
         prim_ops.RemFOp,

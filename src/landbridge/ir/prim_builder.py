@@ -1,8 +1,8 @@
 """PrimBuilder: writes one PrimFunc, a sequence of stages over memrefs.
 
 A stage is a ``linalg.generic`` (with ``lb.extents``, its loop bounds), a ``linalg.fill`` before a reduction,
-``lb.pad``, or ``lb.steps`` around stages that take turns. Stages meet in temporaries (``memref.alloc``), which later
-passes inline or place.
+``lb.pad``, ``lb.steps`` around stages that take turns, or ``lb.forall``, scalar code with loops of its own. Stages meet
+in temporaries (``memref.alloc``), which later passes inline or place.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 
 from xdsl.builder import Builder
 from xdsl.dialects import arith, func, linalg
-from xdsl.dialects.builtin import AffineMapAttr, FloatAttr, FunctionType, IntegerAttr, MemRefType
+from xdsl.dialects.builtin import AffineMapAttr, FloatAttr, FunctionType, IndexType, IntegerAttr, MemRefType
 from xdsl.dialects.linalg.attrs import IteratorTypeAttr
 from xdsl.ir import Attribute, Block, Region, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineExpr, AffineMap
@@ -20,7 +20,8 @@ from xdsl.rewriter import InsertPoint
 
 from landbridge.ir.allocations import buffer_alloc
 from landbridge.ir.kernel_attributes import mark_prim, set_loop_extents
-from landbridge.ir.prim_ops import GenericOp, PadOp, StepsOp
+from landbridge.ir.loop_builder import LoopBuilder
+from landbridge.ir.prim_ops import ForallOp, GenericOp, PadOp, StepsOp
 from landbridge.ir.scalar_dtypes import accumulator, arith_type, in_range, is_float, meeting
 from landbridge.ir.scalars import ScalarBuilder, Value
 from landbridge.ir.size_exprs import extent_expr
@@ -171,6 +172,18 @@ class PrimBuilder:
         build(*block.args)
         self._in_turns, self._builder = False, outside
         self._builder.insert(StepsOp(count, buffers, Region(block)))
+
+    def forall(self, count: Extent, buffers: Sequence[SSAValue], build: Callable[..., None]) -> None:
+        """The one stage of a PrimFunc of scalar code: ``build(s, i, *buffers)`` writes iteration ``i`` of ``count``.
+
+        ``s`` is a LoopBuilder, ``i`` a Value. Iterations are independent; each has temporaries of its own.
+        """
+        block = Block(arg_types=[IndexType(), *(b.type for b in buffers)])
+        number, *inside = block.args
+        self._dtypes.update((a, self._dtypes[b]) for a, b in zip(inside, buffers, strict=True))
+        s = LoopBuilder(Builder(InsertPoint.at_end(block)))
+        build(s, s.wrap(number, "index"), *inside)
+        self._builder.insert(ForallOp(count, buffers, Region(block)))
 
     def _attr(self, value: float | int, dtype: str) -> Any:
         ty: Any = arith_type(dtype)

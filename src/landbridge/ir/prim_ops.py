@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from xdsl.dialects import arith, linalg
 from xdsl.dialects.arith import FloatingPointLikeBinaryOperation
-from xdsl.dialects.builtin import AffineMapAttr, ArrayAttr, VectorType, i32
+from xdsl.dialects.builtin import AffineMapAttr, ArrayAttr, IndexType, VectorType, i32
 from xdsl.dialects.linalg.attrs import IteratorType
 from xdsl.ir import Attribute, Region, SSAValue
 from xdsl.ir.affine import AffineMap
@@ -136,6 +136,10 @@ class StepsOp(IRDLOperation):
         """How many turns there are."""
         return int_of(self.count)
 
+    def argument_for(self, number: int) -> SSAValue:
+        """The argument of the region that stands for buffer ``number``."""
+        return self.body.block.args[number]
+
     def verify_(self) -> None:
         inside = self.body.block
         if [a.type for a in inside.args] != [b.type for b in self.buffers]:
@@ -149,6 +153,49 @@ class StepsOp(IRDLOperation):
                     )
             elif not isinstance(op, linalg.ops.FillOp | arith.ConstantOp):
                 raise VerifyException(f"{op.name} is no stage of lb.steps; legal: linalg.generic, linalg.fill")
+
+
+#: How names of operations begin that a ForallOp may hold, and its other ones.
+_SCALAR = ("arith.", "math.", "scf.")
+_MEMORY = ("memref.load", "memref.store", "lb.size")
+
+
+@irdl_op_definition
+class ForallOp(IRDLOperation):
+    """Independent iterations of scalar code with loops and branches of its own: the one stage of its PrimFunc.
+
+    ``lb.forall(%x, %y) ({^bb0(%i: index, %a: memref<8xf32>, %b: memref<8xf32>): ...}) {count = 8 : i64}``: iteration
+    ``%i`` runs the region, whose other arguments stand for ``buffers``. Iterations may run at once and in any order,
+    so none may write an element that another one reads or writes. Of a temporary of the PrimFunc every iteration has
+    one of its own, which it writes before it reads. The region holds operations on scalars, ``memref.load`` and
+    ``memref.store`` at indices that must be provably in bounds, and ``scf.for``, ``scf.if`` and ``scf.while``.
+    """
+
+    name = "lb.forall"
+    count = attr_def(Attribute)
+    buffers = var_operand_def()
+    body = region_def("single_block")
+    traits = traits_def(NoTerminator(), IsolatedFromAbove())
+
+    def __init__(self, count: Extent, buffers: Sequence[SSAValue], body: Region) -> None:
+        super().__init__(operands=[list(buffers)], attributes={"count": int_attr(count)}, regions=[body])
+
+    @property
+    def iterations(self) -> int:
+        """How many iterations there are."""
+        return int_of(self.count)
+
+    def argument_for(self, number: int) -> SSAValue:
+        """The argument of the region that stands for buffer ``number``."""
+        return self.body.block.args[number + 1]
+
+    def verify_(self) -> None:
+        index, *inside = self.body.block.args
+        if not isinstance(index.type, IndexType) or [a.type for a in inside] != [b.type for b in self.buffers]:
+            raise VerifyException("the arguments of lb.forall are not an index and then of the types of its buffers")
+        for op in self.body.walk():
+            if not op.name.startswith(_SCALAR) and op.name not in _MEMORY:
+                raise VerifyException(f"{op.name} is not legal in lb.forall; legal: scalar code, {', '.join(_MEMORY)}")
 
 
 @irdl_op_definition

@@ -11,7 +11,7 @@ from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineMap
 
 from landbridge.ir.kernel_attributes import loop_extents
-from landbridge.ir.prim_ops import PadOp, StepsOp
+from landbridge.ir.prim_ops import ForallOp, PadOp, StepsOp
 from landbridge.ir.segments import OPERAND_SEGMENTS, first_segment
 from landbridge.records import record
 
@@ -76,7 +76,7 @@ def view_generic(op: linalg.ops.GenericOp) -> Generic:
 
 @record(frozen=True)
 class PrimView:
-    """A PrimFunc: its function, its arguments, temporaries, and stages (generic, fill, pad and steps) in order."""
+    """A PrimFunc: its function, arguments, temporaries, and stages (generic, fill, pad, steps, forall) in order."""
 
     function: func.FuncOp
     temporaries: tuple[SSAValue, ...]
@@ -94,6 +94,17 @@ class PrimView:
     def takes_turns(self) -> bool:
         """Whether stages take turns: such a PrimFunc runs as it stands, and is neither fused nor blocked."""
         return any(isinstance(op, StepsOp) for op in self.stages)
+
+    @property
+    def forall(self) -> ForallOp | None:
+        """Its one stage where that is scalar code with loops of its own; None for other PrimFuncs."""
+        first = self.stages[0] if self.stages else None
+        return first if isinstance(first, ForallOp) else None
+
+    @property
+    def has_own_order(self) -> bool:
+        """Whether it runs as it stands, and is neither fused nor blocked nor cut."""
+        return self.takes_turns or self.forall is not None
 
     def sections(self) -> Iterator[tuple[StepsOp | None, PrimView]]:
         """The stages that take turns, with their ``lb.steps``, and those before, between and after such, with None."""
@@ -118,8 +129,10 @@ def view_prim(function: func.FuncOp) -> PrimView:
 def _stages(block: Block) -> tuple[Operation, ...]:
     stages = []
     for op in block.ops:
-        if isinstance(op, linalg.ops.GenericOp | linalg.ops.FillOp | PadOp | StepsOp):
+        if isinstance(op, linalg.ops.GenericOp | linalg.ops.FillOp | PadOp | StepsOp | ForallOp):
             stages.append(op)
         elif not isinstance(op, memref.AllocOp | arith.ConstantOp | func.ReturnOp):
             raise TypeError(f"{op.name} is no stage of a PrimFunc")
+    if len(stages) > 1 and any(isinstance(op, ForallOp) for op in stages):
+        raise TypeError("lb.forall is the one stage of its PrimFunc; put others in PrimFuncs of their own")
     return tuple(stages)

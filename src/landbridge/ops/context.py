@@ -6,18 +6,23 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias, cast
 
 import numpy as np
+from xdsl.dialects.builtin import StringAttr
 from xdsl.ir import SSAValue
 
 from landbridge.dtypes import numpy_dtype
 from landbridge.errors import ShapeError, UnsupportedOperatorError
+from landbridge.executable.segments import READ
 from landbridge.ir.broadcasting import broadcast_shape, repeated
 from landbridge.ir.graph_builder import GraphBuilder
+from landbridge.ir.graph_ops import DEFINES
+from landbridge.ir.op_attributes import NODE
+from landbridge.ir.plain_attributes import int_array
 from landbridge.ir.prim_builder import Body, PrimBuilder
 from landbridge.ir.scalar_dtypes import meeting
 from landbridge.ir.scalars import ScalarBuilder, Value
 from landbridge.ir.types import dtype_of, element_count, shape_of
 from landbridge.ops.extent_arrays import array_dtype
-from landbridge.sizes.size import Extent, Size, agree, clamped, smallest
+from landbridge.sizes.size import LARGEST_EXTENT, Extent, Size, agree, clamped, smallest
 
 Array: TypeAlias = np.ndarray[Any, Any]
 #: A value of the model: known now (an ndarray) or computed by the graph.
@@ -107,6 +112,23 @@ class OpContext:
     def fewest(self, *extents: Extent) -> int:
         """The least that what a run reads may make of ``extents``: 0, unless code is made for at least 1."""
         return self.g.fewest(*extents)
+
+    def check_may_be_cut(self) -> None:
+        """Raise UnsupportedOperatorError where no extent of a result may be decided by the data."""
+        if self.g.is_nested:
+            raise self.unsupported("the data decide how large its result is, and it is in a branch that may not be taken")
+        if not self.g.data.are_legal:
+            raise self.unsupported("the data decide how large its result is, and this target compiles known sizes only")
+
+    def extent_read_from(self, count: SSAValue, high: int = LARGEST_EXTENT) -> Extent:
+        """A new dimension: what ``count``, a tensor of one int64, holds when it is computed, 0 to ``high``.
+
+        The program is cut there. Raises UnsupportedOperatorError where that is not legal.
+        """
+        self.check_may_be_cut()
+        extent = self.g.data.new(self.g.node, 0, high)
+        self.g.host_call(READ, [count], [], {DEFINES: int_array([extent]), NODE: StringAttr(self.g.node)})
+        return extent
 
     def axis(self, axis: int, rank: int) -> int:
         """``axis`` counted from the front; raises ShapeError when it is out of range."""
@@ -307,10 +329,15 @@ class BodyBuffer:
     def __init__(self, memref: SSAValue, dtype: str) -> None:
         self._memref, self._dtype = memref, dtype
 
+    @property
+    def rank(self) -> int:
+        """The number of axes."""
+        return len(shape_of(self._memref.type))
+
     def load(self, s: ScalarBuilder, indices: Sequence[Value | int]) -> Value:
         """The element at computed indices, which must be in bounds."""
         return s.load(self._memref, indices, self._dtype)
 
     def store(self, s: ScalarBuilder, indices: Sequence[Value | int], value: Value) -> None:
-        """Write the element at computed indices, which must be in bounds, in a stage that takes turns."""
+        """Write the element at computed indices, which must be in bounds, in a stage that takes turns or a forall."""
         s.store(self._memref, indices, s.cast(value, self._dtype))

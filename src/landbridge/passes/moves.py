@@ -23,7 +23,7 @@ def moves(module: IRModule) -> None:
 def _moved_bytes(function: func.FuncOp) -> int:
     """Bytes that ``function`` writes to its arguments when it only moves data; 0 when it computes."""
     view = view_prim(function)
-    if view.takes_turns:
+    if view.has_own_order:
         return 0
     generics = {g.op: g for g in view.generics()}
     total, moved = 0, False

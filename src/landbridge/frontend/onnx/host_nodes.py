@@ -43,7 +43,7 @@ def host_node(c: OpContext, operator: HostOperator, inputs: Sequence[Operand | N
         for axis, extent in enumerate(shape):
             if extent is None:
                 if not defined:
-                    _check_may_be_cut(c)
+                    c.check_may_be_cut()
                 name = c.g.node if len(types) == 1 and shape.count(None) == 1 else f"{c.g.node}_{number}_{axis}"
                 extent = c.g.data.new(name)
                 defined.append(extent)
@@ -100,13 +100,6 @@ def _plain(c: OpContext) -> dict[str, Any]:
                 )
             attributes[name] = value.tolist()
     return attributes
-
-
-def _check_may_be_cut(c: OpContext) -> None:
-    if c.g.is_nested:
-        raise c.unsupported("the data decide how large its result is, and it is in a branch that may not be taken")
-    if not c.g.data.are_legal:
-        raise c.unsupported("the data decide how large its result is, and this target compiles known sizes only")
 
 
 def _described(c: OpContext, x: Operand) -> HostValue:

@@ -51,7 +51,7 @@ class Rows:
 def rows_of(function: func.FuncOp, inputs: int) -> Rows | None:
     """The rows of a PrimFunc with ``inputs`` input arguments; None for contractions, windows and pads."""
     view = view_prim(function)
-    if view.takes_turns or any(isinstance(op, PadOp) for op in view.stages):
+    if view.has_own_order or any(isinstance(op, PadOp) for op in view.stages):
         return None
     arguments = function.body.block.args
     stages = list(view.generics())

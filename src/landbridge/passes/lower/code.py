@@ -246,7 +246,7 @@ class Code:
         self,
         low: Index,
         high: Index,
-        step: int,
+        step: Index,
         carried: Sequence[SSAValue],
         body: Callable[[SSAValue, list[SSAValue]], Sequence[SSAValue]],
     ) -> list[SSAValue]:
@@ -264,14 +264,47 @@ class Code:
 
     def choose(self, condition: SSAValue, then: Callable[[], SSAValue], orelse: Callable[[], SSAValue]) -> SSAValue:
         """The value of one of two pieces of code, only one of which runs."""
-        regions = []
+        return self.branch(condition, lambda: [then()], lambda: [orelse()])[0]
+
+    def branch(
+        self,
+        condition: SSAValue,
+        then: Callable[[], Sequence[SSAValue]],
+        orelse: Callable[[], Sequence[SSAValue]],
+    ) -> list[SSAValue]:
+        """The values of one of two pieces of code, only one of which runs."""
+        regions: list[Region] = []
+        values: Sequence[SSAValue] = ()
         for build in (then, orelse):
             block = Block()
             with self._appending_to(block):
-                value = build()
-            block.add_op(new_operation(scf.YieldOp, [value]))
+                values = build()
+            block.add_op(new_operation(scf.YieldOp, values))
             regions.append(Region(block))
-        return self.add_op(scf.IfOp(condition, [value.type], regions[0], regions[1]))
+        op = scf.IfOp(condition, [v.type for v in values], regions[0], regions[1])
+        self.block.add_op(op)
+        return list(op.results)
+
+    def repeat(
+        self,
+        carried: Sequence[SSAValue],
+        test: Callable[[list[SSAValue]], Sequence[SSAValue]],
+        body: Callable[[list[SSAValue]], Sequence[SSAValue]],
+    ) -> list[SSAValue]:
+        """``while``: ``test(carried)`` returns whether it goes on, then values; ``body(values)`` returns the carried
+        values of the next iteration. Returns the values of the test that ended it."""
+        before = Block(arg_types=[v.type for v in carried])
+        with self._appending_to(before):
+            condition, *passed = test(list(before.args))
+        before.add_op(new_operation(scf.ConditionOp, [condition, *passed]))
+        types = [v.type for v in passed]
+        after = Block(arg_types=types)
+        with self._appending_to(after):
+            results = body(list(after.args))
+        after.add_op(new_operation(scf.YieldOp, results))
+        op = scf.WhileOp(carried, types, Region(before), Region(after))
+        self.block.add_op(op)
+        return list(op.results)
 
     def when(self, condition: SSAValue, then: Callable[[], None], orelse: Callable[[], None] | None = None) -> None:
         """Code that runs only where ``condition`` holds, and other code that runs only where it does not."""

@@ -15,9 +15,10 @@ from xdsl.ir import Block, Region, SSAValue
 
 from landbridge.ir.allocations import buffer_alloc
 from landbridge.ir.kernel_attributes import is_in_place, mark_in_place, set_task_count
-from landbridge.ir.stages import PrimView, view_prim
+from landbridge.ir.stages import view_prim
 from landbridge.ir.types import element_count, extents_attr, shape_of
 from landbridge.passes.lower.code import Code, Index
+from landbridge.passes.lower.forall import emit_forall_in_order
 from landbridge.passes.lower.nest import Nest, build_nests, used_buffers
 from landbridge.passes.lower.nest_emitter import NestEmitter
 from landbridge.passes.lower.row_memory import lowered_type
@@ -34,29 +35,33 @@ def lower_loops(function: func.FuncOp) -> func.FuncOp:
     block = Block(arg_types=[lowered_type(a.type) for a in arguments])
     code = Code(block)
     buffers: dict[SSAValue, SSAValue] = dict(zip(arguments, block.args, strict=True))
-    nests = [n for _, view in prim.sections() for n in build_nests(view) if not n.is_empty]
-    _scratch(code, prim, nests, buffers)
-    emit_sections(code, prim, buffers, lambda nest, env: _points(code, simplify(nest, len(env)), buffers, env))
+    if prim.forall is not None:
+        _scratch(code, prim.temporaries, buffers)
+        tasks = emit_forall_in_order(code, prim.forall, buffers)
+    else:
+        nests = [n for _, view in prim.sections() for n in build_nests(view) if not n.is_empty]
+        used = used_buffers(nests)
+        _scratch(code, [t for t in prim.temporaries if t in used], buffers)
+        emit_sections(code, prim, buffers, lambda nest, env: _points(code, simplify(nest, len(env)), buffers, env))
+        tasks = min(len(nests), 1)
     block.add_op(func.ReturnOp())
     code.finish()
     lowered = func.FuncOp(function.sym_name.data, FunctionType.from_lists(list(block.arg_types), []), Region(block))
-    set_task_count(lowered, min(len(nests), 1))
+    set_task_count(lowered, tasks)
     if is_in_place(function):
         mark_in_place(lowered)
     return lowered
 
 
-def _scratch(code: Code, prim: PrimView, nests: Sequence[Nest], buffers: dict[SSAValue, SSAValue]) -> None:
-    """Memory for each temporary that a nest uses."""
-    used = used_buffers(nests)
-    for temporary in prim.temporaries:
-        if temporary in used:
-            ty = temporary.type
-            assert isinstance(ty, MemRefType)
-            flat = MemRefType(
-                ty.element_type, extents_attr([largest(element_count(shape_of(ty)), 1)]), memory_space=ty.memory_space
-            )
-            buffers[temporary] = code.hoist(buffer_alloc(flat))
+def _scratch(code: Code, temporaries: Sequence[SSAValue], buffers: dict[SSAValue, SSAValue]) -> None:
+    """Memory for each of ``temporaries``."""
+    for temporary in temporaries:
+        ty = temporary.type
+        assert isinstance(ty, MemRefType)
+        flat = MemRefType(
+            ty.element_type, extents_attr([largest(element_count(shape_of(ty)), 1)]), memory_space=ty.memory_space
+        )
+        buffers[temporary] = code.hoist(buffer_alloc(flat))
 
 
 def _points(code: Code, nest: Nest, buffers: Mapping[SSAValue, SSAValue], turn: Mapping[int, Index]) -> None:

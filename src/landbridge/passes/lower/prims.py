@@ -26,13 +26,14 @@ from landbridge.ir.stages import view_prim
 from landbridge.ir.types import GLOBAL, shape_of
 from landbridge.passes.lower.checked import guard_accesses
 from landbridge.passes.lower.code import INDEX, Code
+from landbridge.passes.lower.forall import emit_forall
 from landbridge.passes.lower.loops import lower_loops
 from landbridge.passes.lower.nest import build_nests
 from landbridge.passes.lower.row_memory import lowered_type
 from landbridge.passes.lower.scan import scan_nest
 from landbridge.passes.lower.schedule import VectorUnit
 from landbridge.passes.lower.schedule_text import schedule_text, weighed_text
-from landbridge.passes.lower.tasks import emit_tasks
+from landbridge.passes.lower.tasks import TaskPlan, emit_tasks
 from landbridge.passes.lower.turns import emit_turns
 from landbridge.sizes.size import Size
 from landbridge.targets import Target
@@ -115,7 +116,10 @@ EXTENTS_TYPE = MemRefType(i64, [0], memory_space=GLOBAL)
 def _is_open(function: func.FuncOp) -> bool:
     """Whether a PrimFunc depends on numbers that are known when the input comes."""
     operands = (e for a in function.body.block.args for e in shape_of(a.type))
-    loops = (e for g in view_prim(function).generics() for e in g.extents)
+    view = view_prim(function)
+    loops = [e for g in view.generics() for e in g.extents]
+    if view.forall is not None:
+        loops.append(view.forall.iterations)
     bodies = (op for op in function.walk() if isinstance(op, SizeOp))
     return any(isinstance(e, Size) for e in (*operands, *loops)) or any(True for _ in bodies)
 
@@ -129,8 +133,10 @@ def lower_prim(function: func.FuncOp, machine: VectorUnit, columns_first: bool =
     code = Code(block, block.args[-3] if extents else None)
     buffers: dict[SSAValue, SSAValue] = dict(zip(arguments, block.args, strict=False))
     begin, end = block.args[-2], block.args[-1]
-    fold = scan_nest(prim)
-    if prim.takes_turns and fold is None:
+    fold = scan_nest(prim) if prim.forall is None else None
+    if prim.forall is not None:
+        plan = TaskPlan(emit_forall(code, prim, prim.forall, buffers, begin, end), ())
+    elif prim.takes_turns and fold is None:
         plan = emit_turns(code, prim, machine, buffers, begin, end)
     else:
         nests = [nest for nest in ([fold] if fold else build_nests(prim)) if not nest.is_empty]

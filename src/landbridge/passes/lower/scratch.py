@@ -13,6 +13,7 @@ from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import SSAValue
 
 from landbridge.errors import CodegenError
+from landbridge.ir.prim_ops import ForallOp
 from landbridge.ir.stages import PrimView
 from landbridge.ir.types import AnyMemRef, element_count, extents_attr, item_bytes, shape_of
 from landbridge.passes.lower.access import ElementAccess, Linear, add
@@ -57,6 +58,8 @@ def scratch_types(prim: PrimView) -> list[AnyMemRef]:
     """The operands that a PrimFunc needs for its temporaries; none where these fit a stack."""
     if prim.takes_turns:
         return []  # stages that take turns have no temporaries
+    if prim.forall is not None:
+        return forall_scratch(prim, prim.forall)
     nests = [nest for nest in build_nests(prim) if not nest.is_empty]
     length, types = task_prefix(nests), []
     if len(nests) < 2 or fits_stack(prim, nests, length):
@@ -66,6 +69,17 @@ def scratch_types(prim: PrimView) -> list[AnyMemRef]:
         kind = temporary.type
         assert isinstance(kind, MemRefType)
         elements = parts * elements_in_a_task(temporary, length)
+        types.append(MemRefType(kind.element_type, extents_attr([elements]), memory_space=kind.memory_space))
+    return types
+
+
+def forall_scratch(prim: PrimView, stage: ForallOp) -> list[AnyMemRef]:
+    """The operands for the temporaries of ``stage``, the one of ``prim``: of each a part for every task."""
+    parts, types = part_count(stage.iterations), []
+    for temporary in prim.temporaries:
+        kind = temporary.type
+        assert isinstance(kind, MemRefType)
+        elements = parts * element_count(shape_of(kind))
         types.append(MemRefType(kind.element_type, extents_attr([elements]), memory_space=kind.memory_space))
     return types
 

@@ -84,7 +84,7 @@ class _Packer:
             view = view_prim(self._prims[name])
             self._views[name] = (view, axis_classes(view))
         prim, classes = self._views[name]
-        if prim.takes_turns or next(prim.generics(), None) is None:
+        if prim.has_own_order or next(prim.generics(), None) is None:
             return
         arguments = prim.function.body.block.args
         inputs, outputs = arguments[: len(op.inputs)], arguments[len(op.inputs) :]

@@ -11,7 +11,7 @@ from xdsl.rewriter import Rewriter
 
 from landbridge.ir.graph_ops import CallOp
 from landbridge.ir.module import IRModule
-from landbridge.ir.prim_ops import StepsOp
+from landbridge.ir.prim_ops import ForallOp, StepsOp
 from landbridge.ir.types import vdevice_of
 
 Spaces = tuple[Attribute, ...]
@@ -43,10 +43,10 @@ def _set_spaces(function: func.FuncOp, spaces: Sequence[Attribute]) -> None:
         return
     for argument, ty in zip(list(arguments), types, strict=True):
         if ty != argument.type:
-            inside = [(u.operation, u.index) for u in argument.uses if isinstance(u.operation, StepsOp)]
+            inside = [(u.operation, u.index) for u in argument.uses if isinstance(u.operation, StepsOp | ForallOp)]
             Rewriter.replace_value_with_new_type(argument, ty)
-            for steps, number in inside:
-                Rewriter.replace_value_with_new_type(steps.body.block.args[number], ty)
+            for stage, number in inside:
+                Rewriter.replace_value_with_new_type(stage.argument_for(number), ty)
     function.properties["function_type"] = FunctionType.from_lists(types, [])
 
 

@@ -21,7 +21,7 @@ def too_many_images(function: func.FuncOp, target: Target) -> str | None:
     if target.form != "grid" or not any(is_image(argument.type) for argument in function.body.block.args):
         return None
     view = view_prim(function)
-    if view.takes_turns:
+    if view.has_own_order:
         return None  # no grid runs it
     nests = [nest for nest in build_nests(view) if not nest.is_empty]
     reads, writes, both = list[set[SSAValue]](), list[set[SSAValue]](), set[SSAValue]()

@@ -1,0 +1,285 @@
+"""NonMaxSuppression: the best boxes of each class, without those that overlap a better one.
+
+Classes are independent. Of one the scores above the threshold become keys, in the order of which best come first and,
+of equal ones, those of smaller numbers. A heap gives them one by one, so that no more are put in order than it takes to
+find as many boxes as are wanted. How many rows there are only the run knows: kernels write what they find where the
+most has room, then the program is cut, and what comes after has rows as a dimension.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from xdsl.ir import SSAValue
+
+from landbridge.ir.loop_builder import LoopBuilder
+from landbridge.ir.prim_builder import PrimBuilder
+from landbridge.ir.scalars import ScalarBuilder, Value
+from landbridge.ops.accuracy import EXACT, accuracy
+from landbridge.ops.context import BodyBuffer, OpContext, Operand
+from landbridge.ops.legal import one_of
+from landbridge.ops.max_heap import MaxHeap
+from landbridge.ops.registry import operator
+from landbridge.ops.rules import rules
+from landbridge.records import record
+from landbridge.sizes.size import LARGEST_EXTENT, Extent, largest, smallest
+
+#: The low half of a key: this number less that of the box.
+_LAST = 2**31 - 1
+
+
+@record(frozen=True, eq=False)
+class _Suppression:
+    """One node. ``limits`` are the operands that it has of the most boxes of a class, the most that boxes overlap and
+    the least score, by these names; ``capacity`` is the number of boxes of a class that there is room for."""
+
+    batch: Extent
+    classes: Extent
+    boxes: Extent
+    capacity: Extent
+    by_center: bool
+    limits: dict[str, SSAValue]
+
+    @property
+    def groups(self) -> Extent:
+        """How many classes there are, those of all batches together."""
+        return self.batch * self.classes
+
+
+@rules(
+    "boxes: B N 4",
+    "scores: B C N",
+    "max_output_boxes_per_class?: () | 1",
+    "iou_threshold?: () | 1",
+    "score_threshold?: () | 1",
+    attributes={"center_point_box": one_of(0, 1, default=0)},
+)
+@operator("NonMaxSuppression")
+@accuracy(EXACT)
+def non_max_suppression(
+    c: OpContext,
+    boxes: Operand,
+    scores: Operand,
+    most: Operand | None = None,
+    overlap: Operand | None = None,
+    least: Operand | None = None,
+) -> Operand:
+    """Rows of batch, class and box, by score within a class: a box goes that overlaps a better one by more."""
+    batch, classes, count = c.shape(scores)
+    known = 0 if most is None else (c.whole(most) or [None])[0]
+    capacity = count
+    if isinstance(known, int):
+        capacity, most = smallest(count, max(known, 0)), None
+    if 0 in (batch, classes, count, capacity):
+        return np.zeros((0, 3), np.int64)
+    given = {"most": most, "overlap": overlap, "least": least}
+    limits = {name: c.value(x) for name, x in given.items() if x is not None}
+    node = _Suppression(batch, classes, count, capacity, bool(c.attribute("center_point_box", 0)), limits)
+    selected, counts = _selected(c, node, boxes, scores)
+    starts, total = _starts(c, node, counts)
+    most_rows = node.groups * capacity
+    high = most_rows if isinstance(most_rows, int) else most_rows.high
+    rows = c.extent_read_from(total, LARGEST_EXTENT if high is None else min(high, LARGEST_EXTENT))
+    return _rows(c, node, selected, starts, rows)
+
+
+def _selected(c: OpContext, node: _Suppression, boxes: Operand, scores: Operand) -> Sequence[SSAValue]:
+    """The boxes of each class, the best first: int32 (classes, capacity); and how many there are: int64 (classes)."""
+    names = list(node.limits)
+
+    def build(p: PrimBuilder) -> None:
+        keys = p.temp([largest(node.boxes, 1) + 1], "int64")
+        corners = p.temp([largest(node.capacity, 1), 4], "float32")
+
+        def of_class(s: LoopBuilder, group: Value, *memrefs: SSAValue) -> None:
+            buffers = [BodyBuffer(each, p.dtype(each)) for each in memrefs]
+            _Class(s, node, group, buffers, names).write()
+
+        p.forall(node.groups, [*p.inputs, *p.outputs, keys, corners], of_class)
+
+    flat = c.reshape(scores, (node.groups, node.boxes))
+    operands = [c.value(boxes), c.value(flat), *node.limits.values()]
+    outputs: list[tuple[Sequence[Extent], str]] = [
+        ((node.groups, largest(node.capacity, 1)), "int32"),
+        ((node.groups,), "int64"),
+    ]
+    return c.g.call("suppressed", operands, outputs, build)
+
+
+class _Class:
+    """Writes the code that selects boxes of one class. ``buffers`` are boxes, scores, those of ``names``, the results
+    and the memory for keys and for the corners of selected boxes."""
+
+    def __init__(
+        self, s: LoopBuilder, node: _Suppression, group: Value, buffers: Sequence[BodyBuffer], names: Sequence[str]
+    ) -> None:
+        self.s, self.exact, self.node, self.group = s, s.uncontracted(), node, group
+        self.boxes, self.scores = buffers[:2]
+        self.limits = dict(zip(names, buffers[2:-4], strict=True))
+        self.selected, self.counts, keys, self.corners = buffers[-4:]
+        self.heap = MaxHeap(s, keys, largest(node.boxes, 1))
+        self.batch = s.binary("div", group, node.classes)
+
+    def write(self) -> None:
+        """Select boxes, and store how many there are."""
+        s, node = self.s, self.node
+        none = s.const(0, "index")
+        (kept,) = s.branch(s.const(node.boxes, "int64") > 0, lambda: [self._kept()], lambda: [none])
+        self.counts.store(s, [self.group], s.cast(kept, "int64"))
+
+    def _kept(self) -> Value:
+        """Selects boxes; how many there are."""
+        s, node = self.s, self.node
+        count = self._candidates()
+        self.heap.order(count)
+        most = s.const(node.capacity, "index")
+        if "most" in self.limits:
+            given = s.maximum(self.limits["most"].load(s, _only(self.limits["most"])), 0)
+            most = s.cast(s.minimum(given, s.const(node.capacity, "int64")), "index")
+
+        def test(count: Value, kept: Value) -> tuple[Value, Sequence[Value]]:
+            return (count > 0) & (kept < most), [count, kept]
+
+        def next_best(count: Value, kept: Value) -> Sequence[Value]:
+            key = self.heap.take(count)
+            box = s.inside(s.cast(s.const(_LAST, "int64") - (key & _LAST), "index"), node.boxes)
+            corners = self._corners(box)
+
+            def keep() -> Sequence[Value]:
+                place = s.inside(kept, largest(node.capacity, 1))
+                for i, corner in enumerate(corners):
+                    self.corners.store(s, [place, i], corner)
+                self.selected.store(s, [self.group, place], s.cast(box, "int32"))
+                return [kept + 1]
+
+            (after,) = s.branch(self._overlaps(corners, kept), lambda: [kept], keep)
+            return [count - 1, after]
+
+        return s.repeat([count, s.const(0, "index")], test, next_best)[1]
+
+    def _candidates(self) -> Value:
+        """Makes keys of the scores above the threshold; how many there are."""
+        s = self.s
+        least = self._limit("least")
+
+        def candidate(box: Value, count: Value) -> Sequence[Value]:
+            score = self.scores.load(s, [self.group, box])
+            self.heap.put(count, self._key(score, box))
+            return [count + (1 if least is None else s.cast(s.cast(score > least, "int64"), "index"))]
+
+        return s.loop(0, self.node.boxes, [s.const(0, "index")], candidate)[0]
+
+    def _key(self, score: Value, box: Value) -> Value:
+        """An integer that is larger for better boxes: NaN is the least of all scores, and both zeros are one."""
+        s = self.s
+        bits, lowest = s.bits(score), s.const(-(2**31), "int32")
+        number = s.select(bits < 0, lowest - bits, bits)
+        if "least" not in self.limits:
+            number = s.select(score.ne(score), lowest, number)
+        return s.binary("shl", s.cast(number, "int64"), 32) | (s.const(_LAST, "int64") - s.cast(box, "int64"))
+
+    def _limit(self, name: str) -> Value | None:
+        buffer = self.limits.get(name)
+        return None if buffer is None else buffer.load(self.s, _only(buffer))
+
+    def _corners(self, box: Value) -> Sequence[Value]:
+        """The least coordinates of ``box`` and the largest."""
+        s = self.exact
+        a, b, c, d = (self.boxes.load(s, [self.batch, box, i]) for i in range(4))
+        if self.node.by_center:
+            wide, high = c / 2.0, d / 2.0
+            return [a - wide, b - high, a + wide, b + high]
+        return [_less(s, a, c), _less(s, b, d), _more(s, a, c), _more(s, b, d)]
+
+    def _overlaps(self, corners: Sequence[Value], kept: Value) -> Value:
+        """Whether one of the ``kept`` boxes covers too much of what it and a box of these ``corners`` cover."""
+        s, limit = self.s, self._limit("overlap")
+
+        def test(number: Value, overlaps: Value) -> tuple[Value, Sequence[Value]]:
+            return (number < kept) & s.logical_not(overlaps), [number, overlaps]
+
+        def compare(number: Value, _: Value) -> Sequence[Value]:
+            place = s.inside(number, largest(self.node.capacity, 1))
+            other = [self.corners.load(s, [place, i]) for i in range(4)]
+            return [number + 1, self._is_above(corners, other, limit)]
+
+        none = s.const(False, "bool")
+        return s.repeat([s.const(0, "index"), none], test, compare)[1]
+
+    def _is_above(self, a: Sequence[Value], b: Sequence[Value], limit: Value | None) -> Value:
+        """Whether what both boxes cover, of what either covers, is above ``limit``."""
+        s = self.exact
+        low = [_more(s, x, y) for x, y in zip(a[:2], b[:2], strict=True)]
+        high = [_less(s, x, y) for x, y in zip(a[2:], b[2:], strict=True)]
+        sides = [h - l for l, h in zip(low, high, strict=True)]
+
+        def compare() -> Sequence[Value]:
+            common = sides[0] * sides[1]
+            areas = [(box[2] - box[0]) * (box[3] - box[1]) for box in (a, b)]
+            either = areas[0] + areas[1] - common
+            has_area = (common > 0.0) & (areas[0] > 0.0) & (areas[1] > 0.0) & (either > 0.0)
+            return [has_area & (common / either > (0.0 if limit is None else limit))]
+
+        meet = (high[0] > low[0]) & (high[1] > low[1])
+        return self.s.branch(meet, compare, lambda: [self.s.const(False, "bool")])[0]
+
+
+def _less(s: ScalarBuilder, a: Value, b: Value) -> Value:
+    return s.select(a < b, a, b)
+
+
+def _more(s: ScalarBuilder, a: Value, b: Value) -> Value:
+    return s.select(a > b, a, b)
+
+
+def _only(buffer: BodyBuffer) -> list[int]:
+    """The indices of the element of a tensor of one."""
+    return [0] * buffer.rank
+
+
+def _starts(c: OpContext, node: _Suppression, counts: SSAValue) -> Sequence[SSAValue]:
+    """The row that each class begins with, int64 (classes), and the number of all rows, int64 (1)."""
+
+    def build(p: PrimBuilder) -> None:
+        def add_up(s: LoopBuilder, _: Value, *memrefs: SSAValue) -> None:
+            counts, starts, total = (BodyBuffer(each, "int64") for each in memrefs)
+
+            def start(group: Value, row: Value) -> Sequence[Value]:
+                starts.store(s, [group], row)
+                return [row + counts.load(s, [group])]
+
+            total.store(s, [0], s.loop(0, node.groups, [s.const(0, "int64")], start)[0])
+
+        p.forall(1, [*p.inputs, *p.outputs], add_up)
+
+    return c.g.call("suppressed_starts", [counts], [((node.groups,), "int64"), ((1,), "int64")], build)
+
+
+def _rows(c: OpContext, node: _Suppression, selected: SSAValue, starts: SSAValue, rows: Extent) -> SSAValue:
+    """The ``rows`` of the result: int64 (rows, 3)."""
+
+    def build(p: PrimBuilder) -> None:
+        def row(s: LoopBuilder, number: Value, *memrefs: SSAValue) -> None:
+            selected, starts, result = (BodyBuffer(each, p.dtype(each)) for each in memrefs)
+            at = s.cast(number, "int64")
+
+            def test(low: Value, high: Value) -> tuple[Value, Sequence[Value]]:
+                return high - low > 1, [low, high]
+
+            def halve(low: Value, high: Value) -> Sequence[Value]:
+                middle = s.binary("div", low + high, 2)
+                later = starts.load(s, [s.inside(middle, node.groups)]) > at
+                return [s.select(later, low, middle), s.select(later, middle, high)]
+
+            ends: list[Any] = [s.const(0, "index"), s.const(node.groups, "index")]
+            group = s.inside(s.repeat(ends, test, halve)[0], node.groups)
+            place = s.inside(s.cast(at - starts.load(s, [group]), "index"), largest(node.capacity, 1))
+            found = [s.binary("div", group, node.classes), s.binary("rem", group, node.classes)]
+            for column, value in enumerate([*found, selected.load(s, [group, place])]):
+                result.store(s, [number, column], s.cast(value, "int64"))
+
+        p.forall(rows, [*p.inputs, *p.outputs], row)
+
+    return c.g.call("suppressed_rows", [selected, starts], [((rows, 3), "int64")], build)[0]

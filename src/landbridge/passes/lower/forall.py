@@ -1,0 +1,139 @@
+"""``lb.forall``: iterations of scalar code with loops and branches of its own, on flat buffers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import cast
+
+from xdsl.dialects import memref, scf
+from xdsl.ir import Block, Operation, SSAValue
+
+from landbridge.errors import CodegenError
+from landbridge.ir.kernel_attributes import first_scratch
+from landbridge.ir.prim_ops import ForallOp
+from landbridge.ir.stages import PrimView
+from landbridge.ir.types import element_count, shape_of
+from landbridge.passes.lower.body import copied, place_of
+from landbridge.passes.lower.code import Code, Index, Where
+from landbridge.passes.lower.schedule import MANY_TASKS
+from landbridge.passes.lower.scratch import part_count
+from landbridge.sizes.size import Extent, at_least
+
+#: Where an access of a buffer of the stage goes: of the buffer and a place in it, in the lowered function.
+_Placed = Callable[[SSAValue, Where], tuple[SSAValue, Where]]
+
+
+def emit_forall(
+    code: Code, prim: PrimView, stage: ForallOp, buffers: dict[SSAValue, SSAValue], begin: Index, end: Index
+) -> Extent:
+    """Emit tasks ``begin .. end`` of ``stage``; returns how many tasks there are, each with a part of the scratch.
+
+    ``buffers`` maps the memrefs of the PrimFunc to flat ones. Task t runs every 64th iteration from t on.
+    """
+    tasks = part_count(stage.iterations)
+    parts = _parts(prim, buffers)
+
+    def task(t: SSAValue, _: Sequence[SSAValue]) -> list[SSAValue]:
+        def placed(buffer: SSAValue, where: Where) -> tuple[SSAValue, Where]:
+            if buffer not in parts:
+                return buffers[buffer], where
+            assert not isinstance(where, tuple)  # scratch is flat
+            return parts[buffer], code.add(code.mul(t, element_count(shape_of(buffer.type))), where)
+
+        if at_least(MANY_TASKS, stage.iterations):
+            _Iteration(code, stage, placed).emit(t)
+        else:
+            _iterations(code, stage, placed, t, MANY_TASKS)
+        return []
+
+    code.loop(begin, end, 1, [], task)
+    return tasks
+
+
+def emit_forall_in_order(code: Code, stage: ForallOp, buffers: dict[SSAValue, SSAValue]) -> int:
+    """Emit all iterations of ``stage`` one after the other; returns the number of tasks, 0 where there is nothing."""
+    _iterations(code, stage, lambda buffer, where: (buffers[buffer], where), 0, 1)
+    return int(stage.iterations != 0)
+
+
+def _parts(prim: PrimView, buffers: dict[SSAValue, SSAValue]) -> dict[SSAValue, SSAValue]:
+    """The operand that holds the parts of each temporary; raises CodegenError where there are none."""
+    if not prim.temporaries:
+        return {}
+    first = first_scratch(prim.function)
+    if first is None:
+        raise CodegenError(f"@{prim.function.sym_name.data} has no operands for its temporaries: run the pass scratch")
+    arguments = prim.function.body.block.args[first : first + len(prim.temporaries)]
+    return {t: buffers[a] for t, a in zip(prim.temporaries, arguments, strict=True)}
+
+
+def _iterations(code: Code, stage: ForallOp, placed: _Placed, first: Index, step: int) -> None:
+    def run(i: SSAValue, _: Sequence[SSAValue]) -> list[SSAValue]:
+        _Iteration(code, stage, placed).emit(i)
+        return []
+
+    code.loop(first, stage.iterations, step, [], run)
+
+
+class _Iteration:
+    """Emits one iteration: a copy of the region on the buffers of the lowered function."""
+
+    def __init__(self, code: Code, stage: ForallOp, placed: _Placed) -> None:
+        self._code, self._stage, self._placed = code, stage, placed
+        inside = stage.body.block.args[1:]
+        self._buffers: dict[SSAValue, SSAValue] = dict(zip(inside, stage.buffers, strict=True))
+        self._known: dict[SSAValue, SSAValue] = {}
+
+    def emit(self, number: SSAValue) -> None:
+        """Iteration ``number``."""
+        block = self._stage.body.block
+        self._known[block.args[0]] = number
+        for op in block.ops:
+            self._operation(op)
+
+    def _region(self, block: Block, arguments: Sequence[SSAValue] = ()) -> list[SSAValue]:
+        """The code of ``block``; the operands of its terminator."""
+        self._known.update(zip(block.args, arguments, strict=True))
+        *ops, last = block.ops
+        for op in ops:
+            self._operation(op)
+        return self._values(last.operands)
+
+    def _values(self, values: Sequence[SSAValue]) -> list[SSAValue]:
+        return [self._known[v] for v in values]
+
+    def _operation(self, op: Operation) -> None:
+        code = self._code
+        match op:
+            case memref.LoadOp() | memref.StoreOp():
+                self._access(op)
+                return
+            case scf.ForOp():
+                low, high, step, *carried = self._values(op.operands)
+                inside = op.body.block
+                results = code.loop(low, high, step, carried, lambda i, v: self._region(inside, [i, *v]))
+            case scf.WhileOp():
+                before, after = op.before_region.block, op.after_region.block
+                results = code.repeat(
+                    self._values(op.arguments),
+                    lambda v: self._region(before, v),
+                    lambda v: self._region(after, v),
+                )
+            case scf.IfOp():
+                then, otherwise = op.true_region, op.false_region
+                results = code.branch(
+                    self._known[op.cond],
+                    lambda: self._region(then.block),
+                    lambda: self._region(otherwise.block) if otherwise.blocks else [],
+                )
+            case _:
+                results = [copied(code, op, self._values(op.operands), 1)]
+        self._known.update(zip(op.results, results, strict=True))
+
+    def _access(self, op: memref.LoadOp | memref.StoreOp) -> None:
+        code, buffer = self._code, self._buffers[op.memref]
+        memory, where = self._placed(buffer, place_of(code, op, self._values(op.indices)))
+        if isinstance(op, memref.StoreOp):
+            code.store(self._known[op.value], memory, where)
+        else:
+            self._known[op.results[0]] = code.load(memory, where, cast(Operation, op).results[0].type)
