@@ -226,6 +226,28 @@ PAIRS = {
         "arith.minsi %b, %most",
         "arith.maxsi %b, %most",
     ),
+    "a condition of a while": (
+        """%left = scf.while (%i = %c0) : (index) -> index {
+             %in = arith.cmpi ult, %i, %c64 : index
+             scf.condition(%in) %i : index
+           } do {
+           ^bb0(%j: index):
+             %v = memref.load %x[%j] : memref<64xf32>
+             %k = arith.addi %j, %c1 : index
+             scf.yield %k : index
+           }""",
+        "cmpi ult",
+        "cmpi ule",
+    ),
+    "the smaller without a sign, of what memory holds": (
+        """%a = memref.load %n[%c0] : memref<64xi64>
+           %most = arith.constant 63 : i64
+           %b = arith.minui %a, %most : i64
+           %i = arith.index_cast %b : i64 to index
+           %v = memref.load %x[%i] : memref<64xf32>""",
+        "arith.minui",
+        "arith.minsi",
+    ),
     "mask": (
         """%m = arith.constant dense<[true, true, true, true, true, true, true, true]> : vector<8xi1>
            %p = arith.constant dense<0.0> : vector<8xf32>
@@ -289,13 +311,6 @@ def test_conditions_end_with_their_block() -> None:
 
 UNKNOWN = {
     "copy": '"memref.copy"(%x, %x) : (memref<64xf32>, memref<64xf32>) -> ()',
-    "while": """scf.while () : () -> () {
-        %no = arith.cmpi eq, %c0, %c1 : index
-        scf.condition(%no)
-      } do {
-        %v = memref.load %x[%c64] : memref<64xf32>
-        scf.yield
-      }""",
     "a call with a buffer after one without": """func.call @other(%c0) : (index) -> ()
       func.call @other(%x) : (memref<64xf32>) -> ()""",
 }

@@ -18,7 +18,7 @@ from landbridge.analysis.linear_forms import Form, constant
 from landbridge.analysis.lowered_accesses import ACCESSES, LoweredAccess, lowered_access
 from landbridge.analysis.open_ranges import OpenRanges
 from landbridge.errors import AccessError
-from landbridge.ir.kernel_attributes import sizes_of, task_count
+from landbridge.ir.kernel_attributes import has_sizes, sizes_of, task_count
 from landbridge.ir.prim_ops import PrefetchOp
 from landbridge.records import record
 from landbridge.sizes.size import split_number
@@ -26,10 +26,10 @@ from landbridge.sizes.size import split_number
 
 def verify_accesses(function: func.FuncOp) -> None:
     """Raise AccessError, naming access, range and extent, unless every access of a lowered function is proved."""
-    sizes = sizes_of(function)
     arguments = [a for a in function.body.block.args if isinstance(a.type, IndexType)]
     tasks = task_count(function)
-    ranges = OpenRanges(function.body.block.args[-3], sizes, tasks) if sizes else IndexRanges()
+    is_open = has_sizes(function)
+    ranges = OpenRanges(function.body.block.args[-3], sizes_of(function), tasks) if is_open else IndexRanges()
     if len(arguments) == 2 and tasks is not None:
         begin, end = arguments  # begin < end, or nothing is done
         ranges.define(begin, [constant(0)], [constant(tasks - 1)])

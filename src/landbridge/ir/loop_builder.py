@@ -76,7 +76,7 @@ class LoopBuilder(ScalarBuilder):
                 made.append(list(build()))
                 self._end(scf.YieldOp, made[-1])
             regions.append(Region(block))
-        op = scf.IfOp(condition.ssa, [v.ssa.type for v in made[0]], *regions)
+        op = scf.IfOp(condition.ssa, [v.ssa.type for v in made[0]], regions[0], regions[1])
         return self._as(self._builder.insert(op).results, made[0])
 
     def _as(self, values: Sequence[SSAValue], like: Carried) -> list[Value]:

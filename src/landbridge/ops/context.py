@@ -116,7 +116,9 @@ class OpContext:
     def check_may_be_cut(self) -> None:
         """Raise UnsupportedOperatorError where no extent of a result may be decided by the data."""
         if self.g.is_nested:
-            raise self.unsupported("the data decide how large its result is, and it is in a branch that may not be taken")
+            raise self.unsupported(
+                "the data decide how large its result is, and it is in a branch that may not be taken"
+            )
         if not self.g.data.are_legal:
             raise self.unsupported("the data decide how large its result is, and this target compiles known sizes only")
 

@@ -68,10 +68,10 @@ def non_max_suppression(
 ) -> Operand:
     """Rows of batch, class and box, by score within a class: a box goes that overlaps a better one by more."""
     batch, classes, count = c.shape(scores)
-    known = 0 if most is None else (c.whole(most) or [None])[0]
-    capacity = count
-    if isinstance(known, int):
-        capacity, most = smallest(count, max(known, 0)), None
+    known = [0] if most is None else c.whole(most)
+    capacity: Extent = count
+    if known is not None and isinstance(known[0], int):
+        capacity, most = smallest(count, max(known[0], 0)), None
     if 0 in (batch, classes, count, capacity):
         return np.zeros((0, 3), np.int64)
     given = {"most": most, "overlap": overlap, "least": least}
@@ -79,7 +79,7 @@ def non_max_suppression(
     node = _Suppression(batch, classes, count, capacity, bool(c.attribute("center_point_box", 0)), limits)
     selected, counts = _selected(c, node, boxes, scores)
     starts, total = _starts(c, node, counts)
-    most_rows = node.groups * capacity
+    most_rows: Extent = node.groups * capacity
     high = most_rows if isinstance(most_rows, int) else most_rows.high
     rows = c.extent_read_from(total, LARGEST_EXTENT if high is None else min(high, LARGEST_EXTENT))
     return _rows(c, node, selected, starts, rows)
@@ -120,7 +120,7 @@ class _Class:
         self.limits = dict(zip(names, buffers[2:-4], strict=True))
         self.selected, self.counts, keys, self.corners = buffers[-4:]
         self.heap = MaxHeap(s, keys, largest(node.boxes, 1))
-        self.batch = s.binary("div", group, node.classes)
+        self.batch = s.inside(s.binary("div", group, node.classes), node.batch)
 
     def write(self) -> None:
         """Select boxes, and store how many there are."""
@@ -213,7 +213,7 @@ class _Class:
         s = self.exact
         low = [_more(s, x, y) for x, y in zip(a[:2], b[:2], strict=True)]
         high = [_less(s, x, y) for x, y in zip(a[2:], b[2:], strict=True)]
-        sides = [h - l for l, h in zip(low, high, strict=True)]
+        sides = [b - a for a, b in zip(low, high, strict=True)]
 
         def compare() -> Sequence[Value]:
             common = sides[0] * sides[1]

@@ -17,7 +17,7 @@ from landbridge.passes.lower.body import copied, place_of
 from landbridge.passes.lower.code import Code, Index, Where
 from landbridge.passes.lower.schedule import MANY_TASKS
 from landbridge.passes.lower.scratch import part_count
-from landbridge.sizes.size import Extent, at_least
+from landbridge.sizes.size import Extent
 
 #: Where an access of a buffer of the stage goes: of the buffer and a place in it, in the lowered function.
 _Placed = Callable[[SSAValue, Where], tuple[SSAValue, Where]]
@@ -40,7 +40,7 @@ def emit_forall(
             assert not isinstance(where, tuple)  # scratch is flat
             return parts[buffer], code.add(code.mul(t, element_count(shape_of(buffer.type))), where)
 
-        if at_least(MANY_TASKS, stage.iterations):
+        if isinstance(stage.iterations, int) and stage.iterations <= MANY_TASKS:
             _Iteration(code, stage, placed).emit(t)
         else:
             _iterations(code, stage, placed, t, MANY_TASKS)
