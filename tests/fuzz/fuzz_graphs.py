@@ -103,7 +103,9 @@ class Reference:
         try:
             values = self._session.run(None, dict(feeds))
             others = self._perturbed.run(None, moved)
-            inside = dict(zip((o.name for o in self._every.get_outputs()), self._every.run(None, dict(feeds)), strict=True))
+            inside = dict(
+                zip((o.name for o in self._every.get_outputs()), self._every.run(None, dict(feeds)), strict=True)
+            )
         except Exception as error:
             raise NoReference(str(error)) from None
         found = []

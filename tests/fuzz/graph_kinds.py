@@ -268,9 +268,7 @@ def _transpose(g: Graph) -> None:
     perm = list(range(g.open, v.rank))
     g.random.shuffle(perm)
     perm = [0] * g.open + perm
-    g.add(
-        "Transpose", [v], [v.shape[p] for p in perm], v.dtype, bits=v.bits, whole=v.whole, most=v.most, perm=perm
-    )
+    g.add("Transpose", [v], [v.shape[p] for p in perm], v.dtype, bits=v.bits, whole=v.whole, most=v.most, perm=perm)
 
 
 def _same(g: Graph, op: str, inputs: list[Value | str], shape: list[int], v: Value, **attributes: Any) -> None:
@@ -340,7 +338,9 @@ def _concat(g: Graph) -> None:
             and w.rank == v.rank
             and all(a == b for i, (a, b) in enumerate(zip(w.shape, v.shape, strict=True)) if i != axis)
         ]
-        part = g.random.choice(same) if same and g.random.random() < 0.6 else g.leaf(v.dtype, shape, live=g.open or None)
+        part = (
+            g.random.choice(same) if same and g.random.random() < 0.6 else g.leaf(v.dtype, shape, live=g.open or None)
+        )
         parts.append(part)
     g.random.shuffle(parts)
     shape = [*v.shape]
@@ -365,9 +365,7 @@ def _split(g: Graph) -> None:
         raise NoFit
     cut = g.random.randint(1, v.shape[axis] - 1)
     sizes = [cut, v.shape[axis] - cut]
-    outputs = [
-        Value("", v.dtype, (*v.shape[:axis], n, *v.shape[axis + 1 :]), v.bits, v.whole, v.most) for n in sizes
-    ]
+    outputs = [Value("", v.dtype, (*v.shape[:axis], n, *v.shape[axis + 1 :]), v.bits, v.whole, v.most) for n in sizes]
     g.add_several("Split", [v, g.constant(np.array(sizes, np.int64))], outputs, axis=axis)
 
 

@@ -188,9 +188,7 @@ class OpContext:
 
         return self.g.reshape(self.g.elementwise(name, inputs, baked, result), shape)
 
-    def broadcast(
-        self, operands: Sequence[Operand], kept: int = 0
-    ) -> tuple[tuple[Extent, ...], list[Operand]]:
+    def broadcast(self, operands: Sequence[Operand], kept: int = 0) -> tuple[tuple[Extent, ...], list[Operand]]:
         """Return the shape that operands broadcast to, but for the ``kept`` last axes of each, and the operands, those
         repeated that may be 1 in a run along an axis that has more (``ir/broadcasting.py``).
 

@@ -94,13 +94,17 @@ def _with_shared_dots(
     c: OpContext, operands: Sequence[Operand], labels: Sequence[Sequence[str]], dots: Sequence[str]
 ) -> list[Operand]:
     """Return the operands, whose axes of an ellipsis broadcast together: those repeated that may be 1 in a run."""
-    of_dots = [tuple(e for e, v in zip(c.shape(x), t, strict=True) if v in dots) for x, t in zip(operands, labels, strict=True)]
+    of_dots = [
+        tuple(e for e, v in zip(c.shape(x), t, strict=True) if v in dots) for x, t in zip(operands, labels, strict=True)
+    ]
     try:
         shared = broadcast_shape(c.g, of_dots, [isinstance(x, np.ndarray) for x in operands])
     except ValueError as error:
         raise ShapeError(f"{c.g.node}: the axes of '...' are {', '.join(map(str, of_dots))}: {error}") from error
     extent_of = dict(zip(dots[len(dots) - len(shared) :], shared, strict=True))
-    wanted = [[extent_of.get(v, e) for e, v in zip(c.shape(x), t, strict=True)] for x, t in zip(operands, labels, strict=True)]
+    wanted = [
+        [extent_of.get(v, e) for e, v in zip(c.shape(x), t, strict=True)] for x, t in zip(operands, labels, strict=True)
+    ]
     return [c.repeated(x, shape, f"operand {i}") for i, (x, shape) in enumerate(zip(operands, wanted, strict=True))]
 
 

@@ -44,7 +44,9 @@ def check(schedule: str, epilogue: str, live: bool, n: int, target: str) -> None
         # exp and erf are within 4 ulp, 5e-7, and so is each of the two roundings of a quotient of sums
         np.testing.assert_allclose(got, expected, rtol=2e-6, atol=1e-7, err_msg=what)
     else:
-        np.testing.assert_allclose(got, expected, rtol=0, atol=1, err_msg=what)  # next to a number that rounds either way
+        np.testing.assert_allclose(
+            got, expected, rtol=0, atol=1, err_msg=what
+        )  # next to a number that rounds either way
 
 
 @pytest.mark.sample(60)

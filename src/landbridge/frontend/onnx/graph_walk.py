@@ -119,7 +119,9 @@ class GraphWalk:
     def nested(self, g: GraphBuilder, opsets: Mapping[str, int] | None = None) -> GraphWalk:
         """A walk inside this one; it sees these values and adds none to them. A function has ``opsets`` of its own."""
         known = self.opsets if opsets is None else opsets
-        inner = GraphWalk(g, known, self._control_flow, self._check_indices, self.branches, self.import_body, self.equal)
+        inner = GraphWalk(
+            g, known, self._control_flow, self._check_indices, self.branches, self.import_body, self.equal
+        )
         inner.values = self.values.new_child()
         inner.problems, inner.needed, inner.counted = self.problems, self.needed, self.counted
         return inner

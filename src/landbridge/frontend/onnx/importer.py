@@ -135,7 +135,17 @@ def import_onnx(  # noqa: PLR0913 - what may be stated of a model
         budget = Budget(max_nodes)
         try:
             return _built(
-                module, loaded, inputs, extra_outputs, budget, check_indices, data, branches, import_body, equal, broadcasting
+                module,
+                loaded,
+                inputs,
+                extra_outputs,
+                budget,
+                check_indices,
+                data,
+                branches,
+                import_body,
+                equal,
+                broadcasting,
             )
         finally:
             attempts.note(data)
