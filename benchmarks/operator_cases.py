@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from onnx import numpy_helper
 
 Array = np.ndarray[Any, Any]
 
@@ -381,6 +382,83 @@ def _linear(name: str, size: int) -> Node:
     return _learned(name, data, outputs=2, classlabels_ints=[0, 1, 2], post_transform="SOFTMAX", **attributes)
 
 
+def _rotary(size: int) -> Node:
+    steps = ROWS[size] // 2
+    tables = Const(floats(2048, 32)), Const(floats(2048, 32))
+    return _node("RotaryEmbedding", floats(1, 8, steps, 64), *tables, np.arange(steps)[None], opset=23)
+
+
+def _forest(size: int) -> Node:
+    """TreeEnsemble: full binary trees of depth 6 over 20 features, and their rows."""
+    trees, rows, depth, features = (10, 50, 100)[size], (1, 100, 1000)[size], 6, 20
+    inner, ends = 2**depth - 1, 2**depth
+    roots = np.arange(trees) * inner
+    node = np.arange(inner)
+    last = node >= inner // 2
+    true, false = (np.where(last, 2 * node + more - inner, 2 * node + more) for more in (1, 2))
+    count = trees * inner
+    attributes = {
+        "tree_roots": roots.tolist(),
+        "nodes_featureids": _RANDOM.integers(0, features, count).tolist(),
+        "nodes_modes": numpy_helper.from_array(np.zeros(count, np.uint8)),
+        "nodes_splits": numpy_helper.from_array(floats(count)),
+        "nodes_truenodeids": np.concatenate([true + np.where(last, ends * t, r) for t, r in enumerate(roots)]).tolist(),
+        "nodes_falsenodeids": np.concatenate(
+            [false + np.where(last, ends * t, r) for t, r in enumerate(roots)]
+        ).tolist(),
+        "nodes_trueleafs": np.tile(last, trees).astype(int).tolist(),
+        "nodes_falseleafs": np.tile(last, trees).astype(int).tolist(),
+        "leaf_targetids": _RANDOM.integers(0, 3, trees * ends).tolist(),
+        "leaf_weights": numpy_helper.from_array(floats(trees * ends)),
+        "n_targets": 3,
+        "aggregate_function": 1,
+    }
+    return _learned("TreeEnsemble", floats(rows, features), opset=5, **attributes)
+
+
+def _embedded(name: str, size: int) -> Node:
+    steps, width = (8, 64, 256)[size], (64, 256, 768)[size]
+    words, places, kinds = (count for count in (1000, 512, 2))
+    ids = [integers(1, steps, below=below, dtype=np.int32) for below in (words, kinds)]
+    if name == "EmbedLayerNormalization":
+        tables = [Const(floats(count, width)) for count in (words, places, kinds)]
+        return _contrib(name, *ids, *tables, *(Const(floats(width)) for _ in range(2)), None, outputs=2)
+    tables = [Const(integers(count, width, below=255, dtype=np.uint8)) for count in (words, places, kinds)]
+    tables += [Const(integers(width, below=255, dtype=np.uint8)) for _ in range(2)]
+    steps_of = [scalar(0.01, np.float32) for _ in range(5)] + [scalar(128, np.uint8) for _ in range(5)]
+    return _contrib(name, *ids, *tables, None, *steps_of, outputs=2)
+
+
+def _quantized_attention(size: int) -> Node:
+    steps, width = (16, 64, 256)[size], (64, 256, 512)[size]
+    data = integers(1, steps, width, below=256, dtype=np.uint8)
+    weights = Const(integers(width, 3 * width, below=100, dtype=np.int8))
+    scales = scalar(0.02, np.float32), scalar(0.01, np.float32)
+    zeros = scalar(128, np.uint8), scalar(0, np.int8)
+    bias = Const(floats(3 * width))
+    return _contrib("QAttention", data, weights, bias, *scales, None, *zeros, num_heads=8)
+
+
+def _decoded(size: int) -> Node:
+    width, past = (64, 256, 512)[size], (16, 64, 512)[size]
+    one = [floats(1, 1, width) for _ in range(3)]
+    caches = [floats(1, 8, past, width // 8) for _ in range(2)]
+    length = np.array([past // 2], np.int32)
+    operands = *one, None, None, *caches, length
+    return _contrib("DecoderMaskedMultiHeadAttention", *operands, outputs=3, num_heads=8, past_present_share_buffer=1)
+
+
+def _quantized_recurrent(size: int) -> Node:
+    steps, units = (10, 20, 50)[size], (32, 64, 256)[size]
+    weights = [Const(integers(1, units, 4 * units, below=100, dtype=np.int8)) for _ in "WR"]
+    zeros = [Const(np.zeros((1,), np.int8)) for _ in "WR"]
+    scales = [Const(np.full((1,), 0.001, np.float32)) for _ in "WR"]
+    operands = floats(steps, 1, units), *weights, None, None, None, None, None, scales[0], zeros[0], scales[1], zeros[1]
+    return _contrib("DynamicQuantizeLSTM", *operands, outputs=3, hidden_size=units)
+
+
+_STEP = scalar(0.02, np.float32), scalar(128, np.uint8)
+
 CASES: dict[str, Case] = {
     **{name: partial(_unary, name, low, high, opset) for name, low, high, opset in _UNARY},
     **{name: partial(_binary, name) for name in _BINARY},
@@ -533,7 +611,7 @@ CASES: dict[str, Case] = {
     "MaxRoiPool": partial(_regions, "MaxRoiPool"),
     "GridSample": lambda s: _node("GridSample", image(s), floats(1, PIXELS[s], PIXELS[s], 2, low=-1, high=1)),
     "GridSample, cubic": lambda s: _node(
-        "GridSample", image(s), floats(1, PIXELS[s], PIXELS[s], 2, low=-1, high=1), mode="cubic"
+        "GridSample", image(s), floats(1, PIXELS[s], PIXELS[s], 2, low=-1, high=1), mode="bicubic", opset=16
     ),
     "AffineGrid": lambda s: _node("AffineGrid", floats(1, 2, 3), const(1, 1, PIXELS[s], PIXELS[s]), opset=20),
     "Resize, nearest x2": partial(_resize, "nearest", 2.0),
@@ -664,5 +742,153 @@ CASES: dict[str, Case] = {
     "com.microsoft.Trilu": lambda s: _contrib("Trilu", matrix(s)),
     "com.microsoft.Unique": lambda s: _contrib(
         "Unique", integers(ROWS[s] * 64, below=500).astype(np.float32), outputs=3
+    ),
+    "Attention": lambda s: _node(
+        "Attention", *(floats(1, 8, (16, 64, 256)[s], (8, 32, 64)[s]) for _ in range(3)), opset=23
+    ),
+    "BitCast": lambda s: _node("BitCast", matrix(s), opset=26, to=6),
+    "CumProd": lambda s: _node("CumProd", matrix(s, low=0.9, high=1.1), scalar(1), opset=26),
+    "RMSNormalization": lambda s: _node("RMSNormalization", matrix(s), Const(floats(COLUMNS[s])), opset=23),
+    "RotaryEmbedding": _rotary,
+    "Scatter": partial(_scatter, "Scatter", opset=9),
+    "Swish": lambda s: _node("Swish", matrix(s), opset=24),
+    "TensorScatter": lambda s: _node(
+        "TensorScatter", floats(1, 8, ROWS[s], 64), floats(1, 8, 1, 64), const(3), opset=24
+    ),
+    "RandomNormal": lambda s: _node("RandomNormal", shape=[ROWS[s], COLUMNS[s]]),
+    "RandomUniform": lambda s: _node("RandomUniform", shape=[ROWS[s], COLUMNS[s]]),
+    "TreeEnsemble": _forest,
+    "com.microsoft.BiasAdd": lambda s: _contrib(
+        "BiasAdd", floats(1, 16 * ROWS[s], 320), Const(floats(320)), floats(1, 16 * ROWS[s], 320)
+    ),
+    "com.microsoft.BiasSoftmax": lambda s: _contrib(
+        "BiasSoftmax", matrix(s), floats(1, COLUMNS[s]), axis=1, is_inner_broadcast=0
+    ),
+    "com.microsoft.BiasSplitGelu": lambda s: _contrib("BiasSplitGelu", floats(1, ROWS[s], 2560), Const(floats(2560))),
+    "com.microsoft.DecoderMaskedMultiHeadAttention": _decoded,
+    "com.microsoft.DequantizeLinear": lambda s: _contrib("DequantizeLinear", byte_image(s), *_STEP),
+    "com.microsoft.DynamicQuantizeLSTM": _quantized_recurrent,
+    "com.microsoft.EmbedLayerNormalization": partial(_embedded, "EmbedLayerNormalization"),
+    "com.microsoft.QEmbedLayerNormalization": partial(_embedded, "QEmbedLayerNormalization"),
+    "com.microsoft.ExpandDims": lambda s: _contrib("ExpandDims", matrix(s), scalar(0, np.int32)),
+    "com.microsoft.GatedRelativePositionBias": lambda s: _contrib(
+        "GatedRelativePositionBias",
+        floats(1, (16, 64, 256)[s], 64),
+        Const(floats(64)),
+        floats(1, 8, (16, 64, 256)[s], (16, 64, 256)[s]),
+        Const(floats(8, 8)),
+        Const(floats(8)),
+        Const(floats(1, 8, 1, 1)),
+        num_heads=8,
+    ),
+    "com.microsoft.GatherBlockQuantized": lambda s: _contrib(
+        "GatherBlockQuantized",
+        Const(integers(1000, COLUMNS[s], below=256, dtype=np.uint8)),
+        integers(ROWS[s], below=1000),
+        Const(floats(1000, COLUMNS[s] // 32)),
+        bits=8,
+        block_size=32,
+        quantize_axis=1,
+    ),
+    "com.microsoft.GatherND": lambda s: _contrib("GatherND", matrix(s), integers(ROWS[s], 2, below=ROWS[s])),
+    "com.microsoft.GemmFastGelu": lambda s: _contrib(
+        "GemmFastGelu", matrix(s), Const(floats(COLUMNS[s], 64)), Const(floats(64))
+    ),
+    "com.microsoft.GridSample": lambda s: _contrib(
+        "GridSample", image(s), floats(1, PIXELS[s], PIXELS[s], 2, low=-1, high=1)
+    ),
+    "com.microsoft.GroupNorm": lambda s: _contrib(
+        "GroupNorm", floats(1, PIXELS[s], PIXELS[s], 64), *(Const(floats(64)) for _ in range(2)), activation=0, groups=8
+    ),
+    "com.microsoft.LayerNormalization": lambda s: _contrib(
+        "LayerNormalization", matrix(s), *(Const(floats(COLUMNS[s])) for _ in range(2))
+    ),
+    "com.microsoft.MatMulIntegerToFloat": lambda s: _contrib(
+        "MatMulIntegerToFloat",
+        integers(ROWS[s], COLUMNS[s], below=256, dtype=np.uint8),
+        Const(integers(COLUMNS[s], COLUMNS[s] // 2, dtype=np.int8)),
+        scalar(0.02, np.float32),
+        scalar(0.01, np.float32),
+        scalar(128, np.uint8),
+        scalar(0, np.int8),
+    ),
+    "com.microsoft.MulInteger": lambda s: _contrib(
+        "MulInteger", byte_image(s), scalar(3, np.uint8), byte_image(s), scalar(5, np.uint8)
+    ),
+    "com.microsoft.NhwcConv": lambda s: _contrib(
+        "NhwcConv", floats(1, PIXELS[s], PIXELS[s], CHANNELS[s]), Const(floats(CHANNELS[s], 3, 3, CHANNELS[s]))
+    ),
+    "com.microsoft.NhwcMaxPool": lambda s: _contrib(
+        "NhwcMaxPool",
+        integers(1, PIXELS[s], PIXELS[s], CHANNELS[s], below=256, dtype=np.uint8),
+        kernel_shape=[2, 2],
+        strides=[2, 2],
+    ),
+    "com.microsoft.Pad": lambda s: _contrib("Pad", image(s), const(0, 0, 1, 1, 0, 0, 1, 1)),
+    "com.microsoft.QAttention": _quantized_attention,
+    "com.microsoft.QGemm": lambda s: _contrib(
+        "QGemm",
+        integers(ROWS[s], COLUMNS[s], below=256, dtype=np.uint8),
+        *_STEP,
+        Const(integers(COLUMNS[s], COLUMNS[s] // 2, dtype=np.int8)),
+        scalar(0.01, np.float32),
+        scalar(0, np.int8),
+        None,
+        *_STEP,
+    ),
+    "com.microsoft.QLinearConcat": lambda s: _contrib(
+        "QLinearConcat", *_STEP, byte_image(s), *_STEP, byte_image(s), scalar(0.03, np.float32), _STEP[1], axis=1
+    ),
+    "com.microsoft.QLinearConcat, one scale": lambda s: _contrib(
+        "QLinearConcat", *_STEP, byte_image(s), *_STEP, byte_image(s), *_STEP, axis=1
+    ),
+    "com.microsoft.QLinearConv": lambda s: _contrib(
+        "QLinearConv",
+        byte_image(s),
+        *_STEP,
+        Const(integers(CHANNELS[s], CHANNELS[s], 3, 3, below=100, dtype=np.int8)),
+        scalar(0.01, np.float32),
+        scalar(0, np.int8),
+        *_STEP,
+    ),
+    "com.microsoft.QLinearReduceMean": lambda s: _contrib(
+        "QLinearReduceMean", byte_image(s), *_STEP, *_STEP, axes=[2, 3], keepdims=1
+    ),
+    "com.microsoft.QLinearWhere": lambda s: _contrib(
+        "QLinearWhere",
+        booleans(1, CHANNELS[s], PIXELS[s], PIXELS[s]),
+        byte_image(s),
+        *_STEP,
+        byte_image(s),
+        *_STEP,
+        *_STEP,
+    ),
+    "com.microsoft.QuantizeLinear": lambda s: _contrib("QuantizeLinear", image(s), *_STEP),
+    "com.microsoft.Range": lambda s: _contrib(
+        "Range", scalar(0.0, np.float32), np.array(ROWS[s] * 100, np.float32), scalar(1.0, np.float32)
+    ),
+    "com.microsoft.RelativePositionBias": lambda s: _contrib(
+        "RelativePositionBias",
+        Const(floats(32, 8)),
+        np.array((16, 64, 256)[s], np.int64),
+        np.array((16, 64, 256)[s], np.int64),
+        max_distance=128,
+    ),
+    "com.microsoft.SimplifiedLayerNormalization": lambda s: _contrib(
+        "SimplifiedLayerNormalization", matrix(s), Const(floats(COLUMNS[s]))
+    ),
+    "com.microsoft.SkipGroupNorm": lambda s: _contrib(
+        "SkipGroupNorm",
+        floats(1, PIXELS[s], PIXELS[s], 64),
+        *(Const(floats(64)) for _ in range(2)),
+        floats(1, PIXELS[s], PIXELS[s], 64),
+        activation=0,
+        groups=8,
+    ),
+    "com.microsoft.TorchEmbedding": lambda s: _contrib(
+        "TorchEmbedding", Const(floats(1000, 64)), integers(ROWS[s], below=1000)
+    ),
+    "com.microsoft.TransposeMatMul": lambda s: _contrib(
+        "TransposeMatMul", matrix(s), Const(floats(COLUMNS[s] // 2, COLUMNS[s])), transB=1
     ),
 }

@@ -5,7 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import onnx
+import onnxruntime
 
+import landbridge as lb
+from landbridge.executable.instructions import Call
 from tests.frontend.bodies.beside_onnxruntime import check
 
 R = np.random.default_rng(0)
@@ -60,3 +64,18 @@ def test_products() -> None:
         {"a": codes(3, 8), "b": codes(5, 8), "c": R.integers(-999, 999, 5).astype(np.int32), **FACTS},
         off=1,
     )
+
+
+def test_a_part_of_the_same_scale_is_moved() -> None:
+    """Of parts of a QLinearConcat those are quantized anew whose scale or zero point is not the result's."""
+    model = onnx.parser.parse_model("""<ir_version: 8, opset_import: ["" : 17, "com.microsoft" : 1]>
+        g (uint8[2, 6] a, uint8[2, 6] b, uint8[2, 6] d) => (uint8[2, 18] c)
+        <float u = {0.08}, float s = {0.05}, uint8 z = {110}, uint8 v = {20}> {
+            c = com.microsoft.QLinearConcat <axis = 1> (u, z, a, s, z, b, u, z, d, u, v) }""")
+    parts = [codes(2, 6) for _ in "abd"]
+    program = lb.compile(model)
+    quantized = [i.name for i in program.main.instructions if isinstance(i, Call) and "quantize" in i.function]
+    assert len(quantized) == 2
+    (found,) = lb.Session(program)(*parts)
+    session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+    np.testing.assert_array_equal(np.asarray(found), session.run(None, dict(zip("abd", parts, strict=True)))[0])

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
+import numpy as np
+
 from landbridge.frontend.onnx.bodies.registry import NodeFacts, defined, number, numbers
 
 _MS = "com.microsoft"
@@ -69,12 +73,25 @@ def qlinear_reduce_mean(n: NodeFacts) -> str:
 
 @defined(_MS, "QLinearConcat", "Y_scale, Y_zero_point, *X", "Y")
 def qlinear_concat(n: NodeFacts) -> str:
+    """Concat of parts that are quantized anew, but for those that have the scale and zero point of the result."""
     names = n.variadic("X")
     parts = list(zip(names[::3], names[1::3], names[2::3], strict=True))
-    lines = [f"d{i} = DequantizeLinear ({', '.join(part)})" for i, part in enumerate(parts)]
-    joined = ", ".join(f"d{i}" for i in range(len(parts)))
-    return f"""{" ".join(lines)} all = Concat <axis = {n.attribute("axis", 0)}> ({joined})
-        Y = QuantizeLinear (all, Y_scale, Y_zero_point)"""
+    result = ("Y_scale", "Y_zero_point")
+    lines = [
+        f"q{i} = Identity ({part})"
+        if _same_constants(n, zip(how, result, strict=True))
+        else f"d{i} = DequantizeLinear ({', '.join((part, *how))}) q{i} = QuantizeLinear (d{i}, {', '.join(result)})"
+        for i, (part, *how) in enumerate(parts)
+    ]
+    joined = ", ".join(f"q{i}" for i in range(len(parts)))
+    return f"{' '.join(lines)} Y = Concat <axis = {n.attribute('axis', 0)}> ({joined})"
+
+
+def _same_constants(n: NodeFacts, pairs: Iterable[tuple[str, str]]) -> bool:
+    """Whether the inputs of each pair are constants and equal."""
+    return all(
+        not (n.is_computed(a) or n.is_computed(b)) and np.array_equal(n.constant(a), n.constant(b)) for a, b in pairs
+    )
 
 
 @defined(_MS, "QLinearWhere", "condition, X, x_scale, x_zero, Y, y_scale, y_zero, z_scale, z_zero", "Z")
