@@ -282,10 +282,12 @@ def draw_graph(seed: int) -> DrawnGraph:
         if len(graph.nodes) >= wanted:
             break
         kind = KINDS[random.choice(names)]
-        state = len(graph.nodes), len(graph.values), dict(graph.inputs), dict(graph.constants), set(graph.used)
+        state = len(graph.nodes), len(graph.values), graph.inputs, graph.constants, graph.used, graph.real
+        graph.inputs, graph.constants = dict(graph.inputs), dict(graph.constants)
+        graph.used, graph.real = set(graph.used), set(graph.real)
         try:
             kind(graph)
         except NoFit:
             del graph.nodes[state[0] :], graph.values[state[1] :]
-            graph.inputs, graph.constants, graph.used = state[2:]
+            graph.inputs, graph.constants, graph.used, graph.real = state[2:]
     return graph.finished()
