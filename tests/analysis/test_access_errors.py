@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
+from tests.sanitizer.test_sanitized_programs import PICK
 
 import landbridge as lb
 from landbridge.errors import AccessError
 from landbridge.ops.registry import _HANDLERS, operator
 from landbridge.passes.lower.operands import Operands
-from tests.sanitizer.test_sanitized_programs import PICK
 
 MODEL = '<ir_version: 8, opset_import: ["" : 17]> g (float[5,7] x) => (float[5,7] z) { y = Exp(x) z = Softmax(y) }'
 

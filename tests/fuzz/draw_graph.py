@@ -1,7 +1,7 @@
 """Graphs of several nodes drawn from a seed: operators of every family over odd extents, operands constant and live.
 
-A value knows whether any correct program gives the same bits of it: only such a value is rounded, compared or sorted, so
-that results differ by no more than rounding. Bounds of its magnitude keep sums of integers exact.
+A value knows whether any correct program gives the same bits of it: only such a value is rounded, compared or sorted,
+so that results differ by no more than rounding. Bounds of its magnitude keep sums of integers exact.
 """
 
 from __future__ import annotations

@@ -103,9 +103,8 @@ class Reference:
         try:
             values = self._session.run(None, dict(feeds))
             others = self._perturbed.run(None, moved)
-            inside = dict(
-                zip((o.name for o in self._every.get_outputs()), self._every.run(None, dict(feeds)), strict=True)
-            )
+            names = [output.name for output in self._every.get_outputs()]
+            inside = dict(zip(names, self._every.run(None, dict(feeds)), strict=True))
         except Exception as error:
             raise NoReference(str(error)) from None
         found = []
@@ -152,7 +151,7 @@ def difference(reference: tuple[Array, Array, Array], ours: Array) -> str:
         wrong = ~(equal | (apart <= most) | ~np.isfinite(delta))
     if not wrong.any():
         return ""
-    at = tuple(int(i[0]) for i in np.nonzero(wrong))
+    at = tuple(map(int, np.argwhere(wrong)[0]))
     return f"{int(wrong.sum())} of {wrong.size} elements, first at {at}: {ours[at]} instead of {value[at]}"
 
 

@@ -338,10 +338,8 @@ def _concat(g: Graph) -> None:
             and w.rank == v.rank
             and all(a == b for i, (a, b) in enumerate(zip(w.shape, v.shape, strict=True)) if i != axis)
         ]
-        part = (
-            g.random.choice(same) if same and g.random.random() < 0.6 else g.leaf(v.dtype, shape, live=g.open or None)
-        )
-        parts.append(part)
+        again = same and g.random.random() < 0.6
+        parts.append(g.random.choice(same) if again else g.leaf(v.dtype, shape, live=g.open or None))
     g.random.shuffle(parts)
     shape = [*v.shape]
     shape[axis] = sum(p.shape[axis] for p in parts)
@@ -417,7 +415,7 @@ def _tile(g: Graph) -> None:
 def _expand(g: Graph) -> None:
     v = g.pick(MOVED, 1)
     shape = [e if e != 1 or a < g.open else g.extent() for a, e in enumerate(v.shape)]
-    asked = [1 if a < g.open or g.random.random() < 0.3 and e == v.shape[a] else e for a, e in enumerate(shape)]
+    asked = [1 if a < g.open or (g.random.random() < 0.3 and e == v.shape[a]) else e for a, e in enumerate(shape)]
     _same(g, "Expand", [v, g.constant(np.array(asked, np.int64))], shape, v)
 
 

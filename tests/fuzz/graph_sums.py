@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -22,7 +22,7 @@ def kind(name: str) -> Callable[[Callable[[Graph], None]], Callable[[Graph], Non
 
 
 def _summed(
-    g: Graph, op: str, terms: int, v: Value, w: Value, shape: list[int], more: list[Value] = [], **attributes: Any
+    g: Graph, op: str, terms: int, v: Value, w: Value, shape: list[int], more: Sequence[Value] = (), **attributes: Any
 ) -> Value:
     """A node of sums of ``terms`` products of ``v`` and ``w``."""
     most = terms * v.most * w.most + sum(x.most for x in more)
@@ -110,7 +110,7 @@ def _conv(g: Graph) -> None:
     ]
     if min(shape) < 1:
         raise NoFit
-    w = g.leaf(v.dtype, [outputs, c // group, *kernel], live=False if g.open or g.random.random() < 0.8 else True)
+    w = g.leaf(v.dtype, [outputs, c // group, *kernel], live=not (g.open or g.random.random() < 0.8))
     bias = [g.leaf(v.dtype, [outputs], live=False)] if g.random.random() < 0.5 else []
     _summed(
         g,
@@ -139,7 +139,7 @@ def _conv_transpose(g: Graph) -> None:
     kernel = [g.random.choice((1, 2, 3)) for _ in space]
     strides = [g.random.choice((1, 2)) for _ in space]
     shape = [s * (e - 1) + k for e, k, s in zip(space, kernel, strides, strict=True)]
-    w = g.leaf(v.dtype, [c, outputs, *kernel], live=False if g.open or g.random.random() < 0.8 else True)
+    w = g.leaf(v.dtype, [c, outputs, *kernel], live=not (g.open or g.random.random() < 0.8))
     terms = c // group * int(np.prod(kernel))
     attributes = {"group": group, "strides": strides, "kernel_shape": kernel}
     _summed(g, "ConvTranspose", terms, v, w, [n, group * outputs, *shape], **attributes)

@@ -1,7 +1,7 @@
 """Models of a schedule, an epilogue and an extent that no tile divides, with what numpy computes of them in float64.
 
-All numbers are small integers, of which every sum is exact in float32 and in any order: results are those of float64, to
-the bit, but for the exponentials of Softmax and for Erf.
+All numbers are small integers, of which every sum is exact in float32 and in any order: results are those of float64,
+to the bit, but for the exponentials of Softmax and for Erf.
 """
 
 from __future__ import annotations
