@@ -56,24 +56,34 @@ reads past its caches; ``ThreadCountWarning``, more threads than cores.
 
 from __future__ import annotations
 
+from landbridge.printable import printable
 
-class LandbridgeError(Exception):
+
+class _Shown(Exception):
+    """Text that users read in terminals and logs, and that names what others named: it has no character that acts on
+    those, an end of a line and a tab apart."""
+
+    def __str__(self) -> str:
+        return printable(super().__str__(), keep="\n\t")
+
+
+class LandbridgeError(_Shown):
     """Base of every exception Landbridge raises on purpose."""
 
 
-class FallbackWarning(UserWarning):
+class FallbackWarning(_Shown, UserWarning):
     """Something runs elsewhere than it was asked to; the message says what, and why."""
 
 
-class ModelWarning(UserWarning):
+class ModelWarning(_Shown, UserWarning):
     """A model declares what is not so, or lacks what it names; the message says what counts instead."""
 
 
-class SlowMemoryWarning(UserWarning):
+class SlowMemoryWarning(_Shown, UserWarning):
     """The host reads memory past its caches, at a fraction of their speed; the message says which, and the way out."""
 
 
-class ThreadCountWarning(UserWarning):
+class ThreadCountWarning(_Shown, UserWarning):
     """More threads were asked for than this process may use cores; the message says how many it gets."""
 
 
@@ -159,7 +169,7 @@ class UnknownDeviceError(DeviceError, KeyError):
     """No device of this name is registered."""
 
     def __str__(self) -> str:
-        return str(self.args[0]) if self.args else ""
+        return printable(str(self.args[0]) if self.args else "", keep="\n\t")
 
 
 class DeviceIndexError(DeviceError, IndexError):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from landbridge.cli import arguments as args
 from landbridge.cli.device_list import DeviceList
 from landbridge.cli.options import CliArgument, CliOption, UsageError
-from landbridge.cli.output import emit, progress, table
+from landbridge.cli.output import emit, line, progress, table
 
 if TYPE_CHECKING:
     import numpy as np
@@ -187,7 +187,7 @@ def _report(
         table("outputs", columns, [[entry[c] for c in columns] for entry in outputs])
         differing = [entry for entry in values if not entry["equal"]]
         table("intermediates that differ", columns, [[entry[c] for c in columns] for entry in differing[:10]])
-        print(_verdict(first, values))
+        line(_verdict(first, values))
     if not equal:
         raise SystemExit(EXIT_DIFFERS)
 

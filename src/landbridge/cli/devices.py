@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 from landbridge.cli import arguments as args
 from landbridge.cli.options import CliOption
-from landbridge.cli.output import emit, message, table
+from landbridge.cli.output import emit, line, lines, message, table
 
 #: The exit code where something of a memory that is checked is not as it should be.
 EXIT_FAILED = 3
@@ -43,19 +43,19 @@ def devices(
         return
     for entry in found:
         reason = entry["self_test"]
-        print(f"{entry['name']}: {'PASS' if reason is None else f'FAIL: {reason}'}")
+        line(f"{entry['name']}: {'PASS' if reason is None else f'FAIL: {reason}'}")
         attrs = {name: value for name, value in entry["attrs"].items() if name != "features"}
         table("", ("fact", "value"), [(name, str(value)) for name, value in attrs.items()])
         table("", list(_COLUMNS), [[kind[field] for field in _COLUMNS.values()] for kind in entry["memory"]])
     if verbose:
         for entry in tried:
-            print(f"{entry['name']} of {entry['plugin']}: {entry['found']}")
-            for line in entry["looked_for"]:
-                print(_LINES.fill(line))
+            line(f"{entry['name']} of {entry['plugin']}: {entry['found']}")
+            for text in entry["looked_for"]:
+                lines(_LINES.fill(text))
     else:
         for entry in tried:
             if not entry["instances"] and entry["name"] not in broken:
-                print(_LINES.fill(f"{entry['name']}: none; {_why_none(entry['looked_for'])}").lstrip())
+                lines(_LINES.fill(f"{entry['name']}: none; {_why_none(entry['looked_for'])}").lstrip())
     for name, reason in broken.items():
         message(f"{name}: {reason}")
 
@@ -75,10 +75,10 @@ def _check(name: str, *, json: bool) -> None:
         emit({"device": str(device), "findings": [asdict(finding) for finding in found]})
     else:
         for scope in dict.fromkeys(finding.scope for finding in found):
-            print(f"{device} {scope}")
+            line(f"{device} {scope}")
             for finding in found:
                 if finding.scope == scope:
-                    print(_LINES.fill(f"{'FAIL ' if finding.failed else ''}{finding.what}: {finding.outcome}"))
+                    lines(_LINES.fill(f"{'FAIL ' if finding.failed else ''}{finding.what}: {finding.outcome}"))
     if any(finding.failed for finding in found):
         raise SystemExit(EXIT_FAILED)
 

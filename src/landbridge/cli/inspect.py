@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from landbridge.cli import arguments as args
-from landbridge.cli.output import emit, table
+from landbridge.cli.output import emit, line, paragraph, table
 
 if TYPE_CHECKING:
     from landbridge.executable.executable import Executable
@@ -92,7 +92,7 @@ def _called(executable: Executable) -> list[str]:
 
 
 def _print(result: dict[str, Any]) -> None:
-    print(result["model"])
+    line(result["model"])
     table("", ("fact", "value"), [(name, result[key]) for name, key in _FACTS if result.get(key) is not None])
     named = [("input", tensor) for tensor in result["inputs"]] + [("output", tensor) for tensor in result["outputs"]]
     table("tensors", ("", "name", "shape", "dtype"), [(k, t["name"], _shape(t["shape"]), t["dtype"]) for k, t in named])
@@ -115,7 +115,7 @@ def _print(result: dict[str, Any]) -> None:
         ],
     )
     if not result["compiles"]:
-        print(f"it cannot be compiled: {result['reason']}")
+        paragraph(f"it cannot be compiled: {result['reason']}")
 
 
 _FACTS = (

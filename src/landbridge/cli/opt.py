@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from landbridge.cli import arguments as args
 from landbridge.cli.options import CliArgument, CliOption, UsageError
-from landbridge.cli.output import emit, message, progress, table
+from landbridge.cli.output import emit, lines, message, progress, table
 
 if TYPE_CHECKING:
     from landbridge.ir.module import IRModule
@@ -78,7 +77,7 @@ def opt(
     if json:
         emit({"passes": names, "seconds": seconds, "ir": text})
     elif output is None:
-        sys.stdout.write(text)
+        lines(text.removesuffix("\n"))
 
 
 def _source(module: IRModule) -> str:

@@ -14,6 +14,7 @@ from typing import Any, TextIO
 
 from landbridge.cli.text_columns import cells, folded, padded, terminal_width
 from landbridge.errors import LandbridgeError
+from landbridge.printable import printable
 
 #: Seconds of work after which it is announced; and between two pictures of a spinner.
 PROGRESS_AFTER, _TURN_S = 1.0, 0.1
@@ -29,17 +30,39 @@ _GAP = 2
 _NO_TERMINAL = 1000
 
 _BOLD, _BOLD_RED, _BOLD_YELLOW, _ITALIC = "1", "1;31", "1;33", "3"
+#: What makes lines of a text, and begins those that go on.
+_OF_LINES, _INDENT = "\n\t", "  "
 _ERASE_LINE = "\r\x1b[2K"
 _SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 
 
 def emit(result: Mapping[str, object]) -> None:
     """Print ``result`` as one JSON object on standard output."""
-    sys.stdout.write(json.dumps(result, indent=2, default=str) + "\n")
+    text = json.dumps(result, indent=2, default=str).replace("\x7f", "\\u007f")  # the one control that it leaves
+    sys.stdout.write(f"{text}\n")
+
+
+def line(text: str = "") -> None:
+    """Print ``text`` on standard output, in one line."""
+    sys.stdout.write(f"{printable(text)}\n")
+
+
+def lines(text: str) -> None:
+    """Print ``text`` on standard output, in lines of its own."""
+    sys.stdout.write(f"{printable(text, keep=_OF_LINES)}\n")
+
+
+def paragraph(text: str) -> None:
+    """Print ``text`` on standard output, in lines of which none but the first begins at the margin."""
+    sys.stdout.write(f"{_continued(text)}\n")
 
 
 def message(text: str) -> None:
     """Print ``text`` on standard error."""
+    _write_message(printable(text, keep=_OF_LINES))
+
+
+def _write_message(text: str) -> None:
     sys.stdout.flush()  # where both are one file, they stay in order
     with _Spinner.lock:
         sys.stderr.write(f"{_ERASE_LINE if _Spinner.shown else ''}{text}\n")
@@ -51,7 +74,13 @@ def error(text: str) -> None:
 
 
 def _say(what: str, style: str, text: str) -> None:
-    message(f"{_styled(what, style, sys.stderr)} {text}")
+    _write_message(f"{_styled(what, style, sys.stderr)} {_continued(text)}")
+
+
+def _continued(text: str) -> str:
+    """``text`` in lines that are seen to be of one: a name with an end of a line in it can feign no other."""
+    first, *others = printable(text, keep=_OF_LINES).split("\n")
+    return "\n".join([first, *(o if not o or o[0].isspace() else f"{_INDENT}{o}" for o in others)])
 
 
 def tell_warnings() -> None:
@@ -77,7 +106,8 @@ def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[object]]) 
     if not rows:
         return
     width = terminal_width(otherwise=_NO_TERMINAL)
-    plain = [[_plain(cell) for cell in row] for row in rows]
+    title = printable(title)
+    plain = [[printable(_plain(cell)) for cell in row] for row in rows]
     widths = [max(map(cells, column)) for column in zip(columns, *plain, strict=True)]
     long = [number for number, needed in enumerate(widths) if needed > _WHOLE]
     left = width - sum(needed for needed in widths if needed <= _WHOLE) - _GAP * (len(columns) - 1)
@@ -133,6 +163,7 @@ def progress(doing: str) -> Iterator[None]:
     """
     from landbridge.stages import listening
 
+    doing = printable(doing)
     shown = _Spinner(doing) if _is_terminal(sys.stderr) else _Line(doing)
     try:
         with listening(shown.stage):
@@ -151,7 +182,7 @@ class _Line:
     def stage(self, name: str) -> None:
         """``name`` begins now."""
         self._timer.cancel()
-        self._wait(f"{self._doing}: {name}")
+        self._wait(f"{self._doing}: {printable(name)}")
 
     def end(self) -> None:
         self._timer.cancel()
@@ -177,7 +208,7 @@ class _Spinner:
 
     def stage(self, name: str) -> None:
         """``name`` begins now."""
-        self._text = f"{self._doing}: {name}"
+        self._text = f"{self._doing}: {printable(name)}"
 
     def end(self) -> None:
         self._over.set()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from landbridge.cli.output import table
+from landbridge.cli.output import line, table
 from landbridge.plan_chart import Arena, ArenaBlock
 from landbridge.plan_chart.names import shortened
 from landbridge.plan_chart.units import bytes_text
@@ -21,7 +21,7 @@ def print_plan(arenas: Sequence[Arena], seconds: float) -> None:
     """Print the scopes of a plan that took ``seconds``, and for each the step at which most bytes are alive."""
     arenas = [arena for arena in arenas if arena.blocks]
     if not arenas:
-        print("nothing is planned: no bytes are needed but those of inputs, outputs and constants")
+        line("nothing is planned: no bytes are needed but those of inputs, outputs and constants")
         return
     table(
         f"memory, planned in {seconds:.3g} s",
@@ -33,7 +33,7 @@ def print_plan(arenas: Sequence[Arena], seconds: float) -> None:
         ],
     )  # fmt: skip
     for arena in arenas:
-        print()
+        line()
         _print_peak(arena)
 
 
@@ -52,8 +52,8 @@ def _print_peak(arena: Arena) -> None:
     )  # fmt: skip
     if len(holders) > _HOLDERS:
         rest = sum(block.nbytes for block in holders[_HOLDERS:])
-        print(f"and {len(holders) - _HOLDERS} smaller ones of {rest:,} bytes in all")
-    print(_advice(arena, most))
+        line(f"and {len(holders) - _HOLDERS} smaller ones of {rest:,} bytes in all")
+    line(_advice(arena, most))
 
 
 def _step(arena: Arena, step: int) -> str:

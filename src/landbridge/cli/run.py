@@ -12,7 +12,7 @@ from landbridge.cli import arguments as args
 from landbridge.cli.device_list import DeviceList
 from landbridge.cli.memory_report import MemoryWatch, print_memory_report
 from landbridge.cli.options import CliOption
-from landbridge.cli.output import emit, progress, table
+from landbridge.cli.output import emit, line, progress, table
 from landbridge.cli.placement_report import placement_report, print_placement_report
 from landbridge.cli.trace import write_trace
 
@@ -223,4 +223,4 @@ def _print(result: dict[str, Any]) -> None:
         moves = [(move["nbytes"], move["cause"], move["tensor"]) for move in result[key]]
         table(title, ("bytes", "cause", "tensor"), moves)
     if not result["copies"]:
-        print("copies in one run: none")
+        line("copies in one run: none")
