@@ -77,7 +77,7 @@ def plan(
     if file.suffix == ".csv":
         if target is not None or shape or dim or at or place or allow_links:
             raise UsageError(
-                "a CSV file has buffers, and no --target, --shape, --dim, --at, --place or --allow-links",
+                "a CSV file has buffers, and no --target, --shape, --dim, --allow-links, --at or --place",
                 parameter="FILE",
             )
         shown = _of_csv(file, limits, budget)

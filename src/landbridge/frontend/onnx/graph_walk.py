@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import ChainMap
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import field
 from itertools import chain
 from typing import Any, TypeAlias
 
@@ -73,6 +74,7 @@ class Branches:
     ``related``: what relates the extents of several inputs is tested by runs, as what a run reads is.
     ``apart``: what can be compiled no other way is a program of its own, called where the whole is cut. ``might_part``:
     there was such; ``part_refused``: one was no program either.
+    ``trips``: dimensions that an input says and that a loop runs as often as.
     ``counted``: which branch is taken may depend on how much data decide there is. ``counts``: one did.
     """
 
@@ -86,6 +88,7 @@ class Branches:
     apart: bool = False
     might_part: bool = False
     part_refused: bool = False
+    trips: set[str] = field(default_factory=set)
 
 
 class GraphWalk:

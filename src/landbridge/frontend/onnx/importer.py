@@ -42,6 +42,7 @@ from landbridge.ir.data_dimensions import DataDimensions
 from landbridge.ir.empties import Empties
 from landbridge.ir.graph_builder import Broadcasting, GraphBuilder
 from landbridge.ir.main_attributes import (
+    input_elements,
     io_names,
     set_frame_layouts,
     set_guards,
@@ -194,7 +195,7 @@ def import_onnx(  # noqa: PLR0913 - what may be stated of a model
             if spare_ways is not None:
                 spare_ways.extend(_where_broadcast(ways, broadcasting, in_other_ranges))
                 if empties.allowed:
-                    names = _may_be_zero(_shapes(module).values(), dimensions or {})
+                    names = _may_be_zero([*_shapes(module).values(), *_trips(module, branches)], dimensions or {})
                     spare_ways.extend(_where_zero(names, ways, in_other_ranges))
         return module
 
@@ -275,6 +276,12 @@ def _may_be_zero(shapes: Iterable[Sequence[Extent]], stated: Mapping[str, Extent
     fixed = dimensions_of(stated.values())
     known = dimensions_of(chain.from_iterable(shapes))
     return [name for name, symbol in known.items() if name not in fixed and (symbol.low, symbol.unit) == (1, 1)]
+
+
+def _trips(module: IRModule, branches: Branches) -> list[tuple[Extent, ...]]:
+    """The elements of inputs of ``@main`` that say how often loops run, of which none is a shape."""
+    elements = input_elements(module.main).values()
+    return [tuple(e for e in each if dimensions_of([e]).keys() & branches.trips) for each in elements]
 
 
 def _shapes(module: IRModule) -> dict[str, Sequence[Extent]]:

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import numpy as np
 import onnx_ir as ir
-from xdsl.ir import SSAValue
+from xdsl.ir import Attribute, SSAValue
 
 from landbridge.errors import CompileError, NodeError, ShapeError, UnsupportedOperatorError
 from landbridge.frontend.onnx.apart import else_apart, is_legal
@@ -19,10 +19,11 @@ from landbridge.frontend.onnx.rolled import MANY, Rolled, pays, roll
 from landbridge.frontend.onnx.trips import Trips
 from landbridge.frontend.onnx.unfolded_size import known_to_go_on, known_trips
 from landbridge.frontend.onnx.values import Imported, check_single, is_known
+from landbridge.ir.types import tensor_type
 from landbridge.ops.context import OpContext, Operand
 from landbridge.ops.extent_arrays import extents_array
 from landbridge.ops.slicing import part
-from landbridge.sizes.size import LARGEST_EXTENT, Extent, Size, least
+from landbridge.sizes.size import LARGEST_EXTENT, Extent, Size, dimensions_of, least
 
 
 def import_loop(walk: GraphWalk, node: ir.Node, inputs: Sequence[Any]) -> list[Imported]:
@@ -62,7 +63,9 @@ def _in_whole(walk: GraphWalk, node: ir.Node, inputs: Sequence[Any]) -> list[Imp
         if not trips:
             walk.g.budget.walk(spent, loop.name)
         loop.foresee(trips, (trips - trip) * (walk.g.budget.spent - spent))
-    loop.check_it_runs(trip, bool(collected))
+    if not trip:
+        inputs = [np.asarray(0, np.int64), np.asarray(True), *state]
+        return [*state, *loop.no_rows(inputs, 1 + len(state), [0] * len(collected))]
     return [*state, *map(loop.stack, collected)]
 
 
@@ -97,6 +100,8 @@ def _rolled_loop(
             walk.needed.append((count, (1, LARGEST_EXTENT)))
         else:
             count, trips = read, cast(Extent, read.reshape(-1)[0]) if isinstance(read, np.ndarray) else None
+    if isinstance(trips, Size):
+        walk.branches.trips |= dimensions_of([trips]).keys()
     if rows and (going is not None or not isinstance(count, np.ndarray)):
         return None  # how many rows there are shows when it runs
     most = trips
@@ -153,7 +158,9 @@ def import_scan(walk: GraphWalk, node: ir.Node, inputs: Sequence[Any]) -> list[I
             f"{name}: how many elements it scans, {trips}, is open, and its body cannot be compiled for any number; "
             "give shapes= that say it"
         )
-    scan.check_it_runs(trips, bool(collected))
+    if not trips:
+        types = [_element_type(c, value, axis) for value, axis in zip(sequences, axes, strict=True)]
+        return [*state, *scan.no_rows(state, len(state), out_axes, types)]
     scan.expect(trips)
     for trip in range(trips):
         elements = [
@@ -234,6 +241,13 @@ def _trips(name: str, c: OpContext, sequences: Sequence[Operand], axes: Sequence
     if len(set(extents)) > 1:
         raise ShapeError(f"{name}: it scans {extents} elements; they must be equal")
     return extents[0]
+
+
+def _element_type(c: OpContext, sequence: Operand, axis: int) -> Attribute:
+    """The type of an element of ``sequence`` along ``axis``."""
+    shape = list(c.shape(sequence))
+    del shape[c.axis(axis, len(shape))]
+    return tensor_type(shape, c.dtype(sequence), c.g.vdevice)
 
 
 def _element(c: OpContext, sequence: Operand, axis: int, at: int) -> Operand:

@@ -67,7 +67,8 @@ def loop_apart(walk: GraphWalk, node: ir.Node, inputs: Sequence[Any]) -> list[Im
             extents.append(extent if same else joined.extent(label, key))
         outputs.append((tuple(extents), dtype))
     trips: Extent | None = None
-    if isinstance(count, np.ndarray) and known_to_go_on(body, walk.values):
+    begins_if_any = condition is None or (isinstance(condition, np.ndarray) and bool(condition.reshape(-1)[0]))
+    if isinstance(count, np.ndarray) and begins_if_any and known_to_go_on(body, walk.values):
         said = count.reshape(-1).tolist()[0]
         trips = said if isinstance(said, Size) else max(said, 0)
     for number, (shape, dtype) in enumerate(made[1 + len(given) :], len(given)):

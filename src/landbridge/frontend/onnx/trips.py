@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import onnx_ir as ir
+from xdsl.ir import Attribute, Block
 
+from landbridge.dtypes import numpy_dtype
 from landbridge.errors import CompileError, NodeError, UnsupportedOperatorError
 from landbridge.frontend.onnx.graph_walk import GraphWalk
 from landbridge.frontend.onnx.unfolded_size import nodes_of_trip
 from landbridge.frontend.onnx.values import Imported, Unknown, is_known
-from landbridge.ops.context import OpContext
+from landbridge.ops.context import OpContext, Operand
 
 #: Longer loops would make graphs nobody wants to wait for.
 LONGEST = 4096
@@ -61,10 +63,44 @@ class Trips:
             f"{self.name}: its {what} is computed when the model runs; make it a constant{why}"
         )
 
-    def check_it_runs(self, trips: int, collects: bool) -> None:
-        """Raise UnsupportedOperatorError where it collects what no trip makes."""
-        if not trips and collects:
-            raise UnsupportedOperatorError(f"{self.name}: it never runs, so the shape of what it collects is unknown")
+    def no_rows(
+        self, inputs: Sequence[Any], first: int, axes: Sequence[int], elements: Sequence[Attribute] = ()
+    ) -> list[Imported]:
+        """Returns what is collected where there is no trip: tensors without elements, along an axis each.
+
+        Outputs of the body from ``first`` on are collected. Their shapes are those that a trip would make of
+        ``inputs``, and then of ``elements``, which are types alone. Raises UnsupportedOperatorError where no code can
+        be made of one, so that they are unknown.
+        """
+        if not axes:
+            return []
+        walk, block = self._walk, Block(arg_types=elements)
+        reported, needed, guards, spent = len(walk.problems), len(walk.needed), len(walk.g.guards), walk.g.budget.spent
+        inner = walk.nested(walk.g.nested(block))
+        inner.values.update(zip(self.body.inputs, [*inputs, *block.args], strict=True))
+        try:
+            rows = inner.run_graph(self.body)[first:]
+            if not all(map(is_known, rows)):
+                raise UnsupportedOperatorError("\n".join(walk.problems[reported:]) or "a row is no tensor")
+        except CompileError as error:
+            raise UnsupportedOperatorError(
+                f"{self.name}: it never runs, and no trip can be compiled to know the shape of what it would collect: "
+                f"{error}"
+            ) from error
+        finally:
+            del walk.problems[reported:], walk.needed[needed:], walk.g.guards[guards:]
+            walk.g.budget.spent = spent
+        c = OpContext(walk.g, "Loop", 1, {})
+        found: list[Imported] = []
+        for row, axis in zip(cast(list[Operand], rows), axes, strict=True):
+            shape, dtype = c.shape(row), numpy_dtype(c.dtype(row))
+            at = c.axis(axis, len(shape) + 1)
+            whole = (*shape[:at], 0, *shape[at:])
+            if all(isinstance(extent, int) for extent in whole):
+                found.append(np.zeros(whole, dtype))
+            else:
+                found.append(walk.g.reshape(walk.g.constant(np.zeros(0, dtype)), whole))
+        return found
 
     def run(self, inputs: Sequence[Any]) -> list[Any]:
         """One trip."""
