@@ -135,7 +135,7 @@ def _axes(c: OpContext, x: Operand, operand: Operand | None) -> list[int]:
     return sorted({c.axis(a, rank) for a in axes})
 
 
-_REDUCED = ("data: ...", "axes?: _")
+_REDUCED = ("data: ...", "axes?: _ | ()")
 _REDUCING = {
     "axes": axis_of("len(data)"),
     "keepdims": one_of(0, 1),

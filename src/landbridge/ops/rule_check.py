@@ -187,8 +187,8 @@ def _check_attributes(c: OpContext, stated: Rules, given: Mapping[str, Operand],
 
 
 def _is_single(stated: Rules, name: str) -> bool:
-    """Whether an operand is one value by its rule."""
-    return any(o.name == name and () in o.forms for o in stated.operands)
+    """Whether an operand is one value by its rule, and no list that may be written as a number."""
+    return any(o.name == name and () in o.forms and ("_",) not in o.forms for o in stated.operands)
 
 
 def _shown(value: Any) -> str:

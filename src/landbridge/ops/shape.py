@@ -152,7 +152,7 @@ def flatten(c: OpContext, x: Operand) -> Operand:
     return c.reshape(x, (element_count(shape[:axis]), element_count(shape[axis:])))
 
 
-@rules("data: ...", "axes?: _", attributes={"axes": axis_of("len(data)")})
+@rules("data: ...", "axes?: _ | ()", attributes={"axes": axis_of("len(data)")})
 @operator("Squeeze")
 @accuracy(EXACT)
 def squeeze(c: OpContext, x: Operand, axes: Operand | None = None) -> Operand:
@@ -170,7 +170,7 @@ def squeeze(c: OpContext, x: Operand, axes: Operand | None = None) -> Operand:
 
 @rules(
     "data: ...",
-    "axes?: _",
+    "axes?: _ | ()",
     attributes={"axes": between("-(len(data) + len(axes))", "len(data) + len(axes) - 1")},
     where=(distinct_axes("len(data) + len(axes)"),),
 )
@@ -193,7 +193,7 @@ def transpose(c: OpContext, x: Operand) -> Operand:
     return c.transpose(x, c.ints("perm") or list(reversed(range(c.rank(x)))))
 
 
-@rules("input: ...", "shape: _", attributes={"shape": at_least(0)})
+@rules("input: ...", "shape: _ | ()", attributes={"shape": at_least(0)})
 @operator("Expand")
 @accuracy(EXACT)
 def expand(c: OpContext, x: Operand, shape: Operand) -> Operand:

@@ -15,11 +15,12 @@ _AS_BYTES = {"int2": "int8", "uint2": "uint8", "int4": "int8", "uint4": "uint8"}
 
 def stored_dtype(code: int | ir.DataType) -> str:
     """As ``dtype_of_onnx``, of a tensor whose values are in the file: what ``tensor_array`` makes of them."""
-    name = _numpy_name(ir.DataType(int(code)))
+    name = numpy_name(ir.DataType(int(code)))
     return _AS_BYTES.get(name) or dtype_of_onnx(code)
 
 
-def _numpy_name(kind: ir.DataType) -> str:
+def numpy_name(kind: ir.DataType) -> str:
+    """Returns what numpy and ml_dtypes call elements of ``kind``; nothing where they have none."""
     try:
         return str(kind.numpy().name)
     except (TypeError, KeyError, ValueError):
@@ -32,7 +33,7 @@ def dtype_of_onnx(code: int | ir.DataType) -> str:
         kind = ir.DataType(int(code))
     except ValueError:
         raise CompileError(f"{code} is no ONNX element type; onnx.TensorProto.DataType lists them") from None
-    name = _numpy_name(kind)
+    name = numpy_name(kind)
     if not name or name.startswith(("complex", "object", "str")):
         raise CompileError(f"ONNX element type {kind.name} cannot be compiled; numbers and booleans can")
     if name in _AS_BYTES:

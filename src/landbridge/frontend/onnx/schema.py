@@ -11,16 +11,17 @@ from typing import Any
 
 import numpy as np
 import onnx
+import onnx_ir as ir
 from xdsl.ir import SSAValue
 
 from landbridge.errors import NodeError
+from landbridge.frontend.onnx.attributes import numpy_name
 from landbridge.ir.types import dtype_of
 from landbridge.ops.extent_arrays import array_dtype
 from landbridge.records import record
 
-#: Names that ONNX gives element types, for dtypes that have another.
-_NAMES = {"float32": "float", "float64": "double"}
-_DTYPES = {text: name for name, text in _NAMES.items()}
+#: Dtypes by the names that ONNX's schemas have for them: float, float8e4m3fn and others are spelled otherwise here.
+_DTYPES = {kind.name.lower(): name for kind in ir.DataType if (name := numpy_name(kind)) not in ("", "object")}
 
 #: The Python type of attributes, and of the elements of lists.
 _ONE: dict[str, type] = {"INT": int, "FLOAT": float, "STRING": str, "TENSOR": np.ndarray}
