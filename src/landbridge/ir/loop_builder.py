@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TypeAlias
 
-from xdsl.dialects import scf
+from xdsl.dialects import linalg, scf
 from xdsl.dialects.builtin import IndexType
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.rewriter import InsertPoint
@@ -29,6 +29,10 @@ class LoopBuilder(ScalarBuilder):
         """``v``, a whole number, as an index that is provably one of ``extent``: the last where it is none of them."""
         last = self.const(largest(extent - 1, 0), "uint64")
         return self.cast(self.minimum(self.cast(v, "uint64"), last), "index")
+
+    def fill(self, target: SSAValue, value: Value) -> None:
+        """Write ``value``, a constant, to all elements of ``target``."""
+        self._builder.insert(linalg.ops.FillOp([value.ssa], [target], []))
 
     def loop(
         self, low: Number, high: Number, carried: Carried, body: Callable[..., Carried], step: int = 1

@@ -157,7 +157,7 @@ class StepsOp(IRDLOperation):
 
 #: How names of operations begin that a ForallOp may hold, and its other ones.
 _SCALAR = ("arith.", "math.", "scf.")
-_MEMORY = ("memref.load", "memref.store", "lb.size")
+_MEMORY = ("memref.load", "memref.store", "linalg.fill", "lb.size")
 
 
 @irdl_op_definition
@@ -168,7 +168,8 @@ class ForallOp(IRDLOperation):
     ``%i`` runs the region, whose other arguments stand for ``buffers``. Iterations may run at once and in any order,
     so none may write an element that another one reads or writes. Of a temporary of the PrimFunc every iteration has
     one of its own, which it writes before it reads. The region holds operations on scalars, ``memref.load`` and
-    ``memref.store`` at indices that must be provably in bounds, and ``scf.for``, ``scf.if`` and ``scf.while``.
+    ``memref.store`` at indices that must be provably in bounds, ``linalg.fill`` of a whole buffer with a constant, and
+    ``scf.for``, ``scf.if`` and ``scf.while``.
     """
 
     name = "lb.forall"

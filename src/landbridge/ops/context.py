@@ -15,6 +15,7 @@ from landbridge.executable.segments import READ
 from landbridge.ir.broadcasting import broadcast_shape, repeated
 from landbridge.ir.graph_builder import GraphBuilder
 from landbridge.ir.graph_ops import DEFINES
+from landbridge.ir.loop_builder import LoopBuilder
 from landbridge.ir.op_attributes import NODE
 from landbridge.ir.plain_attributes import int_array
 from landbridge.ir.prim_builder import Body, PrimBuilder
@@ -333,6 +334,10 @@ class BodyBuffer:
     def rank(self) -> int:
         """The number of axes."""
         return len(shape_of(self._memref.type))
+
+    def fill(self, s: LoopBuilder, value: float | int) -> None:
+        """Write ``value`` to all elements, in a forall."""
+        s.fill(self._memref, s.const(value, self._dtype))
 
     def load(self, s: ScalarBuilder, indices: Sequence[Value | int]) -> Value:
         """The element at computed indices, which must be in bounds."""

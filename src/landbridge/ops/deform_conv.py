@@ -154,11 +154,8 @@ def _write_taps(p: PrimBuilder, node: _Taps) -> None:
             first = first + s.cast(s.index(tap), "int64") * node.dilation[axis]
             ends.append(_around(exact, exact.cast(first, dtype) + exact.cast(offset, dtype), node.spatial[axis]))
         made = [(a[0] * node.spatial[1] + b[0], a[1] * b[1]) for a in ends[0] for b in ends[1]]
-        of_tap = [s.cast(m, dtype) for m in mask]
-        return [
-            *(place for place, _ in made),
-            *(weight * m for _, weight in made for m in of_tap or [s.const(1, dtype)]),
-        ]
+        factors = [weight * s.cast(m, dtype) for _, weight in made for m in mask] or [weight for _, weight in made]
+        return [*(place for place, _ in made), *factors]
 
     reads = [moved(0), moved(1), *((each, of_offset) for each in p.inputs[2:])]
     p.generic("p" * len(shape), shape, reads, [(b, lambda *d: d) for b in (*places, *weights)], around)

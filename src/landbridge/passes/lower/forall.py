@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import cast
 
-from xdsl.dialects import memref, scf
+from xdsl.dialects import arith, linalg, memref, scf
 from xdsl.ir import Block, Operation, SSAValue
 
 from landbridge.errors import CodegenError
 from landbridge.ir.kernel_attributes import first_scratch
 from landbridge.ir.prim_ops import ForallOp
 from landbridge.ir.stages import PrimView
-from landbridge.ir.types import element_count, shape_of
+from landbridge.ir.types import element_count, item_bytes, shape_of
 from landbridge.passes.lower.body import copied, place_of
 from landbridge.passes.lower.code import Code, Index, Where
 from landbridge.passes.lower.schedule import MANY_TASKS
@@ -24,11 +24,18 @@ _Placed = Callable[[SSAValue, Where], tuple[SSAValue, Where]]
 
 
 def emit_forall(
-    code: Code, prim: PrimView, stage: ForallOp, buffers: dict[SSAValue, SSAValue], begin: Index, end: Index
+    code: Code,
+    prim: PrimView,
+    stage: ForallOp,
+    vector_bytes: int,
+    buffers: dict[SSAValue, SSAValue],
+    begin: Index,
+    end: Index,
 ) -> Extent:
     """Emit tasks ``begin .. end`` of ``stage``; returns how many tasks there are, each with a part of the scratch.
 
-    ``buffers`` maps the memrefs of the PrimFunc to flat ones. Task t runs every 64th iteration from t on.
+    ``buffers`` maps the memrefs of the PrimFunc to flat ones. Task t runs every 64th iteration from t on. Whole buffers
+    are filled by vectors of ``vector_bytes``.
     """
     tasks = part_count(stage.iterations)
     parts = _parts(prim, buffers)
@@ -41,9 +48,9 @@ def emit_forall(
             return parts[buffer], code.add(code.mul(t, element_count(shape_of(buffer.type))), where)
 
         if isinstance(stage.iterations, int) and stage.iterations <= MANY_TASKS:
-            _Iteration(code, stage, placed).emit(t)
+            _Iteration(code, stage, placed, vector_bytes).emit(t)
         else:
-            _iterations(code, stage, placed, t, MANY_TASKS)
+            _iterations(code, stage, placed, t, MANY_TASKS, vector_bytes)
         return []
 
     code.loop(begin, end, 1, [], task)
@@ -67,19 +74,20 @@ def _parts(prim: PrimView, buffers: dict[SSAValue, SSAValue]) -> dict[SSAValue, 
     return {t: buffers[a] for t, a in zip(prim.temporaries, arguments, strict=True)}
 
 
-def _iterations(code: Code, stage: ForallOp, placed: _Placed, first: Index, step: int) -> None:
+def _iterations(code: Code, stage: ForallOp, placed: _Placed, first: Index, step: int, vector_bytes: int = 0) -> None:
     def run(i: SSAValue, _: Sequence[SSAValue]) -> list[SSAValue]:
-        _Iteration(code, stage, placed).emit(i)
+        _Iteration(code, stage, placed, vector_bytes).emit(i)
         return []
 
     code.loop(first, stage.iterations, step, [], run)
 
 
 class _Iteration:
-    """Emits one iteration: a copy of the region on the buffers of the lowered function."""
+    """Emits one iteration: a copy of the region on the buffers of the lowered function, with ``vector_bytes`` in a
+    vector, 0 where there are none."""
 
-    def __init__(self, code: Code, stage: ForallOp, placed: _Placed) -> None:
-        self._code, self._stage, self._placed = code, stage, placed
+    def __init__(self, code: Code, stage: ForallOp, placed: _Placed, vector_bytes: int) -> None:
+        self._code, self._stage, self._placed, self._vector_bytes = code, stage, placed, vector_bytes
         inside = stage.body.block.args[1:]
         self._buffers: dict[SSAValue, SSAValue] = dict(zip(inside, stage.buffers, strict=True))
         self._known: dict[SSAValue, SSAValue] = {}
@@ -107,6 +115,9 @@ class _Iteration:
         match op:
             case memref.LoadOp() | memref.StoreOp():
                 self._access(op)
+                return
+            case linalg.ops.FillOp():
+                self._fill(op)
                 return
             case scf.ForOp():
                 low, high, step, *carried = self._values(op.operands)
@@ -137,3 +148,28 @@ class _Iteration:
             code.store(self._known[op.value], memory, where)
         else:
             self._known[op.results[0]] = code.load(memory, where, cast(Operation, op).results[0].type)
+
+    def _fill(self, op: linalg.ops.FillOp) -> None:
+        code, constant = self._code, op.inputs[0].owner
+        if not isinstance(constant, arith.ConstantOp):
+            raise CodegenError("linalg.fill of a value that is no constant")
+        buffer, kind = self._buffers[op.outputs[0]], op.inputs[0].type
+        extent = element_count(shape_of(buffer.type))
+        lanes = max(self._vector_bytes // item_bytes(buffer.type), 1)
+        vectors = extent // lanes
+
+        def store(first: Index, kept: Index) -> None:
+            memory, where = self._placed(buffer, first)
+            if lanes == 1:
+                code.store(self._known[op.inputs[0]], memory, where)
+            else:
+                code.store_vector(code.splat(constant.value, kind, lanes), memory, where, lanes, kept)
+
+        def whole(i: SSAValue, _: Sequence[SSAValue]) -> list[SSAValue]:
+            store(code.mul(i, lanes), 0)
+            return []
+
+        code.loop(0, vectors, 1, [], whole)
+        left = extent - vectors * lanes
+        if left != 0:
+            store(vectors * lanes, left)

@@ -135,7 +135,7 @@ def lower_prim(function: func.FuncOp, machine: VectorUnit, columns_first: bool =
     begin, end = block.args[-2], block.args[-1]
     fold = scan_nest(prim) if prim.forall is None else None
     if prim.forall is not None:
-        plan = TaskPlan(emit_forall(code, prim, prim.forall, buffers, begin, end), ())
+        plan = TaskPlan(emit_forall(code, prim, prim.forall, machine.vector_bytes, buffers, begin, end), ())
     elif prim.takes_turns and fold is None:
         plan = emit_turns(code, prim, machine, buffers, begin, end)
     else:
