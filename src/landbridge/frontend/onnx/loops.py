@@ -11,6 +11,7 @@ from xdsl.ir import Attribute, SSAValue
 
 from landbridge.errors import CompileError, NodeError, ShapeError, UnsupportedOperatorError
 from landbridge.frontend.onnx.apart import else_apart, is_legal
+from landbridge.frontend.onnx.appended import appended
 from landbridge.frontend.onnx.counted_loops import counted_trips, most_trips
 from landbridge.frontend.onnx.graph_walk import GraphWalk
 from landbridge.frontend.onnx.host_nodes import read_sizes
@@ -93,11 +94,13 @@ def _rolled_loop(
         trips = said if isinstance(said, Size) else max(int(said), 0)
     if not pays(walk, loop.body, trips if going is None else None, inputs):
         return None
-    rows = len(loop.body.outputs) - 1 - len(state)
+    c = OpContext(walk.g, node.op_type, walk.opset_of(node), {})
+    grown = appended(c, loop.body, state)
+    rows = len(loop.body.outputs) - 1 - len(state) + len(grown)
     if rows and going is None and isinstance(count, SSAValue):  # so many rows are there as the count says
-        read = read_sizes(OpContext(walk.g, node.op_type, walk.opset_of(node), {}), count)
+        read = read_sizes(c, count)
         if read is None:
-            walk.needed.append((count, (1, LARGEST_EXTENT)))
+            walk.needed.append((count, (int(rows > len(grown)), LARGEST_EXTENT)))
         else:
             count, trips = read, cast(Extent, read.reshape(-1)[0]) if isinstance(read, np.ndarray) else None
     if isinstance(trips, Size):
@@ -120,6 +123,7 @@ def _rolled_loop(
             going=going,
             most=most,
             begins=isinstance(first, np.ndarray) and trips is not None and least(trips) > 0,
+            appended=grown,
         ),
     )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import field
 from typing import Any, cast
 
 import numpy as np
@@ -10,6 +11,7 @@ import onnx_ir as ir
 from xdsl.ir import Block, BlockArgument, SSAValue
 
 from landbridge.errors import BudgetError, CompileError, UndecidedSizeError, UnsupportedOperatorError
+from landbridge.frontend.onnx.appended import Appended
 from landbridge.frontend.onnx.counted_loops import sum_of
 from landbridge.frontend.onnx.graph_walk import GraphWalk
 from landbridge.frontend.onnx.unfolded_size import nodes_of_trip
@@ -36,7 +38,8 @@ class Rolled:
     axis, likewise. The body's outputs from ``first_output`` on are what the next trip is given, in that order, then the
     rows. ``index`` is the input that counts trips. ``going``: what is known before the first trip of the condition,
     which is output 0 and input 1 of the body; None where nothing ends the loop. ``back``: of the elements and the rows.
-    ``most``: it runs no more often than that, where that is known; ``begins``: it runs, as is known.
+    ``most``: it runs no more often than that, where that is known; ``begins``: it runs, as is known. ``appended``: of
+    ``carried``, by number, what trips only append to.
     """
 
     name: str
@@ -51,6 +54,7 @@ class Rolled:
     back: tuple[Sequence[int], Sequence[int]] | None = None
     most: Extent | None = None
     begins: bool = False
+    appended: Mapping[int, Appended] = field(default_factory=dict)
 
 
 def pays(walk: GraphWalk, body: ir.Graph, trips: Extent | None, values: Sequence[Any]) -> bool:
@@ -139,7 +143,7 @@ class _Roller:
         loop, walk = self.loop, self.walk
         outputs = loop.body.outputs[loop.first_output : loop.first_output + len(loop.carried)]
         kept = [_through(out) is formal for out, (formal, _) in zip(outputs, loop.carried, strict=True)]
-        moving = [number for number, same in enumerate(kept) if not same]
+        moving = [number for number, same in enumerate(kept) if not same and number not in loop.appended]
         c = OpContext(walk.g, "Loop", 1, {})
         first = [_value(c, loop.carried[number][1]) for number in moving]
         extra = []
@@ -156,6 +160,7 @@ class _Roller:
             arguments = iter(given)
             inner.values.update((loop.carried[number][0], next(arguments)) for number in moving)
             inner.values.update(value for value, same in zip(loop.carried, kept, strict=True) if same)
+            inner.values.update((loop.carried[n][0], each.nothing(c)) for n, each in loop.appended.items())
             self._bring_extra(inner, arguments, is_counted)
             if knows:
                 self._know_counters(inner, given[len(first) + len(extra) - 1])
@@ -173,7 +178,8 @@ class _Roller:
                 at += 1
             if is_counted:
                 following.append(g.elementwise("next_trip", [given[at]], lambda s, v: v + 1))
-            rows = [_value(inside, row) for row in made[len(loop.carried) :]]
+            collected = [*(made[number] for number in loop.appended), *made[len(loop.carried) :]]
+            rows = [_value(inside, row) for row in collected]
             if knows:
                 self._check_turns_are_read(g, cast(BlockArgument, given[-1]).block, reported_guards)
             return following, rows
@@ -188,9 +194,12 @@ class _Roller:
             len(first) if loop.going is not None else None,
             loop.begins,
         )
-        last = dict(zip(moving, found, strict=False))
+        last: dict[int, Operand] = dict(zip(moving, found, strict=False))
+        rows = found[len(first) + len(extra) :]
+        for (number, each), row in zip(loop.appended.items(), rows, strict=False):
+            last[number] = each.of_rows(c, row)
         states: list[Imported] = [last.get(n, value) for n, (_, value) in enumerate(loop.carried)]
-        return [*states, *found[len(first) + len(extra) :]]
+        return [*states, *rows[len(loop.appended) :]]
 
     def _bring_extra(self, inner: GraphWalk, arguments: Any, is_counted: bool) -> None:
         """The condition and the number of the trip, where the body takes them."""
