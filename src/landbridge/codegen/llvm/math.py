@@ -10,15 +10,15 @@ from __future__ import annotations
 from xdsl.dialects import math
 from xdsl.ir import Operation
 
-from landbridge.codegen.expansions.functions import FOR_LANES, LIMITED
-from landbridge.codegen.expansions.remainder import is_far, near_fmod
-from landbridge.codegen.expansions.terms import Term, as_read
 from landbridge.codegen.llvm.emitter import LlvmEmitter, LlvmModule, Printer
 from landbridge.codegen.llvm.float_arith import fast_flags
 from landbridge.codegen.llvm.narrow_floats import in_float, narrow, widen
 from landbridge.codegen.llvm.terms import LlvmBody
 from landbridge.codegen.llvm.types import element_of, is_float, splat, suffix
 from landbridge.codegen.printing import FUNCTIONS
+from landbridge.expansions.functions import FOR_LANES, LIMITED
+from landbridge.expansions.remainder import is_far, near_fmod
+from landbridge.expansions.terms import Term, as_read
 from landbridge.ir.prim_ops import RemFOp
 
 

@@ -11,11 +11,11 @@ from collections.abc import Callable
 
 from xdsl.ir import Operation
 
-from landbridge.codegen.expansions.narrow import narrowed, widened
-from landbridge.codegen.expansions.terms import Term
 from landbridge.codegen.llvm.emitter import LlvmEmitter
 from landbridge.codegen.llvm.terms import LlvmBody
 from landbridge.codegen.llvm.types import element_of, suffix, with_element
+from landbridge.expansions.narrow import narrowed, widened
+from landbridge.expansions.terms import Term
 
 
 def is_narrow(kind: str) -> bool:

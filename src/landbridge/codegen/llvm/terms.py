@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from landbridge.codegen.expansions.terms import Term, TermBody
 from landbridge.codegen.llvm.types import SPELLINGS, element_of, is_float, lanes_of, splat, suffix, with_element
+from landbridge.expansions.terms import Term, TermBody
 
 #: Lanes of f32 that one instruction of x86-64 multiplies by powers of 2, the longest last.
 _SCALED_LANES = (4, 8, 16)

@@ -11,9 +11,9 @@ from typing import Any
 
 from landbridge.codegen.c.types import CType, literal
 from landbridge.codegen.c.unit import CUnit
-from landbridge.codegen.expansions.functions import EVERY, FAR
-from landbridge.codegen.expansions.terms import Term, TermBody
 from landbridge.codegen.opencl.unit import ELEMENTS
+from landbridge.expansions.functions import EVERY, FAR
+from landbridge.expansions.terms import Term, TermBody
 
 _INFIX = {"add": "+", "sub": "-", "mul": "*", "div": "/", "and": "&", "or": "|", "xor": "^", "shl": "<<"}
 _COMPARE = {"olt": "{0} < {1}", "ogt": "{0} > {1}", "oeq": "{0} == {1}", "uge": "!({0} < {1})", "uno": "isnan({0})"}

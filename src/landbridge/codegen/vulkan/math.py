@@ -12,9 +12,6 @@ from collections.abc import Callable, Sequence
 from xdsl.dialects import math, vector
 from xdsl.ir import Operation
 
-from landbridge.codegen.expansions import doubles
-from landbridge.codegen.expansions.functions import COMMON, EVERY, FAR
-from landbridge.codegen.expansions.terms import Term
 from landbridge.codegen.printing import FUNCTIONS
 from landbridge.codegen.vulkan import glsl
 from landbridge.codegen.vulkan.arith import apply
@@ -23,6 +20,9 @@ from landbridge.codegen.vulkan.terms import expanded
 from landbridge.codegen.vulkan.zeros import Rule
 from landbridge.errors import CodegenError
 from landbridge.executable.spirv import Op
+from landbridge.expansions import doubles
+from landbridge.expansions.functions import COMMON, EVERY, FAR
+from landbridge.expansions.terms import Term
 from landbridge.ir.prim_ops import RemFOp
 
 

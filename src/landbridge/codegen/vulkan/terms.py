@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from landbridge.codegen.expansions import narrow
-from landbridge.codegen.expansions.terms import Term, TermBody
 from landbridge.codegen.vulkan import glsl
 from landbridge.codegen.vulkan.emitter import SpirvEmitter
 from landbridge.executable.spirv import Op
+from landbridge.expansions import narrow
+from landbridge.expansions.terms import Term, TermBody
 
 _FLOAT = {"add": Op.FAdd, "sub": Op.FSub, "mul": Op.FMul, "div": Op.FDiv}
 _INTEGER = {

@@ -263,8 +263,8 @@ class GraphWalk:
                     return [evaluated]
         elif node.op_type == "Identity" and not node.domain and isinstance(inputs[0], np.ndarray):
             return [inputs[0]]  # the same memory: layers that share weights pack them once
-        elif len(constants) == len(inputs) and node.op_type != "Constant" and foldable(node):
-            folded = evaluate(node, constants, opset)
+        elif handler is not None and inputs and len(constants) == len(inputs) and foldable(node):
+            folded = evaluate(context, handler, constants)
             if folded is not None:
                 if node.op_type == "DequantizeLinear" and not context.attribute("block_size", 0):
                     x, scale, zero = [*constants, None][:3]

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from math import factorial, inf, log, nan
 
-from landbridge.codegen.expansions.power import power_edges
-from landbridge.codegen.expansions.terms import Term
+from landbridge.expansions.power import power_edges
+from landbridge.expansions.terms import Term
 
 # ln 2 in two parts: the product of the first with an integer below 2**21 is exact.
 _LN2_HIGH = float.fromhex("0x1.62e42fee00000p-1")

@@ -6,7 +6,7 @@ nearest, ties to even, once.
 
 from __future__ import annotations
 
-from landbridge.codegen.expansions.terms import Term
+from landbridge.expansions.terms import Term
 
 
 def widened(bits: Term, element: str) -> Term:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from math import inf, log, nan
 
-from landbridge.codegen.expansions.terms import Term
+from landbridge.expansions.terms import Term
 
 # ln 2 in two parts: the first has few bits, so that its product with a small integer is exact.
 _LN2_HIGH, _LN2_LOW = float.fromhex("0x1.62e400p-1"), log(2) - float.fromhex("0x1.62e400p-1")

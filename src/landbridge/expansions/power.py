@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from math import factorial, inf, log, nan
 
-from landbridge.codegen.expansions.exponentials import ROUNDER, times_power
-from landbridge.codegen.expansions.terms import Term
+from landbridge.expansions.exponentials import ROUNDER, times_power
+from landbridge.expansions.terms import Term
 
 _TWO_OVER_LN2 = float.fromhex("0x1.715476p+1")  # as a float, and what it lacks
 _CUBIC = 0.9617967

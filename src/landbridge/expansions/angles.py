@@ -10,7 +10,7 @@ from collections.abc import Callable
 from itertools import pairwise
 from math import inf, nan, pi
 
-from landbridge.codegen.expansions.terms import Term
+from landbridge.expansions.terms import Term
 
 # Adding and subtracting it rounds a float below 2**22 to an integer, which then stands in the low bits.
 _ROUNDER = float.fromhex("0x1.8p23")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from math import inf, nan
 
-from landbridge.codegen.expansions.terms import Term
+from landbridge.expansions.terms import Term
 
 #: Quotients up to this are taken in one step.
 NEAR = 2.0**18

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from landbridge.codegen.expansions import angles, exponentials, inverse, power, remainder
-from landbridge.codegen.expansions.terms import Term
+from landbridge.expansions import angles, exponentials, inverse, power, remainder
+from landbridge.expansions.terms import Term
 
 #: The common ones, which every generator prints but that of C, whose library has them.
 COMMON: dict[str, Callable[..., Term]] = {

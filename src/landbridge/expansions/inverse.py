@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from math import inf, log, nan, pi
 
-from landbridge.codegen.expansions.exponentials import exp, expm1, half_exp, log1p, log_
-from landbridge.codegen.expansions.terms import Term
+from landbridge.expansions.exponentials import exp, expm1, half_exp, log1p, log_
+from landbridge.expansions.terms import Term
 
 # pi/2 as two floats.
 _HALF_PI = float.fromhex("0x1.921fb6p+0")
