@@ -13,6 +13,7 @@ import numpy as np
 from landbridge.errors import ShapeError
 from landbridge.host_operators.registry import Array, HostValue, Results, host_operator
 from landbridge.records import record
+from landbridge.sizes.scaled import meant, scaled
 
 
 @record(frozen=True)
@@ -37,10 +38,10 @@ def _results(x: HostValue, *_: HostValue | None, axes: Sequence[int] | None = No
 @host_operator("", "Resize", since=10, results=_results)
 def upsample(x: Array, scales: Array, *, mode: str = "nearest") -> Array:
     """The first forms: asymmetric coordinates, rounded down."""
-    factors = [float(factor) for factor in scales.reshape(-1)]
+    factors = [float(meant(float(factor))) for factor in scales.reshape(-1)]
     if len(factors) != x.ndim:
         raise ShapeError(f"scales has {len(factors)} elements; {x.ndim} are legal, one for each axis")
-    axes = [_Axis(i, e, math.floor(e * f), f) for i, (e, f) in enumerate(zip(x.shape, factors, strict=True))]
+    axes = [_Axis(i, e, scaled(e, f), f) for i, (e, f) in enumerate(zip(x.shape, factors, strict=True))]
     return _resized(x, axes, mode, "asymmetric", "floor", None, (False, False, -0.75))
 
 
@@ -78,9 +79,8 @@ def resize(  # noqa: PLR0913 - the attributes of the operator
                 f"{name} has {each.size} elements; {len(old)} are legal, one for each axis that is resized"
             )
     if scales is not None and scales.size:
-        factors = [float(factor) for factor in scales.reshape(-1)]
-        spans = ends - starts if crop else np.ones(len(old))
-        new = [math.floor(e * s * f) for e, s, f in zip(old, spans, factors, strict=True)]
+        factors = [float(meant(float(factor))) for factor in scales.reshape(-1)]
+        new = [scaled(e, f) for e, f in zip(old, factors, strict=True)]
     elif sizes is not None and sizes.size:
         new = [int(size) for size in sizes.reshape(-1)]
         factors = [n / e for n, e in zip(new, old, strict=True)]
@@ -108,6 +108,8 @@ def _resized(
     """``x`` resized, ``fill`` where that lies outside. ``how``: antialias, exclude_outside, cubic_coeff_a."""
     result = x if mode == "nearest" else x.astype(np.float64)
     for axis in axes:
+        if (axis.old, axis.scale) == (axis.new, 1) and fill is None:
+            continue
         at = _positions(axis, transform)
         if mode == "nearest":
             result = np.take(result, _nearest(at, nearest).clip(0, axis.old - 1), axis.number)
@@ -125,7 +127,7 @@ def _positions(axis: _Axis, transform: str) -> Array:
     i, old, new, scale = np.arange(axis.new, dtype=np.float64), axis.old, axis.new, axis.scale
     match transform:
         case "align_corners":
-            return i * (old - 1) / (scale * old - 1) if new > 1 else i * 0
+            return i * (old - 1) / (new - 1) if new > 1 else i * 0
         case "asymmetric":
             return i / scale
         case "tf_crop_and_resize" if new > 1:

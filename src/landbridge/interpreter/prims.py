@@ -14,6 +14,7 @@ from landbridge.errors import UnsupportedOperatorError
 from landbridge.interpreter.accesses import Array, OperandAccess, Ranges, counters_of, number
 from landbridge.interpreter.bodies import RepeatedElement, StageBody
 from landbridge.interpreter.reductions import combiners_of, contracted, factors_of, unrounded_terms
+from landbridge.interpreter.running import RunningStage
 from landbridge.interpreter.scalars import number_of, scalar_dtype, signless
 from landbridge.ir.plain_attributes import ints
 from landbridge.ir.prim_ops import PadOp, StepsOp
@@ -72,20 +73,23 @@ def _run_plain(op: Operation, buffers: Buffers) -> None:
 def _run_steps(op: StepsOp, buffers: Buffers) -> None:
     """Run ``lb.steps``: in each iteration every stage, in order, at that iteration of its first loop."""
     inside: Buffers = dict(zip(op.body.block.args, (buffers[b] for b in op.buffers), strict=True))
-    stages = [
-        (each, _Stage(view_generic(each)) if isinstance(each, linalg.ops.GenericOp) else None)
-        for each in op.body.block.ops
+    stages: list[Operation | _Stage] = [
+        _Stage(view_generic(each)) if isinstance(each, linalg.ops.GenericOp) else each for each in op.body.block.ops
     ]
     count = number(op.turns)
+    only = stages[0] if len(stages) == 1 else None
+    if isinstance(only, _Stage) and (running := only.running) is not None:
+        running.run(inside, [(0, extent) for extent in only.extents])
+        return
     if count * len(stages) > _MOST_IN_ORDER:
         raise UnsupportedOperatorError(f"{count} iterations, one after the other, are too many for a compile")
     for iteration in range(count):
-        for each, stage in stages:
-            if stage is None:
-                _run_plain(each, inside)
-            else:
+        for stage in stages:
+            if isinstance(stage, _Stage):
                 rest = [(0, extent) for extent in stage.extents[1:]]
                 stage.run(inside, [(iteration, iteration + 1), *rest])
+            else:
+                _run_plain(stage, inside)
 
 
 class _Stage:
@@ -113,6 +117,12 @@ class _Stage:
         self._factors = None if self._combiners is None else factors_of(self._combiners, by_scalar)
         targets = {operand.buffer for operand in g.outs}
         self._is_in_place = any(operand.buffer in targets for operand in g.ins)
+
+    @property
+    def running(self) -> RunningStage | None:
+        """It as steps that numpy does at once, of which it is the one stage; None where it is no such."""
+        stage = RunningStage(self._g, self._reads, self._writes, self._body)
+        return stage if stage.is_found else None
 
     def run(self, buffers: Buffers, ranges: Ranges) -> None:
         """Run the iterations in ``ranges``."""

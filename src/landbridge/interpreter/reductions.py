@@ -46,20 +46,24 @@ class Combiner:
         return np.asarray((before + total).astype(before.dtype))
 
 
+def combiner_of(accumulator: BlockArgument, value: SSAValue) -> Combiner | None:
+    """How ``value``, the accumulator's next one, is combined of it and a term; None where no ufunc does that."""
+    op = value.owner
+    ufunc = _COMBINERS.get(type(op)) if isinstance(op, Operation) else None
+    if ufunc is None or not isinstance(op, Operation) or accumulator not in op.operands:
+        return None
+    a, b = op.operands
+    is_float_sum = isinstance(op, arith.AddfOp) and scalar_dtype(value.type).itemsize > 2
+    return Combiner(ufunc, b if a is accumulator else a, is_float_sum)
+
+
 def combiners_of(block: Block, accumulators: Sequence[BlockArgument]) -> list[Combiner] | None:
     """How ``block`` combines terms into each accumulator; None where one is used in any other way."""
     last = block.last_op
     assert isinstance(last, linalg.ops.YieldOp)
-    found = []
-    for accumulator, value in zip(accumulators, last.operands, strict=True):
-        op = value.owner
-        ufunc = _COMBINERS.get(type(op)) if isinstance(op, Operation) else None
-        if ufunc is None or accumulator not in op.operands or not accumulator.has_one_use():  # type: ignore[union-attr]
-            return None
-        a, b = op.operands  # type: ignore[union-attr]
-        is_float_sum = isinstance(op, arith.AddfOp) and scalar_dtype(value.type).itemsize > 2
-        found.append(Combiner(ufunc, b if a is accumulator else a, is_float_sum))
-    return found
+    found = [combiner_of(a, value) for a, value in zip(accumulators, last.operands, strict=True)]
+    known = [each for each in found if each is not None]
+    return known if len(known) == len(found) and all(a.has_one_use() for a in accumulators) else None
 
 
 def unrounded_terms(combiners: Sequence[Combiner]) -> frozenset[SSAValue]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from fractions import Fraction
 from functools import reduce
 from operator import add
 from typing import Any, cast
@@ -22,6 +21,7 @@ from landbridge.ops.registry import Handler, operator
 from landbridge.ops.resize_tables import RegularTap, ResizedAxis, Taps
 from landbridge.ops.rules import rules
 from landbridge.ops.slicing import index_within
+from landbridge.sizes.scaled import meant, scaled
 from landbridge.sizes.size import Extent, Size, same
 
 #: nearest is exact; the others are sums of a few taps for each axis.
@@ -52,7 +52,7 @@ def upsample(c: OpContext, x: Operand, scales: Operand | None = None) -> Operand
     """Resize of opsets before 10: asymmetric coordinates, floor."""
     factors = c.attribute("scales") if scales is None else c.constant(scales, "scales").reshape(-1)
     axes = [
-        ResizedAxis(a, e, _scaled(e, float(f)), float(f))
+        ResizedAxis(a, e, scaled(e, float(f)), float(meant(float(f))))
         for a, (e, f) in enumerate(zip(c.shape(x), factors, strict=True))
     ]
     return _resize(c, x, axes, c.attribute("mode", "nearest"), "asymmetric", "floor")
@@ -128,9 +128,8 @@ def resize(
     for i, a in enumerate(axes):
         region = (float(regions[0][i]), float(regions[1][i]))
         if given is not None and given.size:
-            scale = float(given[i])
-            span = region[1] - region[0] if transform == "tf_crop_and_resize" else 1.0
-            new = _scaled(shape[a], span * scale)
+            scale = float(meant(float(given[i])))
+            new = scaled(shape[a], scale)  # of a region too: ONNX's text multiplies by its part, nobody else does
         elif wanted is not None:
             scale = factors[i] if factors else _ratio(wanted[i], shape[a])
             new = int(np.floor(shape[a] * factors[i] + 0.5)) if factors else wanted[i]
@@ -140,14 +139,6 @@ def resize(
     return _resize(
         c, x, chosen, c.attribute("mode", "nearest"), transform, c.attribute("nearest_mode", "round_prefer_floor")
     )
-
-
-def _scaled(extent: Extent, scale: float) -> Extent:
-    """``extent * scale``, rounded down."""
-    if isinstance(extent, int):
-        return int(np.floor(extent * scale))
-    exact = Fraction(scale)
-    return extent * exact.numerator // exact.denominator
 
 
 def _ratio(new: Extent, old: Extent) -> float | None:

@@ -162,8 +162,8 @@ def _position(f: Formulas, i: Any, axis: ResizedAxis, transform: str) -> Any:
     scale = new / old if axis.scale is None else f.number(axis.scale)
     start, end = axis.roi
     match transform:
-        case "align_corners":  # the length is not rounded, as the definition has it
-            return f.chosen(new > 1.0, i * (old - 1.0) / (scale * old - 1.0), i * 0.0)
+        case "align_corners":
+            return f.chosen(new > 1.0, i * (old - 1.0) / (new - 1.0), i * 0.0)
         case "asymmetric":
             return i / scale
         case "tf_crop_and_resize":
@@ -172,7 +172,9 @@ def _position(f: Formulas, i: Any, axis: ResizedAxis, transform: str) -> Any:
         case "pytorch_half_pixel":
             return f.chosen(new > 1.0, (i + 0.5) / scale - 0.5, i * 0.0)
         case "tf_half_pixel_for_nn":
-            return (i + 0.5) / scale
+            at = (i + 0.5) / scale
+            # Of all transformations this one alone would move the elements of an axis that keeps its extent.
+            return f.chosen(f.absolute(new - old) < 0.5, i, at) if axis.scale is None else at
         case "half_pixel_symmetric":
             return old / 2.0 * (1.0 - new / (scale * old)) + (i + 0.5) / scale - 0.5
         case _:

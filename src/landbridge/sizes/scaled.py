@@ -1,0 +1,39 @@
+"""Extents times factors that are f32, as resizing has them."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from functools import cache
+from typing import overload
+
+import numpy as np
+
+from landbridge.sizes.size import Extent
+
+
+@overload
+def scaled(extent: int, factor: float) -> int: ...
+@overload
+def scaled(extent: Extent, factor: float) -> Extent: ...
+def scaled(extent: Extent, factor: float) -> Extent:
+    """``extent`` times what ``factor`` means (see ``meant``), rounded down."""
+    exact = meant(factor)
+    return extent * exact.numerator // exact.denominator
+
+
+@cache
+def meant(factor: float) -> Fraction:
+    """A simple fraction whose nearest number of f32 is that of ``factor``: 7/10 of 0.699999988.
+
+    Ten times that is 7, and 7 divided by it is 10, as where products and quotients are of f32 too; computed exactly
+    they are rounded down to 6 and 9.
+    """
+    exact, wanted = Fraction(factor), np.float32(factor)
+    before, convergent, rest = (0, 1), (1, 0), exact  # of its continued fraction
+    while True:
+        whole = rest.numerator // rest.denominator
+        before, convergent = convergent, (whole * convergent[0] + before[0], whole * convergent[1] + before[1])
+        found = Fraction(*convergent)
+        if found == exact or (found and np.float32(float(found)) == wanted):
+            return found
+        rest = 1 / (rest - whole)
