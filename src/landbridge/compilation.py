@@ -24,7 +24,7 @@ from landbridge.executable.executable import Executable
 from landbridge.executable.kernel_facts import KERNELS, facts_text, renamed
 from landbridge.executable.parts import KernelFacts, VDevice, program_name
 from landbridge.frontend.ir_text import import_ir_text, is_ir_text
-from landbridge.frontend.programs import ChosenProgram, each_program
+from landbridge.frontend.programs import Chosen, ChosenProgram, Made, each_program
 from landbridge.frontend.segments import Cut, cut, in_segments, is_in_pieces
 from landbridge.host_operators.registry import HOST_PREFIX
 from landbridge.ir.empties import Empties
@@ -264,10 +264,11 @@ def _import(
 
     o = options
     rules = data_rules(o.external_data, o.allow_links)
-    others: list[IRModule] = []
-    spare: list[IRModule] = []
-    programs = each_program(
-        lambda chosen, hosts: import_onnx(
+
+    def made(chosen: Chosen, hosts: bool) -> Made:
+        others: list[IRModule] = []
+        spares: list[IRModule] = []
+        module = import_onnx(
             cast(Any, model),  # one of torch has been exported
             o.shapes,
             targets,
@@ -281,18 +282,15 @@ def _import(
             _dimensions(o, targets),
             chosen,
             not_empty,
-            None if chosen or not_empty else others,
+            None if not_empty else others,
             hosts,
             empties,
-            spare,
+            None if chosen else spares,
             rules=rules,
         )
-    )
-    whole = [module for module in spare if not is_in_pieces(module)]
-    if len(programs) > 1 or programs[0].chosen or not (others or whole):
-        return programs
-    found = [ChosenProgram(module, [{}]) for module in (programs[0].module, *others)]
-    return [*found, *(ChosenProgram(module, [{}], is_spare=True) for module in whole)]
+        return Made(module, others, [each for each in spares if not is_in_pieces(each)])
+
+    return each_program(made)
 
 
 def _is_ir(model: Model) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import field
 from itertools import product
 from math import prod
@@ -36,7 +36,24 @@ class ChosenProgram:
     is_spare: bool = False
 
 
-def each_program(make: Callable[[Chosen, bool], IRModule]) -> list[ChosenProgram]:
+@record(frozen=True, eq=False)
+class Made:
+    """The modules of a model: the first of its programs, ``others`` for other ranges of its dimensions, and ``spares``
+    that are left out where no code can be made of them."""
+
+    module: IRModule
+    others: Sequence[IRModule] = ()
+    spares: Sequence[IRModule] = ()
+
+    def programs(self) -> list[ChosenProgram]:
+        """Return them as programs that no input chooses among."""
+        if not self.others and not self.spares:
+            return [ChosenProgram(self.module)]
+        known = [ChosenProgram(module, [{}]) for module in (self.module, *self.others)]
+        return [*known, *(ChosenProgram(module, [{}], is_spare=True) for module in self.spares)]
+
+
+def each_program(make: Callable[[Chosen, bool], Made]) -> list[ChosenProgram]:
     """The programs that ``make`` makes of values for the inputs that it cannot do without: several, or, where they are
     too many, one in which what needs the values runs on the host, as ``make`` is told then.
 
@@ -44,7 +61,7 @@ def each_program(make: Callable[[Chosen, bool], IRModule]) -> list[ChosenProgram
     """
     wanted: dict[str, WantedInput] = {}
     try:
-        return [ChosenProgram(make({}, False))]
+        return make({}, False).programs()
     except UnsupportedOperatorError as error:
         wanted, first = _chosen(error), error
     if not wanted:
@@ -56,7 +73,7 @@ def each_program(make: Callable[[Chosen, bool], IRModule]) -> list[ChosenProgram
             wanted = {**wanted, **more.inputs}
         except _TooManyError as error:
             try:
-                return [ChosenProgram(make({}, True))]
+                return make({}, True).programs()
             except CompileError:
                 raise error from None
 
@@ -71,29 +88,33 @@ class _MoreWanted(Exception):
 
 
 def _tried(
-    build: Callable[[Chosen], IRModule], wanted: Mapping[str, WantedInput], first: UnsupportedOperatorError
+    build: Callable[[Chosen], Made], wanted: Mapping[str, WantedInput], first: UnsupportedOperatorError
 ) -> list[ChosenProgram]:
     if prod(each.choices for each in wanted.values()) > _MOST_TRIED:
         raise _too_many(wanted, first)
     programs: dict[Hashable, ChosenProgram] = {}
+    others: dict[Hashable, ChosenProgram] = {}
     ended: CompileError | InputError | None = None
     for chosen in _values(wanted):
         try:
-            module = build(chosen)
+            made = build(chosen)
         except (CompileError, InputError) as error:
             more = _chosen(error).items() - wanted.items()
             if more:
                 raise _MoreWanted(dict(more)) from None
             ended = ended or error
             continue
-        programs.setdefault(_content(module), ChosenProgram(module)).chosen.append(chosen)
+        programs.setdefault(_content(made.module), ChosenProgram(made.module)).chosen.append(chosen)
+        for module in made.others:
+            others.setdefault(_content(module), ChosenProgram(module)).chosen.append(chosen)
         if len(programs) > _MOST_PROGRAMS:
             raise _too_many(wanted, first)
     if not programs:
         raise ended or first
     if len(programs) > 1 and any(is_cut(op) for each in programs.values() for op in each.module.main.body.block.ops):
         raise _too_many(wanted, first)  # data decide sizes in them
-    return list(programs.values())
+    more = others.values() if len(programs) + len(others) <= _MOST_PROGRAMS else ()
+    return [*programs.values(), *more]
 
 
 def _values(wanted: Mapping[str, WantedInput]) -> Iterator[dict[str, tuple[int, ...]]]:
