@@ -60,10 +60,9 @@ class BoundSizes:
     def _check(self, what: str, name: str, extents: Sequence[Extent], numbers: Sequence[int]) -> None:
         for i, (extent, number) in enumerate(zip(extents, numbers, strict=True)):
             if isinstance(extent, Size) and extent.at(self.values) != number:
-                given = ", ".join(f"{name}={self.values[name]}" for name in extent.symbols)
+                given = ", ".join(f"{each}={self.values[each]} by {self._said[each]}" for each in extent.symbols)
                 raise ShapeError(
-                    f"{what} {i} of input {name!r} is {number}; it must be {extent}, with {given} "
-                    f"{extent.at(self.values)}"
+                    f"{what} {i} of input {name!r} is {number}; it must be {extent}, {extent.at(self.values)} with {given}"
                 )
 
     def _set(self, symbol: Symbol, units: int | None, extent: Size, number: int, where: str) -> None:

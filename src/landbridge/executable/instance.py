@@ -138,8 +138,18 @@ def choose_legal(main: Function, known: Mapping[str, Symbol], values: Mapping[st
     check_values(known, values)
     numbers.choose(values)
     for guard in main.guards:
-        named = {name: values[name] for name in dimensions_of([guard.found, guard.legal])}
-        check_guard(guard, numbers.at(guard.found), numbers.at(guard.legal), named)
+        check_guard(guard, numbers.at(guard.found), numbers.at(guard.legal), _named(guard, values))
+
+
+def check_guards(main: Function, values: Mapping[str, int]) -> None:
+    """Raise ShapeError unless all that ``main`` demands of its dimensions holds where they have ``values``, by name."""
+    for guard in main.guards:
+        found, legal = (e.at(values) if isinstance(e, Size) else e for e in (guard.found, guard.legal))
+        check_guard(guard, found, legal, _named(guard, values))
+
+
+def _named(guard: SizeGuard, values: Mapping[str, int]) -> dict[str, int]:
+    return {name: values[name] for name in dimensions_of([guard.found, guard.legal])}
 
 
 def check_guard(guard: SizeGuard, found: int, legal: int, values: Mapping[str, int]) -> None:

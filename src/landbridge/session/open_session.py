@@ -21,7 +21,7 @@ from landbridge.executable.bound_sizes import (
     sizes_of_inputs,
 )
 from landbridge.executable.executable import Executable
-from landbridge.executable.instance import check_values
+from landbridge.executable.instance import check_guards, check_values
 from landbridge.executable.parts import TensorSpec
 from landbridge.session.open_arguments import array_of, check_lent, copy_for
 from landbridge.session.open_instance import Instance
@@ -236,7 +236,10 @@ class OpenSession(Session):
         def look(name: str) -> tuple[str, dict[str, int]]:
             inputs = self._program_of(name).executable.main.inputs
             found = self._states.add_shapes(inputs, shapes, elements) if self._states.pairs else shapes
-            return name, sizes_of_inputs(inputs, found, elements)
+            values = sizes_of_inputs(inputs, found, elements)
+            if len(programs) > 1 and self._key(name, values) not in self._instances:
+                check_guards(self._executable.programs[name], values)
+            return name, values
 
         return first_that_fits(programs_of(programs, elements) if self._read_at_runs else list(programs), look)
 
