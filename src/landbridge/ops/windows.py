@@ -8,7 +8,7 @@ from landbridge.errors import ShapeError
 from landbridge.ops.context import OpContext
 from landbridge.ops.legal import Legal, at_least, one_of
 from landbridge.records import record
-from landbridge.sizes.size import Extent, Size, ceildiv, largest, same, smallest
+from landbridge.sizes.size import Extent, Size, ceildiv, largest, same, smallest, undecided
 from landbridge.sizes.size import at_least as at_least_size
 
 #: Attributes of windows over the axes ``*D``.
@@ -84,7 +84,10 @@ def windows(
             before = total // 2 if auto == "SAME_UPPER" else total - total // 2
             after = total - before
         room: Extent = extent + before + after - reach
-        rounds_up = ceil_mode or (may_be_empty and room < 0)
+        fits = at_least_size(room, 0) if may_be_empty else True
+        if fits is None:
+            raise undecided(f"{c.g.node}: {room} >= 0", room, 0, needed=True, fills=True)
+        rounds_up = ceil_mode or not fits
         count = (ceildiv(room, stride[i]) if rounds_up else room // stride[i]) + 1
         if ceil_mode:  # a window must begin inside the input or the padding before it
             beyond = at_least_size((count - 1) * stride[i], extent + before)

@@ -343,13 +343,15 @@ def undecided(
     equal: bool = False,
     needed: bool = False,
     broadcasts: bool = False,
+    fills: bool = False,
 ) -> UndecidedSizeError:
     """Return the error that it depends on the input whether ``what``: ``left`` is at least, or ``equal`` to, ``right``.
 
-    ``needed``: where it is not, no model can be run; with ``broadcasts``, unless one of the two is 1.
+    ``needed``: where it is not, no model can be run; with ``broadcasts``, unless one of the two is 1. ``fills``: where
+    it is not, a tensor has no elements.
     """
     error = UndecidedSizeError(what + _depends(left, right))
-    error.question = Question(_difference(left, right), equal, needed, broadcasts)
+    error.question = Question(_difference(left, right), equal, needed, broadcasts, fills)
     return error
 
 

@@ -62,6 +62,9 @@ if TYPE_CHECKING:
 
 #: Ranges of dimensions in which a model may go another way that are looked at.
 _MOST_OTHERS = 4
+#: Kernels of a model that is also compiled for images that a window of its pools does not fit in, where results have
+#: no elements: larger ones are for pictures that they see something in, and a second program takes as long to compile.
+_MOST_KERNELS = 16
 #: Choices of open dimensions that are 0 that are looked at.
 _MOST_EMPTY = 3
 
@@ -194,6 +197,8 @@ def import_onnx(  # noqa: PLR0913 - what may be stated of a model
             other_ways.extend(_others(ways, in_other_ranges))
             if spare_ways is not None:
                 spare_ways.extend(_where_broadcast(ways, broadcasting, in_other_ranges))
+                if len(module.prims()) <= _MOST_KERNELS:
+                    spare_ways.extend(_others(Ways(ways.taken, ways.empty), in_other_ranges))
                 if empties.allowed:
                     names = _may_be_zero([*_shapes(module).values(), *_trips(module, branches)], dimensions or {})
                     spare_ways.extend(_where_zero(names, ways, in_other_ranges))

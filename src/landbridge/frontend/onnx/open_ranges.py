@@ -77,6 +77,12 @@ def in_open_ranges(
         pending.extend(reversed(found))
         if question is not None and not question.needed:
             ways.seen += found
+        if question is not None and question.fills:
+            ways.empty += [
+                {**narrowed, each.name: each.extent}
+                for each in settled(Question(question.difference), fixed)
+                if not each.answer
+            ]
         return ranges
 
     while True:
@@ -132,13 +138,15 @@ class Ways:
     """The ways that a model goes for sizes of other ranges: ``taken``, what dimensions are in each by name.
 
     ``seen``: ranges in which a question that leaves two ways has an answer. ``begin``: where a search begins.
-    ``broadcast``: dimensions became one that may differ in a run where one of them is 1.
+    ``broadcast``: dimensions became one that may differ in a run where one of them is 1. ``empty``: ranges in which a
+    pool has no window.
     """
 
     taken: list[Mapping[str, Extent]] = field(default_factory=list)
     seen: list[_Narrowed] = field(default_factory=list)
     begin: _Narrowed = field(default_factory=dict)
     broadcast: bool = False
+    empty: list[_Narrowed] = field(default_factory=list)
 
     def others(self) -> Iterator[_Narrowed]:
         """The ranges of ``seen``, which may grow meanwhile, that no way taken by then has sizes of, each once."""
