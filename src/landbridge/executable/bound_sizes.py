@@ -61,9 +61,8 @@ class BoundSizes:
         for i, (extent, number) in enumerate(zip(extents, numbers, strict=True)):
             if isinstance(extent, Size) and extent.at(self.values) != number:
                 given = ", ".join(f"{each}={self.values[each]} by {self._said[each]}" for each in extent.symbols)
-                raise ShapeError(
-                    f"{what} {i} of input {name!r} is {number}; it must be {extent}, {extent.at(self.values)} with {given}"
-                )
+                legal = extent.at(self.values)
+                raise ShapeError(f"{what} {i} of input {name!r} is {number}; it must be {extent}, {legal} with {given}")
 
     def _set(self, symbol: Symbol, units: int | None, extent: Size, number: int, where: str) -> None:
         high = symbol.high

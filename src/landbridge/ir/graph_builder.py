@@ -50,7 +50,7 @@ def broadcast_map(shape: Sequence[Extent], result: Sequence[Extent]) -> AffineMa
 
 @record
 class Broadcasting:
-    """How open extents that meet in an axis broadcast: as equal ones, or with ``either``, as that of which one may be 1.
+    """How open extents that meet in an axis broadcast: as equal ones; with ``either``, one of them may be 1.
 
     ``met``: whether there were such. ``made``: the atoms of the larger of two extents; ``known``: what some of these
     are, as something after it demands that it is the one extent or the other, which each run tests then.

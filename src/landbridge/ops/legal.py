@@ -94,14 +94,16 @@ _FUNCTIONS: dict[str, Any] = {
 }  # fmt: skip
 
 
-class _Comparisons(ast.NodeTransformer):
-    """``a == b``, ``a != b`` and ``a in b`` become calls of functions that know open extents."""
+#: The functions that comparisons of rules become, as they know open extents.
+_COMPARED = {ast.Eq: "equal", ast.NotEq: "equal", ast.In: "within", ast.NotIn: "within"}
 
-    _CALLED = {ast.Eq: "equal", ast.NotEq: "equal", ast.In: "within", ast.NotIn: "within"}
+
+class _Comparisons(ast.NodeTransformer):
+    """``a == b``, ``a != b`` and ``a in b`` become calls."""
 
     def visit_Compare(self, node: ast.Compare) -> ast.expr:
         self.generic_visit(node)
-        name = self._CALLED.get(type(node.ops[0]))
+        name = _COMPARED.get(type(node.ops[0]))
         if len(node.ops) != 1 or name is None:
             return node
         called = ast.Call(ast.Name(name, ast.Load()), [node.left, *node.comparators], [])

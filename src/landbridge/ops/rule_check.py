@@ -24,7 +24,10 @@ Shape: TypeAlias = tuple[Extent, ...]
 
 @record
 class _Facts:
-    """What is known of a node: names and their values, and where a value is from; ``broadcasts`` as its program has it."""
+    """What is known of a node: names and their values, and where a value is from.
+
+    ``broadcasts`` is among the names: how its program broadcasts.
+    """
 
     names: dict[str, Any] = field(default_factory=dict)
     origin: dict[str, str] = field(default_factory=dict)

@@ -19,7 +19,8 @@ def naming_inputs(
 ) -> ShapeError:
     """``error`` of a model whose inputs have the ``given`` shapes, saying which of their extents it comes from.
 
-    ``search`` makes the model with what its file leaves open left so, and ``shapes`` are those of its inputs: the extents that it can be run in are compared with what was given. Where that tells nothing, ``error``.
+    ``search`` makes the model with what its file leaves open left so, and ``shapes`` are those of its inputs: the
+    extents that it can be run in are compared with what was given. Where that tells nothing, ``error``.
     """
     numbers = [extent for shape in given.values() for extent in shape if isinstance(extent, int)]
     if not numbers or min(numbers) < 0:

@@ -109,7 +109,7 @@ def import_onnx(  # noqa: PLR0913 - what may be stated of a model
     ``hosts``: nodes that no kernel can be made for, as an input says what they do, run on the host.
     ``empties``: whether tensors may have no elements where inputs say how many; they may where nothing is said.
     ``spare_ways`` gets the modules for sizes that the others are not for, where code can be made of them: one for runs
-    in which an extent is 1 and broadcasts to another input's, and those for open dimensions that are 0. ``around``:
+    in which an extent is 1 and broadcasts to another input's, and those in which a tensor has no elements. ``around``:
     names of dimensions of the program that runs this one. ``rules``: which files external data may be in.
 
     Raises ImportModelError (no valid model), InputError (unknown names), ShapeError (shapes that contradict each

@@ -45,8 +45,9 @@ def in_open_ranges(
 
     A question that these leave open narrows one of them to the widest range in which it has an answer, to the next
     one where shapes contradict each other in that; where it asks whether two of them are equal, they become one, also
-    two of ``stated`` where the model demands it. An input whose elements are sizes gets a dimension for each. A range of which nobody says a likely value has one that
-    the model's divisions leave enough of. Where no range is found, raises what the widest ones ended in. ``ways``
+    two of ``stated`` where the model demands it. An input whose elements are sizes gets a dimension for each. A range
+    of which nobody says a likely value has one that the model's divisions leave enough of. Where no range is found,
+    raises what the widest ones ended in. ``ways``
     says where to begin, and learns in which other ranges the model goes another way. ``fixing``, where given, gets the
     names of dimensions that would be one number for others to be as wide as they are, and these ranges are not tried.
     ``empties``: whether ranges are those in which all tensors have elements, but what data make, or others too.
