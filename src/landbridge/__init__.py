@@ -17,6 +17,7 @@ import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from landbridge.exhaustion import reports_exhaustion
 from landbridge.garbage import collector_paused
 
 __version__ = "0.1.0"
@@ -61,6 +62,7 @@ __all__ = [
     "PlacementError",
     "PlanError",
     "Pool",
+    "ResourceLimitError",
     "RunTimeoutError",
     "SanitizerError",
     "ScopeBusyError",
@@ -140,6 +142,7 @@ if TYPE_CHECKING:
         ParseError,
         PlacementError,
         PlanError,
+        ResourceLimitError,
         RunTimeoutError,
         SanitizerError,
         ScopeBusyError,
@@ -203,7 +206,7 @@ _HOME = {
 
 def __getattr__(name: str) -> Any:
     if name in _HOME:
-        with collector_paused():
+        with collector_paused(), reports_exhaustion(f"{name} was imported"):
             value = getattr(import_module(_HOME[name]), name)
     elif name == "device":
         # the package itself is callable: importing any part of it makes it an attribute here

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import mmap
+import resource
+import threading
 from collections.abc import Callable
 from functools import cache, partial
 from itertools import pairwise
 from threading import Thread
 from typing import Any, TypeVar
 
+from landbridge.errors import OutOfMemoryError
 from landbridge.usable_cores import usable_cores
 
 _T = TypeVar("_T")
@@ -15,6 +19,48 @@ _T = TypeVar("_T")
 #: Bytes of a part at least: a thread is started in the time that 0.3 MB are copied in.
 _PART = 1 << 20
 _MOST_PARTS = 4
+
+
+#: Bytes that glibc gives the stack of a thread where no limit says how many.
+_UNLIMITED_STACK = 2 << 20
+#: Bytes that a thread needs besides its stack until it has said that it runs: what Python maps for its objects.
+_FIRST_BYTES = 4 << 20
+
+
+def start(thread: Thread) -> None:
+    """Start ``thread``; raises OutOfMemoryError where the system has no memory for it, or has no more threads.
+
+    Python waits for ever for a thread that has a stack and then finds no memory to say that it runs. Where memory is
+    limited it is therefore asked for first.
+    """
+    check_threads(1)
+    try:
+        thread.start()
+    except RuntimeError as error:
+        if thread.ident is not None:
+            raise  # it was started before
+        raise OutOfMemoryError(_no_thread(str(error))) from error
+
+
+def check_threads(count: int) -> None:
+    """Raise OutOfMemoryError where the limit of this process leaves no memory for ``count`` more threads."""
+    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+    if limit == resource.RLIM_INFINITY:
+        return
+    stack, _ = resource.getrlimit(resource.RLIMIT_STACK)
+    default = _UNLIMITED_STACK if stack == resource.RLIM_INFINITY else stack
+    needed = count * ((threading.stack_size() or default) + _FIRST_BYTES)
+    try:
+        mmap.mmap(-1, needed, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS).close()
+    except OSError as error:
+        raise OutOfMemoryError(_no_thread(f"{needed:,} bytes: {error.strerror}")) from error
+
+
+def _no_thread(reason: str) -> str:
+    return (
+        f"the system starts no more threads for this process ({reason}); end other programs, or raise its limits "
+        "(ulimit -v, ulimit -u), or use fewer threads"
+    )
 
 
 def begin(work: Callable[[], _T], name: str) -> Callable[[], _T]:
@@ -34,8 +80,8 @@ def begin(work: Callable[[], _T], name: str) -> Callable[[], _T]:
 
     thread = Thread(target=run, name=name, daemon=True)
     try:
-        thread.start()
-    except RuntimeError:
+        start(thread)
+    except OutOfMemoryError:
         return work
 
     def finish() -> _T:

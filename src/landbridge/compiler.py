@@ -14,6 +14,7 @@ from landbridge.compile_options import CompileOptions, check_form
 from landbridge.errors import CompileError, ImportModelError, InputError, TargetError
 from landbridge.executable.executable import Executable
 from landbridge.executable.parts import VDevice
+from landbridge.exhaustion import reports_exhaustion
 from landbridge.garbage import collector_paused
 from landbridge.input_spec import InputSpec
 from landbridge.ir.budget import MAX_NODES
@@ -35,6 +36,7 @@ _COMPILER = ("xdsl", "onnx", "onnx_ir", "llvmlite")
 Targets: TypeAlias = str | Target | Mapping[str, Any]
 
 
+@reports_exhaustion("a model was compiled")
 def compile(
     model: Model,
     args: Any = None,

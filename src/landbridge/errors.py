@@ -29,6 +29,7 @@ and the way out::
     |   +-- KernelBuildError         a driver refuses a module of kernels; has its log
     |   +-- UnsupportedError         an optional capability the device does not have
     +-- OutOfMemoryError (MemoryError)
+    +-- ResourceLimitError (OSError)  the system opens no more files for this process
     +-- StorageError
     |   +-- StorageInUseError        freed while views live; names the holders
     |   +-- UseAfterFreeError
@@ -209,7 +210,11 @@ class ScopeBusyError(DeviceError):
 
 
 class OutOfMemoryError(LandbridgeError, MemoryError):
-    """A device could not give the memory asked for, after trimming and one retry."""
+    """A device or the system could not give memory: after trimming and one retry, or for a thread or a module."""
+
+
+class ResourceLimitError(LandbridgeError, OSError):
+    """The system gives this process no more of something else than memory, as files. Has the system's ``errno``."""
 
 
 class StorageError(LandbridgeError):

@@ -8,8 +8,10 @@ from pathlib import Path
 from landbridge.errors import InputError
 from landbridge.executable.executable import Executable
 from landbridge.executable.file_reader import Verify, read_executable
+from landbridge.exhaustion import reports_exhaustion
 
 
+@reports_exhaustion("a program was loaded")
 def load(path: str | Path, *, verify: Verify = "auto", mapped: bool = True) -> Executable:
     """The Executable in the ``.lbx`` file ``path``; its constants stay in the file, mapped read-only.
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from importlib import import_module
+from pathlib import Path
+from pkgutil import iter_modules
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from landbridge.did_you_mean import did_you_mean
@@ -19,6 +21,20 @@ if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
 _T = TypeVar("_T")
+
+
+def import_modules(package: str) -> None:
+    """Import every module of ``package``, so that what they have registers.
+
+    Raises OSError where they cannot be listed, as where memory ends: none would register then, and all seem missing.
+    """
+    folders = import_module(package).__path__
+    names = [info.name for info in iter_modules(folders)]
+    for folder in folders if not names else ():
+        next(Path(folder).iterdir())  # says why: iter_modules takes a folder that it cannot read for an empty one
+    for name in names:
+        import_module(f"{package}.{name}")
+
 
 #: The environment variable that, at ``0``, leaves out what other packages bring.
 SWITCH = "LANDBRIDGE_PLUGINS"

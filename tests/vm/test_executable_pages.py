@@ -1,6 +1,5 @@
 """Code is mapped where systems let no memory become executable, and says why where they let nothing be."""
 
-import ctypes
 import errno
 import os
 import subprocess
@@ -90,20 +89,34 @@ def test_an_error_says_what_was_refused(monkeypatch):
 
     monkeypatch.setattr(os, "memfd_create", refuse)
     monkeypatch.setattr(tempfile, "mkstemp", read_only)
-    with pytest.raises(ExecutableError, match=r"a memfd: Operation not permitted; .*Read-only file system.*TMPDIR"):
+    monkeypatch.setattr(executable_pages, "_libc", refuse)
+    with pytest.raises(ExecutableError, match=r"a memfd: Operation not permitted; .*Read-only file system; .*TMPDIR"):
         CodePages(4096).fill(bytes(4096))
 
 
 def test_a_folder_mounted_noexec_is_an_error_too(monkeypatch):
-    """The kernel refuses to map what such a folder has, with EPERM, and so does this stand-in for its call."""
+    """The kernel refuses to map what such a folder has, with EPERM, and so does this stand-in for its calls."""
 
-    def refused(*_: object) -> int:
-        ctypes.set_errno(errno.EPERM)
-        return -1
+    def refuse(*_: object) -> int:
+        raise PermissionError(errno.EPERM, "Operation not permitted")
 
-    monkeypatch.setattr(executable_pages, "_libc_mmap", lambda: refused)
+    monkeypatch.setattr(executable_pages, "_libc", refuse)
     with pytest.raises(ExecutableError, match="noexec"):
         CodePages(4096).fill(bytes(4096))
+
+
+def test_a_process_that_may_write_no_file_runs_code():
+    """As with ``ulimit -f 0``, where no memory is forbidden to become executable."""
+    limit = "import resource\nresource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))"
+    run = (
+        _COMPILE_AND_RUN.partition("with tempfile")[0]
+        + """
+(y,) = lb.Session(program, num_threads=1)(x, x)
+assert np.allclose(np.from_dlpack(y), x @ x, atol=1e-3)
+print("ran")
+"""
+    )
+    assert run_child(limit, run) == "ran\n"
 
 
 def test_no_address_space_is_out_of_memory():

@@ -1,7 +1,7 @@
 """Programs run on small stacks: no kernel takes more of one than ``abi.KERNEL_STACK_BYTES``, whatever it computes.
 
-What a run takes is measured: it runs on memory of ours as its stack (``makecontext``), filled with a pattern before, and
-the deepest byte that differs after it is how far it went.
+What a run takes is measured: it runs on memory of ours as its stack (``makecontext``), filled with a pattern before,
+and the deepest byte that differs after it is how far it went.
 """
 
 from __future__ import annotations

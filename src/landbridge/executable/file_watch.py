@@ -15,7 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from landbridge.errors import ExecutableError
+from landbridge.beside import start
+from landbridge.errors import ExecutableError, OutOfMemoryError
 from landbridge.executable.digest import sha256
 
 Array = np.ndarray[Any, Any]
@@ -99,8 +100,8 @@ def _begin_checksum(memory: Array) -> Callable[[], str]:
     found: list[str] = []
     reader = Thread(target=lambda: found.append(quick_checksum([(0, memory)])), name="checksum", daemon=True)
     if memory.nbytes > _READ_AT_ONCE:
-        with suppress(RuntimeError):  # no more threads to be had
-            reader.start()
+        with suppress(OutOfMemoryError):  # no more threads to be had
+            start(reader)
 
     def finish() -> str:
         if reader.ident is not None:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
-from importlib import import_module
 from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 
 from landbridge.dtypes import dtype_name, numpy_dtype
 from landbridge.errors import BindError, CompileError
+from landbridge.plugins import import_modules
 from landbridge.records import record
 from landbridge.sizes.size import Extent
 
@@ -172,8 +172,4 @@ def _place(function: Function) -> tuple[str, str]:
 @cache
 def _load_families() -> None:
     """Import every file of this package, so that its operators register."""
-    from pkgutil import iter_modules
-
-    package = __name__.rpartition(".")[0]
-    for info in iter_modules(import_module(package).__path__):
-        import_module(f"{package}.{info.name}")
+    import_modules(__name__.rpartition(".")[0])

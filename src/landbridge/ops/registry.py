@@ -14,11 +14,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
-from importlib import import_module
-from pkgutil import iter_modules
 from typing import Any, TypeAlias, TypeVar
 
 from landbridge.errors import CompileError
+from landbridge.plugins import import_modules
 
 #: ``handler(context, *inputs) -> output or outputs``.
 Handler: TypeAlias = Callable[..., Any]
@@ -36,7 +35,7 @@ def operator(*op_types: str, since: int = 1, domain: str = "") -> Callable[[_H],
     def register(handler: _H) -> _H:
         for op_type in op_types:
             versions = _HANDLERS.setdefault((domain, op_type), {})
-            if since in versions:
+            if since in versions and not _is_same(versions[since], handler):
                 raise CompileError(
                     f"two handlers for {op_type} since opset {since}: {versions[since].__module__} "
                     f"and {handler.__module__}; give one of them another `since`"
@@ -68,9 +67,12 @@ def handlers() -> dict[tuple[str, str, int], Handler]:
     return {(*key, since): handler for key, versions in _HANDLERS.items() for since, handler in versions.items()}
 
 
+def _is_same(known: Handler, handler: Handler) -> bool:
+    """Whether both are one function: its module may be imported again where memory ended in it."""
+    return (known.__module__, known.__qualname__) == (handler.__module__, handler.__qualname__)
+
+
 @cache
 def _load_families() -> None:
     """Import every file of this package, so that its handlers register."""
-    package = __name__.rpartition(".")[0]
-    for info in iter_modules(import_module(package).__path__):
-        import_module(f"{package}.{info.name}")
+    import_modules(__name__.rpartition(".")[0])

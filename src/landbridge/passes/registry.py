@@ -7,7 +7,6 @@ is found there, so a new file is all that a new pass takes.
 
 from __future__ import annotations
 
-import pkgutil
 import time
 from collections.abc import Callable, Sequence
 from importlib import import_module
@@ -19,6 +18,7 @@ from landbridge.ir.limits import check_time
 from landbridge.ir.module import IRModule
 from landbridge.ir.verifier import KnownTypes, verify
 from landbridge.output_file import check_folder, make_folder, write_text
+from landbridge.plugins import import_modules
 from landbridge.records import record
 from landbridge.stages import begin_stage
 
@@ -117,5 +117,4 @@ def _dump(module: IRModule, directory: Path | None, number: int, name: str, sour
 
 
 def _import_all() -> None:
-    for entry in pkgutil.iter_modules(import_module(_PACKAGE).__path__):
-        import_module(f"{_PACKAGE}.{entry.name}")
+    import_modules(_PACKAGE)

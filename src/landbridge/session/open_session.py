@@ -23,6 +23,7 @@ from landbridge.executable.bound_sizes import (
 from landbridge.executable.executable import Executable
 from landbridge.executable.instance import check_guards, check_values
 from landbridge.executable.parts import TensorSpec
+from landbridge.exhaustion import raise_exhaustion
 from landbridge.session.open_arguments import array_of, check_lent, copy_for
 from landbridge.session.open_instance import Instance
 from landbridge.session.open_program import OpenProgram
@@ -316,6 +317,9 @@ class OpenSession(Session):
                 names = ", ".join(spec.name for spec in specs)
                 raise InputError(f"{len(arrays)} arrays are given; the program takes {len(specs)}: {names}")
             return self._called(self._of(arrays), *arrays, out=out)
+        except Exception as error:
+            raise_exhaustion(error, "a run was under way")
+            raise
         finally:
             entry.give_back(turn)
 

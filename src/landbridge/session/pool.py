@@ -10,8 +10,10 @@ from contextlib import contextmanager
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from landbridge.beside import check_threads
 from landbridge.errors import InputError
 from landbridge.executable.executable import Executable
+from landbridge.exhaustion import raise_exhaustion
 from landbridge.process_bound import ProcessBound
 from landbridge.session.segmented_session import Session
 from landbridge.usable_cores import usable_cores
@@ -50,6 +52,7 @@ class Pool(ProcessBound):
         self._most = count + most
         self._room = threading.Semaphore(self._most)
         self._order = threading.Lock()
+        check_threads(count)
         self._threads = ThreadPoolExecutor(count, "landbridge-pool")
         self._delivery = _Delivery()
 
@@ -73,6 +76,7 @@ class Pool(ProcessBound):
                 except RuntimeError as error:
                     if ticket is not None:
                         self._delivery.skip(ticket)
+                    raise_exhaustion(error, "a Pool took a run")
                     raise InputError(f"{self._name} takes no more runs ({error}); make another one") from error
         except BaseException:
             self._room.release()

@@ -14,6 +14,7 @@ from landbridge.executable.bound_sizes import BoundSizes
 from landbridge.executable.executable import Executable
 from landbridge.executable.parts import TensorSpec, parameter_constant
 from landbridge.executable.segments import segments_of
+from landbridge.exhaustion import raise_exhaustion
 from landbridge.memory import ledger
 from landbridge.session.open_arguments import array_of
 from landbridge.session.open_session import OpenSession
@@ -206,6 +207,9 @@ class SegmentedSession(Session):
                     raise InputError(f"out= lists {len(out)} arrays; the program has {len(results)} outputs")
                 results = [_copied(r, o, name) for r, o, name in zip(results, out, names, strict=True)]
             return dict(zip(names, results, strict=True)) if by_name else results
+        except Exception as error:
+            raise_exhaustion(error, "a run was under way")
+            raise
         finally:
             entry.give_back(turn)
 

@@ -21,6 +21,7 @@ from landbridge.errors import BindError, InputError, ShapeError, ZeroCopyError
 from landbridge.executable.executable import Executable, is_cut
 from landbridge.executable.no_program import no_program
 from landbridge.executable.parts import TensorSpec
+from landbridge.exhaustion import raise_exhaustion, reports_exhaustion
 from landbridge.memory import ledger
 from landbridge.memory.accesses import open_views
 from landbridge.memory.allocators.memory_cfg import MemoryCfg
@@ -83,6 +84,7 @@ class Session(ProcessBound):
             cls = cls._kind_for(executable)
         return super().__new__(cls)
 
+    @reports_exhaustion("a Session was made")
     def __init__(
         self,
         executable: Executable,
@@ -330,6 +332,9 @@ class Session(ProcessBound):
                 execute()
             if self._has_states:
                 self._program.states.swap()
+        except Exception as error:
+            raise_exhaustion(error, "a run was under way")
+            raise
         finally:
             entry.give_back(turn)
 
@@ -412,6 +417,9 @@ class Session(ProcessBound):
                 program.states.swap()
             del keep  # alive until here
             return results if names is None else dict(zip(names, results, strict=True))
+        except Exception as error:
+            raise_exhaustion(error, "a run was under way")
+            raise
         finally:
             entry.give_back(turn)
 

@@ -12,6 +12,7 @@ import weakref
 from collections.abc import Callable
 from typing import TYPE_CHECKING, ClassVar
 
+from landbridge.beside import start
 from landbridge.errors import ForkedDeviceError, InputError, RunTimeoutError
 from landbridge.process_bound import ProcessBound
 
@@ -73,7 +74,7 @@ class Worker:
         self._thread = threading.Thread(target=_work, args=(tasks,), name=name, daemon=True)
         weakref.finalize(self, tasks.put, None).atexit = False
         _workers.add(self)
-        self._thread.start()
+        start(self._thread)
 
     def submit(self, task: Callable[[], None]) -> None:
         """Run ``task``, which must not raise, after those before it."""

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from functools import partial
 
 from landbridge.device.stream import carried
+from landbridge.exhaustion import raise_exhaustion, reports_exhaustion
 from landbridge.vm.background import AsyncRun, Worker
 from landbridge.vm.entry import Entry
 from landbridge.vm.turn import Turn
@@ -42,6 +43,7 @@ class BackgroundRuns:
                 started.wait()
         except BaseException as error:
             self._take_back(pending, tickets, error)
+            raise_exhaustion(error, "a run began")
             raise
         return pending
 
@@ -65,7 +67,8 @@ class BackgroundRuns:
             return
         error: BaseException | None = None
         try:
-            execute()
+            with reports_exhaustion("a run was under way"):
+                execute()
         except BaseException as raised:
             error = raised
         finally:

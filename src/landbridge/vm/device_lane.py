@@ -8,6 +8,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from queue import SimpleQueue
 
+from landbridge.beside import start
 from landbridge.device.api import Event, wait_for_event
 from landbridge.executable.device_image import Launch
 
@@ -26,7 +27,7 @@ class DeviceLane:
         self._done = done
         self._submitted: SimpleQueue[tuple[Launch, Event | None, int, int] | None] = SimpleQueue()
         self._thread = threading.Thread(target=self._watch, daemon=True)
-        self._thread.start()
+        start(self._thread)
 
     def submitted(self, launch: Launch, event: Event | None, began: int) -> None:
         """A launch was submitted from ``began`` on; it is done when ``event`` is, or now."""

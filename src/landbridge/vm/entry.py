@@ -12,6 +12,7 @@ from functools import wraps
 from typing import Any, NoReturn, ParamSpec, TypeVar
 
 from landbridge.errors import ForkedDeviceError, SessionBusyError
+from landbridge.exhaustion import raise_exhaustion
 from landbridge.memory.accesses import open_views
 from landbridge.vm.background import AsyncRun
 from landbridge.vm.thread_pool import is_exiting
@@ -142,6 +143,9 @@ def takes_turn(method: Callable[_Parameters, _Result]) -> Callable[_Parameters, 
             entry.refuse()
         try:
             return method(*args, **kwargs)
+        except Exception as error:
+            raise_exhaustion(error, f"{entry.name} was used")
+            raise
         finally:
             entry.give_back(turn)
 

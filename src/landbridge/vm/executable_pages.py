@@ -1,8 +1,9 @@
 """Pages of code: filled in a file in memory, and mapped for reading and executing alone.
 
-No page is ever writable and executable, and none that was writable becomes executable. Systems may refuse both:
-systemd's ``MemoryDenyWriteExecute=``, SELinux without ``execmem``, ``PR_SET_MDWE`` of Linux 6.3. What they allow is a
-file that is mapped with ``PROT_EXEC`` from the start, as the loader of shared libraries does it.
+Systems may refuse pages that are writable and executable, and such that were writable before: systemd's
+``MemoryDenyWriteExecute=``, SELinux without ``execmem``, ``PR_SET_MDWE`` of Linux 6.3. What they allow is a file that
+is mapped with ``PROT_EXEC`` from the start, as the loader of shared libraries does it. Only where a process can have no
+file at all (``ulimit -f``, ``ulimit -n``) does memory become executable, once it is no longer writable.
 """
 
 from __future__ import annotations
@@ -13,7 +14,6 @@ import fcntl
 import mmap
 import os
 import tempfile
-from functools import cache
 from pathlib import Path
 
 from landbridge.errors import ExecutableError, OutOfMemoryError
@@ -34,14 +34,14 @@ class CodePages:
     def __init__(self, nbytes: int) -> None:
         self.nbytes = max(nbytes, 1)
         try:
-            # Holds the addresses, and unmaps them: nothing writes here.
+            # Holds the addresses, and unmaps them.
             self._reserved = mmap.mmap(-1, self.nbytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
         except OSError as error:
             raise _out_of_memory(self.nbytes, error) from error
         self.base = ctypes.addressof(ctypes.c_char.from_buffer(self._reserved))
 
     def fill(self, content: bytes | bytearray) -> None:
-        """Put ``content`` on the pages, which are readable and executable from then on.
+        """Put ``content`` on the pages, which are readable and executable from then on. Done once.
 
         Raises ExecutableError where the system runs no code that is not of a program's own files, and
         OutOfMemoryError where there is no memory for it.
@@ -59,6 +59,12 @@ class CodePages:
                 if error.errno in _NO_MEMORY:
                     raise _out_of_memory(self.nbytes, error) from error
                 refused.append(f"{what}: {error.strerror or error}")
+        try:
+            self._reserved[: len(content)] = content
+            _libc("mprotect", self.base, self.nbytes, _READ_EXECUTE)
+            return
+        except OSError as error:
+            refused.append(f"memory that was writable: {error.strerror}")
         raise ExecutableError(
             f"the system lets this process map no code for executing ({'; '.join(refused)}); allow memfd_create, or "
             "let TMPDIR name a folder that can be written and is not mounted noexec"
@@ -69,9 +75,7 @@ class CodePages:
         while rest:
             rest = rest[os.write(file, rest) :]
         _seal(file)
-        if _libc_mmap()(self.base, self.nbytes, _READ_EXECUTE, mmap.MAP_PRIVATE | _MAP_FIXED, file, 0) != self.base:
-            number = ctypes.get_errno()
-            raise OSError(number, os.strerror(number))
+        _libc("mmap", self.base, self.nbytes, _READ_EXECUTE, mmap.MAP_PRIVATE | _MAP_FIXED, file, 0)
 
 
 def _memfd() -> int:
@@ -108,9 +112,10 @@ def _out_of_memory(nbytes: int, error: OSError) -> OutOfMemoryError:
     )
 
 
-@cache
-def _libc_mmap() -> ctypes._NamedFuncPointer:
-    function = ctypes.CDLL(None, use_errno=True).mmap
-    function.restype = ctypes.c_void_p
-    function.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long)
-    return function
+def _libc(name: str, address: int, nbytes: int, *arguments: int) -> None:
+    """Call ``mmap`` or ``mprotect`` of pages from ``address`` on; raises OSError."""
+    function = ctypes.CDLL(None, use_errno=True)[name]
+    function.restype = ctypes.c_ssize_t if name == "mmap" else ctypes.c_int
+    if function(ctypes.c_void_p(address), ctypes.c_size_t(nbytes), *arguments[:-1], ctypes.c_long(arguments[-1])) == -1:
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number))

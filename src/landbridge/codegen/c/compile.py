@@ -9,6 +9,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
+from landbridge.beside import check_threads
 from landbridge.codegen.c.process_group import ProcessGroup
 from landbridge.codegen.link import only_linked
 from landbridge.codegen.llvm.isa import flags_of
@@ -91,6 +92,7 @@ def compiler_for(target: Target) -> Compiler:
 
 def compile_all(sources: Sequence[str], compiler: Compiler) -> list[bytes]:
     """The objects of ``sources``, in order, compiled at once; raises CodegenError with the compiler's message."""
+    check_threads(max(1, len(sources)))
     try:
         with (
             TemporaryDirectory(prefix="landbridge-") as name,

@@ -24,8 +24,9 @@ from heapq import heappop, heappush
 from typing import IO
 
 from landbridge import llvm_process
+from landbridge.beside import start
 from landbridge.codegen.llvm.machine import Machine
-from landbridge.errors import CodegenError
+from landbridge.errors import CodegenError, OutOfMemoryError
 from landbridge.helper_process import has_interpreter
 from landbridge.ir.limits import check_time
 from landbridge.locks import new_lock
@@ -81,10 +82,23 @@ class Jobs:
         size = max(work.size + len(job.text), self._expected * _SMALL)
         wanted = self._most if self._is_told else min(self._most, 1 + size // _WORTH_A_HELPER)
         helpers = min(wanted, max(len(work.results) + 1, self._expected)) - (0 if self._apart else 1)
-        while len(self._threads) < helpers and has_interpreter():
-            self._threads.append(threading.Thread(target=_helper(self._machine).work, args=(work,)))
-            self._threads[-1].start()
+        while len(self._threads) < min(helpers, self._most) and has_interpreter():
+            self._start_helper()
         return work.add(job)
+
+    def _start_helper(self) -> None:
+        """Start a helper and the thread that gives it work; where the system has no more threads, go on with fewer."""
+        helper = _helper(self._machine)
+        thread = threading.Thread(target=helper.work, args=(self._work,))
+        try:
+            start(thread)
+        except OutOfMemoryError:
+            helper.end()
+            if not self._threads and self._apart:
+                raise
+            self._most = len(self._threads)
+        else:
+            self._threads.append(thread)
 
     def objects(self, numbers: Sequence[int]) -> list[bytes]:
         """The objects of the jobs ``numbers``, in this order; no job is added any more.
@@ -104,6 +118,10 @@ class Jobs:
         for result in [work.results[i] for i in numbers]:
             if isinstance(result, CodegenError):
                 raise result
+            if result is None:
+                raise OutOfMemoryError(
+                    "memory ended while LLVM compiled; end other programs, or raise the limit of this one (ulimit -v)"
+                )
             objects.append(result)
         return objects
 
@@ -131,7 +149,8 @@ class _Work:
 
     def __init__(self, at_once: int) -> None:
         self._at_once, self._begun = at_once, 0
-        self.results: list[bytes | CodegenError] = []
+        #: None: memory ended in this process while a helper compiled it.
+        self.results: list[bytes | CodegenError | None] = []
         #: Characters of all jobs.
         self.size = 0
         self._waiting: list[tuple[int, int, Job]] = []
@@ -168,7 +187,7 @@ class _Work:
             self._begun += 1
             return heappop(self._waiting)[1:]
 
-    def done(self, number: int, result: bytes | CodegenError) -> None:
+    def done(self, number: int, result: bytes | CodegenError | None) -> None:
         """Job ``number``, which was taken, has become ``result``."""
         with self._changed:
             self.results[number] = result
@@ -201,6 +220,11 @@ class _Helper:
     def __init__(self, machine: Machine) -> None:
         self._process, self._machine = llvm_process.take(), machine
 
+    def end(self) -> None:
+        """End the process, which has nothing to do."""
+        self._process.kill()
+        self._process.communicate()
+
     def work(self, work: _Work) -> None:
         """Compile jobs until none comes any more, then end the process."""
         with self._process as process:
@@ -217,6 +241,11 @@ class _Helper:
                         "it more memory, or compile for another CPU (-mcpu, -mattr) and report it"
                     )
                     work.done(number, error)
+                    work.drop()  # there is an error to raise, and perhaps nobody left to take a job
+                    return
+                except MemoryError:
+                    work.done(number, None)
+                    process.kill()
                     work.drop()  # there is an error to raise, and perhaps nobody left to take a job
                     return
 

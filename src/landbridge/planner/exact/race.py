@@ -6,6 +6,7 @@ import time
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 
+from landbridge.beside import check_threads
 from landbridge.planner.exact.kernel import STOPPED
 from landbridge.planner.exact.racer import Racer
 
@@ -16,6 +17,7 @@ def race(racers: Sequence[Racer], threads: int, node_limit: int, deadline: float
     ``threads`` racers run at a time, and of those that decide in one round the first wins, so the answer does not
     depend on the threads' speed, except at the deadline (``time.perf_counter`` seconds).
     """
+    check_threads(threads)
     with ThreadPoolExecutor(threads, "planner") as pool:
         for begin in range(0, len(racers), threads):
             entered = racers[begin : begin + threads]

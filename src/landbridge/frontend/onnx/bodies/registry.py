@@ -14,8 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cache
-from importlib import import_module
-from pkgutil import iter_modules
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
@@ -27,6 +25,7 @@ from landbridge.errors import UnsupportedOperatorError
 from landbridge.frontend.onnx.attributes import attribute_values
 from landbridge.ir.types import dtype_of, shape_of
 from landbridge.ops.extent_arrays import array_dtype
+from landbridge.plugins import import_modules
 from landbridge.sizes.size import Extent
 
 #: The opset that bodies are written for.
@@ -198,6 +197,4 @@ def _parsed(op_type: str, inputs: Sequence[str], outputs: Sequence[str], lines: 
 @cache
 def _load_families() -> None:
     """Import every file of this package, so that its definitions register."""
-    package = __name__.rpartition(".")[0]
-    for info in iter_modules(import_module(package).__path__):
-        import_module(f"{package}.{info.name}")
+    import_modules(__name__.rpartition(".")[0])

@@ -1,0 +1,79 @@
+"""What the system gives no more of, memory above all, told apart from other failures.
+
+Python reports it in many ways: a MemoryError, an OSError with ENOMEM, an ImportError of a module that could not be
+mapped, a RuntimeError where no thread starts. Each of them says something else to who reads it, as that a package is
+missing. So public functions report it as what it is.
+"""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from landbridge.errors import LandbridgeError, OutOfMemoryError, ResourceLimitError
+
+#: What glibc's loader says where it has no memory for a library.
+_LOADER = ("failed to map segment", "cannot allocate memory", "cannot map zero-fill pages")
+_NO_THREAD = "can't start new thread"
+_FILES = frozenset({errno.EMFILE, errno.ENFILE})
+
+
+@contextmanager
+def reports_exhaustion(work: str) -> Iterator[None]:
+    """Within it, and in functions that it decorates, the end of memory is an OutOfMemoryError, and that of files a
+    ResourceLimitError; ``work`` says in the message what was under way."""
+    try:
+        yield
+    except Exception as error:
+        raise_exhaustion(error, work)
+        raise
+
+
+def raise_exhaustion(error: BaseException, work: str) -> None:
+    """Raise OutOfMemoryError or ResourceLimitError where that is what ``error`` comes of; else return."""
+    if isinstance(error, OutOfMemoryError | ResourceLimitError):
+        return
+    if (cause := memory_cause(error)) is not None:
+        raise OutOfMemoryError(
+            f"memory ended while {work} ({_short(cause)}); end other programs, or raise the limit of this one (ulimit "
+            "-v, memory.max of its control group)"
+        ) from error
+    if isinstance(error, OSError) and error.errno in _FILES and not isinstance(error, LandbridgeError):
+        found = ResourceLimitError(
+            f"the system opens no more files while {work} ({error.strerror}); close some, or raise the limit (ulimit "
+            "-n)"
+        )
+        found.errno = error.errno
+        raise found from error
+
+
+def memory_cause(error: BaseException) -> BaseException | None:
+    """The error that ``error`` is or comes of, and that says that memory has ended; None where none does."""
+    return next((each for each in _chain(error) if _says_no_memory(each)), None)
+
+
+def _chain(error: BaseException) -> Iterator[BaseException]:
+    """``error``, and what led to it."""
+    seen: set[int] = set()
+    following: BaseException | None = error
+    while following is not None and id(following) not in seen:
+        seen.add(id(following))
+        yield following
+        following = following.__cause__ or (None if following.__suppress_context__ else following.__context__)
+
+
+def _says_no_memory(error: BaseException) -> bool:
+    if isinstance(error, MemoryError):
+        return True
+    text = str(error).lower()
+    if isinstance(error, OSError) and error.errno == errno.ENOMEM:
+        return True
+    if isinstance(error, ImportError | OSError):
+        return any(said in text for said in _LOADER)
+    return isinstance(error, RuntimeError) and _NO_THREAD in text
+
+
+def _short(error: BaseException) -> str:
+    text = " ".join(str(error).split())
+    return f"{type(error).__name__}: {text[:200]}" if text else type(error).__name__
