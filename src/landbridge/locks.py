@@ -1,38 +1,62 @@
 """Locks that a fork leaves free: a child has none of the threads that may have held them.
 
 A fork waits for whoever holds one, so that what they guard is whole in the child, for as long as ``_PATIENCE``; the
-child's are free in any case. All locks of the package are made here.
+child's are free in any case. All locks of the package are made here. A fork waits as long for imports of other threads:
+Python itself has a lock for each module that is being imported, and a child that needs the module would wait for a
+thread that it lacks.
 """
 
 from __future__ import annotations
 
+import _frozen_importlib
 import functools
 import os
+import sys
 import time
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from threading import RLock
 from typing import Any, TypeVar
 
 #: Seconds that a fork waits: longer than LLVM takes for a module.
 _PATIENCE = 10.0
+#: Seconds after which a fork looks again whether imports are over.
+_LOOK_AGAIN = 0.001
 _RLOCK = type(RLock())
 
-_locks: weakref.WeakSet[RLock] = weakref.WeakSet()
+#: CPython's locks of modules that are being imported now, by the name of the module; elsewhere there is no such table.
+_imports: Mapping[str, object] = getattr(_frozen_importlib, "_module_locks", {})
+#: Packages that this one imports when it first needs them, besides those of Python. Nobody forks while their modules
+#: run, whereas a module of a user may, and an import that waits for the fork is none to wait for.
+_IMPORTED = frozenset(
+    {"landbridge", "google", "llvmlite", "ml_dtypes", "numba", "numpy", "onnx", "onnx_ir", "tvm_ffi", "xdsl"}
+)
+
+#: By identity, as a table may change while another thread reads it and a WeakSet may not.
+_locks: dict[int, weakref.ref[RLock]] = {}
 _held: list[RLock] = []
 
 
 def new_lock() -> RLock:
     """A lock that its own thread may take again: finalizers and signal handlers may come at any moment."""
     lock = RLock()
-    _locks.add(lock)
+    _enter(lock)
     return lock
 
 
 def adopt(lock: object) -> None:
     """Do the same for a lock of another package, which leaves it to its fate; what is no RLock is left alone."""
     if isinstance(lock, _RLOCK):
-        _locks.add(lock)
+        _enter(lock)
+
+
+def _enter(lock: RLock) -> None:
+    key, forget = id(lock), _locks.pop
+    _locks[key] = weakref.ref(lock, lambda _: forget(key, None))
+
+
+def _all_locks() -> list[RLock]:
+    return [lock for known in list(_locks.values()) if (lock := known()) is not None]
 
 
 _T = TypeVar("_T")
@@ -48,13 +72,22 @@ class cached_property(functools.cached_property[_T]):  # noqa: N801
 
 def _take_all() -> None:
     deadline = time.monotonic() + _PATIENCE
-    locks = list(_locks)
-    taken = next((lock for lock in locks if not _take(lock)), None)
-    while taken is not None and (left := deadline - time.monotonic()) > 0:
+    while (obstacle := _obstacle()) is not None and (left := deadline - time.monotonic()) > 0:
         _give_back()  # never wait with one in hand: who has the others may wait for it
-        if taken.acquire(timeout=left):
-            _held.append(taken)
-        taken = next((lock for lock in locks if not _take(lock)), None)
+        if isinstance(obstacle, str):
+            time.sleep(_LOOK_AGAIN)
+        elif obstacle.acquire(timeout=left):
+            _held.append(obstacle)
+
+
+def _obstacle() -> RLock | str | None:
+    """Take every lock; the first one that another thread holds, or else the name of a module that one imports."""
+    taken = next((lock for lock in _all_locks() if not _take(lock)), None)
+    return taken or next((name for name in list(_imports) if _is_ours(name.partition(".")[0])), None)
+
+
+def _is_ours(package: str) -> bool:
+    return package in _IMPORTED or package in sys.stdlib_module_names
 
 
 def _take(lock: RLock) -> bool:
@@ -71,7 +104,7 @@ def _give_back() -> None:
 
 def _free_all() -> None:
     _give_back()
-    for lock in list(_locks):
+    for lock in _all_locks():
         if _take(lock):  # or has it, as it forked while it did
             _give_back()
         else:

@@ -232,6 +232,120 @@ print(sum(statuses))
     )
 
 
+_LOADS_AND_FORKS = """
+import os, signal, sys, threading, time
+import numpy as np, landbridge as lb
+x = np.ones(64, np.float32)
+over = threading.Event()
+def load():
+    return lb.load(sys.argv[1])
+def run():
+    return np.asarray(lb.Session(load(), num_threads=1)(x)[0])
+def work(each):
+    while not over.is_set():
+        each()
+threads = [threading.Thread(target=work, args=(each,)) for each in (load, load, run)]
+for t in threads: t.start()  # which import what they need meanwhile, and forks begin at once
+children = []
+for fork in range(int(sys.argv[2])):
+    child = os.fork()
+    if child == 0:
+        signal.alarm(60)
+        assert run()[63] == 64
+        assert lb.Session(load(), num_threads=2)(x)[0][63] == 64
+        os._exit(0)
+    children.append(child)
+    time.sleep(0.002)
+    if len(children) == 4:
+        statuses = [os.waitpid(children.pop(), 0)[1] for _ in range(4)]
+        assert not any(statuses), statuses
+over.set()
+for t in threads: t.join()
+print(*[os.waitpid(child, 0)[1] for child in children])
+"""
+
+
+@pytest.mark.parametrize("forks", [17, pytest.param(201, marks=pytest.mark.full)])
+@pytest.mark.parametrize("starts", [3, pytest.param(8, marks=pytest.mark.full)])
+def test_a_fork_while_other_threads_load(forks, starts, tmp_path):
+    """From the first load on, whose imports a child may need as well; and each load looks for no module again."""
+    programs.add_weights(64).save(tmp_path / "add.lbx")
+    for _ in range(starts):
+        done = subprocess.run(
+            [sys.executable, "-X", "faulthandler", "-c", _LOADS_AND_FORKS, tmp_path / "add.lbx", str(forks)],
+            env=os.environ | {"PYTHONPATH": os.pathsep.join(p for p in sys.path if p)},
+            capture_output=True,
+            text=True,
+            timeout=300,
+        )
+        check(done, "0")
+
+
+def test_what_was_done_once_looks_for_no_module_again(tmp_path):
+    """Looking for a module takes a lock of the import system, and where there is none, each time."""
+    check(
+        python(f"""
+import copy, importlib.abc, pickle
+from tests.whole_models.small_models import add
+class Looked(importlib.abc.MetaPathFinder):
+    names = []
+    def find_spec(self, name, path=None, target=None):
+        self.names.append(name)
+sys.meta_path.insert(0, Looked())
+programs.add_weights(n).save({str(tmp_path / "add.lbx")!r})
+def everything():
+    for verify in ("auto", "bind", "all"):
+        loaded = lb.load({str(tmp_path / "add.lbx")!r}, verify=verify)
+    s = lb.Session(loaded, num_threads=2)
+    x = np.zeros(n, np.float32)
+    s.set_input("x", x), s.run(), s.run_async().wait()
+    (y,) = s(x)
+    np.asarray(y), y.__dlpack__(), lb.from_dlpack(y), lb.asarray([1.0])
+    pickle.loads(pickle.dumps(y, 5)), copy.deepcopy(y)
+    pickle.loads(pickle.dumps(loaded))
+    for name in ("cpu", "sim:board", "sim:lazy", "opencl", "vulkan", "no device"):
+        try:
+            y.to_device(name).to_device("cpu")
+        except lb.LandbridgeError:
+            pass
+    with lb.Pool(loaded, 1) as pool:
+        pool.submit(x).result()
+    lb.Session(lb.compile(add()))
+everything()
+Looked.names.clear()
+everything()
+print(*Looked.names)
+"""),
+        "",
+    )
+
+
+def test_a_pool_of_the_parent_is_refused_in_a_child():
+    check(
+        python("""
+pool = lb.Pool(executable(1), 2)
+x = np.zeros(n, np.float32)
+pool.submit(x).result()
+with pool:
+    child = os.fork()
+    if child == 0:
+        signal.alarm(30)
+        for call in (lambda: pool.submit(x), lambda: next(pool.map([x]))):
+            try:
+                call()
+            except ForkedDeviceError as error:
+                print("refused", "make a new one in the child" in str(error), flush=True)
+        pool.close()
+if child == 0:
+    with lb.Pool(executable(1), 2) as new:
+        print(len(new.submit(x).result()), flush=True)
+    os._exit(0)
+assert os.waitpid(child, 0)[1] == 0
+"""),
+        "refused True refused True 1",
+    )
+
+
 def test_fork_forbids_the_parents_sessions_and_allows_new_ones():
     check(
         python("""

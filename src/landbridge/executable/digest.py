@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable
 from importlib import import_module
 from typing import Any
 
 #: Bytes up to which Python's own code is faster than loading OpenSSL's, which takes 3 ms and has five times the speed.
 _SMALL = 1 << 19
-#: The modules that have it, from Python 3.12 on and before.
-_OWN = ("_sha2", "_sha256")
+#: The module of Python's own code.
+_OWN = "_sha2" if sys.version_info >= (3, 12) else "_sha256"
 
 
 def sha256(pieces: Iterable[bytes | memoryview]) -> bytes:
     """The SHA-256 of ``pieces``, of bytes each, one after another."""
-    begin: Callable[[], Any] | None = None
+    begin = _of_python
     read, held = 0, []
     source = iter(pieces)
     for piece in source:
@@ -23,7 +24,7 @@ def sha256(pieces: Iterable[bytes | memoryview]) -> bytes:
         if read > _SMALL:
             begin = _of_openssl()
             break
-    hasher = (begin or _of_python())()
+    hasher = begin()
     for piece in held:
         hasher.update(piece)
     for piece in source:
@@ -32,17 +33,20 @@ def sha256(pieces: Iterable[bytes | memoryview]) -> bytes:
     return digest
 
 
-def _of_python() -> Callable[[], Any]:
-    for name in _OWN:
-        try:
-            made: Callable[[], Any] = import_module(name).sha256
-        except (ImportError, AttributeError):  # another Python, or one built without
-            continue
-        return made
-    return _of_openssl()
-
-
 def _of_openssl() -> Callable[[], Any]:
     from hashlib import sha256
 
     return sha256
+
+
+def _own_code(module: str) -> Callable[[], Any]:
+    """Python's own code, or OpenSSL's where this Python is another one or was built without."""
+    try:
+        made: Callable[[], Any] = import_module(module).sha256
+    except (ImportError, AttributeError):
+        return _of_openssl()
+    return made
+
+
+# Found once: looking for a module that there is not takes a lock of the import system, and a fork leaves that taken.
+_of_python = _own_code(_OWN)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -13,6 +12,7 @@ from landbridge.host_operators.linear_models import class_results, classified, s
 from landbridge.host_operators.registry import Array, Draw, HostValue, Results, host_operator
 from landbridge.host_operators.tree_descent import Descent
 from landbridge.host_operators.tree_nodes import MEMBER, TreeNodes, of_branches, of_nodes
+from landbridge.locks import cached_property
 from landbridge.records import record
 
 #: What the numbers of TreeEnsemble mean.

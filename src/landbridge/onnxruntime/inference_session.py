@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from copy import copy
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +19,7 @@ from landbridge.dtypes import numpy_dtype
 from landbridge.errors import CompileError, ImportModelError, InputError, LandbridgeError, ModelWarning, ShapeError
 from landbridge.frontend.onnx.labels import has_names, labels_of
 from landbridge.frontend.onnx.repaired import type_outputs
+from landbridge.locks import cached_property
 from landbridge.onnxruntime import model_file
 from landbridge.onnxruntime.capi import onnxruntime_pybind11_state as failures
 from landbridge.onnxruntime.io_binding import IOBinding
@@ -74,6 +74,7 @@ class InferenceSession:
         self._outputs = list(arguments(proto.graph.output))
         self._metadata = metadata(proto)
         self._labels = {each.output: each for each in labels_of(proto)} if has_names(proto) else {}
+        self._threads: tuple[int, ThreadPoolExecutor] | None = None
         self._by_shape: OrderedDict[tuple[tuple[int, ...], ...], Session] = OrderedDict()
         #: By names of weights that feeds have other values of.
         self._by_overridden: dict[frozenset[str], InferenceSession] = {}
@@ -197,7 +198,7 @@ class InferenceSession:
                 results, error = [], str(raised)
             callback(results, user_data, error)
 
-        self._threads.submit(work)
+        self._executor().submit(work)
 
     def io_binding(self) -> IOBinding:
         """What to bind inputs and outputs with."""
@@ -211,9 +212,12 @@ class InferenceSession:
 
     # How --------------------------------------------------------------------------------------------------------
 
-    @cached_property
-    def _threads(self) -> ThreadPoolExecutor:
-        return ThreadPoolExecutor(1, "landbridge-run-async")
+    def _executor(self) -> ThreadPoolExecutor:
+        """The one thread of ``run_async``; a child process, which does not have the parent's, gets its own."""
+        process = os.getpid()
+        if self._threads is None or self._threads[0] != process:
+            self._threads = process, ThreadPoolExecutor(1, "landbridge-run-async")
+        return self._threads[1]
 
     def _wanted(self, names: Sequence[str] | None) -> list[int]:
         known = [value.name for value in self._outputs]

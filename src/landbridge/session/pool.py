@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
@@ -11,7 +12,8 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from landbridge.beside import check_threads
-from landbridge.errors import InputError
+
+from landbridge.errors import ForkedDeviceError, InputError
 from landbridge.executable.executable import Executable
 from landbridge.exhaustion import raise_exhaustion
 from landbridge.process_bound import ProcessBound
@@ -55,6 +57,7 @@ class Pool(ProcessBound):
         check_threads(count)
         self._threads = ThreadPoolExecutor(count, "landbridge-pool")
         self._delivery = _Delivery()
+        self._process = os.getpid()
 
     def __repr__(self) -> str:
         return self._name
@@ -65,8 +68,12 @@ class Pool(ProcessBound):
         ``arrays`` are read in place until the Future is done. ``callback`` gets the outputs in a thread of the pool:
         callbacks are called one at a time and in the order of their submits, whichever run is over first; the Future
         is done after it, and what it raises is the Future's; a callback that submits may wait for itself. Blocks while
-        no more may wait. After ``close`` raises InputError.
+        no more may wait. After ``close`` raises InputError, and in a child process ForkedDeviceError.
         """
+        if self._is_left_behind():
+            raise ForkedDeviceError(
+                f"{self._name} and its threads are of the parent process; make a new one in the child"
+            )
         self._room.acquire()
         try:
             with self._order:  # tickets are in the order in which runs begin
@@ -102,8 +109,9 @@ class Pool(ProcessBound):
                 future.cancel()
 
     def close(self) -> None:
-        """Take no more runs, and return when those that were submitted are over."""
-        self._threads.shutdown()
+        """Take no more runs, and return when those that were submitted are over; in a child process, at once."""
+        if not self._is_left_behind():
+            self._threads.shutdown()
 
     def __enter__(self) -> Self:
         return self
@@ -111,7 +119,12 @@ class Pool(ProcessBound):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._threads.shutdown(cancel_futures=error is not None)
+        if not self._is_left_behind():
+            self._threads.shutdown(cancel_futures=error is not None)
+
+    def _is_left_behind(self) -> bool:
+        """Whether this process is a child of the one whose threads the Pool has."""
+        return os.getpid() != self._process
 
     def _run(self, arrays: tuple[Any, ...], callback: Callback | None, ticket: int | None) -> Any:
         session = self._sessions.popleft()  # as many as there are threads

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
 
 from landbridge.device.api import Device
 from landbridge.errors import BindError, ZeroCopyError
 from landbridge.executable.abi import STORAGE_ALIGNMENT
 from landbridge.executable.instructions import View
 from landbridge.executable.parts import Function, TensorSpec
+from landbridge.locks import cached_property
 from landbridge.memory.allocation import allocate
 from landbridge.memory.allocators.base import round_up
 from landbridge.memory.borrowed import host_device

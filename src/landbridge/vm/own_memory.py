@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from functools import cached_property
 from math import prod
 
 from landbridge.device.api import NdSpace, Region
 from landbridge.dtypes import dtype as dtype_facts
 from landbridge.errors import BindError, InputError
+from landbridge.locks import cached_property
 from landbridge.memory.extents import limits_addresses, unreachable
 from landbridge.physical_shape import physical_shape, row_bytes, row_strides
 from landbridge.records import record

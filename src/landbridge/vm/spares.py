@@ -5,8 +5,9 @@ from __future__ import annotations
 import threading
 import weakref
 from collections.abc import Callable
-from functools import cached_property
 from typing import Generic, TypeVar
+
+from landbridge.locks import cached_property, new_lock
 
 _T = TypeVar("_T")
 
@@ -26,7 +27,7 @@ class Spares(Generic[_T]):
         self._free: list[_T] = []
         self._alive: weakref.WeakSet[_T] = weakref.WeakSet()
         self._making = 0
-        self._changed = threading.Condition()
+        self._changed = threading.Condition(new_lock())
 
     @cached_property
     def _most(self) -> int:
