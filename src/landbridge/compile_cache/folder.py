@@ -20,6 +20,7 @@ from landbridge.executable.executable import Executable, file_parts
 from landbridge.executable.file_reader import read_executable
 from landbridge.output_file import open_output
 from landbridge.records import record
+from landbridge.user_cache import user_cache
 
 #: ``0`` keeps nothing, a path names another folder.
 SWITCH = "LANDBRIDGE_CACHE"
@@ -103,6 +104,8 @@ def open_folder() -> Folder | None:
         return None
     limit = _limit()
     path = Path(named) if named else _default()
+    if path is None:
+        return None
     try:
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
         found = path.stat()
@@ -120,9 +123,9 @@ def open_folder() -> Folder | None:
     return None
 
 
-def _default() -> Path:
-    base = Path(os.environ.get("XDG_CACHE_HOME", ""))
-    return (base if base.is_absolute() else Path("~/.cache").expanduser()) / "landbridge" / "compiles"
+def _default() -> Path | None:
+    base = user_cache()
+    return None if base is None else base / "landbridge" / "compiles"
 
 
 def _limit() -> int:

@@ -12,7 +12,6 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from landbridge.beside import check_threads
-
 from landbridge.errors import ForkedDeviceError, InputError
 from landbridge.executable.executable import Executable
 from landbridge.exhaustion import raise_exhaustion

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from importlib.util import find_spec
+
+from landbridge.user_cache import user_cache
 
 if find_spec("pyopencl") is None:
     from landbridge.devices.opencl.absent import AbsentDeviceAPI as OpenCLDeviceAPI
 else:
+    if user_cache() is None:  # where pyopencl keeps what it generates, and without which it makes no kernel
+        os.environ.setdefault("PYOPENCL_NO_CACHE", "1")
     from landbridge.devices.opencl.api import OpenCLDeviceAPI  # type: ignore[assignment]
 
 __all__ = ["OpenCLDeviceAPI"]

@@ -46,7 +46,7 @@ def _of_platform(platform: cl.Platform, devices: Sequence[cl.Device], report: li
         named = f"{platform.name} ({platform.version}), {device.name.strip()}"
         try:
             working.append((device, usable(cl.Context([device]), device)))
-        except (cl.Error, ArithmeticError) as error:
+        except (cl.Error, ArithmeticError, RuntimeError) as error:  # RuntimeError: it finds no cache folder
             report.append(f"{named}: passed over, because it runs no kernel: {_first_line(error)}")
         else:
             alignment = working[-1][1]
