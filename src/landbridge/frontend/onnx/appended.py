@@ -1,4 +1,4 @@
-"""What a Loop carries and each trip only appends to: it is collected as rows are, and nothing grows from trip to trip."""
+"""What a Loop carries and its trips only append to: it is collected as rows are, and nothing grows."""
 
 from __future__ import annotations
 

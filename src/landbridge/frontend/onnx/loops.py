@@ -96,17 +96,19 @@ def _rolled_loop(
         return None
     c = OpContext(walk.g, node.op_type, walk.opset_of(node), {})
     grown = appended(c, loop.body, state)
-    rows = len(loop.body.outputs) - 1 - len(state) + len(grown)
-    if rows and going is None and isinstance(count, SSAValue):  # so many rows are there as the count says
+    rows = len(loop.body.outputs) - 1 - len(state)
+    if (rows or grown) and going is None and isinstance(count, SSAValue):  # so many rows are there as the count says
         read = read_sizes(c, count)
         if read is None:
-            walk.needed.append((count, (int(rows > len(grown)), LARGEST_EXTENT)))
+            walk.needed.append((count, (min(rows, 1), LARGEST_EXTENT)))
         else:
             count, trips = read, cast(Extent, read.reshape(-1)[0]) if isinstance(read, np.ndarray) else None
     if isinstance(trips, Size):
         walk.branches.trips |= dimensions_of([trips]).keys()
-    if rows and (going is not None or not isinstance(count, np.ndarray)):
-        return None  # how many rows there are shows when it runs
+    if going is not None or not isinstance(count, np.ndarray):
+        if rows:
+            return None  # how many rows there are shows when it runs
+        grown = {}
     most = trips
     if going is not None or trips is None or trips == MANY:
         most = most_trips(loop.body, node.inputs, walk.values, None if trips == MANY else trips)
