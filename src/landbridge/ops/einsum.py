@@ -1,4 +1,4 @@
-"""Einsum: one generic whose loops are the labels."""
+"""Einsum: what its equation says of the axes of the operands."""
 
 from __future__ import annotations
 
@@ -8,10 +8,9 @@ import numpy as np
 
 from landbridge.errors import ShapeError
 from landbridge.ir.broadcasting import broadcast_shape
-from landbridge.ir.prim_builder import PrimBuilder
-from landbridge.ir.scalars import ScalarBuilder, Value
 from landbridge.ops.accuracy import SUMS, accuracy
 from landbridge.ops.context import OpContext, Operand
+from landbridge.ops.contractions import Labelled, contract
 from landbridge.ops.legal import matches
 from landbridge.ops.registry import operator
 from landbridge.ops.rules import rules
@@ -59,35 +58,7 @@ def einsum(c: OpContext, *operands: Operand) -> Operand:
             what = f"{c.g.node}: label {label!r} of {equation!r}"
             if extent != 1 and not must_agree(what, extents[label], extent):
                 raise ShapeError(f"{what} is {extents[label]} and {extent}")
-    summed = [v for v in extents if v not in kept]
-    loops = {label: i for i, label in enumerate([*kept, *summed])}
-    dtype = c.dtype(operands[0])
-
-    def build(p: PrimBuilder) -> None:
-        def access(term: list[str], shape: tuple[int, ...]) -> object:
-            return lambda *d: [
-                0 if e == 1 and extents[v] != 1 else d[loops[v]] for v, e in zip(term, shape, strict=True)
-            ]
-
-        def product(s: ScalarBuilder, *values: Value) -> Value:
-            rest = values[1:] if summed else values
-            result = rest[0]
-            for value in rest[1:]:
-                result = result * value
-            return values[0] + result if summed else result
-
-        ins = [(b, access(t, c.shape(x))) for b, t, x in zip(p.inputs, labels, operands, strict=True)]
-        p.generic(
-            "p" * len(kept) + "r" * len(summed),
-            [extents[v] for v in loops],
-            ins,  # type: ignore[arg-type]
-            [(p.outputs[0], lambda *d: d[: len(kept)])],
-            product,
-            init=0,
-        )
-
-    result = [extents[v] for v in kept]
-    return c.g.call("einsum", [c.value(x) for x in operands], [(result, dtype)], build)[0]
+    return contract(c, [Labelled(x, tuple(t)) for x, t in zip(operands, labels, strict=True)], kept, extents)
 
 
 def _with_shared_dots(
