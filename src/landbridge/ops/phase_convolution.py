@@ -19,7 +19,7 @@ from landbridge.ops.context import BodyBuffer, OpContext, Operand
 from landbridge.ops.matrix_product import multiply_add
 from landbridge.ops.phases import Phases
 from landbridge.ops.slicing import index_within, part
-from landbridge.sizes.size import Extent, ceildiv, largest, same
+from landbridge.sizes.size import Extent, ceildiv, largest, likely, same
 
 
 def convolve_phases(
@@ -44,7 +44,8 @@ def convolve_phases(
     depthwise = group > 1 and inner == 1 and outputs == channels
     groups = (n, outputs) if group == 1 or depthwise else (n, group, outputs // group)
     summed = () if depthwise else (inner,)
-    apart = outputs < FEW_CHANNELS or not isinstance(flipped, np.ndarray)
+    # Beyond two axes no layout is blocked by channels, and vectors lie along pixels: of one phase they are neighbours.
+    apart = outputs < FEW_CHANNELS or not isinstance(flipped, np.ndarray) or len(axes) > 2
     phase_extents, tap_extents = loops.extents
     count = len(phase_extents)
 
@@ -89,9 +90,8 @@ def convolve_phases(
     total = accumulator(c.dtype(x))
     shape = (n, outputs, *phase_extents, *pixels) if apart else whole
     made: Operand
-    overlapping = prod(tap_extents) > 1 and prod(a.stride for a in axes) <= MOST_PHASES
-    if outputs < FEW_CHANNELS and group == 1 and overlapping and inner >= LONG_SUM:
-        made = _few_by_product(c, x, flipped, axes, loops, pixels)
+    if _is_less_as_product(c, flipped, axes, pixels[-1], group):
+        made = _by_product(c, x, flipped, axes, loops, pixels, group)
     else:
         values = [c.value(x), c.value(_laid_out(c, flipped, axes, loops))]
         made = c.g.call("conv_transpose", values, [(shape, total)], build)[0]
@@ -100,22 +100,46 @@ def convolve_phases(
     return part(c, made, [0] * len(whole), [1] * len(whole), [n, outputs, *output])  # type: ignore[list-item]
 
 
-def _few_by_product(
-    c: OpContext, x: Operand, flipped: Operand, axes: Sequence[Phases], loops: _Loops, pixels: Sequence[Extent]
+def _is_less_as_product(c: OpContext, flipped: Operand, axes: Sequence[Phases], line: Extent, group: int) -> bool:
+    """Whether products of all elements with all weights, which phases then sum, are less work than a convolution whose
+    vectors lie along ``line`` pixels of one phase: of few channels, or where no layout is blocked by channels."""
+    (outputs, inner, *kernel), phases = c.shape(flipped), prod(a.stride for a in axes)
+    if prod(a.taps for a in axes) == 1 or phases > MOST_PHASES:
+        return False
+    if len(axes) < 3:
+        return outputs < FEW_CHANNELS and group == 1 and inner >= LONG_SUM
+    multiplied = phases * prod(a.taps for a in axes) / prod(kernel)
+    lanes = -(-likely(line) // _LANES) * _LANES / likely(line)
+    return inner * (_SLOWER * multiplied * lanes - 1) > _KEPT_PRODUCT
+
+
+def _by_product(
+    c: OpContext,
+    x: Operand,
+    flipped: Operand,
+    axes: Sequence[Phases],
+    loops: _Loops,
+    pixels: Sequence[Extent],
+    group: int,
 ) -> Operand:
-    """Each phase of each pixel, [N, M, phases, *pixels], for few result channels: these and the taps make rows enough
-    for a matrix product, of every element of the data with all its weights, whose results each phase then sums."""
-    (n, inner, *spatial), (outputs, _, *kernel) = c.shape(x), c.shape(flipped)
-    rows, plane, total = outputs * prod(kernel), element_count(spatial), accumulator(c.dtype(x))
-    weights = c.transpose(flipped, [1, 0, *range(2, 2 + len(kernel))])
-    operands = [c.reshape(x, (n, inner, plane)), c.reshape(weights, (inner, rows))]
+    """Each phase of each pixel, [N, M, phases, *pixels]: result channels and taps are the rows of a matrix product, of
+    every element of the data with all its weights, whose results each phase then sums."""
+    (n, _, *spatial), (outputs, inner, *kernel) = c.shape(x), c.shape(flipped)
+    each = outputs // group
+    rows, plane, total = each * prod(kernel), element_count(spatial), accumulator(c.dtype(x))
+    split = c.reshape(flipped, (group, each, inner, *kernel))
+    weights = c.transpose(split, [0, 2, 1, *range(3, 3 + len(kernel))])
+    operands = [c.reshape(x, (n, group, inner, plane)), c.reshape(weights, (group, inner, rows))]
 
     def multiply(p: PrimBuilder) -> None:
-        reads: list[Access] = [(p.inputs[0], lambda b, m, q, k: (b, k, q)), (p.inputs[1], lambda b, m, q, k: (k, m))]
-        out: Access = (p.outputs[0], lambda b, m, q, k: (b, m, q))
-        p.generic("pppr", (n, rows, plane, inner), reads, [out], multiply_add, init=0)
+        reads: list[Access] = [
+            (p.inputs[0], lambda b, g, m, q, k: (b, g, k, q)),
+            (p.inputs[1], lambda b, g, m, q, k: (g, k, m)),
+        ]
+        out: Access = (p.outputs[0], lambda b, g, m, q, k: (b, g, m, q))
+        p.generic("ppppr", (n, group, rows, plane, inner), reads, [out], multiply_add, init=0)
 
-    shape: Sequence[Extent] = (n, rows, plane)
+    shape: Sequence[Extent] = (n, group, rows, plane)
     made = c.g.call("conv_transpose", [c.value(v) for v in operands], [(shape, total)], multiply)[0]
     products = c.g.reshape(made, (n, outputs, *kernel, *spatial))
     windows = [[_window(a, phase) for phase in range(a.stride)] for a in axes]
@@ -156,9 +180,12 @@ def _window(axis: Phases, phase: int) -> list[tuple[int, int]]:
 
 #: Result channels below which vectors lie along the pixels of one phase, and phases are put in turns afterwards.
 FEW_CHANNELS = 8
-#: Phases of few channels that are summed each by code of its own, and channels of the data from which on products are
-#: more work than what it takes to keep them.
-MOST_PHASES, LONG_SUM = 16, 16
+#: Phases that are summed each by code of its own, and channels of the data from which on products of few result
+#: channels are more work than what it takes to keep them.
+MOST_PHASES, LONG_SUM = 32, 16
+#: Multiplications that take as long as to keep one product and to add it up, and how much longer each takes in a
+#: convolution of unblocked pixels than in a matrix product, measured with vectors of so many lanes.
+_KEPT_PRODUCT, _SLOWER, _LANES = 128, 4, 16
 _ONE = Phases(stride=1, low=0, kernel=1, dilation=1, outer=1, shift=0, first=0, step=1, taps=1)
 
 
