@@ -37,7 +37,7 @@ def where(c: OpContext, condition: Operand, a: Operand, b: Operand) -> Operand:
 @accuracy(ROUNDED)
 def cast(c: OpContext, x: Operand) -> Operand:
     """Convert to the dtype ``to`` as C does."""
-    return c.cast(x, c.attribute("to"))
+    return c.cast(x, c.attribute("to"), saturate=bool(c.attribute("saturate", 1)))
 
 
 @rules("input: ...", "target_type: ...")
@@ -45,7 +45,7 @@ def cast(c: OpContext, x: Operand) -> Operand:
 @accuracy(ROUNDED)
 def cast_like(c: OpContext, x: Operand, like: Operand) -> Operand:
     """Convert to the dtype of ``like``."""
-    return c.cast(x, c.dtype(like))
+    return c.cast(x, c.dtype(like), saturate=bool(c.attribute("saturate", 1)))
 
 
 def saturate(s: ScalarBuilder, v: Value, dtype: str) -> Value:

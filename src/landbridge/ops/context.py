@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias, cast
 
 import numpy as np
+from ml_dtypes import finfo
 from xdsl.dialects.builtin import StringAttr
 from xdsl.ir import SSAValue
 
@@ -285,13 +286,13 @@ class OpContext:
         where = {a: i for i, a in enumerate(order)}
         return self.gather("transpose", x, shape, lambda *d: [d[where[a]] for a in range(len(old))])
 
-    def cast(self, x: Operand, dtype: str) -> Operand:
+    def cast(self, x: Operand, dtype: str, *, saturate: bool = True) -> Operand:
         """The operand converted as C does, floats beyond the range of integers to its ends and NaN to 0; itself when
-        it has that dtype."""
+        it has that dtype. ``saturate``: as ``converted`` has it, for constants of eight bits."""
         if self.dtype(x) == dtype:
             return x
         if isinstance(x, np.ndarray) and x.dtype != object:
-            return self._named_as(x, converted(x, dtype))
+            return self._named_as(x, converted(x, dtype, saturate=saturate))
         made = self.elementwise("cast", [x], lambda s, v: s.cast(v, dtype), dtype)
         if isinstance(x, np.ndarray) and isinstance(made, SSAValue):
             self.g.whole[made] = x
@@ -308,9 +309,17 @@ class OpContext:
         return [int(n) for n in numbers] if all(float(n).is_integer() for n in numbers) else None
 
 
-def converted(x: Array, dtype: str) -> Array:
-    """``x`` as another dtype, as kernels convert: what an integer dtype does not hold becomes its nearest, NaN 0."""
+def converted(x: Array, dtype: str, *, saturate: bool = True) -> Array:
+    """``x`` as another dtype, as kernels convert: what an integer dtype does not hold becomes its nearest, NaN 0.
+
+    Values that a dtype of eight bits does not hold become its largest, or with ``saturate`` false what has no number.
+    """
     kind = numpy_dtype(dtype)
+    if dtype.startswith("float8"):
+        wide = x.astype(np.float32)
+        if saturate:
+            wide = np.clip(wide, float(finfo(kind).min), float(finfo(kind).max))  # NaN stays NaN
+        return wide.astype(kind)
     if kind.kind not in "iu" or x.dtype.kind not in "fV":
         return x.astype(kind)
     info, whole = np.iinfo(kind), np.trunc(x.astype(np.float64))

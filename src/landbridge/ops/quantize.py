@@ -20,7 +20,7 @@ from landbridge.ops.byte_products import (
     centered_bytes,
 )
 from landbridge.ops.comparison import saturate
-from landbridge.ops.context import OpContext, Operand
+from landbridge.ops.context import OpContext, Operand, converted
 from landbridge.ops.convolution import CONVOLUTION, FITTING, convolve
 from landbridge.ops.legal import Condition, at_least, between
 from landbridge.ops.matmul import matmul
@@ -89,9 +89,16 @@ def quantize_linear(c: OpContext, x: Operand, scale: Operand, zero: Operand | No
     axis, block = c.axis(c.attribute("axis", 1), max(c.rank(x), 2)), c.attribute("block_size", 0)
     dtype = c.attribute("output_dtype") or ("uint8" if zero is None else c.dtype(zero))
     if is_float(dtype):
-        raise c.unsupported(f"quantizing to {dtype} cannot be compiled; integers can")
+        return _as_float8(c, x, _parameter(c, scale, x, axis, block), dtype)
     shaped = None if zero is None else _parameter(c, zero, x, axis, block)
     return quantize(c, x, _parameter(c, scale, x, axis, block), shaped, dtype)
+
+
+def _as_float8(c: OpContext, x: Operand, scale: Operand, dtype: str) -> Operand:
+    """Constants divided by their scale, as floats of eight bits; the zero point of these is 0."""
+    if not (isinstance(x, np.ndarray) and isinstance(scale, np.ndarray)):
+        raise c.unsupported(f"quantizing to {dtype} when the model runs cannot be compiled; to integers can")
+    return converted(x.astype(np.float32) / scale.astype(np.float32), dtype, saturate=bool(c.attribute("saturate", 1)))
 
 
 @_per_axis("x")
@@ -101,6 +108,15 @@ def dequantize_linear(c: OpContext, x: Operand, scale: Operand, zero: Operand | 
     """``(x - zero) * scale``."""
     axis, block = c.axis(c.attribute("axis", 1), max(c.rank(x), 2)), c.attribute("block_size", 0)
     dtype = c.attribute("output_dtype") or c.dtype(scale)
+    if isinstance(x, np.ndarray) and is_float(c.dtype(x)):  # of eight bits, which have no zero point but 0
+        return c.cast(
+            c.elementwise(
+                "scale",
+                [c.cast(x, "float32"), c.cast(_parameter(c, scale, x, axis, block), "float32")],
+                lambda s, v, k: v * k,
+            ),
+            dtype,
+        )
     operands = [x, _parameter(c, scale, x, axis, block)]
     if zero is not None:
         operands.append(_parameter(c, zero, x, axis, block))
