@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias, cast
 
 import numpy as np
-from ml_dtypes import finfo
 from xdsl.dialects.builtin import StringAttr
 from xdsl.ir import SSAValue
 
@@ -29,6 +28,9 @@ from landbridge.sizes.size import LARGEST_EXTENT, Extent, Size, agree, clamped, 
 Array: TypeAlias = np.ndarray[Any, Any]
 #: A value of the model: known now (an ndarray) or computed by the graph.
 Operand: TypeAlias = SSAValue | Array
+
+#: The largest numbers of floats of eight bits, from ONNX's page of them.
+_LARGEST = {"float8_e4m3fn": 448.0, "float8_e4m3fnuz": 240.0, "float8_e5m2": 57344.0, "float8_e5m2fnuz": 57344.0}
 
 
 class OpContext:
@@ -318,7 +320,7 @@ def converted(x: Array, dtype: str, *, saturate: bool = True) -> Array:
     if dtype.startswith("float8"):
         wide = x.astype(np.float32)
         if saturate:
-            wide = np.clip(wide, float(finfo(kind).min), float(finfo(kind).max))  # NaN stays NaN
+            wide = np.clip(wide, -_LARGEST[dtype], _LARGEST[dtype])  # NaN stays NaN
         return wide.astype(kind)
     if kind.kind not in "iu" or x.dtype.kind not in "fV":
         return x.astype(kind)
