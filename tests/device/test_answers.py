@@ -51,7 +51,7 @@ def test_what_is_right_passes(api: QueueingDeviceAPI) -> None:
         ("memory_kinds", lambda index: {"global": "64 MiB"}, "legal: a mapping from each scope to its MemoryKind"),
         ("memory_kinds", lambda index: {}[0], r"failed at memory_kinds\(\): KeyError"),
         ("get_attr", lambda index, attr: {}[attr], r"failed at get_attr\(DeviceAttr.TOTAL_MEMORY\): KeyError"),
-        ("alloc_data_space", lambda *_: None, "alloc_data_space returned None; legal: a Space"),
+        ("alloc_data_space", lambda *_: None, r"alloc_data_space\(\) returned None; legal: a Space"),
         ("alloc_data_space", lambda *_: _raise(RuntimeError("ioctl: -22")), "an allocation of .*: ioctl: -22"),
         ("copy_data_from_to", lambda src, dst, nbytes: None, "failed at .*: TypeError: .* takes 3 positional"),
         ("host_pointer", lambda space: None, r"host_pointer\(\) of a space in scope 'shared' is None; legal: an ad"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import ClassVar, Protocol
@@ -21,11 +21,16 @@ class Answering(Protocol):
     def memory_kinds(self, index: int) -> Mapping[str, MemoryKind]: ...
 
 
-def failure(device: str, work: str, error: Exception) -> DeviceError:
-    """The error to raise where ``device`` raised ``error`` in ``work``, none of Landbridge's."""
+#: One more than the largest number that a driver's 64 bits hold.
+_WORDS = 1 << 64
+
+
+def failure(device: str, work: str, error: Exception, method: str = "") -> DeviceError:
+    """The error to raise where ``method`` of ``device`` raised ``error`` in ``work``, none of Landbridge's."""
+    called = f", in {method}()" if method else ""
     return DeviceError(
-        f"device {device} failed at {work}: {raised(error)}; its plugin is to raise an error of landbridge.errors "
-        "that says what is wrong"
+        f"device {device} failed at {work}{called}: {raised(error)}; its plugin is to raise an error of "
+        "landbridge.errors that says what is wrong"
     )
 
 
@@ -49,6 +54,35 @@ def answering(device: str, work: str) -> Iterator[None]:
         raise failure(device, work, error) from error
 
 
+def refusal(device: object, method: str, found: object, legal: str) -> DeviceError:
+    """The error to raise where ``method`` of ``device`` returned ``found``, and ``legal`` is what it may."""
+    return DeviceError(
+        f"device {device}: {method}() returned {found!r}; legal: {legal}, or an error of landbridge.errors"
+    )
+
+
+def truth(found: object, device: object, method: str) -> bool:
+    """``found``, which ``method`` of ``device`` returned; raises DeviceError unless it is a bool."""
+    if found is True or found is False:
+        return found
+    raise refusal(device, method, found, "True or False")
+
+
+def number(found: object, device: object, method: str, legal: str, below: int = _WORDS) -> int:
+    """``found``, which ``method`` of ``device`` returned; raises DeviceError unless it is an int from 0, and less than
+    ``below``. ``legal`` says what it is."""
+    if type(found) is int and 0 <= found < below:
+        return found
+    raise refusal(device, method, found, f"{legal}, an int from 0 to {below - 1:#x}")
+
+
+def texts(found: object, device: object, method: str, legal: str) -> Sequence[str]:
+    """``found``, which ``method`` of ``device`` returned; raises DeviceError unless it is a sequence of str."""
+    if isinstance(found, Sequence) and not isinstance(found, str) and all(isinstance(each, str) for each in found):
+        return found
+    raise refusal(device, method, found, f"a sequence of {legal}, each a str")
+
+
 def count_of(api: Answering) -> int:
     """How many instances ``api`` has; raises DeviceError where it does not say."""
     with answering(api.name, "count()"):
@@ -66,7 +100,7 @@ def kinds_of(api: Answering, index: int) -> Mapping[str, MemoryKind]:
     if (
         isinstance(found, Mapping)
         and GLOBAL_SCOPE in found
-        and all(isinstance(kind, MemoryKind) for kind in found.values())
+        and all(isinstance(kind, MemoryKind) and kind.scope == scope for scope, kind in found.items())
     ):
         return found
     raise DeviceError(

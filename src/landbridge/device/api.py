@@ -12,13 +12,15 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import field
+from math import isfinite
 from typing import Any, ClassVar, Protocol, TypeVar, cast, runtime_checkable
 from weakref import finalize
 
-from landbridge.device.answers import answering, kinds_of
-from landbridge.device.attr import DeviceAttr
+from landbridge.device.answers import answering, kinds_of, refusal
+from landbridge.device.attr import DeviceAttr, is_legal
 from landbridge.device.event import Event as Event
 from landbridge.device.event import EventFile as EventFile
+from landbridge.device.event import event_of
 from landbridge.device.event import wait_for_event as wait_for_event
 from landbridge.device.lifecycle import Lifecycle as Lifecycle
 from landbridge.device.lifecycle import reopen, reset
@@ -73,9 +75,13 @@ class Device(ProcessBound):
         return kind
 
     def attr(self, attr: DeviceAttr) -> object | None:
-        """The value of ``attr``; None when the device does not know or it does not apply."""
+        """The value of ``attr``; None when the device does not know or it does not apply. Raises DeviceError for a
+        value of another type."""
         with answering(str(self), f"get_attr({attr})"):
-            return self.api.get_attr(self.index, attr)
+            found = self.api.get_attr(self.index, attr)
+        if not is_legal(attr, found):
+            raise refusal(self, "get_attr", found, f"what {attr} is, by the type in landbridge.device.attr, or None")
+        return found
 
     def capability(self, protocol: Callable[..., _Protocol]) -> _Protocol | None:
         """The API, if it has the methods of ``protocol`` (one of ``landbridge.device.protocols``); else None.
@@ -102,8 +108,10 @@ class Device(ProcessBound):
         streams = self.capability(Streams)
         if streams is None:
             raise UnsupportedError(f"device {self} has one queue, and makes no streams; leave set_stream out")
-        with self.state.watching():
-            stream = streams.create_stream(self.index)
+        with self.state.watching("a new stream", "create_stream"):
+            stream: object = streams.create_stream(self.index)
+        if not isinstance(stream, Stream) or stream.device != self:
+            raise refusal(self, "create_stream", stream, f"a Stream of {self}")
         finalize(stream, _free_stream, streams, self.state, Stream(stream.device, stream.handle)).atexit = False
         self.state.streams.add(stream)
         return stream
@@ -122,28 +130,35 @@ class Device(ProcessBound):
 
     def _drain(self, stream: Stream | None, timeout: float | None) -> bool:
         """Wait at most ``timeout`` seconds for what is queued on ``stream`` (None: the device's own queue) so far."""
-        with self.state.watching():
-            streams, events = self.capability(Streams), self.capability(Events)
-            if events is not None and (timeout is not None or streams is None):
-                return wait_for_event(events.record_event(self.index, stream), timeout)
-            if streams is not None and timeout is None:
+        streams, events = self.capability(Streams), self.capability(Events)
+        if events is not None and (timeout is not None or streams is None):
+            event = self._record(stream)
+            with self.state.watching():
+                return wait_for_event(event, timeout, self)
+        if streams is not None and timeout is None:
+            with self.state.watching(method="stream_sync"):
                 streams.stream_sync(self.index, stream)
-                return True
+            return True
+        with self.state.watching():
             # The one queue does its work in order: what was given to it last is done last.
-            return self.state.last_event is None or wait_for_event(self.state.last_event, timeout)
+            return self.state.last_event is None or wait_for_event(self.state.last_event, timeout, self)
 
     def _record(self, stream: Stream | None) -> Event:
         events = self.capability(Events)
         if events is None:
             raise UnsupportedError(f"{self} records no events; wait with synchronize()")
-        with self.state.submitting("an event"):
-            return events.record_event(self.index, stream)
+        with self.state.submitting("an event", "record_event"):
+            event = event_of(events.record_event(self.index, stream), self, "record_event")
+        if event is None:
+            raise refusal(self, "record_event", event, "an Event")
+        return event
 
     def _order(self, stream: Stream, other: Stream | Event | None) -> None:
         if isinstance(other, Stream) and other.device != self:
             raise InputError(f"a stream of {self} cannot wait for one of {other.device}; synchronize() that one first")
         streams, events = self.capability(Streams), self.capability(Events)
-        with self.state.submitting("a wait of a stream"):
+        method = "sync_stream_from_to" if other is None or isinstance(other, Stream) else "wait_event"
+        with self.state.submitting("a wait of a stream", method):
             if streams is not None and (other is None or isinstance(other, Stream)):
                 streams.sync_stream_from_to(self.index, other, stream)
             elif events is not None and other is not None and not isinstance(other, Stream):
@@ -155,8 +170,11 @@ class Device(ProcessBound):
         """Milliseconds between two events of this device, by its clock; None where it has none, and while one of them
         is pending."""
         events = self.capability(Events)
-        with self.state.watching():
-            return None if events is None else events.elapsed_ms(start, end)
+        with self.state.watching(method="elapsed_ms"):
+            found: object = None if events is None else events.elapsed_ms(start, end)
+        if found is None or (isinstance(found, float | int) and found is not True and isfinite(found)):
+            return found
+        raise refusal(self, "elapsed_ms", found, "milliseconds, a finite number, or None")
 
     def reopen(self, **options: object) -> Device:
         """A new handle of an instance that is closed and opened again, where it has such methods, lost or not.
@@ -269,7 +287,7 @@ class Stream(ProcessBound):
 def _free_stream(streams: Streams, state: DeviceState, stream: Stream) -> None:
     """Give back a stream that nobody refers to, unless it went with its device."""
     if state.failure is None:
-        with suppress(DeviceLostError), state.watching():
+        with suppress(DeviceLostError), state.watching(method="free_stream"):
             streams.free_stream(stream)
 
 

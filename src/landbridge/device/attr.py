@@ -36,3 +36,17 @@ class DeviceAttr(Enum):
     """int: bytes of one L3 cache"""
     FEATURES = "features"
     """tuple[str, ...]: instruction set features"""
+
+
+_TEXTS = (DeviceAttr.PRODUCT_NAME, DeviceAttr.VENDOR, DeviceAttr.DRIVER_VERSION)
+
+
+def is_legal(attr: DeviceAttr, value: object) -> bool:
+    """Whether ``value`` has the type that ``attr`` has, or is None; numbers are 0 or more."""
+    if value is None:
+        return True
+    if attr in _TEXTS:
+        return isinstance(value, str)
+    if attr is DeviceAttr.FEATURES:
+        return isinstance(value, tuple) and all(isinstance(each, str) for each in value)
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0

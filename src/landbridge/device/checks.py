@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from landbridge.device.api import Device, DeviceAPI, Region, Space, Stream
+from landbridge.device.granted import host_pointer
 from landbridge.device.protocols import HostMemory
 from landbridge.errors import DeviceLostError, HostViewError, InputError, UseAfterFreeError
 from landbridge.memory_kind import MemoryKind, normalize_scope
@@ -79,4 +80,4 @@ def host_address(region: Region) -> int:
     host = region.space.device.capability(HostMemory)
     if host is None:
         raise HostViewError(f"{region.space.device} has no memory that the host can address; copy it to the host first")
-    return host.host_pointer(region.space) + region.byte_offset
+    return host_pointer(host, region.space) + region.byte_offset

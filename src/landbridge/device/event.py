@@ -5,6 +5,8 @@ from __future__ import annotations
 import select
 from typing import Protocol, runtime_checkable
 
+from landbridge.device.answers import number, refusal, truth
+
 
 class Event(Protocol):
     """A point in a stream's queue, as the asynchronous methods of a device return it."""
@@ -24,16 +26,36 @@ class EventFile(Protocol):
         """A file descriptor that polls as readable from when the event has completed or failed; the event's own."""
 
 
-def wait_for_event(event: Event, timeout: float | None = None) -> bool:
-    """Wait at most ``timeout`` seconds (None: for ever), interruptibly; whether ``event`` has completed.
+def event_of(found: object, device: object, method: str) -> Event | None:
+    """The Event, or None, that ``method`` of ``device`` returned; raises DeviceError for anything else."""
+    if found is None or (callable(getattr(found, "query", None)) and callable(getattr(found, "synchronize", None))):
+        return found  # type: ignore[return-value]  # isinstance of a Protocol takes longer than most submissions
+    raise refusal(device, method, found, "an Event, with query() and synchronize(), or None where all is done")
 
-    One that has a file is waited for by a poll of it. Raises what ``event.synchronize`` does.
+
+def has_completed(event: Event, device: object = "of an event") -> bool:
+    """Whether ``event`` of ``device`` has completed; raises DeviceError where it does not say."""
+    return truth(event.query(), device, "Event.query")
+
+
+def wait_for_event(event: Event, timeout: float | None = None, device: object = "of an event") -> bool:
+    """Wait at most ``timeout`` seconds (None: for ever), interruptibly; whether ``event`` of ``device`` has completed.
+
+    One that has a file is waited for by a poll of it. Raises what ``event.synchronize`` does, and DeviceError where a
+    method of the event does not return what it must.
     """
     fileno = getattr(event, "fileno", None)  # asking isinstance of a Protocol would take longer than many a wait
-    if fileno is not None and not event.query():
+    if fileno is not None and not has_completed(event, device):
+        file = number(fileno(), device, "Event.fileno", "an open file descriptor", 1 << 31)
         files = select.poll()
-        files.register(fileno(), select.POLLIN)
-        if not files.poll(None if timeout is None else max(0.0, timeout) * 1e3):
+        files.register(file, select.POLLIN)
+        ready = files.poll(None if timeout is None else max(0.0, timeout) * 1e3)
+        if any(found & select.POLLNVAL for _, found in ready):
+            raise refusal(device, "Event.fileno", file, "an open file descriptor")
+        if not ready:
             return False
         timeout = None
-    return event.synchronize(timeout)
+    completed = truth(event.synchronize(timeout), device, "Event.synchronize")
+    if timeout is None and not completed:
+        raise refusal(device, "Event.synchronize", completed, "True, as no timeout was given")
+    return completed

@@ -2,26 +2,64 @@
 
 from __future__ import annotations
 
-from landbridge.device.answers import answering
-from landbridge.device.api import Device, Space
-from landbridge.device.protocols import HostMemory
+import os
+
+from landbridge.device.answers import answering, number, refusal
+from landbridge.device.api import Device, Region, Space, Stream
+from landbridge.device.protocols import Addresses, HostMemory
 from landbridge.errors import DeviceError
+from landbridge.memory_kind import MemoryKind
+
+#: No process has addresses beyond: those of x86-64 have 56 bits, those of AArch64 52.
+_ADDRESSES = 1 << 57
 
 
 def granted(space: object, device: Device, method: str) -> Space:
-    """``space`` as ``method`` of ``device`` gave it; raises DeviceError where it is no Space."""
-    if isinstance(space, Space):
-        return space
-    raise DeviceError(f"device {device}: {method} returned {space!r}; legal: a Space, or an error of landbridge.errors")
+    """``space`` as ``method`` of ``device`` gave it; raises DeviceError where it is no Space of that device."""
+    if not isinstance(space, Space):
+        raise refusal(device, method, space, "a Space")
+    if space.device != device:
+        raise refusal(device, method, space, f"a Space of {device}")
+    if space.scope not in device.memory_kinds or not isinstance(space.kind, MemoryKind | None):
+        scopes = ", ".join(device.memory_kinds)
+        raise refusal(
+            device, method, space, f"a Space in one of its scopes ({scopes}), whose kind is a MemoryKind or None"
+        )
+    return space
+
+
+def granted_stream(stream: object, device: Device) -> Stream:
+    """``stream`` as ``create_stream`` of ``device`` gave it; raises DeviceError where it is none of that device."""
+    if isinstance(stream, Stream) and stream.device == device:
+        return stream
+    raise refusal(device, "create_stream", stream, f"a Stream of {device}")
 
 
 def host_pointer(api: HostMemory, space: Space) -> int:
     """Where the host finds ``space``; raises DeviceError where the device does not say."""
     with answering(str(space.device), "host_pointer()"):  # of a lost device too: the host's bytes are still there
         address: object = api.host_pointer(space)
-    if type(address) is int and address > 0:
+    if type(address) is int and 0 < address < _ADDRESSES:
         return address
     raise DeviceError(
         f"device {space.device}: host_pointer() of a space in scope {space.scope!r} is {address!r}; legal: an address, "
         "as the scope's MemoryKind says that the host has access"
     )
+
+
+def device_address(api: Addresses, region: Region) -> int:
+    """What the device of ``region`` uses to reach it; raises DeviceError where it does not say."""
+    device = region.space.device
+    with answering(str(device), "device_address()"):
+        found: object = api.device_address(region)
+    return number(found, device, "device_address", "an address")
+
+
+def open_file(found: object, device: object, method: str) -> int:
+    """``found``, a file descriptor that ``method`` of ``device`` returned; raises DeviceError unless it is open."""
+    descriptor = number(found, device, method, "an open file descriptor", 1 << 31)
+    try:
+        os.fstat(descriptor)
+    except OSError as error:
+        raise refusal(device, method, found, "an open file descriptor") from error
+    return descriptor

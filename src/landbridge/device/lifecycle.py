@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Protocol, runtime_checkable
 
+from landbridge.device.answers import answering
 from landbridge.device.state import DeviceState, Instances, begin_anew, every_state, state_of
 from landbridge.errors import DeviceError, DeviceLostError, InputError, LandbridgeError, UnsupportedError
 
@@ -70,7 +71,7 @@ def reopen(api: Instances, index: int, options: Mapping[str, object]) -> None:
     """
     state = state_of(api, index)
     if isinstance(api, Lifecycle):
-        with suppress(DeviceLostError):
+        with suppress(DeviceLostError), answering(state.name, "close()"):
             api.close(index)
     open_once(api, begin_anew(api, index, "it was reopened", state.options), index, {**state.options, **options})
 
@@ -81,7 +82,7 @@ def reset(api: Instances, index: int) -> None:
     if not isinstance(api, Lifecycle):
         raise UnsupportedError(f"device {state.name} cannot be reset, as it has no such method; drop what is on it")
     open_once(api, state, index, {})
-    with state.watching():
+    with state.watching("a reset", "reset"):
         api.reset(index)
     begin_anew(api, index, "it was reset", state.options).is_open = True
 

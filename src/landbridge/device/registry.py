@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol, runtime_checkable
 
-from landbridge.device.answers import answering, count_of
+from landbridge.device.answers import answering, count_of, texts
 from landbridge.device.api import DEVICE_API_VERSION, Device, DeviceAPI
 from landbridge.device.lifecycle import open_once
 from landbridge.device.protocols import Discovery
@@ -175,7 +175,8 @@ def _find(parsed: DeviceName) -> Device:
 
 def _diagnostics(api: DeviceAPI) -> Sequence[str]:
     with answering(api.name, "discovery()"):
-        return api.discovery() if isinstance(api, Discovery) else ()
+        found = api.discovery() if isinstance(api, Discovery) else ()
+    return texts(found, api.name, "discovery", "lines")
 
 
 def _api(name: str) -> DeviceAPI:

@@ -63,16 +63,16 @@ class DeviceState:
             raise type(self.failure)(*self.failure.args)
 
     @contextmanager
-    def submitting(self, work: str) -> Iterator[None]:
-        """Give the device ``work``; when it says that it is lost, that is so from then on."""
-        with self.watching(work):
+    def submitting(self, work: str, method: str = "") -> Iterator[None]:
+        """Give the device ``work`` by ``method``; when it says that it is lost, that is so from then on."""
+        with self.watching(work, method):
             self.last_work = work
             yield
 
     @contextmanager
-    def watching(self, work: str = "a wait, a barrier or a free") -> Iterator[None]:
-        """Call the device for what is no work: a wait, a barrier, a free. What it raises that is no error of Landbridge
-        is a DeviceError."""
+    def watching(self, work: str = "a wait, a barrier or a free", method: str = "") -> Iterator[None]:
+        """Call ``method`` of the device for what is no work: a wait, a barrier, a free. What it raises that is no error
+        of Landbridge is a DeviceError, which names both."""
         self.check()
         try:
             yield
@@ -81,7 +81,7 @@ class DeviceState:
         except (LandbridgeError, MemoryError):
             raise
         except Exception as error:
-            raise failure(self.name, work, error) from error
+            raise failure(self.name, work, error, method) from error
 
     def lose(self, reason: str) -> DeviceLostError:
         """Note the loss, for every handle; the error to raise."""

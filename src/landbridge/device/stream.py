@@ -63,7 +63,7 @@ def set_stream(stream: Stream) -> Iterator[Stream]:
 def _make_current(device: Device, stream: Stream | None) -> None:
     streams = device.capability(Streams)
     if streams is not None and not device.is_lost:
-        with device.state.watching():
+        with device.state.watching(method="set_stream"):
             streams.set_stream(device.index, stream)
     _current.streams[device] = stream
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import cache
 from typing import Any
@@ -15,7 +16,7 @@ from landbridge.device.import_source import BusAddress, DmaBuf, HostPointer, Imp
 from landbridge.device.memory_provider import MemoryProvider
 from landbridge.device.protocols import AccessMode, MemoryImport
 from landbridge.device.registry import device as find_device
-from landbridge.errors import InputError, ZeroCopyError
+from landbridge.errors import DeviceLostError, InputError, ZeroCopyError
 from landbridge.memory.allocators.base import QueuedUse, wait_for
 from landbridge.memory.backing import Backing, root_of
 from landbridge.memory.coherence import mark_imported
@@ -77,13 +78,14 @@ def import_memory(
         raise ZeroCopyError(
             f"{device} cannot use {source} in place: it has no import_memory; copy the data to a tensor of its own"
         )
-    with device.state.submitting(f"an import of {source}"):
+    with device.state.submitting(f"an import of {source}", "import_memory"):
         space = granted(api.import_memory(device.index, source, access), device, "import_memory")
 
     def release(uses: Sequence[QueuedUse]) -> None:
         if not device.is_lost:
             wait_for(uses)
-            api.release_import(space)
+            with suppress(DeviceLostError), device.state.watching(method="release_import"):
+                api.release_import(space)
 
     before, whole = 0, source
     if provider is not None and isinstance(source, BusAddress):

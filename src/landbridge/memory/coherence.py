@@ -177,11 +177,11 @@ def _widest(storage: Storage, start: int, stop: int) -> Range:
 
 def _begin(storage: Storage, start: int, stop: int, mode: AccessMode) -> None:
     if (api := storage.device.capability(HostBarriers)) is not None:
-        with storage.device.state.watching():
+        with storage.device.state.watching(method="begin_host_access"):
             api.begin_host_access(region_at(storage.live_region, start), stop - start, mode)
 
 
 def _end(storage: Storage, start: int, stop: int, mode: AccessMode) -> None:
     if (api := storage.device.capability(HostBarriers)) is not None:
-        with storage.device.state.watching():
+        with storage.device.state.watching(method="end_host_access"):
             api.end_host_access(region_at(storage.live_region, start), stop - start, mode)

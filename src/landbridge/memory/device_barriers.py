@@ -29,7 +29,8 @@ class DeviceBarriers:
     def sync(self, offset: int, nbytes: int, mode: AccessMode, side: Side) -> None:
         """The device's barrier."""
         region = region_at(Region(self.space), offset)
-        with self.space.device.state.watching():
+        method = "begin_host_access" if side == "host" else "end_host_access"
+        with self.space.device.state.watching(method=method):
             if side == "host":
                 self.api.begin_host_access(region, nbytes, mode)
             else:

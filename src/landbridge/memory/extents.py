@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from landbridge.device.api import Device
+from landbridge.device.granted import device_address
 from landbridge.device.import_source import BusAddress
 from landbridge.device.protocols import Addresses
 from landbridge.memory.row_space import region_at
@@ -84,7 +85,7 @@ def _addresses(storage: Storage, device: Device) -> _AddressOf | None:
         return None
     if storage.device == device and (api := device.capability(Addresses)) is not None:
         base = storage.live_region
-        return lambda offset: api.device_address(region_at(base, offset))
+        return lambda offset: device_address(api, region_at(base, offset))
     domains, origin = storage.domains()
     for domain in domains:
         if domain.memory is not None and (begin := domain.memory.device_address(device)) is not None:

@@ -19,7 +19,7 @@ from landbridge.device.granted import granted
 from landbridge.device.import_source import BusAddress, DmaBuf, HostPointer, ImportSource
 from landbridge.device.protocols import AccessMode, Addresses, MemoryImport
 from landbridge.device.state import DeviceState
-from landbridge.errors import ZeroCopyError
+from landbridge.errors import DeviceLostError, ZeroCopyError
 from landbridge.locks import new_lock
 from landbridge.memory.allocators.base import round_up
 from landbridge.memory.coherence import mark_imported
@@ -83,7 +83,8 @@ class _Import:
             if _imports.get(self._key) is self:
                 del _imports[self._key]
                 if not self.device.is_lost:
-                    self._api.release_import(self.space)
+                    with suppress(DeviceLostError), self.device.state.watching(method="release_import"):
+                        self._api.release_import(self.space)
 
 
 _imports: dict[_Key, _Import] = {}
@@ -189,9 +190,9 @@ def _first_taken(
     device: Device, api: MemoryImport, sources: Sequence[ImportSource], access: AccessMode
 ) -> tuple[ImportSource, Space]:
     for source in sources[:-1]:
-        with suppress(ZeroCopyError), device.state.submitting(f"an import of {source}"):
+        with suppress(ZeroCopyError), device.state.submitting(f"an import of {source}", "import_memory"):
             return source, granted(api.import_memory(device.index, source, access), device, "import_memory")
-    with device.state.submitting(f"an import of {sources[-1]}"):
+    with device.state.submitting(f"an import of {sources[-1]}", "import_memory"):
         return sources[-1], granted(api.import_memory(device.index, sources[-1], access), device, "import_memory")
 
 

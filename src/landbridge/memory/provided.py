@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from landbridge.device.api import Device
+from landbridge.device.answers import number, refusal
+from landbridge.device.api import Device, Space
+from landbridge.device.granted import open_file
 from landbridge.device.import_source import BusAddress, DmaBuf
-from landbridge.device.memory_provider import MemoryProvider, ProvidedMemory
+from landbridge.device.memory_provider import Caching, MemoryProvider, ProvidedMemory
 from landbridge.device.protocols import ImportSources
 from landbridge.memory.lent_source import LentSource
 from landbridge.memory.memory_barriers import DmaBufBarriers, have_barriers, is_dma_buf
@@ -16,16 +18,43 @@ def enter_provided(storage: Storage, device: Device) -> bool:
     """Let devices find ``storage``, which is new memory of ``device``, by the file or the bus address that it lies at,
     and have the barriers that come with it; whether that has such memory at all."""
     sources, providers = device.capability(ImportSources), device.capability(ProvidedMemory)
-    if providers is not None and (provider := providers.memory_provider(storage.live_region.space)) is not None:
+    provider = None if providers is None else _provider_of(providers, storage.live_region.space)
+    if provider is not None:
         _enter_provider(storage, provider)
     elif sources is not None:
         _enter_file(storage, sources)
     return sources is not None or providers is not None
 
 
+def _provider_of(api: ProvidedMemory, space: Space) -> MemoryProvider | None:
+    """What comes with ``space``; raises DeviceError where the device gives anything but a MemoryProvider."""
+    device, method = space.device, "memory_provider"
+    with device.state.watching("an allocation", method):
+        found = api.memory_provider(space)
+        if found is None:
+            return None
+        methods = ("sync", "host_address", "device_address")
+        granule, nbytes = getattr(found, "granule", ""), getattr(found, "nbytes", None)
+        if not all(callable(getattr(found, name, None)) for name in methods) or not isinstance(
+            getattr(found, "caching", None), Caching
+        ):
+            raise refusal(device, method, found, "a MemoryProvider, or None")
+    if granule is not None and (type(granule) is not int or granule < 1 or granule & (granule - 1)):
+        raise refusal(device, f"{method}().granule of {method}", granule, "a power of two, or None")
+    number(nbytes, device, f"{method}().nbytes of {method}", "bytes of the memory")
+    return found
+
+
+def _address(found: object, device: Device, method: str) -> int | None:
+    return None if found is None else number(found, device, f"MemoryProvider.{method}", "an address, or None")
+
+
 def _enter_provider(storage: Storage, provider: MemoryProvider) -> None:
     before = storage.live_region.byte_offset
-    host, bus = provider.host_address(), provider.device_address(storage.device)
+    device = storage.device
+    with device.state.watching("an allocation", "MemoryProvider.host_address or device_address"):
+        host = _address(provider.host_address(), device, "host_address")
+        bus = _address(provider.device_address(device), device, "device_address")
     if bus is not None:
         mapped = None if host is None else host + before
         storage.source = LentSource(BusAddress(bus + before, mapped, storage.nbytes), storage.live_region.space)
@@ -36,9 +65,15 @@ def _enter_provider(storage: Storage, provider: MemoryProvider) -> None:
 
 def _enter_file(storage: Storage, api: ImportSources) -> None:
     region = storage.live_region
-    source = api.import_source(region.space)
+    device = region.space.device
+    with device.state.watching("an allocation", "import_source"):
+        source: object = api.import_source(region.space)
     if source is None:
         return
+    if not isinstance(source, DmaBuf):
+        raise refusal(device, "import_source", source, "a DmaBuf, or None")
+    open_file(source.fd, device, "import_source")
+    number(source.offset, device, "import_source", "a DmaBuf with the byte of its file at which the space begins")
     begin = source.offset + region.byte_offset
     storage.source = LentSource(DmaBuf(source.fd, begin, storage.nbytes), region.space)
     storage.be_known(file_windows(source.fd), begin)

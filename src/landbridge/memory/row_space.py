@@ -8,6 +8,7 @@ leads from one into the next, and nothing that looks for dense memory takes them
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TypeGuard
 
 from landbridge.device.api import NdSpace, Region, Space
 from landbridge.dtypes import dtype as dtype_facts
@@ -21,7 +22,7 @@ _GAP = 16
 def check_space(space: Space, physical_shape: Sequence[int], dtype: str) -> NdSpace:
     """``space`` as a device gave it for ``physical_shape``; raises DeviceError where it cannot be that."""
     wanted = row_bytes(physical_shape, dtype)
-    if isinstance(space, NdSpace) and tuple(space.physical_shape) == tuple(physical_shape):
+    if _has_types(space) and tuple(space.physical_shape) == tuple(physical_shape):
         if space.rows is None:
             pitch = space.row_pitch
             good = pitch is not None and pitch >= space.row_bytes and pitch % dtype_facts(dtype).itemsize == 0
@@ -33,6 +34,17 @@ def check_space(space: Space, physical_shape: Sequence[int], dtype: str) -> NdSp
         f"{space.device} {space.scope}: asked for {dtype}{list(physical_shape)}, alloc_data_space_nd returned {space}; "
         f"it must be an NdSpace of that shape whose rows have at least {wanted} bytes, with either a row_pitch that is "
         "a multiple of the element or one handle for each row"
+    )
+
+
+def _has_types(space: Space) -> TypeGuard[NdSpace]:
+    """Whether what a device says of the rows are numbers and tuples, as it must."""
+    return (
+        isinstance(space, NdSpace)
+        and isinstance(space.physical_shape, Sequence)
+        and type(space.row_bytes) is int
+        and (space.row_pitch is None or type(space.row_pitch) is int)
+        and isinstance(space.rows, tuple | None)
     )
 
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict
 from types import MappingProxyType
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from landbridge.did_you_mean import did_you_mean
-from landbridge.errors import TargetError
+from landbridge.errors import DeviceError, LandbridgeError, TargetError
 from landbridge.locks import cached_property
 from landbridge.memory_kind import MemoryKind, normalize_scope
 from landbridge.records import record
@@ -30,6 +30,8 @@ class DescribedDevice(Protocol):
     @property
     def memory_kinds(self) -> Mapping[str, MemoryKind]: ...
 
+
+_Form = TypeVar("_Form", bound="Iterable[str]")
 
 #: Characters of a Target's text in its repr.
 _SHOWN = 200
@@ -93,11 +95,10 @@ class Target:
                 f"landbridge.device({device!r})" if isinstance(device, str) else "what landbridge.device(name) gives"
             )
             raise TargetError(f"from_device takes the device itself, not {type(device).__name__}: give {asked}")
-        properties = getattr(device.api, "target_properties", None)
-        form = {} if properties is None else dict(properties(device.index))
+        form = _described(device, "target_properties", dict[str, Any], "a mapping from options to their values")
         form["kind"] = kind or form.get("kind") or registry.kind_for_device(device.name)
-        if (formats := getattr(device.api, "module_formats", None)) is not None:
-            form["formats"] = list(formats(device.index))
+        if hasattr(device.api, "module_formats"):
+            form["formats"] = _described(device, "module_formats", list[str], "a sequence of formats, each a str")
         return cls({**form, "memory": list(device.memory_kinds.values())})
 
     def to_json(self) -> str:
@@ -245,6 +246,34 @@ def _refusals() -> Iterator[None]:
         raise
     except (ValueError, RecursionError) as error:
         raise TargetError(f"the target states something that is too large: {error}") from error
+
+
+def _described(device: DescribedDevice, method: str, form: Callable[..., _Form], legal: str) -> _Form:
+    """What ``method`` of ``device`` says, as ``form``; empty where it has no such method.
+
+    Raises DeviceError for what is not ``legal``, and where the method raises no error of Landbridge.
+    """
+    call = getattr(device.api, method, None)
+    if call is None:
+        return form()
+    where = f"device {device.name}:{device.index}"
+    try:
+        found = call(device.index)
+    except LandbridgeError:
+        raise
+    except Exception as error:  # whatever a plugin raises
+        raise DeviceError(
+            f"{where} failed in {method}(): {type(error).__name__}: {error}; its plugin is to raise an error of "
+            "landbridge.errors that says what is wrong"
+        ) from error
+    try:
+        made = form(() if isinstance(found, str) else found)
+        legal_texts = all(isinstance(each, str) for each in made)
+    except (TypeError, ValueError):
+        legal_texts = False
+    if isinstance(found, str) or not legal_texts:
+        raise DeviceError(f"{where}: {method}() returned {found!r}; legal: {legal}")
+    return made
 
 
 def _kind_of(name: str) -> TargetKind:

@@ -6,7 +6,9 @@ from collections.abc import Iterator, Sequence
 from itertools import product
 from typing import TypeVar
 
+from landbridge.device.answers import truth
 from landbridge.device.api import Device, Event, NdSpace, Space, Stream
+from landbridge.device.event import event_of
 from landbridge.device.memory_provider import Caching
 from landbridge.device.protocols import AccessMode, HostMemory, PeerCopy
 from landbridge.device.stream import current_stream
@@ -121,10 +123,11 @@ def _copy_by(by: Device, dst: TypedView, src: TypedView, cause: str, stream: Str
             target.queue(Access(dst_start, dst_stop, True, cause), use)
 
     try:
-        with by.state.submitting(f"{cause} of {src.nbytes} bytes of {src!r} to {dst!r}"):
+        with by.state.submitting(f"{cause} of {src.nbytes} bytes of {src!r} to {dst!r}", "copy_data_from_to"):
             for src_offset, dst_offset, nbytes in _runs(src, dst):
                 ends = region_at(source_region, src_offset), region_at(target_region, dst_offset)
-                event = by.api.copy_data_from_to(*ends, nbytes, stream, (source, target))
+                found = by.api.copy_data_from_to(*ends, nbytes, stream, (source, target))
+                event = event_of(found, by, "copy_data_from_to")
                 last = last if event is None else event
     except BaseException:
         note()  # what was queued before is done all the same
@@ -185,8 +188,11 @@ def _copier(src: Space, dst: Space) -> Device | None:
     if src.device == dst.device:
         return src.device
     for device in (dst.device, src.device):
-        if (peer := device.capability(PeerCopy)) is not None and peer.can_copy(src, dst):
-            return device
+        if (peer := device.capability(PeerCopy)) is not None:
+            with device.state.watching(f"a copy from {src.device} to {dst.device}", "can_copy"):
+                can = peer.can_copy(src, dst)
+            if truth(can, device, "can_copy"):
+                return device
     return None
 
 

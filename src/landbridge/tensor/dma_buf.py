@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from landbridge.device.api import Device
+from landbridge.device.granted import open_file
 from landbridge.device.import_source import DmaBuf
 from landbridge.device.protocols import AccessMode, MemoryExport
 from landbridge.device.registry import device as find_device
@@ -61,7 +62,10 @@ def export_fd(tensor: Tensor) -> tuple[int, int]:
             f"{tensor!r} has no file descriptor: its memory is of others, or its device exports none; allocate it with "
             "lb.empty(..., device='cpu', host_access='rw')"
         )
-    fd, begin = api.export_fd(region.space), region.byte_offset
+    device, begin = region.space.device, region.byte_offset
+    with device.state.watching("an export", "export_fd"):
+        found = api.export_fd(region.space)
+    fd = open_file(found, device, "export_fd")
     retire(region.space)
     tensor.storage.be_known(file_windows(fd), begin)
     return fd, begin + tensor.byte_offset

@@ -6,9 +6,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from typing import NamedTuple
 
+from landbridge.device.answers import number
 from landbridge.device.api import Device
 from landbridge.device.protocols import AcquiredScopes
-from landbridge.errors import DeviceLostError, ScopeBusyError
+from landbridge.errors import DeviceError, DeviceLostError, LandbridgeError, ScopeBusyError
 from landbridge.tensor import Tensor
 from landbridge.tensor.copy import copy_tensor
 from landbridge.vm.home import Home
@@ -71,13 +72,19 @@ class Acquisition:
             contents = {}
             for (device, scope), api in self._scopes.items():
                 try:
-                    with device.state.submitting(f"an acquisition of scope {scope!r}"):
-                        contents[device, scope] = api.acquire_scope(device.index, scope)
+                    with device.state.submitting(f"an acquisition of scope {scope!r}", "acquire_scope"):
+                        found = api.acquire_scope(device.index, scope)
                 except ScopeBusyError as error:
                     raise ScopeBusyError(
                         f"the {whose} needs scope {scope!r} of {device}: {error}; run again when it is given back, or "
                         "compile without tensors placed there"
                     ) from error
+                try:
+                    contents[device, scope] = number(found, device, "acquire_scope", "the number of what is there")
+                except DeviceError:
+                    with suppress(LandbridgeError):  # it may have been acquired all the same
+                        _release(device, scope, api)
+                    raise
                 held.callback(_release, device, scope, api)
             yield contents
 
@@ -98,5 +105,5 @@ def _nothing() -> None:
 
 def _release(device: Device, scope: str, api: AcquiredScopes) -> None:
     if not device.is_lost:
-        with suppress(DeviceLostError), device.state.watching():
+        with suppress(DeviceLostError), device.state.watching(method="release_scope"):
             api.release_scope(device.index, scope)

@@ -6,6 +6,7 @@ import json
 import weakref
 from collections.abc import Sequence
 
+from landbridge.device.answers import texts
 from landbridge.device.api import Device
 from landbridge.device.attr import DeviceAttr
 from landbridge.device.protocols import DeviceModules, ModuleFormats
@@ -63,7 +64,7 @@ def load_kernels(image: DeviceImage, device: Device, target: str) -> LoadedKerne
             f"the program's kernels need {', '.join(missing)}, which {device} does not have; compile for "
             "Target.from_device of the device"
         )
-    with device.state.submitting(f"a module of {len(image.functions)} functions"):
+    with device.state.submitting(f"a module of {len(image.functions)} functions", "load_module"):
         try:
             module = api.load_module(device.index, image.code, image.format, image.options)
         except InputError as error:
@@ -78,12 +79,20 @@ def kernel_api(image: DeviceImage, device: Device, target: str) -> DeviceModules
     if api is None:
         raise BindError(f"the program has kernels in {image.format}, and {device} runs none; {_way_out(target)}")
     names = device.capability(ModuleFormats)
-    if names is not None and image.format not in (formats := names.module_formats(device.index)):
+    formats = () if names is None else formats_of(names, device)
+    if names is not None and image.format not in formats:
         raise BindError(
             f"the program has kernels in {image.format}, and {device} loads {', '.join(formats) or 'none'}; "
             f"{_way_out(target)}"
         )
     return api
+
+
+def formats_of(api: ModuleFormats, device: Device) -> Sequence[str]:
+    """The formats of images that ``device`` loads; raises DeviceError where it does not say."""
+    with device.state.watching("a look at its formats", "module_formats"):
+        found = api.module_formats(device.index)
+    return texts(found, device, "module_formats", "formats")
 
 
 def device_of(target: str) -> str | None:

@@ -8,6 +8,7 @@ from dataclasses import fields
 from math import prod
 from typing import Any, NamedTuple
 
+from landbridge.device.answers import texts
 from landbridge.device.api import Device
 from landbridge.device.protocols import AcquiredScopes
 from landbridge.device.registry import device as find_device
@@ -57,7 +58,11 @@ class Home(NamedTuple):
     def acquired_by(self) -> AcquiredScopes | None:
         """What acquires the memory before each run; None where it is always there."""
         api = self.device.capability(AcquiredScopes)
-        return api if api is not None and self.kind.scope in api.acquired_scopes(self.device.index) else None
+        if api is None:
+            return None
+        with self.device.state.watching("a Session", "acquired_scopes"):
+            scopes = api.acquired_scopes(self.device.index)
+        return api if self.kind.scope in texts(scopes, self.device, "acquired_scopes", "scopes") else None
 
     @property
     def is_host(self) -> bool:

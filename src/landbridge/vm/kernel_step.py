@@ -9,6 +9,8 @@ from copy import copy
 from typing import Any, NamedTuple
 
 from landbridge.device.api import Device, Event, Region, Stream, wait_for_event
+from landbridge.device.event import event_of
+from landbridge.device.granted import granted_stream
 from landbridge.device.protocols import DeviceModules, Recording, RowTable, Streams
 from landbridge.device.stream import current_stream
 from landbridge.errors import BindError, DeviceError, DeviceLostError, ZeroCopyError
@@ -74,11 +76,11 @@ class KernelsInFlight:
         events, self._events = self._events, []
         if len(events) > 1:  # one wait instead of one for each; what it raises is raised again, in order
             with suppress(Exception):
-                wait_for_event(events[-1][1])
+                wait_for_event(events[-1][1], device=self._device)
         with self._device.state.watching():
             for kernels, event in events:
                 try:
-                    wait_for_event(event)
+                    wait_for_event(event, device=self._device)
                 except DeviceLostError:
                     raise
                 except Exception as error:
@@ -174,7 +176,8 @@ class KernelStep:
             else:
                 lent.append((storage, start, start + buffer.nbytes, buffer.writes))
         state, stream = self.device.state, current_stream(self.device)
-        with state.submitting(f"a run of {len(self._launches)} kernels"):
+        method = "launch" if self._recording is None else "replay"
+        with state.submitting(f"a run of {len(self._launches)} kernels", method):
             for storage, start, stop, writes in lent:
                 lend(storage, start, stop, writes=writes)
             flight = submit(regions, stream)
@@ -219,7 +222,8 @@ class KernelStep:
             for position, region, before in zip(self._positions, regions, self._recorded, strict=True)
             if region != before
         }
-        flight.add(self._names, recorder.replay(self._recording, changed, stream))
+        event = recorder.replay(self._recording, changed, stream)
+        flight.add(self._names, event_of(event, self.device, "replay"))
         self._recorded = regions
         return flight
 
@@ -227,14 +231,26 @@ class KernelStep:
         streams, index = self.device.capability(Streams), self.device.index
         if streams is None or len(set(regions)) < len(regions):  # by position they could not be told apart later
             return
-        stream = streams.create_stream(index)  # other threads may be using the device's own queue
-        recorder.begin_record(index, stream)
+        # Other threads may be using the device's own queue.
+        state, work = self.device.state, "a recording"
+        with state.watching(work, "create_stream"):
+            stream = granted_stream(streams.create_stream(index), self.device)
         try:
-            for bound in self._launches:
-                self._launch_one(bound, regions, stream)
+            with state.watching(work, "begin_record"):
+                recorder.begin_record(index, stream)
+            try:
+                for bound in self._launches:
+                    self._launch_one(bound, regions, stream)
+            finally:
+                with state.watching(work, "end_record"):
+                    recording = recorder.end_record(index, stream)
+        except BaseException:
+            with suppress(Exception):  # what was not recorded after all was done, on memory that may go now
+                streams.stream_sync(index, stream)
+            raise
         finally:
-            recording = recorder.end_record(index, stream)
-            streams.free_stream(stream)
+            with state.watching(work, "free_stream"):
+                streams.free_stream(stream)
         self._positions, self._recorded = self._find_positions(regions), regions
         self._recording = recording
 
@@ -248,7 +264,8 @@ class KernelStep:
         launch = bound.launch
         args = [regions[arg] if isinstance(arg, int) else arg for arg in bound.args]
         grid, block = _three(launch.grid), _three(launch.block)
-        return self._api.launch(bound.kernels.module, launch.kernel, grid, block, args, stream)
+        event = self._api.launch(bound.kernels.module, launch.kernel, grid, block, args, stream)
+        return event_of(event, self.device, "launch")
 
     def _find_positions(self, regions: list[Region]) -> list[int]:
         """The position in a recording of each bound buffer: regions count in the order of their first use."""

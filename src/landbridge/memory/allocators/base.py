@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from typing import Protocol
 
 from landbridge.device.api import Device, Event, Region, Stream, wait_for_event
+from landbridge.device.event import has_completed
 from landbridge.errors import DeviceLostError, ForkedDeviceError, InputError
 from landbridge.records import record
 from landbridge.shape import dense_bytes
@@ -62,15 +63,21 @@ class QueuedUse:
         if self.queue is None:
             wait_for_event(self.event)
             return
-        with device_of(self.queue).state.watching():
-            wait_for_event(self.event)
+        device = device_of(self.queue)
+        with device.state.watching():
+            wait_for_event(self.event, device=device)
 
     def is_over(self, *, wait: bool = False) -> bool:
         """Whether the work is done, after waiting for it if asked to, or never will be as its device is gone."""
         try:
             if wait:
                 self.wait()
-            return wait or self.event.query()
+                return True
+            if self.queue is None:
+                return has_completed(self.event)
+            device = device_of(self.queue)
+            with device.state.watching(method="Event.query"):
+                return has_completed(self.event, device)
         except (DeviceLostError, ForkedDeviceError):
             return True
 

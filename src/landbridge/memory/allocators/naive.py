@@ -42,12 +42,12 @@ class NaiveAllocator(ProcessBound):
             nbytes = nd_bytes(self._kind, size.physical_shape, size.dtype)
             return Block(Region(self._nd_space(size, effective)), nbytes)
         index, nbytes = self.device.index, round_up(max(size, 1), self._kind.size_multiple)
-        with self.device.state.submitting(f"an allocation of {nbytes} bytes of scope {self.scope!r}"):
+        method = "alloc_data_space" if self._shared is None else "alloc_shared_space"
+        with self.device.state.submitting(f"an allocation of {nbytes} bytes of scope {self.scope!r}", method):
             if self._shared is not None:
                 space = self._shared.alloc_shared_space(index, nbytes, effective, self.scope)
             else:
                 space = self.device.api.alloc_data_space(index, nbytes, effective, self.scope, None)
-        method = "alloc_data_space" if self._shared is None else "alloc_shared_space"
         return Block(Region(granted(space, self.device, method)), nbytes)
 
     def _nd_space(self, size: NdSize, alignment: int) -> Space:
@@ -61,7 +61,7 @@ class NaiveAllocator(ProcessBound):
             raise UnsupportedError(
                 f"{self.device} {self.scope}: the device has no alloc_data_space_nd; ask for bytes of a flat scope"
             )
-        with self.device.state.submitting(f"an allocation of {size} of scope {self.scope!r}"):
+        with self.device.state.submitting(f"an allocation of {size} of scope {self.scope!r}", "alloc_data_space_nd"):
             space = api.alloc_data_space_nd(self.device.index, size.physical_shape, size.dtype, self.scope, alignment)
         return granted(space, self.device, "alloc_data_space_nd")
 
@@ -70,5 +70,5 @@ class NaiveAllocator(ProcessBound):
         if self.device.is_lost:
             return
         wait_for(uses)
-        with suppress(DeviceLostError), self.device.state.watching():
+        with suppress(DeviceLostError), self.device.state.watching(method="free_data_space"):
             self.device.api.free_data_space(block.region.space)

@@ -125,7 +125,7 @@ class _DeviceWorkspace:
     def allocate(self, size: Size, alignment: int, queue: Queue | None = None) -> Block:
         """A workspace of the device, aligned as it aligns them."""
         nbytes = flat_bytes(size, self)
-        with self.device.state.submitting(f"a workspace of {nbytes} bytes"):
+        with self.device.state.submitting(f"a workspace of {nbytes} bytes", "alloc_workspace"):
             space = self._own.alloc_workspace(self.device.index, nbytes, self._stream)
         return Block(Region(granted(space, self.device, "alloc_workspace")), nbytes)
 
@@ -133,7 +133,7 @@ class _DeviceWorkspace:
         """Give it back after ``uses``, unless it was lost with its device."""
         wait_for(uses)
         if not self.device.is_lost:
-            with self.device.state.watching():
+            with self.device.state.watching(method="free_workspace"):
                 self._own.free_workspace(block.region.space)
 
 
