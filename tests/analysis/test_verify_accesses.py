@@ -309,6 +309,18 @@ def test_conditions_end_with_their_block() -> None:
         verify_accesses(function(body.format(after="%w = memref.load %x[%q] : memref<64xf32>")))
 
 
+def test_an_access_of_other_elements_than_the_buffer_has_is_an_error() -> None:
+    """64 numbers of 64 bits are twice the memory of 64 of 32."""
+    for wrong in (
+        """%v = arith.constant 0.0 : f64
+           "memref.store"(%v, %x, %c0) : (f64, memref<64xf32>, index) -> ()""",
+        """%v = arith.constant dense<0.0> : vector<4xf64>
+           "vector.store"(%v, %x, %c0) : (vector<4xf64>, memref<64xf32>, index) -> ()""",
+    ):
+        with pytest.raises(AccessError, match=r"@kernel accesses operand 0, a memref<64xf32>, as f64 by"):
+            verify_accesses(function(wrong))
+
+
 UNKNOWN = {
     "copy": '"memref.copy"(%x, %x) : (memref<64xf32>, memref<64xf32>) -> ()',
     "a call with a buffer after one without": """func.call @other(%c0) : (index) -> ()

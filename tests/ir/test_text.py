@@ -95,6 +95,22 @@ func.func @f(%0: memref<4xf32, "global">, %1: memref<EXTENTxf32, "global">) attr
         IRModule.parse(text.replace("EXTENT", "7").replace("attrs = {lb.extents = [4 : i64]} ", ""), TARGETS)
 
 
+def test_bodies_give_what_outputs_hold() -> None:
+    text = """
+func.func @f(%0: memref<4xf32, "global">, %1: memref<4xTYPE, "global">) attributes {lb.prim} {
+  linalg.generic {indexing_maps = [affine_map<(d0) -> (d0)>, affine_map<(d0) -> (d0)>],
+    iterator_types = ["parallel"]} ins(%0 : memref<4xf32, "global">)
+    outs(%1 : memref<4xTYPE, "global">) attrs = {lb.extents = [4 : i64]} {
+  ^bb0(%2: f32, %3: TYPE):
+    linalg.yield %2 : f32
+  }
+  func.return
+}"""
+    IRModule.parse(text.replace("TYPE", "f32"), TARGETS)
+    with pytest.raises(ParseError, match=r"body of a linalg.generic gives f32 for outputs of f16"):
+        IRModule.parse(text.replace("TYPE", "f16"), TARGETS)
+
+
 DOT = """builtin.module {
   func.func @f(%0: TYPE, %1: TYPE) -> TYPE {
     %2 = "lb.byte_dot"(%0, %1) : (TYPE, OTHER) -> TYPE

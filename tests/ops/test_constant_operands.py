@@ -11,6 +11,7 @@ from onnx import helper
 
 import landbridge as lb
 from tests.ops.elementwise_models import KINDS, Array, target_of
+from tests.ops.one_node import run_node
 
 OPERATIONS: dict[str, Callable[[Array, Array], Array]] = {
     "Add": np.add,
@@ -48,3 +49,20 @@ def test_no_special_number_is_folded_away(kind: str, dtype: str, op: str) -> Non
         np.testing.assert_array_equal(found, want, err_msg=f"{op}({given[a].flat[0]}, {given[b].flat[0]})")
         numbers = ~np.isnan(want)
         np.testing.assert_array_equal(np.signbit(found[numbers]), np.signbit(want[numbers]), err_msg=f"{pairs[i]}")
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+@pytest.mark.parametrize("channels", [1, 3])
+def test_constants_of_one_channel_are_those_of_several(dtype: str, channels: int) -> None:
+    """A factor of one channel is a scalar of the body, and in the dtype in which a tensor of factors would be read."""
+    rng = np.random.default_rng(channels)
+    x = rng.normal(size=(2, channels, 3, 5)).astype(dtype)
+    scale, bias, mean, variance = rng.uniform(0.5, 2, (4, channels)).astype(dtype)
+    (found,) = run_node("BatchNormalization", [x, scale, bias, mean, variance], constants=(1, 2, 3, 4), opset=15)
+    factor, shift, center, spread = (a.astype(np.float64).reshape(-1, 1, 1) for a in (scale, bias, mean, variance))
+    epsilon = float(np.float32(1e-5))  # as the attribute holds it
+    expected = (x.astype(np.float64) - center) / np.sqrt(spread + epsilon) * factor + shift
+    # two operations with factors in float32, or in x's dtype where that is wider, and one rounding to x's
+    bound = np.finfo(dtype).eps * (np.abs(expected) + 8 if dtype != "float16" else np.abs(expected) + 0.01)
+    assert found.dtype == x.dtype
+    assert (np.abs(found.astype(np.float64) - expected) <= bound).all()

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from xdsl.dialects import arith, memref, vector
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, VectorType
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Attribute, Operation, SSAValue
 
 from landbridge.ir.types import shape_of
 
@@ -30,13 +30,14 @@ class LoweredAccess(NamedTuple):
     """``op`` reads or writes the elements ``first`` to ``last``, both included, counted from its index.
 
     Along the last axis, that is; along others it is the one at the index. ``first > last`` where a constant mask keeps
-    nothing. ``mask`` is one that only a run knows: any of the lanes may be kept, or those of the first ``kept`` that
-    are not of the first ``skipped``.
+    nothing. ``element`` is the type of each of them. ``mask`` is one that only a run knows: any of the lanes may be
+    kept, or those of the first ``kept`` that are not of the first ``skipped``.
     """
 
     op: Operation
     buffer: SSAValue
     shape: tuple[int, ...]
+    element: Attribute
     indices: tuple[SSAValue, ...]
     first: int
     last: int
@@ -54,14 +55,15 @@ def lowered_access(op: Operation) -> LoweredAccess:
     shape = shape_of(buffer.type)
     indices = operands[position + 1 : position + 1 + len(shape)]
     mask = operands[-2] if kind in _MASKED else None
+    value = op.results[0] if kind in _READS else operands[-1 if kind is vector.MaskedStoreOp else 0]
+    element = value.type.element_type if isinstance(value.type, VectorType) else value.type
     constant = _kept(mask)
     if constant is None:
-        value = op.results[0] if kind in _READS else operands[0 if kind is vector.StoreOp else -1]
         constant = 0, (_lanes(value) if kind in _VECTORS else 1) - 1
     else:
         mask = None
     kept, skipped = _between(mask)
-    return LoweredAccess(op, buffer, shape, indices, *constant, kind in _READS, mask, kept, skipped)
+    return LoweredAccess(op, buffer, shape, element, indices, *constant, kind in _READS, mask, kept, skipped)
 
 
 def _between(mask: SSAValue | None) -> tuple[SSAValue | None, SSAValue | None]:

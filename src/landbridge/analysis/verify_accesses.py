@@ -1,7 +1,8 @@
 """Proof that a lowered function reads and writes inside its buffers alone.
 
-Every load and store, of a scalar or a vector, masked or not, must have indices whose range is known from loops, tests
-and clamps to lie inside the memref. What is not proved is an error; ``access_errors.py`` says whose.
+Every load and store, of a scalar or a vector, masked or not, must be of the memref's elements, and have indices whose
+range is known from loops, tests and clamps to lie inside the memref. What is not proved is an error;
+``access_errors.py`` says whose.
 """
 
 from __future__ import annotations
@@ -116,6 +117,10 @@ class _Walk:
 
     def _access(self, op: Operation) -> None:
         access = lowered_access(op)
+        if access.element != access.buffer.type.element_type:  # type: ignore[attr-defined]
+            name = self._function.sym_name.data
+            what = f"{_name(access.buffer)}, a {access.buffer.type}"
+            raise AccessError(f"@{name} accesses {what}, as {access.element} by {op.name}", name)
         if access.first > access.last:
             return  # every lane is masked
         shape, lanes = access.shape, (access.first, access.last)

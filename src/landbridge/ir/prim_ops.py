@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from xdsl.dialects import arith, linalg
 from xdsl.dialects.arith import FloatingPointLikeBinaryOperation
-from xdsl.dialects.builtin import AffineMapAttr, ArrayAttr, IndexType, VectorType, i32
+from xdsl.dialects.builtin import AffineMapAttr, ArrayAttr, IndexType, MemRefType, VectorType, i32
 from xdsl.dialects.linalg.attrs import IteratorType
 from xdsl.ir import Attribute, Region, SSAValue
 from xdsl.ir.affine import AffineMap
@@ -73,6 +73,7 @@ class GenericOp(linalg.ops.GenericOp):
         if len(extents) != len(self.iterator_types) or any(at_least(extent, 0) is not True for extent in extents):
             raise VerifyException(f"{EXTENTS} {extents} are no bounds of {len(self.iterator_types)} loops")
         cut = self._cut_loops(extents)
+        self._verify_results()
         if 0 in extents:
             return
         last = [extent - 1 for extent in extents]
@@ -86,6 +87,17 @@ class GenericOp(linalg.ops.GenericOp):
                         f"operand {number} of a linalg.generic has {size} elements along an axis where its loops "
                         f"reach {ends[0]} to {ends[1]}"
                     )
+
+    def _verify_results(self) -> None:
+        """Raise VerifyException where the body gives another type than an output's elements have."""
+        end = self.body.block.last_op
+        given = [v.type for v in end.operands] if isinstance(end, linalg.ops.YieldOp) else []
+        wanted = [output.type.element_type for output in self.outputs if isinstance(output.type, MemRefType)]
+        if given != wanted:
+            raise VerifyException(
+                f"the body of a linalg.generic gives {', '.join(map(str, given)) or 'nothing'} for outputs of "
+                f"{', '.join(map(str, wanted))}"
+            )
 
     def _cut_loops(self, extents: Sequence[int]) -> set[int]:
         """The outer ones of loops that were cut in two and whose last tile is not full."""

@@ -179,16 +179,19 @@ class OpContext:
 
         def baked(s: ScalarBuilder, *values: Value) -> Value | Sequence[Value]:
             left = iter(values)
-            return body(
+            # A tensor meets the scalars' dtypes too, which the PrimFunc's operands do not show, and so do results.
+            made = body(
                 s,
                 *(
-                    # A tensor meets the scalars' dtypes too, which the PrimFunc's operands do not show.
                     s.const(x.reshape(-1).tolist()[0], t)
                     if isinstance(x, np.ndarray) and fixed
                     else s.cast(next(left), t)
                     for x, t, fixed in zip(operands, dtypes, scalar, strict=True)
                 ),
             )
+            met = meeting(result, given)
+            results = [made] if isinstance(made, Value) else made
+            return [s.cast(v, result) if v.dtype == met else v for v in results]
 
         return self.g.reshape(self.g.elementwise(name, inputs, baked, result), shape)
 

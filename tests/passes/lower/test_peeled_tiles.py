@@ -1,4 +1,4 @@
-"""The partial last tile of packed weights is masked, or a nest of its own: no results are computed past the last one."""
+"""The partial last tile of packed weights is masked, or a nest of its own: results have exact bounds."""
 
 from __future__ import annotations
 
