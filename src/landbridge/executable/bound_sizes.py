@@ -81,6 +81,12 @@ class BoundSizes:
         self._said.setdefault(symbol.name, where)
 
 
+def says_dimension(extent: Extent) -> bool:
+    """Whether an input with ``extent`` says what a dimension is, or has a number: ``BoundSizes.add`` looks at all of
+    it then."""
+    return isinstance(extent, int) or _solved(extent, 0) is not None
+
+
 def _solved(extent: Size, number: int) -> tuple[Symbol, int | None] | None:
     """The symbol of an extent ``a * symbol + b`` and its number, None where it has none; None for other extents."""
     terms, plus = split_constant(extent.terms)

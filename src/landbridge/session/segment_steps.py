@@ -10,15 +10,16 @@ import numpy as np
 
 from landbridge.dtypes import dtype_name, numpy_dtype
 from landbridge.errors import ShapeError
-from landbridge.executable.bound_sizes import BoundSizes
+from landbridge.executable.bound_sizes import BoundSizes, says_dimension
 from landbridge.executable.executable import Executable
 from landbridge.executable.instance import check_guard
 from landbridge.executable.parts import Function, SizeGuard, TensorSpec
 from landbridge.executable.segments import BRANCH, DIMENSIONS, LOOP, READ, BodyProgram, DataCall, Segment
 from landbridge.session.open_arguments import array_of
-from landbridge.session.open_session import elements_of
+from landbridge.session.open_session import OpenSession, elements_of
 from landbridge.session.session import Session
 from landbridge.sizes.size import Extent, Size, dimensions_of, of_symbol
+from landbridge.tensor.tensor import array_without_storage
 from landbridge.vm.by_value import ByValue
 from landbridge.vm.host_functions import HostFunction
 
@@ -39,6 +40,8 @@ class SegmentSteps:
         piece: MakesPiece,
     ) -> None:
         self._inputs, self._guards = inputs, guards
+        #: Those whose extents or elements say no dimensions by themselves.
+        self._checked = [spec for spec in inputs if not all(map(says_dimension, (*spec.shape, *spec.elements)))]
         self._steps: list[tuple[ProgramPiece | None, list[_Call]]] = [
             (piece(each.function) if each.function else None, [_Call(call, piece) for call in each.calls])
             for each in segments
@@ -64,10 +67,12 @@ class SegmentSteps:
         sizes = BoundSizes()
         sizes.values.update(around or {})
         for spec in self._inputs:
-            sizes.add(spec, np.shape(given[spec.name]))
+            shape = np.shape(given[spec.name])
+            if shape != spec.shape:  # what is as it is stated says nothing of dimensions
+                sizes.add(spec, shape)
             if spec.elements:
                 sizes.add_elements(spec, elements_of(given[spec.name]))
-        for spec in self._inputs:
+        for spec in self._checked:
             sizes.check(spec, np.shape(given[spec.name]), elements_of(given[spec.name]) if spec.elements else ())
         values, known = dict(given), sizes.values
         guards: Sequence[SizeGuard] = self._guards
@@ -102,7 +107,8 @@ class ProgramPiece:
         alone = replace(executable, functions={"main": self.function}, metadata=metadata)
         self.session = Session(alone, *args, **kwargs)
         self._dimensions = dimensions_of(e for spec in function.inputs for e in (*spec.shape, *spec.elements))
-        self._reads_dimensions = any(spec.name == DIMENSIONS for spec in function.inputs)
+        self._inputs = [spec.name for spec in function.inputs]
+        self._outputs = [spec.name for spec in function.outputs]
 
     def prepare(self, sizes: Mapping[str, Any]) -> None:
         known = self.session.executable.dimensions
@@ -116,8 +122,6 @@ class ProgramPiece:
 
     def run(self, values: Mapping[str, Any], known: Mapping[str, int], lent: Set[str]) -> dict[str, Any]:
         """The outputs by name; raises ShapeError where a dimension is 0 that code was made for at least 1 of."""
-        names = [spec.name for spec in self.function.inputs if spec.name != DIMENSIONS]
-        given = {name: values[name] if name in lent else ByValue(values[name], _CAUSE) for name in names}
         empty = [name for name in self._dimensions if known.get(name) == 0]
         if empty and (made := _without_elements(self.function, known)) is not None:
             return made
@@ -127,11 +131,26 @@ class ProgramPiece:
                 f"{', '.join(sorted(narrow))} is 0 in this run, and the program was compiled for at least 1 alone: an "
                 "operator that uses it is not defined, or has no code, for nothing"
             )
-        if self._reads_dimensions:
-            spec = next(spec for spec in self.function.inputs if spec.name == DIMENSIONS)
-            given[DIMENSIONS] = ByValue(np.array([_at(e, known) for e in spec.elements], np.int64), _CAUSE)
-        found: dict[str, Any] = self.session(given)
-        return found
+        given = [
+            self._dimensions_at(known) if name == DIMENSIONS else _argument(values[name], name in lent)
+            for name in self._inputs
+        ]
+        session = self.session
+        found = session.call_at(known, *given) if isinstance(session, OpenSession) else session(*given)
+        return dict(zip(self._outputs, found, strict=True))
+
+    def _dimensions_at(self, known: Mapping[str, int]) -> np.ndarray[Any, Any]:
+        """What the dimensions are that the function is told."""
+        spec = next(spec for spec in self.function.inputs if spec.name == DIMENSIONS)
+        return np.array([_at(e, known) for e in spec.elements], np.int64)
+
+
+def _argument(value: Any, lent: bool) -> Any:
+    """What a function is given for ``value``: itself where it is ``lent``, or an array that any program can use."""
+    if lent:
+        return value
+    array = value if type(value) is np.ndarray else array_without_storage(value)
+    return ByValue(value, _CAUSE) if array is None or not array.flags.carray else array
 
 
 class _Call:

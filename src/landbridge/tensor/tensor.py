@@ -372,6 +372,14 @@ def over_new(array: np.ndarray[Any, Any], dtype: str, shape: tuple[int, ...], ad
     return tensor
 
 
+def array_without_storage(value: Any) -> np.ndarray[Any, Any] | None:
+    """The array that a Tensor over memory of numpy is made of, where nobody has asked for its Storage yet; else None.
+
+    Whoever reads it has nothing to wait for, and no view of it to look for.
+    """
+    return value._array if type(value) is Tensor and value._storage is None else None
+
+
 def exported_array(tensor: Tensor, *, waits: bool = True) -> np.ndarray[Any, Any]:
     """An array over host-readable coherent memory, kept by ``tensor`` for the next time where it is the host's own.
 
