@@ -207,7 +207,8 @@ class ForallOp(IRDLOperation):
         if not isinstance(index.type, IndexType) or [a.type for a in inside] != [b.type for b in self.buffers]:
             raise VerifyException("the arguments of lb.forall are not an index and then of the types of its buffers")
         for op in self.body.walk():
-            if not op.name.startswith(_SCALAR) and op.name not in _MEMORY:
+            is_of_fill = isinstance(op.parent_op(), linalg.ops.FillOp)  # whose region says what filling is
+            if not is_of_fill and not op.name.startswith(_SCALAR) and op.name not in _MEMORY:
                 raise VerifyException(f"{op.name} is not legal in lb.forall; legal: scalar code, {', '.join(_MEMORY)}")
 
 

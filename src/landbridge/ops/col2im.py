@@ -141,7 +141,7 @@ def _summed(c: OpContext, x: Operand, axes: Sequence[_Axis]) -> Operand:
             [*shape, *(axis.taps for axis in axes)],
             [(source, read)],
             [(p.outputs[0], lambda *d: d[: len(shape)])],
-            lambda s, total, v: total + v,
+            lambda s, total, v: s.binary("or" if total.dtype == "bool" else "add", total, v),
             init=0,
         )
 
