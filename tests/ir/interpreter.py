@@ -30,9 +30,10 @@ from landbridge.ir.graph_ops import (
 )
 from landbridge.ir.module import IRModule
 from landbridge.ir.plain_attributes import ints
-from landbridge.ir.prim_ops import PadOp, StepsOp
+from landbridge.ir.prim_ops import ForallOp, PadOp, StepsOp
 from landbridge.ir.stages import Generic, Operand, view_generic
 from landbridge.ir.types import dtype_of, element_count, shape_of
+from tests.ir.interpreter_loops import run_forall
 from tests.ir.interpreter_scalars import Grid, evaluate, scalar_dtype
 
 Array: TypeAlias = np.ndarray[Any, Any]
@@ -159,6 +160,8 @@ def run_prim(function: func.FuncOp, arguments: Sequence[Array]) -> None:
                 _run_generic(view_generic(op), env)
             case StepsOp():
                 _run_steps(op, env)
+            case ForallOp():
+                run_forall(op, env)
             case func.ReturnOp():
                 return
             case _:

@@ -148,11 +148,12 @@ def evaluate(body: Block, grid: Grid) -> list[Array]:
         for op in body.ops:
             if isinstance(op, linalg.ops.YieldOp):
                 return [get(v) for v in op.operands]
-            env[op.results[0]] = _evaluate(op, get, grid)
+            env[op.results[0]] = evaluate_one(op, get, grid)
     raise TypeError("a body without linalg.yield")
 
 
-def _evaluate(op: Operation, get: Callable[[SSAValue], Array], grid: Grid) -> Array:
+def evaluate_one(op: Operation, get: Callable[[SSAValue], Array], grid: Grid) -> Array:
+    """The result of ``op``, whose operands ``get`` gives."""
     match op:
         case arith.ConstantOp():
             attr = op.value

@@ -8,7 +8,7 @@ import pytest
 import landbridge as lb
 from tests.ops.one_node_peer import Array, found_and_wanted, model_of
 
-#: Batch, channels, results, rows, columns, groups, offset groups, stride, kernel extent; whether there is a mask, a bias.
+#: Batch, channels, results, rows, columns, groups, offset groups, stride, kernel extent; is there a mask, a bias.
 CASES = {
     "one group": (2, 8, 6, 9, 7, 1, 1, 1, 3, True, True),
     "no mask, no bias, strides": (1, 8, 4, 9, 12, 1, 1, 2, 3, False, False),

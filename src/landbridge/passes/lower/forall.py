@@ -15,6 +15,7 @@ from landbridge.ir.stages import PrimView
 from landbridge.ir.types import element_count, item_bytes, shape_of
 from landbridge.passes.lower.body import copied, place_of
 from landbridge.passes.lower.code import Code, Index, Where
+from landbridge.passes.lower.row_memory import lowered_type
 from landbridge.passes.lower.schedule import MANY_TASKS
 from landbridge.passes.lower.scratch import part_count
 from landbridge.sizes.size import Extent
@@ -154,22 +155,32 @@ class _Iteration:
         if not isinstance(constant, arith.ConstantOp):
             raise CodegenError("linalg.fill of a value that is no constant")
         buffer, kind = self._buffers[op.outputs[0]], op.inputs[0].type
-        extent = element_count(shape_of(buffer.type))
+        *rows, extent = shape_of(lowered_type(buffer.type))
         lanes = max(self._vector_bytes // item_bytes(buffer.type), 1)
         vectors = extent // lanes
 
-        def store(first: Index, kept: Index) -> None:
-            memory, where = self._placed(buffer, first)
+        def store(row: Sequence[Index], first: Index, kept: Index) -> None:
+            memory, where = self._placed(buffer, (*row, first) if row else first)
             if lanes == 1:
                 code.store(self._known[op.inputs[0]], memory, where)
             else:
                 code.store_vector(code.splat(constant.value, kind, lanes), memory, where, lanes, kept)
 
-        def whole(i: SSAValue, _: Sequence[SSAValue]) -> list[SSAValue]:
-            store(code.mul(i, lanes), 0)
+        def fill(row: Sequence[Index]) -> None:
+            def whole(i: SSAValue, _: Sequence[SSAValue]) -> list[SSAValue]:
+                store(row, code.mul(i, lanes), 0)
+                return []
+
+            code.loop(0, vectors, 1, [], whole)
+            left = extent - vectors * lanes
+            if left != 0:
+                store(row, vectors * lanes, left)
+
+        def in_row(row: SSAValue, _: Sequence[SSAValue]) -> list[SSAValue]:
+            fill([row])
             return []
 
-        code.loop(0, vectors, 1, [], whole)
-        left = extent - vectors * lanes
-        if left != 0:
-            store(vectors * lanes, left)
+        if rows:
+            code.loop(0, rows[0], 1, [], in_row)
+        else:
+            fill([])
