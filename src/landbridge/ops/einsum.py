@@ -49,16 +49,16 @@ def einsum(c: OpContext, *operands: Operand) -> Operand:
         raise ShapeError(f"{c.g.node}: the terms of {equation!r} are of other ranks than the operands")
     if len(set(kept)) != len(kept) or not known.issuperset(kept):
         raise ShapeError(f"{c.g.node}: the result of {equation!r} has {kept}; each label of the operands is legal once")
-    operands = _with_shared_dots(c, operands, labels, dots)
+    given = _with_shared_dots(c, operands, labels, dots)
     extents: dict[str, int] = {}
-    for term, x in zip(labels, operands, strict=True):
+    for term, x in zip(labels, given, strict=True):
         for label, extent in zip(term, c.shape(x), strict=True):
             if extents.setdefault(label, extent) == 1:
                 extents[label] = extent
             what = f"{c.g.node}: label {label!r} of {equation!r}"
             if extent != 1 and not must_agree(what, extents[label], extent):
                 raise ShapeError(f"{what} is {extents[label]} and {extent}")
-    return contract(c, [Labelled(x, tuple(t)) for x, t in zip(operands, labels, strict=True)], kept, extents)
+    return contract(c, [Labelled(x, tuple(t)) for x, t in zip(given, labels, strict=True)], kept, extents)
 
 
 def _with_shared_dots(
