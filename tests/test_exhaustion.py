@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import errno
 import os
+import pkgutil
 import subprocess
 import sys
 from pathlib import Path
@@ -180,7 +181,7 @@ def test_a_folder_of_modules_that_cannot_be_read_is_not_empty(monkeypatch: pytes
     def refuse(_: Path) -> None:
         raise OSError(errno.ENOMEM, "Cannot allocate memory")
 
-    monkeypatch.setattr(plugins, "iter_modules", lambda _: iter(()))
+    monkeypatch.setattr(pkgutil, "iter_modules", lambda _: iter(()))
     monkeypatch.setattr(Path, "iterdir", refuse)
     with pytest.raises(OSError, match="Cannot allocate"):
         plugins.import_modules("landbridge.ops")

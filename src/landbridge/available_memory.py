@@ -1,4 +1,4 @@
-"""Whether this machine has memory that will be needed, asked before any of it is taken.
+"""Whether there is memory that will be needed, asked before any of it is taken: of this machine, and of who limits it.
 
 Linux gives pages when they are touched: what is not there ends some process later, in a run.
 """
@@ -7,22 +7,44 @@ from __future__ import annotations
 
 import resource
 from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path, PurePosixPath
 
 from landbridge.errors import OutOfMemoryError
 
 _MEMORY, _PROCESS = Path("/proc/meminfo"), Path("/proc/self/statm")
 _GROUPS, _MOUNT = Path("/proc/self/cgroup"), Path("/sys/fs/cgroup")
-#: Less is not asked for: looking takes a tenth of a millisecond.
-_NOTICED = 16 << 20
+#: Bytes below which the machine is not asked: looking takes a tenth of a millisecond.
+NOTICED = 16 << 20
+
+_limit: ContextVar[int | None] = ContextVar("limit", default=None)
+
+
+@contextmanager
+def limited_to(nbytes: int | None) -> Iterator[None]:
+    """Within it ``check_available`` refuses what needs more than ``nbytes``; None is no limit besides the machine's."""
+    before = _limit.set(nbytes)
+    try:
+        yield
+    finally:
+        _limit.reset(before)
 
 
 def check_available(needed: int, what: str, way_out: str, *, mapped: bool = False) -> None:
-    """Raise OutOfMemoryError where there are not ``needed`` bytes; the message says ``what`` needs them.
+    """Raise OutOfMemoryError where there are not ``needed`` bytes, or not so many are allowed (``limited_to``).
+
+    The message says ``what`` needs them, and ``way_out`` what helps.
 
     ``mapped``: they are of a file, whose pages the system reads and drops, so that only the process's own limit counts.
     """
-    if needed < _NOTICED:
+    allowed = _limit.get()
+    if allowed is not None and needed > allowed:
+        raise OutOfMemoryError(
+            f"{what} needs {needed:,} bytes of memory, and {allowed:,} are allowed (memory_limit= of the Session); "
+            f"allow more, or {way_out}"
+        )
+    if needed < NOTICED:
         return
     for available, where in _of_process() if mapped else _available():
         if needed > available:

@@ -10,7 +10,6 @@ import os
 from collections.abc import Callable, Mapping
 from importlib import import_module
 from pathlib import Path
-from pkgutil import iter_modules
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from landbridge.did_you_mean import did_you_mean
@@ -28,6 +27,8 @@ def import_modules(package: str) -> None:
 
     Raises OSError where they cannot be listed, as where memory ends: none would register then, and all seem missing.
     """
+    from pkgutil import iter_modules  # which a run needs not
+
     folders = import_module(package).__path__
     names = [info.name for info in iter_modules(folders)]
     for folder in folders if not names else ():

@@ -6,10 +6,12 @@ The definitions: https://onnx.ai/onnx/operators
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import ceil, inf, prod
 from typing import Any
 
 import numpy as np
 
+from landbridge.available_memory import check_available
 from landbridge.host_operators.registry import Array, HostValue, Results, host_operator
 
 
@@ -117,6 +119,8 @@ def pad(
         slice(max(-low, 0), extent - max(-high, 0)) for low, high, extent in zip(before, after, x.shape, strict=True)
     )
     widths = [(max(low, 0), max(high, 0)) for low, high in zip(before, after, strict=True)]
+    extents = [max(extent + low + high, 0) for extent, low, high in zip(x.shape, before, after, strict=True)]
+    _check_bytes("Pad", prod(map(int, extents)) * x.itemsize)
     if mode == "constant":
         fill = 0 if value is None or value.size == 0 else value.reshape(-1)[0]
         return np.pad(x[kept], widths, constant_values=fill)
@@ -134,6 +138,7 @@ def _one_hot_results(indices: HostValue, depth: HostValue, values: HostValue, *,
 def one_hot(indices: Array, depth: Array, values: Array, *, axis: int = -1) -> Array:
     """The on value where the position along ``axis`` equals the index, else the off value."""
     (count,) = whole(depth)
+    _check_bytes("OneHot", int(count) * indices.size * values.itemsize)
     places = indices.astype(np.int64)
     places = np.expand_dims(np.where(places < 0, places + count, places), axis)
     along = [1] * places.ndim
@@ -145,4 +150,13 @@ def one_hot(indices: Array, depth: Array, values: Array, *, axis: int = -1) -> A
 def range_values(start: Array, limit: Array, delta: Array) -> Array:
     """``start``, ``start + delta``, ... before ``limit``."""
     ends = [x.reshape(-1)[0] for x in (start, limit, delta)]
+    first, end, step = map(float, ends)
+    count = (end - first) / step if step else 0.0
+    if 0 < count < inf:  # else arange says what is wrong
+        _check_bytes("Range", ceil(count) * start.itemsize)
     return np.arange(*ends, dtype=start.dtype)
+
+
+def _check_bytes(op_type: str, nbytes: int) -> None:
+    """Raise OutOfMemoryError where there is no memory for a result of ``nbytes``, whose size the data say."""
+    check_available(nbytes, f"the result of {op_type}", "give the run smaller sizes, or end other programs")

@@ -8,6 +8,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from landbridge.available_memory import limited_to
 from landbridge.did_you_mean import did_you_mean
 from landbridge.errors import InputError, UnsupportedError
 from landbridge.executable.bound_sizes import BoundSizes
@@ -19,7 +20,7 @@ from landbridge.memory import ledger
 from landbridge.session.open_arguments import array_of
 from landbridge.session.open_session import OpenSession
 from landbridge.session.segment_steps import ProgramPiece, SegmentSteps
-from landbridge.session.session import Session, spares_of
+from landbridge.session.session import Session, checked_limit, spares_of
 from landbridge.tensor import Tensor
 from landbridge.tensor.copy import copy_tensor
 from landbridge.vm.background import AsyncRun
@@ -51,6 +52,7 @@ class SegmentedSession(Session):
         self._steps = SegmentSteps(
             segments_of(executable), main.inputs, main.guards, lambda name: ProgramPiece(executable, name, args, kwargs)
         )
+        self._memory_limit = checked_limit(kwargs.get("memory_limit"))
         self._given_params: dict[str, Any] = {}
         self._spares = spares_of(executable, self._entry, self._given_params, *args, **{"num_threads": None, **kwargs})
         self._held: dict[str, Any] = {}
@@ -170,7 +172,8 @@ class SegmentedSession(Session):
 
     def _run(self) -> None:
         self._make_ready()
-        self._results = self._steps.run(self._held, self._lent)
+        with limited_to(self._memory_limit):
+            self._results = self._steps.run(self._held, self._lent)
 
     def _make_ready(self) -> None:
         missing = [spec.name for spec in self.inputs if spec.name not in self._held]
@@ -180,7 +183,8 @@ class SegmentedSession(Session):
     def run_async(self) -> AsyncRun:
         def execute(begun: Callable[[], object]) -> None:
             begun()
-            self._results = self._steps.run(self._held, self._lent)
+            with limited_to(self._memory_limit):
+                self._results = self._steps.run(self._held, self._lent)
 
         return self._background.start(self._make_ready, execute)
 
@@ -200,7 +204,8 @@ class SegmentedSession(Session):
                 listed = ", ".join(spec.name for spec in specs)
                 raise InputError(f"{len(arrays)} arrays are given; the program takes {len(specs)}: {listed}")
             given = {spec.name: array for spec, array in zip(specs, arrays, strict=True)}
-            found = self._steps.run(given, given.keys())
+            with limited_to(self._memory_limit):
+                found = self._steps.run(given, given.keys())
             results: list[Any] = [_tensor(found[name]) for name in names]
             if out is not None:
                 if len(out) != len(results):

@@ -49,6 +49,8 @@ if TYPE_CHECKING:
     from landbridge.vm.resizing import Resizing, SizeFit
 
 _ndarray = np.ndarray
+#: Bytes that a ``memory_limit`` has at least.
+_LEAST_LIMIT = 1 << 20
 
 
 class Session(ProcessBound):
@@ -64,8 +66,14 @@ class Session(ProcessBound):
     which are then in memory that each device of the program uses, at the least cost, as of ``lb.empty`` with several
     devices. None: in that of the first vdevice, whether the host sees it or not. One thread at a time may use a
     Session, another gets SessionBusyError; Sessions share the constants of their Executable. Of a program with open
-    dimensions a Session has an instance for each of the sizes that come, which share code, weights and memory. Raises
-    BindError or ExecutableError when the program does not fit the devices or this machine.
+    dimensions a Session has an instance for each of the sizes that come, which share code, weights and memory.
+
+    ``memory_limit``: bytes, from 1 MiB, that a run may take at most for its activations, for each input or output that
+    the Session allocates, and for each value whose size data decide. A run whose sizes need more raises
+    OutOfMemoryError, which names the tensor, and changes nothing. None allows what is available: of the machine's
+    memory, of the process's limit and of its control groups.
+
+    Raises BindError or ExecutableError when the program does not fit the devices or this machine.
     """
 
     _instead: ClassVar[str] = "pickle its executable, or save that to a file, and make a Session where it is used"
@@ -94,6 +102,7 @@ class Session(ProcessBound):
         num_threads: int | None = None,
         memory_cfg: MemoryCfg | None = None,
         host_access: HostAccess | AccessMode | None = None,
+        memory_limit: int | None = None,
         arena: ProgramArena | None = None,
     ) -> None:
         asked = None if num_threads is None else _whole(num_threads)
@@ -106,7 +115,9 @@ class Session(ProcessBound):
         self._executable = executable
         homes = bind_devices(executable, current_device() if device is None else device, devices, memory_cfg)
         access = None if host_access is None else normalize_host_access(host_access)
-        self._program = program = BoundProgram(executable, homes, threads, entry, access, arena)
+        self._program = program = BoundProgram(
+            executable, homes, threads, entry, access, arena, checked_limit(memory_limit)
+        )
         self._run_frame = frame = program.runs.frame
         self._inputs = by_name_and_index(frame.inputs)
         self._outputs = by_name_and_index(frame.outputs)
@@ -117,7 +128,7 @@ class Session(ProcessBound):
         if arena is None:
             self._spares = spares_of(
                 executable, entry, self._given_params, device, devices=devices, num_threads=num_threads,
-                memory_cfg=memory_cfg, host_access=host_access,
+                memory_cfg=memory_cfg, host_access=host_access, memory_limit=memory_limit,
             )  # fmt: skip
         self._complete = False
         # The runs' own view of the program, read on every call.
@@ -467,6 +478,13 @@ def spares_of(
 
     threads = num_threads or 1
     return Spares(make, lambda: usable_cores() // threads)
+
+
+def checked_limit(limit: object) -> int | None:
+    """``limit``, a ``memory_limit``; raises InputError for what is none."""
+    if limit is not None and ((nbytes := _whole(limit)) is None or nbytes < _LEAST_LIMIT):
+        raise InputError(f"memory_limit is {limit!r}; legal: None, or bytes from {_LEAST_LIMIT:,}")
+    return _whole(limit)
 
 
 def _whole(number: object) -> int | None:

@@ -42,7 +42,8 @@ class BoundProgram:
     """The main function of ``executable`` in ``homes`` (one for each vdevice) and on ``threads`` threads.
 
     Whoever executes it has the turn of ``entry``. ``host_access``: as for IoMemory. ``arena`` has the memory
-    of storages, where several programs run in turn. Raises BindError or ExecutableError when it cannot be bound,
+    of storages, where several programs run in turn. ``memory_limit``: bytes that activations, or one output, may take.
+    Raises BindError or ExecutableError when it cannot be bound,
     OutOfMemoryError where the machine has not the memory.
     """
 
@@ -54,10 +55,11 @@ class BoundProgram:
         entry: Entry,
         host_access: HostAccess | None = None,
         arena: ProgramArena | None = None,
+        memory_limit: int | None = None,
     ) -> None:
         self.entry = entry
-        check_memory(executable, homes, threads, arena)
-        self.memory = memory = ProgramMemory(executable, homes, host_access, arena)
+        check_memory(executable, homes, threads, arena, memory_limit)
+        self.memory = memory = ProgramMemory(executable, homes, host_access, arena, memory_limit)
         self._images = images = load_modules(executable, homes)
         self.program = program = _bind(executable, images, memory)
         _ = memory.io.home  # raises where there is none

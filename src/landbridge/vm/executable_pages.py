@@ -13,7 +13,6 @@ import errno
 import fcntl
 import mmap
 import os
-import tempfile
 from pathlib import Path
 
 from landbridge.errors import ExecutableError, OutOfMemoryError
@@ -91,6 +90,8 @@ def _memfd() -> int:
 
 def _temporary_file() -> int:
     """A file that has no name, open for this process alone."""
+    import tempfile  # 7 ms, and hardly ever needed
+
     file, path = tempfile.mkstemp(prefix="landbridge-")
     Path(path).unlink()
     return file

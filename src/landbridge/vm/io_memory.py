@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from landbridge.available_memory import NOTICED, check_available, limited_to
 from landbridge.device.api import Device
-from landbridge.errors import BindError, ZeroCopyError
+from landbridge.errors import BindError, OutOfMemoryError, ZeroCopyError
 from landbridge.executable.abi import STORAGE_ALIGNMENT
 from landbridge.executable.instructions import View
 from landbridge.executable.parts import Function, TensorSpec
 from landbridge.locks import cached_property
 from landbridge.memory.allocation import allocate
 from landbridge.memory.allocators.base import round_up
+from landbridge.memory.allocators.keepers import trim
 from landbridge.memory.borrowed import host_device
 from landbridge.memory_kind import HostAccess
 from landbridge.tensor import Tensor
@@ -25,11 +27,13 @@ class IoMemory:
 
     ``homes`` has the memory of each vdevice; it may change until something is asked. ``host_access``: what the host
     must be able to do with the bytes in place; None leaves that to the first vdevice's memory, which they are in then,
-    unless another device of the program that uses them takes no such addresses.
+    unless another device of the program that uses them takes no such addresses. ``limit``: bytes that one may take.
     """
 
-    def __init__(self, function: Function, homes: Sequence[Home], host_access: HostAccess | None) -> None:
-        self._function, self._homes, self._host_access = function, homes, host_access
+    def __init__(
+        self, function: Function, homes: Sequence[Home], host_access: HostAccess | None, limit: int | None = None
+    ) -> None:
+        self._function, self._homes, self._host_access, self._limit = function, homes, host_access, limit
 
     @cached_property
     def home(self) -> Home:
@@ -57,8 +61,10 @@ class IoMemory:
 
     def allocate(self, spec: TensorSpec) -> Tensor:
         """New memory for one, where it was placed; else on the first vdevice's device or, where that is the host, on
-        one that shares it."""
+        one that shares it. Raises OutOfMemoryError where the machine has not the bytes, or they are too many."""
         home, first = self.home_of(spec), self._homes[0]
+        if spec.nbytes >= NOTICED or self._limit is not None:
+            self._check_memory(spec, home)
         storage = allocate(
             home.device,
             spec.nbytes,
@@ -70,6 +76,19 @@ class IoMemory:
         if spec.vdevice or first.is_host or home.device == first.device:
             return tensor
         return import_tensor(tensor, first.device)
+
+    def _check_memory(self, spec: TensorSpec, home: Home) -> None:
+        what = f"tensor {spec.name!r} {spec.dtype}{list(spec.shape)} of a run"
+        way_out = "give the run smaller sizes, bind memory of your own to it, or end other programs"
+        with limited_to(self._limit):
+            if not home.is_host:
+                check_available(min(spec.nbytes, NOTICED - 1), what, way_out)
+                return
+            try:
+                check_available(spec.nbytes, what, way_out)
+            except OutOfMemoryError:
+                trim(home.device)  # what pools keep for later
+                check_available(spec.nbytes, what, way_out)
 
     def _unit_of(self, spec: TensorSpec) -> int:
         return STORAGE_ALIGNMENT if spec.vdevice else self._unit

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 
-from landbridge.available_memory import check_available
+from landbridge.available_memory import check_available, limited_to
+from landbridge.dtypes import dtype
 from landbridge.executable import instructions as ins
 from landbridge.executable.executable import Executable
 from landbridge.vm.arena import ProgramArena
 from landbridge.vm.home import Home
 
 
-def check_memory(executable: Executable, homes: Sequence[Home], threads: int, arena: ProgramArena | None) -> None:
-    """Raise OutOfMemoryError where the host has not the memory that ``executable`` will take in ``homes``.
+def check_memory(
+    executable: Executable, homes: Sequence[Home], threads: int, arena: ProgramArena | None, limit: int | None
+) -> None:
+    """Raise OutOfMemoryError where the host has not the memory that ``executable`` will take in ``homes``, or it is
+    more than ``limit`` bytes.
 
     That is for activations and the temporaries of ``threads``; inputs and outputs may be the caller's own. What
     ``arena`` has already is not needed again.
@@ -26,8 +31,20 @@ def check_memory(executable: Executable, homes: Sequence[Home], threads: int, ar
     )
     scratch = executable.scratch_bytes * threads
     name = executable.metadata.get("model", "the program")
-    check_available(
-        activations + scratch,
-        f"a run of {name!r} ({activations:,} bytes for activations, {scratch:,} for temporaries of {threads} threads)",
-        "end other programs, compile for smaller shapes, or use fewer threads",
-    )
+    what = f"a run of {name!r} ({activations:,} bytes for activations, {scratch:,} for temporaries of {threads} threads"
+    with limited_to(limit):
+        check_available(
+            activations + scratch,
+            f"{what}{_largest(executable)})",
+            "end other programs, compile for smaller shapes, give smaller inputs, or use fewer threads",
+        )
+
+
+def _largest(executable: Executable) -> str:
+    """The largest tensor that is planned, in words; nothing where there is none."""
+    tensors = [each for each in ins.flattened(executable.main.instructions) if isinstance(each, ins.AllocTensor)]
+    if not tensors:
+        return ""
+    largest = max(tensors, key=lambda each: prod(each.shape) * dtype(each.dtype).itemsize)
+    name = f" {largest.name!r}" if largest.name else ""
+    return f"; the largest tensor is{name} {largest.dtype}{list(largest.shape)}"

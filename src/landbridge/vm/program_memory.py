@@ -33,7 +33,7 @@ from landbridge.vm.own_memory import FlatMemory, OwnMemory, RowMemory
 class ProgramMemory:
     """Allocates what a program's instructions ask for and keeps it; the constants are used where they are.
 
-    ``homes`` has the memory of each vdevice. ``host_access``: as for IoMemory.
+    ``homes`` has the memory of each vdevice. ``host_access``, ``memory_limit``: as for IoMemory.
     """
 
     def __init__(
@@ -42,13 +42,14 @@ class ProgramMemory:
         homes: Sequence[Home],
         host_access: HostAccess | None = None,
         arena: ProgramArena | None = None,
+        memory_limit: int | None = None,
     ) -> None:
         #: To be called before anything runs; raises ExecutableError where the constants are not what they were.
         self.finish_file_checks = begin_checks(executable.files)
         self._executable = executable
         self.homes = list(homes)
         #: For inputs and outputs.
-        self.io = IoMemory(executable.main, self.homes, host_access)
+        self.io = IoMemory(executable.main, self.homes, host_access, memory_limit)
         self._in_place = [self._is_in_place(vdevice) for vdevice in range(len(homes))]
         self._leases: list[Lease] = []
         self._arena = ProgramArena() if arena is None else arena
