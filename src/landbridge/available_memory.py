@@ -68,7 +68,7 @@ def _of_process() -> Iterator[tuple[int, str]]:
         try:
             taken = int(_PROCESS.read_text().split()[0]) * resource.getpagesize()
         except (OSError, ValueError, IndexError):
-            taken = 0
+            return  # how much of the limit is left is not known
         yield limit - taken, "RLIMIT_AS, as ulimit -v sets it"
 
 
@@ -89,7 +89,7 @@ def _of_groups() -> Iterator[tuple[int, str]]:
     try:
         lines = _GROUPS.read_text().splitlines()
     except OSError:
-        return
+        lines = ["0::/"]  # without /proc: the root of what is mounted, which in a container is its own group
     for line in lines:
         if not line.startswith("0::"):
             continue

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import pickle
 import platform
 import subprocess
 import sys
 from collections.abc import Iterable
 from functools import cache
-from pathlib import Path
 from types import ModuleType
 
 from landbridge import llvm_process
@@ -17,9 +15,9 @@ from landbridge.did_you_mean import did_you_mean
 from landbridge.errors import TargetError
 from landbridge.helper_process import environment, has_interpreter, python_command
 from landbridge.records import record
+from landbridge.targets.host_caches import cache_bytes
 from landbridge.usable_cores import usable_cores
 
-_CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
 #: Instruction sets that code is made for, as `landbridge.codegen.relocations` can link it; others are described only.
 MADE_FOR = ("x86_64", "aarch64")
 #: Parts of a triple that name no system.
@@ -76,8 +74,8 @@ def host() -> Host:
         cpu=str(llvm.get_host_cpu_name()),
         features=tuple(f"{'+' if on else '-'}{name}" for name, on in sorted(features.items())),
         cores=usable_cores(),
-        l1_bytes=_cache_bytes(level=1) or 32 << 10,
-        l2_bytes=_cache_bytes(level=2) or 256 << 10,
+        l1_bytes=cache_bytes(level=1) or 32 << 10,
+        l2_bytes=cache_bytes(level=2) or 256 << 10,
     )
 
 
@@ -210,26 +208,6 @@ def _run_probe(triple: str, cpu: str, features: str) -> subprocess.CompletedProc
         )
     command = python_command(_PROBE, [triple, cpu, features])
     return subprocess.run(command, capture_output=True, text=True, check=False, env=environment())
-
-
-def _cache_bytes(level: int) -> int | None:
-    """Bytes of this host's data (or unified) cache of ``level``; None when the system does not say."""
-    for index in sorted(_CACHES.glob("index*")):
-        try:
-            if int((index / "level").read_text()) != level:
-                continue
-            if (index / "type").read_text().strip() == "Instruction":
-                continue
-            return _size((index / "size").read_text().strip())
-        except (OSError, ValueError):
-            continue
-    name = {1: "SC_LEVEL1_DCACHE_SIZE", 2: "SC_LEVEL2_CACHE_SIZE"}[level]
-    return (os.sysconf(name) or None) if name in getattr(os, "sysconf_names", {}) else None
-
-
-def _size(text: str) -> int:
-    units = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
-    return int(text[:-1]) * units[text[-1]] if text[-1:] in units else int(text)
 
 
 def _llvmlite() -> ModuleType:

@@ -8,19 +8,14 @@ Optimization Guide": FMLA 4). A block of fewer accumulators than ``FMA_PIPES * F
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from pathlib import Path
-
 from landbridge.records import record
+from landbridge.targets.host_caches import cache_bytes
 from landbridge.targets.target import Target
 
 FMA_PIPES = 2
 FMA_LATENCY = 4
 #: Bytes of a cache line, of which caches keep whole ones: x86-64's and nearly all of AArch64's.
 LINE_BYTES = 64
-
-_CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
-_UNITS: Mapping[str, int] = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
 
 @record(frozen=True)
@@ -54,17 +49,5 @@ def cpu_model(target: Target) -> CpuModel:
         registers=target.vector_registers,
         l1_bytes=target.l1_bytes,
         l2_bytes=target.l2_bytes,
-        shared_bytes=_shared_bytes(),
+        shared_bytes=cache_bytes(level=3) or 0,
     )
-
-
-def _shared_bytes() -> int:
-    """Bytes of this host's third cache, as Linux tells them (Documentation/ABI/testing/sysfs-devices-system-cpu)."""
-    for index in sorted(_CACHES.glob("index*")):
-        try:
-            if (index / "level").read_text().strip() == "3":
-                text = (index / "size").read_text().strip()
-                return int(text[:-1]) * _UNITS[text[-1]]
-        except (OSError, ValueError, KeyError, IndexError):
-            continue
-    return 0

@@ -78,6 +78,11 @@ def _check_host(image: CodeImage) -> None:
             f"compiled for {image.isa}, this machine is {host_cpu.isa()}; compile the model for it: "
             "landbridge compile MODEL -t llvm, on this machine"
         )
+    if image.features and not host_cpu.features():
+        raise ExecutableError(
+            f"the code needs CPU features ({', '.join(sorted(image.features))}), and which this machine has is not "
+            "known: neither /proc/cpuinfo nor the C library says it; mount /proc, or compile with -mcpu=generic"
+        )
     missing = sorted(set(image.features) - host_cpu.features())
     if missing:
         raise ExecutableError(

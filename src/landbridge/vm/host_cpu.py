@@ -6,7 +6,7 @@ import ctypes
 import os
 from functools import cache
 
-from landbridge.executable.cpu_features import HWCAPS, SVE_GET_LENGTH, SVE_LENGTH_MASK
+from landbridge.executable.cpu_features import CPUID, HWCAPS, SVE_GET_LENGTH, SVE_LENGTH_MASK
 
 _SAME = {"amd64": "x86_64", "arm64": "aarch64"}
 
@@ -23,11 +23,13 @@ def isa() -> str:
 
 @cache
 def features() -> frozenset[str]:
-    """The CPU's features by Linux's names, those of ``/proc/cpuinfo``; empty where the system tells none.
+    """The CPU's features by Linux's names, those of ``/proc/cpuinfo``; empty where they are not known.
+
+    Of x86-64 without ``/proc`` they are those that the C library has found, as far as code depends on them.
 
     Where there is SVE, ``sve256`` or the like says the bits of its registers.
     """
-    return _from_auxiliary_vector() if isa() == "aarch64" else _from_cpuinfo()
+    return _from_auxiliary_vector() if isa() == "aarch64" else _from_cpuinfo() or _from_c_library()
 
 
 def _from_auxiliary_vector() -> frozenset[str]:
@@ -44,6 +46,27 @@ def _from_auxiliary_vector() -> frozenset[str]:
         length = ctypes.CDLL(None).prctl(SVE_GET_LENGTH, 0, 0, 0, 0)
         if length > 0:
             found.add(f"sve{8 * (length & SVE_LENGTH_MASK)}")
+    return frozenset(found)
+
+
+#: The number that glibc gives a leaf of CPUID and a part of it (sys/platform/x86.h, from 2.33 on).
+_LEAVES = {(1, 0): 0, (7, 0): 1, (0x80000001, 0): 2, (7, 1): 6}
+
+
+def _from_c_library() -> frozenset[str]:
+    """What glibc found that this processor has and the system saves the registers of."""
+    if isa() != "x86_64":
+        return frozenset()
+    try:
+        leaf_of = ctypes.CDLL(None).__x86_get_cpuid_feature_leaf
+    except AttributeError:
+        return frozenset()
+    # Four registers as the processor gives them, then what of them can be used.
+    leaf_of.restype, leaf_of.argtypes = ctypes.POINTER(ctypes.c_uint32 * 8), [ctypes.c_uint]
+    found = set()
+    for (leaf, part, register), names in CPUID.items():
+        usable = leaf_of(_LEAVES[leaf, part]).contents[4 + register]
+        found |= {name for name, bit in names.items() if usable >> bit & 1}
     return frozenset(found)
 
 
