@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
-from landbridge.available_memory import check_available, limited_to
+from landbridge.available_memory import NOTICED, check_available, limited_to
 from landbridge.dtypes import dtype
+from landbridge.errors import InputError
 from landbridge.executable import instructions as ins
 from landbridge.executable.executable import Executable
 from landbridge.vm.arena import ProgramArena
@@ -31,6 +32,8 @@ def check_memory(
     )
     scratch = executable.scratch_bytes * threads
     name = executable.metadata.get("model", "the program")
+    if activations + scratch < NOTICED and limit is None:
+        return
     what = f"a run of {name!r} ({activations:,} bytes for activations, {scratch:,} for temporaries of {threads} threads"
     with limited_to(limit):
         check_available(
@@ -45,6 +48,13 @@ def _largest(executable: Executable) -> str:
     tensors = [each for each in ins.flattened(executable.main.instructions) if isinstance(each, ins.AllocTensor)]
     if not tensors:
         return ""
-    largest = max(tensors, key=lambda each: prod(each.shape) * dtype(each.dtype).itemsize)
+    largest = max(tensors, key=_nbytes)
     name = f" {largest.name!r}" if largest.name else ""
     return f"; the largest tensor is{name} {largest.dtype}{list(largest.shape)}"
+
+
+def _nbytes(tensor: ins.AllocTensor) -> int:
+    try:
+        return prod(tensor.shape) * dtype(tensor.dtype).itemsize
+    except InputError:  # which binding refuses
+        return 0
