@@ -102,7 +102,7 @@ class Executable:
     @property
     def is_open(self) -> bool:
         """Whether a run reads from its inputs what extents are, which program it is, or whether it may be."""
-        if any(spec.elements for spec in self.main.inputs):
+        if len(self.programs) > 1 or any(spec.elements for spec in self.main.inputs):
             return True
         specs = (*self.main.inputs, *self.main.outputs)
         return any(not isinstance(extent, int) for spec in specs for extent in spec.shape)

@@ -113,8 +113,8 @@ def _tried(
         raise ended or first
     if len(programs) > 1 and any(is_cut(op) for each in programs.values() for op in each.module.main.body.block.ops):
         raise _too_many(wanted, first)  # data decide sizes in them
-    more = others.values() if len(programs) + len(others) <= _MOST_PROGRAMS else ()
-    return [*programs.values(), *more]
+    fit = len(programs) + len(others) <= _MOST_PROGRAMS
+    return [*programs.values(), *(others.values() if fit else ())]
 
 
 def _values(wanted: Mapping[str, WantedInput]) -> Iterator[dict[str, tuple[int, ...]]]:

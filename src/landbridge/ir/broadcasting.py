@@ -60,9 +60,7 @@ def repeated(g: GraphBuilder, value: SSAValue, shape: Sequence[Extent], what: st
     g.broadcasting.met = True
     for a in axes:
         legal = legal_extent(own[a], shape[lead + a])
-        g.guards.append(
-            SizeGuard(f"{g.node}: axis {a} of {what}, which broadcasts,", cast(int, own[a]), cast(int, legal))
-        )
+        g.guards.append(SizeGuard(f"{g.node}: axis {a} of {what}, which broadcasts,", own[a], cast(int, legal)))
     wanted = [shape[lead + a] if a in axes else extent for a, extent in enumerate(own)]
 
     def build(p: PrimBuilder) -> None:

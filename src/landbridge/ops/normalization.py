@@ -215,8 +215,10 @@ def _spread(c: OpContext, v: Operand | None, shape: Sequence[int], axis: int) ->
     wanted = tuple(shape[axis:])
     v = c.repeated(v, wanted, "a parameter")
     if c.shape(v) != wanted:
-        is_known = isinstance(v, np.ndarray) and not any(isinstance(e, Size) for e in wanted)
-        v = np.ascontiguousarray(np.broadcast_to(v, wanted)) if is_known else broadcast(c, v, wanted)
+        if isinstance(v, np.ndarray) and not any(isinstance(e, Size) for e in wanted):
+            v = np.ascontiguousarray(np.broadcast_to(v, wanted))
+        else:
+            v = broadcast(c, v, wanted)
     return v, range(axis, len(shape))
 
 

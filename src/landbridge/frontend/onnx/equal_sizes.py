@@ -77,7 +77,9 @@ def solved(
             if name in fixed and not question.needed:
                 continue
             both = _both(found[name], other)
-            return None if both is None else {name: value} | ({} if both == value else {other.name: both})
+            if both is None:
+                return None
+            return {name: value} if both == value else {name: value, other.name: both}
         if name not in fixed and name not in decided and always_at_least(value, found[name].low * found[name].unit):
             return {name: value}
     return None
