@@ -10,10 +10,11 @@ from onnx import parser
 
 import landbridge as lb
 from landbridge.frontend.onnx import open_ranges
+from landbridge.frontend.onnx.equal_sizes import resolved, solved
 from landbridge.sizes.printing import range_text
 from landbridge.sizes.question import Question
 from landbridge.sizes.settle import settled
-from landbridge.sizes.size import Size, dimensions_of
+from landbridge.sizes.size import Extent, Size, dimension, dimensions_of
 from landbridge.sizes.terms import Symbol, of_atom
 
 
@@ -132,7 +133,26 @@ def test_inputs_of_one_rank_may_be_of_the_same_extents(text: str) -> None:
 def test_a_dimension_in_two_ranges_is_not_made_itself() -> None:
     (one,), (other,) = (Size(of_atom(Symbol("n", low, 9))).terms for low in (0, 1))
     question = Question((one, (other[0], -1)), equal=True, needed=True)
-    assert open_ranges._one(question, ()) is None
+    assert solved(question, ()) is None
+
+
+def test_what_an_equality_says_of_dimensions() -> None:
+    p, k, t, n, m = (dimension(name) for name in "pktnm")
+
+    def equal(left: Extent, right: Extent) -> Question:
+        difference = left - right
+        assert isinstance(difference, Size)
+        return Question(difference.terms, equal=True, needed=True)
+
+    assert solved(equal(n, m), ()) == {"n": m}
+    assert solved(equal(n, m), {"n"}) == {"m": n}  # that whose range was not declared
+    assert solved(equal(t, p + k), ()) == {"t": p + k}
+    assert solved(equal(t, p + k), {"t"}) is None  # p = t - k may be below 1
+    assert solved(equal(t * k, n * k), ()) == {"t": n}
+    assert solved(equal(n // 2, m // 2), ()) is None
+    both = solved(equal(dimension("a", 1, 64, 4), dimension("b", 8, 100)), {"a", "b"})
+    assert both == {"b": dimension("a", 1, 64, 4), "a": dimension("a", 8, 64, 4)}
+    assert resolved({"t": p + k, "p": dimension("p", 2, 5), "k": 3})["t"] == dimension("p", 2, 5) + 3
 
 
 def test_a_size_it_cannot_run_for_is_named() -> None:

@@ -52,7 +52,13 @@ SIZES: dict[str, tuple[str, tuple[int, ...], str, int, list[list[Any]]]] = {
         (9, 7),
         "y = Slice(x, s, e, a, t)",
         2,
-        [[[0, 0], [9, 7], [0, 1], [1, 2]], [[-2, 1], [-1, LAST], [1, 0], [1, 3]], [[0, 0], [9, 9], [-1, -2], [9, 1]]],
+        [
+            [[0, 0], [9, 7], [0, 1], [1, 2]],
+            [[-2, 1], [-1, LAST], [1, 0], [1, 3]],
+            [[0, 0], [9, 9], [-1, -2], [9, 1]],
+            [[8, 0], [0, 7], [0, 1], [-2, 3]],
+            [[-1, 8], [-100, 1], [1, 0], [-1, -3]],
+        ],
     ),
     "Slice backwards": (
         "int64[2] s, int64[2] e, int64[2] t",
@@ -77,7 +83,7 @@ SIZES: dict[str, tuple[str, tuple[int, ...], str, int, list[list[Any]]]] = {
     ),
 }
 #: How many programs there are of some: one for each order of the axes, for each direction of both steps.
-PROGRAMS = {"Slice in steps": 8, "Slice backwards": 4}
+PROGRAMS = {"Slice in steps": 32, "Slice backwards": 4}
 #: As above, of inputs that say what is done.
 CHOICES: dict[str, tuple[str, tuple[int, ...], str, int, list[list[Any]]]] = {
     "ReduceSum": ("int64[2] v", (2, 3, 4), "y = ReduceSum(x, v)", 3, [[[0, 1]], [[-1, 0]], [[2, 1]]]),

@@ -7,13 +7,14 @@ import onnx
 import pytest
 
 import landbridge as lb
-from landbridge.errors import CompileError, NodeError, ShapeError
+from landbridge.errors import CompileError, NodeError, ShapeError, UndecidedSizeError
 from landbridge.ir.graph_builder import Broadcasting, GraphBuilder
 from landbridge.ops.context import OpContext, Operand
-from landbridge.ops.legal import at_least, axis_of, one_of
+from landbridge.ops.legal import Condition, at_least, axis_of, one_of
 from landbridge.ops.registry import handlers
 from landbridge.ops.rule_check import check
 from landbridge.ops.rules import index_of, rules, rules_of
+from landbridge.sizes.size import dimension
 
 
 class _Graph:
@@ -230,3 +231,20 @@ def test_rules_and_handlers_of_others() -> None:
         lb.compile(onnx.parser.parse_model(text.format("test.rules.Careless")))
     with pytest.raises(ShapeError, match=r"Careful node 'y': x has shape \(2, 3\); legal: N N"):
         lb.compile(onnx.parser.parse_model(text.format("test.rules.Careful")))
+
+
+def test_open_extents_in_rules() -> None:
+    """An equality without which a rule is broken says so, and 'in' leaves a question for each option but the last."""
+    n, m = dimension("n"), dimension("m")
+    for expression, needed in (("n == 3", True), ("n == 3 and m == 2", True), ("n == 3 or m == 2", False)):
+        with pytest.raises(UndecidedSizeError) as asked:
+            Condition(expression).fails({"n": n, "m": m})
+        assert asked.value.question.equal
+        assert asked.value.question.needed == needed
+    with pytest.raises(UndecidedSizeError) as first:
+        Condition("n in (1, 2)").fails({"n": n})
+    assert not first.value.question.needed
+    with pytest.raises(UndecidedSizeError) as last:
+        Condition("n in (1, 2)").fails({"n": dimension("n", 2, 5)})
+    assert last.value.question.needed
+    assert Condition("n in (1, 2)").fails({"n": dimension("n", 3, 5)})

@@ -33,10 +33,12 @@ def _is(question: Question, values: dict[str, int]) -> bool:
     return difference == 0 if question.equal else difference >= 0
 
 
-def _question(left: Extent, right: Extent, *, equal: bool = False, needed: bool = False) -> Question:
+def _question(
+    left: Extent, right: Extent, *, equal: bool = False, needed: bool = False, broadcasts: bool = False
+) -> Question:
     difference = left - right
     terms = difference.terms if isinstance(difference, Size) else constant(difference)
-    return Question(terms, equal, needed)
+    return Question(terms, equal, needed, broadcasts)
 
 
 def _quotients(of: Extent) -> st.SearchStrategy[Extent]:

@@ -37,7 +37,7 @@ def legal_extent(extent: Extent, result: Extent) -> Extent:
 
 def _extent(axis: Sequence[Extent], shapes: Sequence[Sequence[Extent]], either: bool) -> Extent:
     result: Extent = 1
-    for extent in axis:
+    for extent in sorted(axis, key=lambda each: isinstance(each, Size)):  # numbers first, which others are then
         if extent == 1 or extent == result:
             continue
         if result == 1:

@@ -198,7 +198,8 @@ def import_onnx(  # noqa: PLR0913 - what may be stated of a model
             if spare_ways is not None:
                 spare_ways.extend(_where_broadcast(ways, broadcasting, in_other_ranges))
                 if len(module.prims()) <= _MOST_KERNELS:
-                    spare_ways.extend(_others(Ways(ways.taken, ways.empty), in_other_ranges))
+                    empty = ways.without_windows(dimensions_of((dimensions or {}).values()))
+                    spare_ways.extend(_others(Ways(ways.taken, empty), in_other_ranges))
                 if empties.allowed:
                     names = _may_be_zero([*_shapes(module).values(), *_trips(module, branches)], dimensions or {})
                     spare_ways.extend(_where_zero(names, ways, in_other_ranges))

@@ -79,11 +79,7 @@ def in_open_ranges(
         if question is not None and not question.needed:
             ways.seen += found
         if question is not None and question.fills:
-            ways.empty += [
-                {**narrowed, each.name: each.extent}
-                for each in settled(Question(question.difference), fixed)
-                if not each.answer
-            ]
+            ways.windows.append((narrowed, Question(question.difference)))
         return ranges
 
     while True:
@@ -139,15 +135,24 @@ class Ways:
     """The ways that a model goes for sizes of other ranges: ``taken``, what dimensions are in each by name.
 
     ``seen``: ranges in which a question that leaves two ways has an answer. ``begin``: where a search begins.
-    ``broadcast``: dimensions became one that may differ in a run where one of them is 1. ``empty``: ranges in which a
-    pool has no window.
+    ``broadcast``: dimensions became one that may differ in a run where one of them is 1. ``windows``:
+    what dimensions were where it was asked whether a window of a pool fits, and the question.
     """
 
     taken: list[Mapping[str, Extent]] = field(default_factory=list)
     seen: list[_Narrowed] = field(default_factory=list)
     begin: _Narrowed = field(default_factory=dict)
     broadcast: bool = False
-    empty: list[_Narrowed] = field(default_factory=list)
+    windows: list[tuple[_Narrowed, Question]] = field(default_factory=list)
+
+    def without_windows(self, fixed: Collection[str]) -> list[_Narrowed]:
+        """Return the ranges in which a window of a pool does not fit, but of dimensions called ``fixed``."""
+        return [
+            {**narrowed, each.name: each.extent}
+            for narrowed, question in self.windows
+            for each in settled(question, fixed)
+            if not each.answer
+        ]
 
     def others(self) -> Iterator[_Narrowed]:
         """The ranges of ``seen``, which may grow meanwhile, that no way taken by then has sizes of, each once."""
