@@ -66,6 +66,8 @@ def in_open_ranges(
 
     def narrow(question: Question | None) -> list[Settled]:
         ranges = [] if question is None else _ranges(question, fixed, fixing)
+        if question is not None and question.equal and question.needed:  # no program is for data that decide on nothing
+            ranges = [each for each in ranges if each.extent != 0 or each.name not in decided]
         if (
             question is not None
             and fixing is not None
