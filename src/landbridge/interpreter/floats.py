@@ -1,4 +1,4 @@
-"""Float arithmetic that rounds as kernels round: fused products and sums, functions of f32, casts to integers."""
+"""Float arithmetic that rounds as kernels round: fused products and sums, and functions of f32."""
 
 from __future__ import annotations
 
@@ -67,15 +67,6 @@ def _halves(x: Array) -> tuple[Array, Array]:
     scaled = x * _SPLITTER
     high = scaled - (scaled - x)
     return high, x - high
-
-
-def as_integers(x: Array, kind: np.dtype[Any]) -> Array:
-    """Float ``x`` as integers of ``kind``, towards zero: what does not fit becomes the nearest that does, NaN 0."""
-    info, whole = np.iinfo(kind), np.trunc(np.asarray(x).astype(_DOUBLE))
-    top = float(info.max)
-    inside = np.where((whole >= info.min) & (whole < top), whole, 0).astype(kind)
-    ends = np.where(whole >= top, kind.type(info.max), np.where(whole < info.min, kind.type(info.min), inside))
-    return np.asarray(ends, kind)
 
 
 class _ArrayBody(TermBody):

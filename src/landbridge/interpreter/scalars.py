@@ -17,7 +17,8 @@ from xdsl.ir import Attribute, Operation
 
 from landbridge.dtypes import numpy_dtype
 from landbridge.errors import UnsupportedOperatorError
-from landbridge.interpreter.floats import as_integers, function, fused
+from landbridge.interpreter.floats import function, fused
+from landbridge.ir.conversions import converted
 from landbridge.ir.prim_ops import ByteDotOp, RemFOp
 from landbridge.ir.types import dtype_of
 
@@ -144,13 +145,6 @@ def _integer_comparison(name: str) -> Rule:
     return (lambda a, b: compare(_unsigned(a), _unsigned(b))) if name[0] == "u" else compare
 
 
-def _to_float(read: Callable[[Array], Array], kind: np.dtype[Any]) -> Rule:
-    """Integers as floats; as those of 16 bits by way of f32."""
-    if kind.itemsize > 2:
-        return lambda a: read(a).astype(kind)
-    return lambda a: read(a).astype(_SINGLE).astype(kind)
-
-
 def _read_signed(a: Array) -> Array:
     return -a.astype(np.int8) if a.dtype.kind == "b" else a
 
@@ -158,23 +152,17 @@ def _read_signed(a: Array) -> Array:
 def _cast(op: Operation) -> Rule | None:
     kind = scalar_dtype(op.results[0].type)
     match op:
-        case arith.ExtFOp() | arith.TruncFOp() | arith.IndexCastOp():
-            return lambda a: np.asarray(a).astype(kind)
+        case arith.ExtFOp() | arith.TruncFOp() | arith.IndexCastOp() | arith.FPToSIOp():
+            return lambda a: converted(a, kind)
         case arith.TruncIOp():
-            return (lambda a: (a & 1).astype(bool)) if kind.kind == "b" else lambda a: np.asarray(a).astype(kind)
-        case arith.ExtUIOp():
-            return lambda a: _unsigned(a).astype(kind)
-        case arith.ExtSIOp():
-            return lambda a: _read_signed(np.asarray(a)).astype(kind)
-        case arith.UIToFPOp():
-            return _to_float(_unsigned, kind)
-        case arith.SIToFPOp():
-            return _to_float(lambda a: _read_signed(np.asarray(a)), kind)
-        case arith.FPToSIOp():
-            return lambda a: as_integers(a, kind)
+            return (lambda a: (a & 1).astype(bool)) if kind.kind == "b" else lambda a: converted(a, kind)
+        case arith.ExtUIOp() | arith.UIToFPOp():
+            return lambda a: converted(_unsigned(a), kind)
+        case arith.ExtSIOp() | arith.SIToFPOp():
+            return lambda a: converted(_read_signed(np.asarray(a)), kind)
         case arith.FPToUIOp():
             unsigned = np.dtype(kind.str.replace("i", "u"))
-            return lambda a: as_integers(a, unsigned).view(kind)
+            return lambda a: converted(a, unsigned).view(kind)
         case arith.BitcastOp():
             return lambda a: np.asarray(a).view(kind)
     return None

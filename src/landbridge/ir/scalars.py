@@ -278,6 +278,8 @@ class ScalarBuilder:
         if dtype == "bool":
             return a.ne(0)
         src, dst = arith_type(a.dtype), arith_type(dtype)
+        if {a.dtype, dtype} == {"float16", "bfloat16"}:
+            a, src = self.cast(a, "float32"), arith_type("float32")
         op = _cast_op(a.dtype, dtype)
         if op is None:
             return Value(self, a.ssa, dtype)

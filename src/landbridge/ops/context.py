@@ -13,6 +13,7 @@ from landbridge.dtypes import numpy_dtype
 from landbridge.errors import ShapeError, UnsupportedOperatorError
 from landbridge.executable.segments import READ
 from landbridge.ir.broadcasting import broadcast_shape, repeated
+from landbridge.ir.conversions import converted
 from landbridge.ir.graph_builder import GraphBuilder
 from landbridge.ir.graph_ops import DEFINES
 from landbridge.ir.loop_builder import LoopBuilder
@@ -28,9 +29,6 @@ from landbridge.sizes.size import LARGEST_EXTENT, Extent, Size, agree, clamped, 
 Array: TypeAlias = np.ndarray[Any, Any]
 #: A value of the model: known now (an ndarray) or computed by the graph.
 Operand: TypeAlias = SSAValue | Array
-
-#: The largest numbers of floats of eight bits, from ONNX's page of them.
-_LARGEST = {"float8_e4m3fn": 448.0, "float8_e4m3fnuz": 240.0, "float8_e5m2": 57344.0, "float8_e5m2fnuz": 57344.0}
 
 
 class OpContext:
@@ -297,7 +295,7 @@ class OpContext:
         if self.dtype(x) == dtype:
             return x
         if isinstance(x, np.ndarray) and x.dtype != object:
-            return self._named_as(x, converted(x, dtype, saturate=saturate))
+            return self._named_as(x, converted(x, numpy_dtype(dtype), saturate=saturate))
         made = self.elementwise("cast", [x], lambda s, v: s.cast(v, dtype), dtype)
         if isinstance(x, np.ndarray) and isinstance(made, SSAValue):
             self.g.whole[made] = x
@@ -312,28 +310,6 @@ class OpContext:
             return cast(list[Extent], x.reshape(-1).tolist())
         numbers = x.reshape(-1).tolist()
         return [int(n) for n in numbers] if all(float(n).is_integer() for n in numbers) else None
-
-
-def converted(x: Array, dtype: str, *, saturate: bool = True) -> Array:
-    """``x`` as another dtype, as kernels convert: what an integer dtype does not hold becomes its nearest, NaN 0.
-
-    Values that a dtype of eight bits does not hold become its largest, or with ``saturate`` false what has no number.
-    """
-    kind = numpy_dtype(dtype)
-    if dtype.startswith("float8"):
-        wide = x.astype(np.float32)
-        if saturate:
-            wide = np.clip(wide, -_LARGEST[dtype], _LARGEST[dtype])  # NaN stays NaN
-        return wide.astype(kind)
-    if kind.kind not in "iu" or x.dtype.kind not in "fV":
-        return x.astype(kind)
-    info, whole = np.iinfo(kind), np.trunc(x.astype(np.float64))
-    with np.errstate(invalid="ignore"):
-        inside = np.where((whole >= info.min) & (whole < float(info.max)), whole, 0).astype(kind)
-    ends = np.where(
-        whole >= float(info.max), kind.type(info.max), np.where(whole < info.min, kind.type(info.min), inside)
-    )
-    return np.asarray(ends, kind)
 
 
 class BodyBuffer:

@@ -175,14 +175,13 @@ def is_inf(c: OpContext, x: Operand) -> Operand:
 def power(c: OpContext, base: Operand, exponent: Operand) -> Operand:
     """``base ** exponent`` in the base's dtype; integers wrap as their products do."""
     dtype = c.dtype(base)
-    steps = _exponent_bits(c, exponent)
 
     def body(s: ScalarBuilder, x: Value, e: Value) -> Value:
         if is_float(dtype):
             return s.pow(x, s.cast(e, dtype))
         if is_float(e.dtype):
             return s.cast(s.pow(s.cast(x, "float64"), s.cast(e, "float64")), dtype)
-        return _integer_power(s, x, e, steps)
+        return _integer_power(s, x, e, _exponent_bits(c, exponent))
 
     return _simple_power(c, base, exponent) or c.elementwise("pow", [base, exponent], body)
 

@@ -6,6 +6,8 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from landbridge.dtypes import numpy_dtype
+from landbridge.ir.conversions import converted
 from landbridge.ir.dequantized import Dequantized
 from landbridge.ir.graph_builder import GraphBuilder
 from landbridge.ir.scalar_dtypes import is_float
@@ -20,7 +22,7 @@ from landbridge.ops.byte_products import (
     centered_bytes,
 )
 from landbridge.ops.comparison import saturate
-from landbridge.ops.context import OpContext, Operand, converted
+from landbridge.ops.context import OpContext, Operand
 from landbridge.ops.convolution import CONVOLUTION, FITTING, convolve
 from landbridge.ops.legal import Condition, at_least, between
 from landbridge.ops.matmul import matmul
@@ -98,7 +100,9 @@ def _as_float8(c: OpContext, x: Operand, scale: Operand, dtype: str) -> Operand:
     """Constants divided by their scale, as floats of eight bits; the zero point of these is 0."""
     if not (isinstance(x, np.ndarray) and isinstance(scale, np.ndarray)):
         raise c.unsupported(f"quantizing to {dtype} when the model runs cannot be compiled; to integers can")
-    return converted(x.astype(np.float32) / scale.astype(np.float32), dtype, saturate=bool(c.attribute("saturate", 1)))
+    return converted(
+        x.astype(np.float32) / scale.astype(np.float32), numpy_dtype(dtype), saturate=bool(c.attribute("saturate", 1))
+    )
 
 
 @_per_axis("x")
