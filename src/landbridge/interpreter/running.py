@@ -19,7 +19,7 @@ _AT_ONCE = 1 << 20
 class RunningStage:
     """The one stage of ``lb.steps`` in which ``state`` becomes ``ufunc(state, term)``, and nothing else is carried.
 
-    numpy's ``accumulate`` goes from element to element, as the steps do, so that floats are the same.
+    Sums of floats are kept in f64, as those of reductions: a schedule may add up the terms of a vector before others.
     """
 
     def __init__(
@@ -41,7 +41,8 @@ class RunningStage:
         found = combiner_of(source.scalar, last.operands[self._target])
         if found is None or is_unrounded_product(found.term) or _depends(found.term, source.scalar):
             return
-        self._ufunc, self._term = found.ufunc, StageBody(g.body, [found.term])
+        self._ufunc, self._in_double = found.ufunc, found.in_double
+        self._term = StageBody(g.body, [found.term])
 
     @property
     def is_found(self) -> bool:
@@ -70,7 +71,8 @@ class RunningStage:
         shape = [stop - start for start, stop in ranges]
         terms = np.broadcast_to(term, shape)
         begun = np.broadcast_to(state, [1, *shape[1:]])
-        states = self._ufunc.accumulate(np.concatenate([begun, terms]), axis=0, dtype=state.dtype)
+        kept_in = np.float64 if self._in_double else state.dtype
+        states = self._ufunc.accumulate(np.concatenate([begun, terms]), axis=0, dtype=kept_in).astype(state.dtype)
         arguments[self._state] = states[:-1]
         values = self._body.run([*arguments, *unused], buffers, counters)
         for number, (operand, access) in enumerate(zip(g.outs, self._writes, strict=True)):
