@@ -158,6 +158,12 @@ def describe_tensor(spec: TensorSpec) -> dict[str, object]:
 
 
 def describe_memory(executable: Executable) -> list[dict[str, object]]:
-    """The JSON form of the storage plan of the first program: one entry per (device, scope), in bytes."""
-    reports = [asdict(report) for report in executable.memory if report.program == "main"]
+    """The JSON form of the storage plan of the first program, or of its pieces: one entry per (device, scope).
+
+    Sizes are bytes.
+    """
+    from landbridge.executable.executable import is_cut
+
+    cut = is_cut(executable)
+    reports = [asdict(report) for report in executable.memory if cut or report.program == "main"]
     return [{key: value for key, value in report.items() if key != "program"} for report in reports]

@@ -19,7 +19,7 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Block, BlockArgument, Operation, Region, SSAValue
 
 from landbridge.executable.executable import SEGMENTS, Executable
-from landbridge.executable.parts import Function, SizeGuard, TensorSpec
+from landbridge.executable.parts import Function, SizeGuard, TensorSpec, program_name
 from landbridge.executable.segments import DIMENSIONS, BodyProgram, DataCall, Segment, segments_text
 from landbridge.frontend.segment_sizes import SegmentSizes
 from landbridge.frontend.segment_values import add_copy, bring, is_cut, is_cut_result, operands_of, root_of
@@ -85,7 +85,10 @@ def in_segments(executable: Executable, whole: Cut) -> tuple[Executable, dict[st
         for number, piece in enumerate(pieces[: len(whole.modules)])
     }
     main = Function("main", whole.inputs, whole.outputs, (), whole.parameters, whole.guards)
-    return replace(executable, functions={"main": main, **functions}), {SEGMENTS: segments_text(whole.segments)}
+    names = {program_name(number): function_name(number) for number in range(len(pieces))}
+    memory = tuple(replace(report, program=names[report.program]) for report in executable.memory)
+    made = replace(executable, functions={"main": main, **functions}, memory=memory)
+    return made, {SEGMENTS: segments_text(whole.segments)}
 
 
 @record(eq=False)

@@ -104,7 +104,8 @@ class ProgramPiece:
         function = executable.functions[name]
         self.function = replace(function, name="main")
         metadata = {key: text for key, text in executable.metadata.items() if key in ("model", "on_mismatch")}
-        alone = replace(executable, functions={"main": self.function}, metadata=metadata)
+        memory = tuple(replace(report, program="main") for report in executable.memory if report.program == name)
+        alone = replace(executable, functions={"main": self.function}, metadata=metadata, memory=memory)
         self.session = Session(alone, *args, **kwargs)
         self._dimensions = dimensions_of(e for spec in function.inputs for e in (*spec.shape, *spec.elements))
         self._inputs = [spec.name for spec in function.inputs]

@@ -54,7 +54,7 @@ from landbridge.ir.main_attributes import (
 from landbridge.ir.module import IRModule
 from landbridge.ir.types import shape_of
 from landbridge.sizes.replaced import replaced
-from landbridge.sizes.size import Extent, Size, dimensions_of
+from landbridge.sizes.size import Extent, Size, dimension, dimensions_of
 from landbridge.targets import Target
 
 if TYPE_CHECKING:
@@ -65,8 +65,8 @@ _MOST_OTHERS = 4
 #: Kernels of a model that is also compiled for images that a window of its pools does not fit in, where results have
 #: no elements: larger ones are for pictures that they see something in, and a second program takes as long to compile.
 _MOST_KERNELS = 16
-#: Choices of open dimensions that are 0 that are looked at.
-_MOST_EMPTY = 3
+#: Choices of open dimensions that are 0 that are looked at: some of several, and more of one each.
+_MOST_EMPTY, _MOST_EMPTY_ALONE = 3, 6
 
 CONTROL_FLOW: dict[str, ControlFlow] = {"If": import_if, "Loop": import_loop, "Scan": import_scan}
 
@@ -191,6 +191,10 @@ def import_onnx(  # noqa: PLR0913 - what may be stated of a model
     def whole() -> IRModule:
         return in_open_ranges(lambda known, elements: build(known, elements, {}), {}, equal=equal)
 
+    def may_be_zero(module: IRModule) -> list[str]:
+        names = _may_be_zero([*_shapes(module).values(), *_trips(module, branches)], dimensions or {})
+        return [name for name in names if name not in not_empty]
+
     def with_others(module: IRModule) -> IRModule:
         if other_ways is not None and not decided:
             branches.refused |= branches.failed
@@ -200,9 +204,10 @@ def import_onnx(  # noqa: PLR0913 - what may be stated of a model
                 if len(module.prims()) <= _MOST_KERNELS:
                     empty = ways.without_windows(dimensions_of((dimensions or {}).values()))
                     spare_ways.extend(_others(Ways(ways.taken, empty), in_other_ranges))
-                if empties.allowed:
-                    names = _may_be_zero([*_shapes(module).values(), *_trips(module, branches)], dimensions or {})
-                    spare_ways.extend(_where_zero(names, ways, in_other_ranges))
+                if empties.allowed and not module.bodies:
+                    spare_ways.extend(_where_zero(may_be_zero(module), ways, in_other_ranges))
+        if spare_ways is not None and empties.allowed and module.bodies:
+            return _from_zero(module, may_be_zero(module), ways, in_other_ranges)
         return module
 
     attempts = Attempts(attempt, dimensions is not None, hosts, branches)
@@ -257,10 +262,24 @@ def _where_zero(names: Sequence[str], ways: Ways, search: Callable[[Ways], IRMod
     first of ``ways``, so that most are found at once."""
     first = ways.taken[0] if names else {}
     chosen = chain.from_iterable(combinations(names, count) for count in range(1, len(names) + 1))
-    for zero in islice(chosen, _MOST_EMPTY):
+    for zero in islice(chosen, max(_MOST_EMPTY, min(len(names), _MOST_EMPTY_ALONE))):
         with suppress(CompileError, InputError):
             none = dict.fromkeys(zero, 0)
             yield search(Ways(begin={**_with_numbers(first, none), **none}))
+
+
+def _from_zero(module: IRModule, names: Sequence[str], ways: Ways, search: Callable[[Ways], IRModule]) -> IRModule:
+    """What a model is where the dimensions called ``names`` may be 0, as ``search`` finds; else ``module``.
+
+    It is cut, so that no other program of it can be for those: a decoder whose branch says whether it has a past has
+    none at first.
+    """
+    first = {name: e for name, e in ways.taken[0].items() if name in names} if ways.taken else {}
+    ends = {symbol.name: symbol for symbol in dimensions_of(first.values()).values()}
+    begin = {name: dimension(name, 0, ends[name].high) if name in ends else dimension(name, 0) for name in names}
+    with suppress(CompileError, InputError):
+        return search(Ways(begin=begin))
+    return module
 
 
 def _with_numbers(known: Mapping[str, Extent], numbers: Mapping[str, int]) -> dict[str, Extent]:
