@@ -95,10 +95,14 @@ class Target:
                 f"landbridge.device({device!r})" if isinstance(device, str) else "what landbridge.device(name) gives"
             )
             raise TargetError(f"from_device takes the device itself, not {type(device).__name__}: give {asked}")
-        form = _described(device, "target_properties", dict[str, Any], "a mapping from options to their values")
+        form = _described(
+            device, getattr(device.api, "target_properties", None), dict[str, Any], "a mapping of options"
+        )
         form["kind"] = kind or form.get("kind") or registry.kind_for_device(device.name)
-        if hasattr(device.api, "module_formats"):
-            form["formats"] = _described(device, "module_formats", list[str], "a sequence of formats, each a str")
+        if (formats := getattr(device.api, "module_formats", None)) is not None:
+            form["formats"] = _described(
+                device, formats, list[str], "a sequence of formats, each a str", "module_formats"
+            )
         return cls({**form, "memory": list(device.memory_kinds.values())})
 
     def to_json(self) -> str:
@@ -248,12 +252,17 @@ def _refusals() -> Iterator[None]:
         raise TargetError(f"the target states something that is too large: {error}") from error
 
 
-def _described(device: DescribedDevice, method: str, form: Callable[..., _Form], legal: str) -> _Form:
+def _described(
+    device: DescribedDevice,
+    call: Callable[[int], object] | None,
+    form: Callable[..., _Form],
+    legal: str,
+    method: str = "target_properties",
+) -> _Form:
     """What ``method`` of ``device`` says, as ``form``; empty where it has no such method.
 
     Raises DeviceError for what is not ``legal``, and where the method raises no error of Landbridge.
     """
-    call = getattr(device.api, method, None)
     if call is None:
         return form()
     where = f"device {device.name}:{device.index}"
