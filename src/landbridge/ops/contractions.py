@@ -15,7 +15,7 @@ from landbridge.records import record
 from landbridge.sizes.size import Extent, likely, same
 
 
-@record(frozen=True)
+@record(frozen=True, eq=False)
 class Labelled:
     """An operand with a label for each of its axes."""
 

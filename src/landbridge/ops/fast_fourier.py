@@ -34,7 +34,7 @@ _FEW_ROWS = 4
 Place: TypeAlias = Callable[[Sequence[Any], Any, Any], Sequence[Any]]
 
 
-@record(frozen=True)
+@record(frozen=True, eq=False)
 class Signal:
     """What is transformed: rows, which loops of extents ``rows`` count, of ``used`` points with ``parts`` parts each,
     at ``place`` of ``operand``. ``window``: [used] or more numbers, by which points are multiplied first."""
@@ -60,7 +60,7 @@ class Spectrum:
     place: Place
 
 
-@record(frozen=True)
+@record(frozen=True, eq=False)
 class _Stage:
     """``write(p, source, tables, target)`` reads ``source`` and ``tables`` and writes ``target``, which has ``shape``
     behind the rows."""
