@@ -201,9 +201,7 @@ def import_onnx(  # noqa: PLR0913 - what may be stated of a model
             other_ways.extend(_others(ways, in_other_ranges))
             if spare_ways is not None:
                 spare_ways.extend(_where_broadcast(ways, broadcasting, in_other_ranges))
-                if len(module.prims()) <= _MOST_KERNELS:
-                    empty = ways.without_windows(dimensions_of((dimensions or {}).values()))
-                    spare_ways.extend(_others(Ways(ways.taken, empty), in_other_ranges))
+                spare_ways.extend(_without_windows(module, ways, dimensions or {}, in_other_ranges))
                 if empties.allowed and not module.bodies:
                     spare_ways.extend(_where_zero(may_be_zero(module), ways, in_other_ranges))
         if spare_ways is not None and empties.allowed and module.bodies:
@@ -255,6 +253,15 @@ def _where_broadcast(ways: Ways, broadcasting: Broadcasting, search: Callable[[W
                 yield module
     finally:
         broadcasting.begin(either=False)
+
+
+def _without_windows(
+    module: IRModule, ways: Ways, dimensions: Mapping[str, Extent], search: Callable[[Ways], IRModule]
+) -> Iterator[IRModule]:
+    """Modules for images that a window of a pool does not fit in, of a small ``module``."""
+    if len(module.prims()) <= _MOST_KERNELS:
+        empty = ways.without_windows(dimensions_of(dimensions.values()))
+        yield from _others(Ways(ways.taken, empty), search)
 
 
 def _where_zero(names: Sequence[str], ways: Ways, search: Callable[[Ways], IRModule]) -> Iterator[IRModule]:
