@@ -292,6 +292,8 @@ class InferenceSession:
         """The Session for all sizes; None where the model is to be compiled for each that comes."""
         try:
             return self._made()
+        except ImportModelError:
+            raise
         except CompileError:
             is_open = any(not isinstance(extent, int) for value in self._inputs for extent in value.shape)
             if not is_open:
