@@ -122,3 +122,24 @@ def test_a_result_is_kept_for_equal_modules(tmp_path: object, monkeypatch: pytes
     changed = lb.compile(module, x)
     assert changed.metadata["seconds"] != first
     check(lb.Session(changed), module, (x,))
+
+
+@pytest.mark.parametrize("by_name", [False, True])
+def test_open_axes_of_variadic_arguments(by_name: bool) -> None:
+    """Tensors of ``*args`` have a tuple of axes, of which an axis that torch fixes is named in a warning."""
+
+    class Sum(nn.Module):  # type: ignore[misc, name-defined]
+        def forward(self, *tensors: torch.Tensor) -> torch.Tensor:
+            return tensors[0] + tensors[1] * tensors[2]
+
+    open_axes = tuple({0: BATCH} for _ in range(3))
+    given = tuple(torch.randn(4, 3) for _ in range(3))
+    program = lb.compile(Sum(), given, dynamic_shapes={"tensors": open_axes} if by_name else (open_axes,))
+    session = lb.Session(program)
+    check(session, Sum(), given)
+    check(session, Sum(), tuple(torch.randn(7, 3) for _ in range(3)))
+    graph = ir.Graph(
+        [ir.Value(name=f"tensors_{i}", shape=ir.Shape([4, 3])) for i in range(3)], [], nodes=[], opset_imports={"": 18}
+    )
+    named = {"tensors": open_axes} if by_name else (open_axes,)
+    assert list(fixed_axes(named, graph)) == [f"axis 0 of input 'tensors_{i}' is 4" for i in range(3)]

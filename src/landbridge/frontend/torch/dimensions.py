@@ -50,9 +50,12 @@ def fixed_axes(dynamic_shapes: Any, graph: ir.Graph) -> Iterator[str]:
     """Which axes ``dynamic_shapes`` leaves open, and the inputs of ``graph`` do not; of tensors that are arguments."""
     if not dynamic_shapes:
         return
-    by_name = dynamic_shapes.items() if isinstance(dynamic_shapes, Mapping) else ()
-    asked = by_name or zip([str(value.name) for value in graph.inputs], dynamic_shapes, strict=False)
     shapes = {str(value.name): value.shape for value in graph.inputs}
+    if isinstance(dynamic_shapes, Mapping):
+        asked = [pair for name, spec in dynamic_shapes.items() for pair in _axes_of_tensors(str(name), spec)]
+    else:
+        found = [axes for spec in dynamic_shapes for _, axes in _axes_of_tensors("", spec)]
+        asked = list(zip(shapes, found, strict=False))
     for name, axes in asked:
         numbered = axes.items() if isinstance(axes, Mapping) else enumerate(axes or ())
         for axis, wanted in numbered:
@@ -60,6 +63,20 @@ def fixed_axes(dynamic_shapes: Any, graph: ir.Graph) -> Iterator[str]:
             is_open = type(wanted).__name__ != "_DimHint" and not isinstance(wanted, int | None)
             if is_open and isinstance(axis, int) and shape is not None and isinstance(shape[axis], int):
                 yield f"axis {axis} of input {name!r} is {shape[axis]}"
+
+
+def _axes_of_tensors(name: str, spec: Any) -> Iterator[tuple[str, Any]]:
+    """(name, axes) of each tensor of an argument: of several where it is a tuple, as ``*args`` is, a list or a dict."""
+    is_mapping = isinstance(spec, Mapping)
+    if is_mapping:
+        are_axes = all(isinstance(key, int) for key in spec)
+    else:
+        are_axes = not any(isinstance(item, Mapping | tuple | list) for item in spec or ())
+    if are_axes:
+        yield name, spec
+    else:
+        for key, inner in spec.items() if is_mapping else enumerate(spec):
+            yield from _axes_of_tensors(f"{name}_{key}", inner)
 
 
 def _shapes_of(program: Any) -> Iterator[tuple[str, tuple[Any, ...]]]:
