@@ -38,12 +38,7 @@ def check_available(needed: int, what: str, way_out: str, *, mapped: bool = Fals
 
     ``mapped``: they are of a file, whose pages the system reads and drops, so that only the process's own limit counts.
     """
-    allowed = _limit.get()
-    if allowed is not None and needed > allowed:
-        raise OutOfMemoryError(
-            f"{what} needs {needed:,} bytes of memory, and {allowed:,} are allowed (memory_limit= of the Session); "
-            f"allow more, or {way_out}"
-        )
+    check_limit(needed, what, way_out)
     if needed < NOTICED:
         return
     for available, where in _of_process() if mapped else _available():
@@ -51,6 +46,16 @@ def check_available(needed: int, what: str, way_out: str, *, mapped: bool = Fals
             raise OutOfMemoryError(
                 f"{what} needs {needed:,} bytes of memory, and {max(0, available):,} are available ({where}); {way_out}"
             )
+
+
+def check_limit(needed: int, what: str, way_out: str) -> None:
+    """Raise OutOfMemoryError where fewer than ``needed`` bytes are allowed (``limited_to``)."""
+    allowed = _limit.get()
+    if allowed is not None and needed > allowed:
+        raise OutOfMemoryError(
+            f"{what} needs {needed:,} bytes of memory, and {allowed:,} are allowed (memory_limit= of the Session); "
+            f"allow more, or {way_out}"
+        )
 
 
 def _available() -> Iterator[tuple[int, str]]:

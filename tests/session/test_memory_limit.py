@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from onnx import TensorProto, helper
+from onnx import TensorProto, helper, parser
 
 import landbridge as lb
 from landbridge import available_memory
@@ -88,6 +88,20 @@ def test_a_run_that_needs_more_names_the_tensor_and_changes_nothing(name: str) -
     assert needed == pytest.approx(4 * MANY, rel=1e-5) and allowed == LIMIT and "memory_limit= of the Session" in said
     for found, want in zip(session(*arguments(8)), before, strict=True):
         np.testing.assert_array_equal(np.asarray(found), want)
+
+
+@pytest.mark.filterwarnings("ignore::landbridge.errors.FallbackWarning")
+def test_a_result_whose_size_data_decide_is_limited() -> None:
+    made = parser.parse_model(
+        '<ir_version: 8, opset_import: ["": 17]> g (float[n] x) => (int64[1, m] y) { i = NonZero(x)  y = Neg(i) }'
+    )
+    session = lb.Session(lb.compile(made), num_threads=1, memory_limit=1 << 20)
+    x = np.zeros(1 << 18, np.float32)
+    x[:3] = 1
+    assert session(x)[0].shape == (1, 3)
+    with pytest.raises(OutOfMemoryError, match=r"output 'i' of node .* needs 2,097,152 bytes .* 1,048,576 are allowed"):
+        session(np.ones_like(x))
+    assert session(x)[0].shape == (1, 3)
 
 
 def test_what_is_bound_stays_bound() -> None:

@@ -29,6 +29,7 @@ from landbridge.session.open_instance import Instance
 from landbridge.session.open_program import OpenProgram
 from landbridge.session.open_states import OpenStates
 from landbridge.session.session import Session, let_calls_go, let_results_go, set_own_input, spares_of
+from landbridge.session.session_options import checked_options
 from landbridge.tensor import Tensor
 from landbridge.vm.arena import ProgramArena
 from landbridge.vm.background import AsyncRun
@@ -57,12 +58,13 @@ class OpenSession(Session):
         self._entry = Entry(f"Session({' -> '.join(sides)})")
         self._background = BackgroundRuns(self._entry)
         self._executable = executable
+        options = checked_options(executable, *args, **kwargs)
         self._given_params: dict[str, Any] = {}
-        self._spares = spares_of(executable, self._entry, self._given_params, *args, **{"num_threads": None, **kwargs})
+        self._spares = spares_of(executable, self._entry, self._given_params, **options)
         self._has_states = False
         self._programs: dict[str, OpenProgram] = {}
         self._programs_for = ProgramsByShapes(executable.programs).of
-        self._bind = partial(self._bound, args, kwargs)
+        self._bind = partial(self._bound, options)
         self._instances: OrderedDict[tuple[Any, ...], Instance] = OrderedDict()
         #: Those that were found by shapes of inputs, and of states, where these are enough, with their keys.
         self._by_shapes: dict[tuple[Any, ...], tuple[tuple[Any, ...], Instance]] = {}
@@ -94,10 +96,8 @@ class OpenSession(Session):
             )
         return found
 
-    def _bound(
-        self, args: Sequence[Any], kwargs: Mapping[str, Any], executable: Executable, arena: ProgramArena
-    ) -> Session:
-        made = Session(executable, *args, **kwargs, arena=arena)
+    def _bound(self, options: Mapping[str, Any], executable: Executable, arena: ProgramArena) -> Session:
+        made = Session(executable, **options, arena=arena)
         if self._given_params:
             made.set_params(self._given_params)
         return made

@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from landbridge.available_memory import check_limit
 from landbridge.dtypes import dtype_name, numpy_dtype
 from landbridge.errors import ShapeError
 from landbridge.executable.bound_sizes import BoundSizes, says_dimension
@@ -100,13 +101,13 @@ def _held(guards: Sequence[SizeGuard], known: Mapping[str, int]) -> list[SizeGua
 class ProgramPiece:
     """A function of the program, and its Session."""
 
-    def __init__(self, executable: Executable, name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
+    def __init__(self, executable: Executable, name: str, options: Mapping[str, Any]) -> None:
         function = executable.functions[name]
         self.function = replace(function, name="main")
         metadata = {key: text for key, text in executable.metadata.items() if key in ("model", "on_mismatch")}
         memory = tuple(replace(report, program="main") for report in executable.memory if report.program == name)
         alone = replace(executable, functions={"main": self.function}, metadata=metadata, memory=memory)
-        self.session = Session(alone, *args, **kwargs)
+        self.session = Session(alone, **options)
         self._dimensions = dimensions_of(e for spec in function.inputs for e in (*spec.shape, *spec.elements))
         self._inputs = [spec.name for spec in function.inputs]
         self._outputs = [spec.name for spec in function.outputs]
@@ -180,6 +181,9 @@ class _Call:
                     f"node {call.node!r} gave {said} as output {number}, and said it would be "
                     f"{spec.dtype} of {len(spec.shape)} axes"
                 )
+            check_limit(
+                found.nbytes, f"output {spec.name!r} of node {call.node!r}", "give the run data that make it smaller"
+            )
             self._learn(spec.shape, found.shape, known, "an extent")
             values[spec.name] = found
 

@@ -20,7 +20,8 @@ from landbridge.memory import ledger
 from landbridge.session.open_arguments import array_of
 from landbridge.session.open_session import OpenSession
 from landbridge.session.segment_steps import ProgramPiece, SegmentSteps
-from landbridge.session.session import Session, checked_limit, spares_of
+from landbridge.session.session import Session, spares_of
+from landbridge.session.session_options import checked_options
 from landbridge.tensor import Tensor
 from landbridge.tensor.copy import copy_tensor
 from landbridge.vm.background import AsyncRun
@@ -48,13 +49,14 @@ class SegmentedSession(Session):
         self._entry = Entry(f"Session({' -> '.join(sides)})")
         self._background = BackgroundRuns(self._entry)
         self._executable = executable
+        options = checked_options(executable, *args, **kwargs)
         self._has_states = False
         self._steps = SegmentSteps(
-            segments_of(executable), main.inputs, main.guards, lambda name: ProgramPiece(executable, name, args, kwargs)
+            segments_of(executable), main.inputs, main.guards, lambda name: ProgramPiece(executable, name, options)
         )
-        self._memory_limit = checked_limit(kwargs.get("memory_limit"))
+        self._memory_limit = options["memory_limit"]
         self._given_params: dict[str, Any] = {}
-        self._spares = spares_of(executable, self._entry, self._given_params, *args, **{"num_threads": None, **kwargs})
+        self._spares = spares_of(executable, self._entry, self._given_params, **options)
         self._held: dict[str, Any] = {}
         #: Those of them that are the application's memory, and used where they are.
         self._lent: frozenset[str] = frozenset()

@@ -28,6 +28,7 @@ from landbridge.memory.allocators.memory_cfg import MemoryCfg
 from landbridge.memory.host_array import address_of_known
 from landbridge.memory_kind import HostAccess, normalize_host_access
 from landbridge.process_bound import ProcessBound
+from landbridge.session.session_options import checked_limit, checked_threads
 from landbridge.tensor import Tensor
 from landbridge.usable_cores import usable_cores
 from landbridge.vm.arena import ProgramArena
@@ -49,8 +50,6 @@ if TYPE_CHECKING:
     from landbridge.vm.resizing import Resizing, SizeFit
 
 _ndarray = np.ndarray
-#: Bytes that a ``memory_limit`` has at least.
-_LEAST_LIMIT = 1 << 20
 
 
 class Session(ProcessBound):
@@ -64,9 +63,11 @@ class Session(ProcessBound):
     ``{("cpu:0", "global"): "naive"}``; None leaves that to the process. ``host_access``: what the host must be able to
     do in place with inputs and outputs that the Session allocates ("read", "write", "read_write", or "r", "w", "rw"),
     which are then in memory that each device of the program uses, at the least cost, as of ``lb.empty`` with several
-    devices. None: in that of the first vdevice, whether the host sees it or not. One thread at a time may use a
-    Session, another gets SessionBusyError; Sessions share the constants of their Executable. Of a program with open
-    dimensions a Session has an instance for each of the sizes that come, which share code, weights and memory.
+    devices. None: in that of the first vdevice, whether the host sees it or not.
+
+    Any number of threads may call a Session. Every other method is for one thread at a time, and another thread gets
+    SessionBusyError. Sessions share the constants of their Executable. Of a program with open dimensions a Session has
+    an instance for each of the sizes that come, which share code, weights and memory.
 
     ``memory_limit``: bytes, from 1 MiB, that a run may take at most for its activations, for each input or output that
     the Session allocates, and for each value whose size data decide. A run whose sizes need more raises
@@ -105,10 +106,7 @@ class Session(ProcessBound):
         memory_limit: int | None = None,
         arena: ProgramArena | None = None,
     ) -> None:
-        asked = None if num_threads is None else _whole(num_threads)
-        if num_threads is not None and (asked is None or asked < 1):
-            raise InputError(f"num_threads is {num_threads!r}; legal: None, or a number from 1")
-        threads = thread_count(asked)
+        threads = thread_count(checked_threads(num_threads))
         main = executable.main
         sides = (", ".join(spec.name for spec in specs) for specs in (main.inputs, main.outputs))
         self._entry = entry = Entry(f"Session({' -> '.join(sides)})")
@@ -478,18 +476,6 @@ def spares_of(
 
     threads = num_threads or 1
     return Spares(make, lambda: usable_cores() // threads)
-
-
-def checked_limit(limit: object) -> int | None:
-    """``limit``, a ``memory_limit``; raises InputError for what is none."""
-    if limit is not None and ((nbytes := _whole(limit)) is None or nbytes < _LEAST_LIMIT):
-        raise InputError(f"memory_limit is {limit!r}; legal: None, or bytes from {_LEAST_LIMIT:,}")
-    return _whole(limit)
-
-
-def _whole(number: object) -> int | None:
-    """``number`` where it is an integer of Python or numpy."""
-    return int(number) if isinstance(number, int | np.integer) and not isinstance(number, bool) else None
 
 
 def bound_program_of(session: Session) -> BoundProgram:
