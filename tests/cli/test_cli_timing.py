@@ -101,6 +101,9 @@ def test_the_largest_difference_is_a_share_of_the_output() -> None:
     assert largest_difference([a], [a]) == 0
     assert largest_difference([a], [np.array([2.0, 100.0, np.nan, np.inf])]) == pytest.approx(0.01)
     assert largest_difference([a], [np.array([1.0, np.nan, np.nan, np.inf])]) == np.inf
+    assert largest_difference([a], [np.array([1.25, 101.0, np.nan, np.inf])], ignored=0.5) == pytest.approx(1 / 101)
+    assert largest_difference([a], [np.array([1.25, 100.5, np.nan, np.inf])], ignored=0.5) == 0
+    assert largest_difference([a], [np.array([1.0, 100.0, np.nan, -np.inf])], ignored=0.5) == np.inf
     assert largest_difference([a], [a[:2]]) == largest_difference([a], []) == np.inf
 
 

@@ -148,6 +148,8 @@ Sanitize: TypeAlias = Annotated[
     bool,
     CliOption("--sanitize", help="Look for wrong uses of memory on every device; exit code 3 where one was found."),
 ]
+#: Errors of an output up to this are no difference, unless `--absolute` of ``landbridge compare`` is another.
+SMALL_ERROR = 5e-7
 Seed: TypeAlias = Annotated[int, CliOption("--seed", minimum=0, help="Seed of the inputs that are not given.")]
 Json: TypeAlias = Annotated[
     bool, CliOption("--json", help="Print one JSON object on standard output, messages on standard error.")

@@ -1,4 +1,4 @@
-"""``landbridge bench``: how long a run takes, in turns with other runtimes."""
+"""``landbridge bench``: how long a run takes, alternating with other runtimes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ OURS = "landbridge"
 
 _PERCENTILES = ("min_ms", "p90_ms", "p99_ms")
 
-#: A difference of outputs, as a share of the largest value, that a message tells.
+#: A difference of outputs, as a share of the largest value, that a message reports.
 _NOTABLE = 1e-3
 
 #: A round calls as often as fits into this many nanoseconds: the clock and its call are then no part of the figure.
@@ -60,12 +60,12 @@ def bench(
     on: args.On = None,
     json: args.Json = False,
 ) -> None:
-    """Time runs of MODEL, inputs bound beforehand, in turns with other runtimes on the same inputs.
+    """Time runs of MODEL, inputs bound beforehand, alternating with other runtimes on the same inputs.
 
     Those must be installed: `pip install onnxruntime openvino`. Machines differ and are busy with other things: the
     ratio of the medians of one call says more than milliseconds. Outputs are compared, and the largest difference is
-    told, as a share of the largest value. Threads of some runtimes spin when their work is done: `--pause 20` lets
-    them end before the next has its turn. On a board (`--on`) landbridge is timed alone.
+    shown, as a share of the largest value. Threads of some runtimes spin when their work is done: `--pause 20` lets
+    them end before the next one runs. On a board (`--on`) landbridge is timed alone.
     """
     from landbridge.cli.inputs import make_inputs
     from landbridge.cli.models import at_sizes, open_model, to_run
@@ -98,7 +98,7 @@ def bench(
     inputs = make_inputs(executable, files, devices.of_inputs(executable), seed)
     copies = {} if not peers else {name: _host_copy(tensor) for name, tensor in inputs.items()}
     load = os.getloadavg()[0]
-    results = []
+    results, differing = [], set()
     for count in [threads] if threads else sorted({1, usable_cores()}):
         session = Session(
             to_run(opened.executable, executable),
@@ -114,7 +114,10 @@ def bench(
             result = _result(count, in_turns(actions, rounds, pause / 1e3))
         ours = [_host_copy(session.get_output(i)) for i in range(len(executable.main.outputs))] if made else []
         for name, peer in made.items():
-            result[name]["largest_difference"] = largest_difference(ours, peer.outputs())
+            theirs = peer.outputs()
+            result[name]["largest_difference"] = largest_difference(ours, theirs)
+            if largest_difference(ours, theirs, args.SMALL_ERROR) > _NOTABLE:
+                differing.add(name)
         results.append(result)
     if json:
         emit({"model": str(model), "device": device, "rounds": rounds, "load_before": load,
@@ -123,7 +126,6 @@ def bench(
     _print(results, rounds)
     if load > len(os.sched_getaffinity(0)) / 2:
         message(f"the machine was busy before (load {load:.1f}): read the ratio, and repeat when it is quiet")
-    differing = {name for result in results for name in peers if result[name]["largest_difference"] > _NOTABLE}
     if differing:
         message(f"outputs differ from those of {' and '.join(sorted(differing))}: landbridge compare says where")
 
@@ -208,7 +210,7 @@ def _print(results: list[dict[str, Any]], rounds: int) -> None:
                 )
             )
     table(
-        f"one run, median of {rounds} rounds in turns",
+        f"one run, median of {rounds} alternating rounds",
         ("threads", "runtime", "median ms", "95 % interval", "ours / it", "difference"),
         rows,
     )

@@ -44,7 +44,7 @@ def compare(
             minimum=0,
             help="Errors up to this are no difference: onnxruntime's sigmoid is off by 1e-7 where it is near 0.",
         ),
-    ] = 5e-7,
+    ] = args.SMALL_ERROR,
     every: Annotated[
         bool,
         CliOption(

@@ -121,10 +121,10 @@ _PEERS: Mapping[str, Callable[[Any, Path, Mapping[str, Array], int], PeerRun]] =
 }
 
 
-def largest_difference(ours: Sequence[Array], theirs: Sequence[Array]) -> float:
-    """The largest difference of any element, as a share of the largest magnitude of its output; inf for other shapes.
+def largest_difference(ours: Sequence[Array], theirs: Sequence[Array], ignored: float = 0.0) -> float:
+    """Return the largest difference of any element, as a share of its output's largest magnitude; inf for other shapes.
 
-    NaN in both is no difference.
+    NaN in both is no difference, and neither are errors up to ``ignored``.
     """
     worst = 0.0
     if len(ours) != len(theirs):
@@ -135,7 +135,8 @@ def largest_difference(ours: Sequence[Array], theirs: Sequence[Array]) -> float:
         if not a.size:
             continue
         x, y = np.asarray(a, np.float64), np.asarray(b, np.float64)
-        same = (x == y) | (np.isnan(x) & np.isnan(y))
+        with np.errstate(invalid="ignore"):  # infinities of one sign are the same
+            same = (x == y) | (np.isnan(x) & np.isnan(y)) | (np.abs(x - y) <= ignored)
         if same.all():
             continue
         scale = np.max(np.abs(y[np.isfinite(y)]), initial=0.0) or 1.0
