@@ -206,7 +206,7 @@ def matmul_integer(
     where=("len(b) > 1 and K == b[-1]",),
 )
 @operator("QLinearMatMul")
-@accuracy(Accuracy(0.0, note="the integer product is; its rescaling in f32 may turn a tie to the neighbour"))
+@accuracy(Accuracy(0.0, note="the integer product is; its rescaling in f32 may round a tie the other way"))
 def qlinear_matmul(
     c: OpContext,
     a: Operand,
@@ -284,7 +284,7 @@ def conv_integer(
     where=FITTING,
 )
 @operator("QLinearConv")
-@accuracy(Accuracy(0.0, note="the integer sum is; its rescaling in f32 may turn a tie to the neighbour"))
+@accuracy(Accuracy(0.0, note="the integer sum is; its rescaling in f32 may round a tie the other way"))
 def qlinear_conv(
     c: OpContext,
     x: Operand,
