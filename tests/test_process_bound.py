@@ -63,6 +63,16 @@ def test_refused(name):
             copy.copy(made)
 
 
+def test_the_name_is_that_of_the_public_class():
+    """Sessions of programs with open dimensions are of a class below it."""
+    made = lb.Session(open_program(), num_threads=1)
+    assert type(made) is not lb.Session
+    with pytest.raises(errors.NotPicklableError, match=r"^a Session belongs to this process"):
+        pickle.dumps(made)
+    with pytest.raises(errors.NotPicklableError, match=r"^an ArenaAllocator belongs to this process"):
+        pickle.dumps(ArenaAllocator(default_allocator(lb.device("cpu")), 64))
+
+
 def test_a_session_that_was_refused_runs_on():
     session = lb.Session(PROGRAM, num_threads=1)
     with pytest.raises(TypeError):

@@ -78,6 +78,7 @@ class Session(ProcessBound):
     """
 
     _instead: ClassVar[str] = "pickle its executable, or save that to a file, and make a Session where it is used"
+    _public_name: ClassVar[str | None] = "Session"
 
     #: The kind that programs get which are open, or cut where data decide sizes: the package says, as that kind imports
     #: this one.
