@@ -70,13 +70,15 @@ Places: TypeAlias = Annotated[
     CliOption(
         "--place",
         metavar="NODES=DEVICE[@SCOPE]",
-        help="Where nodes (a pattern), an input or a weight are, as in 'Conv*=cpu'; repeat for others.",
+        help="The device and scope of nodes (a pattern), an input or a weight, as in 'Conv*=cpu'; repeatable.",
     ),
 ]
 Spills: TypeAlias = Annotated[
     list[str] | None,
     CliOption(
-        "--spill", metavar="SCOPE=SCOPE", help="Where what a scope has no room for goes, as in global.vtcm=global."
+        "--spill",
+        metavar="SCOPE=SCOPE",
+        help="The scope that takes what does not fit into another, as in global.vtcm=global.",
     ),
 ]
 Mutable: TypeAlias = Annotated[

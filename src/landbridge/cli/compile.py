@@ -24,7 +24,7 @@ def compile(
         CliOption(
             "--device",
             "-d",
-            help="The device to compile for as it describes itself, others behind it: opencl:0,cpu.",
+            help="The device to compile for, by its own description; others after a comma: opencl:0,cpu.",
             completer=args.complete_devices,
         ),
     ] = None,
@@ -44,17 +44,20 @@ def compile(
         str,
         CliOption(
             "--on-mismatch",
-            help="Where memory is not what the target said: error, or copy.",
+            help="For memory that lacks what the target declares: error, or copy.",
             completer=args.choices("error", "copy"),
         ),
     ] = "error",
     max_nodes: Annotated[
-        int | None, CliOption("--max-nodes", minimum=1, help="Nodes a model may have with its loops unfolded.")
+        int | None,
+        CliOption("--max-nodes", minimum=1, help="The most nodes that the model may have, its loops unrolled."),
     ] = None,
     limit: Annotated[
         list[str] | None,
         CliOption(
-            "--limit", metavar="NAME=NUMBER", help="What the model may take: bytes=, nodes= or seconds=; repeatable."
+            "--limit",
+            metavar="NAME=NUMBER",
+            help="The most that compiling may take: bytes=, nodes= or seconds=; repeatable.",
         ),
     ] = None,
     dump: Annotated[

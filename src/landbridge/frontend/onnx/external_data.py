@@ -124,8 +124,8 @@ class DataFiles:
         if not self._allow_links and not self._is_named(real):
             raise ImportModelError(
                 f"{what} has its data in {location!r}, a link to {real}, which is outside of {self._folder}; put the "
-                "file there, name its folder, external_data=FOLDER, or allow links to lead anywhere: allow_links=True, or "
-                "--allow-links"
+                "file there, name its folder, external_data=FOLDER, or allow links to lead anywhere: "
+                "allow_links=True, or --allow-links"
             )
         try:
             descriptor = os.open(real, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW)
