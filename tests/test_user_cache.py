@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from landbridge.user_cache import user_cache
+from tests.selection.installed import program
 
 #: Runs before all else: no entry in the system's list of users, whoever runs the tests.
 _NO_USER = """
@@ -71,8 +71,10 @@ def test_a_command_of_a_user_without_a_home():
     assert done.returncode == 0 and done.stderr.startswith("nothing is kept: ") and done.stderr.count("\n") == 1
 
 
-@pytest.mark.skipif(os.geteuid() != 0 or shutil.which("setpriv") is None, reason="it takes root to be another user")
 def test_a_number_that_is_no_user():
+    program("setpriv", "debian")
+    if os.geteuid() != 0:
+        pytest.skip("it takes root to be another user")
     done = python(
         "import os, sys; from landbridge.compile_cache.folder import open_folder; print(os.getuid(), open_folder())",
         *("setpriv", "--reuid=12345", "--clear-groups"),

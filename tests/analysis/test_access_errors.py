@@ -10,8 +10,9 @@ import pytest
 from tests.sanitizer.test_sanitized_programs import PICK
 
 import landbridge as lb
+from landbridge.analysis import access_errors
 from landbridge.errors import AccessError
-from landbridge.ops.registry import _HANDLERS, operator
+from landbridge.ops.registry import _HANDLERS, handlers, operator
 from landbridge.passes.lower.operands import Operands
 
 MODEL = '<ir_version: 8, opset_import: ["" : 17]> g (float[5,7] x) => (float[5,7] z) { y = Exp(x) z = Softmax(y) }'
@@ -27,6 +28,17 @@ def stores_two_further(monkeypatch: pytest.MonkeyPatch) -> None:
         return place if isinstance(place, tuple) else self.code.add(place, 2)
 
     monkeypatch.setattr(Operands, "where", where)
+
+
+@pytest.fixture(autouse=True)
+def no_operators_of_other_tests(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Messages name no operator that another test of this process defined."""
+    known = set(handlers())
+
+    def of_this_test() -> dict[Any, Any]:
+        return {key: h for key, h in handlers().items() if key not in known or h.__module__.startswith("landbridge.")}
+
+    monkeypatch.setattr(access_errors, "handlers", of_this_test)
 
 
 @pytest.mark.usefixtures("stores_two_further")

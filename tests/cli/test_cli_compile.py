@@ -28,6 +28,8 @@ NAMES = {
 }
 #: Those of modules of torch, which no file holds.
 OF_TORCH = {"args", "kwargs", "dynamic_shapes"}
+#: Options for models in memory, which are no files.
+IN_MEMORY = {"external_data"}
 #: What the command has besides: the file it writes, how it reports, and a target in the words of a device.
 OF_THE_COMMAND = {"output", "json", "device"}
 
@@ -69,7 +71,7 @@ def test_each_option_of_compile_has_one_of_the_command() -> None:
     of_python = set(inspect.signature(lb.compile).parameters)
     assert {field.name for field in fields(CompileOptions)} <= of_python
     words = set(inspect.signature(compile_command).parameters)
-    assert {NAMES.get(name, name) for name in of_python - OF_TORCH} == words - OF_THE_COMMAND
+    assert {NAMES.get(name, name) for name in of_python - OF_TORCH - IN_MEMORY} == words - OF_THE_COMMAND
 
 
 def test_limits_reach_the_compiler(model: Path) -> None:

@@ -27,7 +27,7 @@ from landbridge.executable import file_reader, file_watch
 from landbridge.executable.executable import Executable
 from landbridge.executable.file_watch import quick_checksum
 from landbridge.executable.header import unpack_header
-from landbridge.frontend.onnx import load
+from landbridge.frontend.onnx import external_data
 
 COUNT = 40_000
 WEIGHTS = np.random.default_rng(0).random(COUNT, np.float32)
@@ -279,7 +279,7 @@ def test_small_external_data_is_read(tmp_path: Path) -> None:
 
 
 def test_large_external_data_is_mapped_and_watched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(load, "_MOST_READ", 1000)
+    monkeypatch.setattr(external_data, "_MOST_READ", 1000)
     for damage in (lambda: os.truncate(tmp_path / "w.bin", 4096), lambda: (tmp_path / "w.bin").touch()):
         executable = lb.compile(external(tmp_path))
         right(executable)
@@ -291,7 +291,7 @@ def test_large_external_data_is_mapped_and_watched(tmp_path: Path, monkeypatch: 
 def test_external_data_that_is_too_short_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = external(tmp_path)
     os.truncate(tmp_path / "w.bin", 5000)
-    for most in (load._MOST_READ, 1000):
-        monkeypatch.setattr(load, "_MOST_READ", most)
+    for most in (external_data._MOST_READ, 1000):
+        monkeypatch.setattr(external_data, "_MOST_READ", most)
         with pytest.raises(lb.ImportModelError, match=r"m\.onnx"):
             lb.compile(path)

@@ -355,7 +355,7 @@ class Granting(SimLazyDeviceAPI):
         shared = super().memory_kinds(index)["shared"]
         wanted = {"max_bytes": None, "capacity": None, "offset_alignment": 1} | self.facts
         kind = replace(shared, scope="global", **wanted)
-        return {"global": kind, "shared": kind}
+        return {"global": kind, "shared": replace(kind, scope="shared")}
 
     def alloc_data_space(self, index, nbytes, alignment, scope, type_hint):
         return super().alloc_data_space(index, nbytes, alignment, "shared", type_hint)

@@ -147,7 +147,13 @@ def zeros(program: lb.Executable) -> list[np.ndarray[Any, Any]]:
     return [np.full(spec.shape, 0.5, spec.dtype) for spec in program.main.inputs]
 
 
-@pytest.mark.skipif(platform.machine() != "x86_64", reason="contexts are those of glibc on x86-64")
+@pytest.fixture
+def contexts_of_x86_64() -> None:
+    if platform.machine() != "x86_64":
+        pytest.skip("contexts are those of glibc on x86-64")
+
+
+@pytest.mark.usefixtures("contexts_of_x86_64")
 @pytest.mark.parametrize("target", ["llvm", SMALL_CACHES, "llvm -mcpu=x86-64-v3", "c"])
 @pytest.mark.parametrize("name", MODELS)
 def test_no_kernel_takes_more_stack_than_the_bound(name: str, target: str) -> None:
@@ -158,7 +164,7 @@ def test_no_kernel_takes_more_stack_than_the_bound(name: str, target: str) -> No
     assert 0 < deepest(session) <= KERNEL_STACK_BYTES
 
 
-@pytest.mark.skipif(platform.machine() != "x86_64", reason="contexts are those of glibc on x86-64")
+@pytest.mark.usefixtures("contexts_of_x86_64")
 def test_the_measure_sees_what_is_on_the_stack() -> None:
     """Of a row of 4,000 numbers that a kernel keeps between its stages."""
     program = lb.compile(normalized(3000), target="llvm")
