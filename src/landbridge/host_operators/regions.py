@@ -42,8 +42,13 @@ def _aligned(
         if not aligned:
             extent = np.maximum(extent, 1)
         grid = []
-        for start, size, bins in ((corners[1], extent[1], output_height), (corners[0], extent[0], output_width)):
-            samples = sampling_ratio if sampling_ratio > 0 else max(int(np.ceil(size / bins)), 1)
+        counts = np.ceil(extent[::-1] / (output_height, output_width))
+        if sampling_ratio <= 0 and not all(np.isfinite(counts) & (counts > 0)):
+            continue  # No sample is in a region of no extent, or one that ends before it begins: its cells are 0.
+        for start, size, bins, count in zip(
+            corners[1::-1], extent[::-1], (output_height, output_width), counts, strict=True
+        ):
+            samples = sampling_ratio if sampling_ratio > 0 else int(count)
             grid.append(start + (np.arange(bins * samples) + 0.5) * (size / bins / samples))
         y, x_at = _edges(grid[0], x.shape[2]), _edges(grid[1], x.shape[3])
         inside = (y[3][:, None] & x_at[3]).astype(x.dtype)
