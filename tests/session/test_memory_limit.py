@@ -155,3 +155,13 @@ def test_limits_that_are_none(limit: Any) -> None:
     program = lb.compile(model([("Relu", ["x"], ["y"])], x=(FLOAT, [4])))
     with pytest.raises(InputError, match=r"memory_limit is .* bytes from 1,048,576"):
         lb.Session(program, memory_limit=limit)
+
+
+def test_runs_that_grow_in_small_steps_do_not_pass_the_limit() -> None:
+    """What a Session holds of smaller runs counts: the limit is of all that a run uses, not of what it adds."""
+    body = "b = Transpose(a) t = MatMul(a, b) u = MatMul(t, t) y = ReduceSum<keepdims=0>(u)"
+    text = f'<ir_version: 8, opset_import: ["" : 17]> g (float[n, 1] a) => (float[] y) {{ {body} }}'
+    session = lb.Session(lb.compile(parser.parse_model(text)), memory_limit=1 << 20, num_threads=1)
+    session(np.zeros((350, 1), np.float32))  # 980,000 bytes
+    with pytest.raises(OutOfMemoryError, match="1,344,848 bytes"):
+        session(np.zeros((410, 1), np.float32))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
-from landbridge.available_memory import NOTICED, check_available, limited_to
+from landbridge.available_memory import NOTICED, check_available, check_limit, limited_to
 from landbridge.dtypes import dtype
 from landbridge.errors import InputError
 from landbridge.executable import instructions as ins
@@ -21,26 +21,28 @@ def check_memory(
     more than ``limit`` bytes.
 
     That is for activations and the temporaries of ``threads``; inputs and outputs may be the caller's own. What
-    ``arena`` has already is not needed again.
+    ``arena`` has already is not needed of the machine again, and counts for ``limit``.
     """
     held = [] if arena is None else arena.pieces
     storages = [storage for storage in ins.storages(executable.main.instructions) if not storage.shape]
-    activations = sum(
-        max(0, storage.nbytes - (held[number] if number < len(held) else 0))
+    on_host = [
+        (storage.nbytes, held[number] if number < len(held) else 0)
         for number, storage in enumerate(storages)
         if 0 <= storage.vdevice < len(homes) and homes[storage.vdevice].is_host  # which binding finds
-    )
+    ]
+    activations, growth = sum(size for size, _ in on_host), sum(max(0, size - has) for size, has in on_host)
     scratch = executable.scratch_bytes * threads
     name = executable.metadata.get("model", "the program")
-    if activations + scratch < NOTICED and limit is None:
+    if growth + scratch < NOTICED and limit is None:
         return
-    what = f"a run of {name!r} ({activations:,} bytes for activations, {scratch:,} for temporaries of {threads} threads"
+    what = (
+        f"a run of {name!r} ({activations:,} bytes for activations, {scratch:,} for temporaries of {threads} threads"
+        f"{_largest(executable)})"
+    )
+    way_out = "end other programs, compile for smaller shapes, give smaller inputs, or use fewer threads"
     with limited_to(limit):
-        check_available(
-            activations + scratch,
-            f"{what}{_largest(executable)})",
-            "end other programs, compile for smaller shapes, give smaller inputs, or use fewer threads",
-        )
+        check_limit(activations + scratch, what, way_out)
+    check_available(growth + scratch, what, way_out)
 
 
 def _largest(executable: Executable) -> str:
