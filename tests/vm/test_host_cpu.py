@@ -20,7 +20,7 @@ from landbridge.vm import host_cpu
 from landbridge.vm.code_image import load_image
 from tests.vm.programs import code_image
 
-X86 = pytest.mark.skipif(platform.machine() != "x86_64", reason="of other processors the C library says it elsewhere")
+X86 = pytest.mark.usefixtures("an_x86_64")
 #: What a child says of the machine, after it has compiled for it, run, saved and loaded.
 _SAYS = """
 import json
@@ -56,6 +56,12 @@ print(json.dumps({
     "memory": str(device.attr(DeviceAttr.TOTAL_MEMORY)),
 }))
 """
+
+
+@pytest.fixture
+def an_x86_64() -> None:
+    if platform.machine() != "x86_64":
+        pytest.skip("of other processors the C library says it elsewhere")
 
 
 def said(*command: str) -> dict[str, object]:
