@@ -14,8 +14,8 @@ import os
 import sys
 import time
 import weakref
+from _thread import RLock  # threading's own; a user's file of that name may be found before that module
 from collections.abc import Callable, Mapping
-from threading import RLock
 from typing import Any, TypeVar
 
 #: Seconds that a fork waits: longer than LLVM takes for a module.
