@@ -290,4 +290,4 @@ class SessionBusyError(LandbridgeError):
 
 
 class RunTimeoutError(LandbridgeError, TimeoutError):
-    """A run is not over when the time to wait for it is; it goes on."""
+    """A run, or another use of a Session, is not over when the time to wait for it is; it goes on."""

@@ -6,6 +6,7 @@ import select
 from typing import Protocol, runtime_checkable
 
 from landbridge.device.answers import number, refusal, truth
+from landbridge.device.waits import waits_of_thread
 
 
 class Event(Protocol):
@@ -38,12 +39,29 @@ def has_completed(event: Event, device: object = "of an event") -> bool:
     return truth(event.query(), device, "Event.query")
 
 
-def wait_for_event(event: Event, timeout: float | None = None, device: object = "of an event") -> bool:
+def wait_for_event(
+    event: Event,
+    timeout: float | None = None,
+    device: object = "of an event",
+    *,
+    work: tuple[object, ...] = ("queued work",),
+    queue: object = None,
+) -> bool:
     """Wait at most ``timeout`` seconds (None: for ever), interruptibly; whether ``event`` of ``device`` has completed.
 
-    One that has a file is waited for by a poll of it. Raises what ``event.synchronize`` does, and DeviceError where a
-    method of the event does not return what it must.
+    One that has a file is waited for by a poll of it. The words of ``work`` and the ``queue`` that it is on (None: the
+    device's own) are what the error of a time limit says of the wait. Raises what ``event.synchronize`` does, and
+    DeviceError where a method of the event does not return what it must.
     """
+    waits = waits_of_thread()
+    if waits is None:
+        return _wait(event, timeout, device)
+    words: tuple[object, ...] = (*work, device) if isinstance(device, str) else (*work, "on", device)
+    with waits.inside(*words, *(() if queue is None or queue == device else (f"({queue})",))):
+        return _wait(event, timeout, device)
+
+
+def _wait(event: Event, timeout: float | None, device: object) -> bool:
     fileno = getattr(event, "fileno", None)  # asking isinstance of a Protocol would take longer than many a wait
     if fileno is not None and not has_completed(event, device):
         file = number(fileno(), device, "Event.fileno", "an open file descriptor", 1 << 31)

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Protocol
 from weakref import WeakKeyDictionary, WeakSet
 
 from landbridge.device.answers import failure
+from landbridge.device.waits import waits_of_thread
 from landbridge.errors import DeviceError, DeviceLostError, ForkedDeviceError, LandbridgeError
 from landbridge.locks import new_lock
 
@@ -74,8 +75,13 @@ class DeviceState:
         """Call ``method`` of the device for what is no work: a wait, a barrier, a free. What it raises that is no error
         of Landbridge is a DeviceError, which names both."""
         self.check()
+        waits = waits_of_thread()
         try:
-            yield
+            if waits is None or not method:
+                yield
+            else:
+                with waits.inside(f"{self.name} to return from {method}, for", work):
+                    yield
         except DeviceLostError as error:
             raise self.lose(str(error)) from error
         except (LandbridgeError, MemoryError):

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 
 from landbridge.device.api import Device, Stream, Streams
 from landbridge.device.registry import device as find_device
+from landbridge.device.waits import Waits, waits_of_thread
 
 
 class _Current(threading.local):
@@ -69,8 +70,11 @@ def _make_current(device: Device, stream: Stream | None) -> None:
 
 
 def carried(action: Callable[[], object]) -> Callable[[], object]:
-    """``action`` for another thread, to be done there with this thread's current device and streams."""
-    device, streams = _current.device, _current.streams.copy()
+    """``action`` for another thread, to be done there with this thread's current device and streams, and with its waits
+    noted where this thread's are."""
+    device, streams, waits = _current.device, _current.streams.copy(), waits_of_thread()
+    if waits is not None:
+        action = _watched_by(waits, action)
     if device is None and not any(streams.values()):
         return action
 
@@ -83,3 +87,11 @@ def carried(action: Callable[[], object]) -> Callable[[], object]:
             _current.device, _current.streams = before
 
     return there
+
+
+def _watched_by(waits: Waits, action: Callable[[], object]) -> Callable[[], object]:
+    def watched() -> None:
+        with waits.watched():
+            action()
+
+    return watched

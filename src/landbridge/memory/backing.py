@@ -65,7 +65,7 @@ class Backing:
             if queued.access.conflicts(start - origin, stop - origin, writes) and (
                 queue is None or queued.use.queue != queue
             ):
-                queued.use.wait()
+                queued.use.wait(queued.access.holder)
         self.forget_done()
 
     def wait_for_runs(self, start: int, stop: int, writes: bool, program: UsingProgram | None) -> None:

@@ -6,8 +6,13 @@ from landbridge.session.session import Session
 __all__ = ["Session"]
 
 
-def _kind_for(executable: Executable) -> type[Session]:
-    """The kind of Session for a program that is open or cut; few are, and whoever has none imports none of this."""
+def _kind_for(executable: Executable, *, limited: bool) -> type[Session]:
+    """The kind of Session for a program that is open or cut, or whose uses are ``limited`` in time; few are, and
+    whoever has none imports none of this."""
+    if limited:
+        from landbridge.session.limited_session import LimitedSession
+
+        return LimitedSession
     if is_cut(executable):
         from landbridge.session.segmented_session import SegmentedSession
 

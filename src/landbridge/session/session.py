@@ -74,24 +74,31 @@ class Session(ProcessBound):
     OutOfMemoryError, which names the tensor, and changes nothing. None allows what is available: of the machine's
     memory, of the process's limit and of its control groups.
 
+    ``time_limit``: seconds, more than 0, that the caller of any method waits at most: a run, a call, a copy into or out
+    of the Session. One that takes longer raises RunTimeoutError, which says what it waits for, and goes on in a thread
+    of the Session; until it is over the Session is busy, and the memory that it uses stays alive. None: as long as it
+    takes, in the caller's thread.
+
     Raises BindError or ExecutableError when the program does not fit the devices or this machine.
     """
 
     _instead: ClassVar[str] = "pickle its executable, or save that to a file, and make a Session where it is used"
     _public_name: ClassVar[str | None] = "Session"
 
-    #: The kind that programs get which are open, or cut where data decide sizes: the package says, as that kind imports
-    #: this one.
-    _kind_for: ClassVar[Callable[[Executable], type[Session]] | None] = None
+    #: The kind that programs get which are open, or cut where data decide sizes, and that ``time_limit`` makes: the
+    #: package says, as that kind imports this one.
+    _kind_for: ClassVar[Callable[..., type[Session]] | None] = None
 
     def __new__(cls, executable: Executable, *args: Any, **kwargs: Any) -> Session:
-        """A Session; of a program with open dimensions one that has an instance for each of the sizes that come."""
+        """A Session; of a program with open dimensions one that has an instance for each of the sizes that come, and
+        with a ``time_limit`` one that waits no longer."""
         if not isinstance(executable, Executable):
             raise no_program(executable)
-        if cls is Session and (is_cut(executable) or executable.is_open):
+        limited = kwargs.get("time_limit") is not None
+        if cls is Session and (limited or is_cut(executable) or executable.is_open):
             if cls._kind_for is None:
                 raise BindError("this program has open dimensions; make its Session as landbridge.Session")
-            cls = cls._kind_for(executable)
+            cls = cls._kind_for(executable, limited=limited)
         return super().__new__(cls)
 
     @reports_exhaustion("a Session was made")
@@ -105,8 +112,11 @@ class Session(ProcessBound):
         memory_cfg: MemoryCfg | None = None,
         host_access: HostAccess | AccessMode | None = None,
         memory_limit: int | None = None,
+        time_limit: float | None = None,
         arena: ProgramArena | None = None,
     ) -> None:
+        if time_limit is not None:
+            raise InputError(f"time_limit of a {type(self).__name__} is {time_limit!r}; make a landbridge.Session")
         threads = thread_count(checked_threads(num_threads))
         main = executable.main
         sides = (", ".join(spec.name for spec in specs) for specs in (main.inputs, main.outputs))

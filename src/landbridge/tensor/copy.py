@@ -135,7 +135,7 @@ def _copy_by(by: Device, dst: TypedView, src: TypedView, cause: str, stream: Str
     by_host = source.kind.host_writable or source.owner is not None or target.owner is not None
     if last is not None and ((wait and by_host) or is_lent(target)):
         # The host may overwrite the source, and the owner of a borrowed target read it, once this returns.
-        QueuedUse(last, queue).wait()
+        QueuedUse(last, queue).wait(cause)
     else:
         note()
     if is_lent(target):

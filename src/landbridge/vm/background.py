@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, ClassVar
 
 from landbridge.beside import start
+from landbridge.device.waits import Waits
 from landbridge.errors import ForkedDeviceError, InputError, RunTimeoutError
 from landbridge.process_bound import ProcessBound
 
@@ -31,21 +32,33 @@ class AsyncRun(ProcessBound):
     def __init__(self) -> None:
         self._completed = threading.Event()
         self._error: BaseException | None = None
+        self._limit: float | None = None
+        self._waits: Waits | None = None
+
+    def limit(self, seconds: float, waits: Waits) -> None:
+        """Let ``wait`` end after ``seconds`` where it is given no timeout; ``waits`` say for what. For the Session."""
+        self._limit, self._waits = seconds, waits
 
     def done(self) -> bool:
         """Whether the run is over, well or not."""
         return self._completed.is_set()
 
     def wait(self, timeout: float | None = None) -> None:
-        """Wait at most ``timeout`` seconds (None: as long as it takes) for the run; Ctrl-C ends the wait only.
+        """Wait at most ``timeout`` seconds for the run; Ctrl-C ends the wait only.
+
+        None: the ``time_limit`` of the Session, or as long as it takes.
 
         Raises RunTimeoutError when it is not over by then: it goes on, and can be waited for again. Raises what
         the run raised, a host builtin's exception for instance, each time.
         """
         if timeout is not None and not timeout >= 0:
             raise InputError(f"timeout is {timeout!r}; legal: None, or seconds from 0")
-        if not self._completed.wait(timeout):
-            raise RunTimeoutError(f"the run is not over after {timeout} s and goes on; wait again, or longer")
+        limit, source = (timeout, "") if timeout is not None else (self._limit, " (time_limit= of the Session)")
+        if not self._completed.wait(limit):
+            why = "" if self._waits is None else f": it waits for {self._waits}"
+            raise RunTimeoutError(
+                f"the run is not over after {limit} s{source} and goes on{why}; wait again, or longer"
+            )
         if self._error is not None:
             raise self._error
 

@@ -57,12 +57,12 @@ class BoundLaunch(NamedTuple):
 
 
 class KernelsInFlight:
-    """Launches that ``device`` was given, in order, and their Events."""
+    """Launches that ``device`` was given on ``stream`` (None: its own queue), in order, and their Events."""
 
-    __slots__ = ("_device", "_events")
+    __slots__ = ("_device", "_events", "_stream")
 
-    def __init__(self, device: Device) -> None:
-        self._device = device
+    def __init__(self, device: Device, stream: Stream | None) -> None:
+        self._device, self._stream = device, stream
         self._events: list[tuple[str, Event]] = []
 
     def add(self, kernels: str, event: Event | None) -> None:
@@ -76,15 +76,18 @@ class KernelsInFlight:
         events, self._events = self._events, []
         if len(events) > 1:  # one wait instead of one for each; what it raises is raised again, in order
             with suppress(Exception):
-                wait_for_event(events[-1][1], device=self._device)
+                self._wait_for(*events[-1])
         with self._device.state.watching():
             for kernels, event in events:
                 try:
-                    wait_for_event(event, device=self._device)
+                    self._wait_for(kernels, event)
                 except DeviceLostError:
                     raise
                 except Exception as error:
                     raise DeviceError(f"kernel {kernels} failed on {self._device}: {error}") from error
+
+    def _wait_for(self, kernels: str, event: Event) -> None:
+        wait_for_event(event, device=self._device, work=("kernel", kernels), queue=self._stream)
 
 
 #: Queues launches on regions for what is bound.
@@ -147,7 +150,7 @@ class KernelStep:
         that began, in nanoseconds of ``time.perf_counter_ns``."""
 
         def submit(regions: list[Region], stream: Stream | None) -> KernelsInFlight:
-            flight = KernelsInFlight(self.device)
+            flight = KernelsInFlight(self.device, stream)
             for bound in self._launches:
                 began = time.perf_counter_ns()
                 event = self._launch_one(bound, regions, stream)
@@ -212,7 +215,7 @@ class KernelStep:
         recorder = self.device.capability(Recording)
         if recorder is not None and self._recording is None:
             self._record(recorder, regions)
-        flight = KernelsInFlight(self.device)
+        flight = KernelsInFlight(self.device, stream)
         if recorder is None or self._recording is None:
             for bound in self._launches:
                 flight.add(bound.launch.kernel, self._launch_one(bound, regions, stream))

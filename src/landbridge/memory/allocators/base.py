@@ -58,14 +58,18 @@ class QueuedUse:
     event: Event
     queue: Queue | None = None
 
-    def wait(self) -> None:
-        """Return once the work is done; raises DeviceLostError, and notes the loss, when its device is gone."""
+    def wait(self, cause: object = "other work") -> None:
+        """Return once the work is done; raises DeviceLostError, and notes the loss, when its device is gone.
+
+        ``cause`` says why it was queued, for the error of a time limit.
+        """
+        work = "work queued for", cause
         if self.queue is None:
-            wait_for_event(self.event)
+            wait_for_event(self.event, work=work)
             return
         device = device_of(self.queue)
         with device.state.watching():
-            wait_for_event(self.event, device=device)
+            wait_for_event(self.event, device=device, work=work, queue=self.queue)
 
     def is_over(self, *, wait: bool = False) -> bool:
         """Whether the work is done, after waiting for it if asked to, or never will be as its device is gone."""
