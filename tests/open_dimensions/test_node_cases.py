@@ -10,7 +10,7 @@ import onnx
 import pytest
 
 import landbridge as lb
-from landbridge.errors import LandbridgeError, ShapeError, UndecidedSizeError, UnsupportedOperatorError
+from landbridge.errors import LandbridgeError, NodeError, ShapeError, UndecidedSizeError, UnsupportedOperatorError
 from tests.ops import node_cases
 from tests.ops.test_node_cases import NAMES
 
@@ -34,6 +34,8 @@ REFUSED = re.compile(
             "^test_split_variable",
             "^test_expand_dim_unchanged",
             "^test_(slice_start_out_of_bounds|split_zero_size)",  # what inputs say leaves no elements
+            "^test_rotary_embedding",  # of heads and of half as many angles, whose ranges here are others
+            "^test_col2im",  # of how many axes an image has
             "^test_slice_neg_steps",  # steps of an input are at least 1
         ]
     )
@@ -108,7 +110,7 @@ def test_every_extent_may_be_open(name: str) -> None:
             return
         session = lb.Session(executable, num_threads=1)
         found = run(session, given)
-    except (UnsupportedOperatorError, ShapeError, UndecidedSizeError):
+    except (UnsupportedOperatorError, NodeError, ShapeError, UndecidedSizeError):
         if not REFUSED.search(name):
             raise
         return

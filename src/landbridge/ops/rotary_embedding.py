@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from landbridge.errors import ShapeError
 from landbridge.ir.prim_builder import Access, PrimBuilder
 from landbridge.ir.scalar_dtypes import accumulator
 from landbridge.ir.scalars import ScalarBuilder, Value
@@ -15,7 +16,7 @@ from landbridge.ops.legal import at_least, one_of
 from landbridge.ops.registry import operator
 from landbridge.ops.rules import Index, rules
 from landbridge.ops.slicing import index_within
-from landbridge.sizes.size import Extent
+from landbridge.sizes.size import Extent, must_agree
 
 _POSITION = Index("[0 for e in many(P)]", "[e - 1 for e in many(P)]")
 
@@ -34,7 +35,6 @@ _POSITION = Index("[0 for e in many(P)]", "[e - 1 for e in many(P)]")
         "len(cos_cache) == len(sin_cache)",
         "len(X) == 4 or (num_heads > 0 and E % num_heads == 0)",
         "2 * half == rotary_embedding_dim or rotary_embedding_dim == 0",
-        "2 * half == (D if len(X) == 4 else E // num_heads) or rotary_embedding_dim > 0",
         "2 * half <= (D if len(X) == 4 else E // num_heads)",
     ),
     indices={"position_ids": _POSITION},
@@ -60,18 +60,22 @@ def rotary_embedding(
     if (positions is None) != (c.rank(cosines) == 3):
         how = "left out" if positions is None else "given"
         raise c.unsupported(f"position_ids are {how} where cos_cache has {c.rank(cosines)} axes")
+    whole, half = not c.attribute("rotary_embedding_dim", 0), c.shape(cosines)[-1]
+    pairs = 2 * half * (heads if len(shape) == 3 else 1)
+    if whole and not must_agree(f"{c.g.node}: the pairs of cos_cache", pairs, shape[-1]):
+        raise ShapeError(f"{c.g.node}: cos_cache has angles of {pairs} elements, X has {shape[-1]} along its last axis")
     interleaved = bool(c.attribute("interleaved", 0))
 
     def build(p: PrimBuilder) -> None:
-        _write_stages(p, axes, positions is not None, interleaved)
+        _write_stages(p, axes, positions is not None, interleaved, whole)
 
     operands = [c.value(v) for v in (c.reshape(x, (*sizes, size)), cosines, sines, positions) if v is not None]
     made = c.g.call("rotary_embedding", operands, [((*sizes, size), c.dtype(x))], build)[0]
     return c.reshape(made, shape)
 
 
-def _write_stages(p: PrimBuilder, axes: tuple[int, int], by_position: bool, interleaved: bool) -> None:
-    """The first and the second elements of all pairs, then those that are not rotated."""
+def _write_stages(p: PrimBuilder, axes: tuple[int, int], by_position: bool, interleaved: bool, whole: bool) -> None:
+    """The first and the second elements of all pairs, then those that are not rotated, unless ``whole`` heads are."""
     x, cosines, sines = p.inputs[:3]
     (target,), loops = p.outputs, shape_of(x.type)[:3]
     size, half = shape_of(x.type)[3], shape_of(cosines.type)[-1]
@@ -96,7 +100,7 @@ def _write_stages(p: PrimBuilder, axes: tuple[int, int], by_position: bool, inte
     for number, begin in enumerate(begins):
         written: list[Access] = [(target, lambda *d, b=begin: (*d[:3], d[3] * stride + b))]
         p.generic("pppp", [*loops, half], [*pairs, *angles], written, rotated(bool(number)))
-    if size != 2 * half:
+    if not whole and size != 2 * half:
         rest: list[Access] = [(b, lambda *d: (*d[:3], d[3] + 2 * half)) for b in (x, target)]
         p.generic("pppp", [*loops, size - 2 * half], rest[:1], rest[1:], lambda s, v: v)
 
