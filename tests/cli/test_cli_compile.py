@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
@@ -28,8 +29,6 @@ NAMES = {
 }
 #: Those of modules of torch, which no file holds.
 OF_TORCH = {"args", "kwargs", "dynamic_shapes"}
-#: Options for models in memory, which are no files.
-IN_MEMORY = {"external_data"}
 #: What the command has besides: the file it writes, how it reports, and a target in the words of a device.
 OF_THE_COMMAND = {"output", "json", "device"}
 
@@ -71,7 +70,17 @@ def test_each_option_of_compile_has_one_of_the_command() -> None:
     of_python = set(inspect.signature(lb.compile).parameters)
     assert {field.name for field in fields(CompileOptions)} <= of_python
     words = set(inspect.signature(compile_command).parameters)
-    assert {NAMES.get(name, name) for name in of_python - OF_TORCH - IN_MEMORY} == words - OF_THE_COMMAND
+    assert {NAMES.get(name, name) for name in of_python - OF_TORCH} == words - OF_THE_COMMAND
+
+
+def test_external_data_is_in_the_folder_that_is_named(model: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "weights"
+    folder.mkdir()
+    onnx.save(onnx.load(model), model, save_as_external_data=True, location="w.bin", size_threshold=0)
+    (tmp_path / "w.bin").rename(folder / "w.bin")
+    assert "'w.bin'" in json.loads(command("compile", model).stdout)["error"]["message"]
+    assert compiled(model, "--external-data", str(folder)).main
+    assert command("compile", model, "--external-data", tmp_path / "absent").exit_code == 2
 
 
 def test_limits_reach_the_compiler(model: Path) -> None:

@@ -34,6 +34,16 @@ def compile(
     shape: args.Shapes = None,
     dim: args.Dims = None,
     allow_links: args.AllowLinks = False,
+    external_data: Annotated[
+        Path | None,
+        CliOption(
+            "--external-data",
+            metavar="DIR",
+            exists=True,
+            folder=True,
+            help="The folder that paths to external data begin at; that of MODEL if absent.",
+        ),
+    ] = None,
     input_spec: args.InputSpecs = None,
     extra_output: Annotated[
         list[str] | None,
@@ -100,6 +110,7 @@ def compile(
         inputs=args.parse_input_specs(input_spec),
         dims=args.parse_dims(dim),
         allow_links=allow_links,
+        external_data=external_data,
     )
     executable = opened.executable
     executable.save(file)
