@@ -1319,7 +1319,7 @@ SENTENCES = (
         "tests/device/test_events.py::test_an_event_with_a_file_is_polled",
         "Files of events are not looked at.",
         "device/event.py",
-        "wait_for_event",
+        "_wait",
         Put("getattr(...)", "None"),
     ),
 )
