@@ -5,8 +5,9 @@ from __future__ import annotations
 import select
 from typing import Protocol, runtime_checkable
 
-from landbridge.device.answers import number, refusal, truth
+from landbridge.device.answers import failure, number, refusal, truth
 from landbridge.device.waits import waits_of_thread
+from landbridge.errors import LandbridgeError
 
 
 class Event(Protocol):
@@ -63,17 +64,24 @@ def wait_for_event(
 
 def _wait(event: Event, timeout: float | None, device: object) -> bool:
     fileno = getattr(event, "fileno", None)  # asking isinstance of a Protocol would take longer than many a wait
-    if fileno is not None and not has_completed(event, device):
-        file = number(fileno(), device, "Event.fileno", "an open file descriptor", 1 << 31)
-        files = select.poll()
-        files.register(file, select.POLLIN)
-        ready = files.poll(None if timeout is None else max(0.0, timeout) * 1e3)
-        if any(found & select.POLLNVAL for _, found in ready):
-            raise refusal(device, "Event.fileno", file, "an open file descriptor")
-        if not ready:
-            return False
-        timeout = None
-    completed = truth(event.synchronize(timeout), device, "Event.synchronize")
+    method = "Event.fileno"
+    try:
+        if fileno is not None and not has_completed(event, device):
+            file = number(fileno(), device, method, "an open file descriptor", 1 << 31)
+            files = select.poll()
+            files.register(file, select.POLLIN)
+            ready = files.poll(None if timeout is None else max(0.0, timeout) * 1e3)
+            if any(found & select.POLLNVAL for _, found in ready):
+                raise refusal(device, method, file, "an open file descriptor")
+            if not ready:
+                return False
+            timeout = None
+        method = "Event.synchronize"
+        completed = truth(event.synchronize(timeout), device, method)
+    except (LandbridgeError, MemoryError):
+        raise
+    except Exception as error:
+        raise failure(str(device), "a wait", error, method) from error
     if timeout is None and not completed:
-        raise refusal(device, "Event.synchronize", completed, "True, as no timeout was given")
+        raise refusal(device, method, completed, "True, as no timeout was given")
     return completed

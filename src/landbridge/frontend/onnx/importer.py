@@ -296,11 +296,17 @@ def _with_numbers(known: Mapping[str, Extent], numbers: Mapping[str, int]) -> di
 
 def _along_one_axis(shapes: Iterable[Sequence[Extent]]) -> Iterator[tuple[str, str]]:
     """The dimensions of two inputs of one rank that are along the same axis, by name, in the order of the inputs."""
-    for one, other in combinations(shapes, 2):
-        for pair in zip(one, other, strict=True) if len(one) == len(other) else ():
-            names = [next(iter(e.symbols)) for e in pair if isinstance(e, Size) and len(e.symbols) == 1]
-            if len(names) == 2 and names[0] != names[1]:
-                yield names[0], names[1]
+    named = dict.fromkeys(tuple(_name_of(e) for e in shape) for shape in shapes)  # few, of however many inputs
+    for one, other in combinations((names for names in named if any(names)), 2):
+        for a, b in zip(one, other, strict=True) if len(one) == len(other) else ():
+            if a and b and a != b:
+                yield a, b
+
+
+def _name_of(extent: Extent) -> str:
+    """The only dimension that ``extent`` is made of; empty where there is none, or more."""
+    symbols = extent.symbols if isinstance(extent, Size) else ()
+    return next(iter(symbols)) if len(symbols) == 1 else ""
 
 
 def _may_be_zero(shapes: Iterable[Sequence[Extent]], stated: Mapping[str, Extent]) -> list[str]:
