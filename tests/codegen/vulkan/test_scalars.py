@@ -241,6 +241,20 @@ def test_integers_of_other_widths() -> None:
             same(unary(arith.TruncIOp, a, result), a.astype(result))
 
 
+@pytest.mark.parametrize("limit", [0, 5, -1, 1 << 40])
+def test_comparisons_of_wider_integers_with_a_constant(limit: int) -> None:
+    """A driver may compare what was widened at its old width."""
+    a = integers(np.int32)[0]
+    i64 = IntegerType(64)
+
+    def below(code: Any, x: Any) -> Any:
+        wide = code.emit(arith.ExtSIOp, x, i64)
+        bound = code.add_op(arith.ConstantOp(IntegerAttr(limit, i64)))
+        return code.emit(arith.CmpiOp, [wide, bound], type_of(np.bool_), predicate=IntegerAttr(2, i64))
+
+    same(compute([a], np.bool_, below), a.astype(np.int64) < limit)
+
+
 def test_truths() -> None:
     a, b = (np.array(list(product((False, True), repeat=2)))[:, i].copy() for i in range(2))
     for op, function in {
