@@ -113,13 +113,38 @@ def test_an_image_that_is_not_there_reads_the_nearest() -> None:
         lb.Session(lb.compile(made, check_indices=True))(*given.values())
 
 
-def test_samples_by_the_extent_of_regions_run_on_the_host() -> None:
-    made = model((1, 3, 8, 8), 4, output_height=2, output_width=2)
-    given = feeds((1, 3, 8, 8), 4)
-    with pytest.warns(lb.FallbackWarning):
-        program = lb.compile(made)
-    (y,) = lb.Session(program)(*given.values())
+@pytest.mark.parametrize("target", ["llvm", "c"])
+@pytest.mark.parametrize("mode", ["avg", "max"])
+@pytest.mark.parametrize("coordinates", ["half_pixel", "output_half_pixel"])
+def test_samples_by_the_extent_of_regions(coordinates: str, mode: str, target: str) -> None:
+    """Without sampling_ratio a cell has about as many samples as pixels."""
+    how = {"coordinate_transformation_mode": coordinates, "mode": mode, "spatial_scale": 0.75}
+    made = model((2, 5, 9, 11), 13, output_height=2, output_width=3, **how)
+    given = feeds((2, 5, 9, 11), 13)
+    given["rois"][1] = [-20, -30, 25, 40]  # many samples are outside
+    (y,) = lb.Session(lb.compile(made, target))(*given.values())
+    # A place of up to 40 is known to 4e-6, and pixels differ by up to 6.
     np.testing.assert_allclose(np.asarray(y), expected(made, given), rtol=0, atol=2e-5)
+
+
+def test_samples_by_the_extent_of_open_images_and_regions() -> None:
+    made = model(("N", "C", "H", "W"), "R", output_height=4, output_width=3)
+    session = lb.Session(lb.compile(made))
+    for shape, count in (((1, 3, 8, 8), 4), ((2, 17, 5, 21), 9), ((1, 1, 1, 1), 1)):
+        given = feeds(shape, count)
+        (y,) = session(*given.values())
+        np.testing.assert_allclose(np.asarray(y), expected(made, given), rtol=0, atol=2e-5)
+
+
+@pytest.mark.parametrize("corner", [1e9, 1e30, np.inf, np.nan])
+def test_regions_far_larger_than_the_image(corner: float) -> None:
+    """The work is that of the image, and cells whose samples lie outside of it are 0."""
+    made = model((1, 2, 8, 8), 2, output_height=2, output_width=2)
+    given = feeds((1, 2, 8, 8), 2)
+    given["rois"] = np.array([[-corner, -corner, corner, corner], [corner, corner, 2 * corner, 2 * corner]], np.float32)
+    (y,) = lb.Session(lb.compile(made))(*given.values())
+    found = np.asarray(y)
+    assert np.abs(found).max() < 1e-6  # the mean of an image among very many zeros
 
 
 @pytest.mark.parametrize("mode", ["avg", "max"])

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from landbridge.ir.prim_builder import Access, PrimBuilder
 from landbridge.ir.scalar_dtypes import accumulator
 from landbridge.ir.scalars import ScalarBuilder, Value
 from landbridge.ir.types import shape_of
 from landbridge.ops.accuracy import accuracy
+from landbridge.ops.adaptive_roi_align import RegionAxis, write_adaptive
 from landbridge.ops.context import BodyBuffer, OpContext, Operand
 from landbridge.ops.legal import at_least, holds, one_of
 from landbridge.ops.registry import operator
 from landbridge.ops.rules import Index, rules
 from landbridge.ops.slicing import index_within
-from landbridge.records import record
-from landbridge.sizes.size import Extent
 
 _IMAGE = Index("[0 for e in many(N)]", "[e - 1 for e in many(N)]")
 
@@ -36,10 +37,7 @@ _IMAGE = Index("[0 for e in many(N)]", "[e - 1 for e in many(N)]")
 @operator("RoiAlign", since=16)
 @accuracy(ulp=16, sums=True, note="the condition is the extent of an axis times the magnitudes of the pixels")
 def roi_align(c: OpContext, x: Operand, rois: Operand, batches: Operand) -> Operand:
-    """Cells of the regions ``rois`` [R, 4] (x1, y1, x2, y2) of the images ``x`` [N, C, H, W]: [R, C, rows, columns].
-
-    Raises UnsupportedOperatorError where the extent of a region decides how many samples a cell has.
-    """
+    """Cells of the regions ``rois`` [R, 4] (x1, y1, x2, y2) of the images ``x`` [N, C, H, W]: [R, C, rows, columns]."""
     return _aligned(c, x, rois, batches, c.attribute("coordinate_transformation_mode", "half_pixel") == "half_pixel")
 
 
@@ -67,37 +65,39 @@ def roi_align_10(c: OpContext, x: Operand, rois: Operand, batches: Operand) -> O
 def _aligned(c: OpContext, x: Operand, rois: Operand, batches: Operand, half_pixel: bool) -> Operand:
     """Samples are taken with the channels last, so that a vector holds one sample of several channels."""
     samples = c.attribute("sampling_ratio", 0)
-    if not samples:
-        raise c.unsupported("regions decide how many samples a cell has, as sampling_ratio is 0")
     (_, channels, *spatial), count = c.shape(x), c.shape(rois)[0]
     dtype = "float64" if c.dtype(x) == "float64" else accumulator(c.dtype(x))
     cells = c.attribute("output_height", 1), c.attribute("output_width", 1)
     axes = [
-        _Axis(extent, number, cell, samples, c.attribute("spatial_scale", 1.0), half_pixel, dtype)
-        for extent, number, cell in zip(spatial, (1, 0), cells, strict=True)
+        RegionAxis(extent, column, cell, c.attribute("spatial_scale", 1.0), half_pixel, dtype)
+        for extent, column, cell in zip(spatial, (1, 0), cells, strict=True)
     ]
     largest = c.attribute("mode", "avg") == "max"
 
     def build(p: PrimBuilder) -> None:
-        _write_stages(p, axes, largest)
+        if samples:
+            _write_stages(p, axes, samples, largest)
+        else:
+            write_adaptive(p, axes, largest)
 
     operands = [c.value(v) for v in (c.transpose(x, (0, 2, 3, 1)), rois, batches)]
     made = c.g.call("roi_align", operands, [((count, *cells, channels), c.dtype(x))], build)[0]
     return c.transpose(made, (0, 3, 1, 2))
 
 
-def _write_stages(p: PrimBuilder, axes: list[_Axis], largest: bool) -> None:
+def _write_stages(p: PrimBuilder, axes: list[RegionAxis], samples: int, largest: bool) -> None:
     """For each region where its samples lie along each axis, then every cell of it in every channel."""
     images, rois, batches = p.inputs
     (count, rows, columns, channels), batch = shape_of(p.outputs[0].type), shape_of(images.type)[0]
     along = []
     for axis in axes:
-        shape = [count, axis.cells * axis.samples]
+        shape = [count, axis.cells * samples]
         low, before, after = p.temp(shape, "int32"), p.temp(shape, axis.dtype), p.temp(shape, axis.dtype)
         ends = [(rois, lambda r, _, column=axis.column + more: (r, column)) for more in (0, 2)]
-        p.generic("pp", shape, ends, [(b, lambda r, i: (r, i)) for b in (low, before, after)], axis.of_sample)
+        written: list[Access] = [(b, lambda r, i: (r, i)) for b in (low, before, after)]
+        p.generic("pp", shape, ends, written, partial(_of_sample, axis, samples))
         along += [low, before, after]
-    source, samples = BodyBuffer(images, p.dtype(images)), axes[0].samples
+    source = BodyBuffer(images, p.dtype(images))
 
     def value(s: ScalarBuilder, total: Value, image: Value, *places: Value) -> Value:
         found = _sample(s, source, index_within(s, image, batch), axes, places, largest)
@@ -107,12 +107,20 @@ def _write_stages(p: PrimBuilder, axes: list[_Axis], largest: bool) -> None:
     reads += [(b, lambda r, h, w, k, i, j: (r, h * samples + i)) for b in along[:3]]
     reads += [(b, lambda r, h, w, k, i, j: (r, w * samples + j)) for b in along[3:]]
     extents = [count, rows, columns, channels, samples, samples]
-    written = [(p.outputs[0], lambda r, h, w, k, i, j: (r, h, w, k))]
-    p.generic("pppprr", extents, reads, written, value, init=float("-inf") if largest else 0.0)
+    result: list[Access] = [(p.outputs[0], lambda r, h, w, k, i, j: (r, h, w, k))]
+    p.generic("pppprr", extents, reads, result, value, init=float("-inf") if largest else 0.0)
+
+
+def _of_sample(axis: RegionAxis, samples: int, s: ScalarBuilder, begin: Value, end: Value) -> list[Value]:
+    """The pixel before a sample, and the weights of it and of the one after."""
+    begin, extent = axis.region(s, begin, end)
+    number = s.cast(s.cast(s.index(1), "int64"), axis.dtype)
+    low, before, after = axis.pixels(s, begin + (number + 0.5) * (extent / float(axis.cells * samples)))
+    return [s.cast(low, "int32"), before, after]
 
 
 def _sample(
-    s: ScalarBuilder, source: BodyBuffer, image: Value, axes: list[_Axis], places: tuple[Value, ...], largest: bool
+    s: ScalarBuilder, source: BodyBuffer, image: Value, axes: list[RegionAxis], places: tuple[Value, ...], largest: bool
 ) -> Value:
     """The four pixels around a sample by their weights: their sum or, as onnxruntime has it, the largest."""
     channel = s.index(3)
@@ -126,34 +134,3 @@ def _sample(
             found = pixel if found is None else s.maximum(found, pixel) if largest else found + pixel
     assert found is not None
     return found
-
-
-@record(frozen=True)
-class _Axis:
-    """An axis of ``extent`` pixels, whose regions begin in ``column`` of the regions and are cut into ``cells``."""
-
-    extent: Extent
-    column: int
-    cells: int
-    samples: int
-    scale: float
-    half_pixel: bool
-    dtype: str
-
-    def of_sample(self, s: ScalarBuilder, begin: Value, end: Value) -> list[Value]:
-        """The pixel before a sample, and the weights of it and of the one after; both are 0 outside of the image."""
-        offset = 0.5 if self.half_pixel else 0.0
-        begin, end = (s.cast(v, self.dtype) * self.scale - offset for v in (begin, end))
-        length = end - begin if self.half_pixel else s.maximum(end - begin, 1.0)
-        number = s.cast(s.cast(s.index(1), "int64"), self.dtype)
-        place = begin + (number + 0.5) * (length / float(self.cells * self.samples))
-        extent = s.const(self.extent, self.dtype)
-        inside = (place >= -1.0) & (place <= extent)
-        place = s.maximum(place, 0.0)
-        low = s.minimum(s.math("floor", place), extent - 1.0)
-        after = s.select(low >= extent - 1.0, 0.0, place - low)
-        return [
-            s.cast(s.select(inside, low, 0.0), "int32"),
-            s.select(inside, 1.0 - after, 0.0),
-            s.select(inside, after, 0.0),
-        ]
