@@ -83,6 +83,21 @@ def test_external_data_is_in_the_folder_that_is_named(model: Path, tmp_path: Pat
     assert command("compile", model, "--external-data", tmp_path / "absent").exit_code == 2
 
 
+def test_links_lead_out_of_the_folder_where_that_is_allowed(model: Path, tmp_path: Path) -> None:
+    onnx.save(onnx.load(model), model, save_as_external_data=True, location="w.bin", size_threshold=0)
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (tmp_path / "w.bin").rename(elsewhere / "w.bin")
+    inside = tmp_path / "inside"
+    inside.mkdir()
+    model = model.rename(inside / model.name)
+    (inside / "w.bin").symlink_to(elsewhere / "w.bin")
+    refused = json.loads(command("compile", model).stdout)["error"]["message"]
+    assert "--allow-links" in refused or "allow_links" in refused
+    with pytest.warns(lb.ModelWarning, match="behind links"):
+        assert compiled(model, "--allow-links").main
+
+
 def test_limits_reach_the_compiler(model: Path) -> None:
     assert compiled(model, "--limit", "nodes=2", "--limit", "seconds=100.5").main
     done = command("compile", model, "--limit", "nodes=1")

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import numpy as np
+import onnx
 import pytest
 from onnx import TensorProto, helper
 
@@ -180,3 +181,25 @@ def test_every_device_of_a_mixed_program_is_named(tmp_path: Path) -> None:
     done = invoke(["run", str(file), "--repeat", "1", "--json"])
     assert done.exit_code == 0, done.output
     assert set(json.loads(done.stdout)["device"].split(",")) == {"opencl", "cpu"}
+
+
+def test_limits_of_memory_and_time(tmp_path: Path) -> None:
+    """The width that a stranger's input asks for is not allocated."""
+    path = tmp_path / "pad.onnx"
+    graph = helper.make_graph(
+        [helper.make_node("Pad", ["x", "pads"], ["y"])],
+        "pad",
+        [
+            helper.make_tensor_value_info("x", TensorProto.FLOAT, [4]),
+            helper.make_tensor_value_info("pads", TensorProto.INT64, [2]),
+        ],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, ["n"])],
+    )
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8), path)
+    pads = _save(tmp_path / "pads.npy", np.array([0, 1 << 20]))
+    asked = ["run", str(path), "--input", f"pads={pads}", "--repeat", "1"]
+    assert invoke([*asked, "--memory-limit", str(64 << 20), "--time-limit", "60"]).exit_code == 0
+    done = invoke([*asked, "--memory-limit", str(1 << 20)])
+    assert isinstance(done.exception, lb.OutOfMemoryError) or "memory_limit" in done.stderr
+    assert invoke([*asked, "--memory-limit", "5"]).exit_code == 2
+    assert invoke([*asked, "--time-limit", "0"]).exit_code != 0

@@ -48,6 +48,13 @@ def run(
     ] = None,
     memory: Annotated[bool, CliOption("--memory", help="Say what memory a run takes, and who holds it.")] = False,
     memory_cfg: args.MemoryTexts = None,
+    memory_limit: Annotated[
+        int | None,
+        CliOption(metavar="BYTES", minimum=1 << 20, help="Memory that a run may take at most; for sizes of strangers."),
+    ] = None,
+    time_limit: Annotated[
+        float | None, CliOption(metavar="SECONDS", help="How long a run may wait for its devices.")
+    ] = None,
     check_indices: args.CheckIndices = False,
     sanitize: args.Sanitize = False,
     on: args.On = None,
@@ -88,7 +95,8 @@ def run(
     )
     if board is not None:
         options = stated_options(device=device, at=at, repeat=repeat, threads=threads, seed=seed, memory=memory,
-                                 memory_cfg=memory_cfg, sanitize=sanitize)  # fmt: skip
+                                 memory_cfg=memory_cfg, memory_limit=memory_limit, time_limit=time_limit,
+                                 sanitize=sanitize)  # fmt: skip
         answer, code = run_there(board, opened.executable, options, files, output_dir, trace, sources)
         answer |= {"model": str(model), "compile_s": opened.compile_s}
         emit(answer) if json else _print(answer)
@@ -109,6 +117,8 @@ def run(
         devices=bindings,
         num_threads=threads,
         memory_cfg=watch.memory_cfg if watch else cfg,
+        memory_limit=memory_limit,
+        time_limit=time_limit,
     )
     tensors = make_inputs(executable, files, home, seed)
     for name, tensor in tensors.items():
