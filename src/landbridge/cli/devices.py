@@ -36,7 +36,7 @@ def devices(
     if check is not None:
         _check(check, json=json)
         return
-    found, broken, tried = _devices()
+    found, broken, tried = described_devices()
     if json:
         absent = {e["name"]: e["looked_for"] for e in tried if not e["instances"] and e["name"] not in broken}
         emit({"devices": found, "absent": absent, "broken": broken, **({"tried": tried} if verbose else {})})
@@ -83,7 +83,7 @@ def _check(name: str, *, json: bool) -> None:
         raise SystemExit(EXIT_FAILED)
 
 
-def _devices() -> tuple[list[dict[str, Any]], dict[str, str], list[dict[str, Any]]]:
+def described_devices() -> tuple[list[dict[str, Any]], dict[str, str], list[dict[str, Any]]]:
     """Every instance of every device that loads, described; why each other does not; and every name tried."""
     from landbridge.device import registry
     from landbridge.errors import LandbridgeError

@@ -1,0 +1,154 @@
+"""``landbridge doctor``: one page of what this machine has, what is missing, and what that is for."""
+
+from __future__ import annotations
+
+import platform
+import sys
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+
+from landbridge.cli import arguments as args
+from landbridge.cli.output import emit, line, progress, table
+
+#: The exit code where something that is here does not work.
+EXIT_BROKEN = 3
+OK, MISSING, BROKEN = "ok", "missing", "broken"
+#: Packages, what they are for, and what installs them. The first ones make the compiler together.
+_COMPILER = ("numpy", "ml-dtypes", "xdsl", "onnx", "onnx-ir", "llvmlite")
+_PACKAGES = {
+    "onnxruntime": ("landbridge compare and bench", "pip install onnxruntime"),
+    "torch": ("models of torch, torch.compile", "pip install 'landbridge[torch]'"),
+    "pyopencl": ("devices of OpenCL", "pip install 'landbridge[opencl]'"),
+    "numba": ("plans of buffers that are given seconds", "pip install 'landbridge[plan]'"),
+    "argcomplete": ("completion in shells", "pip install 'landbridge[completion]'"),
+}
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that was looked for: ``state`` is ``ok``, ``missing`` or ``broken``; ``advice`` is what helps."""
+
+    part: str
+    what: str
+    state: str
+    found: str
+    advice: str = ""
+
+
+def doctor(json: args.Json = False) -> None:
+    """Say what this machine has and what is missing, and try what is there: the page to attach to a report."""
+    with progress("looking at this machine"):
+        findings = [*_python(), *_compiler(), *_packages(), *_processor(), *_cache(), *_code(), *_devices()]
+    if json:
+        emit({"findings": [asdict(finding) for finding in findings]})
+    else:
+        for part in dict.fromkeys(finding.part for finding in findings):
+            rows = [(f.what, f.state, f.found, f.advice) for f in findings if f.part == part]
+            columns: tuple[str, ...] = ("", "state", "found", "what helps")
+            if not any(row[3] for row in rows):
+                columns, rows = columns[:3], [row[:3] for row in rows]  # type: ignore[misc]
+            table(part, columns, rows)
+        counts = {state: sum(f.state == state for f in findings) for state in (MISSING, BROKEN)}
+        line(f"{counts[BROKEN]} broken, {counts[MISSING]} missing; what is missing is needed for what it names alone")
+    if any(finding.state == BROKEN for finding in findings):
+        raise SystemExit(EXIT_BROKEN)
+
+
+def _python() -> Iterator[Finding]:
+    import landbridge
+
+    yield Finding("system", "landbridge", OK, landbridge.__version__)
+    yield Finding("system", "python", OK, f"{platform.python_implementation()} {platform.python_version()}")
+    name = " ".join((platform.system(), platform.release(), platform.machine(), *platform.libc_ver()))
+    works = sys.platform == "linux" and platform.machine() in ("x86_64", "aarch64")
+    advice = "" if works else "Linux with glibc on x86-64 or AArch64 (docs/supported-systems.md)"
+    yield Finding("system", "system", OK if works else BROKEN, name.strip(), advice)
+
+
+def _compiler() -> Iterator[Finding]:
+    for package in _COMPILER:
+        yield _package("compiler", package, "compiling models", "pip install 'landbridge[compile]'")
+    from landbridge.targets import c_compiler
+
+    try:
+        path = c_compiler.find("")
+    except Exception as error:
+        yield Finding("compiler", "C compiler", BROKEN, _said(error), "install gcc or clang")
+        return
+    if path is None:
+        yield Finding("compiler", "C compiler", MISSING, "for kind c alone", "apt install gcc libc6-dev")
+    else:
+        yield Finding("compiler", "C compiler", OK, str(path))
+
+
+def _packages() -> Iterator[Finding]:
+    for package, (purpose, how) in _PACKAGES.items():
+        yield _package("packages", package, purpose, how)
+
+
+def _package(part: str, name: str, purpose: str, how: str) -> Finding:
+    from landbridge.package_version import package_version
+
+    version = package_version(name)
+    return Finding(part, name, MISSING, f"for {purpose}", how) if version == "0" else Finding(part, name, OK, version)
+
+
+def _processor() -> Iterator[Finding]:
+    from landbridge.device.attr import DeviceAttr
+    from landbridge.device.registry import device
+    from landbridge.usable_cores import usable_cores
+
+    cpu = device("cpu")
+    yield Finding("processor", "CPU", OK, str(cpu.attr(DeviceAttr.PRODUCT_NAME)))
+    yield Finding("processor", "cores", OK, f"{usable_cores()} of {cpu.attr(DeviceAttr.COMPUTE_UNITS)} may be used")
+    total, available = (cpu.attr(each) for each in (DeviceAttr.TOTAL_MEMORY, DeviceAttr.AVAILABLE_MEMORY))
+    if isinstance(total, int) and isinstance(available, int):
+        yield Finding("processor", "memory", OK, f"{available:,} of {total:,} bytes are available")
+    else:
+        yield Finding("processor", "memory", MISSING, "the system does not say", "mount /proc")
+
+
+def _cache() -> Iterator[Finding]:
+    from landbridge.compile_cache.folder import SWITCH, open_folder
+
+    folder = open_folder()
+    if folder is None:
+        advice = f"{SWITCH}=FOLDER names one that takes files"
+        yield Finding("files", "compile cache", MISSING, "each compile is done anew", advice)
+        return
+    entries = folder.entries()
+    nbytes = sum(entry.nbytes for entry in entries)
+    yield Finding("files", "compile cache", OK, f"{folder.path}: {len(entries)} programs, {nbytes:,} bytes")
+
+
+def _code() -> Iterator[Finding]:
+    """Whether the system lets a process run what it compiled."""
+    from landbridge.errors import LandbridgeError
+    from landbridge.vm.executable_pages import CodePages
+
+    try:
+        CodePages(1).fill(b"\0")
+    except LandbridgeError as error:
+        yield Finding("files", "code that was compiled", BROKEN, str(error))
+        return
+    yield Finding("files", "code that was compiled", OK, "may be run")
+
+
+def _devices() -> Iterator[Finding]:
+    from landbridge.cli.devices import described_devices
+
+    found, broken, tried = described_devices()
+    for each in found:
+        reason, product = each["self_test"], each["attrs"].get("product_name", "")
+        state, says = (OK, str(product)) if reason is None else (BROKEN, str(reason))
+        yield Finding("devices", each["name"], state, says)
+    for name, reason in broken.items():
+        yield Finding("devices", name, BROKEN, reason)
+    for each in tried:
+        if not each["instances"] and each["name"] not in broken:
+            looked = each["looked_for"]
+            yield Finding("devices", each["name"], MISSING, looked[0] if looked else "no instance")
+
+
+def _said(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}"
