@@ -10,7 +10,7 @@ from pathlib import Path
 import pyopencl as cl
 import pytest
 
-from landbridge.cli.devices import _devices
+from landbridge.cli.devices import described_devices
 from landbridge.device import registry
 from landbridge.device.api import Device
 from landbridge.device.attr import DeviceAttr
@@ -22,7 +22,7 @@ from landbridge.errors import DeviceIndexError
 def test_what_was_tried_is_told(device: Device) -> None:
     lines = registry.discovery("opencl")
     assert any("works; host memory is used in place" in line for line in lines)
-    _, broken, tried = _devices()
+    _, broken, tried = described_devices()
     assert "opencl" not in broken
     told = next(t for t in tried if t["name"] == "opencl")
     assert told["found"].startswith(f"{device.api.count()} instance")
