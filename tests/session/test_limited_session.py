@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
+from onnx import TensorProto, helper
 
 import landbridge as lb
 from landbridge.device.api import Device
@@ -344,3 +345,17 @@ try:
 except lb.RunTimeoutError:
     print("late")
 """
+
+
+def test_no_limit_may_be_stated() -> None:
+    """``time_limit=None`` is what a Session without the option has, of every kind of program."""
+    for program in (lb.compile(open_model()), lb.compile(open_model(), dims={"n": 4})):
+        (y,) = lb.Session(program, time_limit=None)(np.ones((4,), np.float32))
+        np.testing.assert_array_equal(np.asarray(y), np.ones((4,)))
+
+
+def open_model() -> Any:
+    """y = relu(x) of an open length."""
+    x, y = (helper.make_tensor_value_info(name, TensorProto.FLOAT, ["n"]) for name in "xy")
+    graph = helper.make_graph([helper.make_node("Relu", ["x"], ["y"])], "open", [x], [y])
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)

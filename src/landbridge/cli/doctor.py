@@ -25,7 +25,7 @@ _PACKAGES = {
 
 
 @dataclass(frozen=True)
-class Finding:
+class Symptom:
     """One thing that was looked for: ``state`` is ``ok``, ``missing`` or ``broken``; ``advice`` is what helps."""
 
     part: str
@@ -54,18 +54,18 @@ def doctor(json: args.Json = False) -> None:
         raise SystemExit(EXIT_BROKEN)
 
 
-def _python() -> Iterator[Finding]:
+def _python() -> Iterator[Symptom]:
     import landbridge
 
-    yield Finding("system", "landbridge", OK, landbridge.__version__)
-    yield Finding("system", "python", OK, f"{platform.python_implementation()} {platform.python_version()}")
+    yield Symptom("system", "landbridge", OK, landbridge.__version__)
+    yield Symptom("system", "python", OK, f"{platform.python_implementation()} {platform.python_version()}")
     name = " ".join((platform.system(), platform.release(), platform.machine(), *platform.libc_ver()))
     works = sys.platform == "linux" and platform.machine() in ("x86_64", "aarch64")
     advice = "" if works else "Linux with glibc on x86-64 or AArch64 (docs/supported-systems.md)"
-    yield Finding("system", "system", OK if works else BROKEN, name.strip(), advice)
+    yield Symptom("system", "system", OK if works else BROKEN, name.strip(), advice)
 
 
-def _compiler() -> Iterator[Finding]:
+def _compiler() -> Iterator[Symptom]:
     for package in _COMPILER:
         yield _package("compiler", package, "compiling models", "pip install 'landbridge[compile]'")
     from landbridge.targets import c_compiler
@@ -73,55 +73,55 @@ def _compiler() -> Iterator[Finding]:
     try:
         path = c_compiler.find("")
     except Exception as error:
-        yield Finding("compiler", "C compiler", BROKEN, _said(error), "install gcc or clang")
+        yield Symptom("compiler", "C compiler", BROKEN, _said(error), "install gcc or clang")
         return
     if path is None:
-        yield Finding("compiler", "C compiler", MISSING, "for kind c alone", "apt install gcc libc6-dev")
+        yield Symptom("compiler", "C compiler", MISSING, "for kind c alone", "apt install gcc libc6-dev")
     else:
-        yield Finding("compiler", "C compiler", OK, str(path))
+        yield Symptom("compiler", "C compiler", OK, str(path))
 
 
-def _packages() -> Iterator[Finding]:
+def _packages() -> Iterator[Symptom]:
     for package, (purpose, how) in _PACKAGES.items():
         yield _package("packages", package, purpose, how)
 
 
-def _package(part: str, name: str, purpose: str, how: str) -> Finding:
+def _package(part: str, name: str, purpose: str, how: str) -> Symptom:
     from landbridge.package_version import package_version
 
     version = package_version(name)
-    return Finding(part, name, MISSING, f"for {purpose}", how) if version == "0" else Finding(part, name, OK, version)
+    return Symptom(part, name, MISSING, f"for {purpose}", how) if version == "0" else Symptom(part, name, OK, version)
 
 
-def _processor() -> Iterator[Finding]:
+def _processor() -> Iterator[Symptom]:
     from landbridge.device.attr import DeviceAttr
     from landbridge.device.registry import device
     from landbridge.usable_cores import usable_cores
 
     cpu = device("cpu")
-    yield Finding("processor", "CPU", OK, str(cpu.attr(DeviceAttr.PRODUCT_NAME)))
-    yield Finding("processor", "cores", OK, f"{usable_cores()} of {cpu.attr(DeviceAttr.COMPUTE_UNITS)} may be used")
+    yield Symptom("processor", "CPU", OK, str(cpu.attr(DeviceAttr.PRODUCT_NAME)))
+    yield Symptom("processor", "cores", OK, f"{usable_cores()} of {cpu.attr(DeviceAttr.COMPUTE_UNITS)} may be used")
     total, available = (cpu.attr(each) for each in (DeviceAttr.TOTAL_MEMORY, DeviceAttr.AVAILABLE_MEMORY))
     if isinstance(total, int) and isinstance(available, int):
-        yield Finding("processor", "memory", OK, f"{available:,} of {total:,} bytes are available")
+        yield Symptom("processor", "memory", OK, f"{available:,} of {total:,} bytes are available")
     else:
-        yield Finding("processor", "memory", MISSING, "the system does not say", "mount /proc")
+        yield Symptom("processor", "memory", MISSING, "the system does not say", "mount /proc")
 
 
-def _cache() -> Iterator[Finding]:
+def _cache() -> Iterator[Symptom]:
     from landbridge.compile_cache.folder import SWITCH, open_folder
 
     folder = open_folder()
     if folder is None:
         advice = f"{SWITCH}=FOLDER names one that takes files"
-        yield Finding("files", "compile cache", MISSING, "each compile is done anew", advice)
+        yield Symptom("files", "compile cache", MISSING, "each compile is done anew", advice)
         return
     entries = folder.entries()
     nbytes = sum(entry.nbytes for entry in entries)
-    yield Finding("files", "compile cache", OK, f"{folder.path}: {len(entries)} programs, {nbytes:,} bytes")
+    yield Symptom("files", "compile cache", OK, f"{folder.path}: {len(entries)} programs, {nbytes:,} bytes")
 
 
-def _code() -> Iterator[Finding]:
+def _code() -> Iterator[Symptom]:
     """Whether the system lets a process run what it compiled."""
     from landbridge.errors import LandbridgeError
     from landbridge.vm.executable_pages import CodePages
@@ -129,25 +129,25 @@ def _code() -> Iterator[Finding]:
     try:
         CodePages(1).fill(b"\0")
     except LandbridgeError as error:
-        yield Finding("files", "code that was compiled", BROKEN, str(error))
+        yield Symptom("files", "code that was compiled", BROKEN, str(error))
         return
-    yield Finding("files", "code that was compiled", OK, "may be run")
+    yield Symptom("files", "code that was compiled", OK, "may be run")
 
 
-def _devices() -> Iterator[Finding]:
+def _devices() -> Iterator[Symptom]:
     from landbridge.cli.devices import described_devices
 
     found, broken, tried = described_devices()
     for each in found:
         reason, product = each["self_test"], each["attrs"].get("product_name", "")
         state, says = (OK, str(product)) if reason is None else (BROKEN, str(reason))
-        yield Finding("devices", each["name"], state, says)
+        yield Symptom("devices", each["name"], state, says)
     for name, reason in broken.items():
-        yield Finding("devices", name, BROKEN, reason)
+        yield Symptom("devices", name, BROKEN, reason)
     for each in tried:
         if not each["instances"] and each["name"] not in broken:
             looked = each["looked_for"]
-            yield Finding("devices", each["name"], MISSING, looked[0] if looked else "no instance")
+            yield Symptom("devices", each["name"], MISSING, looked[0] if looked else "no instance")
 
 
 def _said(error: Exception) -> str:

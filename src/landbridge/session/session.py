@@ -28,7 +28,7 @@ from landbridge.memory.allocators.memory_cfg import MemoryCfg
 from landbridge.memory.host_array import address_of_known
 from landbridge.memory_kind import HostAccess, normalize_host_access
 from landbridge.process_bound import ProcessBound
-from landbridge.session.session_options import checked_limit, checked_threads
+from landbridge.session.session_options import check_no_time_limit, checked_limit, checked_threads
 from landbridge.tensor import Tensor
 from landbridge.usable_cores import usable_cores
 from landbridge.vm.arena import ProgramArena
@@ -115,8 +115,7 @@ class Session(ProcessBound):
         time_limit: float | None = None,
         arena: ProgramArena | None = None,
     ) -> None:
-        if time_limit is not None:
-            raise InputError(f"time_limit of a {type(self).__name__} is {time_limit!r}; make a landbridge.Session")
+        check_no_time_limit(time_limit)
         threads = thread_count(checked_threads(num_threads))
         main = executable.main
         sides = (", ".join(spec.name for spec in specs) for specs in (main.inputs, main.outputs))

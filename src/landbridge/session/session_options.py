@@ -35,13 +35,16 @@ def checked_options(
     memory_cfg: MemoryCfg | None = None,
     host_access: HostAccess | AccessMode | None = None,
     memory_limit: int | None = None,
+    time_limit: float | None = None,
     arena: ProgramArena | None = None,
 ) -> dict[str, Any]:
     """Return these options of a Session of ``executable`` by name, with the thread's current device in place of None.
 
-    Raises InputError for an option that is not legal, and BindError or UnknownDeviceError where ``executable`` does not
+    Raises InputError for an option that is not legal, a ``time_limit`` among them, which ``landbridge.Session`` alone
+    takes, and BindError or UnknownDeviceError where ``executable`` does not
     fit the devices. What depends on sizes is not checked: how many bytes there have to be.
     """
+    check_no_time_limit(time_limit)
     checked_threads(num_threads)
     if host_access is not None:
         normalize_host_access(host_access)
@@ -53,6 +56,12 @@ def checked_options(
         "host_access": host_access, "memory_limit": checked_limit(memory_limit),
     }  # fmt: skip
     return found if arena is None else {**found, "arena": arena}
+
+
+def check_no_time_limit(limit: object) -> None:
+    """Raise InputError where there is a limit: the Sessions behind one that has it do not look at the time."""
+    if limit is not None:
+        raise InputError(f"time_limit is {limit!r} here; make a landbridge.Session, by its name")
 
 
 def checked_threads(number: object) -> int | None:
