@@ -18,6 +18,7 @@ from landbridge.roofline.limits import Level, MachineLimits
 from landbridge.session import Session
 from landbridge.targets import Target
 from landbridge.targets.machine import cpu_model
+from landbridge.tensor import empty
 
 #: Multiply-adds of a step; enough for two pipes six deep, and few enough for 16 registers.
 _CHAINS = 12
@@ -29,6 +30,9 @@ _STEPS = 200_000
 _READ_BYTES = 128 << 20
 #: What no cache holds, where the last one is not known.
 _MEMORY = 64 << 20
+#: By how much a read over and over of more bytes than a cache holds exceeds it, where it finds none of them there: a
+#: server's caches of hundreds of MiB are shared, and four times as much would take seconds, and memory of gigabytes.
+_BEYOND = 64 << 20
 ROUNDS = 7
 _ITEM = 4  # bytes of an f32
 
@@ -41,14 +45,15 @@ def measured_limits(
     ``seconds``: the least time of ``ROUNDS`` runs of a program of one input, on so many threads; here, if absent.
 
     The peak is of f32 multiply-adds in registers, two operations each. A bandwidth is of reading: for a cache, half of
-    what it holds, on each thread where it is the thread's own, and for memory four times the last cache. Takes about a
-    second, most of which is LLVM's.
+    what it holds, on each thread where it is the thread's own, and for memory four times the last cache, or what is
+    ``_BEYOND`` larger where that is less. Takes about a second, most of which is LLVM's.
     """
     model = cpu_model(target)
     lanes = model.vector_bytes // _ITEM
     levels = model.levels
     sizes = [size // 2 * (1 if name == "L3" else threads) for name, size in levels]
-    sizes.append(max(_MEMORY, 4 * (levels[-1][1] if levels else 0)))
+    last = levels[-1][1] if levels else 0
+    sizes.append(max(_MEMORY, min(4 * last, last + _BEYOND)))
     step = _READS * lanes * threads
     counts = [max(1, size // _ITEM // step) * step for size in sizes]
     texts = [_peak_text(lanes, threads), *(_read_text(i, n, lanes, threads) for i, n in enumerate(counts))]
@@ -83,8 +88,10 @@ def _program(image: ModuleImage, kernel: str, count: int, lanes: int, threads: i
 
 def _seconds_here(program: Executable, threads: int) -> float:
     session = Session(program, num_threads=threads)
-    # In memory of the session, which begins where a cache line does: else each read is of two lines.
-    session.set_input("x", np.full(program.main.inputs[0].shape, 0.5, np.float32))
+    # Memory of Landbridge begins where a cache line does: else each read is of two lines.
+    x = empty(program.main.inputs[0].shape, dtype="float32")
+    np.asarray(x).fill(0.5)
+    session.set_input_zero_copy("x", x)
     spent = []
     for _ in range(ROUNDS):
         began = time.perf_counter()
