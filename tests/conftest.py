@@ -9,17 +9,12 @@ import gc
 import os
 
 import pytest
-from hypothesis import HealthCheck, settings
 
 import landbridge.ir.dialect  # noqa: F401
-from tests.selection import passed, sampling
+from tests.selection import passed, properties, sampling
 
 # What is tested is the compiler, and not what it made before.
 os.environ["LANDBRIDGE_CACHE"] = "0"
-
-# The tests say nothing of time, and other work may have the processor: no deadline, no check of speed.
-settings.register_profile("landbridge", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("landbridge")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -28,6 +23,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    properties.choose_profile(config)
     file = config.getoption("--note-passed")
     if file is not None and not hasattr(config, "workerinput"):
         config.pluginmanager.register(passed.Passed(file))
@@ -42,7 +38,8 @@ def _old_objects_are_not_walked() -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    out = {*sampling.left_out(config, items), *passed.left_out(config, items)}
+    repeated = {item for item in passed.left_out(config, items) if not properties.drawn_again(config, item)}
+    out = {*sampling.left_out(config, items), *repeated}
     if out:
         config.hook.pytest_deselected(items=[item for item in items if item in out])
         items[:] = [item for item in items if item not in out]

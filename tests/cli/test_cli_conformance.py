@@ -40,6 +40,7 @@ def two_bad_devices() -> Iterator[None]:
     registry.unregister("dead")
 
 
+@pytest.mark.full
 def test_conformance_of_a_device_that_conforms() -> None:
     done = invoke(["conformance", "sim:lazy", "--json"])
     assert done.exit_code == 0

@@ -100,6 +100,7 @@ def test_it_runs_a_classifier_alone_and_with_the_cpu(site: Path) -> None:
     assert len(done.stdout.splitlines()) == 2
 
 
+@pytest.mark.full
 def test_its_own_tests_of_networks_pass(site: Path) -> None:
     tests = site.parent / "tall_one" / "tests"
     done = run(site, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", "network", str(tests))

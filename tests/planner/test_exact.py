@@ -150,6 +150,7 @@ def test_a_capacity_is_met_before_the_rest_is_tightened() -> None:
     assert max(o + b.size for o, b in zip(offsets, buffers, strict=True)) <= 700
 
 
+@pytest.mark.full
 def test_bytes_beyond_64_bits_are_interpreted() -> None:
     buffers = [Buffer(i, size << 70, 4 << 70, 0, 1) for i, size in enumerate((3, 2, 2))]
     offsets, bound = _tightened([*buffers, Buffer(3, 3 << 70, 1, 0, 1)], compiled=True)

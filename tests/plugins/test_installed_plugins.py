@@ -62,6 +62,7 @@ def test_one_broken_plugin_breaks_nothing_else(site: Path) -> None:
     assert plugins["sample"] == "landbridge_sample_device:SampleDeviceAPI of landbridge-sample-device"
 
 
+@pytest.mark.full
 def test_the_sample_conforms(site: Path) -> None:
     done = run(site, "-m", "landbridge", "conformance", "sample", "--json")
     report = json.loads(done.stdout)

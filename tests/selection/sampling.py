@@ -28,6 +28,12 @@ def add_options(parser: pytest.Parser) -> None:
     parser.addoption("--sample-seed", default="0", help="which cases of large families run without --full")
 
 
+def is_in_share(config: pytest.Config, item: pytest.Item) -> bool:
+    """Whether ``item`` is of the part that ``--share`` names; all are where it names none."""
+    part, parts = config.getoption("--share") or (0, 1)
+    return crc32(item.nodeid.encode()) % parts == part % parts
+
+
 def _share(text: str) -> tuple[int, int]:
     part, slash, parts = text.partition("/")
     if not (slash and part.isdecimal() and parts.isdecimal() and int(parts)):
