@@ -84,17 +84,26 @@ class BoundSizes:
 def says_dimension(extent: Extent) -> bool:
     """Whether an input with ``extent`` says what a dimension is, or has a number: ``BoundSizes.add`` looks at all of
     it then."""
-    return isinstance(extent, int) or _solved(extent, 0) is not None
+    return isinstance(extent, int) or said_by(extent) is not None
+
+
+def said_by(extent: Extent) -> tuple[Symbol, int, int] | None:
+    """The symbol, ``a`` and ``b`` of an extent ``a * symbol + b``; None for others."""
+    terms, plus = split_constant(extent.terms) if isinstance(extent, Size) else ((), extent)
+    match terms:
+        case ((((Symbol() as symbol, 1),), factor),):
+            return symbol, factor, plus
+    return None
 
 
 def _solved(extent: Size, number: int) -> tuple[Symbol, int | None] | None:
     """The symbol of an extent ``a * symbol + b`` and its number, None where it has none; None for other extents."""
-    terms, plus = split_constant(extent.terms)
-    match terms:
-        case ((((Symbol() as symbol, 1),), factor),):
-            units, left = divmod(number - plus, factor)
-            return symbol, None if left else units
-    return None
+    said = said_by(extent)
+    if said is None:
+        return None
+    symbol, factor, plus = said
+    units, left = divmod(number - plus, factor)
+    return symbol, None if left else units
 
 
 def _shown(shape: Sequence[Extent]) -> str:

@@ -27,7 +27,7 @@ from landbridge.executable.instructions import (
 from landbridge.executable.open_number import OpenNumber
 from landbridge.executable.parts import Function, SizeGuard, TensorSpec
 from landbridge.sizes.printing import nearest_text, range_text
-from landbridge.sizes.size import Extent, Size, dimensions_of
+from landbridge.sizes.size import Extent, Size, all_at, dimensions_of
 from landbridge.sizes.terms import Symbol
 
 Facts = TypeVar("Facts")
@@ -57,7 +57,12 @@ class Numbers:
     def choose(self, values: Mapping[str, int]) -> None:
         """The dimensions have ``values``, by name, from now on."""
         self._values = values
-        self._numbers = [each.at(values) if isinstance(each, Size) else each for each in self._slot_of]
+        self._numbers = all_at(self._slot_of, values)
+
+    @property
+    def extents(self) -> Sequence[Extent]:
+        """All that were asked for, each in its slot."""
+        return list(self._slot_of)
 
     @property
     def every(self) -> Sequence[int]:

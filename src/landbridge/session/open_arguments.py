@@ -10,6 +10,7 @@ from landbridge.dtypes import numpy_dtype
 from landbridge.executable.parts import TensorSpec
 from landbridge.memory.borrowed import host_device
 from landbridge.tensor import Tensor
+from landbridge.tensor.tensor import array_without_storage
 from landbridge.vm.argument import array_like, check_dtype, name_of, not_contiguous, not_in_memory
 from landbridge.vm.by_value import ByValue
 
@@ -50,3 +51,9 @@ def check_lent(spec: TensorSpec, value: Any) -> None:
             raise not_contiguous(what, given.strides, given.itemsize, is_input=True)
     elif not hasattr(given, "__dlpack__"):
         raise not_in_memory(what, given, spec.dtype)
+
+
+def argument(value: Any) -> Any:
+    """What a piece of a program is given for ``value`` of another: an array that any program can use, or a copy."""
+    array = value if type(value) is np.ndarray else array_without_storage(value)
+    return ByValue(value, "pieces") if array is None or not array.flags.carray else array

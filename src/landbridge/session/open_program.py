@@ -36,12 +36,13 @@ class OpenProgram:
         self._bind, self._outgrown = bind, outgrown
         self._numbers = Numbers()
         self._may_share = may_be_resized(executable)
-        self._shared: SharedSession | None = None
+        #: What instances share, once one does.
+        self.shared: SharedSession | None = None
 
     @property
     def session(self) -> Session | None:
         """The Session that instances share, once one does."""
-        return None if self._shared is None else self._shared.session
+        return None if self.shared is None else self.shared.session
 
     def at(self, values: Mapping[str, int]) -> Executable:
         """The program of numbers where its dimensions have ``values``, by name; raises ShapeError as ``instance``."""
@@ -56,11 +57,11 @@ class OpenProgram:
         What shares was made for an arena as it is now. Raises as ``at``, and as a Session does.
         """
         if shares and self._may_share:
-            shared = self._shared
+            shared = self.shared
             fit = None if shared is None else shared.resizing.fit(values)
             if fit is None:
                 if shared is not None:
-                    shared = self._shared = None
+                    shared = self.shared = None
                     self._outgrown()
                 shared = self._share(values)
                 fit = None if shared is None else shared.resizing.fit(values)
@@ -76,8 +77,8 @@ class OpenProgram:
         self._may_share = Resizing.takes(program)
         if self._may_share:
             resizing = Resizing(program, self.executable, numbers, self.arena.pieces)
-            self._shared = SharedSession(session, resizing)
-        return self._shared
+            self.shared = SharedSession(session, resizing)
+        return self.shared
 
 
 def _most(nbytes: Extent) -> int | None:

@@ -28,15 +28,24 @@ from landbridge.session.open_arguments import array_of, check_lent, copy_for
 from landbridge.session.open_instance import Instance
 from landbridge.session.open_program import OpenProgram
 from landbridge.session.open_states import OpenStates
-from landbridge.session.session import Session, let_calls_go, let_results_go, set_own_input, spares_of
+from landbridge.session.session import (
+    Session,
+    bound_program_of,
+    let_calls_go,
+    let_results_go,
+    set_own_input,
+    spares_of,
+)
 from landbridge.session.session_options import checked_options
 from landbridge.tensor import Tensor
 from landbridge.vm.arena import ProgramArena
 from landbridge.vm.background import AsyncRun
 from landbridge.vm.background_runs import BackgroundRuns
+from landbridge.vm.bound_program import BoundProgram
 from landbridge.vm.entry import Entry, takes_turn
 from landbridge.vm.named import in_order
 from landbridge.vm.planned_memory import PlannedMemory
+from landbridge.vm.resizing import Resizing
 
 __all__ = ["OpenSession", "Session"]
 
@@ -339,6 +348,30 @@ class OpenSession(Session):
             else:
                 instance = self._instance(name, known)
             return cast(list[Tensor], self._called(instance, *arrays, out=None))
+        finally:
+            entry.give_back(turn)
+
+    def with_shared(
+        self, sizes: Mapping[str, int], run: Callable[[BoundProgram, Resizing], object], *, enough: bool
+    ) -> None:
+        """Have ``run`` run the program that all sizes share, and turn it itself: where it has a single one, and nobody
+        else uses it. With ``enough`` it has memory for ``sizes``, by name."""
+        entry = self._entry
+        try:
+            turn = entry.take()
+        except IndexError:
+            return
+        try:
+            names = list(self._executable.programs)
+            if len(names) > 1 or self._states.pairs:
+                return
+            program = self._program_of(names[0])
+            if enough or program.shared is None:
+                self._instance(names[0], sizes)
+            shared = program.shared
+            if shared is not None:
+                shared.of_calls = None
+                run(bound_program_of(shared.session), shared.resizing)
         finally:
             entry.give_back(turn)
 

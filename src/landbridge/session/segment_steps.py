@@ -16,18 +16,16 @@ from landbridge.executable.executable import Executable
 from landbridge.executable.instance import check_guard
 from landbridge.executable.parts import Function, SizeGuard, TensorSpec
 from landbridge.executable.segments import BRANCH, DIMENSIONS, LOOP, READ, BodyProgram, DataCall, Segment
-from landbridge.session.open_arguments import array_of
+from landbridge.session.body_trips import BodyTrips
+from landbridge.session.loop_steps import LoopSteps
+from landbridge.session.open_arguments import argument, array_of
 from landbridge.session.open_session import OpenSession, elements_of
 from landbridge.session.session import Session
 from landbridge.sizes.size import Extent, Size, dimensions_of, of_symbol
-from landbridge.tensor.tensor import array_without_storage
-from landbridge.vm.by_value import ByValue
 from landbridge.vm.host_functions import HostFunction
 
 #: Makes the Session of a function of the program, whose name is given.
 MakesPiece: TypeAlias = "Callable[[str], ProgramPiece]"
-#: What the ledger says of a copy from piece to piece.
-_CAUSE = "pieces"
 
 
 class SegmentSteps:
@@ -50,6 +48,15 @@ class SegmentSteps:
 
     def __len__(self) -> int:
         return len(self._steps)
+
+    @property
+    def alone(self) -> ProgramPiece | None:
+        """The piece that is all there is to run."""
+        match self._steps:
+            case [(piece, [])]:
+                return piece
+            case _:
+                return None
 
     def pieces(self) -> Iterator[ProgramPiece]:
         """Those of these steps, and of programs that they run."""
@@ -134,7 +141,9 @@ class ProgramPiece:
                 "operator that uses it is not defined, or has no code, for nothing"
             )
         given = [
-            self._dimensions_at(known) if name == DIMENSIONS else _argument(values[name], name in lent)
+            self._dimensions_at(known)
+            if name == DIMENSIONS
+            else (values[name] if name in lent else argument(values[name]))
             for name in self._inputs
         ]
         session = self.session
@@ -147,20 +156,14 @@ class ProgramPiece:
         return np.array([_at(e, known) for e in spec.elements], np.int64)
 
 
-def _argument(value: Any, lent: bool) -> Any:
-    """What a function is given for ``value``: itself where it is ``lent``, or an array that any program can use."""
-    if lent:
-        return value
-    array = value if type(value) is np.ndarray else array_without_storage(value)
-    return ByValue(value, _CAUSE) if array is None or not array.flags.carray else array
-
-
 class _Call:
     """A host operator, or a value that is read, and what is known then."""
 
     def __init__(self, call: DataCall, piece: MakesPiece) -> None:
         self._call = call
-        self.bodies = [_Body(each, piece) for each in call.bodies]
+        stated: Any = call.attributes.get("attributes", {})
+        self.bodies = [_Body(each, piece, stated.get("carried")) for each in call.bodies]
+        self._loop = LoopSteps(call, self.bodies) if call.operator == LOOP else None
         self._function: HostFunction | None = None
         if call.operator not in (READ, LOOP, BRANCH):
             self._function = HostFunction(call.operator, call.attributes)
@@ -191,46 +194,17 @@ class _Call:
         """What the operator gives, or the programs that are called in its place."""
         if self._function is not None:
             return self._function([array_of(x) for x in given if x is not None])
-        stated: Any = self._call.attributes.get("attributes", {})
         try:
-            if self._call.operator == BRANCH:
-                condition, *captured = given
-                found = self.bodies[0 if array_of(condition).reshape(-1)[0] else 1].run(captured, known)
-                return [
-                    each.reshape((1,) * len(spec.shape)) if each.size == 1 and each.ndim < len(spec.shape) else each
-                    for each, spec in zip(map(array_of, found), self._call.outputs, strict=True)
-                ]
-            return self._looped(given, stated["carried"], known)
+            if self._loop is not None:
+                return self._loop.run(given, known)
+            condition, *captured = given
+            found = self.bodies[0 if array_of(condition).reshape(-1)[0] else 1].run(captured, known)
+            return [
+                each.reshape((1,) * len(spec.shape)) if each.size == 1 and each.ndim < len(spec.shape) else each
+                for each, spec in zip(map(array_of, found), self._call.outputs, strict=True)
+            ]
         except ShapeError as error:
             raise ShapeError(f"node {self._call.node!r}: {error}") from error
-
-    def _looped(self, given: Sequence[Any], carried: int, known: Mapping[str, int]) -> list[np.ndarray[Any, Any]]:
-        """What an ONNX ``Loop`` gives: what is carried last, and the rows of all trips."""
-        count, condition, *rest = given
-        state, captured = rest[:carried], rest[carried:]
-        limit = None if count is None else int(array_of(count).reshape(-1)[0])
-        going = condition is None or bool(array_of(condition).reshape(-1)[0])
-        rows: list[list[np.ndarray[Any, Any]]] = [[] for _ in self._call.outputs[carried:]]
-        trip = 0
-        while going and (limit is None or trip < limit):
-            body = self.bodies[0 if trip == 0 else -1]
-            number, goes_on = np.asarray(trip, np.int64), np.asarray(going)
-            again, *made = body.run([number, goes_on, *state, *captured], known)
-            going, state = bool(array_of(again).reshape(-1)[0]), made[:carried]
-            for collected, row in zip(rows, made[carried:], strict=True):
-                collected.append(array_of(row))
-            trip += 1
-        return [*map(array_of, state), *(self._stacked(n, each) for n, each in enumerate(rows, carried))]
-
-    def _stacked(self, number: int, rows: Sequence[np.ndarray[Any, Any]]) -> np.ndarray[Any, Any]:
-        spec = self._call.outputs[number]
-        shapes = list(dict.fromkeys(row.shape for row in rows))
-        if len(shapes) > 1:
-            raise ShapeError(f"rows of output {number} have shapes {shapes[0]} and {shapes[1]}; one shape is legal")
-        if rows:
-            return np.stack(rows)
-        extents = [e if isinstance(e, int) else 0 for e in spec.shape[1:]]
-        return np.zeros((0, *extents), numpy_dtype(spec.dtype))
 
     def _learn(self, stated: Sequence[Extent], found: Sequence[int], known: dict[str, int], what: str) -> None:
         for extent, number in zip(stated, found, strict=True):
@@ -253,9 +227,13 @@ class _Call:
 class _Body:
     """A program in the program."""
 
-    def __init__(self, body: BodyProgram, piece: MakesPiece) -> None:
+    def __init__(self, body: BodyProgram, piece: MakesPiece, carried: int | None) -> None:
         self._body = body
         self._steps = SegmentSteps(body.segments, body.inputs, body.guards, piece)
+        alone = None if carried is None else self._steps.alone
+        self.trips = None
+        if carried is not None and alone is not None:
+            self.trips = BodyTrips.of(body, carried, alone.function, alone.session)
 
     def pieces(self) -> Iterator[ProgramPiece]:
         """Those of its own."""

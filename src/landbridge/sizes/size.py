@@ -19,6 +19,7 @@ from landbridge.sizes.samples import samples
 from landbridge.sizes.terms import (
     KNOWN,
     AboveZero,
+    Atom,
     Clamped,
     Symbol,
     Terms,
@@ -183,6 +184,16 @@ def dimension(
         raise ValueError(f"{often}, which comes often, is no multiple of {multiple_of} in {low} to {high}")
     units = None if often is None else often // multiple_of
     return Size(of_atom(Symbol(name, least, most, multiple_of, units), multiple_of))
+
+
+def all_at(extents: Iterable[Extent], values: Mapping[str, int]) -> list[int]:
+    """The numbers of ``extents`` where the dimensions have ``values``, by name: what they share is computed once."""
+    known: dict[Atom, int] = {}
+
+    def value_of(symbol: Symbol) -> int:
+        return values[symbol.name]
+
+    return [evaluate(each.terms, value_of, known) if isinstance(each, Size) else each for each in extents]
 
 
 def dimensions_of(extents: Iterable[Extent]) -> dict[str, Symbol]:

@@ -185,9 +185,12 @@ def symbols(terms: Terms) -> dict[str, Symbol]:
     return {atom.name: atom for atom in all_atoms(terms) if isinstance(atom, Symbol)}
 
 
-def evaluate(terms: Terms, value_of: Callable[[Symbol], int]) -> int:
-    """What ``terms`` are where ``value_of`` gives each dimension (a multiple of its unit)."""
-    return _evaluated(terms, value_of, {})
+def evaluate(terms: Terms, value_of: Callable[[Symbol], int], known: dict[Atom, int] | None = None) -> int:
+    """What ``terms`` are where ``value_of`` gives each dimension (a multiple of its unit).
+
+    ``known`` has the numbers of atoms, and gets those of others: for who evaluates several terms for the same values.
+    """
+    return _evaluated(terms, value_of, {} if known is None else known)
 
 
 def _evaluated(terms: Terms, value_of: Callable[[Symbol], int], known: dict[Atom, int]) -> int:

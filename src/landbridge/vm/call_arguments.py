@@ -107,6 +107,11 @@ class CallArguments:
         for slot, value in zip((*self.inputs, *self.outputs), (*arrays, *results), strict=True):
             slot.check_views(value.value if type(value) is ByValue else value)
 
+    def borrow(self, slot: Slot, value: Any) -> tuple[int, object]:
+        """The address of ``value`` as the argument for ``slot``, and what is to be kept alive as long as it is used."""
+        address, owner = self._borrow(slot, value)
+        return address, (owner, slot.lend(owner))
+
     def _borrow(self, slot: Slot, value: Any) -> tuple[int, object]:
         if type(value) is ByValue:
             return self._borrow_or_copy(slot, value)

@@ -63,24 +63,39 @@ class ExtentCheck:
         self._fixed = np.array(fixed, np.float64)
         self._rows, self._wholes = (np.array([each[k] for each in tensors], np.intp) for k in (0, 1))
         self._offsets = np.array([numbers.slot(offset) for _, _, offset, _, _ in tensors], np.intp)
-        most, one = max((len(shape) for _, _, _, shape, _ in tensors), default=0), numbers.slot(1)
-        shapes = [[*map(numbers.slot, shape), *[one] * (most - len(shape))] for _, _, _, shape, _ in tensors]
-        self._shapes = np.array(shapes, np.intp).reshape(len(tensors), most)
+        self._shapes = padded_slots([shape for _, _, _, shape, _ in tensors], numbers)
         self._items = np.array([each[4] for each in tensors], np.float64)
         self._tasks = np.array([numbers.slot(call.tasks) for call in calls], np.intp)
         self._args = np.array([row[register] for call in calls for register in call.args], np.intp)
         self._ends = np.cumsum([len(call.args) for call in calls], dtype=np.intp)
 
-    def sizes(self, numbers: NDArray[np.int64], io: Sequence[int]) -> Bytes | None:
-        """The bytes of each row where inputs and outputs have ``io``; None where a tensor lies outside of its whole."""
-        extents, offsets = numbers[self._shapes], numbers[self._offsets]
-        found = self._fixed.copy()
-        found[: self._io] = io
-        own = found[self._rows] = extents.prod(axis=1, dtype=np.float64) * self._items
-        fits = (offsets >= 0) & (offsets + own <= found[self._wholes])
-        return found if fits.all() and not (extents < 0).any() else None
+    @property
+    def width(self) -> int:
+        """How many extents it looks at."""
+        return int(self._shapes.size)
+
+    def sizes(
+        self, numbers: NDArray[np.int64], io: Sequence[int] | NDArray[np.float64]
+    ) -> tuple[Bytes, NDArray[np.bool_]]:
+        """The bytes of each row where inputs and outputs have ``io``, and whether each tensor lies in its whole.
+
+        For one choice of dimensions, or a row of ``numbers``, of ``io`` and of the result for each of several.
+        """
+        extents, offsets = numbers[..., self._shapes], numbers[..., self._offsets]
+        found = np.broadcast_to(self._fixed, (*numbers.shape[:-1], *self._fixed.shape)).copy()
+        found[..., : self._io] = io
+        own = found[..., self._rows] = extents.prod(axis=-1, dtype=np.float64) * self._items
+        fits = (offsets >= 0) & (offsets + own <= found[..., self._wholes])
+        return found, fits.all(axis=-1) & ~(extents < 0).any(axis=(-2, -1))
 
     def is_worth_sharing(self, numbers: NDArray[np.int64], sizes: Bytes) -> bool:
-        """Whether several threads are quicker at any call."""
+        """Whether several threads are quicker at any call, for one choice of dimensions."""
         sums = np.cumsum(np.append(0, sizes[self._args]))[np.append(0, self._ends)]
         return bool(((numbers[self._tasks] > 1) & (np.diff(sums) >= WORTH_SHARING_BYTES)).any())
+
+
+def padded_slots(shapes: Sequence[tuple[Extent, ...]], numbers: Numbers) -> NDArray[np.intp]:
+    """The slots of ``numbers`` of each of ``shapes``, a row each; behind shorter ones the slot of 1."""
+    most, one = max(map(len, shapes), default=0), numbers.slot(1)
+    rows = [[*map(numbers.slot, shape), *[one] * (most - len(shape))] for shape in shapes]
+    return np.array(rows, np.intp).reshape(len(shapes), most)

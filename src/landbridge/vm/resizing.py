@@ -18,19 +18,20 @@ from landbridge.executable.executable import Executable
 from landbridge.executable.instance import Numbers, choose_legal, dimensions, spec_at
 from landbridge.executable.open_number import OpenNumber
 from landbridge.executable.parts import CodeImage, TensorSpec
+from landbridge.memory import ledger
 from landbridge.records import record
+from landbridge.sizes.formulas import Formulas
 from landbridge.sizes.size import Size
 from landbridge.vm.bound_program import BoundProgram
-from landbridge.vm.extent_check import ExtentCheck
+from landbridge.vm.extent_check import ExtentCheck, padded_slots
 from landbridge.vm.frame import Frame
 from landbridge.vm.interpreter import run_steps
 from landbridge.vm.open_steps import may_be_others, number_at, steps_at
+from landbridge.vm.open_words import OpenWords
 from landbridge.vm.program import NativeStep, Step
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-
-_WORD = (1 << 64) - 1
 
 Places = tuple[tuple[int, int], ...]
 
@@ -52,6 +53,18 @@ class SizeFit:
     threads: int
     values: NDArray[np.uint64] | None = None
     steps: tuple[Step, ...] | None = None
+
+
+@record(frozen=True, slots=True, eq=False)
+class FitsAhead:
+    """``count`` choices of sizes, the first ones that were asked about, for which the memory of the program is enough.
+
+    ``numbers``: of its extents, by slot, then 0, a row for each choice. ``threads``: on how many they run.
+    """
+
+    numbers: NDArray[np.int64]
+    count: int
+    threads: int
 
 
 def may_be_resized(executable: Executable) -> bool:
@@ -76,19 +89,10 @@ class Resizing:
         self._places = program.places[: len(io)]
         self._moves = [any(type(offset) is OpenNumber for _, offset in each) for each in self._places]
         self._runner = cache(bound.runner)
-        self._words = np.array([word for word, _ in program.open_words], np.intp)
-        # Many words have the same number: strides and extents that kernels share.
-        places = {(number.slots, number.more): 0 for _, number in program.open_words}
-        places = {each: place for place, each in enumerate(places)}
-        #: Of each word, which of the values it has.
-        self._value_of = np.array([places[n.slots, n.more] for _, n in program.open_words], np.intp)
-        most = max((len(slots) for slots, _ in places), default=1)
-        #: Of each value the slots that it sums, the last of all numbers, a zero, where it has fewer.
-        self._terms = [
-            np.array([slots[k] if k < len(slots) else -1 for slots, _ in places], np.intp) for k in range(most)
-        ]
-        self._more = np.array([more & _WORD for _, more in places], np.uint64)
+        self._open = OpenWords(program.open_words)
         self._check = ExtentCheck(executable, numbers, storages)
+        self._formulas: Formulas | None = None
+        self._io_shapes = padded_slots([spec.shape for spec in io], numbers)
 
     @staticmethod
     def takes(bound: BoundProgram) -> bool:
@@ -118,8 +122,8 @@ class Resizing:
         ]
         every = [*numbers.every, *nbytes, 0]
         found = np.array(every, np.int64)
-        sizes = self._check.sizes(found, nbytes)
-        if sizes is None:
+        sizes, fits = self._check.sizes(found, nbytes)
+        if not fits:
             return None
         threads = self._bound.most_threads
         if threads > 1 and not self._check.is_worth_sharing(found, sizes):
@@ -135,8 +139,8 @@ class Resizing:
     def turn(self, frame: Frame, fit: SizeFit) -> None:
         """Let ``frame``, one of the program's, be for ``fit``, its inputs and outputs bound to nothing."""
         if fit.values is None:
-            fit.values = self._values(fit.numbers.view(np.uint64))
-        frame.number_words[self._words] = fit.values[self._value_of]
+            fit.values = self._open.values(fit.numbers)
+        frame.number_words[self._open.words] = fit.values[self._open.value_of]
         for slot, spec, size, places in zip(frame.slots, fit.specs, fit.nbytes, fit.places):  # noqa: B905 - parameters stay
             slot.take(spec, size, places)
         if frame.staging is not None:
@@ -144,15 +148,41 @@ class Resizing:
         listed = partial(self._list, frame, fit) if frame.listed is not None else None
         frame.take(self._steps(fit), listed, self._runner(fit.threads))
 
-    def _values(self, numbers: NDArray[np.uint64]) -> NDArray[np.uint64]:
-        values = self._more.copy()
-        for slots in self._terms:
-            values += numbers[slots]
-        return values
+    @property
+    def width(self) -> int:
+        """How many numbers it computes with for one choice of sizes."""
+        return self._check.width + len(self._numbers.every)
+
+    def fit_ahead(self, values: Mapping[str, int | NDArray[np.int64]], count: int) -> FitsAhead:
+        """What the program is for ``count`` choices of its dimensions: by name one value for all of them, or as many.
+
+        What ``choose_legal`` looks at holds for all of them. No input or output has strides.
+        """
+        if self._formulas is None:
+            self._formulas = Formulas([*self._numbers.extents, 0])
+        try:
+            numbers = self._formulas.at_each(values, count)
+        except OverflowError:
+            return FitsAhead(np.zeros((0, 0), np.int64), 0, 1)
+        io = numbers[:, self._io_shapes].prod(axis=2, dtype=np.float64) * self._items
+        sizes, fits = self._check.sizes(numbers, io)
+        count = count if fits.all() else int(fits.argmin())
+        threads = self._bound.most_threads
+        if count and threads > 1 and not self._check.is_worth_sharing(numbers[count - 1], sizes[count - 1]):
+            threads = 1
+        return FitsAhead(numbers[:count], count, threads)
+
+    def take_steps(self, frame: Frame, fits: FitsAhead, choice: int) -> None:
+        """Let ``frame`` take the steps of one of the choices that ``fits``."""
+        steps, listed = self._bound.program.steps, self._bound.program.listed_steps
+        run_native, told = self._runner(fits.threads), ledger.is_active() and bool(listed)
+        numbers = [] if _is_native(steps) and not told else fits.numbers[choice].tolist()
+        execute = partial(run_steps, steps_at(listed, numbers), frame.words, run_native, frame.bound_to) if told else None
+        frame.take(steps if _is_native(steps) else steps_at(steps, numbers), execute, run_native)
 
     def _steps(self, fit: SizeFit) -> tuple[Step, ...]:
         steps = self._bound.program.steps
-        if len(steps) == 1 and isinstance(steps[0], NativeStep):
+        if _is_native(steps):
             return steps
         if fit.steps is None:
             fit.steps = steps_at(steps, fit.numbers.tolist())
@@ -161,6 +191,11 @@ class Resizing:
     def _list(self, frame: Frame, fit: SizeFit) -> None:
         steps = steps_at(self._bound.program.listed_steps, fit.numbers.tolist())
         run_steps(steps, frame.words, self._runner(fit.threads), frame.bound_to)
+
+
+def _is_native(steps: Sequence[Step]) -> bool:
+    """Whether ``steps`` are one call, the same for all sizes."""
+    return len(steps) == 1 and isinstance(steps[0], NativeStep)
 
 
 def _is_open(spec: TensorSpec) -> bool:

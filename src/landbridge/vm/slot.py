@@ -19,7 +19,7 @@ from landbridge.vm.lease import Lease, SlotUse, Tenancy
 Role = Literal["input", "output", "parameter"]
 
 #: Up to here numpy's allocator is the fastest; above, the C library maps fresh pages where a device's pool keeps them.
-_SMALL_BYTES = 1 << 16
+SMALL_BYTES = 1 << 16
 
 
 class Slot:
@@ -100,7 +100,7 @@ class Slot:
         #: Elements between neighbours of each axis where there are gaps; None where memory is dense.
         self.strides = spec.strides or None
         #: Whether a call's new output is better taken from numpy than from the device's allocator.
-        self.is_small = self._by_numpy and nbytes <= _SMALL_BYTES
+        self.is_small = self._by_numpy and nbytes <= SMALL_BYTES
 
     def __str__(self) -> str:
         return f"{self.role} {self.spec.name!r}"

@@ -1,0 +1,174 @@
+"""TripSizes: what dimensions are in the trips of a loop to come, as shapes of what a trip gives are those that the next
+one takes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import accumulate, pairwise
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+
+from landbridge.dtypes import dtype
+from landbridge.executable.bound_sizes import said_by
+from landbridge.executable.parts import SizeGuard, TensorSpec
+from landbridge.records import record
+from landbridge.sizes.formulas import Formulas
+from landbridge.sizes.size import Extent, Size, all_at
+from landbridge.sizes.terms import Symbol
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+Shapes: TypeAlias = Sequence[Sequence[int]]
+
+
+@record(frozen=True, slots=True)
+class TripsAhead:
+    """``count`` trips: the ``values`` of their dimensions, by name, one for all or an array; the ``shapes`` of what they
+    carry before each of them and after the last, a row each, axis behind axis; and the most bytes of each that they
+    give."""
+
+    count: int
+    values: dict[str, int | NDArray[np.int64]]
+    shapes: NDArray[np.int64]
+    nbytes: list[int]
+
+
+@record(frozen=True, slots=True, eq=False)
+class _Said:
+    """A dimension that an axis of what is carried says: ``factor`` of its units, and ``plus``."""
+
+    symbol: Symbol
+    axis: int
+    factor: int
+    plus: int
+
+    def units(self, extent: int) -> int | None:
+        """How many it is where the axis has ``extent``; None where that is not legal, or nothing."""
+        units, left = divmod(extent - self.plus, self.factor)
+        high = self.symbol.high
+        legal = not left and units >= max(self.symbol.low, 1) and (high is None or units <= high)
+        return units if legal else None
+
+
+class TripSizes:
+    """Those of a body that takes ``taken`` and gives ``given``, one behind the other, where ``guards`` hold.
+
+    ``taken`` may have dimensions of the program around it, which are in ``around``.
+    """
+
+    def __init__(
+        self,
+        taken: Sequence[TensorSpec],
+        given: Sequence[TensorSpec],
+        guards: Sequence[SizeGuard],
+        around: Sequence[str],
+    ) -> None:
+        self._ranks = [len(spec.shape) for spec in taken]
+        self._ends = [0, *accumulate(self._ranks)]
+        self._items = [dtype(spec.dtype).itemsize for spec in given]
+        before: list[Extent] = [extent for spec in taken for extent in spec.shape]
+        self._after: list[Extent] = [extent for spec in given for extent in spec.shape]
+        #: Whether each trip gives as many axes as the next one takes.
+        self.are_known = self._ranks == [len(spec.shape) for spec in given]
+        self._said: dict[str, _Said] = {}
+        for axis, extent in enumerate(before):
+            said = said_by(extent)
+            if said is not None and said[0].name not in around:
+                self._said.setdefault(said[0].name, _Said(said[0], axis, said[1], said[2]))
+        #: By how many units each grows from trip to trip, where all grow steadily.
+        self._steps: dict[str, int] | None = {}
+        for name, each in self._said.items():
+            step = self._after[each.axis] - before[each.axis] if self.are_known else None
+            if not isinstance(step, int) or step % each.factor:
+                self._steps = None
+                break
+            self._steps[name] = step // each.factor
+        self._axes = len(before)
+        self._formulas = Formulas([*before, *self._after, *(g.found for g in guards), *(g.legal for g in guards)])
+        self._guards = len(guards)
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The dimensions that what is carried says."""
+        return frozenset(self._said)
+
+    def ahead(self, shapes: Shapes, around: Mapping[str, int], most: int) -> TripsAhead | None:
+        """At most ``most`` trips, of which the first takes ``shapes``, and all are legal; None where none is known.
+
+        No dimension that is carried is 0 in them.
+        """
+        if list(map(len, shapes)) != self._ranks:
+            return None
+        first = [extent for shape in shapes for extent in shape]
+        units = self._units(first, around, most)
+        if units is None:
+            return None
+        count = min(map(len, units.values()), default=most)
+        values: dict[str, int | NDArray[np.int64]] = dict(around)
+        values |= {name: each.symbol.unit * np.array(units[name], np.int64) for name, each in self._said.items()}
+        try:
+            numbers = self._formulas.at_each(values, count)
+        except (KeyError, OverflowError):  # of what shows in a trip, or of no tensor
+            return None
+        axes, guards = self._axes, self._guards
+        carried = np.concatenate((np.array([first], np.int64), numbers[:, axes : 2 * axes]))
+        rest = numbers[:, 2 * axes :]
+        fits = (numbers[:, :axes] == carried[:-1]).all(axis=1) & (rest[:, :guards] == rest[:, guards:]).all(axis=1)
+        count = count if fits.all() else int(fits.argmin())
+        if not count:
+            return None
+        values = {name: value if isinstance(value, int) else value[:count] for name, value in values.items()}
+        shapes = carried[: count + 1]
+        most = [shapes[1:, begin:end].prod(axis=1, dtype=np.float64).max() for begin, end in pairwise(self._ends)]
+        nbytes = [int(elements) * item for elements, item in zip(most, self._items, strict=True)]
+        return TripsAhead(count, values, shapes, nbytes)
+
+    def shaped(self, extents: Sequence[int]) -> list[tuple[int, ...]]:
+        """``extents``, axis behind axis, as the shapes of what is carried."""
+        return [tuple(extents[begin:end]) for begin, end in pairwise(self._ends)]
+
+    def _units(self, first: Sequence[int], around: Mapping[str, int], most: int) -> dict[str, Sequence[int]] | None:
+        """The units of each dimension in at most ``most`` trips, as long as they are legal; None where none is."""
+        now: dict[str, int] = {}
+        for name, each in self._said.items():
+            found = each.units(first[each.axis])
+            if found is None:
+                return None
+            now[name] = found
+        if self._steps is not None:
+            legal = (_legal(each.symbol, now[name], self._steps[name], most) for name, each in self._said.items())
+            count = min(legal, default=most)
+            return {
+                name: range(begin, begin + count * step, step) if step else [begin] * count
+                for (name, begin), step in zip(now.items(), self._steps.values(), strict=True)
+            }
+        rows = [now]
+        after = [self._after[each.axis] for each in self._said.values()]
+        while len(rows) < most:
+            values = dict(around) | {name: units * self._said[name].symbol.unit for name, units in rows[-1].items()}
+            try:
+                extents = all_at(after, values)
+            except (KeyError, ZeroDivisionError):
+                break
+            units = {name: each.units(extent) for (name, each), extent in zip(self._said.items(), extents, strict=True)}
+            if None in units.values():
+                break
+            rows.append({name: number for name, number in units.items() if number is not None})
+        return {name: [row[name] for row in rows] for name in now}
+
+
+def _legal(symbol: Symbol, begin: int, step: int, most: int) -> int:
+    """In how many of ``most`` trips ``symbol`` is legal that has ``begin`` units in the first, and ``step`` more in
+    each."""
+    if step > 0 and symbol.high is not None:
+        return min(most, (symbol.high - begin) // step + 1)
+    if step < 0:
+        return min(most, (begin - max(symbol.low, 1)) // -step + 1)
+    return most
+
+
+def is_fixed(spec: TensorSpec, names: frozenset[str]) -> bool:
+    """Whether ``spec`` has one shape for all values of the dimensions ``names``."""
+    return not any(isinstance(extent, Size) and names & extent.symbols.keys() for extent in spec.shape)

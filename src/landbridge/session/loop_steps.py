@@ -1,0 +1,84 @@
+"""LoopSteps: an ONNX ``Loop`` whose body is a program in the program."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+
+from landbridge.dtypes import numpy_dtype
+from landbridge.errors import ShapeError
+from landbridge.executable.segments import DataCall
+from landbridge.records import record
+from landbridge.session.body_trips import BodyTrips
+from landbridge.session.open_arguments import array_of
+
+
+class Body(Protocol):
+    """A program in the program: ``trips`` takes several in place, where it can."""
+
+    @property
+    def trips(self) -> BodyTrips | None:
+        """What takes trips of it in place."""
+
+    def run(self, given: Sequence[Any], known: Mapping[str, int]) -> list[Any]:
+        """Its results for what its inputs are, in order; ``known``: dimensions of the program around it."""
+
+
+@record
+class _Progress:
+    """``trip`` trips were taken and gave ``state``; ``going``: what the last one said."""
+
+    trip: int
+    going: bool
+    state: list[Any]
+
+
+class LoopSteps:
+    """``call``, whose ``bodies`` are that of the first trip, where it is another, and that of all others."""
+
+    def __init__(self, call: DataCall, bodies: Sequence[Body]) -> None:
+        self._call, self._bodies = call, bodies
+        stated: Any = call.attributes.get("attributes", {})
+        self._carried: int = stated["carried"]
+
+    def run(self, given: Sequence[Any], known: Mapping[str, int]) -> list[np.ndarray[Any, Any]]:
+        """What is carried last, and the rows of all trips; a count below 0 is none."""
+        count, condition, *rest = given
+        captured = rest[self._carried :]
+        limit = None if count is None else int(array_of(count).reshape(-1)[0])
+        now = _Progress(0, condition is None or _is_true(condition), rest[: self._carried])
+        rows: list[list[np.ndarray[Any, Any]]] = [[] for _ in self._call.outputs[self._carried :]]
+        in_place = True
+        while now.going and (limit is None or now.trip < limit):
+            body = self._bodies[0 if now.trip == 0 else -1]
+            trips = body.trips if in_place and (now.trip or len(self._bodies) == 1) else None
+            taken = None if trips is None else trips.take(now.trip, limit, now.state, captured, known)
+            if taken is not None:
+                now = _Progress(now.trip + taken.count, taken.goes_on, taken.state)
+                made = taken.rows
+            else:
+                in_place = trips is None  # where it could not once, it is not asked again
+                numbers = [np.asarray(now.trip, np.int64), np.asarray(now.going)]
+                again, *results = body.run([*numbers, *now.state, *captured], known)
+                now = _Progress(now.trip + 1, _is_true(again), results[: self._carried])
+                made = [array_of(row)[None] for row in results[self._carried :]]
+            for collected, block in zip(rows, made, strict=True):
+                collected.append(block)
+        return [*map(array_of, now.state), *(self._joined(n, each) for n, each in enumerate(rows, self._carried))]
+
+    def _joined(self, number: int, blocks: Sequence[np.ndarray[Any, Any]]) -> np.ndarray[Any, Any]:
+        """The rows that ``blocks`` are, as output ``number``."""
+        spec = self._call.outputs[number]
+        shapes = list(dict.fromkeys(block.shape[1:] for block in blocks))
+        if len(shapes) > 1:
+            raise ShapeError(f"rows of output {number} have shapes {shapes[0]} and {shapes[1]}; one shape is legal")
+        if blocks:
+            return blocks[0] if len(blocks) == 1 else np.concatenate(blocks)
+        extents = [e if isinstance(e, int) else 0 for e in spec.shape[1:]]
+        return np.zeros((0, *extents), numpy_dtype(spec.dtype))
+
+
+def _is_true(value: Any) -> bool:
+    return bool(array_of(value).reshape(-1)[0])

@@ -1,0 +1,214 @@
+"""Trips: a bound program that takes trips of a loop, each on what the one before gave, whose sizes may change.
+
+All that sizes decide in its words is computed for many trips at once. A trip then is one addition, of the addresses of
+what it takes and gives to the words that its sizes make, and a run of the program.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import chain, cycle
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from landbridge.executable.open_number import OpenNumber
+from landbridge.executable.parts import Function
+from landbridge.executable.trip_sizes import TripsAhead
+from landbridge.memory import ledger
+from landbridge.memory.host_array import address_of_known
+from landbridge.records import record
+from landbridge.sizes.formulas import Formulas
+from landbridge.vm.bound_program import BoundProgram
+from landbridge.vm.frame import Execute
+from landbridge.vm.open_words import OpenWords
+from landbridge.vm.program import BranchStep, HostStep, LoopStep, NativeStep, Step
+from landbridge.vm.resizing import FitsAhead, Resizing
+from landbridge.vm.trip_memory import CarriedMemory, CollectedRows, Piece
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+#: Trips whose sizes are computed at once, and at most so many numbers.
+_AHEAD, _NUMBERS = 64, 1 << 16
+
+
+@record(frozen=True, slots=True)
+class TripArguments:
+    """Which input or output of a body is what, by number, inputs first; None for what it has not.
+
+    ``number``: the number of the trip. ``goes_on``: true in each. ``dimensions``: what they are. ``carried``: as a trip
+    takes and as it gives it. ``captured``: inputs that are the same in all, and the number of each of what is around.
+    ``rows``: outputs that are collected.
+    ``again``: the output that says whether another trip follows.
+    """
+
+    number: int | None
+    goes_on: int | None
+    dimensions: int | None
+    carried: tuple[tuple[int | None, int], ...]
+    captured: tuple[tuple[int, int], ...]
+    rows: tuple[int, ...]
+    again: int
+
+
+@record(frozen=True, slots=True)
+class Taken:
+    """``count`` trips were taken, and ``goes_on`` is what the last one said."""
+
+    count: int
+    goes_on: bool
+
+
+class Trips:
+    """Trips of ``bound``, a program of ``function``, of which ``arguments`` says what is what; ``resizing`` turns it
+    where its sizes are open."""
+
+    def __init__(
+        self, bound: BoundProgram, function: Function, resizing: Resizing | None, arguments: TripArguments
+    ) -> None:
+        self.bound = bound
+        self._resizing, self._arguments = resizing, arguments
+        self._specs = specs = (*function.inputs, *function.outputs)
+        program = bound.program
+        entries = [(-1, *word) for word in (() if resizing is None else program.open_words)]
+        entries += [(register, *place) for register in range(len(specs)) for place in program.places[register]]
+        self._words = OpenWords((word, number) for _, word, number in entries)
+        of = np.array([register for register, _, _ in entries], np.intp)
+        #: Which of the words have the address of each input and output.
+        self._places = [np.flatnonzero(of == register) for register in range(len(specs))]
+        self._number, self._again, self._goes_on = np.zeros(1, np.int64), np.zeros(1, np.bool_), np.ones(1, np.bool_)
+        told = () if arguments.dimensions is None else specs[arguments.dimensions].elements
+        self._dimensions = np.zeros(len(told), np.int64)
+        #: What they are, where the program reads it.
+        self._told = Formulas(told) if arguments.dimensions is not None and program.places[arguments.dimensions] else None
+        self._is_native = len(program.steps) == 1 and isinstance(program.steps[0], NativeStep)
+        #: The trips of which it is told at most at once.
+        self.most_ahead = max(1, min(_AHEAD, _NUMBERS // (1 + len(entries) + (0 if resizing is None else resizing.width))))
+
+    @staticmethod
+    def are_possible(bound: BoundProgram) -> bool:
+        """Whether ``bound`` has its arguments where they are, in memory of the host, and the host alone runs it."""
+        frame, program = bound.calls.frame, bound.program
+        offsets = [offset for places in program.places for _, offset in places]
+        return (
+            frame.staging is None
+            and all(slot.array_type is np.ndarray for slot in (*frame.inputs, *frame.outputs))
+            and all(min(offset.slots, default=0) >= 0 for offset in offsets if isinstance(offset, OpenNumber))
+            and all(map(_is_of_host, program.steps))
+        )
+
+    def borrow(self, register: int, value: Any, shape: tuple[int, ...]) -> Piece:
+        """The memory of ``value`` as input ``register`` of trips in which that has ``shape``.
+
+        Raises InputError where it does not fit.
+        """
+        slot = self.bound.calls.frame.slots[register]
+        if type(value) is np.ndarray and value.dtype is slot.dtype and value.shape == shape and value.flags.carray:
+            return Piece(address_of_known(value), value.nbytes, value)
+        spec = replace(self._specs[register], shape=shape, elements=())
+        slot.take(spec, spec.nbytes, slot.places)
+        address, owner = self.bound.calls.borrow(slot, value)
+        return Piece(address, spec.nbytes, owner)
+
+    def take(
+        self,
+        ahead: TripsAhead,
+        first: int,
+        carried: Sequence[CarriedMemory],
+        rows: Sequence[CollectedRows],
+        captured: Sequence[Piece],
+        *,
+        are_last: bool,
+    ) -> Taken | None:
+        """Take the trips ``ahead``, the first of which has number ``first``, until one says that none follows.
+
+        ``are_last``: none follow these. None where the program has not enough memory for the first.
+        """
+        fit = self._fit(ahead)
+        if not fit.count:
+            return None
+        table = self._words.values(fit.numbers)[:, self._words.value_of]
+        bases = self._bases(table, ahead, carried, rows, captured, are_last=are_last and fit.count == ahead.count)
+        told = None if self._told is None else self._told.at_each(ahead.values, ahead.count)
+        turns = self._resizing is not None and (ledger.is_active() or not self._is_native)
+        frame, number, dimensions = self.bound.calls.frame, self._number, self._dimensions
+        words, index, again = frame.number_words, self._words.words, ctypes.c_bool.from_buffer(self._again)
+        execute, taken = self._execution(fit, 0), 0
+        for values, base in zip(table, bases, strict=False):
+            number[0] = first + taken
+            if told is not None:
+                dimensions[:] = told[taken]
+            if turns and taken:
+                execute = self._execution(fit, taken)
+            words[index] = values + base
+            execute()
+            taken += 1
+            if not again.value:
+                break
+        for each in carried:
+            each.took(taken)
+        for collected in rows:
+            collected.count += taken
+        return Taken(taken, again.value)
+
+    def _fit(self, ahead: TripsAhead) -> FitsAhead:
+        if self._resizing is None:
+            return FitsAhead(np.zeros((ahead.count, 1), np.int64), ahead.count, 0)
+        return self._resizing.fit_ahead(ahead.values, ahead.count)
+
+    def _execution(self, fit: FitsAhead, trip: int) -> Execute:
+        """What executes one of the trips that ``fit``."""
+        frame = self.bound.calls.frame
+        if self._resizing is not None:
+            self._resizing.take_steps(frame, fit, trip)
+        return frame.listed if frame.listed is not None and ledger.is_active() else frame.execute
+
+    def _bases(
+        self,
+        table: NDArray[np.uint64],
+        ahead: TripsAhead,
+        carried: Sequence[CarriedMemory],
+        rows: Sequence[CollectedRows],
+        captured: Sequence[Piece],
+        *,
+        are_last: bool,
+    ) -> Iterator[NDArray[np.uint64]]:
+        """The addresses that words have beside what is in ``table``, trip after trip; rows move on in ``table``."""
+        known, count = self._arguments, len(table)
+        given = (known.number, self._number), (known.goes_on, self._goes_on), (known.dimensions, self._dimensions)
+        fixed = {register: address_of_known(array) for register, array in given if register is not None}
+        fixed[known.again] = address_of_known(self._again)
+        fixed |= {register: piece.address for (register, _), piece in zip(known.captured, captured, strict=True)}
+        for register, collected in zip(known.rows, rows, strict=True):
+            fixed[register] = collected.address(count)
+            table[:, self._places[register]] += np.arange(count, dtype=np.uint64)[:, None] * np.uint64(collected.nbytes)
+        first, second, third = dict(fixed), dict(fixed), fixed
+        for (taken, made), each, nbytes in zip(known.carried, carried, ahead.nbytes, strict=True):
+            one, other = each.next_two(nbytes, count, is_last=are_last)
+            first[made] = third[made] = one.address
+            second[made] = other.address
+            if taken is not None:
+                first[taken], second[taken], third[taken] = each.now.address, one.address, other.address
+        return chain([self._base(first)], cycle([self._base(second), self._base(third)]))
+
+    def _base(self, addresses: Mapping[int, int]) -> NDArray[np.uint64]:
+        found = np.zeros(len(self._words.words), np.uint64)
+        for register, address in addresses.items():
+            found[self._places[register]] = address
+        return found
+
+
+def _is_of_host(step: Step) -> bool:
+    """Whether the host takes ``step``, and no more than addresses in words say where its operands are."""
+    match step:
+        case NativeStep() | HostStep():
+            return True
+        case BranchStep(then=then, orelse=orelse):
+            return all(map(_is_of_host, (*then, *orelse)))
+        case LoopStep(body=body):
+            return all(map(_is_of_host, body))
+        case _:
+            return False
