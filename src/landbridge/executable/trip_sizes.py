@@ -4,6 +4,7 @@ one takes."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -20,10 +21,13 @@ from landbridge.sizes.terms import Symbol
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-Shapes: TypeAlias = Sequence[Sequence[int]]
+Shapes: TypeAlias = tuple[tuple[int, ...], ...]
+
+#: Answers that are kept, as the next run often begins with the same sizes.
+KEPT = 8
 
 
-@record(frozen=True, slots=True)
+@record(frozen=True, slots=True, eq=False)
 class TripsAhead:
     """``count`` trips: the ``values`` of their dimensions, by name, one for all or an array; the ``shapes`` of what they
     carry before each of them and after the last, a row each, axis behind axis; and the most bytes of each that they
@@ -88,6 +92,7 @@ class TripSizes:
         self._axes = len(before)
         self._formulas = Formulas([*before, *self._after, *(g.found for g in guards), *(g.legal for g in guards)])
         self._guards = len(guards)
+        self._kept = lru_cache(KEPT)(self._ahead)
 
     @property
     def names(self) -> frozenset[str]:
@@ -99,6 +104,10 @@ class TripSizes:
 
         No dimension that is carried is 0 in them.
         """
+        return self._kept(shapes, tuple(around.items()), most)
+
+    def _ahead(self, shapes: Shapes, known: tuple[tuple[str, int], ...], most: int) -> TripsAhead | None:
+        around = dict(known)
         if list(map(len, shapes)) != self._ranks:
             return None
         first = [extent for shape in shapes for extent in shape]
@@ -125,9 +134,9 @@ class TripSizes:
         nbytes = [int(elements) * item for elements, item in zip(most, self._items, strict=True)]
         return TripsAhead(count, values, shapes, nbytes)
 
-    def shaped(self, extents: Sequence[int]) -> list[tuple[int, ...]]:
+    def shaped(self, extents: Sequence[int]) -> Shapes:
         """``extents``, axis behind axis, as the shapes of what is carried."""
-        return [tuple(extents[begin:end]) for begin, end in pairwise(self._ends)]
+        return tuple(tuple(extents[begin:end]) for begin, end in pairwise(self._ends))
 
     def _units(self, first: Sequence[int], around: Mapping[str, int], most: int) -> dict[str, Sequence[int]] | None:
         """The units of each dimension in at most ``most`` trips, as long as they are legal; None where none is."""

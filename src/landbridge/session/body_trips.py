@@ -11,7 +11,7 @@ import numpy as np
 from landbridge.executable.instance import dimensions
 from landbridge.executable.parts import Function
 from landbridge.executable.segments import DIMENSIONS, BodyProgram
-from landbridge.executable.trip_sizes import TripsAhead, TripSizes, is_fixed
+from landbridge.executable.trip_sizes import Shapes, TripsAhead, TripSizes, is_fixed
 from landbridge.memory.accesses import open_views
 from landbridge.records import record
 from landbridge.session.open_arguments import argument, array_of
@@ -145,7 +145,7 @@ class _Run:
     ) -> None:
         self._of, self._first, self._state, self._captured, self._around = of, first, state, captured, around
         self._most = None if limit is None else limit - first
-        self._shapes: Sequence[tuple[int, ...]] = [np.shape(value) for value in state]
+        self._shapes: Shapes = tuple(np.shape(value) for value in state)
         self._carried: list[CarriedMemory] = []
         self._rows: list[CollectedRows] = []
         self._goes_on = True

@@ -26,6 +26,8 @@ def array_of(value: Any) -> np.ndarray[Any, Any]:
         value = value.to_device(host_device())
     if not isinstance(value, Tensor):
         return array_like("a value", value)
+    if (array := array_without_storage(value)) is not None:
+        return array
     # numpy takes no bfloat16 by DLPack, and raises SystemError for it
     return np.from_dlpack(cast(Any, value)) if numpy_dtype(value.dtype).isbuiltin == 1 else np.asarray(value)
 

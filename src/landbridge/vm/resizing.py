@@ -163,7 +163,7 @@ class Resizing:
         try:
             numbers = self._formulas.at_each(values, count)
         except OverflowError:
-            return FitsAhead(np.zeros((0, 0), np.int64), 0, 1)
+            return FitsAhead(np.zeros((0, len(self._numbers.every) + 1), np.int64), 0, 1)
         io = numbers[:, self._io_shapes].prod(axis=2, dtype=np.float64) * self._items
         sizes, fits = self._check.sizes(numbers, io)
         count = count if fits.all() else int(fits.argmin())

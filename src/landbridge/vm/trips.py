@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from itertools import chain, cycle
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +17,7 @@ import numpy as np
 
 from landbridge.executable.open_number import OpenNumber
 from landbridge.executable.parts import Function
-from landbridge.executable.trip_sizes import TripsAhead
+from landbridge.executable.trip_sizes import KEPT, TripsAhead
 from landbridge.memory import ledger
 from landbridge.memory.host_array import address_of_known
 from landbridge.records import record
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 #: Trips whose sizes are computed at once, and at most so many numbers.
-_AHEAD, _NUMBERS = 64, 1 << 16
+_AHEAD, _NUMBERS = 64, 1 << 15
 
 
 @record(frozen=True, slots=True)
@@ -76,15 +77,15 @@ class Trips:
         entries = [(-1, *word) for word in (() if resizing is None else program.open_words)]
         entries += [(register, *place) for register in range(len(specs)) for place in program.places[register]]
         self._words = OpenWords((word, number) for _, word, number in entries)
-        of = np.array([register for register, _, _ in entries], np.intp)
-        #: Which of the words have the address of each input and output.
-        self._places = [np.flatnonzero(of == register) for register in range(len(specs))]
+        #: Of each word the input or output whose address it has, or -1.
+        self._of = np.array([register for register, _, _ in entries], np.intp)
         self._number, self._again, self._goes_on = np.zeros(1, np.int64), np.zeros(1, np.bool_), np.ones(1, np.bool_)
         told = () if arguments.dimensions is None else specs[arguments.dimensions].elements
         self._dimensions = np.zeros(len(told), np.int64)
         #: What they are, where the program reads it.
         self._told = Formulas(told) if arguments.dimensions is not None and program.places[arguments.dimensions] else None
         self._is_native = len(program.steps) == 1 and isinstance(program.steps[0], NativeStep)
+        self._kept = lru_cache(KEPT)(self._fit)
         #: The trips of which it is told at most at once.
         self.most_ahead = max(1, min(_AHEAD, _NUMBERS // (1 + len(entries) + (0 if resizing is None else resizing.width))))
 
@@ -127,10 +128,10 @@ class Trips:
 
         ``are_last``: none follow these. None where the program has not enough memory for the first.
         """
-        fit = self._fit(ahead)
+        fit, table = self._kept(ahead)
         if not fit.count:
             return None
-        table = self._words.values(fit.numbers)[:, self._words.value_of]
+        table = table.copy() if rows else table
         bases = self._bases(table, ahead, carried, rows, captured, are_last=are_last and fit.count == ahead.count)
         told = None if self._told is None else self._told.at_each(ahead.values, ahead.count)
         turns = self._resizing is not None and (ledger.is_active() or not self._is_native)
@@ -154,10 +155,13 @@ class Trips:
             collected.count += taken
         return Taken(taken, again.value)
 
-    def _fit(self, ahead: TripsAhead) -> FitsAhead:
+    def _fit(self, ahead: TripsAhead) -> tuple[FitsAhead, NDArray[np.uint64]]:
+        """Those of the trips that there is memory for, and what the words are in each, without addresses."""
         if self._resizing is None:
-            return FitsAhead(np.zeros((ahead.count, 1), np.int64), ahead.count, 0)
-        return self._resizing.fit_ahead(ahead.values, ahead.count)
+            fit = FitsAhead(np.zeros((ahead.count, 1), np.int64), ahead.count, 0)
+        else:
+            fit = self._resizing.fit_ahead(ahead.values, ahead.count)
+        return fit, self._words.values(fit.numbers)[:, self._words.value_of]
 
     def _execution(self, fit: FitsAhead, trip: int) -> Execute:
         """What executes one of the trips that ``fit``."""
@@ -184,7 +188,8 @@ class Trips:
         fixed |= {register: piece.address for (register, _), piece in zip(known.captured, captured, strict=True)}
         for register, collected in zip(known.rows, rows, strict=True):
             fixed[register] = collected.address(count)
-            table[:, self._places[register]] += np.arange(count, dtype=np.uint64)[:, None] * np.uint64(collected.nbytes)
+            moves = np.arange(count, dtype=np.uint64)[:, None] * np.uint64(collected.nbytes)
+            table[:, self._of == register] += moves
         first, second, third = dict(fixed), dict(fixed), fixed
         for (taken, made), each, nbytes in zip(known.carried, carried, ahead.nbytes, strict=True):
             one, other = each.next_two(nbytes, count, is_last=are_last)
@@ -195,10 +200,8 @@ class Trips:
         return chain([self._base(first)], cycle([self._base(second), self._base(third)]))
 
     def _base(self, addresses: Mapping[int, int]) -> NDArray[np.uint64]:
-        found = np.zeros(len(self._words.words), np.uint64)
-        for register, address in addresses.items():
-            found[self._places[register]] = address
-        return found
+        every = [addresses.get(register, 0) for register in range(len(self._specs))]
+        return np.array([*every, 0], np.uint64)[self._of]
 
 
 def _is_of_host(step: Step) -> bool:
