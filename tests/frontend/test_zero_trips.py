@@ -1,4 +1,7 @@
-"""Loops that a run takes no trip through: the states as they were, and no rows, in each way that a loop is compiled."""
+"""Loops that a run takes no trip through: the states as they were, and no rows, in each way that a loop is compiled.
+
+A count below 0 is none too, as in onnxruntime.
+"""
 
 from __future__ import annotations
 
@@ -34,9 +37,9 @@ TRUE, FALSE, FOUR = (
     "n = Constant <value = int64 {4}> ()",
 )
 X = np.array([0.5, 0.7, 0.1], np.float32)
-_N = [{"n": np.array(n)} for n in (2, 0, 5, 0)]
+_N = [{"n": np.array(n)} for n in (2, 0, 5, -3, 0)]
 _C = [{"c": np.array(c)} for c in (True, False)]
-_Q = [{"q": np.array([n, 0, 0], np.float32)} for n in (2, 0, 3)]
+_Q = [{"q": np.array([n, 0, 0], np.float32)} for n in (2, 0, 3, -2)]
 
 CASES: dict[str, tuple[str, str, str, list[dict[str, Any]]]] = {
     "an input counts": ("int64 n", "float[3] y, float[K,3] s", f"{TRUE} y, s = Loop(n, c, x) {FIXED}", _N),

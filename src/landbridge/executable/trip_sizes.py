@@ -29,9 +29,11 @@ KEPT = 8
 
 @record(frozen=True, slots=True, eq=False)
 class TripsAhead:
-    """``count`` trips: the ``values`` of their dimensions, by name, one for all or an array; the ``shapes`` of what they
-    carry before each of them and after the last, a row each, axis behind axis; and the most bytes of each that they
-    give."""
+    """``count`` trips: the ``values`` of their dimensions, by name, one for all or an array.
+
+    ``shapes``: of what they carry, before each of them and after the last, a row each, axis behind axis. ``nbytes``: the
+    most that they give of each.
+    """
 
     count: int
     values: dict[str, int | NDArray[np.int64]]
@@ -89,9 +91,10 @@ class TripSizes:
                 self._steps = None
                 break
             self._steps[name] = step // each.factor
-        self._axes = len(before)
-        self._formulas = Formulas([*before, *self._after, *(g.found for g in guards), *(g.legal for g in guards)])
-        self._guards = len(guards)
+        groups: tuple[list[Extent], ...] = (before, self._after, [g.found for g in guards], [g.legal for g in guards])
+        self._formulas = Formulas([extent for group in groups for extent in group])
+        #: Where the groups of its numbers begin, but the first.
+        self._columns = list(accumulate(map(len, groups[:3])))
         self._kept = lru_cache(KEPT)(self._ahead)
 
     @property
@@ -106,12 +109,12 @@ class TripSizes:
         """
         return self._kept(shapes, tuple(around.items()), most)
 
-    def _ahead(self, shapes: Shapes, known: tuple[tuple[str, int], ...], most: int) -> TripsAhead | None:
+    def _ahead(self, first: Shapes, known: tuple[tuple[str, int], ...], most: int) -> TripsAhead | None:
         around = dict(known)
-        if list(map(len, shapes)) != self._ranks:
+        if [len(shape) for shape in first] != self._ranks:
             return None
-        first = [extent for shape in shapes for extent in shape]
-        units = self._units(first, around, most)
+        begin = [extent for shape in first for extent in shape]
+        units = self._units(begin, around, most)
         if units is None:
             return None
         count = min(map(len, units.values()), default=most)
@@ -121,17 +124,16 @@ class TripSizes:
             numbers = self._formulas.at_each(values, count)
         except (KeyError, OverflowError):  # of what shows in a trip, or of no tensor
             return None
-        axes, guards = self._axes, self._guards
-        carried = np.concatenate((np.array([first], np.int64), numbers[:, axes : 2 * axes]))
-        rest = numbers[:, 2 * axes :]
-        fits = (numbers[:, :axes] == carried[:-1]).all(axis=1) & (rest[:, :guards] == rest[:, guards:]).all(axis=1)
+        taken, given, found, legal = np.split(numbers, self._columns, axis=1)
+        shapes = np.concatenate((np.array([begin], np.int64), given))
+        fits = (taken == shapes[:-1]).all(axis=1) & (found == legal).all(axis=1)
         count = count if fits.all() else int(fits.argmin())
         if not count:
             return None
         values = {name: value if isinstance(value, int) else value[:count] for name, value in values.items()}
-        shapes = carried[: count + 1]
-        most = [shapes[1:, begin:end].prod(axis=1, dtype=np.float64).max() for begin, end in pairwise(self._ends)]
-        nbytes = [int(elements) * item for elements, item in zip(most, self._items, strict=True)]
+        shapes = shapes[: count + 1]
+        most_elements = [shapes[1:, a:b].prod(axis=1, dtype=np.float64).max() for a, b in pairwise(self._ends)]
+        nbytes = [int(elements) * item for elements, item in zip(most_elements, self._items, strict=True)]
         return TripsAhead(count, values, shapes, nbytes)
 
     def shaped(self, extents: Sequence[int]) -> Shapes:

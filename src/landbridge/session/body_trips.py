@@ -1,4 +1,4 @@
-"""BodyTrips: trips of a loop whose body is one function, taken in place: what one gives is where the next one takes it."""
+"""BodyTrips: trips of a loop whose body is one function, taken in place: the next one takes what one gave where it is."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class BodyTrips:
 
     @staticmethod
     def of(body: BodyProgram, carried: int, function: Function, session: Session) -> BodyTrips | None:
-        """Those of ``body``; None where more has to be looked at between two trips than the sizes of what is carried."""
+        """Those of ``body``; None where more is to be looked at between two trips than the sizes of what is carried."""
         outputs = {spec.name for spec in function.outputs}
         specs = (*function.inputs, *function.outputs)
         if (
@@ -69,11 +69,12 @@ class BodyTrips:
     def take(
         self, first: int, limit: int | None, state: Sequence[Any], captured: Sequence[Any], known: Mapping[str, int]
     ) -> TakenTrips | None:
-        """Trips from number ``first`` on, which take ``state``, until ``limit`` or one that says that none follows; less
-        where the sizes of one are not legal, or its memory is not to be had.
+        """Trips from number ``first`` on, which take ``state``, until ``limit`` or one that says that none follows.
 
-        ``captured`` is what is around, ``known`` the dimensions of the program around it. None where none can be taken
-        in place.
+        Less where the sizes of one are not legal, or its memory is not to be had.
+
+        ``captured`` is what is around, ``known`` the dimensions of the program around it. None where none can be
+        taken in place.
         """
         around = {name: known[name] for name in self._body.dimensions if name in known}
         if open_views or not self._takes(captured, around):
@@ -163,16 +164,16 @@ class _Run:
     def take(self, trips: Trips) -> None:
         """Take trips until there are none, or the memory of ``trips`` is not enough for the next."""
         inputs = self._of.arguments.captured
-        captured = [trips.borrow(register, argument(self._captured[n]), np.shape(self._captured[n])) for register, n in inputs]
+        captured = [
+            trips.borrow(register, argument(self._captured[n]), np.shape(self._captured[n])) for register, n in inputs
+        ]
         if not self._carried:
             self._begin(trips)
         if trips.bound.entry.shares:  # others may be at work on what is borrowed: each trip is to look
             return
         while (ahead := self.ahead()) is not None:
             are_last = self._most is not None and self.count + ahead.count >= self._most
-            taken = trips.take(
-                ahead, self._first + self.count, self._carried, self._rows, captured, are_last=are_last
-            )
+            taken = trips.take(ahead, self._first + self.count, self._carried, self._rows, captured, are_last=are_last)
             if taken is None:
                 return
             self.count, self._goes_on, self._ahead = self.count + taken.count, taken.goes_on, None

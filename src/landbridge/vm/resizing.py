@@ -177,7 +177,9 @@ class Resizing:
         steps, listed = self._bound.program.steps, self._bound.program.listed_steps
         run_native, told = self._runner(fits.threads), ledger.is_active() and bool(listed)
         numbers = [] if _is_native(steps) and not told else fits.numbers[choice].tolist()
-        execute = partial(run_steps, steps_at(listed, numbers), frame.words, run_native, frame.bound_to) if told else None
+        execute = (
+            partial(run_steps, steps_at(listed, numbers), frame.words, run_native, frame.bound_to) if told else None
+        )
         frame.take(steps if _is_native(steps) else steps_at(steps, numbers), execute, run_native)
 
     def _steps(self, fit: SizeFit) -> tuple[Step, ...]:

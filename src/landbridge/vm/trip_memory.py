@@ -26,7 +26,7 @@ _ROWS_AT_ONCE = 1 << 20
 
 @record(frozen=True, slots=True, eq=False)
 class Piece:
-    """``nbytes`` of memory at ``address``, which ``owner`` keeps alive: a Tensor or an array, of bytes where it is new."""
+    """``nbytes`` of memory at ``address``, which ``owner`` keeps alive: where it is new a Tensor or array of bytes."""
 
     address: int
     nbytes: int
@@ -118,4 +118,3 @@ class CollectedRows:
 
     def _rows(self, piece: Piece) -> np.ndarray[Any, Any]:
         return exported_array(piece.tensor("uint8", (self.count * self.nbytes,)))
-

@@ -74,20 +74,23 @@ class Trips:
         self._resizing, self._arguments = resizing, arguments
         self._specs = specs = (*function.inputs, *function.outputs)
         program = bound.program
-        entries = [(-1, *word) for word in (() if resizing is None else program.open_words)]
+        entries: list[tuple[int, int, int]] = [(-1, *word) for word in (() if resizing is None else program.open_words)]
         entries += [(register, *place) for register in range(len(specs)) for place in program.places[register]]
         self._words = OpenWords((word, number) for _, word, number in entries)
         #: Of each word the input or output whose address it has, or -1.
         self._of = np.array([register for register, _, _ in entries], np.intp)
-        self._number, self._again, self._goes_on = np.zeros(1, np.int64), np.zeros(1, np.bool_), np.ones(1, np.bool_)
+        self._number, self._goes_on = np.zeros(1, np.int64), np.ones(1, np.bool_)
+        self._again = ctypes.c_bool()
         told = () if arguments.dimensions is None else specs[arguments.dimensions].elements
         self._dimensions = np.zeros(len(told), np.int64)
         #: What they are, where the program reads it.
-        self._told = Formulas(told) if arguments.dimensions is not None and program.places[arguments.dimensions] else None
+        is_read = arguments.dimensions is not None and bool(program.places[arguments.dimensions])
+        self._told = Formulas(told) if is_read else None
         self._is_native = len(program.steps) == 1 and isinstance(program.steps[0], NativeStep)
         self._kept = lru_cache(KEPT)(self._fit)
         #: The trips of which it is told at most at once.
-        self.most_ahead = max(1, min(_AHEAD, _NUMBERS // (1 + len(entries) + (0 if resizing is None else resizing.width))))
+        width = len(entries) + (1 if resizing is None else resizing.width)
+        self.most_ahead = max(1, min(_AHEAD, _NUMBERS // width))
 
     @staticmethod
     def are_possible(bound: BoundProgram) -> bool:
@@ -136,7 +139,7 @@ class Trips:
         told = None if self._told is None else self._told.at_each(ahead.values, ahead.count)
         turns = self._resizing is not None and (ledger.is_active() or not self._is_native)
         frame, number, dimensions = self.bound.calls.frame, self._number, self._dimensions
-        words, index, again = frame.number_words, self._words.words, ctypes.c_bool.from_buffer(self._again)
+        words, index, again = frame.number_words, self._words.words, self._again
         execute, taken = self._execution(fit, 0), 0
         for values, base in zip(table, bases, strict=False):
             number[0] = first + taken
@@ -184,7 +187,7 @@ class Trips:
         known, count = self._arguments, len(table)
         given = (known.number, self._number), (known.goes_on, self._goes_on), (known.dimensions, self._dimensions)
         fixed = {register: address_of_known(array) for register, array in given if register is not None}
-        fixed[known.again] = address_of_known(self._again)
+        fixed[known.again] = ctypes.addressof(self._again)
         fixed |= {register: piece.address for (register, _), piece in zip(known.captured, captured, strict=True)}
         for register, collected in zip(known.rows, rows, strict=True):
             fixed[register] = collected.address(count)

@@ -24,14 +24,21 @@ from landbridge.ir.types import tensor_type
 from landbridge.ops.context import OpContext, Operand
 from landbridge.ops.extent_arrays import extents_array
 from landbridge.ops.slicing import part
-from landbridge.sizes.size import LARGEST_EXTENT, Extent, Size, dimensions_of, least
+from landbridge.sizes.size import Extent, Size, dimensions_of, largest, least
 
 
 def import_loop(walk: GraphWalk, node: ir.Node, inputs: Sequence[Any]) -> list[Imported]:
-    """The results of a ``Loop``; where no code of the whole can be made of it, of a program apart."""
+    """The results of a ``Loop``; where no code of the whole can be made of it, of a program apart.
+
+    A count below 0 is none, as in onnxruntime.
+    """
+    count, *rest = inputs
+    if isinstance(count, np.ndarray) and count.size == 1:
+        count = extents_array([largest(count.reshape(-1).tolist()[0], 0)]).reshape(count.shape)
+    given = [count, *rest]
     if not is_legal(walk):
-        return _in_whole(walk, node, inputs)
-    return else_apart(walk, lambda: _in_whole(walk, node, inputs), lambda: loop_apart(walk, node, inputs))
+        return _in_whole(walk, node, given)
+    return else_apart(walk, lambda: _in_whole(walk, node, given), lambda: loop_apart(walk, node, given))
 
 
 def _in_whole(walk: GraphWalk, node: ir.Node, inputs: Sequence[Any]) -> list[Imported]:
@@ -98,9 +105,11 @@ def _rolled_loop(
     grown = appended(c, loop.body, state)
     rows = len(loop.body.outputs) - 1 - len(state)
     if (rows or grown) and going is None and isinstance(count, SSAValue):  # so many rows are there as the count says
-        read = read_sizes(c, count)
+        read = read_sizes(
+            c, count if not c.g.data.reads else c.value(c.elementwise("count", [count], lambda s, v: s.maximum(v, 0)))
+        )
         if read is None:
-            walk.needed.append((count, (min(rows, 1), LARGEST_EXTENT)))
+            walk.needed.append((count, None))
         else:
             count, trips = read, cast(Extent, read.reshape(-1)[0]) if isinstance(read, np.ndarray) else None
     if isinstance(trips, Size):
