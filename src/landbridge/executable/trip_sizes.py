@@ -25,14 +25,16 @@ Shapes: TypeAlias = tuple[tuple[int, ...], ...]
 
 #: Answers that are kept, as the next run often begins with the same sizes.
 KEPT = 8
+#: Units that a dimension may grow by in the trips ahead, where it does not double.
+_GROWS = 64
 
 
 @record(frozen=True, slots=True, eq=False)
 class TripsAhead:
     """``count`` trips: the ``values`` of their dimensions, by name, one for all or an array.
 
-    ``shapes``: of what they carry, before each of them and after the last, a row each, axis behind axis. ``nbytes``: the
-    most that they give of each.
+    ``shapes``: of what they carry, before each of them and after the last, a row each, axis behind axis. ``nbytes``:
+    the most that they give of each.
     """
 
     count: int
@@ -105,7 +107,7 @@ class TripSizes:
     def ahead(self, shapes: Shapes, around: Mapping[str, int], most: int) -> TripsAhead | None:
         """At most ``most`` trips, of which the first takes ``shapes``, and all are legal; None where none is known.
 
-        No dimension that is carried is 0 in them.
+        No dimension that is carried is 0 in them, and none is much larger than in the first.
         """
         return self._kept(shapes, tuple(around.items()), most)
 
@@ -117,7 +119,8 @@ class TripSizes:
         units = self._units(begin, around, most)
         if units is None:
             return None
-        count = min(map(len, units.values()), default=most)
+        count = min((_soon(each) for each in units.values()), default=most)
+        units = {name: each[:count] for name, each in units.items()}
         values: dict[str, int | NDArray[np.int64]] = dict(around)
         values |= {name: each.symbol.unit * np.array(units[name], np.int64) for name, each in self._said.items()}
         try:
@@ -168,6 +171,12 @@ class TripSizes:
                 break
             rows.append({name: number for name, number in units.items() if number is not None})
         return {name: [row[name] for row in rows] for name in now}
+
+
+def _soon(units: Sequence[int]) -> int:
+    """In how many trips a dimension of these ``units`` is not much larger than in the first: all have memory."""
+    most = max(2 * units[0], units[0] + _GROWS)
+    return next((trip for trip, each in enumerate(units) if each > most), len(units))
 
 
 def _legal(symbol: Symbol, begin: int, step: int, most: int) -> int:

@@ -1,13 +1,15 @@
-"""BodyTrips: trips of a loop whose body is one function, taken in place: the next one takes what one gave where it is."""
+"""BodyTrips: trips of a loop whose body is one function, each of which takes what the last one gave where it is."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
 import numpy as np
 
+from landbridge.errors import BindError, OutOfMemoryError, ShapeError
 from landbridge.executable.instance import dimensions
 from landbridge.executable.parts import Function
 from landbridge.executable.segments import DIMENSIONS, BodyProgram
@@ -112,7 +114,8 @@ class BodyTrips:
             self._with(take, bound_program_of(session), None)
             return
         last = {name: value if isinstance(value, int) else int(value[-1]) for name, value in ahead.values.items()}
-        session.with_shared(last, partial(self._with, take), enough=enough)
+        with suppress(ShapeError, BindError, OutOfMemoryError):  # of trips that may never come
+            session.with_shared(last, partial(self._with, take), enough=enough)
 
     def _with(self, take: Callable[[Trips], object], bound: BoundProgram, resizing: Resizing | None) -> None:
         trips = self._trips

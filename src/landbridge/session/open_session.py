@@ -367,7 +367,7 @@ class OpenSession(Session):
                 return
             program = self._program_of(names[0])
             if enough or program.shared is None:
-                self._instance(names[0], sizes)
+                self._instance(names[0], {name: sizes[name] for name in program.dimensions})
             shared = program.shared
             if shared is not None:
                 shared.of_calls = None
