@@ -50,16 +50,17 @@ class LoopSteps:
         limit = None if count is None else int(array_of(count).reshape(-1)[0])
         now = _Progress(0, condition is None or _is_true(condition), rest[: self._carried])
         rows: list[list[np.ndarray[Any, Any]]] = [[] for _ in self._call.outputs[self._carried :]]
-        in_place = True
+        in_place = [body.trips for body in self._bodies]
         while now.going and (limit is None or now.trip < limit):
-            body = self._bodies[0 if now.trip == 0 else -1]
-            trips = body.trips if in_place and (now.trip or len(self._bodies) == 1) else None
-            taken = None if trips is None else trips.take(now.trip, limit, now.state, captured, known)
+            which = 0 if now.trip == 0 else -1
+            body, trips = self._bodies[which], in_place[which]
+            most = 1 if now.trip == 0 and len(self._bodies) > 1 else limit
+            taken = None if trips is None else trips.take(now.trip, most, now.state, captured, known)
             if taken is not None:
                 now = _Progress(now.trip + taken.count, taken.goes_on, taken.state)
                 made = taken.rows
             else:
-                in_place = trips is None  # where it could not once, it is not asked again
+                in_place[which] = None  # what could not take one is not asked again
                 numbers = [np.asarray(now.trip, np.int64), np.asarray(now.going)]
                 again, *results = body.run([*numbers, *now.state, *captured], known)
                 now = _Progress(now.trip + 1, _is_true(again), results[: self._carried])
