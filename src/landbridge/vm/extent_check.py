@@ -82,11 +82,12 @@ class ExtentCheck:
         For one choice of dimensions, or a row of ``numbers``, of ``io`` and of the result for each of several.
         """
         extents, offsets = numbers[..., self._shapes], numbers[..., self._offsets]
-        found = np.broadcast_to(self._fixed, (*numbers.shape[:-1], *self._fixed.shape)).copy()
+        found = np.empty((*numbers.shape[:-1], len(self._fixed)))
+        found[...] = self._fixed
         found[..., : self._io] = io
         own = found[..., self._rows] = extents.prod(axis=-1, dtype=np.float64) * self._items
-        fits = (offsets >= 0) & (offsets + own <= found[..., self._wholes])
-        return found, fits.all(axis=-1) & ~(extents < 0).any(axis=(-2, -1))
+        fits = (offsets >= 0) & (offsets + own <= found[..., self._wholes]) & (extents >= 0).all(axis=-1)
+        return found, fits.all(axis=-1)
 
     def is_worth_sharing(self, numbers: NDArray[np.int64], sizes: Bytes) -> bool:
         """Whether several threads are quicker at any call, for one choice of dimensions."""

@@ -40,7 +40,8 @@ class OpenWords:
 
     def values(self, numbers: NDArray[np.int64]) -> NDArray[np.uint64]:
         """Each value once, where the slots have ``numbers``, the last of which is 0; a row for each row of them."""
-        found = np.broadcast_to(self._more, (*numbers.shape[:-1], *self._more.shape)).copy()
+        found = np.empty((*numbers.shape[:-1], len(self._more)), np.uint64)
+        found[...] = self._more
         for slots in self._terms:
             found += numbers.view(np.uint64)[..., slots]
         return found
