@@ -38,8 +38,9 @@ def rows() -> tuple[ModelProto, Feeds]:
     found = model(
         "float[1,8] x, float[8] t",
         "float[K,8] y, float[8] z",
-        """y, z = Loop(n, go, x, t) <body = b (int64 i, bool c, float[P,8] a, float[8] u) => (bool d, float[Q,8] e, float[8] v)
-        { d = Identity(c) m = ReduceMean<keepdims=0>(a, first) s = Add(m, u) v = Tanh(s) w = Unsqueeze(v, first)
+        """y, z = Loop(n, go, x, t) <body = b (int64 i, bool c, float[P,8] a, float[8] u)
+        => (bool d, float[Q,8] e, float[8] v) { d = Identity(c) m = ReduceMean<keepdims=0>(a, first) s = Add(m, u) v = Tanh(s)
+        w = Unsqueeze(v, first)
           e = Concat<axis=0>(a, w) }>""",
     )
     return found, {"x": drawn(1, 8), "t": drawn(8)}
@@ -51,7 +52,8 @@ def cache(width: int) -> tuple[ModelProto, Feeds]:
     found = model(
         f"float[1,{w}] x, float[1,{w}] k0, float[1,{w}] v0, float[{w},{w}] wq, float[{w},{w}] wk, float[{w},{w}] wv",
         f"float[1,{w}] y, float[K,{w}] keys, float[K,{w}] values",
-        f"""y, keys, values = Loop(n, go, x, k0, v0) <body = b (int64 i, bool c, float[1,{w}] h, float[P,{w}] k, float[P,{w}] v)
+        f"""y, keys, values = Loop(n, go, x, k0, v0) <body = b
+        (int64 i, bool c, float[1,{w}] h, float[P,{w}] k, float[P,{w}] v)
         => (bool d, float[1,{w}] ho, float[Q,{w}] ko, float[Q,{w}] vo) {{
         d = Identity(c) q = MatMul(h, wq) nk = MatMul(h, wk) nv = MatMul(h, wv) ko = Concat<axis=0>(k, nk)
         vo = Concat<axis=0>(v, nv) kt = Transpose(ko) s = MatMul(q, kt) p = Softmax<axis=-1>(s) a = MatMul(p, vo)
@@ -79,12 +81,14 @@ def beams() -> tuple[ModelProto, Feeds]:
         "int64[4,1] x, float[4] s0, float[32,16] table, float[16,32] w",
         "int64[4,K] y, float[4] s",
         """four = Constant<value = int64[1] {4}>() flat = Constant<value = int64[1] {128}>()
-        vocabulary = Constant<value = int64 {32}>() axis = Constant<value = int64[1] {1}>() far = Constant<value = int64[1] {1000000}>()
-        y, s = Loop(n, go, x, s0) <body = b (int64 i, bool c, int64[4,P] a, float[4] p) => (bool d, int64[4,Q] e, float[4] q) {
+        vocabulary = Constant<value = int64 {32}>() axis = Constant<value = int64[1] {1}>()
+        far = Constant<value = int64[1] {1000000}>()
+        y, s = Loop(n, go, x, s0) <body = b (int64 i, bool c, int64[4,P] a, float[4] p)
+        => (bool d, int64[4,Q] e, float[4] q) {
         d = Identity(c) tail = Slice(a, last, far, axis) t = Squeeze(tail, axis) h = Gather(table, t) l = MatMul(h, w)
         r = LogSoftmax<axis=-1>(l) pu = Unsqueeze(p, axis) total = Add(r, pu) every = Reshape(total, flat)
-        q, best = TopK(every, four) beam = Div(best, vocabulary) word = Mod(best, vocabulary) kept = Gather<axis=0>(a, beam)
-        more = Unsqueeze(word, axis) e = Concat<axis=1>(kept, more) }>""",
+        q, best = TopK(every, four) beam = Div(best, vocabulary) word = Mod(best, vocabulary)
+        kept = Gather<axis=0>(a, beam) more = Unsqueeze(word, axis) e = Concat<axis=1>(kept, more) }>""",
     )
     return found, {"x": np.ones((4, 1), np.int64), "s0": drawn(4), "table": drawn(32, 16), "w": drawn(16, 32)}
 

@@ -1,4 +1,4 @@
-"""Formulas: many extents for many choices of dimensions give what each extent is for each choice."""
+"""SizeFormulas: many extents for many choices of dimensions give what each extent is for each choice."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from landbridge.sizes.formulas import Formulas
+from landbridge.sizes.formulas import SizeFormulas
 from landbridge.sizes.size import Extent, Size, all_at, clamped, dimension, largest, smallest
 
 N, W = dimension("n"), dimension("w", 8, 4096, 8)
@@ -30,7 +30,7 @@ _EXTENTS: st.SearchStrategy[Extent] = st.recursive(
 @given(st.lists(_EXTENTS, min_size=1, max_size=6), st.lists(st.integers(1, 300), min_size=1, max_size=5))
 @settings(max_examples=60, deadline=None)
 def test_each_number_is_that_of_the_extent(extents: list[Extent], values: list[int]) -> None:
-    found = Formulas(extents).at_each({"n": np.array(values), "w": 64}, len(values))
+    found = SizeFormulas(extents).at_each({"n": np.array(values), "w": 64}, len(values))
     assert found.shape == (len(values), len(extents))
     for n, row in zip(values, found.tolist(), strict=True):
         at = {"n": n, "w": 64}
@@ -39,6 +39,6 @@ def test_each_number_is_that_of_the_extent(extents: list[Extent], values: list[i
 
 @pytest.mark.parametrize("extent", [N * N * N, N * N * N // 7, largest(N * N * N, 5), N + (1 << 62)])
 def test_what_takes_more_than_64_bits_is_refused(extent: Extent) -> None:
-    formulas = Formulas([extent])
+    formulas = SizeFormulas([extent])
     with pytest.raises(OverflowError):
         formulas.at_each({"n": np.array([1, 1 << 40])}, 2)

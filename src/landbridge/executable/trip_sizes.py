@@ -14,7 +14,7 @@ from landbridge.dtypes import dtype
 from landbridge.executable.bound_sizes import said_by
 from landbridge.executable.parts import SizeGuard, TensorSpec
 from landbridge.records import record
-from landbridge.sizes.formulas import Formulas
+from landbridge.sizes.formulas import SizeFormulas
 from landbridge.sizes.size import Extent, Size, all_at
 from landbridge.sizes.terms import Symbol
 
@@ -94,7 +94,7 @@ class TripSizes:
                 break
             self._steps[name] = step // each.factor
         groups: tuple[list[Extent], ...] = (before, self._after, [g.found for g in guards], [g.legal for g in guards])
-        self._formulas = Formulas([extent for group in groups for extent in group])
+        self._formulas = SizeFormulas([extent for group in groups for extent in group])
         #: Where the groups of its numbers begin, but the first.
         self._columns = list(accumulate(map(len, groups[:3])))
         self._kept = lru_cache(KEPT)(self._ahead)

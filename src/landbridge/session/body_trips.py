@@ -22,8 +22,8 @@ from landbridge.session.session import Session, bound_program_of
 from landbridge.sizes.size import all_at
 from landbridge.vm.bound_program import BoundProgram
 from landbridge.vm.resizing import Resizing
-from landbridge.vm.trip_memory import CarriedMemory, CollectedRows, Piece
-from landbridge.vm.trips import TripArguments, Trips
+from landbridge.vm.trip_memory import CarriedMemory, CollectedRows, MemoryPiece
+from landbridge.vm.trip_program import TripArguments, TripProgram
 
 #: The trips that are looked at at once before a program is bound.
 _AT_FIRST = 16
@@ -49,7 +49,7 @@ class BodyTrips:
         guards = (*body.guards, *function.guards)
         self.sizes = TripSizes(body.inputs[2 : 2 + carried], self.given, guards, body.dimensions)
         self.arguments = _arguments(body, carried, function)
-        self._trips: Trips | None = None
+        self._trips: TripProgram | None = None
 
     @staticmethod
     def of(body: BodyProgram, carried: int, function: Function, session: Session) -> BodyTrips | None:
@@ -107,7 +107,7 @@ class BodyTrips:
         except KeyError:
             return False
 
-    def _with_program(self, ahead: TripsAhead, take: Callable[[Trips], object], *, enough: bool) -> None:
+    def _with_program(self, ahead: TripsAhead, take: Callable[[TripProgram], object], *, enough: bool) -> None:
         """Have ``take`` take trips with the program, which has memory for all of those ``ahead`` where ``enough``."""
         session = self._session
         if not isinstance(session, OpenSession):
@@ -117,12 +117,12 @@ class BodyTrips:
         with suppress(ShapeError, BindError, OutOfMemoryError):  # of trips that may never come
             session.with_shared(last, partial(self._with, take), enough=enough)
 
-    def _with(self, take: Callable[[Trips], object], bound: BoundProgram, resizing: Resizing | None) -> None:
+    def _with(self, take: Callable[[TripProgram], object], bound: BoundProgram, resizing: Resizing | None) -> None:
         trips = self._trips
         if trips is None or trips.bound is not bound:
-            if not Trips.are_possible(bound):
+            if not TripProgram.are_possible(bound):
                 return
-            trips = self._trips = Trips(bound, self._function, resizing, self.arguments)
+            trips = self._trips = TripProgram(bound, self._function, resizing, self.arguments)
         entry = bound.entry
         try:
             turn = entry.take()
@@ -164,7 +164,7 @@ class _Run:
             self._ahead = self._of.sizes.ahead(self._shapes, self._around, most)
         return self._ahead
 
-    def take(self, trips: Trips) -> None:
+    def take(self, trips: TripProgram) -> None:
         """Take trips until there are none, or the memory of ``trips`` is not enough for the next."""
         inputs = self._of.arguments.captured
         captured = [
@@ -182,12 +182,12 @@ class _Run:
             self.count, self._goes_on, self._ahead = self.count + taken.count, taken.goes_on, None
             self._shapes = self._of.sizes.shaped(ahead.shapes[taken.count].tolist())
 
-    def _begin(self, trips: Trips) -> None:
+    def _begin(self, trips: TripProgram) -> None:
         io = trips.bound.memory.io
         for (register, _), value, shape, spec in zip(
             self._of.arguments.carried, self._state, self._shapes, self._of.given, strict=True
         ):
-            now = Piece(0, 0, value) if register is None else trips.borrow(register, argument(value), shape)
+            now = MemoryPiece(0, 0, value) if register is None else trips.borrow(register, argument(value), shape)
             self._carried.append(CarriedMemory(io, spec, now))
         for spec in self._of.rows:
             self._rows.append(CollectedRows(io, spec, tuple(all_at(spec.shape, self._around)), self._most))

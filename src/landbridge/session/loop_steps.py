@@ -15,7 +15,7 @@ from landbridge.session.body_trips import BodyTrips
 from landbridge.session.open_arguments import array_of
 
 
-class Body(Protocol):
+class LoopBody(Protocol):
     """A program in the program: ``trips`` takes several in place, where it can."""
 
     @property
@@ -38,7 +38,7 @@ class _Progress:
 class LoopSteps:
     """``call``, whose ``bodies`` are that of the first trip, where it is another, and that of all others."""
 
-    def __init__(self, call: DataCall, bodies: Sequence[Body]) -> None:
+    def __init__(self, call: DataCall, bodies: Sequence[LoopBody]) -> None:
         self._call, self._bodies = call, bodies
         stated: Any = call.attributes.get("attributes", {})
         self._carried: int = stated["carried"]

@@ -1,4 +1,4 @@
-"""Formulas: many extents, evaluated together for many choices of dimensions.
+"""SizeFormulas: many extents, evaluated together for many choices of dimensions.
 
 What extents share, such as a quotient, is a column that is computed once; an extent is then a sum of columns.
 """
@@ -60,7 +60,7 @@ class _Between:
 _Column: TypeAlias = _Of | _Times | _Quotient | _Between
 
 
-class Formulas:
+class SizeFormulas:
     """The numbers of ``extents``, in order."""
 
     def __init__(self, extents: Sequence[Extent]) -> None:

@@ -20,7 +20,7 @@ from landbridge.executable.open_number import OpenNumber
 from landbridge.executable.parts import CodeImage, TensorSpec
 from landbridge.memory import ledger
 from landbridge.records import record
-from landbridge.sizes.formulas import Formulas
+from landbridge.sizes.formulas import SizeFormulas
 from landbridge.sizes.size import Size
 from landbridge.vm.bound_program import BoundProgram
 from landbridge.vm.extent_check import ExtentCheck, padded_slots
@@ -91,7 +91,7 @@ class Resizing:
         self._runner = cache(bound.runner)
         self._open = OpenWords(program.open_words)
         self._check = ExtentCheck(executable, numbers, storages)
-        self._formulas: Formulas | None = None
+        self._formulas: SizeFormulas | None = None
         self._io_shapes = padded_slots([spec.shape for spec in io], numbers)
 
     @staticmethod
@@ -159,7 +159,7 @@ class Resizing:
         What ``choose_legal`` looks at holds for all of them. No input or output has strides.
         """
         if self._formulas is None:
-            self._formulas = Formulas([*self._numbers.extents, 0])
+            self._formulas = SizeFormulas([*self._numbers.extents, 0])
         try:
             numbers = self._formulas.at_each(values, count)
         except OverflowError:

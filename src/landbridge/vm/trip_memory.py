@@ -25,7 +25,7 @@ _ROWS_AT_ONCE = 1 << 20
 
 
 @record(frozen=True, slots=True, eq=False)
-class Piece:
+class MemoryPiece:
     """``nbytes`` of memory at ``address``, which ``owner`` keeps alive: where it is new a Tensor or array of bytes."""
 
     address: int
@@ -39,12 +39,12 @@ class Piece:
         return over_new(np.ndarray(shape, numpy_dtype(dtype), self.owner), dtype, shape, self.address)
 
 
-def new_piece(io: IoMemory, spec: TensorSpec, nbytes: int, rather: int) -> Piece:
+def new_piece(io: IoMemory, spec: TensorSpec, nbytes: int, rather: int) -> MemoryPiece:
     """``rather`` bytes for what fits ``spec``, or ``nbytes`` where there are not as many."""
     rather = max(rather, nbytes, _LEAST)
     if rather <= SMALL_BYTES:
         array = np.empty(rather, np.uint8)
-        return Piece(address_of_known(array), rather, array)
+        return MemoryPiece(address_of_known(array), rather, array)
     of_bytes = replace(spec, shape=(rather,), dtype="uint8", elements=())
     try:
         tensor = io.allocate(of_bytes)
@@ -52,7 +52,7 @@ def new_piece(io: IoMemory, spec: TensorSpec, nbytes: int, rather: int) -> Piece
         if rather <= nbytes:
             raise
         tensor = io.allocate(replace(of_bytes, shape=(max(nbytes, 1),)))
-    return Piece(tensor.data_address, tensor.nbytes, tensor)
+    return MemoryPiece(tensor.data_address, tensor.nbytes, tensor)
 
 
 class CarriedMemory:
@@ -61,12 +61,12 @@ class CarriedMemory:
     ``now`` is where it is, at first the caller's memory.
     """
 
-    def __init__(self, io: IoMemory, spec: TensorSpec, now: Piece) -> None:
+    def __init__(self, io: IoMemory, spec: TensorSpec, now: MemoryPiece) -> None:
         self.spec, self.now = spec, now
         self._io = io
-        self._own: list[Piece] = []
+        self._own: list[MemoryPiece] = []
 
-    def next_two(self, nbytes: int, count: int, *, is_last: bool) -> tuple[Piece, Piece]:
+    def next_two(self, nbytes: int, count: int, *, is_last: bool) -> tuple[MemoryPiece, MemoryPiece]:
         """Where the next of ``count`` trips is to put it, and the one after that, then the next again, of at most
         ``nbytes``; ``is_last``: it grows no more after these."""
         fitting = [piece for piece in self._own if piece.nbytes >= nbytes]
@@ -91,7 +91,7 @@ class CollectedRows:
         self._io, self._spec, self._shape, self._most = io, spec, shape, most
         self.nbytes = replace(spec, shape=shape).nbytes
         self.count = 0
-        self._piece: Piece | None = None
+        self._piece: MemoryPiece | None = None
 
     def address(self, more: int) -> int:
         """That of the next row, and of ``more`` in all."""
@@ -116,5 +116,5 @@ class CollectedRows:
             self._piece = new_piece(self._io, self._spec, 0, 0)
         return self._piece.tensor(self._spec.dtype, (self.count, *self._shape))
 
-    def _rows(self, piece: Piece) -> np.ndarray[Any, Any]:
+    def _rows(self, piece: MemoryPiece) -> np.ndarray[Any, Any]:
         return exported_array(piece.tensor("uint8", (self.count * self.nbytes,)))

@@ -1,4 +1,4 @@
-"""Trips: a bound program that takes trips of a loop, each on what the one before gave, whose sizes may change.
+"""TripProgram: a bound program that takes trips of a loop, each on what the one before gave, whose sizes may change.
 
 All that sizes decide in its words is computed for many trips at once. A trip then is one addition, of the addresses of
 what it takes and gives to the words that its sizes make, and a run of the program.
@@ -21,13 +21,13 @@ from landbridge.executable.trip_sizes import KEPT, TripsAhead
 from landbridge.memory import ledger
 from landbridge.memory.host_array import address_of_known
 from landbridge.records import record
-from landbridge.sizes.formulas import Formulas
+from landbridge.sizes.formulas import SizeFormulas
 from landbridge.vm.bound_program import BoundProgram
 from landbridge.vm.frame import Execute
 from landbridge.vm.open_words import OpenWords
 from landbridge.vm.program import BranchStep, HostStep, LoopStep, NativeStep, Step
 from landbridge.vm.resizing import FitsAhead, Resizing
-from landbridge.vm.trip_memory import CarriedMemory, CollectedRows, Piece
+from landbridge.vm.trip_memory import CarriedMemory, CollectedRows, MemoryPiece
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -63,7 +63,7 @@ class Taken:
     goes_on: bool
 
 
-class Trips:
+class TripProgram:
     """Trips of ``bound``, a program of ``function``, of which ``arguments`` says what is what; ``resizing`` turns it
     where its sizes are open."""
 
@@ -85,7 +85,7 @@ class Trips:
         self._dimensions = np.zeros(len(told), np.int64)
         #: What they are, where the program reads it.
         is_read = arguments.dimensions is not None and bool(program.places[arguments.dimensions])
-        self._told = Formulas(told) if is_read else None
+        self._told = SizeFormulas(told) if is_read else None
         self._is_native = len(program.steps) == 1 and isinstance(program.steps[0], NativeStep)
         self._kept = lru_cache(KEPT)(self._fit)
         #: The trips of which it is told at most at once.
@@ -104,18 +104,18 @@ class Trips:
             and all(map(_is_of_host, program.steps))
         )
 
-    def borrow(self, register: int, value: Any, shape: tuple[int, ...]) -> Piece:
+    def borrow(self, register: int, value: Any, shape: tuple[int, ...]) -> MemoryPiece:
         """The memory of ``value`` as input ``register`` of trips in which that has ``shape``.
 
         Raises InputError where it does not fit.
         """
         slot = self.bound.calls.frame.slots[register]
         if type(value) is np.ndarray and value.dtype is slot.dtype and value.shape == shape and value.flags.carray:
-            return Piece(address_of_known(value), value.nbytes, value)
+            return MemoryPiece(address_of_known(value), value.nbytes, value)
         spec = replace(self._specs[register], shape=shape, elements=())
         slot.take(spec, spec.nbytes, slot.places)
         address, owner = self.bound.calls.borrow(slot, value)
-        return Piece(address, spec.nbytes, owner)
+        return MemoryPiece(address, spec.nbytes, owner)
 
     def take(
         self,
@@ -123,7 +123,7 @@ class Trips:
         first: int,
         carried: Sequence[CarriedMemory],
         rows: Sequence[CollectedRows],
-        captured: Sequence[Piece],
+        captured: Sequence[MemoryPiece],
         *,
         are_last: bool,
     ) -> Taken | None:
@@ -179,7 +179,7 @@ class Trips:
         ahead: TripsAhead,
         carried: Sequence[CarriedMemory],
         rows: Sequence[CollectedRows],
-        captured: Sequence[Piece],
+        captured: Sequence[MemoryPiece],
         *,
         are_last: bool,
     ) -> Iterator[NDArray[np.uint64]]:
