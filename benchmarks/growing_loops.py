@@ -39,9 +39,9 @@ def rows() -> tuple[ModelProto, Feeds]:
         "float[1,8] x, float[8] t",
         "float[K,8] y, float[8] z",
         """y, z = Loop(n, go, x, t) <body = b (int64 i, bool c, float[P,8] a, float[8] u)
-        => (bool d, float[Q,8] e, float[8] v) { d = Identity(c) m = ReduceMean<keepdims=0>(a, first) s = Add(m, u) v = Tanh(s)
-        w = Unsqueeze(v, first)
-          e = Concat<axis=0>(a, w) }>""",
+        => (bool d, float[Q,8] e, float[8] v) {
+        d = Identity(c) m = ReduceMean<keepdims=0>(a, first) s = Add(m, u) v = Tanh(s) w = Unsqueeze(v, first)
+        e = Concat<axis=0>(a, w) }>""",
     )
     return found, {"x": drawn(1, 8), "t": drawn(8)}
 
