@@ -182,7 +182,7 @@ def check_values(known: Mapping[str, Symbol], values: Mapping[str, int]) -> None
 
 def spec_at(spec: TensorSpec, numbers: Numbers | OpenNumbers) -> TensorSpec:
     """``spec`` in ``numbers``."""
-    return replace(spec, shape=numbers.all(spec.shape), strides=numbers.all(spec.strides), elements=())
+    return TensorSpec(spec.name, numbers.all(spec.shape), spec.dtype, numbers.all(spec.strides), spec.vdevice)
 
 
 class _Instance:

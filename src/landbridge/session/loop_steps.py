@@ -50,17 +50,17 @@ class LoopSteps:
         limit = None if count is None else int(array_of(count).reshape(-1)[0])
         now = _Progress(0, condition is None or _is_true(condition), rest[: self._carried])
         rows: list[list[np.ndarray[Any, Any]]] = [[] for _ in self._call.outputs[self._carried :]]
-        in_place = [body.trips for body in self._bodies]
+        trips = self._bodies[-1].trips
         while now.going and (limit is None or now.trip < limit):
-            which = 0 if now.trip == 0 else -1
-            body, trips = self._bodies[which], in_place[which]
-            most = 1 if now.trip == 0 and len(self._bodies) > 1 else limit
-            taken = None if trips is None else trips.take(now.trip, most, now.state, captured, known)
+            is_another = now.trip == 0 and len(self._bodies) > 1
+            pays = not is_another and (limit is None or limit - now.trip > 1)  # one alone is sooner run than prepared
+            taken = trips.take(now.trip, limit, now.state, captured, known) if trips is not None and pays else None
             if taken is not None:
                 now = _Progress(now.trip + taken.count, taken.goes_on, taken.state)
                 made = taken.rows
             else:
-                in_place[which] = None  # what could not take one is not asked again
+                trips = trips if not pays else None  # where none could be taken, it is not asked again
+                body = self._bodies[0 if is_another else -1]
                 numbers = [np.asarray(now.trip, np.int64), np.asarray(now.going)]
                 again, *results = body.run([*numbers, *now.state, *captured], known)
                 now = _Progress(now.trip + 1, _is_true(again), results[: self._carried])

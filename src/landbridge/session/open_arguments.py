@@ -22,12 +22,12 @@ def array_of(value: Any) -> np.ndarray[Any, Any]:
     """
     if isinstance(value, ByValue):
         value = value.value
+    if (array := array_without_storage(value)) is not None:
+        return array
     if isinstance(value, Tensor) and not value.storage.kind.host_readable:
         value = value.to_device(host_device())
     if not isinstance(value, Tensor):
         return array_like("a value", value)
-    if (array := array_without_storage(value)) is not None:
-        return array
     # numpy takes no bfloat16 by DLPack, and raises SystemError for it
     return np.from_dlpack(cast(Any, value)) if numpy_dtype(value.dtype).isbuiltin == 1 else np.asarray(value)
 
