@@ -75,6 +75,19 @@ MODELS: dict[str, tuple[str, str, str, Callable[[], dict[str, Array]]]] = {
         least = Constant<value = float {0.0001}>() d = Greater(s, least) }>""",
         lambda: {"x": _drawn(8)},
     ),
+    "a trip branches, and has a loop of its own": (
+        "float[3,8] x, float[8] t, int64 n",
+        "float[L,8] y",
+        """zero = Constant<value = float {0.0}>() many = Constant<value = int64 {200}>()
+        y = Loop(n, go, x) <body = b (int64 i, bool c, float[P,8] a) => (bool d, float[Q,8] e) {
+        d = Identity(c) m = ReduceMean<keepdims=0>(a, rows) s = ReduceSum<keepdims=0>(m) p = Greater(s, zero)
+        u = If(p) <then_branch = one () => (float[8] o) { o = Neg(m) },
+            else_branch = other () => (float[8] q) { q = Mul(m, t) }>
+        v = Loop(many, c, u) <body = inner (int64 j, bool f, float[8] g) => (bool h, float[8] k) {
+            h = Identity(f) l = Sin(g) k = Add(l, m) }>
+        w = Unsqueeze(v, rows) e = Concat<axis=0>(a, w) }>""",
+        lambda: {"x": _drawn(3, 8), "t": _drawn(8)},
+    ),
     "products of all rows with all rows": (
         "float[K,8] x, int64 n",
         "float[L,8] y",
@@ -121,6 +134,14 @@ def test_results_are_those_of_onnxruntime(name: str, threads: int, pieces_run: l
         _agree(session, model, {**feeds(), "n": np.array(n)})
         # The first is another program where it may begin with nothing; and one that is left alone.
         assert pieces_run.count("d") <= 2
+
+
+def test_a_sanitized_program_takes_its_trips_in_place_too(pieces_run: list[str]) -> None:
+    signature, outputs, loop, feeds = MODELS["columns are appended, and what is around is as long"]
+    model = _model(signature, outputs, loop)
+    session = lb.Session(lb.compile(model, sanitize=True), num_threads=1)
+    _agree(session, model, {**feeds(), "n": np.array(9)})
+    assert pieces_run.count("d") <= 1
 
 
 def test_a_state_of_megabytes_and_one_that_needs_new_memory(pieces_run: list[str]) -> None:

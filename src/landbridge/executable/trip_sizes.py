@@ -4,9 +4,8 @@ one takes."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
 from itertools import accumulate, pairwise
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -21,10 +20,12 @@ from landbridge.sizes.terms import Symbol
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+_Key = TypeVar("_Key")
+_Answer = TypeVar("_Answer")
 Shapes: TypeAlias = tuple[tuple[int, ...], ...]
 
 #: Answers that are kept, as the next run often begins with the same sizes.
-KEPT = 8
+_KEPT = 8
 #: Units that a dimension may grow by in the trips ahead, where it does not double.
 _GROWS = 64
 
@@ -97,7 +98,7 @@ class TripSizes:
         self._formulas = SizeFormulas([extent for group in groups for extent in group])
         #: Where the groups of its numbers begin, but the first.
         self._columns = list(accumulate(map(len, groups[:3])))
-        self._kept = lru_cache(KEPT)(self._ahead)
+        self._kept: dict[tuple[object, ...], TripsAhead | None] = {}
 
     @property
     def names(self) -> frozenset[str]:
@@ -109,10 +110,12 @@ class TripSizes:
 
         No dimension that is carried is 0 in them, and none is much larger than in the first.
         """
-        return self._kept(shapes, tuple(around.items()), most)
+        key = shapes, tuple(around.items()), most
+        if key not in self._kept:
+            keep(self._kept, key, self._ahead(shapes, around, most))
+        return self._kept[key]
 
-    def _ahead(self, first: Shapes, known: tuple[tuple[str, int], ...], most: int) -> TripsAhead | None:
-        around = dict(known)
+    def _ahead(self, first: Shapes, around: Mapping[str, int], most: int) -> TripsAhead | None:
         if [len(shape) for shape in first] != self._ranks:
             return None
         begin = [extent for shape in first for extent in shape]
@@ -171,6 +174,13 @@ class TripSizes:
                 break
             rows.append({name: number for name, number in units.items() if number is not None})
         return {name: [row[name] for row in rows] for name in now}
+
+
+def keep(answers: dict[_Key, _Answer], key: _Key, answer: _Answer) -> None:
+    """Have ``answers`` keep ``answer``, and forget the oldest where they are too many."""
+    answers[key] = answer
+    if len(answers) > _KEPT:
+        del answers[next(iter(answers))]
 
 
 def _soon(units: Sequence[int]) -> int:

@@ -49,7 +49,10 @@ class BodyTrips:
         guards = (*body.guards, *function.guards)
         self.sizes = TripSizes(body.inputs[2 : 2 + carried], self.given, guards, body.dimensions)
         self.arguments = _arguments(body, carried, function)
+        #: The dimensions that the program around has to say.
+        self._needed = dimensions(function).keys() - self.sizes.names
         self._trips: TripProgram | None = None
+        self._is_possible = True
 
     @staticmethod
     def of(body: BodyProgram, carried: int, function: Function, session: Session) -> BodyTrips | None:
@@ -64,9 +67,8 @@ class BodyTrips:
         ):
             return None
         made = BodyTrips(body, carried, function, session)
-        known = {*made.sizes.names, *body.dimensions}
         rows = all(is_fixed(spec, made.sizes.names) for spec in made.rows)
-        return made if made.sizes.are_known and rows and dimensions(function).keys() <= known else None
+        return made if made.sizes.are_known and rows and made._needed <= {*body.dimensions} else None
 
     def take(
         self, first: int, limit: int | None, state: Sequence[Any], captured: Sequence[Any], known: Mapping[str, int]
@@ -79,7 +81,7 @@ class BodyTrips:
         taken in place.
         """
         around = {name: known[name] for name in self._body.dimensions if name in known}
-        if open_views or not self._takes(captured, around):
+        if open_views or not self._is_possible or not self._takes(captured, around) or self._needed - around.keys():
             return None
         run = _Run(self, first, limit, state, captured, around)
         while (ahead := run.ahead()) is not None:
@@ -114,13 +116,16 @@ class BodyTrips:
             self._with(take, bound_program_of(session), None)
             return
         last = {name: value if isinstance(value, int) else int(value[-1]) for name, value in ahead.values.items()}
+        if enough:
+            self._trips = None  # whose memory may not be needed any more
         with suppress(ShapeError, BindError, OutOfMemoryError):  # of trips that may never come
             session.with_shared(last, partial(self._with, take), enough=enough)
 
     def _with(self, take: Callable[[TripProgram], object], bound: BoundProgram, resizing: Resizing | None) -> None:
         trips = self._trips
         if trips is None or trips.bound is not bound:
-            if not TripProgram.are_possible(bound):
+            self._is_possible = TripProgram.are_possible(bound)
+            if not self._is_possible:
                 return
             trips = self._trips = TripProgram(bound, self._function, resizing, self.arguments)
         entry = bound.entry

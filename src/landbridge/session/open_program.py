@@ -35,7 +35,8 @@ class OpenProgram:
         )
         self._bind, self._outgrown = bind, outgrown
         self._numbers = Numbers()
-        self._may_share = may_be_resized(executable)
+        #: Whether instances may share one Session, as far as that is known.
+        self.may_share = may_be_resized(executable)
         #: What instances share, once one does.
         self.shared: SharedSession | None = None
 
@@ -56,7 +57,7 @@ class OpenProgram:
 
         What shares was made for an arena as it is now. Raises as ``at``, and as a Session does.
         """
-        if shares and self._may_share:
+        if shares and self.may_share:
             shared = self.shared
             fit = None if shared is None else shared.resizing.fit(values)
             if fit is None:
@@ -74,8 +75,8 @@ class OpenProgram:
         numbers = Numbers()
         session = self._bind(instance(self.executable, values, numbers, remembers=True), self.arena)
         program = bound_program_of(session)
-        self._may_share = Resizing.takes(program)
-        if self._may_share:
+        self.may_share = Resizing.takes(program)
+        if self.may_share:
             resizing = Resizing(program, self.executable, numbers, self.arena.pieces)
             self.shared = SharedSession(session, resizing)
         return self.shared

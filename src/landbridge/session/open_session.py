@@ -366,6 +366,8 @@ class OpenSession(Session):
             if len(names) > 1 or self._states.pairs:
                 return
             program = self._program_of(names[0])
+            if not program.may_share:
+                return
             if enough or program.shared is None:
                 self._instance(names[0], {name: sizes[name] for name in program.dimensions})
             shared = program.shared

@@ -9,7 +9,6 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import lru_cache
 from itertools import chain, cycle
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +16,7 @@ import numpy as np
 
 from landbridge.executable.open_number import OpenNumber
 from landbridge.executable.parts import Function
-from landbridge.executable.trip_sizes import KEPT, TripsAhead
+from landbridge.executable.trip_sizes import TripsAhead, keep
 from landbridge.memory import ledger
 from landbridge.memory.host_array import address_of_known
 from landbridge.records import record
@@ -87,7 +86,7 @@ class TripProgram:
         is_read = arguments.dimensions is not None and bool(program.places[arguments.dimensions])
         self._told = SizeFormulas(told) if is_read else None
         self._is_native = len(program.steps) == 1 and isinstance(program.steps[0], NativeStep)
-        self._kept = lru_cache(KEPT)(self._fit)
+        self._kept: dict[TripsAhead, tuple[FitsAhead, NDArray[np.uint64]]] = {}
         #: The trips of which it is told at most at once.
         width = len(entries) + (1 if resizing is None else resizing.width)
         self.most_ahead = max(1, min(_AHEAD, _NUMBERS // width))
@@ -131,7 +130,7 @@ class TripProgram:
 
         ``are_last``: none follow these. None where the program has not enough memory for the first.
         """
-        fit, table = self._kept(ahead)
+        fit, table = self._fit(ahead)
         if not fit.count:
             return None
         table = table.copy() if rows else table
@@ -160,11 +159,15 @@ class TripProgram:
 
     def _fit(self, ahead: TripsAhead) -> tuple[FitsAhead, NDArray[np.uint64]]:
         """Those of the trips that there is memory for, and what the words are in each, without addresses."""
-        if self._resizing is None:
-            fit = FitsAhead(np.zeros((ahead.count, 1), np.int64), ahead.count, 0)
-        else:
-            fit = self._resizing.fit_ahead(ahead.values, ahead.count)
-        return fit, self._words.values(fit.numbers)[:, self._words.value_of]
+        known = self._kept.get(ahead)
+        if known is None:
+            if self._resizing is None:
+                fit = FitsAhead(np.zeros((ahead.count, 1), np.int64), ahead.count, 0)
+            else:
+                fit = self._resizing.fit_ahead(ahead.values, ahead.count)
+            known = fit, self._words.values(fit.numbers)[:, self._words.value_of]
+            keep(self._kept, ahead, known)
+        return known
 
     def _execution(self, fit: FitsAhead, trip: int) -> Execute:
         """What executes one of the trips that ``fit``."""
