@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import accumulate, pairwise
+from math import prod
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 import numpy as np
@@ -35,13 +36,14 @@ class TripsAhead:
     """``count`` trips: the ``values`` of their dimensions, by name, one for all or an array.
 
     ``shapes``: of what they carry, before each of them and after the last, a row each, axis behind axis. ``nbytes``:
-    the most that they give of each.
+    the most that they give of each, ``nbytes_now`` what the first takes.
     """
 
     count: int
     values: dict[str, int | NDArray[np.int64]]
     shapes: NDArray[np.int64]
     nbytes: list[int]
+    nbytes_now: list[int]
 
 
 @record(frozen=True, slots=True, eq=False)
@@ -140,7 +142,8 @@ class TripSizes:
         shapes = shapes[: count + 1]
         most_elements = [shapes[1:, a:b].prod(axis=1, dtype=np.float64).max() for a, b in pairwise(self._ends)]
         nbytes = [int(elements) * item for elements, item in zip(most_elements, self._items, strict=True)]
-        return TripsAhead(count, values, shapes, nbytes)
+        now = [prod(shape) * item for shape, item in zip(first, self._items, strict=True)]
+        return TripsAhead(count, values, shapes, nbytes, now)
 
     def shaped(self, extents: Sequence[int]) -> Shapes:
         """``extents``, axis behind axis, as the shapes of what is carried."""

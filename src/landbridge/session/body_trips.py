@@ -40,22 +40,29 @@ class TakenTrips:
 
 
 class BodyTrips:
-    """Trips of ``body``, which carries ``carried`` values and is the one ``function`` that ``session`` runs."""
+    """Trips of ``body``, which carries ``carried`` values and is the one ``function`` that ``session`` runs.
 
-    def __init__(self, body: BodyProgram, carried: int, function: Function, session: Session) -> None:
+    ``appended``: those of the values, by number, that a trip gives as it takes them, with more behind.
+    """
+
+    def __init__(
+        self, body: BodyProgram, carried: int, appended: Sequence[int], function: Function, session: Session
+    ) -> None:
         self._body, self._function, self._session = body, function, session
         self._captured = body.inputs[2 + carried :]
         self.given, self.rows = body.outputs[1 : 1 + carried], body.outputs[1 + carried :]
         guards = (*body.guards, *function.guards)
         self.sizes = TripSizes(body.inputs[2 : 2 + carried], self.given, guards, body.dimensions)
-        self.arguments = _arguments(body, carried, function)
+        self.arguments = _arguments(body, carried, appended, function)
         #: The dimensions that the program around has to say.
         self._needed = dimensions(function).keys() - self.sizes.names
         self._trips: TripProgram | None = None
         self._is_possible = True
 
     @staticmethod
-    def of(body: BodyProgram, carried: int, function: Function, session: Session) -> BodyTrips | None:
+    def of(
+        body: BodyProgram, carried: int, appended: Sequence[int], function: Function, session: Session
+    ) -> BodyTrips | None:
         """Those of ``body``; None where more is to be looked at between two trips than the sizes of what is carried."""
         outputs = {spec.name for spec in function.outputs}
         specs = (*function.inputs, *function.outputs)
@@ -66,7 +73,7 @@ class BodyTrips:
             or any(spec.elements for spec in body.inputs)
         ):
             return None
-        made = BodyTrips(body, carried, function, session)
+        made = BodyTrips(body, carried, appended, function, session)
         rows = all(is_fixed(spec, made.sizes.names) for spec in made.rows)
         return made if made.sizes.are_known and rows and made._needed <= {*body.dimensions} else None
 
@@ -204,7 +211,7 @@ class _Run:
         return TakenTrips(self.count, self._goes_on, state, [array_of(rows.tensor()) for rows in self._rows])
 
 
-def _arguments(body: BodyProgram, carried: int, function: Function) -> TripArguments:
+def _arguments(body: BodyProgram, carried: int, appended: Sequence[int], function: Function) -> TripArguments:
     """What the inputs and outputs of ``function``, which is all of ``body``, are."""
     takes = {spec.name: number for number, spec in enumerate(function.inputs)}
     gives = {spec.name: number for number, spec in enumerate(function.outputs, len(function.inputs))}
@@ -219,4 +226,5 @@ def _arguments(body: BodyProgram, carried: int, function: Function) -> TripArgum
         tuple(captured),
         tuple(outputs[carried:]),
         again,
+        tuple(appended),
     )

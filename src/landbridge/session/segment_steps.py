@@ -162,7 +162,8 @@ class _Call:
     def __init__(self, call: DataCall, piece: MakesPiece) -> None:
         self._call = call
         stated: Any = call.attributes.get("attributes", {})
-        self.bodies = [_Body(each, piece, stated.get("carried")) for each in call.bodies]
+        appended = stated.get("appended", ())
+        self.bodies = [_Body(each, piece, stated.get("carried"), appended) for each in call.bodies]
         self._loop = LoopSteps(call, self.bodies) if call.operator == LOOP else None
         self._function: HostFunction | None = None
         if call.operator not in (READ, LOOP, BRANCH):
@@ -227,13 +228,15 @@ class _Call:
 class _Body:
     """A program in the program."""
 
-    def __init__(self, body: BodyProgram, piece: MakesPiece, carried: int | None) -> None:
+    def __init__(
+        self, body: BodyProgram, piece: MakesPiece, carried: int | None = None, appended: Sequence[int] = ()
+    ) -> None:
         self._body = body
         self._steps = SegmentSteps(body.segments, body.inputs, body.guards, piece)
         alone = None if carried is None else self._steps.alone
         self.trips = None
         if carried is not None and alone is not None:
-            self.trips = BodyTrips.of(body, carried, alone.function, alone.session)
+            self.trips = BodyTrips.of(body, carried, appended, alone.function, alone.session)
 
     def pieces(self) -> Iterator[ProgramPiece]:
         """Those of its own."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 from dataclasses import replace
 from typing import Any
 
@@ -78,10 +79,26 @@ class CarriedMemory:
         self._own = [one, other]
         return one, other
 
+    def extended(self, nbytes: int, used: int, *, is_last: bool) -> MemoryPiece:
+        """Where all trips are to have it, of at most ``nbytes``, who leave the first ``used`` as they are now."""
+        now = self.now
+        if now.nbytes < nbytes or all(now is not piece for piece in self._own):
+            self.now = new_piece(self._io, self.spec, nbytes, nbytes if is_last else 2 * nbytes)
+            ledger.copy_array(
+                _bytes_at(self.now.address, used), _bytes_at(now.address, used), cause="loop", tensor=self.spec.name,
+                source="cpu:0", destination="cpu:0",
+            )  # fmt: skip
+        self._own = [self.now, self.now]
+        return self.now
+
     def took(self, count: int) -> None:
         """So many trips were taken since ``next_two``."""
         if count:
             self.now = self._own[1 - count % 2]
+
+
+def _bytes_at(address: int, nbytes: int) -> np.ndarray[Any, Any]:
+    return np.frombuffer(memoryview((ctypes.c_uint8 * nbytes).from_address(address)), np.uint8)
 
 
 class CollectedRows:

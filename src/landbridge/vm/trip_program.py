@@ -7,13 +7,15 @@ what it takes and gives to the words that its sizes make, and a run of the progr
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from itertools import chain, cycle
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
+from landbridge.executable.abi import RECORD_JUMP
 from landbridge.executable.open_number import OpenNumber
 from landbridge.executable.parts import Function
 from landbridge.executable.trip_sizes import TripsAhead, keep
@@ -21,10 +23,11 @@ from landbridge.memory import ledger
 from landbridge.memory.host_array import address_of_known
 from landbridge.records import record
 from landbridge.sizes.formulas import SizeFormulas
+from landbridge.vm.appending_calls import appending_call, record_words
 from landbridge.vm.bound_program import BoundProgram
 from landbridge.vm.frame import Execute
 from landbridge.vm.open_words import OpenWords
-from landbridge.vm.program import BranchStep, HostStep, LoopStep, NativeStep, Step
+from landbridge.vm.program import BranchStep, HostStep, LoopStep, NativeStep, Program, Step
 from landbridge.vm.resizing import FitsAhead, Resizing
 from landbridge.vm.trip_memory import CarriedMemory, CollectedRows, MemoryPiece
 
@@ -42,7 +45,8 @@ class TripArguments:
     ``number``: the number of the trip. ``goes_on``: true in each. ``dimensions``: what they are. ``carried``: as a trip
     takes and as it gives it. ``captured``: inputs that are the same in all, and the number of each of what is around.
     ``rows``: outputs that are collected.
-    ``again``: the output that says whether another trip follows.
+    ``again``: the output that says whether another trip follows. ``appended``: of what is carried, by number, what a
+    trip gives as it takes it, with more behind.
     """
 
     number: int | None
@@ -52,6 +56,7 @@ class TripArguments:
     captured: tuple[tuple[int, int], ...]
     rows: tuple[int, ...]
     again: int
+    appended: tuple[int, ...] = ()
 
 
 @record(frozen=True, slots=True)
@@ -86,6 +91,12 @@ class TripProgram:
         is_read = arguments.dimensions is not None and bool(program.places[arguments.dimensions])
         self._told = SizeFormulas(told) if is_read else None
         self._is_native = len(program.steps) == 1 and isinstance(program.steps[0], NativeStep)
+        #: The words of the records that copy what is only appended to, by number of what is carried.
+        self._appending = {
+            number: record
+            for number in arguments.appended
+            if (record := _record_of(function, program, arguments.carried[number])) is not None
+        }
         self._kept: dict[TripsAhead, tuple[FitsAhead, NDArray[np.uint64]]] = {}
         #: The trips of which it is told at most at once.
         width = len(entries) + (1 if resizing is None else resizing.width)
@@ -134,23 +145,26 @@ class TripProgram:
         if not fit.count:
             return None
         table = table.copy() if rows else table
-        bases = self._bases(table, ahead, carried, rows, captured, are_last=are_last and fit.count == ahead.count)
+        are_last = are_last and fit.count == ahead.count
+        extends = bool(self._appending) and not ledger.is_active()  # which shows what kernels move
+        bases = self._bases(table, ahead, carried, rows, captured, are_last=are_last, extends=extends)
         told = None if self._told is None else self._told.at_each(ahead.values, ahead.count)
         turns = self._resizing is not None and (ledger.is_active() or not self._is_native)
         frame, number, dimensions = self.bound.calls.frame, self._number, self._dimensions
         words, index, again = frame.number_words, self._words.words, self._again
         execute, taken = self._execution(fit, 0), 0
-        for values, base in zip(table, bases, strict=False):
-            number[0] = first + taken
-            if told is not None:
-                dimensions[:] = told[taken]
-            if turns and taken:
-                execute = self._execution(fit, taken)
-            words[index] = values + base
-            execute()
-            taken += 1
-            if not again.value:
-                break
+        with _left_out(words, self._appending.values() if extends else ()):
+            for values, base in zip(table, bases, strict=False):
+                number[0] = first + taken
+                if told is not None:
+                    dimensions[:] = told[taken]
+                if turns and taken:
+                    execute = self._execution(fit, taken)
+                words[index] = values + base
+                execute()
+                taken += 1
+                if not again.value:
+                    break
         for each in carried:
             each.took(taken)
         for collected in rows:
@@ -185,6 +199,7 @@ class TripProgram:
         captured: Sequence[MemoryPiece],
         *,
         are_last: bool,
+        extends: bool,
     ) -> Iterator[NDArray[np.uint64]]:
         """The addresses that words have beside what is in ``table``, trip after trip; rows move on in ``table``."""
         known, count = self._arguments, len(table)
@@ -197,8 +212,12 @@ class TripProgram:
             moves = np.arange(count, dtype=np.uint64)[:, None] * np.uint64(collected.nbytes)
             table[:, self._of == register] += moves
         first, second, third = dict(fixed), dict(fixed), fixed
-        for (taken, made), each, nbytes in zip(known.carried, carried, ahead.nbytes, strict=True):
-            one, other = each.next_two(nbytes, count, is_last=are_last)
+        for number, ((taken, made), each) in enumerate(zip(known.carried, carried, strict=True)):
+            nbytes = ahead.nbytes[number]
+            if extends and number in self._appending:
+                one = other = each.extended(nbytes, ahead.nbytes_now[number], is_last=are_last)
+            else:
+                one, other = each.next_two(nbytes, count, is_last=are_last)
             first[made] = third[made] = one.address
             second[made] = other.address
             if taken is not None:
@@ -208,6 +227,29 @@ class TripProgram:
     def _base(self, addresses: Mapping[int, int]) -> NDArray[np.uint64]:
         every = [addresses.get(register, 0) for register in range(len(self._specs))]
         return np.array([*every, 0], np.uint64)[self._of]
+
+
+#: The words of a record, and its number among those that are run with it.
+_Record: TypeAlias = tuple[slice, int]
+
+
+def _record_of(function: Function, program: Program, carried: tuple[int | None, int]) -> _Record | None:
+    taken, given = carried
+    number = None if taken is None else appending_call(function, program, taken, given)
+    return None if number is None else (record_words(program, number), number)
+
+
+@contextmanager
+def _left_out(words: NDArray[np.uint64], records: Iterable[_Record]) -> Iterator[None]:
+    """Have runs leave out ``records`` in the block."""
+    before = [(place, words[place].copy()) for place, _ in records]
+    try:
+        for place, number in records:
+            words[place] = RECORD_JUMP, 0, number + 1, 0
+        yield
+    finally:
+        for place, record in before:
+            words[place] = record
 
 
 def _is_of_host(step: Step) -> bool:

@@ -212,7 +212,7 @@ def call(
     outputs: Sequence[tuple[Shape, str]],
     bodies: Sequence[IRModule],
     new: Sequence[Extent],
-    attributes: Mapping[str, int | str],
+    attributes: Mapping[str, Any],
 ) -> list[Imported]:
     """The results of running ``bodies`` as ``operator`` says: ``outputs``, whose ``new`` dimensions show then."""
     names = [f"{walk.g.node}@{len(walk.g.module.bodies) + number}" for number in range(len(bodies))]

@@ -52,6 +52,14 @@ def appended(c: OpContext, body: ir.Graph, state: Sequence[Any]) -> dict[int, Ap
     return found
 
 
+def begins_with(output: ir.Value, formal: ir.Value) -> int | None:
+    """The axis along which ``output`` is ``formal`` and more behind it; None where it is not."""
+    node = output.producer()
+    if node is None or (node.domain, node.op_type) != ("", "Concat") or "axis" not in node.attributes:
+        return None
+    return node.attributes["axis"].as_int() if node.inputs[0] is formal else None
+
+
 def _appended_along(body: ir.Graph, formal: ir.Value, output: ir.Value) -> int | None:
     """The axis of the one Concat that takes ``formal``, and takes it first, where nothing but the next trip takes what
     it gives; None where there is no such Concat."""

@@ -23,6 +23,7 @@ from landbridge.frontend.onnx.apart import (
     known_around,
     results_of,
 )
+from landbridge.frontend.onnx.appended import begins_with
 from landbridge.frontend.onnx.graph_walk import GraphWalk
 from landbridge.frontend.onnx.unfolded_size import known_to_go_on
 from landbridge.frontend.onnx.values import Imported, is_known
@@ -80,8 +81,15 @@ def loop_apart(walk: GraphWalk, node: ir.Node, inputs: Sequence[Any]) -> list[Im
         outputs.append(((rows, *rest), dtype))
     begins = [None if x is None else c.value(x) for x in (count, condition)]
     bodies = [found.program] if found.first is None else [found.first, found.program]
-    attributes = {"carried": len(given), "captured": len(around.inputs)}
+    appended = [n for n in range(len(given)) if _is_extended(body, n, made[1 + n][0])]
+    attributes = {"carried": len(given), "captured": len(around.inputs), "appended": appended}
     return call(walk, LOOP, [*begins, *given, *around.inputs.values()], outputs, bodies, joined.new, attributes)
+
+
+def _is_extended(body: ir.Graph, number: int, shape: Shape) -> bool:
+    """Whether what is carried as ``number`` is given, of ``shape``, as it was taken, with more elements behind all."""
+    axis = begins_with(body.outputs[1 + number], body.inputs[2 + number])
+    return axis is not None and all(extent == 1 for extent in shape[: axis % len(shape)])
 
 
 @record(frozen=True, eq=False)

@@ -1,0 +1,60 @@
+"""Appending calls: what copies a value that a loop carries to the beginning of what a trip makes of it.
+
+Where both are the same memory, that of the longer one, there is nothing to copy.
+"""
+
+from __future__ import annotations
+
+from landbridge.dtypes import dtype
+from landbridge.executable import instructions as ins
+from landbridge.executable.abi import RECORD_WORDS
+from landbridge.executable.parts import Function, TensorSpec
+from landbridge.sizes.size import Extent, always_at_least, product
+from landbridge.vm.program import NativeStep, Program
+
+
+def appending_call(function: Function, program: Program, taken: int, given: int) -> int | None:
+    """The number of the record, among those of ``program``, that copies input ``taken`` of ``function`` to the
+    beginning of output ``given``, of which it is known that it begins so.
+
+    None where no single call does, or one before it touches that part of the output: then it is needed.
+    """
+    calls = [each for each in function.instructions if isinstance(each, ins.Call)]
+    rest = (ins.Call, ins.View, ins.AllocTensor, ins.AllocStorage, ins.LoadConstant)
+    match program.steps:
+        case (NativeStep(_, records),) if records == len(calls):
+            pass
+        case _:
+            return None
+    if not all(isinstance(each, rest) for each in function.instructions):
+        return None
+    specs = (*function.inputs, *function.outputs)
+    whole = _nbytes(specs[taken])
+    #: Of registers in one of the two: which one, and from where to where.
+    parts: dict[int, tuple[int, Extent, Extent]] = {each: (each, 0, _nbytes(specs[each])) for each in (taken, given)}
+    number = 0
+    for each in function.instructions:
+        if isinstance(each, ins.View) and each.src in parts:
+            of, begin, _ = parts[each.src]
+            first = begin + each.offset
+            parts[each.dst] = of, first, first + product(each.shape) * dtype(each.dtype).itemsize
+        if isinstance(each, ins.Call):
+            touched = [parts[register] for register in each.args if register in parts]
+            if each.moves_bytes == whole and touched == [(taken, 0, whole), (given, 0, whole)] and len(each.args) == 2:
+                return number
+            if not all(always_at_least(begin, whole) for of, begin, _ in touched if of == given):
+                return None
+            number += 1
+    return None
+
+
+def record_words(program: Program, number: int) -> slice:
+    """The words of record ``number`` of ``program``."""
+    (step,) = program.steps
+    assert isinstance(step, NativeStep)
+    first = step.first + number * RECORD_WORDS
+    return slice(first, first + RECORD_WORDS)
+
+
+def _nbytes(spec: TensorSpec) -> Extent:
+    return product(spec.shape) * dtype(spec.dtype).itemsize
