@@ -38,6 +38,15 @@ MODELS: dict[str, tuple[str, str, str, Callable[[], dict[str, Array]]]] = {
         f"y, z, w = Loop(n, go, x, t) {MEAN}",
         lambda: {"x": _drawn(1, 8), "t": _drawn(8)},
     ),
+    "two begin as one array, and each is read for the other": (
+        "float[K,8] x, int64 n",
+        "float[L,8] y, float[M,8] z",
+        """y, z = Loop(n, go, x, x) <body = b (int64 i, bool c, float[P,8] a, float[O,8] b)
+        => (bool d, float[Q,8] e, float[R,8] f) {
+        d = Identity(c) m = ReduceMean<keepdims=1>(b, rows) e = Concat<axis=0>(a, m) k = ReduceSum<keepdims=1>(a, rows)
+        s = ReduceMean<keepdims=1>(e, rows) u = Add(k, s) v = Tanh(u) f = Concat<axis=0>(b, v, m) }>""",
+        lambda: {"x": _drawn(2, 8)},
+    ),
     "columns are appended, and what is around is as long": (
         "float[2,K] x, float[K] t, int64 n",
         "float[2,L] y",
