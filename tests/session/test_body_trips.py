@@ -47,6 +47,14 @@ MODELS: dict[str, tuple[str, str, str, Callable[[], dict[str, Array]]]] = {
         s = ReduceMean<keepdims=1>(e, rows) u = Add(k, s) v = Tanh(u) f = Concat<axis=0>(b, v, m) }>""",
         lambda: {"x": _drawn(2, 8)},
     ),
+    "its length is a row": (
+        "float[K,8] x, int64 n",
+        "float[L,8] y, float[M] z",
+        """y, z = Loop(n, go, x) <body = b (int64 i, bool c, float[P,8] a) => (bool d, float[Q,8] e, float r) {
+        d = Identity(c) m = ReduceMean<keepdims=1>(a, rows) e = Concat<axis=0>(a, m)
+        s = Shape<start=0, end=1>(a) q = Squeeze(s) r = Cast<to=1>(q) }>""",
+        lambda: {"x": _drawn(2, 8)},
+    ),
     "columns are appended, and what is around is as long": (
         "float[2,K] x, float[K] t, int64 n",
         "float[2,L] y",
