@@ -260,7 +260,8 @@ def _import(
     """The programs of ``model``: several where an input, or sizes, say which runs."""
     if _is_ir(model):
         return [ChosenProgram(_of_ir(model, targets, vdevices, options))]
-    from landbridge.frontend.onnx import data_rules, import_onnx
+    from landbridge.frontend.onnx.data_rules import data_rules
+    from landbridge.frontend.onnx.importer import import_onnx
 
     o = options
     rules = data_rules(o.external_data, o.allow_links)

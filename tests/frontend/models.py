@@ -9,7 +9,7 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper
 
-from landbridge.frontend.onnx import import_onnx
+from landbridge.frontend.onnx.importer import import_onnx
 from landbridge.ir.module import IRModule
 from landbridge.ir.verifier import verify
 from landbridge.targets import Target

@@ -10,7 +10,7 @@ from onnx import ModelProto, helper
 
 import landbridge as lb
 from landbridge.errors import BudgetError, ImportModelError
-from landbridge.frontend.onnx import import_onnx
+from landbridge.frontend.onnx.importer import import_onnx
 from landbridge.frontend.onnx.unfolded_size import unfolded_nodes
 from landbridge.targets import Target
 from tests.frontend.models import BOOL, INT64, model, value

@@ -15,7 +15,7 @@ from xdsl.ir import SSAValue
 
 import landbridge as lb
 from landbridge.errors import LandbridgeError
-from landbridge.frontend.onnx import import_onnx
+from landbridge.frontend.onnx.importer import import_onnx
 from landbridge.ir.graph_ops import CallOp, ConstantOp, ViewOp
 from landbridge.ir.module import IRModule
 from landbridge.ir.types import shape_of

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from onnx import ModelProto, TensorProto, helper
 
 import landbridge as lb
-from landbridge.frontend.onnx import import_onnx
+from landbridge.frontend.onnx.importer import import_onnx
 from landbridge.ir.module import IRModule
 from landbridge.targets import Target
 from tests.frontend.models import model, value

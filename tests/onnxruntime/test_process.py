@@ -19,8 +19,9 @@ def test_names_are_those_of_onnxruntime() -> None:
 
 
 def test_programs_may_compare_the_version() -> None:
-    assert tuple(map(int, ours.__version__.split(".")[:2])) >= (1, 20)
-    assert "landbridge" in ours.__version__
+    assert tuple(map(int, ours.__version__.split("."))) >= (1, 20, 0)  # noqa: RUF048  (as programs do)
+    assert ours.get_version_string() == ours.__version__
+    assert "Landbridge" in ours.get_build_info()
 
 
 def test_settings_of_the_process() -> None:

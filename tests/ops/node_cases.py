@@ -18,7 +18,7 @@ from wheel_models import cache_folder
 
 import landbridge as lb
 from landbridge.errors import ShapeError, UnsupportedOperatorError
-from landbridge.frontend.onnx import import_onnx
+from landbridge.frontend.onnx.importer import import_onnx
 from landbridge.ir.module import IRModule
 from landbridge.ir.verifier import verify
 from landbridge.targets import Target

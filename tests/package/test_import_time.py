@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import onnx
 import pytest
 
 import landbridge as lb
@@ -34,6 +35,19 @@ with session.get_output(0).host_view("r") as y:
     assert y[63] == 64
 """
 
+#: The facade, and what a session of a program in the cache imports: the model's file is read by onnx alone.
+_FACADE = """
+import os, sys, numpy
+before = set(sys.modules)
+import landbridge.onnxruntime as ort
+assert ort.__version__ and "SessionOptions" in dir(ort)
+at_import = set(sys.modules) - before
+if len(sys.argv) > 1:
+    ort.InferenceSession(sys.argv[1]).run(None, {"x": numpy.ones(64, numpy.float32)})
+print(*at_import)
+print(*sys.modules)
+"""
+
 
 @pytest.mark.parametrize(
     ("program", "absent"), [(_IMPORT, (*COMPILER, "argparse", "tvm_ffi")), (_RUN, (*COMPILER, "argparse"))]
@@ -59,3 +73,19 @@ def test_a_run_imports_little_beyond_numpy(tmp_path):
     )
     unwanted = {*LIBRARY, *(f"landbridge.{name}" for name in OURS)}
     assert not unwanted & set(child.stdout.split())
+
+
+def test_the_facade_is_imported_by_name(tmp_path, monkeypatch):
+    """The compiler's packages were 0.3 s of this import; a session needs them only where it compiles."""
+    monkeypatch.setenv("LANDBRIDGE_CACHE", str(tmp_path / "cache"))
+    onnx.save(add(), tmp_path / "add.onnx")
+    lb.compile(tmp_path / "add.onnx")
+    child = subprocess.run(
+        [sys.executable, "-c", _FACADE, tmp_path / "add.onnx"], capture_output=True, text=True, timeout=60, check=True
+    )
+    at_import, in_session = (line.split() for line in child.stdout.splitlines())
+    ours = [name for name in at_import if name.startswith("landbridge")]
+    assert len(ours) <= 12, ours
+    assert not {*COMPILER, *LIBRARY} & set(at_import)
+    assert not {"xdsl", "onnx_ir"} & set(in_session)  # LLVM is asked what this host is
+    assert "landbridge.compilation" not in in_session

@@ -14,7 +14,7 @@ from wheel_models import CLASSIFY, PP_OCR, wheel_model
 import landbridge as lb
 from landbridge.executable.instructions import AllocTensor
 from landbridge.executable.parts import CodeImage, Function
-from landbridge.frontend.onnx import import_onnx
+from landbridge.frontend.onnx.importer import import_onnx
 from landbridge.vm.trace import trace_run
 from tests.devices.present import first_instance
 

@@ -10,7 +10,7 @@ from xdsl.ir import BlockArgument, Operation
 
 from landbridge.analysis.lifetimes import root
 from landbridge.compilation import PIPELINE
-from landbridge.frontend.onnx import import_onnx
+from landbridge.frontend.onnx.importer import import_onnx
 from landbridge.ir.graph_ops import CallOp, ConstantOp, IfOp
 from landbridge.ir.memory_ops import AllocTensorOp, PreparedOp
 from landbridge.ir.module import IRModule, parameters

@@ -51,7 +51,7 @@ def inspect(
 def _contents(model: Path, allow_links: bool) -> dict[str, Any]:
     """What the file itself says."""
     from landbridge.frontend.onnx.contents import contents_of
-    from landbridge.frontend.onnx.external_data import DataRules
+    from landbridge.frontend.onnx.data_rules import DataRules
     from landbridge.ir.budget import MAX_NODES
 
     return asdict(contents_of(model, MAX_NODES, DataRules(allow_links=allow_links)))

@@ -116,8 +116,8 @@ def _read(
 
     targets = (Target(target),)
     if file.suffix == ".onnx":
-        from landbridge.frontend.onnx import import_onnx
-        from landbridge.frontend.onnx.external_data import DataRules
+        from landbridge.frontend.onnx.data_rules import DataRules
+        from landbridge.frontend.onnx.importer import import_onnx
         from landbridge.sizes.dim import dimensions_stated
         from landbridge.targets.open_extents import takes_open_extents
 

@@ -11,7 +11,7 @@ import numpy as np
 import onnx
 
 from landbridge.errors import ImportModelError, LandbridgeError
-from landbridge.frontend.onnx.external_data import DataRules
+from landbridge.frontend.onnx.data_rules import DataRules
 from landbridge.frontend.onnx.external_protos import fill_external_data
 
 Array = np.ndarray[Any, Any]

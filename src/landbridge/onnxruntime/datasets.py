@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from importlib.machinery import PathFinder
-from pathlib import Path
-
 from landbridge.errors import ImportModelError
+from landbridge.onnxruntime.installed import folder_of_theirs
 
 
 class NoExampleError(ImportModelError, FileNotFoundError):
@@ -17,12 +15,12 @@ def get_example(name: str) -> str:
 
     Raises NoExampleError, a FileNotFoundError as in onnxruntime, where there is none.
     """
-    spec = PathFinder.find_spec("onnxruntime")  # the files, also where ours was installed in its place
-    folder = Path(spec.origin).parent / "datasets" if spec is not None and spec.origin else None
-    if folder is None:
+    theirs = folder_of_theirs()
+    if theirs is None:
         raise NoExampleError(
             f"example {name!r} is a file of onnxruntime, which is not installed: pip install onnxruntime"
         )
+    folder = theirs / "datasets"
     if not (folder / name).is_file():
         known = sorted(path.name for path in folder.glob("*.onnx"))
         raise NoExampleError(f"Unable to find example {name!r}; there are: {', '.join(known)}")

@@ -4,43 +4,34 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import weakref
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
-from copy import copy
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from landbridge.compiler import compile
 from landbridge.dtypes import numpy_dtype
-from landbridge.errors import CompileError, ImportModelError, InputError, LandbridgeError, ModelWarning, ShapeError
-from landbridge.frontend.onnx.labels import has_names, labels_of
-from landbridge.frontend.onnx.repaired import type_outputs
+from landbridge.errors import InputError, LandbridgeError, ShapeError
+from landbridge.executable.executable import Executable
 from landbridge.locks import cached_property
 from landbridge.onnxruntime import model_file
 from landbridge.onnxruntime.capi import onnxruntime_pybind11_state as failures
 from landbridge.onnxruntime.io_binding import IOBinding
+from landbridge.onnxruntime.kept import Kept
 from landbridge.onnxruntime.memory_info import OrtMemoryInfo
-from landbridge.onnxruntime.model_facts import ModelMetadata, NodeArg, arguments, metadata, spelled, typed
+from landbridge.onnxruntime.model_facts import ModelMetadata, NodeArg, spelled, typed
+from landbridge.onnxruntime.model_source import read_source
+from landbridge.onnxruntime.optimized_model import write_optimized
 from landbridge.onnxruntime.options import RunOptions, SessionOptions
 from landbridge.onnxruntime.ort_value import OrtValue
-from landbridge.session import Session
-from landbridge.sizes.dim import Dim
+from landbridge.onnxruntime.profile import Profile
+from landbridge.onnxruntime.programs import Programs, as_onnxruntime, kept_programs
+from landbridge.onnxruntime.providers import CPU, get_available_providers
 
 Array = np.ndarray[Any, Any]
-
-_CPU = "CPUExecutionProvider"
-
-#: Sizes that a model is compiled for at a time, where its dimensions cannot stay open.
-_KEPT = 8
-
-
-def get_available_providers() -> list[str]:
-    """The one provider: this host's CPU."""
-    return [_CPU]
 
 
 class InferenceSession:
@@ -62,26 +53,31 @@ class InferenceSession:
             raise TypeError(f"Unable to load from type '{type(path_or_bytes)}'")
         self._options = sess_options or SessionOptions()
         self.set_providers(providers, provider_options)
-        model = path_or_bytes if isinstance(path_or_bytes, bytes) else Path(path_or_bytes)
-        proto = model_file.read(model)
-        type_outputs(proto)
-        self._external = model_file.external_data(model, self._options)
-        with _as_onnxruntime():
-            self._model = model_file.with_options(model, self._options)
-        given = {initializer.name for initializer in proto.graph.initializer}
-        self._inputs = list(arguments(value for value in proto.graph.input if value.name not in given))
-        self._overridable = list(arguments(value for value in proto.graph.input if value.name in given))
-        self._outputs = list(arguments(proto.graph.output))
-        self._metadata = metadata(proto)
-        self._labels = {each.output: each for each in labels_of(proto)} if has_names(proto) else {}
+        self._profile = Profile(self._options.profile_file_prefix) if self._options.enable_profiling else None
+        with self._span("model_loading"), as_onnxruntime():
+            self._source = read_source(path_or_bytes, self._options)
+        self._inputs, self._overridable = list(self._source.inputs), list(self._source.overridable)
+        self._labels = {each.output: each for each in self._source.labels}
         self._threads: tuple[int, ThreadPoolExecutor] | None = None
-        self._by_shape: OrderedDict[tuple[tuple[int, ...], ...], Session] = OrderedDict()
+        with self._span("session_initialization"):
+            self._programs = Programs(
+                self._source.model,
+                self._options,
+                self._source.external,
+                has_open=self._source.has_open,
+                are_named=bool(self._labels),
+            )
+            if self._options.optimized_model_filepath:
+                write_optimized(Path(self._options.optimized_model_filepath), self._source, self._programs)
         #: By names of weights that feeds have other values of.
-        self._by_overridden: dict[frozenset[str], InferenceSession] = {}
-        with _as_onnxruntime():
-            self._session = self._open_session()
-        if self._session is not None:
-            self._outputs = [typed(output, self._session.outputs) for output in self._outputs]
+        self._by_overridden: Kept[frozenset[str], InferenceSession] = Kept(
+            kept_programs(self._options), self._programs.tell_drop
+        )
+        session = self._programs.session
+        known = () if session is None else session.outputs
+        self._outputs = [typed(output, known) for output in self._source.outputs]
+        if self._profile is not None:  # as onnxruntime does with sessions whose profile nobody ends
+            weakref.finalize(self, self._profile.end)
 
     # What it is -------------------------------------------------------------------------------------------------
 
@@ -99,7 +95,7 @@ class InferenceSession:
 
     def get_modelmeta(self) -> ModelMetadata:
         """What the file says of the model."""
-        return self._metadata
+        return self._source.metadata
 
     def get_session_options(self) -> SessionOptions:
         """The options that it was made with."""
@@ -111,7 +107,7 @@ class InferenceSession:
 
     def get_provider_options(self) -> dict[str, dict[str, str]]:
         """No options."""
-        return {_CPU: {}}
+        return {CPU: {}}
 
     def set_providers(
         self, providers: Sequence[Any] | None = None, provider_options: Sequence[Mapping[Any, Any]] | None = None
@@ -119,9 +115,9 @@ class InferenceSession:
         """Warn of each provider that is not there."""
         for each in providers or ():
             name = each[0] if isinstance(each, tuple) else each
-            if name != _CPU:
+            if name != CPU:
                 warnings.warn(
-                    f"Specified provider '{name}' is not in available provider names. Available providers: '{_CPU}'; "
+                    f"Specified provider '{name}' is not in available provider names. Available providers: '{CPU}'; "
                     "for other devices compile and run with landbridge itself",
                     UserWarning,
                     stacklevel=3,
@@ -134,8 +130,8 @@ class InferenceSession:
         """Nothing: there is nothing to fall back from."""
 
     def get_profiling_start_time_ns(self) -> int:
-        """0: there are no profiles."""
-        return 0
+        """When the profile began, in nanoseconds since 1970; 0 without ``enable_profiling``."""
+        return 0 if self._profile is None else self._profile.began_ns
 
     def get_input_memory_infos(self) -> list[OrtMemoryInfo]:
         """The memory that each input is read from: the host's."""
@@ -146,8 +142,12 @@ class InferenceSession:
         return [OrtMemoryInfo() for _ in self._outputs]
 
     def end_profiling(self) -> str:
-        """No file: ``landbridge trace`` shows kernels and times."""
-        return ""
+        """Write the profile that ``enable_profiling`` asked for, and return the name of its file; else ``""``.
+
+        It has the session's runs, and the kernels of one, in the Trace Event Format of chrome://tracing and Perfetto.
+        Raises OutputFileError where it cannot be written.
+        """
+        return "" if self._profile is None else self._profile.end()
 
     # Runs -------------------------------------------------------------------------------------------------------
 
@@ -210,6 +210,9 @@ class InferenceSession:
             raise failures.Fail("Exiting due to terminate flag being set to true.")
         iobinding.run_by(self._results)
 
+    def _span(self, name: str) -> AbstractContextManager[None]:
+        return nullcontext() if self._profile is None else self._profile.span(name)
+
     # How --------------------------------------------------------------------------------------------------------
 
     def _executor(self) -> ThreadPoolExecutor:
@@ -239,10 +242,13 @@ class InferenceSession:
         overridden = frozenset(value.name for value in self._overridable if value.name in feed)
         if overridden:
             return self._overriding(overridden)._results(feed, out)
-        arrays = [self._array(value, feed[value.name]) for value in self._inputs]
-        session = self._session or self._session_for(arrays)
+        arrays = {value.name: self._array(value, feed[value.name]) for value in self._inputs}
+        session = self._programs.session or self._programs.session_for({n: each.shape for n, each in arrays.items()})
+        if self._profile is not None:
+            self._profile.trace_later(session.executable, self._options.threads, arrays)
         try:
-            return [np.asarray(each) for each in session(*arrays, out=out)]
+            with self._span("model_run"):
+                return [np.asarray(each) for each in session(*arrays.values(), out=out)]
         except (InputError, ShapeError) as error:
             raise failures.InvalidArgument(str(error)) from error
         except LandbridgeError as error:
@@ -250,13 +256,20 @@ class InferenceSession:
 
     def _overriding(self, names: frozenset[str]) -> InferenceSession:
         """The session of the model in which the weights ``names`` are inputs; compiled the first time."""
-        found = self._by_overridden.get(names)
-        if found is None:
-            options = copy(self._options)
-            options.initializers = {}  # they are in the model
-            found = InferenceSession(model_file.with_inputs(self._model, names, options), options, self.get_providers())
-            found = self._by_overridden.setdefault(names, found)
-        return found
+
+        def make() -> InferenceSession:
+            self._programs.tell(
+                "weights",
+                "this run compiles the model once more, as the feed has values of weights: "
+                f"{', '.join(sorted(names))}; another run with values of these compiles nothing",
+            )
+            model = self._source.model
+            assert not isinstance(model, Executable)  # whose weights no feed has
+            options = self._options.without_initializers()  # they are in the model
+            options.enable_profiling, options.optimized_model_filepath = False, ""
+            return InferenceSession(model_file.with_inputs(model, names, options), options, self.get_providers())
+
+        return self._by_overridden.get(names, make)
 
     def _array(self, wanted: NodeArg, value: Any) -> Array:
         """``value`` as an array that the model takes; raises InvalidArgument where it does not fit."""
@@ -287,53 +300,3 @@ class InferenceSession:
         spelled = {"float": "float32", "double": "float64"}
         plain = {value.name: value.type.removeprefix("tensor(").removesuffix(")") for value in self._inputs}
         return {name: np.dtype(numpy_dtype(spelled.get(dtype, dtype))) for name, dtype in plain.items()}
-
-    def _open_session(self) -> Session | None:
-        """The Session for all sizes; None where the model is to be compiled for each that comes."""
-        try:
-            return self._made()
-        except ImportModelError:
-            raise
-        except CompileError:
-            is_open = any(not isinstance(extent, int) for value in self._inputs for extent in value.shape)
-            if not is_open:
-                raise
-            return None
-
-    def _session_for(self, arrays: Sequence[Array]) -> Session:
-        key = tuple(array.shape for array in arrays)
-        found = self._by_shape.get(key)
-        if found is None:
-            shapes = {value.name: array.shape for value, array in zip(self._inputs, arrays, strict=True)}
-            with _as_onnxruntime():
-                found = self._by_shape[key] = self._made(shapes=shapes)
-            if len(self._by_shape) > _KEPT:
-                self._by_shape.popitem(last=False)
-        return found
-
-    def _made(self, shapes: Mapping[str, Sequence[int | str]] | None = None) -> Session:
-        dims: dict[str, Dim | str | int] = {**self._options.free_dimensions}
-        with warnings.catch_warnings():
-            if self._labels:  # names are given back here
-                warnings.filterwarnings("ignore", "output .* (is text|is a list of maps)", ModelWarning)
-            executable = compile(
-                self._model,
-                dims=dims or None,
-                shapes=shapes,
-                external_data=self._external.folder,
-                allow_links=self._external.allow_links,
-            )
-        return Session(executable, num_threads=self._options.intra_op_num_threads or None)
-
-
-@contextmanager
-def _as_onnxruntime() -> Iterator[None]:
-    """Errors of a compile become those of onnxruntime, with the same text."""
-    try:
-        yield
-    except ImportModelError as error:
-        raise failures.InvalidGraph(str(error)) from error
-    except ShapeError as error:
-        raise failures.InvalidArgument(str(error)) from error
-    except CompileError as error:
-        raise failures.NotImplemented(str(error)) from error

@@ -3,19 +3,28 @@
 from __future__ import annotations
 
 import importlib
-import pkgutil
 import sys
+from collections.abc import Sequence
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec, PathFinder
+from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 _OURS = "landbridge.onnxruntime"
 _THEIRS = "onnxruntime"
+
+#: Packages of onnxruntime, in Python, that change models, and run them by ``import onnxruntime``.
+_TOOLS = frozenset({"backend", "quantization", "tools", "transformers"})
 
 
 def install_as_onnxruntime() -> None:
     """Let every later ``import onnxruntime`` of this process find ``landbridge.onnxruntime``.
 
     For packages of others that import onnxruntime themselves; ``python -m landbridge.onnxruntime PROGRAM`` does it for
-    a whole program. Raises RuntimeError where onnxruntime was imported before: who has it would keep it.
+    a whole program. Its ``quantization``, ``tools``, ``transformers`` and ``backend`` are those of an onnxruntime that
+    is installed beside Landbridge, and run models here. Raises RuntimeError where onnxruntime was imported before: who
+    has it would keep it.
     """
     found = sys.modules.get(_THEIRS)
     if found is not None and found.__name__ != _OURS:
@@ -23,15 +32,60 @@ def install_as_onnxruntime() -> None:
             "onnxruntime is imported already, and what imported it would go on with it; call install_as_onnxruntime() "
             "before the imports of other packages, or run the program by python -m landbridge.onnxruntime"
         )
-    for name, module in _modules(importlib.import_module(_OURS)):
-        sys.modules[name.replace(_OURS, _THEIRS, 1)] = module
+    sys.modules[_THEIRS] = importlib.import_module(_OURS)
+    if not any(isinstance(finder, _Finder) for finder in sys.meta_path):
+        sys.meta_path.insert(0, _Finder())
 
 
-def _modules(package: ModuleType) -> list[tuple[str, ModuleType]]:
-    """``package`` and all modules in it by name: each has to be known, or it would be imported a second time."""
-    found = [(package.__name__, package)]
-    for each in pkgutil.iter_modules(package.__path__, f"{package.__name__}."):
-        if not each.name.endswith(".__main__"):
-            module = importlib.import_module(each.name)
-            found += _modules(module) if each.ispkg else [(each.name, module)]
-    return found
+def folder_of_theirs() -> Path | None:
+    """The folder of an onnxruntime that is installed, also where ours is in its place; None without one."""
+    spec = PathFinder.find_spec(_THEIRS)
+    return Path(spec.origin).parent if spec is not None and spec.origin else None
+
+
+class _Finder(MetaPathFinder):
+    """Finds ``onnxruntime.X``: the module of ours, which is not to be imported a second time, or a tool of theirs."""
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        package, _, name = fullname.partition(".")
+        if package != _THEIRS or not name:
+            return None
+        if name.partition(".")[0] in _TOOLS:
+            return _of_theirs(fullname, name) if name in _TOOLS else None  # what is in it has its path
+        try:
+            ours = importlib.import_module(f"{_OURS}.{name}")
+        except ModuleNotFoundError as error:
+            if error.name is not None and f"{_OURS}.{name}".startswith(error.name):
+                return None
+            raise
+        return ModuleSpec(fullname, _Known(ours), is_package=hasattr(ours, "__path__"))
+
+
+def _of_theirs(fullname: str, name: str) -> ModuleSpec:
+    folder = folder_of_theirs()
+    if folder is None:
+        raise ModuleNotFoundError(
+            f"{fullname} is a package of onnxruntime, which is not installed: pip install onnxruntime; models go on to "
+            "run on Landbridge",
+            name=fullname,
+        )
+    spec = PathFinder.find_spec(fullname, [str(folder)])
+    if spec is None:
+        raise ModuleNotFoundError(f"the onnxruntime in {folder} has no package {name!r}", name=fullname)
+    return spec
+
+
+class _Known(Loader):
+    """Gives a module that is there already."""
+
+    def __init__(self, module: ModuleType) -> None:
+        self._module = module
+        self._said: dict[str, Any] = {name: getattr(module, name) for name in ("__spec__", "__loader__")}
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
+        return self._module
+
+    def exec_module(self, module: ModuleType) -> None:
+        vars(module).update(self._said)  # the import wrote its own there

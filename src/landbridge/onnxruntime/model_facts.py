@@ -82,13 +82,16 @@ def arguments(values: Iterable[onnx.ValueInfoProto]) -> Iterator[NodeArg]:
         yield NodeArg(value.name, _type_name(value.type), [_extent(dim) for dim in tensor.shape.dim])
 
 
+def argument_of(spec: TensorSpec) -> NodeArg:
+    """The NodeArg of an input or output of a program."""
+    shape: list[int | str | None] = [e if isinstance(e, int) else str(e) for e in spec.shape]
+    return NodeArg(spec.name, spelled(np.dtype(numpy_dtype(spec.dtype))), shape)
+
+
 def typed(argument: NodeArg, outputs: Iterable[TensorSpec]) -> NodeArg:
     """Return ``argument``; one without a type with that of the output of its name among ``outputs`` of a program."""
     spec = next((spec for spec in outputs if spec.name == argument.name), None)
-    if argument.type != _UNTYPED or spec is None:
-        return argument
-    shape: list[int | str | None] = [e if isinstance(e, int) else str(e) for e in spec.shape]
-    return NodeArg(argument.name, spelled(np.dtype(numpy_dtype(spec.dtype))), shape)
+    return argument if argument.type != _UNTYPED or spec is None else argument_of(spec)
 
 
 def _extent(dim: onnx.TensorShapeProto.Dimension) -> int | str | None:

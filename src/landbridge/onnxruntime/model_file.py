@@ -10,8 +10,7 @@ import numpy as np
 import onnx
 
 from landbridge.errors import InputError
-from landbridge.frontend.onnx.external_data import DataRules, data_rules
-from landbridge.frontend.onnx.external_protos import fill_external_data
+from landbridge.frontend.onnx.data_rules import DataRules, data_rules
 from landbridge.frontend.onnx.ort_file import is_ort_file, model_of_ort
 from landbridge.onnxruntime.capi import onnxruntime_pybind11_state as failures
 from landbridge.onnxruntime.options import SessionOptions
@@ -73,6 +72,13 @@ def with_inputs(model: bytes | Path, names: Collection[str], options: SessionOpt
     return bytes(changed.SerializeToString())
 
 
+def filled(model: bytes | Path, rules: DataRules) -> onnx.ModelProto:
+    """``model`` with its external data in it, where ``rules`` allow it; raises ImportModelError where they do not."""
+    proto = read(model)
+    _fill_by(proto, model, rules)
+    return proto
+
+
 def _is_ort(file: Path) -> bool:
     with file.open("rb") as opened:
         return is_ort_file(opened.read(16))
@@ -80,7 +86,13 @@ def _is_ort(file: Path) -> bool:
 
 def _fill(proto: onnx.ModelProto, model: bytes | Path, options: SessionOptions) -> None:
     """Let ``proto``, which was read of ``model``, hold its external data."""
-    fill_external_data(proto, model if isinstance(model, Path) else None, external_data(model, options))
+    _fill_by(proto, model, external_data(model, options))
+
+
+def _fill_by(proto: onnx.ModelProto, model: bytes | Path, rules: DataRules) -> None:
+    from landbridge.frontend.onnx.external_protos import fill_external_data  # which imports the compiler's packages
+
+    fill_external_data(proto, model if isinstance(model, Path) else None, rules)
 
 
 def _replace(graph: onnx.GraphProto, values: Mapping[str, OrtValue]) -> None:

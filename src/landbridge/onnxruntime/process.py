@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from landbridge.onnxruntime.inference_session import get_available_providers
+from landbridge.onnxruntime.providers import get_available_providers
+from landbridge.onnxruntime.version import VERSION
 from landbridge.package_version import package_version
-
-#: The release of onnxruntime whose names and meanings these are, which programs compare with; and whose they are.
-VERSION = f"1.32.0+landbridge.{package_version('landbridge')}"
 
 
 def get_device() -> str:
@@ -23,7 +21,7 @@ def get_all_providers() -> list[str]:
 
 
 def get_version_string() -> str:
-    """The release of onnxruntime that this stands for, and the version of Landbridge."""
+    """The release of onnxruntime that this stands for; ``get_build_info`` has the version of Landbridge."""
     return VERSION
 
 

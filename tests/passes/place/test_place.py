@@ -16,7 +16,7 @@ from landbridge.compilation import PIPELINE
 from landbridge.errors import PlacementError, VerifyError
 from landbridge.executable.instructions import AllocStorage, AllocTensor, LoadConstant, ToVDevice
 from landbridge.executable.parts import VDevice
-from landbridge.frontend.onnx import import_onnx
+from landbridge.frontend.onnx.importer import import_onnx
 from landbridge.ir.graph_ops import CallOp
 from landbridge.ir.module import IRModule
 from landbridge.ir.types import vdevice_of

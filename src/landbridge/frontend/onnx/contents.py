@@ -8,7 +8,7 @@ from pathlib import Path
 import onnx_ir as ir
 
 from landbridge.frontend.onnx.bodies.registry import is_defined
-from landbridge.frontend.onnx.external_data import OF_THE_MODEL, DataRules
+from landbridge.frontend.onnx.data_rules import OF_THE_MODEL, DataRules
 from landbridge.frontend.onnx.functions import has_function
 from landbridge.frontend.onnx.importer import CONTROL_FLOW
 from landbridge.frontend.onnx.load import load_model

@@ -16,8 +16,9 @@ import numpy as np
 import onnx_ir as ir
 from onnx import TensorProto
 
-from landbridge.errors import ImportModelError, InputError
+from landbridge.errors import ImportModelError
 from landbridge.executable.file_watch import FileWatch
+from landbridge.frontend.onnx.data_rules import DataRules
 from landbridge.ir.limits import check_file_bytes
 from landbridge.records import record
 
@@ -25,28 +26,6 @@ from landbridge.records import record
 _MOST_READ = 256 << 20
 #: Links that a warning lists.
 _LISTED = 3
-
-
-@record(frozen=True)
-class DataRules:
-    """What the user says of external data.
-
-    ``folder``: where it is; None is the folder of the model's file. ``allow_links``: links to it may lead anywhere.
-    """
-
-    folder: Path | None = None
-    allow_links: bool = False
-
-
-#: Where nothing is said.
-OF_THE_MODEL = DataRules()
-
-
-def data_rules(folder: str | os.PathLike[str] | None, allow_links: bool) -> DataRules:
-    """Return the rules of these options of ``landbridge.compile``; raises InputError where there is no such folder."""
-    if folder is not None and not (isinstance(folder, str | os.PathLike) and Path(folder).is_dir()):
-        raise InputError(f"external_data={folder!r} is no folder; name the one that paths to external data begin at")
-    return DataRules(None if folder is None else Path(folder), allow_links)
 
 
 @record(frozen=True)

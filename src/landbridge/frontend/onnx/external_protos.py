@@ -11,7 +11,8 @@ import onnx_ir as ir
 from onnx import TensorProto
 
 from landbridge.errors import ImportModelError
-from landbridge.frontend.onnx.external_data import DataFiles, DataRules
+from landbridge.frontend.onnx.data_rules import DataRules
+from landbridge.frontend.onnx.external_data import DataFiles
 from landbridge.frontend.onnx.node_order import graphs_of
 
 if TYPE_CHECKING:

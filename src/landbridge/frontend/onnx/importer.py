@@ -25,8 +25,8 @@ from landbridge.errors import (
 from landbridge.executable.parts import VDevice
 from landbridge.frontend.onnx.attempts import Attempts
 from landbridge.frontend.onnx.branches import import_if
+from landbridge.frontend.onnx.data_rules import OF_THE_MODEL, DataRules
 from landbridge.frontend.onnx.equal_sizes import EqualSizes
-from landbridge.frontend.onnx.external_data import OF_THE_MODEL, DataRules
 from landbridge.frontend.onnx.fitting_sizes import naming_inputs
 from landbridge.frontend.onnx.graph_walk import Branches, ControlFlow, GraphWalk, ImportsBody
 from landbridge.frontend.onnx.load import load_model, release

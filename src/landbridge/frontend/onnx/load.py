@@ -15,7 +15,8 @@ from onnx_ir.passes.common import InlinePass
 from landbridge.did_you_mean import file_like
 from landbridge.errors import CompileError, ImportModelError, ModelWarning
 from landbridge.executable.file_watch import FileWatch
-from landbridge.frontend.onnx.external_data import OF_THE_MODEL, DataFiles, DataRules, take_external_data
+from landbridge.frontend.onnx.data_rules import OF_THE_MODEL, DataRules
+from landbridge.frontend.onnx.external_data import DataFiles, take_external_data
 from landbridge.frontend.onnx.external_protos import check_external_tensors, without_external_data
 from landbridge.frontend.onnx.labels import has_names, without_names
 from landbridge.frontend.onnx.not_a_model import what_it_is

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,6 +11,7 @@ from onnx import numpy_helper
 
 from landbridge.errors import ImportModelError
 from landbridge.frontend.onnx.node_order import all_nodes, sort_nodes
+from landbridge.frontend.onnx.output_types import type_outputs
 from landbridge.frontend.onnx.stray_operators import move_to_their_domain
 
 if TYPE_CHECKING:
@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
 #: The other name of the domain ``""``.
 _ALIAS = "ai.onnx"
-#: How names begin that onnx gives to dimensions it knows nothing of.
-_MADE_UP = "unk__"
 #: A name for graphs that have none.
 _UNNAMED = "graph"
 
@@ -50,22 +48,6 @@ def repair(proto: ModelProto) -> list[str]:
     if dropped:
         found.append(f"initializers have no name or are there twice: {dropped} are left out")
     return found
-
-
-def type_outputs(proto: ModelProto) -> list[str]:
-    """Give outputs of ``proto`` without a type the one that onnx infers, as far as it does; return their names."""
-    untyped = [value for value in proto.graph.output if value.type.WhichOneof("value") is None]
-    if untyped:
-        with suppress(onnx.shape_inference.InferenceError, ValueError, RuntimeError):
-            inferred = onnx.shape_inference.infer_shapes(proto).graph
-            known = {value.name: value.type for value in (*inferred.value_info, *inferred.output, *inferred.input)}
-            for value in untyped:
-                if known[value.name].WhichOneof("value") is not None:
-                    value.type.CopyFrom(known[value.name])
-                    for dim in value.type.tensor_type.shape.dim:
-                        if dim.dim_param.startswith(_MADE_UP):
-                            dim.ClearField("dim_param")
-    return [value.name for value in untyped]
 
 
 def _alias_nodes(proto: ModelProto) -> bool:

@@ -13,12 +13,12 @@ from landbridge.onnxruntime.capi.onnxruntime_pybind11_state import (
     NotImplemented,
     RuntimeException,
 )
-from landbridge.onnxruntime.inference_session import get_available_providers
 from landbridge.onnxruntime.memory_info import OrtDevice, OrtMemoryInfo
 from landbridge.onnxruntime.model_facts import ModelMetadata, NodeArg
 from landbridge.onnxruntime.options import ExecutionMode, GraphOptimizationLevel, RunOptions, SessionOptions
 from landbridge.onnxruntime.ort_value import OrtValue
 from landbridge.onnxruntime.process import get_all_providers, get_device, get_version_string
+from landbridge.onnxruntime.providers import get_available_providers
 
 __all__ = [
     "EPFail",

@@ -1,0 +1,113 @@
+"""What a session is made of, read: the model or program, and what is to be said of it."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from landbridge.errors import ExecutableError
+from landbridge.executable.executable import Executable
+from landbridge.executable.file_reader import read_executable
+from landbridge.executable.header import MAGIC
+from landbridge.frontend.onnx.data_rules import DataRules
+from landbridge.frontend.onnx.labels import Labels, has_names, labels_of
+from landbridge.frontend.onnx.output_types import type_outputs
+from landbridge.onnxruntime import model_file
+from landbridge.onnxruntime.capi import onnxruntime_pybind11_state as failures
+from landbridge.onnxruntime.model_facts import ModelMetadata, NodeArg, argument_of, arguments, metadata
+from landbridge.onnxruntime.options import SessionOptions
+from landbridge.records import record
+
+#: In the metadata of a program: what its model said of itself.
+_FACTS = "onnxruntime.facts"
+
+
+@record(frozen=True)
+class ModelSource:
+    """``model`` is a file, the bytes of one, or a program; the rest is what its file says."""
+
+    model: bytes | Path | Executable
+    external: DataRules
+    inputs: tuple[NodeArg, ...]
+    overridable: tuple[NodeArg, ...]
+    outputs: tuple[NodeArg, ...]
+    metadata: ModelMetadata
+    labels: tuple[Labels, ...]
+
+    @property
+    def has_open(self) -> bool:
+        """Whether an input has an extent that is no number."""
+        return any(not isinstance(extent, int) for value in self.inputs for extent in value.shape)
+
+
+def read_source(given: str | bytes | os.PathLike[str], options: SessionOptions) -> ModelSource:
+    """The source that a session is given; raises errors of onnxruntime, and those of ``model_file``."""
+    model = given if isinstance(given, bytes) else Path(given)
+    if _is_program(model):
+        return _of_program(_program(model))
+    proto = model_file.read(model)
+    type_outputs(proto)
+    listed = {initializer.name for initializer in proto.graph.initializer}
+    return ModelSource(
+        model_file.with_options(model, options),
+        model_file.external_data(model, options),
+        tuple(arguments(value for value in proto.graph.input if value.name not in listed)),
+        tuple(arguments(value for value in proto.graph.input if value.name in listed)),
+        tuple(arguments(proto.graph.output)),
+        metadata(proto),
+        tuple(labels_of(proto)) if has_names(proto) else (),
+    )
+
+
+def with_facts(executable: Executable, source: ModelSource) -> Executable:
+    """``executable`` of ``source`` with what the model says of itself, for ``read_source`` of its file."""
+    facts = {
+        "inputs": [[value.name, value.type, value.shape] for value in source.inputs],
+        "outputs": [[value.name, value.type, value.shape] for value in source.outputs],
+        "metadata": vars(source.metadata),
+        "labels": [[each.output, each.names, each.are_maps] for each in source.labels],
+    }
+    return replace(executable, metadata={**executable.metadata, _FACTS: json.dumps(facts)})
+
+
+def _is_program(model: bytes | Path) -> bool:
+    if isinstance(model, bytes):
+        return model.startswith(MAGIC)
+    try:
+        with model.open("rb") as opened:
+            return opened.read(len(MAGIC)) == MAGIC
+    except OSError:  # told by who reads it
+        return False
+
+
+def _program(model: bytes | Path) -> Executable:
+    try:
+        if isinstance(model, Path):
+            return read_executable(model)
+        descriptor = os.memfd_create("program")
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(model)
+            file.flush()
+            return read_executable(Path(f"/proc/self/fd/{descriptor}"), mapped=False)
+    except ExecutableError as error:
+        raise failures.InvalidProtobuf(str(error)) from error
+
+
+def _of_program(executable: Executable) -> ModelSource:
+    said: dict[str, Any] = json.loads(executable.metadata.get(_FACTS, "{}"))
+    if said:
+        inputs, outputs = ([NodeArg(*value) for value in said[what]] for what in ("inputs", "outputs"))
+    else:
+        inputs, outputs = ([argument_of(spec) for spec in s] for s in (executable.main.inputs, executable.main.outputs))
+    return ModelSource(
+        executable,
+        DataRules(),
+        tuple(inputs),
+        (),
+        tuple(outputs),
+        ModelMetadata(**said.get("metadata", {})),
+        tuple(Labels(output, tuple(names), are_maps) for output, names, are_maps in said.get("labels", ())),
+    )

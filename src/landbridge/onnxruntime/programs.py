@@ -1,0 +1,129 @@
+"""The compiled programs of a session's model: one for all sizes where that can be, else one for each that comes."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from landbridge.compiler import compile
+from landbridge.errors import CompileError, FallbackWarning, ImportModelError, ModelWarning, ShapeError
+from landbridge.executable.executable import Executable
+from landbridge.frontend.onnx.data_rules import DataRules
+from landbridge.onnxruntime.capi import onnxruntime_pybind11_state as failures
+from landbridge.onnxruntime.kept import Kept
+from landbridge.onnxruntime.options import SessionOptions
+from landbridge.session import Session
+from landbridge.sizes.dim import Dim
+from landbridge.warning_notes import warn
+
+#: Programs that are kept of one model, where the options say no other number: the entry that says one.
+KEPT_PROGRAMS = "landbridge.kept_programs"
+_KEPT = 8
+
+Shapes = Mapping[str, tuple[int, ...]]
+
+
+class Programs:
+    """Of ``model``, a file, bytes, or an Executable; ``are_named``: names of its classes are given back elsewhere.
+
+    Raises errors of onnxruntime. A compile during a run is told in a FallbackWarning, once for each reason.
+    """
+
+    def __init__(
+        self,
+        model: bytes | Path | Executable,
+        options: SessionOptions,
+        external: DataRules,
+        *,
+        has_open: bool,
+        are_named: bool,
+    ) -> None:
+        self._model, self._options, self._external, self._are_named = model, options, external, are_named
+        self._limit = kept_programs(options)
+        self._told: set[str] = set()
+        self._why = ""
+        self._by_shapes: Kept[tuple[tuple[int, ...], ...], Session] = Kept(self._limit, self.tell_drop)
+        #: For all sizes; None where the model is compiled for each that comes.
+        self.session: Session | None = None
+        with as_onnxruntime():
+            try:
+                self.session = self._session(self.executable())
+            except ImportModelError:
+                raise
+            except CompileError as error:
+                if not has_open:
+                    raise
+                self._why = str(error).partition("\n")[0]
+
+    def session_for(self, shapes: Shapes) -> Session:
+        """A Session for inputs of ``shapes``."""
+        return self.session or self._by_shapes.get(tuple(shapes.values()), lambda: self._compiled(shapes))
+
+    def tell(self, reason: str, text: str) -> None:
+        """Warn of ``text`` unless that was done for ``reason`` before."""
+        if reason not in self._told:
+            self._told.add(reason)
+            warn(text, FallbackWarning)
+
+    def tell_drop(self) -> None:
+        """Warn that more programs are needed than are kept."""
+        self.tell(
+            "drop",
+            f"runs need more than {self._limit} programs of this model; the one that was not used for longest goes, "
+            "and a run that needs it again compiles it again; keep more by "
+            f"SessionOptions.add_session_config_entry({KEPT_PROGRAMS!r}, {str(4 * self._limit)!r})",
+        )
+
+    def executable(self, shapes: Shapes | None = None, dump: Path | None = None) -> Executable:
+        """The program for ``shapes``, or for all sizes; IR after each pass goes to the folder ``dump``."""
+        if isinstance(self._model, Executable):
+            return self._model
+        dims: dict[str, Dim | str | int] = {**self._options.free_dimensions}
+        with warnings.catch_warnings():
+            if self._are_named:
+                warnings.filterwarnings("ignore", "output .* (is text|is a list of maps)", ModelWarning)
+            return compile(
+                self._model,
+                dims=dims or None,
+                shapes=shapes,
+                external_data=self._external.folder,
+                allow_links=self._external.allow_links,
+                dump=dump,
+            )
+
+    def _compiled(self, shapes: Shapes) -> Session:
+        shown = ", ".join(f"{name}{list(shape)}" for name, shape in shapes.items())
+        self.tell(
+            "shapes",
+            f"this run compiles the model for {shown}, and so does one of other shapes, as no program can be made for "
+            f"all of them: {self._why}. The last {self._limit} are kept; state sizes by "
+            "SessionOptions.add_free_dimension_override_by_name to compile once",
+        )
+        with as_onnxruntime():
+            return self._session(self.executable(shapes))
+
+    def _session(self, executable: Executable) -> Session:
+        return Session(executable, num_threads=self._options.threads)
+
+
+def kept_programs(options: SessionOptions) -> int:
+    """How many programs ``options`` keep of one model; raises InvalidArgument where they say no such number."""
+    said = options.config_entry(KEPT_PROGRAMS) or str(_KEPT)
+    if not (said.isascii() and said.isdigit() and int(said)):
+        raise failures.InvalidArgument(f"{KEPT_PROGRAMS} is {said!r}; a whole number from 1 is legal")
+    return int(said)
+
+
+@contextmanager
+def as_onnxruntime() -> Iterator[None]:
+    """Errors of a compile become those of onnxruntime, with the same text."""
+    try:
+        yield
+    except ImportModelError as error:
+        raise failures.InvalidGraph(str(error)) from error
+    except ShapeError as error:
+        raise failures.InvalidArgument(str(error)) from error
+    except CompileError as error:
+        raise failures.NotImplemented(str(error)) from error
