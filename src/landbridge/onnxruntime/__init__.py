@@ -27,7 +27,9 @@ if TYPE_CHECKING:
     from landbridge.onnxruntime.inference_session import InferenceSession
     from landbridge.onnxruntime.installed import install_as_onnxruntime
     from landbridge.onnxruntime.io_binding import IOBinding, SessionIOBinding
+    from landbridge.onnxruntime.lora_adapter import AdapterFormat, LoraAdapter
     from landbridge.onnxruntime.memory_info import OrtAllocatorType, OrtArenaCfg, OrtDevice, OrtMemoryInfo, OrtMemType
+    from landbridge.onnxruntime.model_compiler import ModelCompiler, OrtCompileApiFlags
     from landbridge.onnxruntime.model_facts import ModelMetadata, NodeArg
     from landbridge.onnxruntime.options import (
         ExecutionMode,
@@ -56,24 +58,31 @@ if TYPE_CHECKING:
         set_seed,
     )
     from landbridge.onnxruntime.providers import get_available_providers
+    from landbridge.onnxruntime.sparse_tensor import OrtSparseFormat, SparseTensor
 
 __all__ = [
+    "AdapterFormat",
     "ExecutionMode",
     "ExecutionOrder",
     "GraphOptimizationLevel",
     "IOBinding",
     "InferenceSession",
+    "LoraAdapter",
+    "ModelCompiler",
     "ModelMetadata",
     "NodeArg",
     "OrtAllocatorType",
     "OrtArenaCfg",
+    "OrtCompileApiFlags",
     "OrtDevice",
     "OrtMemType",
     "OrtMemoryInfo",
+    "OrtSparseFormat",
     "OrtValue",
     "RunOptions",
     "SessionIOBinding",
     "SessionOptions",
+    "SparseTensor",
     "create_and_register_allocator",
     "disable_telemetry_events",
     "enable_telemetry_events",
@@ -101,11 +110,14 @@ _NAMES_OF = {
     "inference_session": ("InferenceSession",),
     "installed": ("install_as_onnxruntime",),
     "io_binding": ("IOBinding", "SessionIOBinding"),
+    "lora_adapter": ("AdapterFormat", "LoraAdapter"),
     "memory_info": ("OrtAllocatorType", "OrtArenaCfg", "OrtDevice", "OrtMemType", "OrtMemoryInfo"),
+    "model_compiler": ("ModelCompiler", "OrtCompileApiFlags"),
     "model_facts": ("ModelMetadata", "NodeArg"),
     "options": ("ExecutionMode", "ExecutionOrder", "GraphOptimizationLevel", "RunOptions", "SessionOptions"),
     "ort_value": ("OrtValue",),
     "providers": ("get_available_providers",),
+    "sparse_tensor": ("OrtSparseFormat", "SparseTensor"),
 }
 _HOME = {name: home for home, names in _NAMES_OF.items() for name in names}
 #: Modules that programs reach as attributes, without an import of their own.

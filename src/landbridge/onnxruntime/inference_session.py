@@ -13,20 +13,20 @@ from typing import Any
 
 import numpy as np
 
-from landbridge.dtypes import numpy_dtype
 from landbridge.errors import InputError, LandbridgeError, ShapeError
 from landbridge.executable.executable import Executable
-from landbridge.locks import cached_property
 from landbridge.onnxruntime import model_file
 from landbridge.onnxruntime.capi import onnxruntime_pybind11_state as failures
+from landbridge.onnxruntime.feeds import taken
 from landbridge.onnxruntime.io_binding import IOBinding
 from landbridge.onnxruntime.kept import Kept
 from landbridge.onnxruntime.memory_info import OrtMemoryInfo
-from landbridge.onnxruntime.model_facts import ModelMetadata, NodeArg, spelled, typed
+from landbridge.onnxruntime.model_facts import ModelMetadata, NodeArg, typed
 from landbridge.onnxruntime.model_source import read_source
 from landbridge.onnxruntime.optimized_model import write_optimized
 from landbridge.onnxruntime.options import RunOptions, SessionOptions
 from landbridge.onnxruntime.ort_value import OrtValue
+from landbridge.onnxruntime.ort_value_vector import OrtValueVector
 from landbridge.onnxruntime.profile import Profile
 from landbridge.onnxruntime.programs import Programs, as_onnxruntime, kept_programs
 from landbridge.onnxruntime.providers import CPU, get_available_providers
@@ -162,6 +162,8 @@ class InferenceSession:
         wanted = self._wanted(output_names)
         if run_options is not None and run_options.terminate:
             raise failures.Fail("Exiting due to terminate flag being set to true.")
+        if run_options is not None and run_options.adapted:
+            input_feed = {**run_options.adapted, **input_feed}
         results = self._results(input_feed)
         names = [value.name for value in self._outputs]
         return [self._named(names[index], results[index]) for index in wanted]
@@ -180,6 +182,30 @@ class InferenceSession:
     ) -> list[OrtValue]:
         """As ``run``, of OrtValues and into OrtValues."""
         return [OrtValue(array) for array in self.run(output_names, input_dict_ort_values, run_options)]
+
+    def run_with_ortvaluevector(
+        self,
+        run_options: RunOptions | None,
+        feed_names: Sequence[str],
+        feeds: Sequence[OrtValue],
+        fetch_names: Sequence[str],
+        fetches: OrtValueVector,
+        fetch_devices: object = None,
+    ) -> None:
+        """As ``run``; results are appended to ``fetches``, or copied into the values that are there.
+
+        Raises InvalidArgument where there is not a value for each name.
+        """
+        if len(feed_names) != len(feeds) or (fetches and len(fetches) != len(fetch_names)):
+            raise failures.InvalidArgument(
+                f"{len(feed_names)} feed names and {len(feeds)} feeds, {len(fetch_names)} fetch names and "
+                f"{len(fetches)} fetches: one for each is needed, or no fetches"
+            )
+        results = self.run(fetch_names, dict(zip(feed_names, feeds, strict=True)), run_options)
+        for value, result in zip(list(fetches), results, strict=False):
+            value.update_inplace(result)
+        if not fetches:
+            fetches.extend(map(OrtValue, results))
 
     def run_async(
         self,
@@ -242,7 +268,7 @@ class InferenceSession:
         overridden = frozenset(value.name for value in self._overridable if value.name in feed)
         if overridden:
             return self._overriding(overridden)._results(feed, out)
-        arrays = {value.name: self._array(value, feed[value.name]) for value in self._inputs}
+        arrays = {value.name: taken(value, feed[value.name]) for value in self._inputs}
         session = self._programs.session or self._programs.session_for({n: each.shape for n, each in arrays.items()})
         if self._profile is not None:
             self._profile.trace_later(session.executable, self._options.threads, arrays)
@@ -270,33 +296,3 @@ class InferenceSession:
             return InferenceSession(model_file.with_inputs(model, names, options), options, self.get_providers())
 
         return self._by_overridden.get(names, make)
-
-    def _array(self, wanted: NodeArg, value: Any) -> Array:
-        """``value`` as an array that the model takes; raises InvalidArgument where it does not fit."""
-        array = value.numpy() if isinstance(value, OrtValue) else value
-        if isinstance(array, list | tuple | int | float | bool):
-            array = np.asarray(array, self._dtypes[wanted.name])
-        array = np.asarray(array, order="C")
-        if array.dtype != self._dtypes[wanted.name]:
-            raise failures.InvalidArgument(
-                f"Unexpected input data type. Actual: ({spelled(array.dtype)}) , expected: ({wanted.type}) for input: "
-                f"{wanted.name}"
-            )
-        if wanted.shape and array.ndim != len(wanted.shape):
-            raise failures.InvalidArgument(
-                f"Invalid rank for input: {wanted.name} Got: {array.ndim} Expected: {len(wanted.shape)} Please fix "
-                "either the inputs/outputs or the model."
-            )
-        for axis, (got, expected) in enumerate(zip(array.shape, wanted.shape, strict=False)):
-            if isinstance(expected, int) and got != expected:
-                raise failures.InvalidArgument(
-                    f"Got invalid dimensions for input: {wanted.name} for the following indices\n index: {axis} "
-                    f"Got: {got} Expected: {expected}\n Please fix either the inputs/outputs or the model."
-                )
-        return array
-
-    @cached_property
-    def _dtypes(self) -> dict[str, np.dtype[Any]]:
-        spelled = {"float": "float32", "double": "float64"}
-        plain = {value.name: value.type.removeprefix("tensor(").removesuffix(")") for value in self._inputs}
-        return {name: np.dtype(numpy_dtype(spelled.get(dtype, dtype))) for name, dtype in plain.items()}

@@ -8,8 +8,10 @@ from typing import Any, Protocol
 import numpy as np
 
 from landbridge.onnxruntime.capi.onnxruntime_pybind11_state import InvalidArgument
+from landbridge.onnxruntime.host_device import check_device
 from landbridge.onnxruntime.model_facts import NodeArg
-from landbridge.onnxruntime.ort_value import OrtValue, array_at, check_device
+from landbridge.onnxruntime.ort_value import OrtValue, array_at
+from landbridge.onnxruntime.ort_value_vector import OrtValueVector
 
 Array = np.ndarray[Any, Any]
 
@@ -74,6 +76,10 @@ class IOBinding:
     def get_outputs(self) -> list[OrtValue]:
         """The outputs of the last run that were asked for, in the order of asking."""
         return [self._results[name] for name in self._outputs if name in self._results]
+
+    def get_outputs_as_ortvaluevector(self) -> OrtValueVector:
+        """Those of ``get_outputs``."""
+        return OrtValueVector(self.get_outputs())
 
     def copy_outputs_to_cpu(self) -> list[Array]:
         """Those of ``get_outputs`` as arrays of their own."""

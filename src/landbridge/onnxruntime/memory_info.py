@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from enum import IntEnum
 from typing import Any
 
-from landbridge.onnxruntime.ort_value import check_device
+from landbridge.onnxruntime.host_device import check_device
 
 
 class OrtAllocatorType(IntEnum):

@@ -23,7 +23,7 @@ def write_optimized(path: Path, source: ModelSource, programs: Programs) -> None
     """
     try:
         if path.suffix == ".lbx":
-            with_facts(programs.executable(), source).save(path)
+            with_facts(programs.for_all_sizes(), source).save(path)
         elif path.suffix == ".mlir":
             write_text(path, _graph_ir(programs))
         elif path.suffix == ".ort" or not isinstance(source.model, bytes | Path):

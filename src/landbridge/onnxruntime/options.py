@@ -8,6 +8,7 @@ from enum import IntEnum
 from typing import TYPE_CHECKING, ClassVar
 
 from landbridge.onnxruntime.capi import onnxruntime_pybind11_state as failures
+from landbridge.onnxruntime.lora_adapter import LoraAdapter
 from landbridge.onnxruntime.option_fields import OptionFields
 from landbridge.onnxruntime.ort_value import OrtValue
 
@@ -176,6 +177,19 @@ class RunOptions(OptionFields):
         log_severity_level: int
         log_verbosity_level: int
         logid: str
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._adapters: list[LoraAdapter] = []
+
+    @property
+    def adapted(self) -> Mapping[str, OrtValue]:
+        """Values of weights, by name, of the adapters that are active."""
+        return {name: value for adapter in self._adapters for name, value in adapter.parameters.items()}
+
+    def add_active_adapter(self, adapter: LoraAdapter) -> None:
+        """Let runs with these options have the values of ``adapter``."""
+        self._adapters.append(adapter)
 
     def add_run_config_entry(self, key: str, value: str) -> None:
         """Keep an entry, which changes nothing."""

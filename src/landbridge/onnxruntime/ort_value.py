@@ -10,16 +10,43 @@ import numpy as np
 import onnx
 
 from landbridge.onnxruntime.capi.onnxruntime_pybind11_state import Fail
+from landbridge.onnxruntime.host_device import check_device
 from landbridge.onnxruntime.model_facts import element_name, element_of
+from landbridge.onnxruntime.sparse_tensor import SparseFormError, SparseTensor
 
 Array = np.ndarray[Any, Any]
 
 
 class OrtValue:
-    """A tensor in host memory; made by its static methods and by runs."""
+    """A tensor in host memory, or a SparseTensor; made by its static methods and by runs."""
 
-    def __init__(self, array: Array) -> None:
-        self._array = array
+    def __init__(self, value: Array | SparseTensor) -> None:
+        self._value = value
+
+    @property
+    def _array(self) -> Array:
+        if isinstance(self._value, SparseTensor):
+            raise SparseFormError(
+                "this OrtValue is a sparse tensor; programs here take and give dense ones: put its values into "
+                "np.zeros(dense_shape) at their indices, and give that"
+            )
+        return self._value
+
+    @property
+    def _ortvalue(self) -> OrtValue:
+        """Itself: programs that hand values to onnxruntime's C++ take it from here."""
+        return self
+
+    @staticmethod
+    def ort_value_from_sparse_tensor(sparse_tensor: SparseTensor) -> OrtValue:
+        """One that holds ``sparse_tensor``."""
+        return OrtValue(sparse_tensor)
+
+    def as_sparse_tensor(self) -> SparseTensor:
+        """The SparseTensor that it holds; raises Fail where it is dense."""
+        if not isinstance(self._value, SparseTensor):
+            raise Fail("this OrtValue is a dense tensor; use numpy()")
+        return self._value
 
     @staticmethod
     def ortvalue_from_numpy(numpy_obj: Array, device_type: str = "cpu", device_id: int = 0) -> OrtValue:
@@ -70,15 +97,21 @@ class OrtValue:
         return int(device), int(index)
 
     def numpy(self) -> Array:
-        """The array itself, not a copy."""
+        """The array itself, not a copy; raises SparseFormError, a RuntimeError, for a sparse tensor."""
         return self._array
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+        """The array itself, where numpy asks for no other dtype and no copy."""
+        return np.array(self._array, dtype, copy=bool(copy)) if copy else np.asarray(self._array, dtype)
 
     def shape(self) -> list[int]:
         """Its extents."""
-        return list(self._array.shape)
+        return self._value.dense_shape() if isinstance(self._value, SparseTensor) else list(self._value.shape)
 
     def data_type(self) -> str:
         """As ``tensor(float)``."""
+        if isinstance(self._value, SparseTensor):
+            return self._value.data_type()
         return f"tensor({element_name(self.element_type())})"
 
     def element_type(self) -> int:
@@ -102,12 +135,12 @@ class OrtValue:
         return True
 
     def is_tensor(self) -> bool:
-        """True: sequences, maps and sparse tensors are not made here."""
-        return True
+        """Whether it is dense."""
+        return not self.is_sparse_tensor()
 
     def is_sparse_tensor(self) -> bool:
-        """False."""
-        return False
+        """Whether it is a SparseTensor."""
+        return isinstance(self._value, SparseTensor)
 
     def is_tensor_sequence(self) -> bool:
         """False."""
@@ -131,15 +164,6 @@ class _OfHost:
 
     def __dlpack_device__(self) -> tuple[int, int]:
         return 1, 0
-
-
-def check_device(device_type: str, device_id: int) -> None:
-    """Raise Fail for a device that is not this host's CPU."""
-    if device_type != "cpu" or device_id:
-        raise Fail(
-            f"device {device_type}:{device_id} is not there: landbridge.onnxruntime runs on cpu:0; on other devices "
-            "compile and run with landbridge itself"
-        )
 
 
 def array_at(address: int, shape: Sequence[int], element_type: Any) -> Array:

@@ -61,6 +61,15 @@ class Programs:
         """A Session for inputs of ``shapes``."""
         return self.session or self._by_shapes.get(tuple(shapes.values()), lambda: self._compiled(shapes))
 
+    def for_all_sizes(self) -> Executable:
+        """The program for all sizes; raises InvalidArgument where there is none."""
+        if self.session is None:
+            raise failures.InvalidArgument(
+                f"the model needs a program for each choice of sizes: {self._why}; state sizes by "
+                "SessionOptions.add_free_dimension_override_by_name"
+            )
+        return self.session.executable
+
     def tell(self, reason: str, text: str) -> None:
         """Warn of ``text`` unless that was done for ``reason`` before."""
         if reason not in self._told:

@@ -13,14 +13,18 @@ from landbridge.onnxruntime.capi.onnxruntime_pybind11_state import (
     NotImplemented,
     RuntimeException,
 )
+from landbridge.onnxruntime.lora_adapter import AdapterFormat, LoraAdapter
 from landbridge.onnxruntime.memory_info import OrtDevice, OrtMemoryInfo
 from landbridge.onnxruntime.model_facts import ModelMetadata, NodeArg
 from landbridge.onnxruntime.options import ExecutionMode, GraphOptimizationLevel, RunOptions, SessionOptions
 from landbridge.onnxruntime.ort_value import OrtValue
+from landbridge.onnxruntime.ort_value_vector import OrtValueVector
 from landbridge.onnxruntime.process import get_all_providers, get_device, get_version_string
 from landbridge.onnxruntime.providers import get_available_providers
+from landbridge.onnxruntime.sparse_tensor import OrtSparseFormat, SparseTensor
 
 __all__ = [
+    "AdapterFormat",
     "EPFail",
     "ExecutionMode",
     "Fail",
@@ -28,6 +32,7 @@ __all__ = [
     "InvalidArgument",
     "InvalidGraph",
     "InvalidProtobuf",
+    "LoraAdapter",
     "ModelMetadata",
     "NoModel",
     "NoSuchFile",
@@ -35,10 +40,13 @@ __all__ = [
     "NotImplemented",
     "OrtDevice",
     "OrtMemoryInfo",
+    "OrtSparseFormat",
     "OrtValue",
+    "OrtValueVector",
     "RunOptions",
     "RuntimeException",
     "SessionOptions",
+    "SparseTensor",
     "get_all_providers",
     "get_available_providers",
     "get_device",

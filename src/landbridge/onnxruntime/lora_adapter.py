@@ -1,0 +1,92 @@
+"""LoraAdapter: values of a model's weights in a file, for runs that name it; and what is in such a file."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+
+from landbridge.errors import ImportModelError
+from landbridge.frontend.onnx.flatbuffer import FlatTable
+from landbridge.onnxruntime.capi import onnxruntime_pybind11_state as failures
+from landbridge.onnxruntime.ort_value import OrtValue
+from landbridge.records import record
+
+_MARK = b"TORT"
+
+
+@record(frozen=True)
+class _Adapter:
+    """What a file holds, by the tables of onnxruntime's ``adapter_schema.fbs``."""
+
+    format_version: int
+    adapter_version: int
+    model_version: int
+    parameters: dict[str, OrtValue]
+
+
+class LoraAdapter:
+    """Values of weights that the model lists as inputs, by name, for ``RunOptions.add_active_adapter``."""
+
+    def __init__(self) -> None:
+        self.parameters: dict[str, OrtValue] = {}
+
+    def Load(self, file: str | os.PathLike[str]) -> None:  # noqa: N802  as onnxruntime calls it
+        """Read the values from ``file``; raises InvalidArgument where it is no adapter."""
+        self.parameters = _read(file).parameters
+
+
+class AdapterFormat:
+    """What an adapter's file holds. Files are read here, and written by onnxruntime."""
+
+    def __init__(self, adapter: _Adapter | None = None) -> None:
+        self._adapter = adapter or _Adapter(1, 0, 0, {})
+
+    @staticmethod
+    def read_adapter(file_path: str | os.PathLike[str]) -> AdapterFormat:
+        """What ``file_path`` holds; raises InvalidArgument where it is no adapter."""
+        return AdapterFormat(_read(file_path))
+
+    def export_adapter(self, file_path: str | os.PathLike[str]) -> None:
+        """Raise NotImplemented: onnxruntime writes adapters."""
+        raise failures.NotImplemented(
+            f"{file_path}: adapters are read here and not written; write it where onnxruntime is installed: "
+            "onnxruntime.AdapterFormat().export_adapter, or its convert_npz_to_onnx_adapter.py"
+        )
+
+    def get_format_version(self) -> int:
+        """The version of the format."""
+        return self._adapter.format_version
+
+    def get_adapter_version(self) -> int:
+        """The version that its maker gave it."""
+        return self._adapter.adapter_version
+
+    def get_model_version(self) -> int:
+        """The version of the model that it is for."""
+        return self._adapter.model_version
+
+    def get_parameters(self) -> dict[str, OrtValue]:
+        """The values by name."""
+        return dict(self._adapter.parameters)
+
+
+def _read(file: str | os.PathLike[str]) -> _Adapter:
+    try:
+        content = Path(file).read_bytes()
+        if content[4:8] != _MARK:
+            raise ImportModelError("it is no adapter of onnxruntime")
+        table = FlatTable.root(memoryview(content))
+        values = dict(map(_parameter, table.tables(3)))
+        return _Adapter(table.number(0, "i"), table.number(1, "i"), table.number(2, "i"), values)
+    except (OSError, ImportModelError, ValueError, KeyError) as error:
+        raise failures.InvalidArgument(f"adapter {os.fspath(file)!r} cannot be read: {error}") from error
+
+
+def _parameter(table: FlatTable) -> tuple[str, OrtValue]:
+    dtype = np.dtype(onnx.helper.tensor_dtype_to_np_dtype(table.number(2, "i")))
+    array: np.ndarray[Any, Any] = np.frombuffer(table.data(3), dtype.newbyteorder("<"))
+    return table.text(0), OrtValue(array.reshape(table.numbers(1)).astype(dtype, copy=False))
