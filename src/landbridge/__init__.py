@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 from landbridge import locks as locks  # first of all: a fork is to wait for imports of the rest
 from landbridge.exhaustion import reports_exhaustion
 from landbridge.garbage import collector_paused
+from landbridge.named_devices import find_by
 
 __version__ = "0.1.0"
 
@@ -203,6 +204,10 @@ _HOME = {
     "set_device": "landbridge.device.stream",
     "set_stream": "landbridge.device.stream",
 }
+
+
+#: Targets know no device, and are made of one by name all the same.
+find_by(lambda name: import_module("landbridge.device.registry").device(name))
 
 
 def __getattr__(name: str) -> Any:

@@ -11,6 +11,7 @@ from types import SimpleNamespace
 
 import pytest
 
+import landbridge as lb
 from landbridge.errors import TargetError
 from landbridge.memory_kind import MemoryKind
 from landbridge.targets import Target, known_tags, register_tag
@@ -147,13 +148,25 @@ def test_from_json_reads_what_was_recorded_without_llvm() -> None:
         ("llvm -mtriple=aarch65-linux-gnu", "no instruction set 'aarch65'.*did you mean 'aarch64'"),
         ("llvm -mtriple=foo -mcpu=generic", "no instruction set 'foo'.*legal: as in x86_64-linux-gnu"),
         ("llvm -mtriple=aarch64-linux-gnu", "-mcpu is missing beside -mtriple=aarch64.*every CPU of aarch64"),
-        ("llvm -mtriple=riscv64-linux-gnu", "no code is made for riscv64, .*only for x86_64 and aarch64; .*generic"),
+        ("llvm -mtriple=riscv64-linux-gnu", "no code is made for riscv64, .*only for x86_64 and aarch64: .* as C11"),
         ("llvm -mtriple=riscv64-linux-gnu -mcpu=cortex-a72", "no code is made for riscv64"),
         (
             "llvm -mtriple=arm64-apple-darwin",
-            "for Linux alone, .*names another system; legal: -mtriple=aarch64-linux-gnu",
+            "for Linux with glibc alone, .*names another system; legal: -mtriple=aarch64-linux-gnu",
         ),
-        ("llvm -mtriple=x86_64-pc-windows-msvc -mcpu=m1", "for Linux alone, .*legal: -mtriple=x86_64-linux-gnu"),
+        (
+            "llvm -mtriple=x86_64-pc-windows-msvc -mcpu=m1",
+            "for Linux with glibc alone, .*legal: -mtriple=x86_64-linux-gnu",
+        ),
+        ("llvm -mtriple=aarch64-linux-android -mcpu=no-such", "Android has a C library of its own"),
+        ("llvm -mtriple=xtensa-esp32-elf", "microcontrollers run none; .* as C11"),
+        ("armv7l", "'armv7l' is no target: programs are for Linux with glibc on x86-64 and AArch64; .* as C11"),
+        ("riscv64", "'riscv64' is no target: .* as C11"),
+        ("android", "Android has a C library of its own"),
+        ("macOS", "nothing is made for macOS"),
+        ("windows", "WSL 2"),
+        ("esp32", "microcontrollers run none; .* as C11"),
+        ("cuda", "no kind makes code for cuda; the kinds 'opencl' and 'vulkan' do"),
         ("llvm -mattr=avx2", "starts with"),
         ("llvm -num-cores=0", "at least 1"),
         ("llvm -num-cores=two", "an integer"),
@@ -218,3 +231,18 @@ def test_from_device_takes_the_devices_memory_and_facts() -> None:
     unknown = SimpleNamespace(name="quantum", index=0, api=object(), memory_kinds={})
     with pytest.raises(TargetError, match="quantum"):
         Target.from_device(unknown)
+
+
+def test_from_device_takes_a_name() -> None:
+    assert Target.from_device("cpu:0") == Target.from_device(lb.device("cpu:0"))
+    with pytest.raises(lb.UnknownDeviceError, match="quantum"):
+        Target.from_device("quantum:0")
+    with pytest.raises(TargetError, match=r"name of a device, as 'opencl:0', .* not int"):
+        Target.from_device(3)  # type: ignore[arg-type]
+
+
+def test_a_scope_that_only_a_device_has() -> None:
+    with pytest.raises(TargetError, match=r"legal: global; Target.from_device\('opencl:0'\) has those of that device"):
+        Target("opencl").memory_kind("global.texture")
+    with pytest.raises(TargetError, match=r"legal: global, global.pinned$"):
+        Target("llvm").memory_kind("global.texture")

@@ -30,6 +30,10 @@ from landbridge.codegen.relocations.linkage import Linkage, Through
 from landbridge.codegen.relocations.linkages import LINKAGES
 from landbridge.errors import CodegenError
 from landbridge.records import record
+from landbridge.targets.elsewhere import SOURCE
+
+#: Characters of a target in an error.
+_SHOWN = 100
 
 
 @record(frozen=True)
@@ -79,11 +83,16 @@ class _Image:
         return at
 
 
+def _short(target: str) -> str:
+    """The text of a target, whose features may be a hundred."""
+    return repr(target if len(target) <= _SHOWN else f"{target[:_SHOWN]}...")
+
+
 def only_linked(target: str) -> str:
     """The end of an error: what can be linked, and so be compiled for, in the place of ``target``."""
     return (
-        f"cannot be linked into an image yet, only that for {', '.join(LINKAGES)}; compile for such a target, as in "
-        f"'llvm -mcpu=x86-64-v3' or 'raspberry-pi-5', in the place of {target!r}"
+        f"cannot be linked into an image, only that for {', '.join(LINKAGES)}; compile for such a target, as in "
+        f"'llvm -mcpu=x86-64-v3' or 'raspberry-pi-5', in the place of {_short(target)}; or {SOURCE}"
     )
 
 

@@ -15,6 +15,7 @@ from landbridge.did_you_mean import did_you_mean
 from landbridge.errors import TargetError
 from landbridge.helper_process import environment, has_interpreter, python_command
 from landbridge.records import record
+from landbridge.targets.elsewhere import SOURCE, instead_of_triple
 from landbridge.targets.host_caches import cache_bytes
 from landbridge.usable_cores import usable_cores
 
@@ -101,9 +102,13 @@ def system(triple: str) -> list[str]:
     return [part for part in triple.split("-")[1:] if part not in _NO_SYSTEM]
 
 
-def is_linux(triple: str) -> bool:
-    """Whether a triple names Linux, or no system."""
-    return not system(triple) or any(part.startswith("linux") for part in system(triple))
+def has_glibc(triple: str) -> bool:
+    """Whether a triple names Linux with glibc, or no system."""
+    parts = system(triple)
+    linux = next((place for place, part in enumerate(parts) if part.startswith("linux")), None)
+    if linux is None:
+        return not parts
+    return all(part.startswith("gnu") for part in parts[linux + 1 :])
 
 
 def check_code_is_made(triple: str) -> None:
@@ -112,13 +117,24 @@ def check_code_is_made(triple: str) -> None:
     if isa not in MADE_FOR:
         raise TargetError(
             f"target 'llvm': no code is made for {isa}, as -mtriple={triple} has it, only for "
-            f"{' and '.join(MADE_FOR)}; such a target can be described alone, with its CPU: -mcpu=generic"
+            f"{' and '.join(MADE_FOR)}: {instead_of_triple(triple.split('-'))}"
         )
-    if not is_linux(triple):
-        raise TargetError(
-            f"target 'llvm': code is made for Linux alone, and -mtriple={triple} names another system; legal: "
-            f"-mtriple={isa}-linux-gnu with -mcpu, or the tag of a board: `landbridge targets` lists them"
-        )
+    if not has_glibc(triple):
+        raise TargetError(f"target 'llvm': {other_system(triple)}")
+
+
+def _way(parts: list[str]) -> str:
+    found = instead_of_triple(parts)
+    return "" if found == SOURCE else f". {found[:1].upper()}{found[1:]}"
+
+
+def other_system(triple: str) -> str:
+    """What is to be said of a triple of another system than Linux with glibc."""
+    return (
+        f"code is made for Linux with glibc alone, and -mtriple={triple} names another system; legal: "
+        f"-mtriple={architecture(triple)}-linux-gnu with -mcpu, or the tag of a board: `landbridge targets` lists "
+        f"them{_way(system(triple))}"
+    )
 
 
 def vectors(triple: str, cpu: str, features: tuple[str, ...]) -> Vectors:
@@ -155,7 +171,7 @@ def _probed(triple: str, cpu: str, features: tuple[str, ...]) -> Vectors:
         raise TargetError(
             f"target 'llvm': LLVM knows no instruction set {name!r}, as -mtriple={triple} has it"
             f"{did_you_mean(name.lower(), MADE_FOR)}; legal: as in "
-            f"{' or '.join(f'{isa}-linux-gnu' for isa in MADE_FOR)}"
+            f"{' or '.join(f'{isa}-linux-gnu' for isa in MADE_FOR)}{_way(triple.split('-'))}"
         )
     if done.returncode != 0:
         reason = (done.stderr.strip().splitlines() or ["no message"])[-1]

@@ -6,14 +6,16 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict
 from types import MappingProxyType
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar, cast
 
 from landbridge.did_you_mean import did_you_mean
 from landbridge.errors import DeviceError, LandbridgeError, TargetError
 from landbridge.locks import cached_property
 from landbridge.memory_kind import MemoryKind, normalize_scope
+from landbridge.named_devices import device_named
 from landbridge.records import record
 from landbridge.targets import registry, tags, text
+from landbridge.targets.elsewhere import instead_of
 from landbridge.targets.kind import RESERVED, Form, Options, TargetKind
 from landbridge.targets.stated_memory import memory_kinds, shared_scopes, words
 
@@ -84,17 +86,19 @@ class Target:
         return target
 
     @classmethod
-    def from_device(cls, device: DescribedDevice, kind: str | None = None) -> Target:
-        """The Target of ``device``: what its ``target_properties`` know, its memory kinds as they are, and the formats
-        of images that its ``module_formats`` names.
+    def from_device(cls, device: DescribedDevice | str, kind: str | None = None) -> Target:
+        """The Target of ``device``, which may be a name as ``"opencl:0"``: what its ``target_properties`` know, its
+        memory kinds as they are, and the formats of images that its ``module_formats`` names.
 
         ``kind`` chooses among the kinds that compile for such a device; without it there must be one.
         """
+        if isinstance(device, str):
+            device = cast("DescribedDevice", device_named(device))
         if not hasattr(device, "api"):
-            asked = (
-                f"landbridge.device({device!r})" if isinstance(device, str) else "what landbridge.device(name) gives"
+            raise TargetError(
+                f"from_device takes the name of a device, as 'opencl:0', or what landbridge.device(name) gives, not "
+                f"{type(device).__name__}"
             )
-            raise TargetError(f"from_device takes the device itself, not {type(device).__name__}: give {asked}")
         form = _described(
             device, getattr(device.api, "target_properties", None), dict[str, Any], "a mapping of options"
         )
@@ -132,8 +136,14 @@ class Target:
         known = [memory.scope for memory in self.memory]
         raise TargetError(
             f"target {self.kind!r} has no memory scope {scope!r}{did_you_mean(scope, known)}; "
-            f"legal: {', '.join(known) or 'none; state memory=[...]'}"
+            f"legal: {', '.join(known) or 'none; state memory=[...]'}{self._of_a_device()}"
         )
+
+    def _of_a_device(self) -> str:
+        """Where scopes come from that a kind does not have by itself, in a clause of an error."""
+        if self.on_host or not self.device_types:
+            return ""
+        return f"; Target.from_device('{self.device_types[0]}:0') has those of that device"
 
     @property
     def mcpu(self) -> str:
@@ -293,6 +303,8 @@ def _kind_of(name: str) -> TargetKind:
         near = did_you_mean(name, known)
         if name in registry.names() or (not near and did_you_mean(name, registry.names())):
             raise
+        if way := instead_of(name):
+            raise TargetError(f"{name!r} is no target: {way}") from None
         legal = f"{near}; `landbridge targets` lists them" if near else f"; legal: {', '.join(known)}"
         raise TargetError(f"{error}. Nor is it a tag{legal}") from None
 

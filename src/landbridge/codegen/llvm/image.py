@@ -20,7 +20,7 @@ from landbridge.codegen.relocations.linkages import LINKAGES
 from landbridge.errors import CodegenError
 from landbridge.executable.parts import CodeImage
 from landbridge.targets.cpu_options import flushes_denormals
-from landbridge.targets.llvm_cpu import architecture, is_linux, system
+from landbridge.targets.llvm_cpu import architecture, has_glibc, other_system, system
 
 if TYPE_CHECKING:
     from landbridge.targets.target import Target
@@ -94,11 +94,8 @@ def machine_of(target: Target) -> Machine:
     isa = architecture(target.mtriple)
     if isa not in LINKAGES:
         raise CodegenError(f"code for {isa} {only_linked(str(target))}")
-    if not is_linux(target.mtriple):
-        raise CodegenError(
-            f"code is made for Linux alone, and -mtriple={target.mtriple} names another system; legal: "
-            f"-mtriple={isa}-linux-gnu, in the place of {str(target)!r}"
-        )
+    if not has_glibc(target.mtriple):
+        raise CodegenError(other_system(target.mtriple))
     if any(part.endswith(_SHORT_POINTERS) for part in system(target.mtriple)):
         raise CodegenError(
             f"kernels have pointers of 64 bits, and -mtriple={target.mtriple} names shorter ones; legal: "

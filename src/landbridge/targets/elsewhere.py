@@ -1,0 +1,59 @@
+"""Machines that nothing is compiled for, by the names that people ask for them by: what there is instead."""
+
+from __future__ import annotations
+
+#: What there is for a CPU whose code cannot be made: its own compiler makes it, and the caller runs the kernels.
+SOURCE = (
+    "`landbridge opt MODEL -t c --emit-source FILE.c` writes the kernels as C11, for a compiler and calls of your own"
+)
+_PROGRAMS = "programs are for Linux with glibc on x86-64 and AArch64"
+
+_SYSTEMS = {
+    "android": f"Android has a C library of its own, and {_PROGRAMS}; {SOURCE}",
+    "macos": f"{_PROGRAMS}: nothing is made for macOS; {SOURCE}",
+    "ios": f"{_PROGRAMS}: nothing is made for iOS; {SOURCE}",
+    "windows": f"{_PROGRAMS}: nothing is made for Windows itself, and a Linux in WSL 2 is as any other; {SOURCE}",
+}
+_CPUS = dict.fromkeys(("armv7l", "riscv64", "ppc64le", "s390x", "loongarch64", "wasm32"), f"{_PROGRAMS}; {SOURCE}")
+_SMALL = f"{_PROGRAMS}, and microcontrollers run none; {SOURCE}"
+_GPU = "no kind makes code for {}; the kinds 'opencl' and 'vulkan' do where its driver has OpenCL 1.2 or Vulkan 1.2"
+
+#: Other spellings.
+_ALSO = {
+    "arm": "armv7l", "armhf": "armv7l", "armv7": "armv7l", "armv7a": "armv7l", "armv6l": "armv7l", "thumbv7": "armv7l",
+    "riscv": "riscv64", "riscv32": "riscv64", "wasm": "wasm32",
+    "darwin": "macos", "osx": "macos", "macosx": "macos", "mac": "macos", "win": "windows", "win32": "windows",
+    "win64": "windows", "msvc": "windows",
+}  # fmt: skip
+_CONTROLLERS = (
+    "esp32",
+    "esp32s3",
+    "xtensa",
+    "stm32",
+    "arduino",
+    "cortex-m4",
+    "cortex-m7",
+    "cortex-m55",
+    "rp2040",
+    "avr",
+)
+_GPUS = ("cuda", "nvidia", "nvptx", "tensorrt", "rocm", "hip", "amdgpu", "metal", "mps", "sycl", "webgpu", "directml")
+
+
+def instead_of(name: str) -> str:
+    """What there is for the machine that is called ``name``, in a clause; nothing where it is not known."""
+    plain = name.strip().lower()
+    plain = _ALSO.get(plain, plain)
+    if plain in _CONTROLLERS:
+        return _SMALL
+    if plain in _GPUS:
+        return _GPU.format(name)
+    return _SYSTEMS.get(plain) or _CPUS.get(plain, "")
+
+
+def instead_of_triple(parts: list[str]) -> str:
+    """The same for the first part of a triple that is known, systems before instruction sets; ``parts`` may have
+    versions, as in ``macos14.2``."""
+    names = [part.rstrip("0123456789.") if not part.startswith(("esp", "win", "arm")) else part for part in parts]
+    known = [way for name in [*names[::-1], *parts] if (way := instead_of(name))]
+    return known[0] if known else SOURCE
