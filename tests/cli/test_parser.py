@@ -143,6 +143,14 @@ def test_paths_that_have_to_be_there(kind: str, make, says: str, tmp_path: Path)
         type(parameter)("it", Path, False, True, None, said).value([str(tmp_path / "it")])
 
 
+def test_a_file_that_is_not_there_names_the_one_that_is(tmp_path: Path) -> None:
+    (tmp_path / "det.onnx").touch()
+    said = CliArgument(metavar="MODEL", exists=True, file=True)
+    (parameter, *_) = parameters_of(sample)
+    with pytest.raises(UsageError, match=r"det.onx' does not exist \(did you mean 'det.onnx'\?\)"):
+        type(parameter)("it", Path, False, True, None, said).value([str(tmp_path / "det.onx")])
+
+
 def test_options_stand_behind_the_command() -> None:
     told = invoke(["--json", "run", "a.onnx"])
     assert (told.exit_code, told.stderr.splitlines()[1]) == (

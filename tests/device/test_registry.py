@@ -154,7 +154,7 @@ def test_name_taken(plugins: None) -> None:
 
 def test_type_taken(plugins: None) -> None:
     registry.device("cpu")
-    with pytest.raises(DeviceTypeTakenError, match="claims the DLPack type 1, which is 'cpu'"):
+    with pytest.raises(DeviceTypeTakenError, match="claims the DLPack type 1, which device 'cpu' has; state"):
         registry.device("greedy")
 
     class Impostor(QueueingDeviceAPI):

@@ -11,6 +11,7 @@ from types import NoneType, UnionType
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from landbridge.cli.options import CliArgument, CliOption, UsageError
+from landbridge.did_you_mean import file_like
 
 Command = Callable[..., None]
 
@@ -99,7 +100,7 @@ class Parameter:
         except OSError as error:
             if said.exists:
                 absent = isinstance(error, FileNotFoundError)
-                reason = "does not exist" if absent else f"cannot be read: {error.strerror}"
+                reason = f"does not exist{file_like(path)}" if absent else f"cannot be read: {error.strerror}"
                 raise UsageError(f"{noun} {text!r} {reason}", self.shown) from None
             return path
         if (said.file and is_folder) or (said.folder and not is_folder):

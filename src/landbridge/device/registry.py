@@ -221,7 +221,7 @@ def _claim_type(api: DeviceAPI) -> None:
     owner = _types.get(code) or next((n for n, c in DLPACK_DEVICE_TYPES.items() if c == code), api.name)
     if owner != api.name:
         raise DeviceTypeTakenError(
-            f"device {api.name!r} ({_spelled(api)}) claims the DLPack type {code}, which is {owner!r}'s; "
+            f"device {api.name!r} ({_spelled(api)}) claims the DLPack type {code}, which device {owner!r} has; "
             "state device_type = None to get a free one"
         )
     _types[code] = api.name

@@ -81,18 +81,22 @@ def export_capsule(
     """A capsule over ``elements``, whose bytes live until its consumer is done.
 
     ``max_version`` from (1, 0) on gives the versioned form. ``dl_device`` must be their own, or ``(kDLCPU, 0)`` for
-    coherent memory the host can read. ``is_copy``: made for the consumer alone, which the capsule says.
+    coherent memory the host can read, which is also taken without ``dl_device`` where the device's own form has no
+    address, as on Vulkan. ``is_copy``: made for the consumer alone, which the capsule says.
     Raises ZeroCopyError (a BufferError) for what DLPack cannot say or the memory does not allow.
     """
     storage, name, shape, strides, byte_offset = elements
     own = dlpack_device(storage)
-    where = own if dl_device is None else tuple(dl_device)
-    _check_stream(where, stream)
     region = storage.live_region
+    by_host = storage.kind.host_readable and storage.kind.coherent
+    # What has no address on its device can be given in the host's form alone, and numpy asks for no other.
+    unnamed = CPU if by_host and not isinstance(region.space.handle, int) else own
+    where = unnamed if dl_device is None else tuple(dl_device)
+    _check_stream(where, stream)
     element = dtype(name)
     low, high = reach(shape, strides, 1)
     storage.wait(byte_offset + low * element.itemsize, byte_offset + high * element.itemsize, writes=False)
-    if where == CPU and (own == CPU or (storage.kind.host_readable and storage.kind.coherent)):
+    if where == CPU and (own == CPU or by_host):
         data, offset = storage.address, byte_offset
     elif where == own:
         data, offset = region.space.handle, region.byte_offset + byte_offset

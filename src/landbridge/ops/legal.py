@@ -169,6 +169,11 @@ def distinct_axes(rank: str) -> Condition:
     return Condition(f"len(set(a % ({rank}) for a in axes)) == len(axes)", "axes names each axis once")
 
 
+def not_empty(shape: str, operand: str) -> Condition:
+    """``operand``, whose extents are ``shape``, an expression, has elements."""
+    return Condition(f"0 not in {shape}", f"{operand} has elements, no extent of 0")
+
+
 @record(frozen=True)
 class Legal:
     """Values of an attribute: ``text`` says which, ``test(value, names)`` whether one is among them.

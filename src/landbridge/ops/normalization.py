@@ -15,7 +15,7 @@ from landbridge.ir.scalars import ScalarBuilder, Value
 from landbridge.ir.types import element_count
 from landbridge.ops.accuracy import OF_SUMS, Accuracy, accuracy
 from landbridge.ops.context import OpContext, Operand
-from landbridge.ops.legal import at_least, axis_of, distinct_axes, one_of
+from landbridge.ops.legal import at_least, axis_of, distinct_axes, not_empty, one_of
 from landbridge.ops.reduce import reduced
 from landbridge.ops.registry import operator
 from landbridge.ops.rules import rules
@@ -178,7 +178,11 @@ def normalize_rows(
     "Scale: ...",
     "B?: ...",
     attributes={"axis": axis_of("len(X)", default=-1)},
-    where=("broadcasts(Scale, X[axis:])", "broadcasts(B, X[axis:])", "prod(X[axis:]) > 0"),
+    where=(
+        "broadcasts(Scale, X[axis:])",
+        "broadcasts(B, X[axis:])",
+        not_empty("X[axis:]", "each normalized part of X"),
+    ),
 )
 @operator("LayerNormalization")
 @accuracy(NORMALIZED)
@@ -196,7 +200,7 @@ def layer_normalization(c: OpContext, x: Operand, scale: Operand, bias: Operand 
     "X: _ ...",
     "scale: ...",
     attributes={"axis": axis_of("len(X)", default=-1)},
-    where=("broadcasts(scale, X[axis:])", "prod(X[axis:]) > 0"),
+    where=("broadcasts(scale, X[axis:])", not_empty("X[axis:]", "each normalized part of X")),
 )
 @operator("RMSNormalization")
 @accuracy(NORMALIZED)
@@ -222,7 +226,7 @@ def _spread(c: OpContext, v: Operand | None, shape: Sequence[int], axis: int) ->
     return v, range(axis, len(shape))
 
 
-@rules("input: N C *D", "scale: C", "B: C", where=("len(D) > 0 and prod(D) > 0",))
+@rules("input: N C *D", "scale: C", "B: C", where=("len(D) > 0", not_empty("D", "each channel of input")))
 @operator("InstanceNormalization")
 @accuracy(NORMALIZED)
 def instance_normalization(c: OpContext, x: Operand, scale: Operand, bias: Operand) -> Operand:
@@ -236,7 +240,7 @@ def instance_normalization(c: OpContext, x: Operand, scale: Operand, bias: Opera
     "scale: C",
     "bias: C",
     attributes={"num_groups": at_least(1)},
-    where=("C % num_groups == 0", "C * prod(D) > 0"),
+    where=("C % num_groups == 0", not_empty("(C, *D)", "each image of X")),
 )
 @operator("GroupNormalization", since=21)
 @accuracy(NORMALIZED)
@@ -263,7 +267,7 @@ def lp_normalization(c: OpContext, x: Operand) -> Operand:
 @rules(
     "X: _ ...",
     attributes={"axes": axis_of("len(X)", default=[0, 2, 3])},
-    where=("0 not in X", "len(axes) > 0 and max(axes) < len(X)", distinct_axes("len(X)")),
+    where=(not_empty("X", "X"), "len(axes) > 0 and max(axes) < len(X)", distinct_axes("len(X)")),
 )
 @operator("MeanVarianceNormalization")
 @accuracy(NORMALIZED)

@@ -14,7 +14,7 @@ from landbridge.ir.scalars import ScalarBuilder, Value
 from landbridge.ir.types import LARGEST_CONSTANT, check_size, element_count
 from landbridge.ops.accuracy import EXACT, OF_SUMS, SUMS, accuracy
 from landbridge.ops.context import Array, BodyBuffer, OpContext, Operand
-from landbridge.ops.legal import Condition, Legal, at_least, one_of
+from landbridge.ops.legal import Condition, Legal, at_least, not_empty, one_of
 from landbridge.ops.reduce import reduce, reduced
 from landbridge.ops.registry import Handler, operator
 from landbridge.ops.rules import rules
@@ -222,7 +222,7 @@ def _global(c: OpContext, x: Operand, kind: str) -> Operand:
     return reduce(c, kind, x, list(range(2, c.rank(x))), keepdims=True)
 
 
-@rules("X: N C *D", where=("len(D) > 0 and prod(D) > 0",))
+@rules("X: N C *D", where=("len(D) > 0", not_empty("D", "each channel of X")))
 @operator("GlobalMaxPool")
 @accuracy(EXACT)
 def global_max_pool(c: OpContext, x: Operand) -> Operand:
@@ -230,7 +230,7 @@ def global_max_pool(c: OpContext, x: Operand) -> Operand:
     return _global(c, x, "max")
 
 
-@rules("X: N C *D", where=("len(D) > 0 and prod(D) > 0",))
+@rules("X: N C *D", where=("len(D) > 0", not_empty("D", "each channel of X")))
 @operator("GlobalAveragePool")
 @accuracy(SUMS)
 def global_average_pool(c: OpContext, x: Operand) -> Operand:

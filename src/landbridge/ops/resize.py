@@ -16,7 +16,7 @@ from landbridge.ir.scalars import ScalarBuilder, Value
 from landbridge.ops import resize_tables
 from landbridge.ops.accuracy import Accuracy, accuracy
 from landbridge.ops.context import BodyBuffer, OpContext, Operand
-from landbridge.ops.legal import at_least, axis_of, distinct_axes, holds, one_of
+from landbridge.ops.legal import at_least, axis_of, distinct_axes, holds, not_empty, one_of
 from landbridge.ops.registry import Handler, operator
 from landbridge.ops.resize_tables import RegularTap, ResizedAxis, Taps
 from landbridge.ops.rules import rules
@@ -41,7 +41,7 @@ def _scaled_rules(scales: str) -> Callable[[Handler], Handler]:
             "scales": holds("len(it) == len(S) and all(0 < v < 2**31 for v in it)", "a number above 0 for each axis"),
             "mode": one_of("nearest", "linear"),
         },
-        where=("0 not in S",),
+        where=(not_empty("S", "X"),),
     )
 
 
@@ -93,7 +93,7 @@ def resize_10(c: OpContext, x: Operand, scales: Operand) -> Operand:
     },
     where=(
         distinct_axes("len(S)"),
-        "0 not in S",
+        not_empty("S", "X"),
     ),
 )
 @operator("Resize", since=11)

@@ -110,7 +110,7 @@ class SegmentedSession(Session):
     def get_output(self, index: int | str, out: Any = None) -> Any:
         name = self._name("output", index, self.outputs)
         if self._results is None:
-            raise InputError(f"output {name!r} has no memory yet; call run()")
+            raise InputError(f"output {name!r} has no memory yet; call run(); session.outputs says what it will be")
         result = self._results[name]
         if out is None:
             return _tensor(result)

@@ -316,7 +316,10 @@ class Session(ProcessBound):
         slot = find_slot("output", index, self._outputs)
         holder = slot.partner or slot  # a state's last value lies where the next run reads it
         if holder.owner is None:
-            raise InputError(f"{slot} has no memory yet; call run(), or bind some with set_output_zero_copy")
+            raise InputError(
+                f"{slot} has no memory yet; call run(), or bind some with set_output_zero_copy; session.outputs has "
+                "shapes and dtypes before that"
+            )
         result = holder.tensor()
         if out is None:
             return result

@@ -92,7 +92,9 @@ def model_inputs(
             *filter(_has_text, constants.values()),
             *(elements or {}).values(),
         ]
-        check_stated(inputs, chain.from_iterable([v] if isinstance(v, str) else v for v in stated), dimensions)
+        said = chain.from_iterable([v] if isinstance(v, str) else v for v in stated)
+        settled = {*shapes, *(name for name, array in constants.items() if not _has_text(array))}
+        check_stated(inputs, said, dimensions, settled)
     open_values = {name: array for name, array in constants.items() if _has_text(array)}
     fixed = _empty(inputs) | _fixed(inputs, {n: array for n, array in constants.items() if n not in open_values})
     read = {**(elements or {}), **_elements(inputs, open_values, dimensions)}

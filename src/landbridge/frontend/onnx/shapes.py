@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from math import prod
 from typing import Any
 
@@ -92,22 +92,26 @@ def _placeholders(dims: Sequence[Extent | str]) -> list[Extent | str]:
     return [d if not isinstance(d, str) or d not in _ANONYMOUS else f"axis {axis}" for axis, d in enumerate(dims)]
 
 
-def check_stated(inputs: Sequence[ir.Value], given: Iterable[Any], dimensions: Mapping[str, Extent]) -> None:
+def check_stated(
+    inputs: Sequence[ir.Value], given: Iterable[Any], dimensions: Mapping[str, Extent], settled: Collection[str] = ()
+) -> None:
     """Raise InputError for one of ``dimensions`` that neither the file nor the text of an extent in ``given`` has, and
-    that no element of a small input is called."""
+    that no element of a small input is called. Those that inputs called ``settled`` have in the file are not open."""
     known: list[str] = []
+    closed: list[str] = []
     elements: list[str] = []
     for value in inputs:
         dims = _dims(value)
         for axis, dim in enumerate(dims or ()):
             if isinstance(dim, str):
-                known.append(f"{value.name}_{axis}" if dim in _ANONYMOUS else dim)
+                names = closed if value.name in settled else known
+                names.append(f"{value.name}_{axis}" if dim in _ANONYMOUS else dim)
         numbers = [d for d in dims or () if isinstance(d, int)]
         if dims is not None and len(numbers) == len(dims) < 2 and prod(numbers) <= MOST_ELEMENTS:
             elements += names_of_elements(str(value.name), prod(numbers))
     for extent in given:
         known += re.findall(r"[^\W\d]\w*", extent) if isinstance(extent, str) else dimensions_of([extent])
-    legal = {identifier(name) for name in (*known, *elements)}
+    legal = {identifier(name) for name in (*known, *closed, *elements)}
     for name in dimensions:
         if identifier(name) not in legal:
             listed = ", ".join(dict.fromkeys(known)) or "none"
