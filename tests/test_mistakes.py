@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+import onnx
 import pytest
 
 import landbridge as lb
@@ -28,6 +29,10 @@ MISTAKES: dict[str, tuple[Callable[[], object], type[Exception], str]] = {
     "compile a buffer": (lambda: lb.compile(io.BytesIO()), lb.ImportModelError, r"getvalue\(\)"),
     "compile no path": (lambda: lb.compile(""), lb.ImportModelError, "name a file"),
     "a device for a target": (lambda: lb.compile(MODEL, "cpu"), lb.TargetError, "target 'llvm'"),
+    "an option that is none": (lambda: lb.compile(MODEL, shape={"x": (64,)}), TypeError, r"did you mean 'shapes'\?"),
+    "an input by keyword": (lambda: lb.Session(PROGRAM)(y=X), lb.UnknownArgumentError, r"session\(\{'.*inputs: x"),
+    "a misspelt out": (lambda: lb.Session(PROGRAM)(X, X, oout=X), TypeError, "did you mean 'out'"),
+    "an output before a run": (lambda: lb.Session(PROGRAM).get_output(0), lb.InputError, "session.outputs has"),
     "a shape alone": (lambda: lb.compile(MODEL, shapes=(64,)), lb.InputError, r'shapes=\{"x"'),
     "a shape as text": (lambda: lb.compile(MODEL, shapes={"x": "64"}), lb.ShapeError, "lists its extents"),
     "an extent None": (lambda: lb.compile(MODEL, shapes={"x": (None,)}), lb.ShapeError, 'as "N"'),
@@ -58,7 +63,7 @@ MISTAKES: dict[str, tuple[Callable[[], object], type[Exception], str]] = {
     "save nowhere": (lambda: PROGRAM.save(None), lb.InputError, "path of a file"),
     "no device": (lambda: lb.device(None), lb.UnknownDeviceError, "named by text"),
     "a number for a device": (lambda: lb.device(0), lb.UnknownDeviceError, "named by text"),
-    "Target of a name": (lambda: lb.Target.from_device("cpu"), lb.TargetError, r"landbridge\.device\('cpu'\)"),
+    "Target of a number": (lambda: lb.Target.from_device(0), lb.TargetError, r"what landbridge\.device\(name\) gives"),
     "an array first": (lambda: lb.Session(PROGRAM).set_input(X, "x"), lb.InputError, "a name comes first"),
     "threads as text": (lambda: lb.Session(PROGRAM, num_threads="2"), lb.InputError, "a number from 1"),
 }
@@ -90,3 +95,15 @@ def test_numbers_of_numpy_are_numbers() -> None:
     assert np.asarray(lb.Session(PROGRAM, num_threads=np.int64(1))(X)[0]).shape == (64,)
     shapes = {"x": np.array([1, 3, 16, 16])}
     assert lb.compile(edges(16, 16), shapes=shapes).main.inputs[0].shape == (1, 3, 16, 16)
+
+
+OPEN = '<ir_version: 8, opset_import: ["": 18]> n (float[N, 4] x) => (float[N, 4] y) { y = Relu (x) }'
+
+
+@pytest.mark.parametrize("options", [{}, {"time_limit": 60}], ids=["", "limited"])
+def test_a_session_of_open_dimensions_names_its_inputs(options):
+    session = lb.Session(lb.compile(onnx.parser.parse_model(OPEN)), **options)
+    with pytest.raises(lb.UnknownArgumentError, match=r"no keyword 'images'; .* inputs: x"):
+        session(images=X)
+    with pytest.raises(lb.InputError, match=r"session\.outputs has shapes"):
+        session.get_output(0)

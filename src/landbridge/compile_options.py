@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from landbridge.errors import InputError, ShapeError
+from landbridge.did_you_mean import did_you_mean
+from landbridge.errors import InputError, ShapeError, UnknownArgumentError
 from landbridge.input_spec import InputSpec
 from landbridge.records import record
 from landbridge.sizes.dim import Dim
@@ -45,6 +46,14 @@ def check_form(options: Mapping[str, object]) -> None:
     nodes = options["max_nodes"]
     if isinstance(nodes, bool) or not hasattr(nodes, "__index__"):
         raise InputError(f"max_nodes={nodes!r}; legal: a number from 1")
+
+
+def unknown_options(given: Iterable[str], parameters: Iterable[str]) -> UnknownArgumentError:
+    """The error for the first of ``given``, which is none of the ``parameters`` of ``landbridge.compile``."""
+    name, legal = next(iter(given)), [each for each in parameters if each not in ("model", "unknown")]
+    return UnknownArgumentError(
+        f"compile() has no option {name!r}{did_you_mean(name, legal)}; legal: {', '.join(legal)}"
+    )
 
 
 def _check_shape(name: object, shape: object) -> None:

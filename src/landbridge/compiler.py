@@ -5,12 +5,13 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
+from inspect import signature
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeAlias
 
 from landbridge.compile_cache import look_up
-from landbridge.compile_options import CompileOptions, check_form
+from landbridge.compile_options import CompileOptions, check_form, unknown_options
 from landbridge.errors import CompileError, ImportModelError, InputError, TargetError
 from landbridge.executable.executable import Executable
 from landbridge.executable.parts import VDevice
@@ -60,6 +61,7 @@ def compile(
     sanitize: bool | None = None,
     external_data: str | Path | None = None,
     allow_links: bool = False,
+    **unknown: NoReturn,
 ) -> Executable:
     """Compile ``model`` for ``target``.
 
@@ -113,6 +115,8 @@ def compile(
     """
     if isinstance(args, str | Target | Mapping):
         args, target = None, args
+    if unknown:
+        raise unknown_options(unknown, signature(compile).parameters)
     check_form(locals())
     check_compiler()
     if is_torch_model(model):

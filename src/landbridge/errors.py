@@ -41,6 +41,7 @@ and the way out::
     +-- SanitizerError               memory used as it must not be; only under the sanitizer
     +-- NotPicklableError (TypeError)  an object of this process that was pickled or copied
     +-- InputError (ValueError)      wrong name, shape, dtype, rank or overlap
+    |   +-- UnknownArgumentError (TypeError)  a keyword that a function does not take
     +-- ExecutableError              an .lbx that is corrupt, truncated, of another version or ISA
     |   +-- UnreadableFileError (OSError)  one that cannot be opened
     |       +-- MissingFileError (FileNotFoundError)  one that is not there
@@ -251,6 +252,10 @@ class NotPicklableError(LandbridgeError, TypeError):
 
 class InputError(LandbridgeError, ValueError):
     """An argument with the wrong name, shape, dtype, rank or overlap."""
+
+
+class UnknownArgumentError(InputError, TypeError):
+    """A keyword that a function does not take; a TypeError, as Python raises for others."""
 
 
 class SanitizerError(LandbridgeError):

@@ -10,7 +10,7 @@ import landbridge as lb
 from landbridge.errors import CompileError, NodeError, ShapeError, UndecidedSizeError
 from landbridge.ir.graph_builder import Broadcasting, GraphBuilder
 from landbridge.ops.context import OpContext, Operand
-from landbridge.ops.legal import Condition, at_least, axis_of, one_of
+from landbridge.ops.legal import Condition, at_least, axis_of, not_empty, one_of
 from landbridge.ops.registry import handlers
 from landbridge.ops.rule_check import check
 from landbridge.ops.rules import index_of, rules, rules_of
@@ -56,6 +56,13 @@ def test_rules_speak_of_what_the_operator_has() -> None:
         attributes = {name for v in versions[op_type] for name in v.attributes}
         unknown = stated.attributes.keys() - attributes - set(names) - {"reduction"}
         assert not unknown, (op_type, unknown)
+
+
+def test_what_is_empty_is_said_in_words() -> None:
+    stated = rules("X: *S", where=(not_empty("S", "X"),))
+    _checked(stated, (1, 2))
+    with pytest.raises(ShapeError, match=r"it must hold that X has elements, no extent of 0; S is \(1, 0\)"):
+        _checked(stated, (1, 0))
 
 
 def test_names_bind_extents() -> None:

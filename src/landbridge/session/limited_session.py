@@ -157,8 +157,8 @@ class LimitedSession(Session):
         started.limit(self._limit, waits)
         return started
 
-    def __call__(self, *arrays: Any, out: Any = None) -> Any:
-        return self._do("a call", lambda: self._inner(*arrays, out=out))
+    def __call__(self, *arrays: Any, out: Any = None, **unknown: NoReturn) -> Any:
+        return self._do("a call", lambda: self._inner(*arrays, out=out, **unknown))
 
     def bind_state(self, output: str | int, input: str | int) -> None:
         self._do("bind_state", lambda: self._inner.bind_state(output, input))

@@ -8,7 +8,7 @@ from contextlib import contextmanager, suppress
 from functools import partial
 from itertools import product
 from operator import attrgetter
-from typing import Any, cast
+from typing import Any, NoReturn, cast
 
 import numpy as np
 
@@ -46,6 +46,7 @@ from landbridge.vm.entry import Entry, takes_turn
 from landbridge.vm.named import in_order
 from landbridge.vm.planned_memory import PlannedMemory
 from landbridge.vm.resizing import Resizing
+from landbridge.vm.slot_names import unknown_keyword
 
 __all__ = ["OpenSession", "Session"]
 
@@ -298,7 +299,9 @@ class OpenSession(Session):
 
         return self._background.start(lambda: started.append(self._settle().run_async()), wait)
 
-    def __call__(self, *arrays: Any, out: Any = None) -> Any:
+    def __call__(self, *arrays: Any, out: Any = None, **unknown: NoReturn) -> Any:
+        if unknown:
+            raise unknown_keyword(next(iter(unknown)), [spec.name for spec in self.inputs])
         entry = self._entry
         try:
             turn = entry.take()
@@ -385,7 +388,10 @@ class OpenSession(Session):
 
     def _last(self) -> Instance:
         if self._now is None:
-            raise InputError("no sizes are known yet: bind every input and call run()")
+            raise InputError(
+                "no sizes are known yet: bind every input and call run(); session.outputs has shapes and dtypes before "
+                "that"
+            )
         return self._now
 
     @takes_turn

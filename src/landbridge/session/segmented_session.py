@@ -29,6 +29,7 @@ from landbridge.vm.background_runs import BackgroundRuns
 from landbridge.vm.entry import Entry, takes_turn
 from landbridge.vm.named import in_order
 from landbridge.vm.planned_memory import PlannedMemory
+from landbridge.vm.slot_names import unknown_keyword
 
 __all__ = ["OpenSession", "SegmentedSession", "Session"]
 
@@ -110,7 +111,9 @@ class SegmentedSession(Session):
     def get_output(self, index: int | str, out: Any = None) -> Any:
         name = self._name("output", index, self.outputs)
         if self._results is None:
-            raise InputError(f"output {name!r} has no memory yet; call run(); session.outputs says what it will be")
+            raise InputError(
+                f"output {name!r} has no memory yet; call run(); session.outputs has shapes and dtypes before that"
+            )
         result = self._results[name]
         if out is None:
             return _tensor(result)
@@ -190,7 +193,9 @@ class SegmentedSession(Session):
 
         return self._background.start(self._make_ready, execute)
 
-    def __call__(self, *arrays: Any, out: Any = None) -> Any:
+    def __call__(self, *arrays: Any, out: Any = None, **unknown: NoReturn) -> Any:
+        if unknown:
+            raise unknown_keyword(next(iter(unknown)), [spec.name for spec in self.inputs])
         entry = self._entry
         try:
             turn = entry.take()

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 import numpy as np
 
@@ -41,7 +41,7 @@ from landbridge.vm.home import bind_devices
 from landbridge.vm.host_access import host_access
 from landbridge.vm.named import in_order
 from landbridge.vm.slot import Slot
-from landbridge.vm.slot_names import by_name_and_index, find_slot, unknown_slot
+from landbridge.vm.slot_names import by_name_and_index, find_slot, unknown_keyword, unknown_slot
 from landbridge.vm.spares import Spares
 from landbridge.vm.thread_pool import is_exiting, thread_count
 
@@ -389,7 +389,7 @@ class Session(ProcessBound):
         if self._has_states:
             self._program.states.swap()
 
-    def __call__(self, *arrays: Any, out: Any = None) -> Any:
+    def __call__(self, *arrays: Any, out: Any = None, **unknown: NoReturn) -> Any:
         """Run on ``arrays``, by reference for this call; the outputs: new Tensors, or what ``out`` lists.
 
         One array for each input and one of ``out`` for each output, in order, recurrent states left out; or one
@@ -400,6 +400,8 @@ class Session(ProcessBound):
         Any number of threads may call at a time: a call that comes while the Session is used runs in a further instance
         over the same weights. There are as many as this process has processors; then calls wait.
         """
+        if unknown:
+            raise unknown_keyword(next(iter(unknown)), [spec.name for spec in self.inputs])
         entry = self._entry
         try:
             turn = entry.take()

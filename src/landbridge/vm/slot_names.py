@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from landbridge.did_you_mean import did_you_mean
-from landbridge.errors import InputError
+from landbridge.errors import InputError, UnknownArgumentError
 from landbridge.vm.slot import Slot
 
 
@@ -22,6 +22,16 @@ def find_slot(what: str, name: Any, slots: Mapping[Any, Slot]) -> Slot:
         return slots[name]
     except (KeyError, TypeError):
         raise unknown_slot(what, name, slots) from None
+
+
+def unknown_keyword(name: str, inputs: Sequence[str]) -> UnknownArgumentError:
+    """The error for a call of a Session with the keyword ``name``: inputs are given in order, or in one mapping."""
+    example = f"session({{{inputs[0]!r}: array}})" if inputs else "session()"
+    near = did_you_mean(name, (*inputs, "out"))
+    return UnknownArgumentError(
+        f"a call of a Session has no keyword {name!r}{near}; give arrays in order or in one mapping, as {example}; "
+        f"inputs: {', '.join(inputs) or 'none'}, and out= is the one keyword"
+    )
 
 
 def unknown_slot(what: str, name: object, slots: Mapping[Any, Slot]) -> InputError:

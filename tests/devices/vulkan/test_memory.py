@@ -416,3 +416,15 @@ def test_two_handles_of_one_space_are_one(plain: Device) -> None:
     space = api.alloc_data_space(0, 64, 1, "global", None)
     assert Space(plain, "global", space.handle) == space
     api.free_data_space(space)
+
+
+def test_host_memory_goes_to_numpy_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    """numpy asks for no device, and a buffer of Vulkan has no address that a capsule of its own could name."""
+    device = use_api(make_api(), monkeypatch)
+    tensor = lb.empty((3, 4), dtype="float32", device=device)
+    array = np.from_dlpack(tensor)
+    np.asarray(tensor)[...] = 7
+    assert (array == 7).all()
+    assert tensor.__dlpack_device__() == (7, 0)
+    with pytest.raises(ZeroCopyError, match="no address"):
+        tensor.__dlpack__(dl_device=(7, 0))
