@@ -1,11 +1,30 @@
-"""What MkDocs is told of links that leave this folder: they become the path in the repository."""
+"""What MkDocs is told: the version, where the repository is, and that links out of this folder become paths in it."""
 
 from __future__ import annotations
 
 import re
+import tomllib
+from pathlib import Path
 from typing import Any
 
+_ROOT = Path(__file__).parents[1]
 _LINK = re.compile(r"\[([^\]]*)\]\(((?:\.\./)+)([^)#]+)[^)]*\)")
+
+
+def on_config(config: Any) -> Any:
+    """``config`` whose header names the version, and links the repository where pyproject.toml says where that is."""
+    project = tomllib.loads((_ROOT / "pyproject.toml").read_text())["project"]
+    config["site_name"] += f" {_version()}"
+    home = project.get("urls", {}).get("Repository", "")
+    if home:
+        config["repo_url"], config["repo_name"] = home, "/".join(home.rstrip("/").split("/")[-2:])
+    return config
+
+
+def _version() -> str:
+    said = re.search(r'^__version__ = "(.+)"$', (_ROOT / "src/landbridge/__init__.py").read_text(), re.MULTILINE)
+    assert said is not None
+    return said[1]
 
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:

@@ -79,3 +79,50 @@ def test_labels_are_inside_the_picture_and_apart_in_a_browser(tmp_path: Path, da
 def test_colours_are_explained() -> None:
     words = "".join(ElementTree.fromstring(render_svg(KERNELS, LIMITS, "t")).itertext())
     assert "bound by memory" in words and "bound by arithmetic" in words
+
+
+def lines(root: ElementTree.Element, css: str) -> list[dict[str, float]]:
+    found = [line.attrib for line in root.findall(f"{_SVG}line") if line.attrib["class"] == css]
+    return [{key: float(value) for key, value in each.items() if key != "class"} for each in found]
+
+
+def test_a_name_that_is_away_from_its_dot_has_a_line_to_it() -> None:
+    near = [TimedKernel(f"k{number}", "f", "cpu", 1e-3, 1_000_000, 1_000_000) for number in range(3)]
+    root = ElementTree.fromstring(render_svg(near, LIMITS, "t"))
+    (dot, *_), (name, *others) = (
+        root.findall(f"{_SVG}circle"),
+        [each for each in root.findall(f"{_SVG}text") if each.attrib.get("class", "").startswith("name")],
+    )
+    leaders = lines(root, "leader")
+    assert len(leaders) == len(others) == 2  # the first stands beside it
+    assert {(each["x1"], each["y1"]) for each in leaders} == {(float(dot.attrib["cx"]), float(dot.attrib["cy"]))}
+    assert [each["y2"] + 4 for each in leaders] == [pytest.approx(float(each.attrib["y"])) for each in others]
+    assert float(name.attrib["y"]) - 4 == pytest.approx(float(dot.attrib["cy"]), abs=0.06)
+
+
+def test_the_axis_ends_where_the_data_does() -> None:
+    def ends(*kernels: TimedKernel) -> tuple[float, float]:
+        root = ElementTree.fromstring(render_svg(kernels, LIMITS, "t"))
+        ticks = [each for each in root.findall(f"{_SVG}text") if each.attrib.get("class") == "quiet mid"]
+        numbers = [float(each.text or "") for each in ticks if re.fullmatch(r"[0-9.e+-]+", each.text or "")]
+        return min(numbers), max(numbers)
+
+    assert ends(TimedKernel("k", "f", "cpu", 1e-3, 3_000_000, 1_000_000)) == (0.1, 10)  # roofs bend at 0.5 and 10
+    assert ends(TimedKernel("k", "f", "cpu", 1e-3, 300_000_000, 1_000_000)) == (0.1, 1000)
+
+
+def test_kernels_without_arithmetic_stand_apart() -> None:
+    root = ElementTree.fromstring(render_svg(KERNELS, LIMITS, "t"))
+    at = {str(dot.findtext(f"{_SVG}title")).split("\n")[0]: dot.attrib for dot in root.findall(f"{_SVG}circle")}
+    left = min(line["x1"] for line in lines(root, "roof"))
+    assert float(at["copy"]["cx"]) < left <= float(at["matmul <&> \ufffd"]["cx"])
+    bottom, top = (max(line["y2"] for line in lines(root, "grid")), min(line["y1"] for line in lines(root, "grid")))
+    share = (bottom - float(at["copy"]["cy"])) / (bottom - top)
+    assert share == pytest.approx(KERNELS[1].of_bandwidth(LIMITS), abs=0.01)
+    assert "no arithmetic" in "".join(root.itertext())
+    plain = ElementTree.fromstring(render_svg(KERNELS[:1], LIMITS, "t"))
+    assert "no arithmetic" not in "".join(plain.itertext())
+
+
+def test_columns_are_explained() -> None:
+    assert "weighed: the blocks of registers" in render_html(KERNELS, LIMITS, "t")

@@ -8,16 +8,18 @@ from landbridge.plan_chart.markup import markup
 from landbridge.plan_chart.palette import SURFACES
 
 
-def table_page(title: str, picture: str, columns: Sequence[str], rows: Iterable[str]) -> str:
+def table_page(title: str, picture: str, columns: Sequence[str], rows: Iterable[str], note: str = "") -> str:
     """The text of an HTML file that loads nothing and runs nothing: SVG text ``picture`` above a table.
 
-    ``rows`` are the ``<td>`` elements of each row; numbers among them are of class ``n``.
+    ``rows`` are the ``<td>`` elements of each row; numbers among them are of class ``n``. ``note`` is a line of text
+    between them that explains the columns.
     """
     heads = "".join(f"<th>{markup(name)}</th>" for name in columns)
     body = "".join(f"<tr>{row}</tr>" for row in rows)
     return (
         f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{markup(title)}</title>'
         f"<style>{_style()}</style></head><body>\n{picture}"
+        f"{f'<p>{markup(note)}</p>' if note else ''}"
         f"<table><thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table>\n</body></html>\n"
     )
 

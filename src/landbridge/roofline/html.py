@@ -11,12 +11,17 @@ from landbridge.roofline.svg import render_svg
 from landbridge.roofline.timed_kernel import TimedKernel
 
 _COLUMNS = ("kernel", "us", "MFLOP", "MB", "% peak", "% bandwidth", "% roof", "tasks", "schedule", "weighed")
+_NOTE = (
+    "% peak, % bandwidth, % roof: what a kernel reached of the most operations and bytes a second of this machine, and "
+    "of the nearer of both. weighed: the blocks of registers, rows x columns, that the compiler took into account, with"
+    " the cycles that it estimated for each; 100 % is the fewest, and the schedule has the one that was taken."
+)
 
 
 def render_html(kernels: Sequence[TimedKernel], limits: MachineLimits, title: str) -> str:
     """The page of ``kernels`` under ``limits`` as the text of an HTML file; it loads nothing and runs nothing."""
     rows = ("".join(_cells(kernel, limits)) for kernel in _ordered(kernels))
-    return table_page(title, render_svg(kernels, limits, title), _COLUMNS, rows)
+    return table_page(title, render_svg(kernels, limits, title), _COLUMNS, rows, _NOTE)
 
 
 def _ordered(kernels: Sequence[TimedKernel]) -> list[TimedKernel]:

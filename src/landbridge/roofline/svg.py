@@ -1,6 +1,7 @@
 """A roofline as one standalone SVG: operations a second by operations a byte, both in powers of ten.
 
-A dot is a kernel, its area the time it takes; the roof is the peak, and a slope for each level of memory.
+A dot is a kernel, its area the time it takes; the roof is the peak, and a slope for each level of memory. Kernels that
+compute nothing stand apart, by the share of their memory's bandwidth.
 """
 
 from __future__ import annotations
@@ -14,30 +15,20 @@ from landbridge.plan_chart.palette import KINDS, SURFACES
 from landbridge.plan_chart.svg_sheet import MARGIN, legend, light_and_dark, sheet, text
 from landbridge.plan_chart.text_width import shortened
 from landbridge.roofline.limits import MachineLimits
+from landbridge.roofline.scales import BOTTOM, HEIGHT, RIGHT, STRIP, TOP, WIDTH, is_apart, scales_of
 from landbridge.roofline.timed_kernel import TimedKernel, roof_share
 
-WIDTH, HEIGHT = 1240, 720
-_LEFT, _RIGHT, _TOP, _BOTTOM = 90, 110, 76, 60
-#: Powers of ten of operations a byte, and below the peak, that are drawn.
-_INTENSITIES = (-2, 4)
-_DECADES = 4
 #: Names stand beside the kernels that take longest.
 _NAMED = 8
 _LARGEST = 26.0
 #: What a name takes at most.
 _NAME_ROOM = 280.0
-
-#: Of a roof, in degrees: a decade of operations a second for each of operations a byte.
-_SLOPE = -math.degrees(
-    math.atan2((HEIGHT - _TOP - _BOTTOM) / _DECADES, (WIDTH - _LEFT - _RIGHT) / (_INTENSITIES[1] - _INTENSITIES[0]))
-)
+#: How high a name is, and from which distance to its dot a line leads there.
+_LINE, _FAR = 13, 5
 
 
 def render_svg(kernels: Sequence[TimedKernel], limits: MachineLimits, title: str) -> str:
-    """The picture of ``kernels`` under ``limits`` as the text of an SVG file, which refers to nothing outside itself.
-
-    Kernels that compute nothing stand at the left edge, by their bytes alone.
-    """
+    """The picture of ``kernels`` under ``limits`` as the text of an SVG file that refers to nothing outside of it."""
     chart = _Chart(kernels, limits)
     share = f"{100 * roof_share(kernels, limits):.0f} % of the roof"
     spent = f"{len(kernels)} kernels, {1e3 * sum(k.seconds for k in kernels):.3f} ms, {share}"
@@ -50,40 +41,44 @@ class _Chart:
     def __init__(self, kernels: Sequence[TimedKernel], limits: MachineLimits) -> None:
         self._kernels = sorted(kernels, key=lambda k: -k.seconds)
         self._limits = limits
-        self._top = math.ceil(math.log10(limits.flops) * 4) / 4 + 0.1
+        self._scales = scales_of(kernels, limits)
         self._longest = max((k.seconds for k in kernels), default=1.0) or 1.0
 
     def draw(self) -> Iterator[str]:
         yield from self._axes()
+        yield from self._strip()
         yield from self._roofs()
+        names = [*self._names()]
+        yield from (line for _, line in names)
         for kernel in self._kernels:
             yield self._dot(kernel)
+        yield from (name for name, _ in names)
+
+    def _names(self) -> Iterator[tuple[str, str]]:
+        """Names of the longest kernels, and the lines that lead to those that are not beside their dot."""
         taken: list[tuple[float, float]] = []
         for kernel in self._kernels[:_NAMED]:
             x, y = self._at(kernel)
             beside = x + 8 + self._radius(kernel)
-            is_left = beside + _NAME_ROOM > WIDTH - _RIGHT
+            is_left = beside + _NAME_ROOM > RIGHT
             beside = x - 8 - self._radius(kernel) if is_left else beside
-            step = -13 if y > HEIGHT - _BOTTOM - 13 * _NAMED else 13  # no name runs below the axis
-            while any(abs(y - other) < 13 and abs(x - across) < 2 * _NAME_ROOM for across, other in taken):
-                y += step
-            taken.append((x, y))
-            yield text(beside, y + 4, shortened(kernel.name, _NAME_ROOM), "name end" if is_left else "name")
-
-    def _x(self, intensity: float) -> float:
-        low, high = _INTENSITIES
-        at = min(max(math.log10(max(intensity, 1e-9)), low), high)
-        return _LEFT + (at - low) / (high - low) * (WIDTH - _LEFT - _RIGHT)
-
-    def _y(self, rate: float) -> float:
-        at = min(max(math.log10(max(rate, 1e-9)), self._top - _DECADES), self._top)
-        return _TOP + (self._top - at) / _DECADES * (HEIGHT - _TOP - _BOTTOM)
+            step = -_LINE if y > BOTTOM - _LINE * _NAMED else _LINE  # no name runs below the axis
+            place = y
+            while any(abs(place - other) < _LINE and abs(x - across) < 2 * _NAME_ROOM for across, other in taken):
+                place += step
+            taken.append((x, place))
+            end = beside + 3 if is_left else beside - 3
+            line = f'<line class="leader" x1="{x:.1f}" y1="{y:.1f}" x2="{end:.1f}" y2="{place:.1f}"/>'
+            yield (
+                text(beside, place + 4, shortened(kernel.name, _NAME_ROOM), "name end" if is_left else "name"),
+                line if abs(place - y) > _FAR else "",
+            )
 
     def _at(self, kernel: TimedKernel) -> tuple[float, float]:
-        lowest = 10.0 ** _INTENSITIES[0]
-        if not kernel.flops:  # what it would do at one operation for each hundred bytes
-            return self._x(lowest), self._y(kernel.bandwidth * lowest)
-        return self._x(kernel.intensity), self._y(kernel.flops_rate)
+        if is_apart(kernel):
+            left, right = STRIP
+            return (left + right) / 2, _of_strip(kernel.of_bandwidth(self._limits))
+        return self._scales.x(kernel.intensity), self._scales.y(kernel.flops_rate)
 
     def _radius(self, kernel: TimedKernel) -> float:
         return max(2.0, _LARGEST * math.sqrt(kernel.seconds / self._longest))
@@ -106,43 +101,58 @@ class _Chart:
         )
 
     def _axes(self) -> Iterator[str]:
-        low, high = _INTENSITIES
-        bottom, right = HEIGHT - _BOTTOM, WIDTH - _RIGHT
-        for power in range(low, high + 1):
-            x = self._x(10.0**power)
-            yield f'<line class="grid" x1="{x:.1f}" y1="{_TOP}" x2="{x:.1f}" y2="{bottom}"/>'
-            yield text(x, bottom + 18, f"{10.0**power:g}", "quiet mid")
-        for power in range(math.ceil(self._top - _DECADES), math.floor(self._top) + 1):
-            y = self._y(10.0**power)
-            yield f'<line class="grid" x1="{_LEFT}" y1="{y:.1f}" x2="{right}" y2="{y:.1f}"/>'
-            yield text(_LEFT - 8, y + 4, f"{10.0 ** (power - 9):g}", "quiet end")
-        yield text((_LEFT + right) / 2, HEIGHT - 18, "operations for each byte", "quiet mid")
-        yield text(MARGIN, _TOP - 4, "GFLOP/s", "quiet")
+        scales = self._scales
+        for power in range(scales.low, scales.high + 1):
+            x = scales.x(10.0**power)
+            yield f'<line class="grid" x1="{x:.1f}" y1="{TOP}" x2="{x:.1f}" y2="{BOTTOM}"/>'
+            yield text(x, BOTTOM + 18, f"{10.0**power:g}", "quiet mid")
+        for power in range(math.ceil(scales.bottom), math.floor(scales.top) + 1):
+            y = scales.y(10.0**power)
+            yield f'<line class="grid" x1="{scales.left}" y1="{y:.1f}" x2="{RIGHT}" y2="{y:.1f}"/>'
+            yield text(scales.left - 8, y + 4, f"{10.0 ** (power - 9):g}", "quiet end")
+        yield text((scales.left + RIGHT) / 2, HEIGHT - 18, "operations for each byte", "quiet mid")
+        yield text(scales.left - 8, TOP - 4, "GFLOP/s", "quiet end")
+
+    def _strip(self) -> Iterator[str]:
+        """The axis of kernels that compute nothing."""
+        if not any(map(is_apart, self._kernels)):
+            return
+        left, right = STRIP
+        for share in (0, 50, 100):
+            y = _of_strip(share / 100)
+            yield f'<line class="grid" x1="{left}" y1="{y:.1f}" x2="{right}" y2="{y:.1f}"/>'
+            yield text(left - 8, y + 4, f"{share} %", "quiet end")
+        yield text((left + right) / 2, HEIGHT - 18, "no arithmetic", "quiet mid")
+        yield text(MARGIN, TOP - 4, "of the bandwidth", "quiet")
 
     def _roofs(self) -> Iterator[str]:
-        peak, right = self._limits.flops, WIDTH - _RIGHT
+        scales, peak = self._scales, self._limits.flops
         nearest = max(level.bandwidth for level in self._limits.levels)
-        y = self._y(peak)
-        yield f'<line class="roof" x1="{self._x(peak / nearest):.1f}" y1="{y:.1f}" x2="{right}" y2="{y:.1f}"/>'
-        yield text(right + 6, y + 4, f"{peak / 1e9:.0f} GFLOP/s", "ink")
-        floor = 10.0 ** (self._top - _DECADES)
+        y = scales.y(peak)
+        yield f'<line class="roof" x1="{scales.x(peak / nearest):.1f}" y1="{y:.1f}" x2="{RIGHT}" y2="{y:.1f}"/>'
+        yield text(RIGHT + 6, y + 4, f"{peak / 1e9:.0f} GFLOP/s", "ink")
         for level in self._limits.levels:
-            first = max(10.0 ** _INTENSITIES[0], floor / level.bandwidth)
-            x, top = self._x(first), self._y(first * level.bandwidth)
-            ridge = self._x(peak / level.bandwidth)
+            first = max(10.0**scales.low, 10.0**scales.bottom / level.bandwidth)
+            x, top = scales.x(first), scales.y(first * level.bandwidth)
+            ridge = scales.x(peak / level.bandwidth)
             yield f'<line class="roof" x1="{x:.1f}" y1="{top:.1f}" x2="{ridge:.1f}" y2="{y:.1f}"/>'
             label = text(x + 8, top - 6, f"{level.name} {level.bandwidth / 1e9:.0f} GB/s", "quiet")
-            yield f'<g transform="rotate({_SLOPE:.2f} {x:.1f} {top:.1f})">{label}</g>'
+            yield f'<g transform="rotate({scales.slope:.2f} {x:.1f} {top:.1f})">{label}</g>'
+
+
+def _of_strip(share: float) -> float:
+    """Where a share of the bandwidth is; what counts as more than all of it is at the top."""
+    return BOTTOM - min(share, 1.0) * (BOTTOM - TOP)
 
 
 def _rules(mode: str) -> str:
     surface = SURFACES[mode]
     fills = {"compute": KINDS[Kind.CONTRACTION], "memory": KINDS[Kind.ELEMENTWISE]}
     rules = [
-        f".roof{{stroke:{surface['bound']}}}circle{{stroke:{surface['ink']}}}",
+        f".roof{{stroke:{surface['bound']}}}circle{{stroke:{surface['ink']}}}.leader{{stroke:{surface['ink']}}}",
         *(f".{css}{{fill:{(s.dark if mode == 'dark' else s.light)[0]}}}" for css, s in fills.items()),
     ]
     return "".join(rules)
 
 
-_STYLE = light_and_dark(".roof{stroke-width:2}circle{fill-opacity:.8}", _rules)
+_STYLE = light_and_dark(".roof{stroke-width:2}.leader{stroke-opacity:.6}circle{fill-opacity:.8}", _rules)

@@ -112,6 +112,24 @@ def test_what_torch_cannot_export_is_told() -> None:
         lb.compile(Unsupported(), torch.eye(3))
 
 
+def test_an_output_that_is_no_tensor_is_told_with_the_way_out() -> None:
+    class DynamicCache:
+        """As transformers have for keys and values."""
+
+    class Model(nn.Module):
+        def __init__(self, kind: type) -> None:
+            super().__init__()
+            self.kind = kind
+
+        def forward(self, x: torch.Tensor) -> object:
+            return x + 1, self.kind()
+
+    with pytest.raises(ImportModelError, match=r"keys and values as a DynamicCache: .*'use_cache': False"):
+        lb.compile(Model(DynamicCache), torch.eye(3))
+    with pytest.raises(ImportModelError, match="returns an object of Unknown: let it return tensors"):
+        lb.compile(Model(type("Unknown", (), {})), torch.eye(3))
+
+
 def test_a_result_is_kept_for_equal_modules(tmp_path: object, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LANDBRIDGE_CACHE", str(tmp_path))
     module, x = CNN().eval(), torch.randn(1, 3, 16, 16)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -18,6 +19,8 @@ from landbridge.warning_notes import warn
 
 #: Characters of torch's own account in an error.
 _SHOWN = 600
+#: What torch says of an output that it cannot take apart, with the name of its class.
+_OUTPUT = re.compile(r"Found <class '(?:[^']*\.)?(\w+)'> in output")
 
 
 @record(frozen=True, eq=False)
@@ -88,7 +91,8 @@ def _exported(model: Any, args: tuple[Any, ...], kwargs: dict[str, Any], dynamic
     except ImportError as error:
         raise CompileError(f"{error}; torch models need: pip install 'landbridge[torch]'") from error
     except Exception as error:  # torch's exporter raises of many kinds, of torch, sympy and Python
-        raise ImportModelError(f"torch cannot export {name} to ONNX: {_account(error)}") from error
+        account = _account(error)
+        raise ImportModelError(f"torch cannot export {name} to ONNX: {account}{_way_out(account)}") from error
 
 
 def _account(error: BaseException) -> str:
@@ -98,6 +102,19 @@ def _account(error: BaseException) -> str:
         causes.append(cause)
     text = " ".join(str(causes[-1]).split()) or type(causes[-1]).__name__
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
+
+
+def _way_out(account: str) -> str:
+    """What to do where torch's ``account`` is of an output that is no tensor; nothing where it is of something else."""
+    found = _OUTPUT.search(account)
+    if found is None:
+        return ""
+    if found[1].endswith("Cache"):
+        return (
+            f". The model returns its keys and values as a {found[1]}: compile it without them, by "
+            "kwargs={..., 'use_cache': False} or model.config.use_cache = False"
+        )
+    return f". The model returns an object of {found[1]}: let it return tensors, or tuples, lists and dicts of them"
 
 
 def _warn_of_training(module: Any, name: str) -> None:
