@@ -107,3 +107,22 @@ def test_a_session_of_open_dimensions_names_its_inputs(options):
         session(images=X)
     with pytest.raises(lb.InputError, match=r"session\.outputs has shapes"):
         session.get_output(0)
+
+
+TWO = '<ir_version: 8, opset_import: ["": 18]> n (float[N] x, float[W] z) => (float[N] y, float[W] q) {'
+TWO += " y = Relu (x)  q = Relu (z) }"
+
+
+@pytest.mark.parametrize(
+    ("options", "listed"),
+    [
+        ({}, "N, W"),
+        ({"shapes": {"z": (7,)}}, "N"),
+        ({"shapes": {"z": ("V",)}}, "N, V"),
+        ({"shapes": {"x": (2,), "z": (7,)}}, "none"),
+        ({"constants": {"z": [1.0, 2.0]}}, "N"),
+    ],
+)
+def test_dimensions_that_are_fixed_are_not_listed_as_open(options, listed):
+    with pytest.raises(lb.InputError, match=f"no open dimension 'Q'; it has: {listed}$"):
+        lb.compile(onnx.parser.parse_model(TWO), dims={"Q": 3}, **options)
