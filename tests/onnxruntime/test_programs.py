@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import warnings
+import weakref
 from collections.abc import Iterator
+from contextlib import contextmanager
 from threading import Barrier, Thread
 from typing import Any
 
@@ -111,17 +114,36 @@ def test_values_of_weights_are_told_and_have_the_limit(compiled: list[Any]) -> N
     assert len(compiled) == 4
 
 
+def test_a_session_that_nobody_has_is_freed_at_once() -> None:
+    session = session_of(OPEN_KERNEL)
+    with pytest.warns(FallbackWarning):
+        convolve(session, 2)
+    held = weakref.ref(session), weakref.ref(session._programs)
+    with collector_off():
+        del session
+        assert [each() for each in held] == [None, None]
+
+
+@contextmanager
+def collector_off() -> Iterator[None]:
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
+
+
 def test_threads_get_one_value_of_a_key() -> None:
-    kept: Kept[int, object] = Kept(1, lambda: None)
+    kept: Kept[int, object] = Kept(1)
     both, found = Barrier(2), []
 
     def make() -> object:
         both.wait(10)  # the other thread makes one, too
         return object()
 
-    threads = [Thread(target=lambda: found.append(kept.get(1, make))) for _ in range(2)]
+    threads = [Thread(target=lambda: found.append(kept.get(1, make, list))) for _ in range(2)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert found[0] is found[1] is kept.get(1, object)
+    assert found[0] is found[1] is kept.get(1, object, list)

@@ -70,14 +70,12 @@ class InferenceSession:
             if self._options.optimized_model_filepath:
                 write_optimized(Path(self._options.optimized_model_filepath), self._source, self._programs)
         #: By names of weights that feeds have other values of.
-        self._by_overridden: Kept[frozenset[str], InferenceSession] = Kept(
-            kept_programs(self._options), self._programs.tell_drop
-        )
+        self._by_overridden: Kept[frozenset[str], InferenceSession] = Kept(kept_programs(self._options))
         session = self._programs.session
         known = () if session is None else session.outputs
         self._outputs = [typed(output, known) for output in self._source.outputs]
         if self._profile is not None:  # as onnxruntime does with sessions whose profile nobody ends
-            weakref.finalize(self, self._profile.end)
+            weakref.finalize(self, self._profile.end, with_kernels=False)
 
     # What it is -------------------------------------------------------------------------------------------------
 
@@ -295,4 +293,4 @@ class InferenceSession:
             options.enable_profiling, options.optimized_model_filepath = False, ""
             return InferenceSession(model_file.with_inputs(model, names, options), options, self.get_providers())
 
-        return self._by_overridden.get(names, make)
+        return self._by_overridden.get(names, make, self._programs.tell_drop)

@@ -13,18 +13,18 @@ _V = TypeVar("_V")
 
 
 class Kept(Generic[_K, _V]):
-    """``limit`` values at most; the one that was not used for longest goes. For any number of threads.
+    """``limit`` values at most; the one that was not used for longest goes. For any number of threads."""
 
-    ``on_drop`` is called each time that one goes.
-    """
-
-    def __init__(self, limit: int, on_drop: Callable[[], object]) -> None:
-        self._limit, self._on_drop = limit, on_drop
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
         self._values: OrderedDict[_K, _V] = OrderedDict()
         self._lock = new_lock()
 
-    def get(self, key: _K, make: Callable[[], _V]) -> _V:
-        """The value of ``key``, which ``make`` makes where there is none; two threads at once may make two of it."""
+    def get(self, key: _K, make: Callable[[], _V], on_drop: Callable[[], object]) -> _V:
+        """The value of ``key``, which ``make`` makes where there is none; two threads at once may make two of it.
+
+        ``on_drop`` is called where another one goes for it.
+        """
         with self._lock:
             if key in self._values:
                 self._values.move_to_end(key)
@@ -37,5 +37,5 @@ class Kept(Generic[_K, _V]):
             if is_full:
                 self._values.popitem(last=False)
         if is_full:
-            self._on_drop()
+            on_drop()
         return value

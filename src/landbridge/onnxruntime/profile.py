@@ -52,14 +52,17 @@ class Profile:
         if self._traced is None and not is_cut(executable):
             self._traced = executable, threads, {name: array.copy() for name, array in inputs.items()}
 
-    def end(self) -> str:
-        """Write the file and return its name; raises OutputFileError. Again, nothing, and an empty name."""
+    def end(self, with_kernels: bool = True) -> str:
+        """Write the file and return its name; raises OutputFileError. Again, nothing, and an empty name.
+
+        ``with_kernels`` False runs nothing, for a session or a process that ends.
+        """
         if self._is_over:
             return ""
         self._is_over = True
-        if self._traced is not None:
+        if self._traced is not None and with_kernels:
             self._add_kernels(*self._traced)
-            self._traced = None
+        self._traced = None
         write_text(Path(self.file), json.dumps(self._events, indent=0))
         return self.file
 

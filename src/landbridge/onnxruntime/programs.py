@@ -44,7 +44,7 @@ class Programs:
         self._limit = kept_programs(options)
         self._told: set[str] = set()
         self._why = ""
-        self._by_shapes: Kept[tuple[tuple[int, ...], ...], Session] = Kept(self._limit, self.tell_drop)
+        self._by_shapes: Kept[tuple[tuple[int, ...], ...], Session] = Kept(self._limit)
         #: For all sizes; None where the model is compiled for each that comes.
         self.session: Session | None = None
         with as_onnxruntime():
@@ -59,7 +59,9 @@ class Programs:
 
     def session_for(self, shapes: Shapes) -> Session:
         """A Session for inputs of ``shapes``."""
-        return self.session or self._by_shapes.get(tuple(shapes.values()), lambda: self._compiled(shapes))
+        if self.session is not None:
+            return self.session
+        return self._by_shapes.get(tuple(shapes.values()), lambda: self._compiled(shapes), self.tell_drop)
 
     def for_all_sizes(self) -> Executable:
         """The program for all sizes; raises InvalidArgument where there is none."""
