@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from landbridge.errors import ShapeError
 from landbridge.sizes.parsing import parse_range, parse_size
 from landbridge.sizes.printing import range_text
@@ -9,6 +11,8 @@ from landbridge.sizes.size import Size, dimensions_of
 
 #: Characters of a Size.
 _LONGEST = 1 << 16
+#: Of one that is remembered, as a program has the same text in many places, and how many are.
+_SHORT, _MOST = 4096, 1024
 
 
 def size_text(size: Size) -> str:
@@ -21,9 +25,16 @@ def read_size(text: str) -> Size:
     """The Size that ``text`` writes; raises ShapeError where it is none, or the same number for all inputs."""
     if len(text) > _LONGEST:
         raise ShapeError(f"it has {len(text)} characters; legal: at most {_LONGEST}")
+    return _remembered(text) if len(text) <= _SHORT else _read(text)
+
+
+def _read(text: str) -> Size:
     written, *ranges = text.split("; ")
     stated = [parse_range(name, limits) for name, _, limits in (each.partition(" in ") for each in ranges)]
     size = parse_size(written, dimensions_of(stated))
     if not isinstance(size, Size):
         raise ShapeError("it depends on no dimension")
     return size
+
+
+_remembered = lru_cache(_MOST)(_read)
