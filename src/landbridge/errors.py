@@ -74,7 +74,7 @@ class LandbridgeError(_Shown):
 
 
 class FallbackWarning(_Shown, UserWarning):
-    """Something runs elsewhere than it was asked to; the message says what, and why."""
+    """Something runs elsewhere, or is compiled later, than it was asked to; the message says what, and why."""
 
 
 class ModelWarning(_Shown, UserWarning):
