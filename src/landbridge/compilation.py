@@ -34,6 +34,7 @@ from landbridge.ir.module import IRModule
 from landbridge.ir.op_attributes import node_name
 from landbridge.output_file import write_text
 from landbridge.package_version import package_version
+from landbridge.passes.alias import request_aliases
 from landbridge.passes.lower.in_groups import lower_kernels
 from landbridge.passes.place import request_places
 from landbridge.passes.progress import passes_to_do
@@ -78,6 +79,8 @@ PIPELINE = (
     "bufferize",
     "prepare",
     "inplace",
+    "updates",
+    "alias",
     "moves",
     "scratch",
     "spill",
@@ -183,6 +186,7 @@ def _compiled(
         module.declined = declined
         request_places(module, options.place or {})
         request_spill(module, options.spill or {})
+        request_aliases(module, options.alias or {})
         steps = (*passes_to_do(module, PIPELINE), *(("check_accesses",) if options.sanitize else ()))
         _check_open(module)
         if directory is not None and number:

@@ -27,6 +27,7 @@ _FORMS: dict[str, tuple[Any, str, str]] = {
     "constants": (Mapping, "values of inputs by name", '{"k": 5}'),
     "spill": (Mapping, "scopes by scope", '{"global.vtcm": "global"}'),
     "place": ((Mapping, Callable), "places by pattern of nodes, or a function", '{"Conv*": "npu"}'),
+    "alias": (Mapping, "names of inputs by output", '{"present.0.key": "past_key_values.0.key"}'),
     "extra_outputs": (Sequence, "names of tensors", '["features"]'),
     "mutable": (Sequence, "names of weights", '["fc.weight"]'),
 }
@@ -85,6 +86,7 @@ class CompileOptions:
     mutable: Sequence[str]
     place: Places | None
     spill: Mapping[str, str] | None
+    alias: Mapping[str, str] | None
     on_mismatch: str
     max_nodes: int
     check_indices: bool

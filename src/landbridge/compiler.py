@@ -53,6 +53,7 @@ def compile(
     mutable: Sequence[str] = (),
     place: Places | None = None,
     spill: Mapping[str, str] | None = None,
+    alias: Mapping[str, str] | None = None,
     dump: str | Path | None = None,
     on_mismatch: Literal["error", "copy"] = "error",
     max_nodes: int = MAX_NODES,
@@ -92,6 +93,9 @@ def compile(
       tensor whose place its reader's result does not share.
     - ``spill``: scopes to the scopes that take what does not fit, ``{"global.vtcm": "global"}``; without it such a
       program is refused.
+    - ``alias``: outputs that may be the memory of an input, ``{"present": "past"}``: a caller may bind one buffer to
+      both, as ``Session.bind_state`` does, and kernels write there what is new. One that would overwrite what is still
+      read is refused, with the node. Updates of parts of an input (ScatterND, TensorScatter) have it by themselves.
     - ``dump``: a directory for the IR after each pass.
     - ``max_nodes``: how many nodes the model may have with its functions, loops and recurrent layers unfolded; more
       are refused before the work is done.
@@ -149,6 +153,7 @@ def compile(
         mutable=mutable,
         place=place,
         spill=spill,
+        alias=alias,
         on_mismatch=on_mismatch,
         max_nodes=max_nodes,
         check_indices=check_indices,

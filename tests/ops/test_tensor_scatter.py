@@ -60,13 +60,24 @@ def test_no_positions() -> None:
     np.testing.assert_array_equal(np.asarray(found), written(feeds, -2, False))
 
 
-def test_open_length_runs_on_the_host() -> None:
+@pytest.mark.parametrize("mode", ["linear", "circular"])
+def test_open_length(mode: str) -> None:
+    """One program for caches of any length, also one that the update does not fit."""
     feeds = {
         "cache": np.zeros((2, 6, 4), np.float32),
         "update": np.ones((2, 2, 4), np.float32),
-        "starts": np.array([1, 3]),
+        "starts": np.array([1, 5]),
     }
+    session = lb.Session(lb.compile(model(feeds, (2, "T", 4), mode=mode), dims={"T": "1..64"}))
+    for length in (6, 1, 9):
+        feeds["cache"] = np.full((2, length, 4), length, np.float32)
+        (found,) = session(*feeds.values())
+        np.testing.assert_array_equal(np.asarray(found), written(feeds, -2, mode == "circular"))
+
+
+def test_a_length_that_may_be_0_does_not_go_round() -> None:
+    feeds = {"cache": np.zeros((2, 6, 4), np.float32), "update": np.ones((2, 2, 4), np.float32)}
     with pytest.warns(lb.FallbackWarning):
-        program = lb.compile(model(feeds, (2, "T", 4)))
+        program = lb.compile(model(feeds, (2, "T", 4), mode="circular"), dims={"T": "0..64"})
     (found,) = lb.Session(program)(*feeds.values())
-    np.testing.assert_array_equal(np.asarray(found), written(feeds, -2, False))
+    np.testing.assert_array_equal(np.asarray(found), written(feeds, -2, True))

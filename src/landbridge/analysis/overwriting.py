@@ -5,13 +5,16 @@ from __future__ import annotations
 from xdsl.dialects import func, linalg
 from xdsl.ir import BlockArgument, SSAValue
 
-from landbridge.ir.stages import Operand, is_identity, view_generic
-from landbridge.ir.types import dtype_of
+from landbridge.ir.stages import Operand, PrimView, is_identity, view_generic, view_prim
+from landbridge.ir.types import dtype_of, shape_of
 
 
 def overwritable(function: func.FuncOp, outputs: int) -> list[tuple[int, int]]:
     """(input, output) numbers of a PrimFunc, whose last ``outputs`` arguments are written, such that the output
     may be written onto the input."""
+    copied = copied_first(function, outputs)
+    if copied is not None:
+        return [copied]
     block = function.body.block
     stage = block.last_op.prev_op if block.last_op is not None else None
     if not isinstance(stage, linalg.ops.GenericOp):
@@ -31,6 +34,44 @@ def overwritable(function: func.FuncOp, outputs: int) -> list[tuple[int, int]]:
             if i < inputs <= o:
                 found.append((i, o - inputs))
     return found
+
+
+def copied_first(function: func.FuncOp, outputs: int) -> tuple[int, int] | None:
+    """(input, output) numbers of a PrimFunc whose first stage copies the one to the other, where what follows takes
+    turns and reads and writes the output alone: updates of parts of a tensor. None of any other."""
+    view = view_prim(function)
+    copied = _whole_copy(view) if view.takes_turns else None
+    if copied is None:
+        return None
+    inputs = len(function.body.block.args) - outputs
+    i, o = map(_number, copied)
+    return (i, o - inputs) if i < inputs <= o and copied[0].has_one_use() else None
+
+
+def copies_whole(function: func.FuncOp) -> bool:
+    """Whether a PrimFunc copies its one input to its one output, and does nothing else."""
+    view = view_prim(function)
+    arguments = function.body.block.args
+    if len(view.stages) != 1 or len(arguments) != 2 or view.has_own_order:
+        return False
+    return _whole_copy(view) == tuple(arguments)
+
+
+def _whole_copy(view: PrimView) -> tuple[SSAValue, SSAValue] | None:
+    """Source and target of the first stage of a PrimFunc, arguments, where it copies all of the one to the other."""
+    stage = view.stages[0] if view.stages else None
+    if not isinstance(stage, linalg.ops.GenericOp):
+        return None
+    first = view_generic(stage)
+    if len(first.ins) != 1 or len(first.outs) != 1 or first.reduces:
+        return None
+    source, target = first.ins[0], first.outs[0]
+    stored = first.body.last_op
+    if stored is None or tuple(stored.operands) != (source.scalar,) or source.buffer.type != target.buffer.type:
+        return None
+    whole = shape_of(source.buffer.type) == first.extents and _number(source.buffer) >= 0 <= _number(target.buffer)
+    is_copy = whole and is_identity(source.map, first.extents) and is_identity(target.map, first.extents)
+    return (source.buffer, target.buffer) if is_copy else None
 
 
 def _alone(operand: Operand, extents: tuple[int, ...]) -> bool:

@@ -13,7 +13,7 @@ from landbridge.emit.instructions import InstructionBuilder
 from landbridge.errors import CodegenError
 from landbridge.executable.executable import Executable
 from landbridge.executable.parts import Function, StorageReport, TensorSpec, VDevice, parameter_constant
-from landbridge.ir.main_attributes import frame_layouts, guards, input_elements, io_names
+from landbridge.ir.main_attributes import aliases, frame_layouts, guards, input_elements, io_names
 from landbridge.ir.memory_ops import AllocStorageOp
 from landbridge.ir.module import IRModule
 from landbridge.ir.op_attributes import plan_quality
@@ -70,7 +70,7 @@ def _main(
         builder.define(argument)
     instructions = builder.block(main.body.block)
     inputs, outputs, parameters = tuple(specs[:first]), tuple(specs[end:]), tuple(specs[first:end])
-    function = Function("main", inputs, outputs, instructions, parameters, guards(main))
+    function = Function("main", inputs, outputs, instructions, parameters, guards(main), tuple(aliases(main).items()))
     return function, tuple(builder.vdevices)
 
 

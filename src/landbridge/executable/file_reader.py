@@ -103,7 +103,13 @@ def _read(file: IO[bytes], path: Path, verify: Verify, mapped: bool) -> Executab
         watch.check()
     functions = {
         entry.name: Function(
-            entry.name, entry.inputs, entry.outputs, instruction_list(program), entry.parameters, entry.guards
+            entry.name,
+            entry.inputs,
+            entry.outputs,
+            instruction_list(program),
+            entry.parameters,
+            entry.guards,
+            entry.aliases,
         )
         for entry, program in zip(manifest.functions, programs, strict=True)
     }

@@ -69,7 +69,8 @@ class FileParts:
         ]
         manifest = Manifest(
             functions=tuple(
-                FunctionEntry(name, f.inputs, f.outputs, f.parameters, f.guards) for name, f in functions.items()
+                FunctionEntry(name, f.inputs, f.outputs, f.parameters, f.guards, f.aliases)
+                for name, f in functions.items()
             ),
             vdevices=tuple(vdevices),
             images=tuple(entry for entry in entries if isinstance(entry, ImageEntry)),

@@ -11,13 +11,14 @@ from landbridge.records import record
 
 @record(frozen=True)
 class FunctionEntry:
-    """Name, inputs, outputs, parameters and guards of a function; its instructions are in the instructions section."""
+    """What a Function has but its instructions, which are in the instructions section."""
 
     name: str
     inputs: tuple[TensorSpec, ...]
     outputs: tuple[TensorSpec, ...]
     parameters: tuple[TensorSpec, ...]
     guards: tuple[SizeGuard, ...] = ()
+    aliases: tuple[tuple[str, str], ...] = ()
 
 
 @record(frozen=True)

@@ -174,6 +174,7 @@ class Function:
 
     ``parameters`` are weights that a Session may replace; the first value of each is the constant
     ``parameter_constant(name)`` of the Executable. ``guards``: what must hold for the dimensions of a run.
+    ``aliases``: (output, input) by name, where the output may be the memory of the input, no part of it.
     """
 
     name: str
@@ -182,6 +183,7 @@ class Function:
     instructions: tuple[Instruction, ...]
     parameters: tuple[TensorSpec, ...] = ()
     guards: tuple[SizeGuard, ...] = ()
+    aliases: tuple[tuple[str, str], ...] = ()
 
     def __post_init__(self) -> None:
         freeze(self, instructions=Listing(self.instructions), parameters=Listing(self.parameters))

@@ -20,6 +20,8 @@ SCRATCH = "lb.scratch"
 MOVES = "lb.moves"
 #: An output may be the memory of an input.
 IN_PLACE = "lb.in_place"
+#: It copies its one input to its one output, and does nothing where they are one memory.
+UNLESS_SAME = "lb.unless_same"
 #: Its last operand is where it reports accesses outside of the others, which it does not do.
 CHECKED = "lb.checked"
 #: The function is lowered: how many tasks a call has.
@@ -92,6 +94,28 @@ def is_in_place(function: func.FuncOp) -> bool:
 def mark_in_place(function: func.FuncOp) -> None:
     """Let an output of a kernel be the memory of an input."""
     function.attributes[IN_PLACE] = UnitAttr()
+
+
+def unmark_in_place(function: func.FuncOp) -> None:
+    """Let no output of a kernel be the memory of an input."""
+    function.attributes.pop(IN_PLACE, None)
+
+
+def copies_unless_same(function: func.FuncOp) -> bool:
+    """Whether a kernel copies its one input to its one output, and does nothing where they are one memory."""
+    return UNLESS_SAME in function.attributes
+
+
+def mark_unless_same(function: func.FuncOp) -> None:
+    """Let a kernel that copies its one input to its one output do nothing where they are one memory."""
+    function.attributes[UNLESS_SAME] = UnitAttr()
+
+
+def keep_marks(function: func.FuncOp, lowered: func.FuncOp) -> None:
+    """Let ``lowered`` say of the memory of its operands what ``function`` says, which it was made of."""
+    for key in (IN_PLACE, UNLESS_SAME):
+        if key in function.attributes:
+            lowered.attributes[key] = function.attributes[key]
 
 
 def is_checked(function: func.FuncOp) -> bool:

@@ -27,6 +27,9 @@ PARAMETER_NAMES = "lb.parameter_names"
 FRAMES = "lb.frames"
 #: ``{name: [element]}`` of inputs that say what open dimensions are, each an integer or a Size.
 ELEMENTS = "lb.elements"
+#: ``{name of an output: name of an input}``: outputs that may be the memory of an input. They are asked for
+#: until the pass ``alias`` has run, and proved from then on.
+ALIAS = "lb.alias"
 GUARDS = "lb.guards"
 #: Dimensions that data decide and of which 0 was not reckoned with.
 SUPPOSED = "lb.supposed"
@@ -102,6 +105,24 @@ def input_elements(main: func.FuncOp) -> dict[str, tuple[int, ...]]:
 def set_input_elements(main: func.FuncOp, elements: Mapping[str, Sequence[Extent]]) -> None:
     """State the elements of inputs that say what open dimensions are, by name."""
     main.attributes[ELEMENTS] = DictionaryAttr({name: int_array(each) for name, each in elements.items()})
+
+
+def aliases(main: func.FuncOp) -> dict[str, str]:
+    """The input whose memory an output may be, by the name of the output."""
+    found = {}
+    for output, input in dictionary_at(main, ALIAS).items():
+        if not isinstance(input, StringAttr):
+            raise CompileError(f"{ALIAS} of {output!r} is {input}; legal: the name of an input")
+        found[output] = input.data
+    return found
+
+
+def set_aliases(main: func.FuncOp, found: Mapping[str, str]) -> None:
+    """State which outputs may be the memory of which inputs."""
+    if found:
+        main.attributes[ALIAS] = DictionaryAttr({output: StringAttr(input) for output, input in found.items()})
+    else:
+        main.attributes.pop(ALIAS, None)
 
 
 def guards(main: func.FuncOp) -> tuple[SizeGuard, ...]:

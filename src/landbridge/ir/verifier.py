@@ -45,6 +45,7 @@ from landbridge.ir.types import (
     shape_of,
     vdevice_of,
 )
+from landbridge.ir.verify_aliases import check_aliases
 from landbridge.ir.verify_loops import check_loop
 from landbridge.ir.verify_places import check_alloc_tensor, check_place, is_nd, place_in
 
@@ -121,6 +122,7 @@ class _Verifier:
             self.fail(self.module.op, "there is no function @main", "a graph function @main")
         for f in graphs:
             block = self.only_block(f, f.body)
+            check_aliases(f, self.fail)
             for argument in block.args:
                 self.type(f, argument.type)
             self.block(block, {id(argument) for argument in block.args})

@@ -19,6 +19,7 @@ from landbridge.ops.rules import index_of, rules
 from landbridge.ops.scatter_turns import scatter_in_turns
 from landbridge.ops.slicing import part
 from landbridge.sizes.size import Extent, Size, at_least, largest, product
+from landbridge.targets.grid import grid_limits
 
 
 def as_index(s: ScalarBuilder, v: Value, extent: Extent) -> Value:
@@ -154,11 +155,18 @@ _COMBINE: dict[str, tuple[str, float | str]] = {
 SCATTERED = Accuracy(500, sums=True, note="of add and mul, up to 1000 updates of an element, in order; else exact")
 
 
-def _fixed(c: OpContext, x: Operand, indices: Operand) -> Array | None:
-    """``indices`` where they are known now, and what lands where is decided by the last one; else None."""
+def _fixed(c: OpContext, x: Operand, indices: Operand, updates: Operand) -> Array | None:
+    """``indices`` where they are known now, and what lands where is decided by the last one; else None.
+
+    A CPU puts few updates in one after the other: a state that it works on in place is not rewritten then.
+    """
     if not isinstance(indices, np.ndarray) or c.attribute("reduction", "none") != "none":
         return None
-    return indices if indices.size and all(isinstance(e, int) for e in c.shape(x)) else None
+    if not (indices.size and all(isinstance(e, int) for e in c.shape(x))):
+        return None
+    if _on_cpus(c) and product(c.shape(x)) >= _FEW * product(c.shape(updates)):
+        return None
+    return indices
 
 
 def _placed(
@@ -190,8 +198,14 @@ def _placed(
     return c.g.call("scatter", operands, [(shape, dtype)], build)[0]
 
 
-#: Updates up to which every element looks at all of them: that goes by vectors and on all threads.
+#: Updates up to which every element looks at all of them where targets run grids: that goes by vectors and on all
+#: threads. And how many times as large as fixed updates a tensor is which a CPU does not look at all of for them.
 _FEW = 16
+
+
+def _on_cpus(c: OpContext) -> bool:
+    """Whether all targets are CPUs, which copy a tensor apart from its updates (``passes/updates.py``)."""
+    return all(grid_limits(target) is None for target in c.g.module.targets)
 
 
 def _kind(c: OpContext) -> str:
@@ -201,7 +215,7 @@ def _kind(c: OpContext) -> str:
 def _in_turns(c: OpContext, x: Operand, indices: Operand, count: Extent) -> bool:
     """Whether ``count`` updates are put in one after the other. Narrow floats are added up in wider ones, which only
     the search for updates can."""
-    if 0 in c.shape(indices) or 0 in c.shape(x) or at_least(_FEW, count):
+    if 0 in c.shape(indices) or 0 in c.shape(x) or (at_least(_FEW, count) and not _on_cpus(c)):
         return False
     return _kind(c) not in ("add", "mul") or accumulator(c.dtype(x)) == c.dtype(x)
 
@@ -299,7 +313,7 @@ def scatter_elements(c: OpContext, x: Operand, indices: Operand, updates: Operan
         lands = wrapped(s, buffers[0].load(s, where), shape[axis]).eq(s.cast(at[axis], "int64"))
         return lands if inside is None else lands & inside, buffers[1].load(s, where)
 
-    fixed = _fixed(c, x, indices)
+    fixed = _fixed(c, x, indices, updates)
     if fixed is not None:
         last = np.full(shape, -1)
         where = np.indices(extents)
@@ -355,7 +369,7 @@ def scatter_nd(c: OpContext, x: Operand, indices: Operand, updates: Operand) -> 
             lands = lands & index.eq(s.cast(at[i], "int64"))
         return lands, buffers[1].load(s, [*update, *at[depth:]])
 
-    fixed = _fixed(c, x, indices)
+    fixed = _fixed(c, x, indices, updates)
     if fixed is not None:
         rows = fixed.reshape(-1, depth)
         rows = np.where(rows < 0, rows + shape[:depth], rows)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+
+import numpy as np
 
 from landbridge.ir.scalars import ScalarBuilder, Value
 from landbridge.ops.accuracy import EXACT, accuracy
@@ -10,7 +12,8 @@ from landbridge.ops.context import BodyBuffer, OpContext, Operand
 from landbridge.ops.legal import axis_of, one_of
 from landbridge.ops.registry import operator
 from landbridge.ops.rules import rules
-from landbridge.ops.slicing import index_within
+from landbridge.ops.scatter_turns import scatter_in_turns
+from landbridge.sizes.size import at_least
 
 
 @rules(
@@ -31,20 +34,24 @@ def tensor_scatter(c: OpContext, cache: Operand, update: Operand, starts: Operan
     axis = c.axis(c.attribute("axis", -2), len(shape))
     if axis == 0 or any(new[a] != shape[a] for a in range(len(shape)) if a != axis):
         raise c.unsupported(f"an update of {new} along axis {axis} of a cache of {shape}")
+    if 0 in (*shape, *new):
+        return cache
     length, count = shape[axis], new[axis]
-    if not (isinstance(length, int) and isinstance(count, int) and count <= length):
-        raise c.unsupported(f"{count} positions written along an axis of {length}; legal: numbers, no more than it has")
     circular = c.attribute("mode", "linear") == "circular"
+    if circular and not at_least(length, 1):
+        raise c.unsupported(f"positions that go round along an axis of {length}, which may be empty; legal: from 1")
+    others = [a for a in range(len(shape)) if a != axis]
+    loops = (count, *(new[a] for a in others))
 
-    def value(s: ScalarBuilder, buffers: Sequence[BodyBuffer], at: Sequence[Value]) -> Value:
-        start = s.cast(buffers[2].load(s, [at[0]]), "int64") if starts is not None else s.const(0, "int64")
-        number = s.cast(at[axis], "int64") - start
-        if circular:
-            rest = s.binary("rem", number, length)
-            number = s.select(rest < 0, rest + length, rest)
-        written = (number >= 0) & (number < count)
-        where = [index_within(s, number, count) if a == axis else i for a, i in enumerate(at)]
-        return s.select(written, buffers[1].load(s, where), buffers[0].load(s, at))
+    def place(
+        s: ScalarBuilder, numbers: BodyBuffer, at: Sequence[Value]
+    ) -> tuple[Mapping[int, Value], Mapping[int, Value], Sequence[Value]]:
+        by_axis = dict(zip((axis, *others), at, strict=True))
+        start = s.cast(numbers.load(s, [by_axis[0]]), "int64")
+        number = start + s.cast(at[0], "int64")
+        # The rest of a negative number is negative, which counts from the end; where the axis ends, nothing lands.
+        number = s.binary("rem", number, length) if circular else s.select(number < 0, length, number)
+        return {axis: number}, {a: by_axis[a] for a in others}, [by_axis[a] for a in range(len(shape))]
 
-    operands = [v for v in (cache, update, starts) if v is not None]
-    return c.compute("tensor_scatter", operands, shape, value, c.dtype(cache))
+    numbers = np.zeros(shape[0], np.int64) if starts is None else starts
+    return scatter_in_turns(c, cache, numbers, update, loops, "", place)

@@ -1,6 +1,7 @@
 """Let the last use of a buffer be overwritten by its result: elementwise kernels then cost no memory.
 
-A kernel may write onto an input when only its last stage reads that input, each element where it writes it. Such a
+A kernel may write onto an input when only its last stage reads that input, each element where it writes it, or only its
+first stage, which copies it, before others update parts of the copy. Such a
 PrimFunc carries ``lb.in_place``: lowering may not assume that its arguments never overlap, nor compute an
 element twice.
 """
@@ -14,9 +15,9 @@ from xdsl.ir import OpResult, SSAValue
 from xdsl.rewriter import Rewriter
 
 from landbridge.analysis.lifetimes import Lifetime, lifetimes, root, steps
-from landbridge.analysis.overwriting import overwritable
+from landbridge.analysis.overwriting import copies_whole, overwritable
 from landbridge.ir.graph_ops import CallOp, ViewOp
-from landbridge.ir.kernel_attributes import is_in_place, mark_in_place
+from landbridge.ir.kernel_attributes import is_in_place, mark_in_place, mark_unless_same
 from landbridge.ir.module import IRModule
 from landbridge.ir.op_attributes import placed_on
 from landbridge.ir.types import VDeviceAttr, dtype_of, nbytes_of
@@ -53,7 +54,10 @@ def in_place_twin(module: IRModule, name: str) -> str:
     twin = f"{name}_in_place"
     prims = module.prims()
     if twin not in prims:
-        mark_in_place(module.clone_prim(prims[name], twin))
+        made = module.clone_prim(prims[name], twin)
+        mark_in_place(made)
+        if copies_whole(made):
+            mark_unless_same(made)
     return twin
 
 

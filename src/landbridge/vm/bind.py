@@ -215,7 +215,8 @@ class _Binder:
         self._needs_threads |= call.tasks > 1 and nbytes >= WORTH_SHARING_BYTES
         if call.moves_bytes:
             device = str(self._memory.home(places[-1].vdevice).device)
-            self._list_move(MoveStep(call.name or call.function, call.moves_bytes, device))
+            operands = (first, first + 1) if len(places) == 2 and tables == [None, None] else None
+            self._list_move(MoveStep(call.name or call.function, call.moves_bytes, device, operands))
         kind = abi.RECORD_FLUSHING_CALL if image.image.flushes_denormals else abi.RECORD_CALL
         self._records += (kind, address, 0, call.tasks)
 

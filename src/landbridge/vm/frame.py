@@ -75,7 +75,7 @@ class Frame:
         io = len(function.inputs) + len(function.outputs)
         used = any(program.places[:io])
         argument = partial(slot, for_kernels=for_kernels, staged=staging is not None)
-        places = enumerate(program.places)
+        places, aliases = enumerate(program.places), dict(function.aliases)
 
         def bindable(role: Role, spec: TensorSpec) -> Slot:
             home = homes[spec.vdevice]
@@ -86,6 +86,10 @@ class Frame:
         self.parameters = tuple(
             slot("parameter", spec, *next(places), home=host_home()) for spec in function.parameters
         )
+        by_name = {each.spec.name: each for each in self.inputs}
+        for output in self.outputs:
+            if (input := by_name.get(aliases.get(output.spec.name, ""))) is not None:
+                output.alias, input.alias = input, output
         self.slots = slots = (*self.inputs, *self.outputs, *self.parameters)
 
         def bound_to(register: int) -> Any:

@@ -77,7 +77,9 @@ def _take(steps: Sequence[Step], words: array[int], run_native: RunNative, bound
                 flight[step.number] = step.start(bound_to)
             case WaitStep(numbers):
                 wait_for(flight, numbers)
-            case MoveStep(name, nbytes, device):
+            case MoveStep(name, nbytes, device, operands):
+                if operands is not None and words[operands[0]] == words[operands[1]]:
+                    continue
                 ledger.record_kernel_moves(nbytes, tensor=name, device=device)
             case AccessStep(lent, inner):
                 with ExitStack() as barriers:

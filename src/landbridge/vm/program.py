@@ -110,11 +110,16 @@ class LoopStep(NamedTuple):
 
 
 class MoveStep(NamedTuple):
-    """Tell the ledger that the kernel of the next record only moves ``nbytes`` bytes on ``device``."""
+    """Tell the ledger that the kernel of the next record only moves ``nbytes`` bytes on ``device``.
+
+    ``operands``: the words with the addresses of its one source and of its destination. It moves nothing where these
+    are equal.
+    """
 
     name: str
     nbytes: int
     device: str
+    operands: tuple[int, int] | None = None
 
 
 class LentBytes(NamedTuple):

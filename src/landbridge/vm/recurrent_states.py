@@ -1,4 +1,4 @@
-"""Recurrent states: an output and an input whose two buffers swap after each execution."""
+"""Recurrent states: an output and an input of one memory, or of two buffers that swap after each execution."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ class RecurrentStates:
         self.pairs: tuple[tuple[Slot, Slot], ...] = ()
 
     def bind(self, source: Slot, target: Slot) -> None:
-        """Make output ``source`` of each execution the input ``target`` of the next.
+        """Make output ``source`` of each execution the input ``target`` of the next: one memory where the program was
+        compiled so that the one may be the memory of the other, else two that swap.
 
         Raises InputError when they differ, one is a state already, or another input is bound to the memory of one.
         """
@@ -42,8 +43,7 @@ class RecurrentStates:
                 runs.check_no_overlap(half, half.place(half.own), others)
         if target.owner is not None and target.owner is not target.own:
             runs.copy_in(target, target.tensor(), "bind_state")
-        runs.bind_own(target)
-        runs.bind_own(source)
+        self._bind_both(source, target)
         source.partner, target.partner = target, source
         target.use.writes = True
         self.pairs = (*self.pairs, (source, target))
@@ -52,6 +52,12 @@ class RecurrentStates:
         except BaseException:  # an interrupt: they are a state already
             self._take_from_calls(source, target)
             raise
+
+    def _bind_both(self, source: Slot, target: Slot) -> None:
+        self._runs.bind_own(target)
+        if is_in_place(source, target):
+            source.own = target.own
+        self._runs.bind_own(source)
 
     def _take_from_calls(self, *halves: Slot) -> None:
         self._calls.follow(*halves)
@@ -64,7 +70,7 @@ class RecurrentStates:
                 continue
             for half in pair:
                 half.take(replace(spec, name=half.spec.name), spec.nbytes, half.places)
-                self._runs.bind_own(half)
+            self._bind_both(*pair)
             self._calls.follow(*pair)
 
     def turn_runs(self, turn: Callable[[], object]) -> None:
@@ -88,7 +94,9 @@ class RecurrentStates:
 
     def swap(self) -> None:
         """After an execution: what it wrote is what the next reads."""
-        swapped = [(source, target, target.own, source.own) for source, target in self.pairs]
+        swapped = [
+            (source, target, target.own, source.own) for source, target in self.pairs if not is_in_place(source, target)
+        ]
         try:
             self._bind_all(swapped)
         except BaseException:  # an interrupt: all have swapped, or none
@@ -101,3 +109,8 @@ class RecurrentStates:
             self._runs.bind_own(source)
             self._runs.bind_own(target)
             self._calls.follow(source, target)
+
+
+def is_in_place(source: Slot, target: Slot) -> bool:
+    """Whether output ``source`` and input ``target`` are one memory as a state."""
+    return source.alias is target

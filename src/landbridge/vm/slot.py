@@ -29,6 +29,9 @@ class Slot:
     ``for_kernels``: kernels of a device are given the memory, which has to be dense then. ``staged``: arguments may go
     by way of the host. ``lent``: code of the host uses them between barriers.
 
+    ``alias``: the input whose memory an output may be, or the output that may be the memory of an input; both from the
+    same byte on.
+
     Bound is the memory from ``address`` to ``end``, which ``owner`` keeps alive: an array or a Tensor, None while
     nothing is bound. Of runs alone: ``own``, the program's memory for it, once it was needed; ``partner``, the other
     half of a recurrent state; and ``use``, whether executions write it, or a copy does right now.
@@ -37,6 +40,7 @@ class Slot:
     __slots__ = (
         "_by_numpy",
         "address",
+        "alias",
         "array_type",
         "dtype",
         "end",
@@ -87,6 +91,7 @@ class Slot:
         self.array_type: Any = np.ndarray if in_place and not (spec.strides or for_kernels or staged) else None
         self._by_numpy = home.is_host and not for_kernels
         self.partner: Slot | None = None
+        self.alias: Slot | None = None
         self.use = SlotUse(role == "output")
         self.take(spec, spec.nbytes, places)
 
@@ -181,10 +186,27 @@ class Slot:
             owner.storage.check_access(*owner.byte_range, writes=not self.is_input, what=what)
 
     def check_no_overlap(self, address: int, other: Slot, start: int) -> None:
-        """Raise InputError when the bytes from ``address`` share some with those of ``other`` from ``start``."""
+        """Raise InputError when the bytes from ``address`` share some with those of ``other`` from ``start``.
+
+        That the one is all of the memory of the other is legal where it may be that.
+        """
         shared = min(address + self.nbytes, start + other.nbytes) - max(address, start)
-        if shared > 0:
+        if shared > 0 and not (self.alias is other and address == start):
             raise InputError(
                 f"{self} would share {shared} bytes with {other}; give each memory of its own, or make a "
-                "recurrent state of them with bind_state(output, input)"
+                f"recurrent state of them with bind_state(output, input){self._way_to_alias(other)}"
             )
+
+    def _way_to_alias(self, other: Slot) -> str:
+        """How one memory for this and ``other`` is asked for, where it may be."""
+        if self.is_input == other.is_input or "parameter" in (self.role, other.role):
+            return ""
+        if self.alias is other:
+            return ", or both the same memory from the same byte on"
+        output, input = (other, self) if self.is_input else (self, other)
+        if (output.shape, output.dtype) != (input.shape, input.dtype):
+            return ""
+        return (
+            f", or compile the model with alias={{{output.spec.name!r}: {input.spec.name!r}}}, which lets one memory "
+            "be both"
+        )

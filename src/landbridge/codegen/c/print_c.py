@@ -32,7 +32,7 @@ from landbridge.codegen.functions import (
 )
 from landbridge.codegen.layout import is_row_table, strides_and_offset
 from landbridge.errors import CodegenError
-from landbridge.ir.kernel_attributes import is_in_place
+from landbridge.ir.kernel_attributes import copies_unless_same, is_in_place
 
 PRINTERS: dict[type[Operation], Printer] = {
     **arith.PRINTERS,
@@ -119,4 +119,6 @@ def _kernel(
     given, unused = (", void *workspace", "\n  (void)workspace;") if workspace else ("", "")
     head = f"LB_EXPORT void {identifier}(void **args, int64_t begin, int64_t end{given})"
     # A prototype first: some compilers warn of an external function without one.
+    if copies_unless_same(function):
+        unused += "\n  if (args[0] == args[1])\n    return;"
     return f"{head};\n{head} {{\n  (void)args;{unused}\n  {unit.bodies[function.sym_name.data]}({operands});\n}}\n"

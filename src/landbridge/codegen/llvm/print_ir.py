@@ -30,7 +30,7 @@ from landbridge.codegen.llvm import arith, byte_dot, casts, control, float_arith
 from landbridge.codegen.llvm.emitter import LlvmEmitter, LlvmModule, Printer
 from landbridge.codegen.llvm.isa import REDUCED, Isa
 from landbridge.codegen.llvm.types import extent_bytes
-from landbridge.ir.kernel_attributes import is_in_place
+from landbridge.ir.kernel_attributes import copies_unless_same, is_in_place
 from landbridge.sizes.size import least
 
 #: The type, and in the names of the intrinsics that have it.
@@ -113,7 +113,10 @@ def _kernel(function: func.FuncOp, places: Mapping[memref.AllocaOp, int]) -> str
         lines.append(f"  %t{i} = getelementptr inbounds i8, ptr %workspace, i64 {at}")
     temporaries = (f"ptr %t{i}" for i in range(len(places)))
     operands = ", ".join([*(f"ptr %a{i}" for i in range(count)), "i64 %begin", "i64 %end", *temporaries])
-    return "\n".join([*lines, f"  call void {control.body_symbol(name)}({operands})", "  ret void", "}", ""])
+    if copies_unless_same(function):
+        lines += ["  %same = icmp eq ptr %a0, %a1", "  br i1 %same, label %done, label %copy", "copy:"]
+    body = f"  call void {control.body_symbol(name)}({operands})"
+    return "\n".join([*lines, body, "  br label %done", "done:", "  ret void", "}", ""])
 
 
 def uses_vectors(function: func.FuncOp) -> bool:

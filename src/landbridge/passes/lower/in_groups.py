@@ -15,6 +15,7 @@ from xdsl.dialects.builtin import ModuleOp
 from landbridge.errors import BudgetError
 from landbridge.garbage import collect_new
 from landbridge.ir.kernel_attributes import (
+    copies_unless_same,
     is_checked,
     is_in_place,
     loop_extents,
@@ -104,4 +105,5 @@ def _key(prim: func.FuncOp) -> Hashable:
             loops.append(tuple(extent == 1 for extent in loop_extents(op)))  # one turn is no loop
         elif op.name.startswith(_COMPUTE) and not isinstance(op, arith.ConstantOp):
             computes.add(op.name)
-    return target_number(prim), is_checked(prim), is_in_place(prim), operands, frozenset(computes), tuple(loops)
+    marks = is_checked(prim), is_in_place(prim), copies_unless_same(prim)
+    return target_number(prim), marks, operands, frozenset(computes), tuple(loops)

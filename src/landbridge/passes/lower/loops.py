@@ -14,7 +14,7 @@ from xdsl.dialects.builtin import FunctionType, MemRefType
 from xdsl.ir import Block, Region, SSAValue
 
 from landbridge.ir.allocations import buffer_alloc
-from landbridge.ir.kernel_attributes import is_in_place, mark_in_place, set_task_count
+from landbridge.ir.kernel_attributes import keep_marks, set_task_count
 from landbridge.ir.stages import view_prim
 from landbridge.ir.types import element_count, extents_attr, shape_of
 from landbridge.passes.lower.code import Code, Index
@@ -48,8 +48,7 @@ def lower_loops(function: func.FuncOp) -> func.FuncOp:
     code.finish()
     lowered = func.FuncOp(function.sym_name.data, FunctionType.from_lists(list(block.arg_types), []), Region(block))
     set_task_count(lowered, tasks)
-    if is_in_place(function):
-        mark_in_place(lowered)
+    keep_marks(function, lowered)
     return lowered
 
 

@@ -14,9 +14,8 @@ from landbridge.analysis.verify_accesses import verify_accesses
 from landbridge.errors import AccessError
 from landbridge.ir.kernel_attributes import (
     is_checked,
-    is_in_place,
+    keep_marks,
     mark_checked,
-    mark_in_place,
     set_schedule,
     set_sizes,
     set_task_count,
@@ -155,6 +154,5 @@ def lower_prim(function: func.FuncOp, machine: VectorUnit, columns_first: bool =
     )
     if extents:
         set_sizes(lowered, list(code.sizes))
-    if is_in_place(function):
-        mark_in_place(lowered)
+    keep_marks(function, lowered)
     return lowered

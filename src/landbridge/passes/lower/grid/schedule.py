@@ -9,7 +9,7 @@ from xdsl.dialects import func
 from xdsl.dialects.builtin import FunctionType, MemRefType
 from xdsl.ir import Block, Region, SSAValue
 
-from landbridge.ir.kernel_attributes import is_in_place, mark_in_place, set_task_count
+from landbridge.ir.kernel_attributes import keep_marks, set_task_count
 from landbridge.ir.stages import PrimView, view_prim
 from landbridge.ir.types import element_count, shape_of
 from landbridge.passes.lower.code import Code
@@ -68,8 +68,7 @@ def lower_grid(function: func.FuncOp, limits: GridLimits) -> func.FuncOp:
     code.finish()
     lowered = func.FuncOp(function.sym_name.data, FunctionType.from_lists(list(block.arg_types), []), Region(block))
     set_task_count(lowered, min(launcher.launches, 1))
-    if is_in_place(function):
-        mark_in_place(lowered)
+    keep_marks(function, lowered)
     return lowered
 
 

@@ -1,0 +1,128 @@
+"""Which outputs of a memory-level @main may be the memory of an input: what is read of the input is read before.
+
+An output may be written onto an input when no operation reads the input after the first one that writes the output. The
+operation that does both must be a kernel that reads each element where it writes it (``analysis/overwriting.py``). All
+of them must run on the host's CPU, one after the other: devices order their work by the memory that it is on, and two
+arguments are two memories there.
+"""
+
+from __future__ import annotations
+
+from xdsl.dialects import memref
+from xdsl.ir import Operation, SSAValue
+
+from landbridge.analysis.lifetimes import root, steps
+from landbridge.analysis.overwriting import overwritable
+from landbridge.ir.graph_ops import CallOp, HostCallOp, ViewOp
+from landbridge.ir.main_attributes import frame_layouts, input_elements, io_names
+from landbridge.ir.module import IRModule
+from landbridge.ir.op_attributes import node_name, vdevice_stated
+from landbridge.ir.types import dtype_of, element_count, shape_of
+from landbridge.memory_kind import GLOBAL_SCOPE
+from landbridge.records import record
+from landbridge.targets.grid import grid_limits
+
+
+@record(frozen=True)
+class Shared:
+    """That an output may be the memory of an input: ``call`` is what reads the one where it writes the other, if any
+    does."""
+
+    call: CallOp | None
+
+
+class Aliasing:
+    """The arguments of @main of ``module``, by what touches their memory."""
+
+    def __init__(self, module: IRModule) -> None:
+        self._module = module
+        main = module.main
+        block = main.body.block
+        names = io_names(main)
+        self.inputs = dict(zip(names[0], block.args, strict=False))
+        self.outputs = dict(zip(names[1], block.args[len(names[0]) :], strict=True))
+        self._fixed = {*frame_layouts(main), *input_elements(main), *module.parameters}
+        self._order = {op: number for number, op in enumerate(block.ops)}
+        self._touched: dict[SSAValue, list[tuple[Operation, Operation]]] = {}
+        for op, values in steps(block):
+            top = block.find_ancestor_op_in_block(op)
+            assert top is not None  # steps are of this block, or inside of one
+            for value in dict.fromkeys(map(root, values)):
+                self._touched.setdefault(value, []).append((top, op))
+
+    def first_writer(self, output: str) -> Operation | None:
+        """What first touches the memory of ``output``."""
+        touched = self._touched.get(self.outputs[output])
+        return touched[0][1] if touched else None
+
+    def reads_whole(self, op: CallOp, input: str) -> bool:
+        """Whether the one thing that ``op`` reads is all of ``input``."""
+        return len(op.inputs) == 1 and root(op.inputs[0]) is self.inputs[input] and _is_whole(op.inputs[0])
+
+    def shared(self, output: str, input: str) -> Shared | str:
+        """How ``output`` may be the memory of ``input``, or why it may not."""
+        source, target = self.inputs[input], self.outputs[output]
+        if source.type != target.type:
+            return (
+                f"the one is {_shown(target)} and the other {_shown(source)}; legal: equal shapes and dtypes, "
+                "which shapes= and dims= can state"
+            )
+        if input in self._fixed:
+            return f"{input!r} is a frame, a weight, or says what dimensions are"
+        read, written = self._touched.get(source, []), self._touched.get(target, [])
+        for _, op in (*read, *written):
+            if why := self._elsewhere(op):
+                return why
+        if not read or not written:
+            return Shared(None)
+        first, op = written[0]
+        last, reader = read[-1]
+        if self._order[last] < self._order[first]:
+            return Shared(None)
+        if self._order[last] > self._order[first]:
+            return f"{_named(reader)} reads {input!r} after {_named(op)} has begun to write {output!r}"
+        if first is not op or not isinstance(op, CallOp) or last is not reader:
+            return f"{_named(first)} writes {output!r} while it reads {input!r}; legal: a kernel by itself"
+        return self._in_one_kernel(op, source, target, input, output)
+
+    def _in_one_kernel(self, op: CallOp, source: SSAValue, target: SSAValue, input: str, output: str) -> Shared | str:
+        pairs = overwritable(self._module.prims()[op.callee_name], len(op.destinations))
+        reads = [number for number, value in enumerate(op.inputs) if root(value) is source]
+        writes = [number for number, value in enumerate(op.destinations) if root(value) is target]
+        whole = all(
+            _is_whole(value) for value in (*(op.inputs[n] for n in reads), *(op.destinations[n] for n in writes))
+        )
+        if len(reads) != 1 or len(writes) != 1 or not whole or (reads[0], writes[0]) not in pairs:
+            return f"{_named(op)} reads elements of {input!r} elsewhere than where it writes {output!r}"
+        return Shared(op)
+
+    def _elsewhere(self, op: Operation) -> str:
+        """Why ``op`` is not of the order that the host's CPU keeps; empty where it is."""
+        if isinstance(op, memref.CopyOp):
+            return f"{_named(op)} copies it to another device"
+        place = vdevice_stated(op) if isinstance(op, CallOp | HostCallOp) else None
+        if place is None:
+            return ""
+        device = self._module.vdevices[place.index.data]
+        if place.scope.data != GLOBAL_SCOPE or grid_limits(self._module.target_of(place.index.data)) is not None:
+            return f"{_named(op)} runs on {device}; legal: kernels of a CPU"
+        return ""
+
+
+def _is_whole(value: SSAValue) -> bool:
+    """Whether ``value`` is all elements of its buffer."""
+    count = element_count(shape_of(value.type))
+    while isinstance(value.owner, ViewOp):
+        if value.owner.first != 0:
+            return False
+        value = value.owner.source
+    return value is root(value) and element_count(shape_of(value.type)) == count
+
+
+def _shown(value: SSAValue) -> str:
+    return f"{dtype_of(value.type)}[{', '.join(map(str, shape_of(value.type)))}]"
+
+
+def _named(op: Operation) -> str:
+    name = node_name(op)
+    return f"node {name!r}" if name else f"a {op.name.removeprefix('lb.')}"

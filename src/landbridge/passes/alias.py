@@ -1,0 +1,75 @@
+"""State which outputs may be the memory of an input, so that a state stays where it is.
+
+Asked for by ``compile(alias=)``, where what cannot be proved is an error; and by itself where a kernel updates parts of
+a copy of an input, which is what caches are. A kernel that is given one memory for both then works on it in place;
+given two, it does what it always did.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from landbridge.analysis.aliasing import Aliasing, Shared
+from landbridge.analysis.overwriting import copies_whole
+from landbridge.errors import CompileError
+from landbridge.ir.graph_ops import CallOp
+from landbridge.ir.kernel_attributes import is_in_place
+from landbridge.ir.main_attributes import aliases, io_names, set_aliases
+from landbridge.ir.memory_ops import AllocStorageOp
+from landbridge.ir.module import IRModule
+from landbridge.passes.inplace import in_place_twin
+from landbridge.passes.registry import register_pass
+
+
+def request_aliases(module: IRModule, alias: Mapping[str, str]) -> None:
+    """Ask that outputs may be the memory of inputs, by name, for the pass ``alias`` to prove.
+
+    Raises CompileError for a name that nothing has, an input that is named twice, and IR that has a plan.
+    """
+    if not alias:
+        return
+    if any(isinstance(op, AllocStorageOp) for op in module.main.body.block.ops):
+        raise CompileError("alias= is for IR without a plan; give an earlier dump")
+    inputs, outputs = io_names(module.main)
+    for output, input in alias.items():
+        asked = f"alias={{{output!r}: {input!r}}}"
+        for what, name, legal in (("output", output, outputs), ("input", input, inputs)):
+            if name not in legal:
+                raise CompileError(f"{asked}: there is no {what} {name!r}; legal: {', '.join(legal)}")
+    twice = [name for name in set(alias.values()) if list(alias.values()).count(name) > 1]
+    if twice:
+        raise CompileError(f"alias= makes two outputs the memory of input {min(twice)!r}; legal: one")
+    set_aliases(module.main, aliases(module.main) | dict(alias))
+
+
+@register_pass("alias")
+def alias(module: IRModule) -> None:
+    """Prove which outputs may be the memory of an input, and let their kernels work in place."""
+    asked = aliases(module.main)
+    aliasing = Aliasing(module)
+    found: dict[str, str] = {}
+    for output in aliasing.outputs:
+        input = asked.get(output) or _updated(module, aliasing, output)
+        if not input or input in found.values():
+            continue
+        shared = aliasing.shared(output, input)
+        if isinstance(shared, Shared):
+            found[output] = input
+            _work_in_place(module, shared.call)
+        elif output in asked:
+            raise CompileError(f"output {output!r} cannot be the memory of input {input!r}: {shared}")
+    set_aliases(module.main, found)
+    module.drop_unused()
+
+
+def _updated(module: IRModule, aliasing: Aliasing, output: str) -> str:
+    """The input that ``output`` is a copy of before it is updated, if it is one."""
+    first = aliasing.first_writer(output)
+    if not isinstance(first, CallOp) or not copies_whole(module.prims()[first.callee_name]):
+        return ""
+    return next((name for name in aliasing.inputs if aliasing.reads_whole(first, name)), "")
+
+
+def _work_in_place(module: IRModule, call: CallOp | None) -> None:
+    if call is not None and not is_in_place(module.prims()[call.callee_name]):
+        call.callee_name = in_place_twin(module, call.callee_name)

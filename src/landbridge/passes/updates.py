@@ -1,0 +1,109 @@
+"""Part updates of a tensor from the copy that they are made in: the copy becomes a kernel of its own, or none.
+
+A kernel that puts updates into a tensor (ScatterND, TensorScatter) copies all of it first, and then writes what is new.
+Where the copy is onto itself, as the pass ``inplace`` found, or as a caller binds one memory to an output and an input,
+nothing but what is new is written. Elsewhere the copy runs on all threads, and the ledger counts it.
+"""
+
+from __future__ import annotations
+
+from xdsl.dialects.builtin import FunctionType
+from xdsl.ir import SSAValue
+from xdsl.rewriter import Rewriter
+
+from landbridge.analysis.overwriting import copied_first, copies_whole
+from landbridge.ir.copy_prims import CopyPrims
+from landbridge.ir.graph_ops import CallOp, ViewOp
+from landbridge.ir.kernel_attributes import unmark_in_place
+from landbridge.ir.module import IRModule
+from landbridge.ir.op_attributes import node_name, place_on, placed_on
+from landbridge.ir.segments import OPERAND_SEGMENTS
+from landbridge.ir.stages import view_prim
+from landbridge.ir.types import AnyMemRef, VDeviceAttr, dtype_of, element_count, memref_type, shape_of
+from landbridge.memory_kind import GLOBAL_SCOPE
+from landbridge.passes.registry import register_pass
+from landbridge.targets.grid import grid_limits
+
+
+@register_pass("updates")
+def updates(module: IRModule) -> None:
+    """Part the updates of tensors from the copies that they are made in, and leave out copies of memory onto itself."""
+    copies, prims = CopyPrims(module), module.prims()
+    calls = [op for op in module.main.walk() if isinstance(op, CallOp)]
+    for op in calls:
+        prim = prims[op.callee_name]
+        if copies_whole(prim) and is_same_memory(op.inputs[0], op.destinations[0]):
+            Rewriter.erase_op(op)
+            continue
+        copied = copied_first(prim, len(op.destinations))
+        if copied is None:
+            continue
+        source, target = op.inputs[copied[0]], op.destinations[copied[1]]
+        if not is_same_memory(source, target):
+            if not _is_of_a_cpu(module, placed_on(op)):
+                continue  # a launch of its own takes longer than the copy in this one
+            _copy(copies, op, source, target)
+        _leave_out(module, op, copied[0])
+    module.drop_unused()
+
+
+def is_same_memory(left: SSAValue, right: SSAValue) -> bool:
+    """Whether two values of one size begin at the same element of one buffer."""
+    (one, first), (other, second) = _beginning(left), _beginning(right)
+    return (
+        one is other and first == second and element_count(shape_of(left.type)) == element_count(shape_of(right.type))
+    )
+
+
+def _beginning(value: SSAValue) -> tuple[SSAValue, int]:
+    first = 0
+    while isinstance(value.owner, ViewOp):
+        first += value.owner.first
+        value = value.owner.source
+    return value, first
+
+
+def _is_of_a_cpu(module: IRModule, place: VDeviceAttr) -> bool:
+    return place.scope.data == GLOBAL_SCOPE and grid_limits(module.target_of(place.index.data)) is None
+
+
+def _copy(copies: CopyPrims, op: CallOp, source: SSAValue, target: SSAValue) -> None:
+    """Copy ``source`` to ``target`` before ``op``."""
+    place, dtype = placed_on(op), dtype_of(source.type)
+    count = element_count(shape_of(source.type))
+    line = memref_type([count], dtype, place.space)
+    views = [_view(op, value, line) for value in (source, target)]
+    call = CallOp(copies.flat(count, dtype, place), views[:1], views[1:], [], node_name(op))
+    place_on(call, place)
+    _insert(op, call)
+
+
+def _view(op: CallOp, value: SSAValue, line: AnyMemRef) -> SSAValue:
+    root, first = _beginning(value)
+    view = ViewOp(root, line, first)
+    _insert(op, view)
+    return view.result
+
+
+def _insert(before: CallOp, op: CallOp | ViewOp) -> None:
+    block = before.parent
+    assert block is not None
+    block.insert_op_before(op, before)
+
+
+def _leave_out(module: IRModule, op: CallOp, copied: int) -> None:
+    """Let ``op`` call what follows the copy of its input number ``copied``, which it is not given any more."""
+    name = f"{op.callee_name.removesuffix('_in_place')}_update"
+    if name not in module.prims():
+        rest = module.clone_prim(module.prims()[op.callee_name], name)
+        unmark_in_place(rest)
+        block = rest.body.block
+        Rewriter.erase_op(view_prim(rest).stages[0])
+        block.erase_arg(block.args[copied])
+        rest.properties["function_type"] = FunctionType.from_lists([a.type for a in block.args], [])
+    op.callee_name = name
+    inputs = [value for number, value in enumerate(op.inputs) if number != copied]
+    attributes = {key: value for key, value in op.attributes.items() if key != OPERAND_SEGMENTS}
+    made = CallOp.build(operands=[inputs, list(op.destinations)], result_types=[[]], attributes=attributes)
+    _insert(op, made)
+    Rewriter.erase_op(op)
