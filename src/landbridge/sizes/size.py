@@ -294,7 +294,11 @@ def clamped(extent: Extent, low: int, high: int | None = None) -> Extent:
 
 def as_one(extent: Extent, low: int, high: int | None = None) -> Extent:
     """``clamped``, for proofs a number of its own where ``extent`` is a sum of more than dimensions and numbers too."""
-    if not isinstance(extent, Size) or low == high or all(isinstance(a, Symbol) for a in atoms(extent.terms)):
+    if not isinstance(extent, Size) or low == high:
+        return clamped(extent, low, high)
+    found = list(atoms(extent.terms))
+    is_one = len(found) == 1 and isinstance(found[0], Clamped) and extent.terms == of_atom(found[0])
+    if is_one or all(isinstance(a, Symbol) for a in found):
         return clamped(extent, low, high)
     return Size(of_atom(Clamped(extent.terms, low, high)))
 

@@ -20,12 +20,15 @@ def group_query_attention(n: NodeFacts) -> str:
     if not n.has("ends", "total"):
         raise n.unsupported("seqlens_k and total_sequence_length are left out; legal: what onnxruntime takes")
     size = n.shape("query")[2] // (heads if n.has("key") else heads + 2 * shared)
-    lines = [_split(n, heads, shared, int(size)), _lengths()]
+    lines = [_split(n, heads, shared, int(size)), _lengths(keeps_room=n.is_alike("past_key", "present_key"))]
     if n.attribute("do_rotary", 0):
         lines.append(_rotated(n, int(size)))
     else:
         lines.append("q = Identity (q_h) k = Identity (k_h)")
-    lines += [_kept(n, new, past) for new, past in (("k", "past_key"), ("v_h", "past_value"))]
+    states = (("k", "past_key", "present_key"), ("v_h", "past_value", "present_value"))
+    lines += [
+        _put_in(new, past) if n.is_alike(past, present) else _kept(n, new, past) for new, past, present in states
+    ]
     lines.append("present_key = Identity (k_all) present_value = Identity (v_h_all)")
     lines.append(_attended(n, heads, shared, int(size)))
     return " ".join(lines)
@@ -45,15 +48,19 @@ def _split(n: NodeFacts, heads: int, shared: int, size: int) -> str:
     return " ".join(lines)
 
 
-def _lengths() -> str:
+def _lengths(keeps_room: bool) -> str:
     """``so_far`` (batch, 1): the steps before these, of each row; ``all``: of the row that has most, with these; ``at``
-    (batch, steps): the place of each step; ``end`` (batch, 1): behind the last that is no padding."""
-    return """i_0 = Constant <value_int = 0> () i_1 = Constant <value_int = 1> () a_1 = Constant <value_ints = [1]> ()
+    (batch, steps): the place of each step; ``end`` (batch, 1): behind the last that is no padding.
+
+    With ``keeps_room`` all are within the room that there is.
+    """
+    room = "landbridge.LengthWithin <axis = 2> (all_0, past_key)" if keeps_room else "Identity (all_0)"
+    return f"""i_0 = Constant <value_int = 0> () i_1 = Constant <value_int = 1> () a_1 = Constant <value_ints = [1]> ()
         flat = Constant <value_ints = [-1]> () column = Constant <value_ints = [-1, 1]> ()
         steps_of = Shape <start = 1, end = 2> (query) steps = Squeeze (steps_of)
         ends_64 = Cast <to = 7> (ends) ends_c = Reshape (ends_64, column) end = Add (ends_c, i_1)
         before = Sub (end, steps) so_far = Max (before, i_0)
-        total_64 = Cast <to = 7> (total) all = Reshape (total_64, flat)
+        total_64 = Cast <to = 7> (total) all_0 = Reshape (total_64, flat) all = {room}
         step = Range (i_0, steps, i_1) at = Add (so_far, step)"""
 
 
@@ -64,6 +71,12 @@ def _rotated(n: NodeFacts, size: int) -> str:
     how = f"interleaved = {interleaved}, rotary_embedding_dim = {0 if width == size else width}"
     turned = " ".join(f"{x} = RotaryEmbedding <{how}> ({x}_h, cos, sin, places)" for x in "qk")
     return f"{places} {turned}"
+
+
+def _put_in(new: str, past: str) -> str:
+    """``{new}_all``: ``past``, a buffer that has room, with these steps put in; what was behind them stays."""
+    return f"""{new}_at = Reshape (so_far, flat)
+        {new}_all = TensorScatter <axis = 2> ({past}, {new}, {new}_at)"""
 
 
 def _kept(n: NodeFacts, new: str, past: str) -> str:

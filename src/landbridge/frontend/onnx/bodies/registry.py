@@ -12,7 +12,7 @@ the node leaves out, and makes those of the outputs that it can.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
@@ -29,7 +29,7 @@ from landbridge.plugins import import_modules
 from landbridge.sizes.size import Extent
 
 #: The opset that bodies are written for.
-BODY_OPSET = 23
+BODY_OPSET = 24
 
 #: The statements of a body; None for inputs that the operator's host function is for.
 Definition: TypeAlias = Callable[["NodeFacts"], str | None]
@@ -86,7 +86,9 @@ def body_of(node: ir.Node, inputs: Sequence[Any]) -> NodeBody | None:
         return None
     names = _input_names(registered.inputs, len(inputs))
     wanted = [name for name, value in zip(registered.outputs, node.outputs, strict=False) if value.name]
-    facts = NodeFacts(node, dict(zip(names, inputs, strict=False)), wanted)
+    values = [*zip(names, node.inputs, strict=False), *zip(registered.outputs, node.outputs, strict=False)]
+    declared = {name: value.shape for name, value in values if value is not None and value.shape is not None}
+    facts = NodeFacts(node, dict(zip(names, inputs, strict=False)), wanted, declared)
     lines = registered.definition(facts)
     if lines is None:
         return None
@@ -110,9 +112,16 @@ class NodeFacts:
     """A node as its definition sees it: which inputs it has, their dtypes and shapes, its attributes, and by ``wanted``
     the names of the outputs that are read."""
 
-    def __init__(self, node: ir.Node, inputs: dict[str, Any], wanted: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        node: ir.Node,
+        inputs: dict[str, Any],
+        wanted: Sequence[str] = (),
+        declared: Mapping[str, ir.Shape] | None = None,
+    ) -> None:
         self._what = f"{node.domain}.{node.op_type} node {node.name!r}"
         self._inputs, self._attributes = inputs, attribute_values(node)
+        self._declared = declared or {}
         #: Arrays that the body reads by name.
         self.constants: dict[str, np.ndarray[Any, Any]] = {}
         self.outputs, self.wanted = len(wanted), frozenset(wanted)
@@ -138,6 +147,11 @@ class NodeFacts:
         """The dtype of an input that is there, as ``float32``."""
         value = self._inputs[name]
         return array_dtype(value) if isinstance(value, np.ndarray) else dtype_of(self._graph_value(name).type)
+
+    def is_alike(self, input: str, output: str) -> bool:
+        """Whether the model declares that ``output`` has the shape of ``input``, and says all of it."""
+        shapes = [self._declared.get(name) for name in (input, output)]
+        return None not in shapes and shapes[0] == shapes[1]
 
     def is_computed(self, name: str) -> bool:
         """Whether an input's elements are known when the model runs only: no numbers, nor formulas of dimensions."""
