@@ -292,6 +292,7 @@ def _import(
             empties,
             None if chosen else spares,
             rules=rules,
+            alias=o.alias,
         )
         return Made(module, others, [each for each in spares if not is_in_pieces(each)])
 

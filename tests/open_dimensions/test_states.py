@@ -82,7 +82,7 @@ def test_nothing_is_copied_when_sizes_change(rows: lb.Executable) -> None:
     assert np.array_equal(state(session), expected)
 
 
-def test_one_copy_where_memory_is_outgrown() -> None:
+def test_no_copy_where_memory_is_outgrown() -> None:
     model = parser.parse_model(
         """<ir_version: 8, opset_import: ["": 17]> sums (float[3, t] x, float[3] h) => (float[3] s)
             <int64[1] axis = {1}> { b = Sin(x)  c = Softmax(b)  a = ReduceSum<keepdims = 0>(c, axis)  s = Add(a, h) }"""
@@ -91,11 +91,10 @@ def test_one_copy_where_memory_is_outgrown() -> None:
     session.bind_state("s", "h")
     arena = session._program_of("main").arena  # type: ignore[attr-defined]
     session(picture(3, 4))
-    with lb.ledger() as moves:
+    with lb.no_copies():
         for t in (4, 1 << 12, 4, 1 << 12):
             session(picture(3, t))
-    (move,) = (move for move in moves if not move.is_kernel)
-    assert arena.generation == 1 and (move.cause, move.tensor, move.nbytes) == ("set_input", "h", 12)
+    assert arena.generation == 1
     np.testing.assert_allclose(state(session), np.full(3, 5), atol=1e-5)  # rows of a softmax, sums of 4096 terms
 
 

@@ -15,7 +15,7 @@ from landbridge.sizes.size import clamped, smallest
 @operator("LengthWithin", domain="landbridge")
 @accuracy(EXACT)
 def length_within(c: OpContext, length: Operand, buffer: Operand) -> Operand:
-    """``length`` [1], which is 1 at least and no more than ``buffer`` has along ``axis``: a run of another is refused."""
+    """``length`` [1], from 1 to what ``buffer`` has along ``axis``: a run of another is refused."""
     room = c.shape(buffer)[c.attribute("axis", 0)]
     (asked,) = c.constant(length, "length").reshape(-1).tolist()
     within = clamped(asked, 1, room) if isinstance(room, int) else smallest(clamped(asked, 1), room)

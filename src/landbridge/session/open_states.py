@@ -10,15 +10,16 @@ from landbridge.errors import InputError, ShapeError
 from landbridge.executable.bound_sizes import BoundSizes
 from landbridge.executable.parts import TensorSpec
 from landbridge.session.open_instance import Instance
-from landbridge.session.session import Session
+from landbridge.session.session import Session, adopt_state
 from landbridge.sizes.size import Extent, Size, dimensions_of
 
 
 class OpenStates:
     """The states, (output, input) each, and where their values are: in the instance that ran last, or given since.
 
-    A Session has two buffers for a state, which swap. Where instances share one, nothing is copied when sizes change;
-    a turn to an instance with a Session of its own copies the values.
+    A Session has two buffers for a state, which swap, or one that kernels update. Where instances share one, nothing is
+    copied when sizes change; an instance with a Session of its own adopts the memory, where the host uses it in place,
+    else copies the values.
     """
 
     def __init__(self) -> None:
@@ -38,7 +39,8 @@ class OpenStates:
         if (output.shape, output.dtype) != (input.shape, input.dtype):
             raise InputError(
                 f"output {output.name!r} is {output.dtype}{_shown(output.shape)}, input {input.name!r} is "
-                f"{input.dtype}{_shown(input.shape)}; the two halves of a state must be equal"
+                f"{input.dtype}{_shown(input.shape)}; the two halves of a state must be equal; if the "
+                f"one may be kept in the memory of the other, compile with alias={{{output.name!r}: {input.name!r}}}"
             )
         if input.elements:
             raise InputError(f"elements of input {input.name!r} say what dimensions are; it cannot be a state")
@@ -114,7 +116,11 @@ class OpenStates:
                         f"state {spec.name!r} is {now.shape}, a run of these sizes takes {shape}; {_way_out(spec)}"
                     )
         instance.take_states(inputs)
-        for name, value in [*(() if session is holder else values.items()), *self._given.items()]:
+        if holder is not None and session is not holder:
+            for number, spec in enumerate(inputs):
+                if spec.name in values and not adopt_state(session, holder, number):
+                    session.set_input(spec.name, values[spec.name])
+        for name, value in self._given.items():
             session.set_input(name, value)
         self.holder, self.shapes, self._given = session, then, {}
 

@@ -538,6 +538,11 @@ def take_states(session: Session, specs: Sequence[TensorSpec]) -> None:
     session._program.states.take(specs)
 
 
+def adopt_state(session: Session, holder: Session, number: int) -> bool:
+    """Let recurrent state ``number`` of ``session`` be where it is in ``holder``, with its values; whether it could."""
+    return session._program.states.adopt(holder._program.states, number)
+
+
 def _execute_checked(
     frame: Frame, execute: Execute, check_views: Callable[[], object], begun: Callable[[], object] | None = None
 ) -> None:

@@ -32,7 +32,8 @@ class RecurrentStates:
         if (source.shape, source.dtype) != (target.shape, target.dtype):
             raise InputError(
                 f"{source} is {source.spec.dtype}{source.shape}, {target} is {target.spec.dtype}{target.shape}; "
-                "the two halves of a state must be equal"
+                "the two halves of a state must be equal; if the one may be kept in the memory of the other, compile "
+                f"with alias={{{source.spec.name!r}: {target.spec.name!r}}}"
             )
         runs, frame = self._runs, self._runs.frame
         for half in (source, target):
@@ -72,6 +73,22 @@ class RecurrentStates:
                 half.take(replace(spec, name=half.spec.name), spec.nbytes, half.places)
             self._bind_both(*pair)
             self._calls.follow(*pair)
+
+    def adopt(self, other: RecurrentStates, number: int) -> bool:
+        """Let pair ``number`` be in the memory that it has in ``other``, of another program of the model; whether it
+        could: where both use memory of the host in place."""
+        mine, theirs = self.pairs[number], other.pairs[number]
+        memory = [half.own for half in theirs]
+        for half, of, own in zip(mine, theirs, memory, strict=True):
+            if own is None or half.home is not None or of.home is not None or half.shape != of.shape:
+                return False
+        if is_in_place(*mine) != is_in_place(*theirs) or self._runs.frame.staging is not None:
+            return False
+        for half, own in zip(mine, memory, strict=True):
+            if own is not None:
+                self._runs.take_over(half, own)
+        self._calls.follow(*mine)
+        return True
 
     def turn_runs(self, turn: Callable[[], object]) -> None:
         """``turn``, which binds nothing to the slots of runs, but states have then what they had."""

@@ -49,6 +49,11 @@ class RunArguments:
         slot.bind_own(own)
         return own
 
+    def take_over(self, slot: Slot, own: Tensor) -> None:
+        """Bind ``slot`` to ``own``, memory of another program of the same Session, as the program's own."""
+        self._tenancies[slot] = slot.tenancy(own, own=True)
+        slot.bind_own(own)
+
     def borrow(self, slot: Slot, value: Any) -> tuple[int, object]:
         """As ``argument.borrow``; by way of memory of the program's own where that is allowed."""
         staging = self.frame.staging

@@ -23,6 +23,7 @@ from landbridge.errors import (
     UnsupportedOperatorError,
 )
 from landbridge.executable.parts import VDevice
+from landbridge.frontend.onnx.alias_shapes import declare_alike
 from landbridge.frontend.onnx.attempts import Attempts
 from landbridge.frontend.onnx.branches import import_if
 from landbridge.frontend.onnx.data_rules import OF_THE_MODEL, DataRules
@@ -91,6 +92,7 @@ def import_onnx(  # noqa: PLR0913 - what may be stated of a model
     spare_ways: list[IRModule] | None = None,
     around: Collection[str] = (),
     rules: DataRules = OF_THE_MODEL,
+    alias: Mapping[str, str] | None = None,
 ) -> IRModule:
     """The IRModule of an ONNX model, with ``func.func @main(inputs) -> outputs`` and their names as attributes.
 
@@ -110,7 +112,8 @@ def import_onnx(  # noqa: PLR0913 - what may be stated of a model
     ``empties``: whether tensors may have no elements where inputs say how many; they may where nothing is said.
     ``spare_ways`` gets the modules for sizes that the others are not for, where code can be made of them: one for runs
     in which an extent is 1 and broadcasts to another input's, and those in which a tensor has no elements. ``around``:
-    names of dimensions of the program that runs this one. ``rules``: which files external data may be in.
+    names of dimensions of the program that runs this one. ``rules``: which files external data may be in. ``alias``:
+    outputs that are to be the memory of an input, and have its shape.
 
     Raises ImportModelError (no valid model), InputError (unknown names), ShapeError (shapes that contradict each
     other), BudgetError (more than ``max_nodes``) and UnsupportedOperatorError, which lists every operator and dimension
@@ -118,6 +121,7 @@ def import_onnx(  # noqa: PLR0913 - what may be stated of a model
     """
     loaded, sources, files = load_model(model, max_nodes, rules)
     graph = loaded.graph
+    declare_alike(graph, alias or {})
     parameters = promote_parameters(graph, mutable)
     given, branches, empties = shapes or {}, Branches(), empties or Empties()
     decided: set[str] = set()  # dimensions that data decide, of all that was tried

@@ -26,9 +26,7 @@ def group_query_attention(n: NodeFacts) -> str:
     else:
         lines.append("q = Identity (q_h) k = Identity (k_h)")
     states = (("k", "past_key", "present_key"), ("v_h", "past_value", "present_value"))
-    lines += [
-        _put_in(new, past) if n.is_alike(past, present) else _kept(n, new, past) for new, past, present in states
-    ]
+    lines += [_put_in(new, past) if n.is_alike(past, present) else _kept(n, new, past) for new, past, present in states]
     lines.append("present_key = Identity (k_all) present_value = Identity (v_h_all)")
     lines.append(_attended(n, heads, shared, int(size)))
     return " ".join(lines)
