@@ -81,7 +81,7 @@ def test_a_state_is_one_memory_and_only_new_rows_are_written(kind: str, target: 
         expected[first : first + NEW] = new
         session.set_input("at", indices(kind, first))
         session.set_input("new", new)
-        with lb.no_copies():
+        with lb.no_copies(kernels=True):
             assert watched(session) == 0
         after = session.get_output("after")
         assert after.data_address == session.get_input("before").data_address == where
@@ -122,6 +122,71 @@ def test_one_buffer_of_the_caller(kind: str) -> None:
         session.set_output_zero_copy("after", memory[1:])
     with pytest.raises(lb.InputError, match="the same memory from the same byte on"):
         session(buffer, indices(kind, 7), new, out=[memory[1:]])
+
+
+MOVING = {
+    "Identity": model([helper.make_node("Identity", ["x"], ["y"])], {"x": (4, 8)}, {"y": (4, 8)}),
+    "Transpose": model([helper.make_node("Transpose", ["x"], ["y"])], {"x": (4, 8)}, {"y": (8, 4)}),
+    "Concat": model([helper.make_node("Concat", ["x", "n"], ["y"], axis=1)], {"x": (4, 8), "n": (4, 1)}, {"y": (4, 9)}),
+    "ScatterND": scattered("ScatterND"),
+}
+
+
+@pytest.mark.parametrize("name", MOVING)
+def test_kernels_that_only_move_are_counted_and_can_be_forbidden(name: str) -> None:
+    session = lb.Session(lb.compile(MOVING[name]))
+    for spec in session.inputs:
+        session.set_input(spec.name, np.zeros(spec.shape, spec.dtype))
+    with lb.no_copies(), lb.ledger() as moves:
+        session.run()
+    largest = max(spec.nbytes for spec in session.inputs)
+    assert moves.total_bytes == 0 and moves.kernel_bytes >= largest and len({m.cause for m in moves}) == 1
+    with lb.no_copies(kernels=True), pytest.raises(lb.CopyForbiddenError, match=f"a kernel would move {largest} bytes"):
+        session.run()
+    session.run()
+
+
+def test_a_kernel_that_computes_is_no_move() -> None:
+    session = lb.Session(lb.compile(chain()))
+    session.set_input("x", np.ones((4, 8), np.float32))
+    with lb.no_copies(kernels=True):
+        session.run()
+
+
+def test_one_buffer_of_the_caller_where_sizes_are_open() -> None:
+    nodes = [helper.make_node("ScatterND", ["before", "at", "new"], ["after"])]
+    inputs = {"before": (ROWS, WIDTH), "at": (("N", 1), TensorProto.INT64), "new": ("N", WIDTH)}
+    facts = {name: fact if isinstance(fact[0], tuple) else (fact, TensorProto.FLOAT) for name, fact in inputs.items()}
+    session = lb.Session(lb.compile(model(nodes, facts, {"after": (ROWS, WIDTH)})))
+    buffer = np.zeros((ROWS, WIDTH), np.float32)
+    expected = buffer.copy()
+    for count in (1, 3, 20, 1):
+        at, new = np.arange(count)[:, None] % ROWS, np.full((count, WIDTH), count, np.float32)
+        session.set_input("at", at)
+        session.set_input("new", new)
+        session.set_input_zero_copy("before", buffer)
+        session.set_output_zero_copy("after", buffer)
+        with lb.no_copies(kernels=True):
+            session.run()
+            session(buffer, at, new, out=[buffer])
+        expected[at[:, 0]] = count
+        np.testing.assert_array_equal(buffer, expected)
+
+
+def test_one_array_bound_as_past_and_present_as_onnxruntime_takes_it() -> None:
+    import landbridge.onnxruntime as facade
+
+    session = facade.InferenceSession(scattered("ScatterND").SerializeToString())
+    value = facade.OrtValue.ortvalue_from_numpy(np.zeros((ROWS, WIDTH), np.float32))
+    binding = session.io_binding()
+    binding.bind_ortvalue_input("before", value)
+    binding.bind_cpu_input("at", indices("ScatterND", 2))
+    binding.bind_cpu_input("new", np.ones((NEW, WIDTH), np.float32))
+    binding.bind_ortvalue_output("after", value)
+    session.run_with_iobinding(binding)
+    expected = np.zeros((ROWS, WIDTH), np.float32)
+    expected[2 : 2 + NEW] = 1
+    np.testing.assert_array_equal(value.numpy(), expected)
 
 
 def test_it_is_in_the_file(tmp_path: Path) -> None:

@@ -1,7 +1,8 @@
 """The ledger: the only functions that move bytes at run time, and the record of what they moved.
 
 ``ledger()`` collects every Move of the process, worker threads included; ``no_copies()`` turns a move into an
-error before any byte moves. Both cost a run nothing while none is open: ``is_active()`` is one test.
+error before any byte moves, by the runtime or also by kernels. Both cost a run nothing while none is open:
+``is_active()`` is one test.
 """
 
 from __future__ import annotations
@@ -62,9 +63,16 @@ class Ledger:
         return f"Ledger({len(self)} moves, {self.total_bytes:,} bytes copied, {self.kernel_bytes:,} moved by kernels)"
 
 
-#: Every ``ledger()`` that is open, and a None for every ``no_copies()``, by identity. Entered and left by one call of a
-#: dict, which no interrupt can split.
-_watching: dict[object, Ledger | None] = {}
+@record(frozen=True)
+class _Forbidden:
+    """What a ``no_copies()`` forbids: what the runtime copies, and with ``kernels`` what kernels only move."""
+
+    kernels: bool
+
+
+#: Every ``ledger()`` and ``no_copies()`` that is open, by identity. Entered and left by one call of a dict, which no
+#: interrupt can split.
+_watching: dict[object, Ledger | _Forbidden] = {}
 
 
 def is_active() -> bool:
@@ -74,7 +82,7 @@ def is_active() -> bool:
 
 @contextmanager
 def ledger() -> Iterator[Ledger]:
-    """Collect what the process moves until the end of the ``with``."""
+    """Collect what the process moves until the end of the ``with``: the runtime, and kernels that do nothing else."""
     opened = Ledger()
     try:
         _watching[opened] = opened
@@ -84,11 +92,15 @@ def ledger() -> Iterator[Ledger]:
 
 
 @contextmanager
-def no_copies() -> Iterator[None]:
-    """Until the end of the ``with``, raise CopyForbiddenError in any thread that is about to copy bytes."""
+def no_copies(*, kernels: bool = False) -> Iterator[None]:
+    """Until the end of the ``with``, raise CopyForbiddenError in any thread that is about to copy bytes.
+
+    ``kernels``: also where a compiled kernel only moves a tensor, as it was planned: a reorder, a Concat, a state that
+    is copied to be updated. The run ends before that kernel then; what kernels before it wrote is written.
+    """
     key = object()
     try:
-        _watching[key] = None
+        _watching[key] = _Forbidden(kernels)
         yield
     finally:
         _watching.pop(key, None)
@@ -101,7 +113,7 @@ def announce(nbytes: int, *, cause: str, tensor: str, source: str, destination: 
     """
     if not _watching or nbytes == 0:
         return
-    if None in list(_watching.values()):
+    if any(isinstance(each, _Forbidden) for each in list(_watching.values())):
         raise CopyForbiddenError(
             f"{cause}: {nbytes} bytes of {tensor or 'a tensor'} would be copied from {source} to {destination} inside "
             "no_copies(); bind the memory by reference, or make the copy outside"
@@ -110,14 +122,23 @@ def announce(nbytes: int, *, cause: str, tensor: str, source: str, destination: 
 
 
 def record_kernel_moves(nbytes: int, *, tensor: str, device: str, cause: str = KERNEL_REORDER) -> None:
-    """Enter bytes that a compiled kernel moves on ``device``. They were planned: ``no_copies()`` allows them."""
+    """Enter bytes that a compiled kernel is about to move on ``device``.
+
+    They were planned: only ``no_copies(kernels=True)`` forbids them, and raises CopyForbiddenError.
+    """
     if _watching and nbytes:
+        if any(isinstance(each, _Forbidden) and each.kernels for each in list(_watching.values())):
+            raise CopyForbiddenError(
+                f"{cause}: a kernel would move {nbytes} bytes of {tensor or 'a tensor'} on {device} inside "
+                "no_copies(kernels=True); a state stays where it is with bind_state, or with one memory bound to "
+                "an input and an output that compile(alias=) lets be one"
+            )
         _enter(Move(nbytes, cause, tensor, device, device))
 
 
 def _enter(move: Move) -> None:
     for opened in list(_watching.values()):
-        if opened is not None:
+        if isinstance(opened, Ledger):
             opened.entries.append(move)
 
 
