@@ -27,12 +27,14 @@ def in_turns(
     settle_seconds: float = 0.0,
     *,
     warm: bool = False,
+    clock: Callable[[], float] = time.perf_counter,
 ) -> dict[str, float]:
     """Median seconds of one call of each action; each round times ``calls`` calls of every action in turn.
 
     ``settle_seconds``: slept before each turn, so that no action finds a processor taken by the threads of the one
     before, which may spin for a while when their work is done. ``warm``: one call of each turn comes before those that
     are timed, so that what is measured does not depend on whose weights the action before left in the caches.
+    ``clock``: what seconds are read from; ``time.process_time`` counts those of all threads of this process alone.
     """
     for action in actions.values():
         action()
@@ -44,10 +46,10 @@ def in_turns(
                 time.sleep(settle_seconds)
             if warm:
                 action()
-            began = time.perf_counter()
+            began = clock()
             for _ in repeat:
                 action()
-            times[name].append((time.perf_counter() - began) / calls)
+            times[name].append((clock() - began) / calls)
     return {name: statistics.median(spent) for name, spent in times.items()}
 
 

@@ -171,6 +171,8 @@ def test_places_devices_and_spills(model: Path) -> None:
     ("words", "says"),
     [
         (["--spill", "global"], "is not SCOPE=SCOPE"),
+        (["--alias", "y"], "is not OUTPUT=INPUT"),
+        (["--alias", "y=x", "--alias", "y=z"], "each once"),
         (["--spill", "a=b", "--spill", "a=c"], "each once"),
         (["--input-spec", "x=color:red"], "legal fields: dtype"),
         (["--input-spec", "x=dtype"], "is not NAME=FIELD:VALUE"),

@@ -104,8 +104,8 @@ def run_in_c(
     return run_built(executable, inputs, folder)
 
 
-def build(folder: Path, *flags: str) -> None:
-    (folder / "main.c").write_text(HARNESS)
+def build(folder: Path, *flags: str, source: str = HARNESS) -> None:
+    (folder / "main.c").write_text(source)
     strict = [
         "-Wall",
         "-Wextra",
@@ -442,6 +442,45 @@ def test_each_tensor_has_constants_of_its_own(tmp_path: Path) -> None:
     lines = [line.split() for line in (tmp_path / "model.h").read_text().splitlines() if line.startswith("#define")]
     defined = [line[1] for line in lines]
     assert len(set(defined)) == len(defined) and sum(each.endswith("_BYTES") for each in defined) >= 2 * len(names) + 2
+
+
+IN_PLACE = """
+#include "model.h"
+#include <stdio.h>
+#include <stdlib.h>
+int main(void) {
+  static float state[24], row[4] = {1, 2, 3, 4};
+  int64_t at[1] = {5};
+  int i;
+  model_program self;
+  void *memory = aligned_alloc(MODEL_MEMORY_ALIGNMENT, MODEL_MEMORY_BYTES + MODEL_MEMORY_ALIGNMENT);
+  if (model_init(&self, memory, MODEL_MEMORY_BYTES)) return 1;
+  if (model_set_input(&self, 0, state) || model_set_input(&self, 1, at) || model_set_input(&self, 2, row)) return 2;
+  if (model_set_output(&self, 0, state) || model_run(&self)) return 3;
+  at[0] = 2;
+  row[0] = 9;
+  if (model_run(&self)) return 4;
+  for (i = 0; i < 24; ++i) printf("%g ", state[i]);
+  free(memory);
+  return 0;
+}
+"""
+
+
+def test_an_output_in_the_memory_of_an_input(tmp_path: Path) -> None:
+    kinds = {"c": (TensorProto.FLOAT, (6, 4)), "at": (TensorProto.INT64, (1, 1)), "row": (TensorProto.FLOAT, (1, 4))}
+    inputs = [helper.make_tensor_value_info(name, *kind) for name, kind in kinds.items()]
+    outputs = [helper.make_tensor_value_info("y", *kinds["c"])]
+    graph = helper.make_graph([helper.make_node("ScatterND", list(kinds), ["y"])], "g", inputs, outputs)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    export_c(lb.compile(model), tmp_path, "model")
+    assert "Output 0 may be set to the address of input 0" in (tmp_path / "model.h").read_text()
+    build(tmp_path, source=IN_PLACE)
+    done = subprocess.run(["./run"], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    expected = np.zeros((6, 4))
+    expected[5], expected[2] = [1, 2, 3, 4], [9, 2, 3, 4]
+    np.testing.assert_array_equal(np.array(done.stdout.split(), float).reshape(6, 4), expected)
 
 
 def test_every_mistake_has_its_code(tmp_path: Path) -> None:

@@ -81,6 +81,14 @@ Spills: TypeAlias = Annotated[
         help="The scope that takes what does not fit into another, as in global.vtcm=global.",
     ),
 ]
+Aliases: TypeAlias = Annotated[
+    list[str] | None,
+    CliOption(
+        "--alias",
+        metavar="OUTPUT=INPUT",
+        help="An output that may be the memory of an input, as in present=past; repeatable.",
+    ),
+]
 Mutable: TypeAlias = Annotated[
     list[str] | None,
     CliOption("--mutable", metavar="WEIGHT", help="A weight that a Session may replace; repeat for others."),
@@ -245,6 +253,17 @@ def parse_spills(texts: list[str] | None) -> dict[str, str]:
             raise UsageError(f"{text!r} is not SCOPE=SCOPE, each once", parameter="--spill")
         spills[scope] = other
     return spills
+
+
+def parse_aliases(texts: list[str] | None) -> dict[str, str]:
+    """``["present=past"]`` as ``{"present": "past"}``; raises UsageError."""
+    aliases: dict[str, str] = {}
+    for text in texts or ():
+        output, _, input = text.partition("=")
+        if not output or not input or output in aliases:
+            raise UsageError(f"{text!r} is not OUTPUT=INPUT, each once", parameter="--alias")
+        aliases[output] = input
+    return aliases
 
 
 def parse_input_specs(texts: list[str] | None) -> dict[str, InputSpec]:

@@ -73,6 +73,7 @@ def _program(executable: Executable, at: dict[str, int]) -> dict[str, Any]:
     return {
         "inputs": [describe_tensor(spec) for spec in executable.main.inputs],
         "outputs": [describe_tensor(spec) for spec in executable.main.outputs],
+        "aliases": dict(executable.main.aliases),
         "dimensions": {name: asdict(stated) for name, stated in executable.dimensions.items()},
         "targets": [str(Target.from_json(module.target)) for module in executable.modules],
         "kernels": len(list(_called(executable))),
@@ -96,6 +97,7 @@ def _print(result: dict[str, Any]) -> None:
     table("", ("fact", "value"), [(name, result[key]) for name, key in _FACTS if result.get(key) is not None])
     named = [("input", tensor) for tensor in result["inputs"]] + [("output", tensor) for tensor in result["outputs"]]
     table("tensors", ("", "name", "shape", "dtype"), [(k, t["name"], _shape(t["shape"]), t["dtype"]) for k, t in named])
+    table("outputs that may be the memory of an input", ("output", "input"), list(result.get("aliases", {}).items()))
     rows = [
         (n, d["low"], "any" if d["high"] is None else d["high"], d["multiple_of"], result["at"][n])
         for n, d in result.get("dimensions", {}).items()

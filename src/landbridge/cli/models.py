@@ -44,8 +44,8 @@ def open_model(
     if model.suffix == ".lbx":
         if target is not None or shapes or places or stated:
             raise UsageError(
-                f"{model} is compiled already; --target, --shape, --dim, --place, --spill, --mutable, --input-spec, "
-                "--check-indices and --allow-links are for the model it came from"
+                f"{model} is compiled already; --target, --shape, --dim, --place, --spill, --alias, --mutable, "
+                "--input-spec, --check-indices and --allow-links are for the model it came from"
             )
         from landbridge.loader import load
 

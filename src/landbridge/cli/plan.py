@@ -11,7 +11,7 @@ from landbridge.cli import arguments as args
 from landbridge.cli.device_list import DeviceList
 from landbridge.cli.models import at_sizes, open_model, refuse_pieces
 from landbridge.cli.options import CliArgument, CliOption, UsageError
-from landbridge.cli.output import emit, message, progress
+from landbridge.cli.output import emit, line, message, progress
 
 if TYPE_CHECKING:
     from landbridge.executable.executable import Executable
@@ -107,18 +107,22 @@ def plan(
     from landbridge.cli.plan_text import print_plan
 
     print_plan(shown.arenas, shown.seconds)
+    for output, input in shown.aliases.items():
+        line(f"Output {output} may be the memory of input {input}, and is updated in place then.")
     if shown.crossings:
         print_crossings(shown.crossings)
 
 
 @dataclass(frozen=True)
 class _Shown:
-    """The plans of a file, the seconds that planning took, and what tensors of a model cross."""
+    """The plans of a file, the seconds that planning took, what tensors of a model cross, and which of its outputs may
+    be the memory of an input."""
 
     file: Path
     arenas: Sequence[Arena]
     seconds: float
     crossings: list[dict[str, object]] = field(default_factory=list)
+    aliases: Mapping[str, str] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         """The plan as one: sums over the scopes, offsets by block; then each scope."""
@@ -132,6 +136,7 @@ class _Shown:
             "offsets": {name: offset for scope in scopes for name, offset in scope["offsets"].items()},
             "scopes": scopes,
             "crossings": self.crossings,
+            "aliases": dict(self.aliases),
         }
 
 
@@ -194,7 +199,7 @@ def _of_model(file: Path, executable: Executable, limits: Mapping[str, int], bud
                 arena, spent = replanned(arena, capacity, _seconds(budget))
             seconds += spent
         arenas.append(arena.with_capacity(capacity))
-    return _Shown(file, arenas, seconds, crossings_report(executable))
+    return _Shown(file, arenas, seconds, crossings_report(executable), dict(executable.main.aliases))
 
 
 def _check_scopes(limits: Mapping[str, int], arenas: Sequence[Arena]) -> None:

@@ -56,6 +56,10 @@ def c_header(
         taken: set[str] = set()
         for number, spec in enumerate(specs):
             lines += _tensor(f"{upper}_{kind}", number, spec, taken)
+    numbers = [{spec.name: number for number, spec in enumerate(specs)} for specs in (main.outputs, main.inputs)]
+    for output, input in main.aliases:
+        which = f"Output {numbers[0][output]} may be set to the address of input {numbers[1][input]}"
+        lines += [f"/* {which}: it is updated there. */"]
     text = files(__package__).joinpath("c_header.h").read_text(encoding="utf-8")
     pieces = {
         "LB_USAGE": _OPEN_USAGE if executable.is_open else _USAGE,
