@@ -20,13 +20,14 @@ def group_query_attention(n: NodeFacts) -> str:
     if not n.has("ends", "total"):
         raise n.unsupported("seqlens_k and total_sequence_length are left out; legal: what onnxruntime takes")
     size = n.shape("query")[2] // (heads if n.has("key") else heads + 2 * shared)
-    lines = [_split(n, heads, shared, int(size)), _lengths(keeps_room=n.is_alike("past_key", "present_key"))]
+    keeps_room = n.is_alike("past_key", "present_key") and n.is_alike("past_value", "present_value")
+    lines = [_split(n, heads, shared, int(size)), _lengths(keeps_room)]
     if n.attribute("do_rotary", 0):
         lines.append(_rotated(n, int(size)))
     else:
         lines.append("q = Identity (q_h) k = Identity (k_h)")
-    states = (("k", "past_key", "present_key"), ("v_h", "past_value", "present_value"))
-    lines += [_put_in(new, past) if n.is_alike(past, present) else _kept(n, new, past) for new, past, present in states]
+    keep = _put_in if keeps_room else _kept
+    lines += [keep(n, new, past) for new, past in (("k", "past_key"), ("v_h", "past_value"))]
     lines.append("present_key = Identity (k_all) present_value = Identity (v_h_all)")
     lines.append(_attended(n, heads, shared, int(size)))
     return " ".join(lines)
@@ -71,7 +72,7 @@ def _rotated(n: NodeFacts, size: int) -> str:
     return f"{places} {turned}"
 
 
-def _put_in(new: str, past: str) -> str:
+def _put_in(_: NodeFacts, new: str, past: str) -> str:
     """``{new}_all``: ``past``, a buffer that has room, with these steps put in; what was behind them stays."""
     return f"""{new}_at = Reshape (so_far, flat)
         {new}_all = TensorScatter <axis = 2> ({past}, {new}, {new}_at)"""
