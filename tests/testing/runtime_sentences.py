@@ -992,6 +992,22 @@ SENTENCES = (
         Drop("own"),
     ),
     _s(
+        "bind_state where the output may be the memory of the input: the state is one memory, in which it is updated.",
+        "tests/session/test_aliases.py::test_a_state_is_one_memory_and_only_new_rows_are_written[ScatterND-llvm]",
+        "Each half has memory of its own.",
+        "vm/recurrent_states.py",
+        "RecurrentStates._bind_both",
+        Drop("own"),
+    ),
+    _s(
+        "An output that may be the memory of an input is all of it, from the same byte on.",
+        "tests/session/test_aliases.py::test_one_buffer_of_the_caller[ScatterND]",
+        "Any part of it is taken.",
+        "vm/slot.py",
+        "Slot.check_no_overlap",
+        Put("address == start", "True"),
+    ),
+    _s(
         "bind_state with open dimensions: the state is carried to the sizes of the next run.",
         f"{_OPEN_STATES}test_a_state_goes_from_size_to_size",
         "A turn to another size loses the state's memory.",
