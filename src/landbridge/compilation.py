@@ -134,6 +134,11 @@ def _of_sizes(
             noted = _host_operators(programs)
         pieces = _pieces(programs)
         if pieces is not None:
+            if options.alias:
+                raise CompileError(
+                    f"alias= is for programs that run whole; this one is cut in {len(pieces.modules)} where data "
+                    "decide sizes: fix what decides by constants=, or leave alias= out"
+                )
             programs = [ChosenProgram(module, [{}]) for module in pieces.modules]
         try:
             # Several share kernels under other names: code is begun with when all are there.

@@ -459,8 +459,8 @@ class Session(ProcessBound):
 
     @takes_turn
     def bind_state(self, output: str | int, input: str | int) -> None:
-        """Make ``output`` of each run the ``input`` of the next: one memory where the program says that the one may be the
-        memory of the other (``compile(alias=)``), else two buffers that swap. No copy.
+        """Make ``output`` of each run the ``input`` of the next: one memory where the program says that the one may be
+        that of the other (``compile(alias=)``), else two buffers that swap. No copy.
 
         The state starts with the input's value if it has one, else with zeros; ``set_input`` sets it,
         ``get_output`` reads it. Raises InputError when shapes or dtypes differ or one of them is a state already.
