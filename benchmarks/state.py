@@ -81,16 +81,48 @@ def attention(capacity: int) -> tuple[ModelProto, Feeds, dict[str, str]]:
     return model(node, feeds, outputs, 21), feeds, {"nk": "pk", "nv": "pv"}
 
 
+def grown(capacity: int) -> tuple[ModelProto, Feeds, dict[str, str]]:
+    """As torch writes it: keys and values grow by Concat, which onnxruntime copies; here ``alias`` keeps their room."""
+    rng = np.random.default_rng(0)
+    new = {name: rng.standard_normal((1, HEADS, 1, SIZE)).astype(np.float32) for name in "qkv"}
+    past = {name: np.zeros((1, HEADS, capacity, SIZE), np.float32) for name in ("pk", "pv")}
+    axis = ["P" if extent == capacity else extent for extent in past["pk"].shape]
+    total = ["T" if extent == capacity else extent for extent in past["pk"].shape]
+    nodes = [
+        helper.make_node("Concat", ["pk", "k"], ["nk"], axis=2),
+        helper.make_node("Concat", ["pv", "v"], ["nv"], axis=2),
+        helper.make_node("Transpose", ["nk"], ["turned"], perm=[0, 1, 3, 2]),
+        helper.make_node("MatMul", ["q", "turned"], ["scores"]),
+        helper.make_node("Softmax", ["scores"], ["weights"], axis=-1),
+        helper.make_node("MatMul", ["weights", "nv"], ["y"]),
+    ]
+
+    def info(name: str, shape: Any) -> Any:
+        return helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(np.dtype(np.float32)), shape)
+
+    inputs = [*(info(name, value.shape) for name, value in new.items()), *(info(name, axis) for name in past)]
+    outputs = [info("y", new["q"].shape), info("nk", total), info("nv", total)]
+    graph = helper.make_graph(nodes, "step", inputs, outputs)
+    made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=10)
+    return made, {**new, **past, "P": np.array([FILLED])}, {"nk": "pk", "nv": "pv"}
+
+
 CASES: dict[str, Callable[[int], tuple[ModelProto, Feeds, dict[str, str]]]] = {
     "ScatterND, one row of 4 KiB": scatter_nd,
     "TensorScatter, one row of 4 KiB": tensor_scatter,
     f"GroupQueryAttention, {FILLED} rows filled": attention,
+    f"attention with Concat, {FILLED} rows filled": grown,
 }
+
+
+def compiled(made: ModelProto, feeds: Feeds, states: dict[str, str]) -> lb.Executable:
+    """The program for one buffer of the capacity of ``feeds``."""
+    return lb.compile(made, alias=states, shapes={name: feeds[name].shape for name in states.values()})
 
 
 def ours(made: ModelProto, feeds: Feeds, states: dict[str, str]) -> lb.Session:
     """A Session whose next run is the step."""
-    session = lb.Session(lb.compile(made), num_threads=1)
+    session = lb.Session(compiled(made, feeds, states), num_threads=1)
     for output, input in states.items():
         session.bind_state(output, input)
     for name, value in feeds.items():
@@ -105,6 +137,10 @@ def theirs(made: ModelProto, feeds: Feeds, states: dict[str, str]) -> Callable[[
     options.intra_op_num_threads = options.inter_op_num_threads = 1
     session = onnxruntime.InferenceSession(made.SerializeToString(), options, ["CPUExecutionProvider"])
     binding = session.io_binding()
+    if "P" in feeds:  # without a buffer that is filled in part: what it copies are the filled rows
+        few = {name: value[:, :, :FILLED] for name, value in feeds.items() if name != "P"}
+        few = {name: np.ascontiguousarray(value) for name, value in few.items()}
+        return partial(session.run, None, few)
     values = {name: onnxruntime.OrtValue.ortvalue_from_numpy(value) for name, value in feeds.items()}
     for name, value in values.items():
         binding.bind_ortvalue_input(name, value)
@@ -119,6 +155,15 @@ def theirs(made: ModelProto, feeds: Feeds, states: dict[str, str]) -> Callable[[
 
 def next_steps(session: lb.Session, feeds: Feeds) -> Callable[[], object]:
     """Steps of a length that grows by one each, and begins anew after 100."""
+    if "P" in feeds:
+        filled = feeds["P"].copy()
+        session.set_input_zero_copy("P", filled)
+
+        def grow() -> None:
+            filled[0] = filled[0] + 1 if filled[0] < 2 * FILLED else FILLED
+            session.run()
+
+        return grow
     ends, total = feeds["ends"].copy(), feeds["total"].copy()
     session.set_input_zero_copy("ends", ends)
     session.set_input_zero_copy("total", total)
@@ -137,11 +182,11 @@ def compared(name: str, capacity: int) -> list[object]:
     session = ours(made, feeds, states)
     with lb.ledger() as moves:
         session.run()
-    apart = lb.Session(lb.compile(made), num_threads=1)
+    apart = lb.Session(compiled(made, feeds, states), num_threads=1)
     for each, value in feeds.items():
         apart.set_input(each, value)
     actions: dict[str, Callable[[], object]] = {"state": session.run}
-    if "ends" in feeds:
+    if "ends" in feeds or "P" in feeds:
         actions["growing"] = next_steps(ours(made, feeds, states), feeds)
     try:
         actions["onnxruntime"] = theirs(made, feeds, states)

@@ -1,14 +1,20 @@
-"""How much of a buffer is in use, of operators that keep what they made before in one that has room for more."""
+"""A buffer that has room for more: how much of it is in use, and what is put in behind that."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from typing import cast
+
+from landbridge.ir.scalars import ScalarBuilder, Value
 from landbridge.ops.accuracy import EXACT, accuracy
-from landbridge.ops.context import OpContext, Operand
+from landbridge.ops.context import BodyBuffer, OpContext, Operand
 from landbridge.ops.extent_arrays import extents_array
 from landbridge.ops.legal import axis_of
 from landbridge.ops.registry import operator
 from landbridge.ops.rules import rules
-from landbridge.sizes.size import clamped, smallest
+from landbridge.ops.scatter_turns import scatter_in_turns
+from landbridge.ops.slicing import part
+from landbridge.sizes.size import Extent, clamped, smallest
 
 
 @rules("length: 1", "buffer: _ ...", attributes={"axis": axis_of("len(buffer)", default=0)})
@@ -18,5 +24,50 @@ def length_within(c: OpContext, length: Operand, buffer: Operand) -> Operand:
     """``length`` [1], from 1 to what ``buffer`` has along ``axis``: a run of another is refused."""
     room = c.shape(buffer)[c.attribute("axis", 0)]
     (asked,) = c.constant(length, "length").reshape(-1).tolist()
-    within = clamped(asked, 1, room) if isinstance(room, int) else smallest(clamped(asked, 1), room)
-    return extents_array([c.g.held("the steps so far with those of the run", asked, within)])
+    return extents_array([_within(c, asked, room, 1)])
+
+
+@rules("length: 1", "new: _ ...", "buffer: _ ...", attributes={"axis": axis_of("len(buffer)", default=0)})
+@operator("LengthAfter", domain="landbridge")
+@accuracy(EXACT)
+def length_after(c: OpContext, length: Operand, new: Operand, buffer: Operand) -> Operand:
+    """``length`` [1] and what ``new`` has along ``axis``, no more than ``buffer`` has: another run is refused."""
+    axis = c.attribute("axis", 0)
+    (before,) = c.constant(length, "length").reshape(-1).tolist()
+    return extents_array([_within(c, before + c.shape(new)[axis], c.shape(buffer)[axis], 1)])
+
+
+def _within(c: OpContext, asked: Extent, room: Extent, least: int) -> Extent:
+    within = clamped(asked, least, room) if isinstance(room, int) else smallest(clamped(asked, least), room)
+    return c.g.held("the steps so far with those of the run" if least else "the steps so far", asked, within)
+
+
+@rules("buffer: _ ...", "length: 1", attributes={"axis": axis_of("len(buffer)", default=0)})
+@operator("InUse", domain="landbridge")
+@accuracy(EXACT)
+def in_use(c: OpContext, buffer: Operand, length: Operand) -> Operand:
+    """The first ``length`` [1] of ``buffer`` along ``axis``."""
+    shape, axis = list(c.shape(buffer)), c.attribute("axis", 0)
+    (asked,) = c.constant(length, "length").reshape(-1).tolist()
+    shape[axis] = cast(int, _within(c, asked, shape[axis], 0))
+    return part(c, buffer, [0] * len(shape), [1] * len(shape), shape)
+
+
+@rules("buffer: _ ...", "new: _ ...", "length: 1", attributes={"axis": axis_of("len(buffer)", default=0)})
+@operator("Append", domain="landbridge")
+@accuracy(EXACT)
+def append(c: OpContext, buffer: Operand, new: Operand, length: Operand) -> Operand:
+    """``buffer`` with ``new`` put in along ``axis`` behind the first ``length`` [1]."""
+    shape, axis = c.shape(new), c.attribute("axis", 0)
+    if 0 in (*shape, *c.shape(buffer)):
+        return buffer
+    others = [a for a in range(len(shape)) if a != axis]
+
+    def place(
+        s: ScalarBuilder, numbers: BodyBuffer, at: Sequence[Value]
+    ) -> tuple[Mapping[int, Value], Mapping[int, Value], Sequence[Value]]:
+        by_axis = dict(zip((axis, *others), at, strict=True))
+        number = s.cast(numbers.load(s, [s.const(0, "index")]), "int64") + s.cast(at[0], "int64")
+        return {axis: number}, {a: by_axis[a] for a in others}, [by_axis[a] for a in range(len(shape))]
+
+    return scatter_in_turns(c, buffer, length, new, (shape[axis], *(shape[a] for a in others)), "", place)

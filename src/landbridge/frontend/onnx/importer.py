@@ -30,6 +30,7 @@ from landbridge.frontend.onnx.data_rules import OF_THE_MODEL, DataRules
 from landbridge.frontend.onnx.equal_sizes import EqualSizes
 from landbridge.frontend.onnx.fitting_sizes import naming_inputs
 from landbridge.frontend.onnx.graph_walk import Branches, ControlFlow, GraphWalk, ImportsBody
+from landbridge.frontend.onnx.kept_rooms import keep_rooms
 from landbridge.frontend.onnx.load import load_model, release
 from landbridge.frontend.onnx.loops import import_loop, import_scan
 from landbridge.frontend.onnx.model_inputs import ModelInputs, model_inputs
@@ -121,6 +122,7 @@ def import_onnx(  # noqa: PLR0913 - what may be stated of a model
     """
     loaded, sources, files = load_model(model, max_nodes, rules)
     graph = loaded.graph
+    keep_rooms(graph, alias or {})
     declare_alike(graph, alias or {})
     parameters = promote_parameters(graph, mutable)
     given, branches, empties = shapes or {}, Branches(), empties or Empties()
