@@ -148,7 +148,11 @@ def evaluate(body: Block, grid: Grid) -> list[Array]:
         for op in body.ops:
             if isinstance(op, linalg.ops.YieldOp):
                 return [get(v) for v in op.operands]
-            env[op.results[0]] = evaluate_one(op, get, grid)
+            if isinstance(op, memref.StoreOp):
+                *where, value = np.broadcast_arrays(*(get(v) for v in op.indices), get(op.value))
+                grid.buffers[op.memref][tuple(where)] = value
+            else:
+                env[op.results[0]] = evaluate_one(op, get, grid)
     raise TypeError("a body without linalg.yield")
 
 
