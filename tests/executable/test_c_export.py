@@ -453,7 +453,8 @@ int main(void) {
   int64_t at[1] = {5};
   int i;
   model_program self;
-  void *memory = aligned_alloc(MODEL_MEMORY_ALIGNMENT, (MODEL_MEMORY_BYTES / MODEL_MEMORY_ALIGNMENT + 1) * MODEL_MEMORY_ALIGNMENT);
+  size_t units = MODEL_MEMORY_BYTES / MODEL_MEMORY_ALIGNMENT + 1;
+  void *memory = aligned_alloc(MODEL_MEMORY_ALIGNMENT, units * MODEL_MEMORY_ALIGNMENT);
   if (model_init(&self, memory, MODEL_MEMORY_BYTES)) return 1;
   if (model_set_input(&self, 0, state) || model_set_input(&self, 1, at) || model_set_input(&self, 2, row)) return 2;
   if (model_set_output(&self, 0, state) || model_run(&self)) return 3;
