@@ -24,7 +24,7 @@ def compile_in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compile_jobs, "_is_foreign", lambda machine: False)
 
 
-@pytest.mark.sample(25, shared=False)
+@pytest.mark.sample(15, shared=False)
 @pytest.mark.parametrize("name", NAMES)
 def test_a_case_of_the_suite(on_board: ProgramRunner, name: str) -> None:
     def run(module: IRModule, feeds: Mapping[str, np.ndarray[Any, Any]]) -> Sequence[np.ndarray[Any, Any]]:

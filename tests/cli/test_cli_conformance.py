@@ -51,6 +51,7 @@ def test_conformance_of_a_device_that_conforms() -> None:
     assert all(result["sentence"] for result in report["results"])
 
 
+@pytest.mark.full
 @pytest.mark.usefixtures("two_bad_devices")
 def test_conformance_names_the_broken_sentence(tmp_path: Path) -> None:
     arguments = ["conformance", "bad", "--report", str(tmp_path / "bad.json")]

@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pytest
 from wheel_models import CLASSIFY, PP_OCR, wheel_model
 
 import landbridge as lb
@@ -64,6 +65,7 @@ def test_it_runs_on_a_board(tmp_path: Path) -> None:
     np.testing.assert_allclose(found, wanted(100, 200), atol=2e-6)
 
 
+@pytest.mark.full
 def test_its_page_does_what_it_says(tmp_path: Path) -> None:
     for name in ("gcc", "make"):
         program(name, "debian")

@@ -37,7 +37,7 @@ with warnings.catch_warnings():
     }
 
 
-@pytest.mark.sample(40)
+@pytest.mark.sample(24)
 @pytest.mark.parametrize("name", sorted(_CASES))
 def test_the_suite(name: str) -> None:
     _CASES[name](unittest.TestCase())

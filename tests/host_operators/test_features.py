@@ -10,7 +10,7 @@ from onnx import helper
 import landbridge as lb
 
 
-@pytest.mark.sample(16)
+@pytest.mark.sample(10)
 @pytest.mark.parametrize("seed", range(24))
 @pytest.mark.parametrize("mode", ["TF", "IDF", "TFIDF"])
 @pytest.mark.filterwarnings("ignore::landbridge.FallbackWarning")

@@ -68,7 +68,7 @@ def run(session: lb.Session, expected: np.ndarray) -> list[tuple[str, int]]:
     return [(move.cause, move.nbytes) for move in moves if not move.is_kernel]
 
 
-@pytest.mark.sample(8)
+@pytest.mark.sample(6)
 @pytest.mark.parametrize("first", ["device", "cpu"])
 @pytest.mark.parametrize("nodes", ["relu", "conv*", "sigmoid", "[ac]*", "*"])
 def test_nothing_is_copied_where_memory_is_shared(device, target, expected, first, nodes):

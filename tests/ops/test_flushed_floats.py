@@ -51,7 +51,7 @@ def check(case: Case, kind: str, got: Array, *inputs: Array) -> None:
     assert not found, f"{case.op} on {kind}: operands and result {found}"
 
 
-@pytest.mark.sample(24)
+@pytest.mark.sample(14)
 @pytest.mark.parametrize(
     ("name", "dtype", "kind"),
     [(n, d, k) for n, d, k in product(UNARY, FLUSHED, KINDS) if takes(UNARY[n].op, d, OPSET)],
@@ -62,7 +62,7 @@ def test_of_one(name: str, dtype: str, kind: str) -> None:
     check(case, kind, OneOperator(f"{kind} -denormals=flush", case.op, [x], x.dtype, case.attributes)(x), x)
 
 
-@pytest.mark.sample(12)
+@pytest.mark.sample(8)
 @pytest.mark.parametrize(
     ("name", "dtype", "kind"),
     [(n, d, k) for n, d, k in product(BINARY, FLUSHED, KINDS) if takes(BINARY[n].op, d, OPSET)],
@@ -87,7 +87,7 @@ def test_functions_that_look_at_bits_are_given_zero(op: str, dtype: str, kind: s
     assert np.isfinite(got[2]) and got[2] != 0
 
 
-@pytest.mark.sample(12)
+@pytest.mark.sample(8)
 @pytest.mark.parametrize(
     ("name", "kind"), [(n, k) for n, k in product(UNARY, KINDS) if takes(UNARY[n].op, "float16", OPSET)]
 )

@@ -94,7 +94,7 @@ def test_radices_multiply_to_the_points(points: int, parts: int) -> None:
     assert not plan.length or 2 * points - 1 <= plan.length < 4 * points
 
 
-@pytest.mark.sample(24)
+@pytest.mark.sample(14)
 @pytest.mark.parametrize("inverse", [0, 1])
 @pytest.mark.parametrize("parts", [1, 2])
 @pytest.mark.parametrize("points", POINTS)
@@ -130,7 +130,7 @@ def test_signals_whose_errors_could_add_up(points: int, kind: str) -> None:
     assert off(dft(x, 1), want, magnitudes(x, 1)) <= USUAL * EPS["float32"]
 
 
-@pytest.mark.sample(24)
+@pytest.mark.sample(14)
 @pytest.mark.parametrize("target", KINDS)
 @pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "bfloat16"])
 @pytest.mark.parametrize("points", [64, 90, 131])
@@ -145,7 +145,7 @@ def test_every_target_and_dtype(points: int, dtype: str, target: str) -> None:
     assert off(y, want, magnitudes(wide, 1)) <= USUAL * eps + rounding
 
 
-@pytest.mark.sample(16)
+@pytest.mark.sample(10)
 @pytest.mark.parametrize("axis", [0, 1, 2, -2])
 @pytest.mark.parametrize("length", [None, 20, 60, 127, 200])
 @pytest.mark.parametrize("parts", [1, 2])
@@ -176,7 +176,7 @@ def test_inverse_of_half_a_spectrum_is_real(bins: int, length: int | None) -> No
     assert off(y, want, 2 * magnitudes(x, 1) / points) <= USUAL * EPS["float32"]
 
 
-@pytest.mark.sample(12)
+@pytest.mark.sample(8)
 @pytest.mark.parametrize("window", [None, "constant", "input"])
 @pytest.mark.parametrize("parts", [1, 2])
 @pytest.mark.parametrize("onesided", [0, 1])

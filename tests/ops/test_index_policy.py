@@ -102,7 +102,7 @@ def check_case(name: str, target: str) -> None:
 
 @pytest.mark.parametrize("target", ["llvm", "c"])
 @pytest.mark.parametrize("name", CASES)
-@pytest.mark.sample(12)
+@pytest.mark.sample(8)
 def test_out_of_range(name: str, target: str) -> None:
     in_child(check_case, name, target)
 

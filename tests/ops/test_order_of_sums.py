@@ -54,7 +54,7 @@ def product(op: str, a: Array, b: Array, constant: bool, target: str) -> Array:
     return run_node("MatMul", [a, b], weights, target=target)[0]
 
 
-@pytest.mark.sample(14)
+@pytest.mark.sample(9)
 @pytest.mark.parametrize(("op", "sizes", "constant", "dtype", "target"), drawn(150))
 def test_equal_terms_give_equal_sums(
     op: str, sizes: tuple[int, int, int], constant: bool, dtype: str, target: str

@@ -167,13 +167,13 @@ SWEEP = [
 ]
 
 
-@pytest.mark.sample(16)
+@pytest.mark.sample(10)
 @pytest.mark.parametrize(("case", "dtype", "kind"), SWEEP)
 def test_error_is_within_the_stated_bound(case: Case, dtype: str, kind: str) -> None:
     check(case, dtype, kind)
 
 
-@pytest.mark.sample(12)
+@pytest.mark.sample(8)
 @pytest.mark.parametrize("case", [c for c in CASES if c.theirs], ids=lambda c: c.op)
 def test_error_is_at_most_twice_that_of_onnxruntime(case: Case) -> None:
     arrays = windowed(case, "float32")
@@ -188,7 +188,7 @@ def test_error_is_at_most_twice_that_of_onnxruntime(case: Case) -> None:
         assert error.max() <= 2 * other.max() + least.max()
 
 
-@pytest.mark.sample(8)
+@pytest.mark.sample(6)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("scale", ["float16", "float32"])
 @pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "uint16", "int32"])

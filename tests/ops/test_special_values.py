@@ -35,7 +35,7 @@ CASES: dict[str, tuple[str, list[Array], int, dict[str, Any], Callable[[], Array
 }
 
 
-@pytest.mark.sample(8)
+@pytest.mark.sample(6)
 @pytest.mark.parametrize("target", KINDS)
 @pytest.mark.parametrize("name", CASES)
 def test_special_values_are_numpys(name: str, target: str) -> None:

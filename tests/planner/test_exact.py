@@ -85,6 +85,7 @@ def _tightened(buffers: list[Buffer], compiled: bool) -> tuple[list[int], int]:
     )
 
 
+@pytest.mark.full
 @pytest.mark.sample(2)
 @pytest.mark.parametrize("seed", range(6))
 def test_compiled_and_interpreted_take_the_same_steps(seed: int) -> None:

@@ -42,6 +42,7 @@ def ran(tests: pytest.Pytester, *options: str) -> set[str]:
     return names
 
 
+@pytest.mark.full
 def test_parts_are_together_all_and_share_a_sample_and_long_tests(tests: pytest.Pytester) -> None:
     undivided = {f"test_undivided[{x}]" for x in range(5)}
     rare = {f"test_rare[{x}]" for x in range(40)}
@@ -58,6 +59,7 @@ def test_parts_are_together_all_and_share_a_sample_and_long_tests(tests: pytest.
     assert all(a & b & rare == sample & rare for a in parts for b in parts if a is not b)
 
 
+@pytest.mark.full
 def test_a_share_of_nothing_is_refused(tests: pytest.Pytester) -> None:
     for text in ("2", "1/0", "-1/2", "a/b"):
         result = tests.runpytest_subprocess("-n0", f"--share={text}")

@@ -258,7 +258,7 @@ def test_names_and_shapes_of_aliases_are_checked() -> None:
         lb.compile(other, alias={"y": "x"})
 
 
-@pytest.mark.sample(20)
+@pytest.mark.sample(12)
 @pytest.mark.parametrize("seed", range(60))
 def test_random_histories(seed: int) -> None:
     """Whatever is put where: as numpy has it, of a state as of two buffers, with reductions and repeated indices."""

@@ -112,6 +112,7 @@ WAYS: dict[str, Callable[[Executable, int], list[Array]]] = {
 }
 
 
+@pytest.mark.sample(12)
 @pytest.mark.parametrize("threads", [1, 2, 3])
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("setting", SETTINGS)

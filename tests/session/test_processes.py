@@ -72,6 +72,7 @@ time.sleep(0.2)
     assert time.monotonic() - began < 30
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("calls", [1, FOR_EVER])
 @pytest.mark.parametrize("keep", ["run = s.run_async()", "s.run_async(); del s"])

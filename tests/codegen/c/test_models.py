@@ -10,6 +10,7 @@ from tests.whole_models.random_weights import with_random_weights
 from tests.whole_models.real_input import picture_for_detector
 
 
+@pytest.mark.full
 @pytest.mark.sample(1)
 @pytest.mark.parametrize(("name", "input_name"), [("squeezenet", "data_0"), ("shufflenet", "gpu_0/data_0")])
 def test_c_and_llvm_agree(name: str, input_name: str) -> None:

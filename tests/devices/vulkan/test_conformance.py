@@ -9,6 +9,8 @@ import sys
 from pathlib import Path
 from typing import ClassVar
 
+import pytest
+
 from landbridge.device.api import Device
 from landbridge.testing.conformance.acquisitions import AcquisitionConformance
 from landbridge.testing.conformance.lifecycles import LifecycleConformance
@@ -103,6 +105,7 @@ def test_conformance(device: Device) -> None:
     }
 
 
+@pytest.mark.full
 def test_the_validation_layer_finds_nothing() -> None:
     assert _messages() == []
 

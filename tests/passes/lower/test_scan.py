@@ -64,7 +64,7 @@ def reference(x: Array, axis: int, fold: str, exclusive: bool, back: bool) -> li
     return [np.stack(found[::-1] if back else found, axis), state]
 
 
-@pytest.mark.sample(40)
+@pytest.mark.sample(24)
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("back", [False, True])
 @pytest.mark.parametrize("exclusive", [False, True])

@@ -60,7 +60,7 @@ def transposed(x: Array, permutation: Sequence[int], target: str = "llvm") -> Ar
     return found
 
 
-@pytest.mark.sample(24)
+@pytest.mark.sample(14)
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize(
     "shape,permutation",

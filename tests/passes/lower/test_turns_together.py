@@ -87,6 +87,7 @@ def windows(p: PrimBuilder, rows: int, kernel: int, stride: int, pad: int) -> No
     p.generic("ppr", [rows, 8, kernel], ins, out, lambda s, a, x, w: a + x * w, init=0.0)
 
 
+@pytest.mark.sample(30)
 @pytest.mark.parametrize("pad", [0, 1])
 @pytest.mark.parametrize("stride", [1, 2, 3])
 @pytest.mark.parametrize("kernel", [1, 2, 3, 5, 7, 9])
@@ -164,6 +165,7 @@ def number_windows(p: PrimBuilder, rows: int, channels: int, kernel: int, stride
     p.generic("pprr", [rows, outputs, channels, kernel], ins, out, lambda s, a, x, w: a + x * w, init=0.0)
 
 
+@pytest.mark.sample(40)
 @pytest.mark.parametrize("pad", [0, 1, 2])
 @pytest.mark.parametrize("stride", [1, 2, 3])
 @pytest.mark.parametrize("kernel", [2, 3, 4, 5, 7])

@@ -71,13 +71,13 @@ def _seeds(base: int, full: int) -> pytest.MarkDecorator:
     return pytest.mark.parametrize("seed", range(base, base + full))
 
 
-@pytest.mark.sample(24)
+@pytest.mark.sample(14)
 @_seeds(0, 600)
 def test_llvm(seed: int) -> None:
     in_child(check_case, "llvm", seed)
 
 
-@pytest.mark.sample(8)
+@pytest.mark.sample(6)
 @_seeds(1000, 200)
 def test_llvm_with_other_vectors(seed: int) -> None:
     in_child(check_case, "llvm-128", seed)
@@ -90,7 +90,7 @@ def check_by_lane(seed: int) -> None:
         check_case("llvm-128", seed)
 
 
-@pytest.mark.sample(16)
+@pytest.mark.sample(10)
 @_seeds(6000, 400)
 def test_llvm_with_products_by_lane(seed: int) -> None:
     in_child(check_by_lane, seed)
