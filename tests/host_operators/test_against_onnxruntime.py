@@ -32,9 +32,7 @@ def compare(
     )
     opsets = [
         onnx.helper.make_opsetid("", 17),
-        onnx.helper.make_opsetid(
-            node.domain, 1 if "ml" not in node.domain else 5 if node.op_type == "TreeEnsemble" else 3
-        ),
+        onnx.helper.make_opsetid(node.domain, 1 if "ml" not in node.domain else 3),
     ]
     model = onnx.helper.make_model(graph, opset_imports=opsets, ir_version=8)
     options = onnxruntime.SessionOptions()
@@ -69,114 +67,6 @@ def ml(op_type: str, inputs: list[str], outputs: list[str], **attributes: Any) -
 
 def x_of(*shape: int, seed: int = 0) -> Array:
     return np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
-
-
-def trees(of: str, targets: int, count: int, depth: int, features: int, positive: bool) -> dict[str, Any]:
-    """Attributes of ``count`` full trees with random tests and votes."""
-    rng = np.random.default_rng(targets * 100 + count)
-    modes = ["BRANCH_LEQ", "BRANCH_LT", "BRANCH_GT", "BRANCH_GTE"]
-    made: dict[str, list[Any]] = {
-        key: []
-        for key in (
-            "nodes_treeids",
-            "nodes_nodeids",
-            "nodes_featureids",
-            "nodes_values",
-            "nodes_modes",
-            "nodes_truenodeids",
-            "nodes_falsenodeids",
-            "nodes_missing_value_tracks_true",
-            f"{of}_treeids",
-            f"{of}_nodeids",
-            f"{of}_ids",
-            f"{of}_weights",
-        )
-    }
-    for tree in range(count):
-        for node in range(2 ** (depth + 1) - 1):
-            leaf = node >= 2**depth - 1
-            made["nodes_treeids"].append(tree)
-            made["nodes_nodeids"].append(node)
-            made["nodes_featureids"].append(0 if leaf else int(rng.integers(features)))
-            made["nodes_values"].append(0.0 if leaf else float(rng.standard_normal()))
-            made["nodes_modes"].append("LEAF" if leaf else modes[tree % 4])
-            made["nodes_truenodeids"].append(0 if leaf else 2 * node + 1)
-            made["nodes_falsenodeids"].append(0 if leaf else 2 * node + 2)
-            made["nodes_missing_value_tracks_true"].append(int(rng.integers(2)))
-            if leaf:
-                made[f"{of}_treeids"].append(tree)
-                made[f"{of}_nodeids"].append(node)
-                made[f"{of}_ids"].append(int(rng.integers(targets)))
-                weight = float(rng.random()) if positive else float(rng.standard_normal())
-                made[f"{of}_weights"].append(weight / count)
-    return made
-
-
-@pytest.mark.parametrize("how", ["SUM", "AVERAGE", "MIN", "MAX"])
-@pytest.mark.parametrize("targets", [1, 3])
-def test_tree_regressor(how: str, targets: int) -> None:
-    attributes = trees("target", targets, 6, 4, 5, positive=False)
-    if targets == 1:
-        attributes["base_values"] = [0.5]
-    node = ml("TreeEnsembleRegressor", ["x"], ["y"], n_targets=targets, aggregate_function=how, **attributes)
-    compare(node, {"x": x_of(40, 5)}, [(1, 2)])
-
-
-@pytest.mark.parametrize("targets", [1, 3])
-def test_many_samples_of_trees_that_each_speak_of_one_target(targets: int) -> None:
-    """As gradient boosting has them: tests of several kinds in a tree, of numbers equal to some, and of NaN."""
-    attributes = trees("target", targets, 9, 5, 4, positive=False)
-    kinds = ["BRANCH_LEQ", "BRANCH_EQ", "BRANCH_LT", "BRANCH_GTE", "BRANCH_NEQ", "BRANCH_GT"]
-    for i, mode in enumerate(attributes["nodes_modes"]):
-        attributes["nodes_modes"][i] = mode if mode == "LEAF" else kinds[i % 6]
-    attributes["nodes_values"] = np.round(attributes["nodes_values"]).tolist()
-    attributes["target_ids"] = [tree % targets for tree in attributes["target_treeids"]]
-    node = ml("TreeEnsembleRegressor", ["x"], ["y"], n_targets=targets, **attributes)
-    x = np.round(x_of(5000, 4))
-    x[::7, 1] = np.nan
-    compare(node, {"x": x}, [(1, 2)])
-
-
-@pytest.mark.parametrize("how", ["AVERAGE", "SUM", "MIN", "MAX"])
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_tree_ensemble(how: str, dtype: type) -> None:
-    """Full trees of three levels whose leaves are apart, of thresholds and weights in ``dtype``."""
-    rng, targets, count = np.random.default_rng(7), 2, 5
-    tensor = onnx.numpy_helper.from_array
-    inner = [7 * tree + node for tree in range(count) for node in range(7)]
-    children = [(2 * (node % 7) + 1, 2 * (node % 7) + 2) for node in inner]
-    ends = [[7 * (node // 7) + child if child < 7 else 8 * (node // 7) + child - 7 for child in pair]
-            for node, pair in zip(inner, children, strict=True)]  # fmt: skip
-    leaves = [[int(child >= 7) for child in pair] for pair in children]
-    node = ml(
-        "TreeEnsemble", ["x"], ["y"], n_targets=targets, aggregate_function=["AVERAGE", "SUM", "MIN", "MAX"].index(how),
-        tree_roots=[7 * tree for tree in range(count)], nodes_featureids=rng.integers(0, 4, 7 * count).tolist(),
-        nodes_splits=tensor(rng.standard_normal(7 * count).astype(dtype), "splits"),
-        nodes_modes=tensor(np.repeat(np.arange(count) % 4, 7).astype(np.uint8), "modes"),
-        nodes_truenodeids=[pair[0] for pair in ends], nodes_falsenodeids=[pair[1] for pair in ends],
-        nodes_trueleafs=[pair[0] for pair in leaves], nodes_falseleafs=[pair[1] for pair in leaves],
-        leaf_targetids=rng.integers(0, targets, 8 * count).tolist(),
-        leaf_weights=tensor(rng.standard_normal(8 * count).astype(dtype), "weights"),
-    )  # fmt: skip
-    x = rng.standard_normal((40, 4)).astype(dtype)
-    compare(node, {"x": x}, [(onnx.helper.np_dtype_to_tensor_dtype(np.dtype(dtype)), 2)])
-
-
-@pytest.mark.parametrize("transform", ["NONE", "LOGISTIC", "SOFTMAX"])
-@pytest.mark.parametrize(("classes", "voted"), [(3, 3), (2, 1)])
-@pytest.mark.parametrize("positive", [False, True])
-def test_tree_classifier(transform: str, classes: int, voted: int, positive: bool) -> None:
-    if transform == "SOFTMAX" and voted == 1:
-        pytest.skip("onnxruntime takes the softmax of one score, which is 1")
-    attributes = trees("class", voted, 5, 3, 4, positive=positive)
-    labels = [0, 1] if classes == 2 else [7, 3, 9]
-    node = ml(
-        "TreeEnsembleClassifier", ["x"], ["label", "scores"],
-        classlabels_int64s=labels, post_transform=transform, **attributes,
-    )  # fmt: skip
-    x = x_of(50, 4)
-    x[3, 1] = np.nan
-    compare(node, {"x": x}, [(7, 1), (1, 2)])
 
 
 @pytest.mark.parametrize("transform", ["NONE", "LOGISTIC", "SOFTMAX"])

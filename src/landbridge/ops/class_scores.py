@@ -9,27 +9,68 @@ import numpy as np
 from landbridge.ir.scalars import ScalarBuilder, Value
 from landbridge.ops.context import OpContext, Operand
 from landbridge.ops.gather import gather
-from landbridge.ops.reduce import arg_extreme
+from landbridge.ops.reduce import arg_extreme, reduced
 from landbridge.ops.softmax import softmax_along
+
+_TRANSFORMS = ("NONE", "LOGISTIC", "SOFTMAX", "SOFTMAX_ZERO", "PROBIT")
+#: Scores nearer to 0 than this are none to SOFTMAX_ZERO.
+_NEAR_ZERO = 1e-7
+#: Of the approximation of the inverse of erf (S. Winitzki, 2008).
+_BEND = np.float32(0.147)
 
 
 def kernel_of(c: OpContext, transform: str) -> str:
     """``transform``, a ``post_transform`` that ``transformed`` does; raises UnsupportedOperatorError for another."""
-    if transform not in ("NONE", "LOGISTIC", "SOFTMAX"):
-        raise c.unsupported(f"post_transform {transform!r} has no kernel")
+    if transform not in _TRANSFORMS:
+        raise c.unsupported(f"post_transform {transform!r} has no kernel; legal: {', '.join(_TRANSFORMS)}")
     return transform
 
 
 def transformed(c: OpContext, scores: Operand, transform: str) -> Operand:
-    """``scores`` (rows, targets) after ``post_transform``, in their dtype."""
-    if transform == "LOGISTIC":
-        return c.elementwise("logistic", [scores], lambda s, v: s.sigmoid(v))
-    return softmax_along(c, scores, 1, log=False) if transform == "SOFTMAX" else scores
+    """``scores`` (rows, targets) after ``post_transform``, in their dtype; float32 after PROBIT."""
+    match transform:
+        case "LOGISTIC":
+            return c.elementwise("logistic", [scores], lambda s, v: s.sigmoid(v))
+        case "SOFTMAX":
+            return softmax_along(c, scores, 1, log=False)
+        case "SOFTMAX_ZERO":
+            return _softmax_but_of_zeros(c, scores)
+        case "PROBIT":
+            return c.elementwise("probit", [c.cast(scores, "float32")], _probit)
+    return scores
+
+
+def _softmax_but_of_zeros(c: OpContext, scores: Operand) -> Operand:
+    """The softmax along rows of what is not 0, beside zeros."""
+    most = reduced(c, "max", scores, [1], keepdims=True)
+
+    def power(s: ScalarBuilder, v: Value, most: Value) -> Value:
+        return s.select(s.math("abs", v) > _NEAR_ZERO, s.exp(v - most), v * s.exp(s.neg(most)))
+
+    powers = c.elementwise("powers", [scores, most], power)
+    total = reduced(c, "sum", powers, [1], keepdims=True)
+    return c.elementwise("shares", [powers, total], lambda s, v, t: v / t)
+
+
+def _probit(s: ScalarBuilder, share: Value) -> Value:
+    """Where the normal distribution has this share below, about: in float32, each operation rounded.
+
+    Near a share of a half this is a small difference of large numbers: with another order or another precision it gives
+    other numbers than others make of the same formula.
+    """
+    e = s.uncontracted()
+    x = e.wrap(share.ssa, "float32") * 2.0 - 1.0
+    log = e.math("log", (1.0 - x) * (1.0 + x))
+    half = log * 0.5 + float(np.float32(2) / (np.float32(3.14159) * _BEND))
+    root = e.sqrt(e.sqrt(half * half - log * float(np.float32(1) / _BEND)) - half)
+    return e.select(x < 0.0, e.neg(root), root) * float(np.float32(1.41421356))
 
 
 def of_two(c: OpContext, one: Operand, labels: Sequence[int], transform: str, threshold: float) -> Sequence[Operand]:
     """The label and the scores of two classes, of which ``one`` (rows, 1) is that of the second: it is chosen above
     ``threshold``, which is 0 of scores with a sign."""
+    if transform == "PROBIT":
+        raise c.unsupported("PROBIT of one score says nothing of the other class; let leaves or rows speak of both")
     first, second = labels
 
     def label(s: ScalarBuilder, v: Value) -> Value:

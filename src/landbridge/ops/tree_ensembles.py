@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
+from typing import Protocol
 
 import numpy as np
 from xdsl.ir import SSAValue
 
 from landbridge.dtypes import numpy_dtype
-from landbridge.host_operators.tree_nodes import LEAF, TreeNodes, of_branches, of_nodes
+from landbridge.errors import NodeError, ShapeError
 from landbridge.ops.accuracy import SUMS, accuracy
 from landbridge.ops.class_scores import kernel_of, label_of, of_two, transformed
 from landbridge.ops.context import Array, OpContext, Operand
 from landbridge.ops.registry import operator
 from landbridge.ops.rules import rules
 from landbridge.ops.slicing import part
-from landbridge.ops.tree_kernels import feature_blocks, masked_leaves, votes_of_leaves, votes_of_targets, walked_leaves
-from landbridge.ops.tree_tests import TreeTests, masked, spoken_of, walked
+from landbridge.ops.tree_kernels import feature_blocks, masked_leaves, votes_of_leaves, votes_of_targets
+from landbridge.ops.tree_nodes import LEAF, TreeNodes, of_branches, of_nodes
+from landbridge.ops.tree_tests import TreeTests, masked, spoken_of
+from landbridge.ops.tree_walk import TOGETHER, votes_of_nodes, walked_leaves
+from landbridge.ops.walked_trees import WalkedTrees, walked
 from landbridge.records import record
-from landbridge.sizes.size import Extent
+from landbridge.sizes.size import Extent, largest
 
 _ML = "ai.onnx.ml"
 #: What the numbers of TreeEnsemble mean.
@@ -30,10 +35,20 @@ _MOST_PADDED = 2
 _INITS = {"add": 0.0, "min": np.inf, "max": -np.inf}
 
 
+class _Ends(Protocol):
+    """Where samples end in each tree."""
+
+    def votes(self, c: OpContext, votes: Array, speaks: Array, kind: str = "add") -> SSAValue:
+        """What the leaves say together: float64 (rows, targets). ``votes`` (nodes, targets) has what nodes say, where
+        ``speaks`` says that they do."""
+
+    def are_always_spoken_of(self, nodes: TreeNodes) -> bool:
+        """Whether a tree speaks of each target in all of its leaves."""
+
+
 @record(frozen=True, eq=False)
-class _Ends:
-    """Where samples end in each tree, by numbers that ``nodes`` says the nodes of; of ``rows`` samples, and others up
-    to a whole block.
+class _MaskedEnds:
+    """Numbers of leaves, of ``rows`` samples, and others up to a whole block.
 
     ``targets``: as many parts of the trees, one after the other, speak of a target each; 0 where leaves speak of
     several, or all of one."""
@@ -43,46 +58,75 @@ class _Ends:
     rows: Extent
     targets: int
 
-    def votes(self, c: OpContext, of_nodes: Array, kind: str = "add") -> SSAValue:
-        """What of ``of_nodes`` (nodes, targets) the leaves say together: float64 (rows, targets)."""
-        votes = np.where(self.nodes[..., None] < 0, _INITS[kind], of_nodes[self.nodes])
+    def votes(self, c: OpContext, votes: Array, speaks: Array, kind: str = "add") -> SSAValue:
+        said = np.where(speaks, votes, _INITS[kind])
+        said = np.where(self.nodes[..., None] < 0, _INITS[kind], said[self.nodes])
         if self.targets:
-            parts = votes.reshape(self.targets, -1, *votes.shape[1:])
+            parts = said.reshape(self.targets, -1, *said.shape[1:])
             own = np.stack([part[..., target] for target, part in enumerate(parts)])
             found = votes_of_targets(c, self.leaves, own, kind)
         else:
-            found = votes_of_leaves(c, self.leaves, votes, kind)
-        return c.g.reshape(found, (self.rows, votes.shape[-1]))
+            found = votes_of_leaves(c, self.leaves, said, kind)
+        return c.g.reshape(found, (self.rows, said.shape[-1]))
+
+    def are_always_spoken_of(self, nodes: TreeNodes) -> bool:
+        spoken = np.asarray((nodes.has_vote[self.nodes] | (self.nodes < 0)[..., None]).all(1))
+        return bool(spoken[(self.nodes >= 0).any(1)].any(0).all())
+
+
+@record(frozen=True, eq=False)
+class _WalkedEnds:
+    """Numbers of nodes of ``trees``, of ``rows`` samples."""
+
+    leaves: SSAValue
+    rows: Extent
+    trees: WalkedTrees
+
+    def votes(self, c: OpContext, votes: Array, speaks: Array, kind: str = "add") -> SSAValue:
+        return votes_of_nodes(c, self.leaves, self.rows, self.trees, votes, speaks, kind)
+
+    def are_always_spoken_of(self, nodes: TreeNodes) -> bool:
+        return bool(nodes.has_vote[nodes.mode == LEAF].all())
 
 
 def _ends(c: OpContext, x: Operand, nodes: TreeNodes) -> _Ends:
-    """Where ``x`` ends; raises UnsupportedOperatorError for trees that these kernels are not for."""
+    """Where ``x`` ends in trees of ``nodes``."""
     (rows, features), nodes = c.shape(x), nodes.comparing(numpy_dtype(c.dtype(x)))
-    if not isinstance(features, int):
-        raise c.unsupported("how many features a sample has is open")
-    inner = nodes.mode != LEAF
-    if nodes.feature[inner].max(initial=0) >= features or nodes.feature[inner].min(initial=0) < 0:
-        raise c.unsupported(f"a node tests feature {nodes.feature.max()} of samples that have {features}")
     tests = TreeTests.of(nodes)
-    if tests is None or not len(nodes.roots):
-        raise c.unsupported("there is no tree, or a node compares with what nothing is less than")
-    equal = bool(tests.equal.any())
-    if equal and (inner & ~nodes.missing & (nodes.value == np.inf)).any():
-        raise c.unsupported("a node tells infinity from NaN")
-    # One of the two ways of NaN is that of a comparison with it; for the other it is a number.
-    own = tests.is_leaf | (tests.nan_first == equal)
-    fills: list[float | None] = [None, np.inf if equal else -np.inf]
+    if not len(nodes.roots):
+        raise NodeError(f"{c.op_type} node {c.g.node!r} has no tree; legal is at least one")
+    least, most = tests.feature.min(), tests.feature.max()
+    if least < 0 or (isinstance(features, int) and most >= features):
+        tested = most if least >= 0 else least
+        raise ShapeError(f"{c.op_type} node {c.g.node!r} tests feature {tested} of samples that have {features}")
+    compared = c.value(c.cast(x, str(nodes.value.dtype)))
+    few = _few_leaves(c, compared, tests, nodes) if isinstance(features, int) else None
+    if few is not None:
+        return few
+    c.g.held("how many features a sample has", features, largest(features, int(most) + 1))
+    trees = walked(tests, tests.feature, TOGETHER)
+    if trees is None:
+        raise NodeError(f"{c.op_type} node {c.g.node!r} has a node that follows itself; legal are trees, with leaves")
+    trees = replace(trees, nodes=np.where(trees.nodes < 0, -1, tests.votes_of[trees.nodes]))
+    return _WalkedEnds(walked_leaves(c, compared, trees), rows, trees)
+
+
+def _few_leaves(c: OpContext, x: SSAValue, tests: TreeTests, nodes: TreeNodes) -> _MaskedEnds | None:
+    """Where ``x`` ends in trees of few leaves; None for others, and for tests of equality or of no number."""
+    rows, features = c.shape(x)
+    if tests.equal.any() or np.isnan(tests.value[~tests.is_leaf]).any():
+        return None
+    # NaN goes the way of a comparison with it, or that of a number which is less than others.
+    own = tests.is_leaf | ~tests.nan_first
+    fills: list[float | None] = [None, -np.inf]
     kept = [fill for fill, used in zip(fills, (own[~tests.is_leaf].any(), not own.all()), strict=True) if used]
     column = tests.feature + np.where(own, 0, features) * (len(kept) == 2)
-    blocks = feature_blocks(c, c.value(c.cast(x, str(nodes.value.dtype))), kept or [None])
-    targets, roots = (0, tests.roots) if equal else _by_target(tests, nodes)
-    few = None if equal else masked(tests, roots, column)
-    if few is not None:
-        return _Ends(masked_leaves(c, blocks, few), few.leaves, rows, targets)
-    many = walked(tests, tests.roots, column)
-    if many is None:
-        raise c.unsupported("a tree of more than a thousand levels, or one with no end")
-    return _Ends(walked_leaves(c, blocks, many), tests.votes_of[many.nodes], rows, 0)
+    targets, roots = _by_target(tests, nodes)
+    trees = masked(tests, roots, column)
+    if trees is None:
+        return None
+    blocks = feature_blocks(c, x, kept or [None])
+    return _MaskedEnds(masked_leaves(c, blocks, trees), trees.leaves, rows, targets)
 
 
 def _by_target(tests: TreeTests, nodes: TreeNodes) -> tuple[int, Array]:
@@ -105,10 +149,8 @@ def _by_target(tests: TreeTests, nodes: TreeNodes) -> tuple[int, Array]:
 def _aggregated(c: OpContext, ends: _Ends, nodes: TreeNodes, how: str) -> SSAValue:
     """What the trees say of each target: float64 (rows, targets)."""
     if how in ("SUM", "AVERAGE"):
-        votes = nodes.votes / (len(nodes.roots) if how == "AVERAGE" else 1)
-        return ends.votes(c, votes)
-    none = np.inf if how == "MIN" else -np.inf
-    found = ends.votes(c, np.where(nodes.has_vote, nodes.votes, none), how.lower())
+        return ends.votes(c, nodes.votes / (len(nodes.roots) if how == "AVERAGE" else 1), nodes.has_vote)
+    found = ends.votes(c, nodes.votes, nodes.has_vote, how.lower())
     return c.value(c.elementwise("spoken_of", [found], lambda s, v: s.select(s.math("abs", v).eq(np.inf), 0.0, v)))
 
 
@@ -146,24 +188,16 @@ def tree_ensemble_classifier(c: OpContext, x: Operand) -> Sequence[Operand]:
     transform = kernel_of(c, c.attribute("post_transform", "NONE"))
     nodes = of_nodes(c.attributes, "class", max(len(labels), ids[-1] + 1))
     ends, base = _ends(c, x, nodes), _base(c)
-    total = ends.votes(c, nodes.votes)
+    total = ends.votes(c, nodes.votes, nodes.has_vote)
     if len(labels) == 2 and len(ids) == 1:
         one = _with_base(c, part(c, total, [0, ids[0]], [1, 1], [c.shape(x)[0], 1]), base[-1:])
         return of_two(c, one, labels, transform, 0.5 if nodes.votes.min(initial=0) >= 0 else 0.0)
     scores = _with_base(c, total, base)
     voted: Operand = scores
-    if not _is_always_spoken_of(ends, nodes):
-        spoken = ends.votes(c, nodes.has_vote)
+    if not ends.are_always_spoken_of(nodes):
+        spoken = ends.votes(c, nodes.has_vote, nodes.has_vote)
         voted = c.elementwise("spoken_of", [scores, spoken], lambda s, v, n: s.select(n > 0.0, v, -np.inf))
     return label_of(c, voted, labels), c.cast(transformed(c, scores, transform), "float32")
-
-
-def _is_always_spoken_of(ends: _Ends, nodes: TreeNodes) -> bool:
-    """Whether a tree speaks of each target in all of its leaves."""
-    if ends.nodes.ndim < 2:  # leaves of all trees in one row
-        return bool(nodes.has_vote[nodes.mode == LEAF].all())
-    spoken = np.asarray((nodes.has_vote[ends.nodes] | (ends.nodes < 0)[..., None]).all(1))
-    return bool(spoken[(ends.nodes >= 0).any(1)].any(0).all())
 
 
 def _base(c: OpContext) -> list[float]:

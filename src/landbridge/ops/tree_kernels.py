@@ -1,9 +1,8 @@
-"""Kernels of decision trees: where samples end, and what the leaves there say together.
+"""Kernels of decision trees of up to 64 leaves: where samples end, and what the leaves there say together.
 
-Trees of up to 64 leaves are masks: each inner node is tested, for vectors of samples, and takes away the leaves that a
-sample cannot end in. That is a comparison with a number that all lanes share, and a masked AND, in place of a load that
-waits for the one before it: 30 nodes take about 100 instructions for 8 doubles. Trees of more leaves are followed from
-node to node, a sample at a time, each step of which waits for three loads while those of other samples go on.
+Such trees are masks: each inner node is tested, for vectors of samples, and takes away the leaves that a sample cannot
+end in. That is a comparison with a number that all lanes share, and a masked AND, in place of a load that waits for the
+one before it: 30 nodes take about 100 instructions for 8 doubles. Other trees are followed (``tree_walk``).
 """
 
 from __future__ import annotations
@@ -18,12 +17,10 @@ from landbridge.ir.prim_builder import PrimBuilder
 from landbridge.ir.scalar_dtypes import bits_of
 from landbridge.ir.scalars import ScalarBuilder, Value
 from landbridge.ops.context import Array, OpContext
-from landbridge.ops.tree_tests import MaskedTrees, WalkedTrees
+from landbridge.ops.tree_tests import MaskedTrees
 
-#: Levels that one kernel goes down: of deeper trees the same kernel is called again.
-_LEVELS = 16
 #: Of a feature in a block of rows: two vectors of 64 bytes, that share what a test takes beside them.
-_BLOCK_BYTES = 128
+_BLOCK_BYTES = 64
 #: Targets that vectors lie along, of leaves that speak of many.
 _MANY_TARGETS = 4
 #: What votes are combined from.
@@ -92,50 +89,10 @@ def masked_leaves(c: OpContext, x: SSAValue, trees: MaskedTrees) -> SSAValue:
     return c.g.call("tree_leaves", operands, [(shape, "uint8")], build)[0]
 
 
-def walked_leaves(c: OpContext, x: SSAValue, trees: WalkedTrees) -> SSAValue:
-    """The node that each sample of ``x``, in blocks, ends in: int32 (blocks, trees, rows of a block)."""
-    tables = [_table(c, of) for of in (trees.feature, trees.value, trees.after, trees.low) if of is not None]
-    found = _table(c, trees.roots)
-    for first in range(0, max(trees.depth, 1), _LEVELS):
-        found = _walk(c, x, tables, found, len(trees.roots), max(0, min(_LEVELS, trees.depth - first)))
-    return found
-
-
-def _walk(c: OpContext, x: SSAValue, tables: list[SSAValue], at: SSAValue, count: int, levels: int) -> SSAValue:
-    """``levels`` steps from the nodes ``at``, one for each tree or for each sample in each tree."""
-    blocks, held, block = c.shape(x)
-    nodes, from_roots, shape = c.shape(tables[0])[0], c.rank(at) == 1, (blocks, count, block)
-
-    def build(p: PrimBuilder) -> None:
-        x, feature, value, after, *low = p.inputs[: 1 + len(tables)]
-
-        def down(s: ScalarBuilder, node: Value) -> Value:
-            of, row = s.index(0), s.index(2)
-            for _ in range(levels):
-                here = [_within(s, node, nodes)]
-                column = _within(s, s.load(feature, here, "int32"), held)
-                given, limit = s.load(x, [of, column, row], p.dtype(x)), s.load(value, here, p.dtype(value))
-                second = given > limit if low else s.logical_not(given <= limit)
-                if low:
-                    second = second | (given <= s.load(low[0], here, p.dtype(low[0])))
-                node = s.load(after, here, "int32") + s.cast(second, "int32")
-            return node
-
-        start = (p.inputs[-1], (lambda b, t, r: [t]) if from_roots else lambda *d: d)
-        p.generic("ppp", shape, [start], [(p.outputs[0], lambda *d: d)], down)
-
-    return c.g.call("tree_walk", [x, *tables, at], [(shape, "int32")], build)[0]
-
-
 def votes_of_leaves(c: OpContext, leaves: SSAValue, votes: Array, kind: str) -> SSAValue:
     """What the leaves that samples end in vote for each target, combined by ``kind`` ("add", "min", "max"): float64
-    (rows in blocks, targets).
-
-    ``votes`` (trees, leaves, targets) has the leaves of each tree; (nodes, targets) those of all, where ``leaves`` are
-    nodes.
-    """
-    (blocks, count, block), in_tree = c.shape(leaves), votes.ndim == 3
-    targets = votes.shape[-1]
+    (rows in blocks, targets). ``votes`` (trees, leaves, targets) has the leaves of each tree."""
+    (blocks, count, block), targets = c.shape(leaves), votes.shape[-1]
     along_targets = targets >= _MANY_TARGETS
     shape = (blocks, block, targets) if along_targets else (blocks, targets, block)
 
@@ -143,8 +100,7 @@ def votes_of_leaves(c: OpContext, leaves: SSAValue, votes: Array, kind: str) -> 
         target = 2 if along_targets else 1
 
         def vote(s: ScalarBuilder, total: Value, leaf: Value) -> Value:
-            at = [s.index(3)] if in_tree else []
-            number = [*at, _within(s, leaf, votes.shape[-2]), s.index(target)]
+            number = [s.index(3), _within(s, leaf, votes.shape[-2]), s.index(target)]
             return s.binary(kind, total, s.load(p.inputs[1], number, "float64"))
 
         def read(b: Any, i: Any, j: Any, t: Any) -> list[Any]:

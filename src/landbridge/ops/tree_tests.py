@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from landbridge.host_operators.tree_nodes import EQ, GT, GTE, LEAF, LT, MEMBER, NEQ, TreeNodes
+from landbridge.ops.tree_nodes import EQ, GT, GTE, LEAF, LT, MEMBER, NEQ, TreeNodes
 from landbridge.records import record
 
 Array: TypeAlias = np.ndarray[Any, Any]
@@ -32,14 +32,12 @@ class TreeTests:
     votes_of: Array
 
     @staticmethod
-    def of(nodes: TreeNodes) -> TreeTests | None:
-        """Those of ``nodes``; None where a number that is compared with has no such test: NaN, or nothing below it."""
+    def of(nodes: TreeNodes) -> TreeTests:
+        """Those of ``nodes``. What holds for no number is a comparison with NaN."""
         mode, value = nodes.mode, nodes.value
-        below = np.isin(mode, (LT, GTE))
-        inner = mode != LEAF
-        if np.isnan(value[inner & (mode != MEMBER)]).any() or (value[below] == -np.inf).any():
-            return None
-        turned = np.isin(mode, (GTE, GT, NEQ))  # x >= v is no x < v, x > v no x <= v, x != v no x == v
+        below, inner, above = np.isin(mode, (LT, GTE)), mode != LEAF, np.isin(mode, (GTE, GT))
+        # x >= v is no x < v, x > v no x <= v, x != v no x == v; but nothing is at least NaN.
+        turned = (above & ~np.isnan(value)) | (mode == NEQ)
         tests = TreeTests(
             np.where(inner, nodes.feature, 0),
             _apart_from_zero(np.where(below, _next_below(value), value)),
@@ -52,12 +50,12 @@ class TreeTests:
             np.arange(len(mode)),
         )
         sets = [(int(n), nodes.members[n][~np.isnan(nodes.members[n])]) for n in np.flatnonzero(mode == MEMBER)]
-        if any(not len(members) for _, members in sets):
-            return None
-        return tests._with_members(sets) if sets else tests
+        return tests._with_members([(n, found if len(found) else np.array([np.nan])) for n, found in sets])
 
     def _with_members(self, sets: list[tuple[int, Array]]) -> TreeTests:
         """A node that looks for members asks for one after the other: chains of nodes, the last of which goes on."""
+        if not sets:
+            return self
         value, second = self.value.copy(), self.second.copy()
         added: list[tuple[int, float, int]] = []  # of node, value, and what follows where it is another
         for node, members in sets:
@@ -88,7 +86,8 @@ class TreeTests:
 
 
 def _next_below(value: Array) -> Array:
-    return np.asarray(np.nextafter(value, np.array(-np.inf, value.dtype)))
+    """The next number below each; NaN where there is none."""
+    return np.where(value == -np.inf, np.nan, np.nextafter(value, np.array(-np.inf, value.dtype))).astype(value.dtype)
 
 
 def _apart_from_zero(value: Array) -> Array:
@@ -112,27 +111,8 @@ class MaskedTrees:
     leaves: Array
 
 
-@record(frozen=True, eq=False)
-class WalkedTrees:
-    """Trees whose nodes are followed one after the other, ``depth`` times from ``roots`` on.
-
-    Node n goes on to ``after[n]``, or one further. ``low``, if any: it goes one further for ``x <= low`` too. ``nodes``
-    are what the nodes are in the file.
-    """
-
-    feature: Array
-    value: Array
-    low: Array | None
-    after: Array
-    roots: Array
-    depth: int
-    nodes: Array
-
-
 #: Leaves of a tree that bits of a mask stand for.
 MOST_LEAVES = 64
-#: Levels of the deepest tree that is followed.
-MOST_LEVELS = 1024
 
 
 def masked(tests: TreeTests, roots: Array, column: Array) -> MaskedTrees | None:
@@ -193,33 +173,3 @@ def spoken_of(tests: TreeTests, root: int, has_vote: Array) -> int | None:
         return None
     found = np.flatnonzero(has_vote[tree.leaves].any(0))
     return None if len(found) > 1 else int(found[0]) if len(found) else 0
-
-
-def walked(tests: TreeTests, roots: Array, column: Array) -> WalkedTrees | None:
-    """The trees from ``roots`` on; None where one has more levels than are followed."""
-    level, depth = np.unique(roots), 0
-    reached = [level]
-    while not tests.is_leaf[level].all():
-        inner = level[~tests.is_leaf[level]]
-        level = np.unique(np.concatenate([tests.first[inner], tests.second[inner]]))
-        reached.append(level)
-        depth += 1
-        if depth > MOST_LEVELS:
-            return None
-    inner = np.unique(np.concatenate(reached))
-    inner = inner[~tests.is_leaf[inner]]
-    # Roots, then the two that follow each inner node beside each other.
-    nodes = np.concatenate([roots, np.stack([tests.first[inner], tests.second[inner]], 1).reshape(-1)])
-    pair = np.zeros(len(tests.value), np.int64)
-    pair[inner] = len(roots) + 2 * np.arange(len(inner))
-    is_leaf, own = tests.is_leaf[nodes], np.arange(len(nodes))
-    value, low = tests.value[nodes].copy(), None
-    if tests.equal.any():
-        below = _apart_from_zero(_next_below(value))
-        low = np.where(tests.equal[nodes] & ~is_leaf, below, np.nan).astype(value.dtype)
-        after = np.where(is_leaf, own, pair[nodes])
-    else:
-        after = np.where(is_leaf, own - 1, pair[nodes])  # no test of NaN holds: a leaf goes on one further
-    value[is_leaf] = np.nan
-    feature = np.where(is_leaf, 0, column[nodes]).astype(np.int32)
-    return WalkedTrees(feature, value, low, after.astype(np.int32), np.arange(len(roots), dtype=np.int32), depth, nodes)

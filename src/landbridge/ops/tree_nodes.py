@@ -8,7 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from landbridge.host_operators.registry import Array
+from landbridge.ops.context import Array
 from landbridge.records import record
 
 #: The tests that a node may make, by the number it has in ``TreeNodes.mode``.

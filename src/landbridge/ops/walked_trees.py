@@ -1,0 +1,81 @@
+"""Decision trees as tables that are followed from node to node."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from landbridge.ops.context import Array
+from landbridge.ops.tree_tests import TreeTests
+from landbridge.records import record
+
+#: Of a node's word: what follows in the low half, then whether NaN goes there and not one further, then whether the
+#: node asks for an equal number, then the feature. Words of leaves are below 0.
+NAN_FIRST, EQUAL, FEATURE_SHIFT = 1 << 32, 1 << 33, 34
+_LEAF = -(1 << 63)
+
+
+@record(frozen=True, eq=False)
+class WalkedTrees:
+    """Trees whose nodes are followed one after the other, from node 1 on for the first, 2 for the second, and so on.
+
+    Node n goes on to the node after, or one further where ``x[feature] <= value[n]`` does not hold; leaves go on to
+    themselves. There are ``padded`` trees, of which those behind ``count`` are a leaf each that says nothing.
+    ``nodes`` are what the nodes are in the file, -1 where they are none.
+    """
+
+    words: Array
+    value: Array
+    nodes: Array
+    count: int
+    padded: int
+
+    def has(self, flag: int) -> bool:
+        """Whether a word has the bit ``flag``."""
+        return bool((self.words & flag).any())
+
+    def all_have(self, flag: int) -> bool:
+        """Whether the words of all nodes that test have the bit ``flag``."""
+        return bool((self.words[self.words >= 0] & flag).all())
+
+
+def walked(tests: TreeTests, column: Array, together: int) -> WalkedTrees | None:
+    """The trees of ``tests``, a multiple of ``together`` of them; None where a way down has no end. ``column`` is the
+    feature that each node reads."""
+    inner = _inner_nodes(tests)
+    if inner is None:
+        return None
+    count = len(tests.roots)
+    padded = -(-count // together) * together
+    # Nothing, as what is before a leaf has to be a node; roots; the two that follow each inner node beside each other.
+    pairs = np.stack([tests.first[inner], tests.second[inner]], 1).reshape(-1)
+    nodes = np.concatenate([[-1], tests.roots, np.full(padded - count, -1), pairs])
+    pair = np.zeros(len(tests.value), np.int64)
+    pair[inner] = 1 + padded + 2 * np.arange(len(inner))
+    is_leaf = (nodes < 0) | tests.is_leaf[nodes]
+    own = np.arange(len(nodes))
+    words = pair[nodes] | (column[nodes].astype(np.int64) << FEATURE_SHIFT)
+    words |= np.where(tests.nan_first[nodes], NAN_FIRST, 0) | np.where(tests.equal[nodes], EQUAL, 0)
+    # No test of NaN holds: a leaf goes one further than what is before it.
+    words = np.where(is_leaf, np.maximum(own - 1, 0) | _LEAF, words)
+    return WalkedTrees(
+        words, np.where(is_leaf, np.nan, tests.value[nodes]).astype(tests.value.dtype), nodes, count, padded
+    )
+
+
+def _inner_nodes(tests: TreeTests) -> Array | None:
+    """Nodes with tests that are reached from the roots, each once; None where one is reached from itself."""
+    level = np.unique(tests.roots)
+    is_reached = np.zeros(len(tests.value), bool)
+    while len(level := level[~is_reached[level] & ~tests.is_leaf[level]]):
+        is_reached[level] = True
+        level = np.unique(np.concatenate([tests.first[level], tests.second[level]]))
+    inner = np.flatnonzero(is_reached)
+    ways = np.bincount(np.concatenate([tests.first[inner], tests.second[inner]]), minlength=len(tests.value))
+    level, ordered = inner[ways[inner] == 0], 0
+    while len(level):
+        ordered += len(level)
+        following = np.concatenate([tests.first[level], tests.second[level]])
+        np.subtract.at(ways, following, 1)
+        following = np.unique(following)
+        level = following[(ways[following] == 0) & ~tests.is_leaf[following]]
+    return inner if ordered == len(inner) else None
