@@ -50,7 +50,7 @@ def test_random_pools(mode: str, seed: int) -> None:
 
 
 def test_rows_of_an_open_number_and_one_row() -> None:
-    pool = dict(ngram_counts=[0, 2], ngram_indexes=[0, 1, 2], pool_int64s=[4, 7, 4, 7])
+    pool = {"ngram_counts": [0, 2], "ngram_indexes": [0, 1, 2], "pool_int64s": [4, 7, 4, 7]}
     node = helper.make_node(
         "TfIdfVectorizer", ["x"], ["y"], mode="TF", min_gram_length=1, max_gram_length=2, max_skip_count=0, **pool
     )

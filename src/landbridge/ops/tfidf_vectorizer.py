@@ -81,8 +81,8 @@ def tfidf_vectorizer(c: OpContext, x: Operand) -> Operand:
     grams = _grams(pool, counts)
     if not grams or len(grams) != len(indexes):
         raise NodeError(
-            f"{c.op_type} node {c.g.node!r} has {len(grams)} n-grams of integers and {len(indexes)} ngram_indexes; legal "
-            "is one for each n-gram, of which there is one at least"
+            f"{c.op_type} node {c.g.node!r} has {len(grams)} n-grams of integers and {len(indexes)} ngram_indexes; "
+            "legal is one for each n-gram, of which there is one at least"
         )
     *batch, length = c.shape(x)
     width, rows = max(indexes) + 1, element_count(batch)
