@@ -14,7 +14,20 @@ from landbridge.host_operators import find
 
 Array = np.ndarray[Any, Any]
 pytestmark = pytest.mark.filterwarnings("error::landbridge.FallbackWarning")
-DTYPES = ("float16", "float32", "float64", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "bool")
+DTYPES = (
+    "float16",
+    "float32",
+    "float64",
+    "int8",
+    "int16",
+    "int32",
+    "int64",
+    "uint8",
+    "uint16",
+    "uint32",
+    "uint64",
+    "bool",
+)
 
 
 def found(x: Array, peer: bool = False) -> list[Array]:

@@ -7,6 +7,7 @@ then the program is cut, and what comes after has them as a dimension.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import cast
 
 from xdsl.ir import SSAValue
 
@@ -44,7 +45,7 @@ def unique(c: OpContext, x: Operand) -> Sequence[Operand]:
         raise c.unsupported("how many elements there are is open, or too many for a table")
     values, first, which, times, total = _found(c, c.value(c.reshape(x, (count,))), count)
     once = c.extent_read_from(total, count)
-    kept = [part(c, each, [0], [1], [once]) for each in (values, first, times)]
+    kept = [part(c, each, [0], [1], cast(list[int], [once])) for each in (values, first, times)]
     return kept[0], kept[1], which, kept[2]
 
 
@@ -96,8 +97,8 @@ def _found(c: OpContext, x: SSAValue, count: int) -> Sequence[SSAValue]:
 
         p.forall(1, [*p.inputs, *p.outputs, table], find)
 
-    shape: tuple[Extent, ...] = (count,)
-    outputs = [(shape, dtype), *[(shape, "int64")] * 3, ((1,), "int64")]
+    shape: Sequence[Extent] = (count,)
+    outputs: list[tuple[Sequence[Extent], str]] = [(shape, dtype), *[(shape, "int64")] * 3, ((1,), "int64")]
     return c.g.call("unique", [x], outputs, build)
 
 

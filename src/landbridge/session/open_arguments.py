@@ -22,8 +22,8 @@ def array_of(value: Any) -> np.ndarray[Any, Any]:
     """
     if isinstance(value, ByValue):
         value = value.value
-    if (array := array_without_storage(value)) is not None:
-        return array
+    if (own := array_without_storage(value)) is not None:
+        return own.view()
     if isinstance(value, Tensor) and not value.storage.kind.host_readable:
         value = value.to_device(host_device())
     if not isinstance(value, Tensor):

@@ -52,6 +52,8 @@ __all__ = ["OpenSession", "Session"]
 
 #: Sizes whose instances a Session keeps.
 _KEPT = 64
+#: Shapes, and elements that say sizes, of which an instance is known: some may need the same one.
+_MOST_SHAPES = 1024
 #: Quicker than numpy's function.
 _shape_of = attrgetter("shape")
 
@@ -73,16 +75,18 @@ class OpenSession(Session):
         self._spares = spares_of(executable, self._entry, self._given_params, **options)
         self._has_states = False
         self._programs: dict[str, OpenProgram] = {}
+        self._program_names = tuple(executable.programs)
         self._programs_for = ProgramsByShapes(executable.programs).of
         self._bind = partial(self._bound, options)
         self._instances: OrderedDict[tuple[Any, ...], Instance] = OrderedDict()
-        #: Those that were found by shapes of inputs, and of states, where these are enough, with their keys.
+        #: Those that were found by shapes of inputs and of states, and by elements that are read, with their keys.
         self._by_shapes: dict[tuple[Any, ...], tuple[tuple[Any, ...], Instance]] = {}
         self._specs = _table(main.inputs)
         self._output_specs = _table(main.outputs)
         self._states = OpenStates()
         #: Inputs whose elements say what dimensions are: read at each run, as they may be the application's memory.
         self._read_at_runs = [spec.name for spec in main.inputs if spec.elements]
+        self._places_of_read = [at for at, spec in enumerate(main.inputs) if spec.elements]
         #: Whether sizes are known by shapes of what is given alone.
         self._by_shapes_alone = not self._read_at_runs
         #: What is bound to inputs and outputs, by name, until the sizes are known and for other sizes later.
@@ -114,11 +118,13 @@ class OpenSession(Session):
 
     def _of(self, given: Sequence[Any]) -> Instance:
         """The instance for what ``given`` has for each input but states."""
-        shapes: tuple[Any, ...] | None = tuple(map(np.shape, given))
+        key: tuple[Any, ...] | None = tuple(map(np.shape, given))
         if self._states.pairs:
             carried = self._states.carried_shapes
-            shapes = None if carried is None else (shapes, carried)
-        known = self._by_shapes.get(shapes) if shapes is not None else None
+            key = None if carried is None or self._read_at_runs else (key, carried)
+        elif self._read_at_runs:
+            key = key, *(tuple(elements_of(given[at])) for at in self._places_of_read)
+        known = self._by_shapes.get(key) if key is not None else None
         if known is not None:
             self._instances.move_to_end(known[0])
             self._turn_states_to(known[1])
@@ -127,8 +133,10 @@ class OpenSession(Session):
         name, values = self._sizes(by_name)
         found = self._instance(name, values)
         self._turn_states_to(found)
-        if shapes is not None and not self._read_at_runs:
-            self._by_shapes[shapes] = self._key(name, values), found
+        if key is not None:
+            if len(self._by_shapes) >= _MOST_SHAPES:
+                self._by_shapes.clear()
+            self._by_shapes[key] = self._key(name, values), found
         return found
 
     def _turn_states_to(self, instance: Instance) -> None:
@@ -343,10 +351,10 @@ class OpenSession(Session):
         except IndexError:
             return cast(list[Tensor], self._call_a_spare(arrays, None))
         try:
-            programs = self._executable.programs
-            name = next(iter(programs))
-            known = {each: sizes[each] for each in self._program_of(name).dimensions if each in sizes}
-            if len(programs) > 1 or self._states.pairs or len(known) < len(self._program_of(name).dimensions):
+            name, *others = self._program_names
+            dimensions = self._program_of(name).dimensions
+            known = {each: sizes[each] for each in dimensions if each in sizes}
+            if others or self._states.pairs or len(known) < len(dimensions):
                 instance = self._of(arrays)
             else:
                 instance = self._instance(name, known)

@@ -26,6 +26,8 @@ from landbridge.vm.host_functions import HostFunction
 
 #: Makes the Session of a function of the program, whose name is given.
 MakesPiece: TypeAlias = "Callable[[str], ProgramPiece]"
+#: An extent, and the name of the dimension that it is.
+_Said: TypeAlias = tuple[Extent, str | None]
 
 
 class SegmentSteps:
@@ -168,12 +170,14 @@ class _Call:
         self._function: HostFunction | None = None
         if call.operator not in (READ, LOOP, BRANCH):
             self._function = HostFunction(call.operator, call.attributes)
+        self._read = [(spec.name, _said(spec.elements)) for spec in call.read]
+        self._extents = [_said(spec.shape) for spec in call.outputs]
 
     def run(self, values: dict[str, Any], known: dict[str, int]) -> None:
         """Add the results to ``values``, and the dimensions that they say to ``known``."""
         call = self._call
-        for spec in call.read:
-            self._learn(spec.elements, _whole(array_of(values[spec.name]), call.node), known, "an element")
+        for name, elements in self._read:
+            self._learn(elements, _whole(array_of(values[name]), call.node), known, "an element")
         if call.operator == READ:
             return
         results = self._results([values[name] if name else None for name in call.inputs], known)
@@ -188,7 +192,7 @@ class _Call:
             check_limit(
                 found.nbytes, f"output {spec.name!r} of node {call.node!r}", "give the run data that make it smaller"
             )
-            self._learn(spec.shape, found.shape, known, "an extent")
+            self._learn(self._extents[number], found.shape, known, "an extent")
             values[spec.name] = found
 
     def _results(self, given: Sequence[Any], known: Mapping[str, int]) -> Sequence[np.ndarray[Any, Any]]:
@@ -207,22 +211,31 @@ class _Call:
         except ShapeError as error:
             raise ShapeError(f"node {self._call.node!r}: {error}") from error
 
-    def _learn(self, stated: Sequence[Extent], found: Sequence[int], known: dict[str, int], what: str) -> None:
-        for extent, number in zip(stated, found, strict=True):
-            if isinstance(extent, Size) and len(extent.symbols) == 1:
-                (symbol,) = extent.symbols.values()
-                if symbol.name not in known and extent == of_symbol(symbol):
-                    if number == 0 and symbol.name in self._call.supposed:
-                        raise ShapeError(
-                            f"node {self._call.node!r}: {what} of its result, {symbol.name!r}, is 0 in this run; the "
-                            "model asks what it is, and the program was compiled for at least 1 alone"
-                        )
-                    known[symbol.name] = number
-                    continue
-            if _at(extent, known) != number:
+    def _learn(self, said: Sequence[_Said], found: Sequence[int], known: dict[str, int], what: str) -> None:
+        for (extent, name), number in zip(said, found, strict=True):
+            if name is not None and name not in known:
+                if number == 0 and name in self._call.supposed:
+                    raise ShapeError(
+                        f"node {self._call.node!r}: {what} of its result, {name!r}, is 0 in this run; the model asks "
+                        "what it is, and the program was compiled for at least 1 alone"
+                    )
+                known[name] = number
+            elif _at(extent, known) != number:
                 raise ShapeError(
                     f"node {self._call.node!r}: {what} of its result is {number}; {_at(extent, known)} is legal"
                 )
+
+
+def _said(extents: Sequence[Extent]) -> list[_Said]:
+    """Each of ``extents``, and the dimension that it is, if it is one."""
+    return [(extent, _dimension(extent)) for extent in extents]
+
+
+def _dimension(extent: Extent) -> str | None:
+    if isinstance(extent, Size) and len(extent.symbols) == 1:
+        (symbol,) = extent.symbols.values()
+        return symbol.name if extent == of_symbol(symbol) else None
+    return None
 
 
 class _Body:
