@@ -333,9 +333,11 @@ def _packed_bits(size: int) -> Node:
     return _contrib("MatMulNBits", floats(rows, width), packed, scales, K=width, N=width, bits=4, block_size=32)
 
 
-def _trees(name: str, size: int) -> Node:
-    """A forest of full binary trees of depth 6 over 20 features, and its rows."""
-    trees, rows, depth, features = (10, 50, 100)[size], (1, 100, 1000)[size], 6, 20
+def _trees(name: str, size: int, depth: int = 6) -> Node:
+    """A forest of full binary trees over 20 features, and its rows; of depth 8 a hundred trees whatever the size."""
+    trees, rows, features = (10, 50, 100)[size], (1, 100, 1000)[size], 20
+    if depth == 8:
+        trees, rows = 100, (1, 100, 10_000)[size]
     inner, total = 2**depth - 1, 2 ** (depth + 1) - 1
     tree_ids, node_ids = np.divmod(np.arange(trees * total), total)
     branch = node_ids < inner
@@ -693,6 +695,8 @@ CASES: dict[str, Case] = {
     "SVMRegressor": partial(_support_vectors, "SVMRegressor"),
     "TreeEnsembleClassifier": partial(_trees, "TreeEnsembleClassifier"),
     "TreeEnsembleRegressor": partial(_trees, "TreeEnsembleRegressor"),
+    "TreeEnsembleClassifier, depth 8": partial(_trees, "TreeEnsembleClassifier", depth=8),
+    "TreeEnsembleRegressor, depth 8": partial(_trees, "TreeEnsembleRegressor", depth=8),
     "com.microsoft.Attention": partial(_attention, "Attention"),
     "com.microsoft.MultiHeadAttention": partial(_attention, "MultiHeadAttention"),
     "com.microsoft.GroupQueryAttention": partial(_attention, "GroupQueryAttention"),
