@@ -26,13 +26,10 @@ def test_the_page_is_what_is_registered() -> None:
         ("Relu", ["1 6 13 14", "floats, ints", "kernel"]),
         ("If", ["1 11 13 16 19 21 23 24 25", "bool", "import"]),
         ("NonZero", ["9 13", "floats, ints, uints, bool", "host"]),
+        ("TreeEnsembleRegressor", ["1 3", "`float32`, `float64`, `int32`, `int64`", "kernel"]),
         (
-            "TreeEnsembleRegressor",
-            [
-                "1 3",
-                "`float32`, `float64`, `int32`, `int64`",
-                "kernel; host where data decide its sizes, or what it does",
-            ],
+            "OneHot",
+            ["9 11", "floats but `bfloat16`, ints, uints", "kernel; host where data decide its sizes, or what it does"],
         ),
     ],
 )

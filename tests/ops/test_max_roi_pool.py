@@ -10,6 +10,7 @@ import pytest
 from onnx import helper
 
 import landbridge as lb
+from landbridge.dtypes import numpy_dtype
 
 Array = np.ndarray[Any, Any]
 
@@ -33,6 +34,18 @@ def test_random_regions(scale: float) -> None:
     corners = np.round(rng.uniform(-6, 18, (30, 4)) * 2) / 2 / scale
     rois = np.c_[rng.integers(0, 2, 30), corners].astype(np.float32)
     check(x, rois, pooled_shape=[3, 4], spatial_scale=scale)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float64", "bfloat16"])
+def test_other_floats(dtype: str) -> None:
+    kind, x = numpy_dtype(dtype), np.arange(16).reshape(1, 1, 4, 4)
+    code, made = helper.np_dtype_to_tensor_dtype(kind), helper.make_tensor_value_info
+    node = helper.make_node("MaxRoiPool", ["x", "rois"], ["y"], pooled_shape=[2, 2])
+    inputs = [made("x", code, x.shape), made("rois", code, [1, 5])]
+    graph = helper.make_graph([node], "g", inputs, [made("y", code, [1, 1, 2, 2])])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 22)], ir_version=10)
+    (found,) = lb.Session(lb.compile(model))(x.astype(kind), np.array([[0, 0, 0, 3, 2]], kind))
+    assert np.asarray(found).astype(int).tolist() == [[[[5, 7], [9, 11]]]]
 
 
 def test_numbers_that_are_none() -> None:

@@ -41,6 +41,7 @@ def max_roi_pool(c: OpContext, x: Operand, rois: Operand) -> Operand:
     without any is 0. An image that there is not is the nearest.
     """
     (images, channels, *spatial), count, dtype = c.shape(x), c.shape(rois)[0], c.dtype(x)
+    infinity = np.array(np.inf, numpy_dtype(dtype))
     cells, scale = c.attribute("pooled_shape"), c.attribute("spatial_scale", 1.0)
 
     def build(p: PrimBuilder) -> None:
@@ -54,7 +55,7 @@ def max_roi_pool(c: OpContext, x: Operand, rois: Operand) -> Operand:
                 _Axis(s, extent, count, [_whole(s, _rounded(s, corners[i] * scale)) for i in (first, first + 2)])
                 for extent, count, first in zip(spatial, cells, (2, 1), strict=True)
             )
-            lowest = s.const(float(np.finfo(numpy_dtype(dtype)).min), dtype)
+            lowest = s.const(float(np.nextafter(-infinity, np.zeros_like(infinity))), dtype)
 
             def row_of_cells(row: Value) -> Sequence[Value]:
                 top, bottom = rows.pixels(row)
