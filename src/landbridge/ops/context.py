@@ -88,9 +88,13 @@ class OpContext:
             x = self.g.whole.get(x, x)
         if isinstance(x, np.ndarray):
             return x
-        error = self.unsupported(
-            f"its {what} is computed when the model runs; make it a constant, or fix the shapes it comes from"
+        count: Extent = 0 if x is None else element_count(shape_of(x.type))
+        way = (
+            f", and how many elements it has is open: {count}; state that in shapes=, or make it a constant"
+            if isinstance(count, Size)
+            else "; make it a constant, or fix the shapes it comes from"
         )
+        error = self.unsupported(f"its {what} is computed when the model runs{way}")
         error.needed = x
         raise error
 

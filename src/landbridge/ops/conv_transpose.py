@@ -19,6 +19,7 @@ from landbridge.ops.registry import operator
 from landbridge.ops.rules import rules
 from landbridge.ops.slicing import part
 from landbridge.ops.windows import Windows, check_kernel
+from landbridge.sizes.size import Size
 
 
 @rules(
@@ -86,6 +87,11 @@ def _extents(
         if wanted or auto.startswith("SAME"):
             target = wanted[-rank:][i] if wanted else extent * stride[i]
             total = max(full - target, 0)
+            if isinstance(total, Size):
+                raise c.unsupported(
+                    f"an output_shape of {target} of {extent} elements, whose pads are known when the input comes; "
+                    "give these a number, or pads in place of output_shape"
+                )
             low.append(total // 2 if auto == "SAME_UPPER" else total - total // 2)
             output.append(target)
         else:

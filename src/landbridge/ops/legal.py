@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 from landbridge.records import record
 from landbridge.sizes.broadcast import may_broadcast
 from landbridge.sizes.size import LARGEST_EXTENT, Extent, Size, agree, largest, must_agree, same, smallest, undecided
+from landbridge.sizes.size import at_least as extent_at_least
 
 #: What an expression of a rule may speak of: dims, operands' shapes, attributes.
 Names: TypeAlias = Mapping[str, Any]
@@ -66,6 +67,23 @@ def _must_equal(left: Any, right: Any) -> bool:
     return _equal(left, right, needed=True)
 
 
+def _must_be_at_least(left: Any, right: Any) -> bool:
+    """Return whether ``left >= right``, without which the rule is broken."""
+    if isinstance(left, Size) or isinstance(right, Size):
+        found = extent_at_least(left, right)
+        if found is None:
+            raise undecided(f"a rule: {left} >= {right}", left, right, needed=True)
+        return found
+    return bool(left >= right)
+
+
+def _must_exceed(left: Any, right: Any) -> bool:
+    """Return whether ``left > right``, without which the rule is broken."""
+    if isinstance(left, Size) or isinstance(right, Size):
+        return _must_be_at_least(left, right + 1)
+    return bool(left > right)
+
+
 def _within(value: Any, options: Any) -> bool:
     """Return what ``in`` means in a rule, also of an open extent: there is a program for each option that is left."""
     if not isinstance(value, Size):
@@ -89,8 +107,9 @@ def _largest(*values: Any) -> Any:
 #: The functions that expressions may call.
 _FUNCTIONS: dict[str, Any] = {
     "all": all, "broadcasts": broadcasts, "enumerate": enumerate, "equal": _equal, "len": len, "list": list,
-    "many": _many, "max": _largest, "min": _smallest, "must_equal": _must_equal, "prod": math.prod, "range": range,
-    "set": set, "sorted": sorted, "sum": sum, "tuple": tuple, "within": _within, "zip": zip,
+    "many": _many, "max": _largest, "min": _smallest, "must_be_at_least": _must_be_at_least,
+    "must_equal": _must_equal, "must_exceed": _must_exceed, "prod": math.prod, "range": range, "set": set,
+    "sorted": sorted, "sum": sum, "tuple": tuple, "within": _within, "zip": zip,
 }  # fmt: skip
 
 
@@ -110,22 +129,28 @@ class _Comparisons(ast.NodeTransformer):
         return called if isinstance(node.ops[0], ast.Eq | ast.In) else ast.UnaryOp(ast.Not(), called)
 
 
-def _demand(node: ast.expr) -> None:
-    """Let the equalities without which ``node`` is false say so."""
+def _demanded(node: ast.expr) -> ast.expr:
+    """Return ``node`` in which the comparisons that it is false without say so."""
     match node:
         case ast.Call(ast.Name("equal") as function):
             function.id = "must_equal"
-        case ast.Call(ast.Name("all"), [ast.GeneratorExp(each)]):
-            _demand(each)
+        case ast.Call(ast.Name("all"), [ast.GeneratorExp() as every]):
+            every.elt = _demanded(every.elt)
         case ast.BoolOp(ast.And(), parts):
-            for part in parts:
-                _demand(part)
+            node.values = [_demanded(part) for part in parts]
+        case ast.BoolOp(ast.Or(), [*others, last]):  # which is only asked where the others do not hold
+            node.values = [*others, _demanded(last)]
+        case ast.Compare(left, [ast.LtE() | ast.GtE() | ast.Lt() | ast.Gt() as order], [right]):
+            sides = [left, right] if isinstance(order, ast.GtE | ast.Gt) else [right, left]
+            name = "must_be_at_least" if isinstance(order, ast.LtE | ast.GtE) else "must_exceed"
+            return ast.Call(ast.Name(name, ast.Load()), sides, [])
+    return node
 
 
 @cache
 def _code(expression: str) -> CodeType:
     tree = _Comparisons().visit(ast.parse(expression, mode="eval"))
-    _demand(tree.body)
+    tree.body = _demanded(tree.body)
     return compile(ast.fix_missing_locations(tree), f"<rule {expression}>", "eval")
 
 
@@ -200,7 +225,7 @@ class Legal:
         """None for a legal value, else what would be legal; rules that speak of what a node lacks do not count."""
         if self.count and names_in(self.count) <= names.keys():
             wanted = evaluate(self.count, names)
-            if not isinstance(value, list) or len(value) != wanted:
+            if not isinstance(value, list) or not must_agree("a rule", len(value), wanted):
                 return f"{wanted} values ({self.count}), {self.text}"
         if not self.needs <= names.keys():
             return None

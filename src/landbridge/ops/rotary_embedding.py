@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from landbridge.errors import ShapeError
 from landbridge.ir.prim_builder import Access, PrimBuilder
 from landbridge.ir.scalar_dtypes import accumulator
 from landbridge.ir.scalars import ScalarBuilder, Value
+from landbridge.ir.size_exprs import extent_expr
 from landbridge.ir.types import shape_of
 from landbridge.ops.accuracy import accuracy
 from landbridge.ops.context import BodyBuffer, OpContext, Operand
@@ -16,7 +16,7 @@ from landbridge.ops.legal import at_least, one_of
 from landbridge.ops.registry import operator
 from landbridge.ops.rules import Index, rules
 from landbridge.ops.slicing import index_within
-from landbridge.sizes.size import Extent, must_agree
+from landbridge.sizes.size import Extent
 
 _POSITION = Index("[0 for e in many(P)]", "[e - 1 for e in many(P)]")
 
@@ -34,8 +34,11 @@ _POSITION = Index("[0 for e in many(P)]", "[e - 1 for e in many(P)]")
     where=(
         "len(cos_cache) == len(sin_cache)",
         "len(X) == 4 or (num_heads > 0 and E % num_heads == 0)",
-        "2 * half == rotary_embedding_dim or rotary_embedding_dim == 0",
-        "2 * half <= (D if len(X) == 4 else E // num_heads)",
+        "rotary_embedding_dim == 0 or 2 * half == rotary_embedding_dim",
+        "rotary_embedding_dim > 0 or 2 * half == D",
+        "rotary_embedding_dim > 0 or 2 * half * num_heads == E",
+        "2 * half <= D",
+        "2 * half <= E // num_heads",
     ),
     indices={"position_ids": _POSITION},
 )
@@ -60,10 +63,7 @@ def rotary_embedding(
     if (positions is None) != (c.rank(cosines) == 3):
         how = "left out" if positions is None else "given"
         raise c.unsupported(f"position_ids are {how} where cos_cache has {c.rank(cosines)} axes")
-    whole, half = not c.attribute("rotary_embedding_dim", 0), c.shape(cosines)[-1]
-    pairs = 2 * half * (heads if len(shape) == 3 else 1)
-    if whole and not must_agree(f"{c.g.node}: the pairs of cos_cache", pairs, shape[-1]):
-        raise ShapeError(f"{c.g.node}: cos_cache has angles of {pairs} elements, X has {shape[-1]} along its last axis")
+    whole = not c.attribute("rotary_embedding_dim", 0)
     interleaved = bool(c.attribute("interleaved", 0))
 
     def build(p: PrimBuilder) -> None:
@@ -81,7 +81,7 @@ def _write_stages(p: PrimBuilder, axes: tuple[int, int], by_position: bool, inte
     size, half = shape_of(x.type)[3], shape_of(cosines.type)[-1]
     stride = 2 if interleaved else 1
     begins = (0, 1) if interleaved else (0, half)
-    pairs: list[Access] = [(x, lambda *d, b=begin: (*d[:3], d[3] * stride + b)) for begin in begins]
+    pairs: list[Access] = [(x, lambda *d, b=begin: (*d[:3], d[3] * stride + extent_expr(b))) for begin in begins]
     tables = [BodyBuffer(b, p.dtype(b)) for b in (cosines, sines)]
     angles: list[Access]
     if by_position:
@@ -98,10 +98,10 @@ def _write_stages(p: PrimBuilder, axes: tuple[int, int], by_position: bool, inte
         return body
 
     for number, begin in enumerate(begins):
-        written: list[Access] = [(target, lambda *d, b=begin: (*d[:3], d[3] * stride + b))]
+        written: list[Access] = [(target, lambda *d, b=begin: (*d[:3], d[3] * stride + extent_expr(b)))]
         p.generic("pppp", [*loops, half], [*pairs, *angles], written, rotated(bool(number)))
     if not whole and size != 2 * half:
-        rest: list[Access] = [(b, lambda *d: (*d[:3], d[3] + 2 * half)) for b in (x, target)]
+        rest: list[Access] = [(b, lambda *d: (*d[:3], d[3] + extent_expr(2 * half))) for b in (x, target)]
         p.generic("pppp", [*loops, size - 2 * half], rest[:1], rest[1:], lambda s, v: v)
 
 

@@ -113,9 +113,10 @@ def _match(
     facts: _Facts,
     groups: dict[str, list[tuple[str, Shape]]],
 ) -> None:
-    for form in operand.forms:
+    forms = [form for form in operand.forms if _may_have(form, len(shape))]
+    for form in forms:
         trial = facts.copy()
-        trial.agree = agree if len(operand.forms) > 1 else partial(must_agree, _node(c))
+        trial.agree = partial(must_agree, _node(c)) if form is forms[-1] else agree
         if _matches(form, name, shape, trial):
             facts.names, facts.origin = trial.names, trial.origin
             for word in form:
@@ -125,6 +126,12 @@ def _match(
     bound = [w.lstrip("*<") for form in operand.forms for w in form if w.lstrip("*<") in facts.origin]
     known = "".join(f"; {w} is {facts.names[w]} by {facts.origin[w]}" for w in dict.fromkeys(bound))
     raise ShapeError(f"{_node(c)}: {name} has shape {shape}; legal: {operand.dims}{known}")
+
+
+def _may_have(form: Sequence[str], rank: int) -> bool:
+    """Whether a shape of ``rank`` axes may have this form."""
+    many = any(word == "..." or word[0] in "*&<" for word in form)
+    return rank >= len(form) - 1 if many else rank == len(form)
 
 
 def _matches(form: Sequence[str], name: str, shape: Shape, facts: _Facts) -> bool:

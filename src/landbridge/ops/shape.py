@@ -206,6 +206,8 @@ def expand(c: OpContext, x: Operand, shape: Operand) -> Operand:
             more = c.shape(x)[a] - 1
             c.g.held(f"axis {i} of the shape", extent, 1 + clamped((extent - 1) // clamped(more, 1), 0, 1) * more)
             wanted[i] = 1
+        else:
+            wanted[i] = c.within(f"axis {i} of the shape", extent, c.fewest(extent))
     try:
         result = broadcast_shapes(c.shape(x), tuple(wanted))
     except ValueError as error:

@@ -181,6 +181,8 @@ def split(c: OpContext, x: Operand, sizes: Operand | None = None) -> Sequence[Op
     """Consecutive parts along ``axis``: of given sizes, or as equal as ``num_outputs`` allows."""
     shape = list(c.shape(x))
     axis = c.axis(c.attribute("axis", 0), len(shape))
+    if sizes is not None and isinstance(c.shape(sizes)[0], Size):
+        must_agree(f"{c.g.node}: the elements of split", c.shape(sizes)[0], c.outputs)
     extents = c.ints("split", sizes)
     if extents is None:
         count = c.attribute("num_outputs", c.outputs)

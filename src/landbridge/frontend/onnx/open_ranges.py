@@ -185,11 +185,12 @@ def _ranges(question: Question, fixed: Collection[str], fixing: list[str] | None
 
 def _joined(question: Question, ranges: Sequence[Settled], alike: Alike, fixed: Collection[str]) -> _Narrowed:
     """The dimensions of an equality, but those called ``fixed``, that others of it are ``alike``, each with the other;
-    none where ``ranges`` has one of more than a number for it.
+    none where ``ranges`` has one of more than a number for it. Likewise of an order that is needed, as of indices that
+    are at most as long as the data: equal extents have it.
 
     Of two sums those that are added on one side become those on the other: past and present keys those of values.
     """
-    if not question.equal or any(not isinstance(each.extent, int) for each in ranges):
+    if not (question.equal or question.needed) or any(not isinstance(each.extent, int) for each in ranges):
         return {}
     asked = symbols(question.difference)
     signs = {
