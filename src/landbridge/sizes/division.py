@@ -19,6 +19,7 @@ from landbridge.sizes.terms import (
     common_factor,
     constant,
     divide_exactly,
+    divide_product,
     multiply,
     of_atom,
     scale,
@@ -67,7 +68,13 @@ def _of_rest(rest: Terms, number: int, by: int) -> Terms:
 
 @lru_cache(maxsize=KNOWN)
 def floor_by_terms(terms: Terms, divisor: Terms) -> Terms:
-    """``terms // divisor``, of a sum of at least 1; exact where it is a factor."""
+    """``terms // divisor``, of a sum of at least 1; exact where it is a factor. What both are a multiple of is left
+    out."""
+    shared = positive_factor((*terms, *divisor)) if terms else ()
+    if shared:
+        terms, divisor = without_factor(terms, shared), without_factor(divisor, shared)
+        number = as_constant(divisor)
+        return floor_by_terms(terms, divisor) if number is None else floor(terms, number)
     quotient, left = _long_division(terms, divisor)
     for less in (0, 1):  # of m * n - 1 by n it is m - 1, with n - 1 left
         over = add(left, scale(divisor, less))
@@ -77,6 +84,20 @@ def floor_by_terms(terms: Terms, divisor: Terms) -> Terms:
     if low is not None and low >= 0 and below is not None and below > 0:
         return ()
     return of_atom(Floor(terms, divisor))
+
+
+def positive_factor(terms: Terms) -> Product:
+    """The product that all of ``terms``, at least one, are a multiple of; of atoms that are at least 1."""
+    shared: Product = terms[0][0]
+    for product, _ in terms[1:]:
+        powers = dict(product)
+        shared = tuple((atom, min(n, powers[atom])) for atom, n in shared if atom in powers)
+    return tuple(each for each in shared if (lower_bound(of_atom(each[0])) or 0) >= 1)
+
+
+def without_factor(terms: Terms, factor: Product) -> Terms:
+    """``terms``, all of which are a multiple of ``factor``, divided by it."""
+    return add(tuple((divide_product(product, factor) or (), number) for product, number in terms))
 
 
 def _is_natural(terms: Terms) -> bool:

@@ -9,19 +9,17 @@ from math import lcm
 from landbridge.errors import UndecidedSizeError
 from landbridge.ir.graph_builder import Broadcasting
 from landbridge.records import record
-from landbridge.sizes.bounds import lower_bound
+from landbridge.sizes.division import positive_factor, without_factor
 from landbridge.sizes.question import Question
 from landbridge.sizes.replaced import replaced, with_atoms
 from landbridge.sizes.settle import settled
 from landbridge.sizes.size import Extent, Size, always_at_least, dimension, extent_of, of_symbol
 from landbridge.sizes.terms import (
     ZERO,
-    Product,
     Symbol,
     Terms,
     add,
     divide_exactly,
-    divide_product,
     of_atom,
     scale,
     symbols,
@@ -64,7 +62,10 @@ def solved(
     """
     if not question.equal:
         return None
-    terms = _without_factor(question.difference)
+    terms = question.difference
+    factor = positive_factor(terms)
+    if factor:
+        terms = without_factor(terms, factor)
     found = symbols(terms)
     if len(found) < 2:
         return None
@@ -110,18 +111,6 @@ def _both(one: Symbol, other: Symbol) -> Extent | None:
         return dimension(other.name, low, high, units, legal[0] if legal else None)
     except ValueError:
         return None
-
-
-def _without_factor(terms: Terms) -> Terms:
-    """Return ``terms`` without what all of them are a multiple of, atoms that are at least 1."""
-    shared: Product = terms[0][0]
-    for product, _ in terms[1:]:
-        powers = dict(product)
-        shared = tuple((atom, min(n, powers[atom])) for atom, n in shared if atom in powers)
-    shared = tuple(each for each in shared if (lower_bound(((((each[0], 1),), 1),)) or 0) >= 1)
-    if not shared:
-        return terms
-    return tuple((divide_product(product, shared) or (), number) for product, number in terms)
 
 
 @record
