@@ -72,7 +72,7 @@ def in_open_ranges(
             question is not None
             and fixing is not None
             and not alike.allowed
-            and _joined(question, ranges, alike, fixed)
+            and _joined(question, ranges, alike, fixed, decided)
         ):
             alike.might = True
             return []
@@ -111,7 +111,9 @@ def in_open_ranges(
             ranges = narrow(question)
             ways.broadcast |= question is not None and question.broadcasts and bool(ranges)
             one = None if question is None or ranges else solved(question, fixed, decided)
-            joined = {} if question is None or one or not alike.allowed else _joined(question, ranges, alike, fixed)
+            joined = (
+                {} if question is None or one or not alike.allowed else _joined(question, ranges, alike, fixed, decided)
+            )
             if one:
                 pending.append({**narrowed, **one})
             elif joined:
@@ -183,10 +185,12 @@ def _ranges(question: Question, fixed: Collection[str], fixing: list[str] | None
     return [each for each in found if not isinstance(each.extent, int)]
 
 
-def _joined(question: Question, ranges: Sequence[Settled], alike: Alike, fixed: Collection[str]) -> _Narrowed:
+def _joined(
+    question: Question, ranges: Sequence[Settled], alike: Alike, fixed: Collection[str], decided: Container[str]
+) -> _Narrowed:
     """The dimensions of an equality, but those called ``fixed``, that others of it are ``alike``, each with the other;
     none where ``ranges`` has one of more than a number for it. Likewise of an order that is needed, as of indices that
-    are at most as long as the data: equal extents have it.
+    are at most as long as the data: equal extents have it, also of others than those ``alike``.
 
     Of two sums those that are added on one side become those on the other: past and present keys those of values.
     """
@@ -203,6 +207,8 @@ def _joined(question: Question, ranges: Sequence[Settled], alike: Alike, fixed: 
         is_pair = a != b and a in asked and b in asked and b not in fixed and not {a, b} & found.keys()
         if is_pair and (len(signs) < len(asked) or signs[a] == -signs[b]) and of_symbol(asked[a]) not in found.values():
             found[b] = of_symbol(asked[a])
+    if not found and not question.equal:
+        return solved(Question(question.difference, equal=True), fixed, decided) or {}
     return found
 
 
