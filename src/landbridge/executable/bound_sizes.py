@@ -17,6 +17,10 @@ _T = TypeVar("_T")
 _SHOWN = 16
 
 
+class _OtherNumberError(ShapeError):
+    """An extent that is another than the number that the program has there."""
+
+
 class BoundSizes:
     """Collects dimensions input by input, and remembers which input said what."""
 
@@ -31,7 +35,7 @@ class BoundSizes:
         for axis, (extent, number) in enumerate(zip(spec.shape, shape, strict=True)):
             if isinstance(extent, int):
                 if extent != number:
-                    raise ShapeError(
+                    raise _OtherNumberError(
                         f"input {spec.name!r} has shape {tuple(shape)}; the program takes {_shown(spec.shape)}"
                     )
                 continue
@@ -65,19 +69,18 @@ class BoundSizes:
                 raise ShapeError(f"{what} {i} of input {name!r} is {number}; it must be {extent}, {legal} with {given}")
 
     def _set(self, symbol: Symbol, units: int | None, extent: Size, number: int, where: str) -> None:
-        high = symbol.high
+        high, before = symbol.high, self.values.get(symbol.name)
+        if before is not None and units is not None and before != units * symbol.unit:
+            raise ShapeError(
+                f"dimension {symbol.name!r} is {before} by {self._said[symbol.name]} and {units * symbol.unit} by "
+                f"{where}; they must be equal"
+            )
         if units is None or units < symbol.low or (high is not None and units > high):
             raise ShapeError(
                 f"{where} is {number}; legal: {extent}, with {symbol.name} in {range_text(symbol)}"
                 + (f": {nearest_text(symbol, number)}" if extent == of_symbol(symbol) else "")
             )
-        value = units * symbol.unit
-        before = self.values.setdefault(symbol.name, value)
-        if before != value:
-            raise ShapeError(
-                f"dimension {symbol.name!r} is {before} by {self._said[symbol.name]} and {value} by {where}; they must "
-                "be equal"
-            )
+        self.values[symbol.name] = units * symbol.unit
         self._said.setdefault(symbol.name, where)
 
 
@@ -141,6 +144,8 @@ def programs_of(programs: Mapping[str, Function], elements: Mapping[str, Sequenc
     ]
     if found:
         return found
+    if not any(s.elements and all(map(_is_number, s.elements)) for f in programs.values() for s in f.inputs):
+        return list(programs)  # each says what it takes
     chosen = [s.name for s in next(iter(programs.values())).inputs if s.elements and all(map(_is_number, s.elements))]
     choices = sorted([s.elements for s in f.inputs if s.name in chosen] for f in programs.values())
     legal = [", ".join(str(list(elements)) for elements in each) for each in choices]
@@ -170,21 +175,24 @@ def _is_for_nothing(function: Function, first: Function) -> bool:
 def first_that_fits(names: Sequence[str], look: Callable[[str], _T]) -> _T:
     """What ``look`` says of the first of the programs called ``names`` that takes the sizes of a run.
 
-    Raises ShapeError, with what each says, where none does.
+    Raises ShapeError where none does, with what each says: once of each extent, and of programs for single numbers
+    where there is no other.
     """
-    ended: list[str] = []
+    ended: list[ShapeError] = []
     for name in names:
         try:
             return look(name)
         except ShapeError as error:
             if len(names) == 1:
                 raise
-            ended.append(str(error))
-    raise ShapeError("; else ".join(dict.fromkeys(ended)))
+            ended.append(error)
+    told = [each for each in ended if not isinstance(each, _OtherNumberError)] or ended
+    texts = {text.partition("; legal: ")[0]: text for text in map(str, reversed(told))}
+    raise ShapeError("; else ".join(reversed(texts.values())))
 
 
 def _may_be(stated: Sequence[Extent], found: Sequence[int]) -> bool:
-    return all(e == n for e, n in zip(stated, found, strict=True) if isinstance(e, int))
+    return len(stated) == len(found) and all(e == n for e, n in zip(stated, found, strict=True) if isinstance(e, int))
 
 
 def _is_number(extent: Extent) -> bool:

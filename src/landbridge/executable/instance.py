@@ -33,6 +33,10 @@ from landbridge.sizes.terms import Symbol
 Facts = TypeVar("Facts")
 
 
+#: Places of a dimension that an error names.
+_PLACES = 4
+
+
 def dimensions(function: Function) -> dict[str, Symbol]:
     """The open dimensions of the inputs of ``function``, by name."""
     specs = (*function.inputs, *function.outputs)
@@ -140,7 +144,7 @@ def choose_legal(main: Function, known: Mapping[str, Symbol], values: Mapping[st
 
     Raises ShapeError for a dimension that has no value, for a value that it cannot have, and where a guard says so.
     """
-    check_values(known, values)
+    check_values(known, values, main.inputs)
     numbers.choose(values)
     for guard in main.guards:
         check_guard(guard, numbers.at(guard.found), numbers.at(guard.legal), _named(guard, values))
@@ -164,11 +168,15 @@ def check_guard(guard: SizeGuard, found: int, legal: int, values: Mapping[str, i
         raise ShapeError(f"{guard.what} is {found} with {given}; {legal} is legal")
 
 
-def check_values(known: Mapping[str, Symbol], values: Mapping[str, int]) -> None:
-    """Raise ShapeError unless ``values`` has one for each dimension, in its range, and no others."""
+def check_values(known: Mapping[str, Symbol], values: Mapping[str, int], inputs: Sequence[TensorSpec]) -> None:
+    """Raise ShapeError unless ``values`` has one for each dimension of ``inputs``, in its range, and no others."""
     for name in values:
         if name not in known:
-            raise ShapeError(f"the program has no dimension {name!r}; its open ones: {', '.join(known) or 'none'}")
+            shown = ", ".join(f"{each} ({_places(each, inputs)})" for each in known)
+            raise ShapeError(
+                f"the program has no dimension {name!r}; its open ones: {shown or 'none'}. Dimensions that have to be "
+                "equal have the first of their names"
+            )
     for name, symbol in known.items():
         if name not in values:
             raise ShapeError(f"dimension {name!r} has no value; legal: {range_text(symbol)}")
@@ -178,6 +186,18 @@ def check_values(known: Mapping[str, Symbol], values: Mapping[str, int]) -> None
                 f"dimension {name!r} is {values[name]}; legal: {range_text(symbol)}: "
                 f"{nearest_text(symbol, values[name])}"
             )
+
+
+def _places(name: str, inputs: Sequence[TensorSpec]) -> str:
+    """Where ``inputs`` have the dimension ``name``."""
+    found = [
+        f"{what} {i} of {spec.name!r}"
+        for spec in inputs
+        for what, extents in (("axis", spec.shape), ("element", spec.elements))
+        for i, extent in enumerate(extents)
+        if isinstance(extent, Size) and name in extent.symbols
+    ]
+    return ", ".join(found[:_PLACES] + ["..."] * (len(found) > _PLACES))
 
 
 def spec_at(spec: TensorSpec, numbers: Numbers | OpenNumbers) -> TensorSpec:

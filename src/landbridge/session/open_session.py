@@ -180,12 +180,17 @@ class OpenSession(Session):
         """The programs that run where their dimensions have ``values``; raises ShapeError where none does."""
         names = list(self._programs_for(()))
         found = []
+
+        def look(name: str) -> None:
+            program = self._program_of(name)
+            check_values(program.dimensions, values, program.executable.main.inputs)
+
         for name in names:
             with suppress(ShapeError):
-                check_values(self._program_of(name).dimensions, values)
+                look(name)
                 found.append(name)
         if not found:
-            first_that_fits(names, lambda name: check_values(self._program_of(name).dimensions, values))
+            first_that_fits(names, look)
         return found
 
     @contextmanager

@@ -70,20 +70,31 @@ def solved(
     if len(found) < 2:
         return None
     for name in sorted(found, key=lambda each: (each not in fixed, each), reverse=True):
-        value = _value(terms, found[name])
-        if value is None:
-            continue
-        other = next(iter(value.symbols.values())) if len(value.symbols) == 1 else None
-        if other is not None and value == of_symbol(other):
+        other = _equal_to(terms, found[name])
+        if other is not None:
             if name in fixed and not question.needed:
                 continue
             both = _both(found[name], other)
             if both is None:
                 return None
-            return {name: value} if both == value else {name: value, other.name: both}
+            return {name: both} if both == of_symbol(other) else {name: both, other.name: both}
+        value = _value(terms, found[name])
+        if value is None:
+            continue
         if name not in fixed and name not in decided and always_at_least(value, found[name].low * found[name].unit):
             return {name: value}
     return None
+
+
+def _equal_to(terms: Terms, symbol: Symbol) -> Symbol | None:
+    """Return the dimension that ``symbol`` is equal to where ``terms`` are 0, whatever both are multiples of; None
+    where they do not say it."""
+    others = [each for name, each in symbols(terms).items() if name != symbol.name]
+    if len(terms) != 2 or len(others) != 1:
+        return None
+    numbers = dict(terms)
+    one, two = (numbers.get(((each, 1),), 0) for each in (symbol, others[0]))
+    return others[0] if one and one * others[0].unit == -two * symbol.unit else None
 
 
 def _value(terms: Terms, symbol: Symbol) -> Size | None:

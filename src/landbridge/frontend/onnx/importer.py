@@ -279,6 +279,21 @@ def _where_zero(names: Sequence[str], ways: Ways, search: Callable[[Ways], IRMod
         with suppress(CompileError, InputError):
             none = dict.fromkeys(zero, 0)
             yield search(Ways(begin={**_with_numbers(first, none), **none}))
+    if ways.broadcast:
+        for ones_and_zero in islice(_ones_that_broadcast(names, first), _MOST_EMPTY):
+            with suppress(CompileError, InputError):
+                yield search(Ways(begin=ones_and_zero))
+
+
+def _ones_that_broadcast(names: Sequence[str], first: Mapping[str, Extent]) -> Iterator[dict[str, Extent]]:
+    """What dimensions are where some that ``first`` takes as one of ``names`` are 0, and another of these is 1, which
+    broadcasts to no elements."""
+    for name in names:
+        alike = [name, *(other for other, e in first.items() if other != name and _name_of(e) == name)]
+        others = {n: e for n, e in first.items() if not (isinstance(e, Size) and name in e.symbols)}
+        chosen = {frozenset(each) for one in alike for each in ([one], [n for n in alike if n != one]) if each}
+        for ones in sorted(chosen, key=sorted) if len(alike) > 1 else ():
+            yield {**others, **{n: int(n in ones) for n in alike}}
 
 
 def _from_zero(module: IRModule, names: Sequence[str], ways: Ways, search: Callable[[Ways], IRModule]) -> IRModule:
