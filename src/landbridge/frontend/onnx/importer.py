@@ -27,6 +27,7 @@ from landbridge.frontend.onnx.alias_shapes import declare_alike
 from landbridge.frontend.onnx.attempts import Attempts
 from landbridge.frontend.onnx.branches import import_if
 from landbridge.frontend.onnx.data_rules import OF_THE_MODEL, DataRules
+from landbridge.frontend.onnx.empty_ways import from_zero, may_be_zero, name_of, where_zero
 from landbridge.frontend.onnx.equal_sizes import EqualSizes
 from landbridge.frontend.onnx.fitting_sizes import naming_inputs
 from landbridge.frontend.onnx.graph_walk import Branches, ControlFlow, GraphWalk, ImportsBody
@@ -55,8 +56,7 @@ from landbridge.ir.main_attributes import (
 )
 from landbridge.ir.module import IRModule
 from landbridge.ir.types import shape_of
-from landbridge.sizes.replaced import replaced
-from landbridge.sizes.size import Extent, Size, dimension, dimensions_of
+from landbridge.sizes.size import Extent, dimensions_of
 from landbridge.targets import Target
 
 if TYPE_CHECKING:
@@ -67,8 +67,6 @@ _MOST_OTHERS = 4
 #: Kernels of a model that is also compiled for images that a window of its pools does not fit in, where results have
 #: no elements: larger ones are for pictures that they see something in, and a second program takes as long to compile.
 _MOST_KERNELS = 16
-#: Choices of open dimensions that are 0 that are looked at: some of several, and more of one each.
-_MOST_EMPTY, _MOST_EMPTY_ALONE = 3, 6
 
 CONTROL_FLOW: dict[str, ControlFlow] = {"If": import_if, "Loop": import_loop, "Scan": import_scan}
 
@@ -197,8 +195,8 @@ def import_onnx(  # noqa: PLR0913 - what may be stated of a model
     def whole() -> IRModule:
         return in_open_ranges(lambda known, elements: build(known, elements, {}), {}, equal=equal)
 
-    def may_be_zero(module: IRModule) -> list[str]:
-        names = _may_be_zero([*_shapes(module).values(), *_trips(module, branches)], dimensions or {})
+    def names_of_empties(module: IRModule) -> list[str]:
+        names = may_be_zero([*_shapes(module).values(), *_trips(module, branches)], dimensions or {})
         return [name for name in names if name not in not_empty]
 
     def with_others(module: IRModule) -> IRModule:
@@ -209,9 +207,10 @@ def import_onnx(  # noqa: PLR0913 - what may be stated of a model
                 spare_ways.extend(_where_broadcast(ways, broadcasting, in_other_ranges))
                 spare_ways.extend(_without_windows(module, ways, dimensions or {}, in_other_ranges))
                 if empties.allowed and not module.bodies:
-                    spare_ways.extend(_where_zero(may_be_zero(module), ways, in_other_ranges))
-        if spare_ways is not None and empties.allowed and module.bodies:
-            return _from_zero(module, may_be_zero(module), ways, in_other_ranges)
+                    inputs = _shapes(module).values()
+                    spare_ways.extend(where_zero(names_of_empties(module), inputs, ways, in_other_ranges))
+        if spare_ways is not None and empties.allowed and (module.bodies or decided):
+            return from_zero(module, names_of_empties(module), ways, in_other_ranges)
         return module
 
     attempts = Attempts(attempt, dimensions is not None, hosts, branches)
@@ -270,71 +269,13 @@ def _without_windows(
         yield from _others(Ways(ways.taken, empty), search)
 
 
-def _where_zero(names: Sequence[str], ways: Ways, search: Callable[[Ways], IRModule]) -> Iterator[IRModule]:
-    """What a model is where some of the dimensions called ``names`` are 0, as ``search`` finds: of the ranges of the
-    first of ``ways``, so that most are found at once."""
-    first = ways.taken[0] if names else {}
-    chosen = chain.from_iterable(combinations(names, count) for count in range(1, len(names) + 1))
-    for zero in islice(chosen, max(_MOST_EMPTY, min(len(names), _MOST_EMPTY_ALONE))):
-        with suppress(CompileError, InputError):
-            none = dict.fromkeys(zero, 0)
-            yield search(Ways(begin={**_with_numbers(first, none), **none}))
-    if ways.broadcast:
-        for ones_and_zero in islice(_ones_that_broadcast(names, first), _MOST_EMPTY):
-            with suppress(CompileError, InputError):
-                yield search(Ways(begin=ones_and_zero))
-
-
-def _ones_that_broadcast(names: Sequence[str], first: Mapping[str, Extent]) -> Iterator[dict[str, Extent]]:
-    """What dimensions are where some that ``first`` takes as one of ``names`` are 0, and another of these is 1, which
-    broadcasts to no elements."""
-    for name in names:
-        alike = [name, *(other for other, e in first.items() if other != name and _name_of(e) == name)]
-        others = {n: e for n, e in first.items() if not (isinstance(e, Size) and name in e.symbols)}
-        chosen = {frozenset(each) for one in alike for each in ([one], [n for n in alike if n != one]) if each}
-        for ones in sorted(chosen, key=sorted) if len(alike) > 1 else ():
-            yield {**others, **{n: int(n in ones) for n in alike}}
-
-
-def _from_zero(module: IRModule, names: Sequence[str], ways: Ways, search: Callable[[Ways], IRModule]) -> IRModule:
-    """What a model is where the dimensions called ``names`` may be 0, as ``search`` finds; else ``module``.
-
-    It is cut, so that no other program of it can be for those: a decoder whose branch says whether it has a past has
-    none at first.
-    """
-    first = {name: e for name, e in ways.taken[0].items() if name in names} if ways.taken else {}
-    ends = {symbol.name: symbol for symbol in dimensions_of(first.values()).values()}
-    begin = {name: dimension(name, 0, ends[name].high) if name in ends else dimension(name, 0) for name in names}
-    with suppress(CompileError, InputError):
-        return search(Ways(begin=begin))
-    return module
-
-
-def _with_numbers(known: Mapping[str, Extent], numbers: Mapping[str, int]) -> dict[str, Extent]:
-    """``known`` where dimensions that others became are ``numbers``."""
-    return {name: replaced(e.terms, numbers) if isinstance(e, Size) else e for name, e in known.items()}
-
-
 def _along_one_axis(shapes: Iterable[Sequence[Extent]]) -> Iterator[tuple[str, str]]:
     """The dimensions of two inputs of one rank that are along the same axis, by name, in the order of the inputs."""
-    named = dict.fromkeys(tuple(_name_of(e) for e in shape) for shape in shapes)  # few, of however many inputs
+    named = dict.fromkeys(tuple(name_of(e) for e in shape) for shape in shapes)  # few, of however many inputs
     for one, other in combinations((names for names in named if any(names)), 2):
         for a, b in zip(one, other, strict=True) if len(one) == len(other) else ():
             if a and b and a != b:
                 yield a, b
-
-
-def _name_of(extent: Extent) -> str:
-    """The only dimension that ``extent`` is made of; empty where there is none, or more."""
-    symbols = extent.symbols if isinstance(extent, Size) else ()
-    return next(iter(symbols)) if len(symbols) == 1 else ""
-
-
-def _may_be_zero(shapes: Iterable[Sequence[Extent]], stated: Mapping[str, Extent]) -> list[str]:
-    """The dimensions of ``shapes`` that nothing narrows: they begin at 1, and are none of those that are stated."""
-    fixed = dimensions_of(stated.values())
-    known = dimensions_of(chain.from_iterable(shapes))
-    return [name for name, symbol in known.items() if name not in fixed and (symbol.low, symbol.unit) == (1, 1)]
 
 
 def _trips(module: IRModule, branches: Branches) -> list[tuple[Extent, ...]]:
