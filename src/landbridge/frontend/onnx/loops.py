@@ -24,7 +24,7 @@ from landbridge.ir.types import tensor_type
 from landbridge.ops.context import OpContext, Operand
 from landbridge.ops.extent_arrays import extents_array
 from landbridge.ops.slicing import part
-from landbridge.sizes.size import Extent, Size, dimensions_of, largest, least
+from landbridge.sizes.size import Extent, Size, dimensions_of, largest, least, must_agree
 
 
 def import_loop(walk: GraphWalk, node: ir.Node, inputs: Sequence[Any]) -> list[Imported]:
@@ -253,7 +253,7 @@ def _trips(name: str, c: OpContext, sequences: Sequence[Operand], axes: Sequence
     if not all(c.rank(value) for value in sequences):
         raise ShapeError(f"{name}: what it scans has no axis; a rank of 1 or more is legal")
     extents = [c.shape(value)[c.axis(axis, c.rank(value))] for value, axis in zip(sequences, axes, strict=True)]
-    if len(set(extents)) > 1:
+    if not all(must_agree(f"{name}: what it scans", extents[0], each) for each in extents[1:]):
         raise ShapeError(f"{name}: it scans {extents} elements; they must be equal")
     return extents[0]
 
