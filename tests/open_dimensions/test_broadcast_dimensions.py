@@ -83,6 +83,16 @@ def test_both_runs_work(name: str, tmp_path: Path) -> None:
     assert len(ones) == 1  # however many extents broadcast
 
 
+@pytest.mark.parametrize("shapes", [((0, 3), (1, 3)), ((1, 3), (0, 3)), ((0, 3), (0, 3))])
+def test_one_element_broadcasts_to_none(shapes: tuple[tuple[int, ...], ...]) -> None:
+    session = lb.Session(lb.compile(_model("float[a, 3] x, float[b, 3] z", "float[c, 3] y", "y = Add(x, z)")))
+    assert session(*(_drawn(*shape) for shape in shapes))[0].shape == (0, 3)
+    with pytest.raises(ShapeError) as refused:
+        session(_drawn(2, 3), _drawn(0, 3))
+    assert "'a' is 2 by axis 0 of input 'x' and 0 by axis 0 of input 'z'; they must be equal" in str(refused.value)
+    assert str(refused.value).count("axis 0 of input 'z' is 0") == 1  # once, of however many programs
+
+
 def test_extents_that_do_not_broadcast_are_named() -> None:
     session = lb.Session(lb.compile(_model(CASES["mask"][0], "float[b,s,h] y", CASES["mask"][1])))
     with pytest.raises(ShapeError) as refused:

@@ -93,6 +93,71 @@ def test_keys_and_values_of_two_names(dims: dict[str, str] | None) -> None:
     assert executable.dimensions["p"].high == (None if dims is None else 32)  # what both ranges have
 
 
+def test_ranges_of_equal_dimensions_meet_whatever_they_are_multiples_of() -> None:
+    executable = lb.compile(_model(*ATTENTION), dims={"p": "32..640:8", "r": "1..640:12"})
+    legal = executable.dimensions["p"]
+    assert (legal.low, legal.high, legal.multiple_of) == (48, 624, 24)
+
+
+def test_a_name_that_became_another_is_answered_with_where_that_is() -> None:
+    session = lb.Session(lb.compile(_model(*ATTENTION)))
+    with pytest.raises(ShapeError, match=r"no dimension 'r'.*p \(axis 1 of 'k', axis 1 of 'v'\).*first of their names"):
+        session.prepare(b=1, s=1, r=[4])
+    session.prepare(b=1, s=1, p=[4])
+
+
+def test_scales_of_one_element_or_one_for_each_column() -> None:
+    """What a scale may be one of decides the program, of all scales."""
+    model = _model(
+        "uint8[N,C] x, float[s] xs, uint8[xn] xz, uint8[D,K] z, float[t] zs, uint8[zn] zz, float[u] ys, uint8[un] yz",
+        "uint8[N,K] y",
+        "y = QLinearMatMul(x, xs, xz, z, zs, zz, ys, yz)",
+    )
+    session = lb.Session(lb.compile(model), num_threads=1)
+    one, zero = np.full(1, 0.5, np.float32), np.zeros(1, np.uint8)
+    for columns in (1, 2):
+        given = {
+            "x": _bytes(3, 4) // 16, "xs": one, "xz": zero, "z": _bytes(4, 2) // 16, "ys": one * 64, "yz": zero,
+            "zs": np.full(columns, 0.25, np.float32), "zz": np.full(columns, 3, np.uint8),
+        }  # fmt: skip
+        product = given["x"].astype(int) @ (given["z"].astype(int) - 3) * 0.5 * 0.25 / 32
+        (found,) = session(*(given[spec.name] for spec in session.inputs))
+        np.testing.assert_array_equal(np.asarray(found), np.clip(np.rint(product), 0, 255))
+
+
+def test_indices_that_are_no_longer_than_the_data() -> None:
+    """As long along other axes: the operator demands an order, which no range of one of the two has."""
+    body = "a = Constant<value_ints = [1]>() i = Unsqueeze(t, a) y = GatherElements<axis = 1>(x, i)"
+    session = lb.Session(lb.compile(_model("float[n, c] x, int64[m] t", "float[n, 1] y", body)), num_threads=1)
+    x, at = _floats(3, 4), np.array([3, 0, 2])
+    np.testing.assert_array_equal(np.asarray(session(x, at)[0])[:, 0], x[np.arange(3), at])
+
+
+def test_rows_that_are_cut_into_heads() -> None:
+    """The factors that are the same on both sides of a Reshape say nothing of what is cut."""
+    body = "s = Constant<value_ints = [0, 0, 3, -1]>() y = Reshape(x, s)"
+    executable = lb.compile(_model("float[b, t, w] x", "float[b, t, h, e] y", body))
+    assert executable.dimensions["w"].multiple_of == 3
+    assert not executable.main.guards
+    assert lb.Session(executable)(_floats(2, 5, 6))[0].shape == (2, 5, 3, 2)
+
+
+def test_keys_that_are_repeated_for_queries() -> None:
+    """There are fewer heads of keys than of queries, how many fewer shows in a run."""
+    body = (
+        "s = Shape(q) h = Shape<start=1, end=2>(q) g = Shape<start=1, end=2>(k) r = Div(h, g) "
+        "two = Constant<value_ints = [2]>() u = Unsqueeze(k, two) b = Shape<start=0, end=1>(q) t = Shape<start=2>(k) a = Concat<axis=0>(b, g, r, t) "
+        "e = Expand(u, a) c = Concat<axis=0>(b, h, t) w = Reshape(e, c) v = Mul(w, w) x = Transpose<perm=[0,1,3,2]>(v) "
+        "y = MatMul(q, x)"
+    )
+    model = _model("float[B,H,T,E] q, float[C,G,S,F] k", "float[B,H,T,S] y", body)
+    session = lb.Session(lb.compile(model), num_threads=1)
+    for heads in (1, 2, 4):
+        _expect(model, session, {"q": _floats(1, 4, 3, 8), "k": _floats(1, heads, 5, 8)})
+    with pytest.raises(ShapeError):
+        session(_floats(1, 4, 3, 8), _floats(1, 3, 5, 8))
+
+
 def test_a_dimension_that_is_a_sum_of_others() -> None:
     """The mask is as long as past and present keys together."""
     model = _model(
