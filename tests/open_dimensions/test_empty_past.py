@@ -90,7 +90,8 @@ APART = (
 )
 LAYERS = (
     f"{ATTENTION} p = Softmax (s) y0 = MatMul (p, nv) "
-    "nk2 = Concat <axis = 2> (pk2, k) nv2 = Concat <axis = 2> (pv2, v) kt2 = Transpose <perm = [0, 1, 3, 2]> (nk2) s2 = MatMul (y0, kt2) p2 = Softmax (s2) y = MatMul (p2, nv2)"
+    "nk2 = Concat <axis = 2> (pk2, k) nv2 = Concat <axis = 2> (pv2, v) "
+    "kt2 = Transpose <perm = [0, 1, 3, 2]> (nk2) s2 = MatMul (y0, kt2) p2 = Softmax (s2) y = MatMul (p2, nv2)"
 )
 
 

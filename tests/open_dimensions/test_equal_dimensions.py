@@ -146,7 +146,8 @@ def test_keys_that_are_repeated_for_queries() -> None:
     """There are fewer heads of keys than of queries, how many fewer shows in a run."""
     body = (
         "s = Shape(q) h = Shape<start=1, end=2>(q) g = Shape<start=1, end=2>(k) r = Div(h, g) "
-        "two = Constant<value_ints = [2]>() u = Unsqueeze(k, two) b = Shape<start=0, end=1>(q) t = Shape<start=2>(k) a = Concat<axis=0>(b, g, r, t) "
+        "two = Constant<value_ints = [2]>() "
+        "u = Unsqueeze(k, two) b = Shape<start=0, end=1>(q) t = Shape<start=2>(k) a = Concat<axis=0>(b, g, r, t) "
         "e = Expand(u, a) c = Concat<axis=0>(b, h, t) w = Reshape(e, c) v = Mul(w, w) x = Transpose<perm=[0,1,3,2]>(v) "
         "y = MatMul(q, x)"
     )

@@ -167,7 +167,7 @@ class EqualSizes:
 
     def _is_one_of_two(self, question: Question) -> bool:
         """Return whether ``question`` says that the larger of two extents that broadcast is a certain one of them."""
-        for atom in self.broadcasting.made:
+        for atom in self.broadcasting.made - self.broadcasting.known.keys():
             own = of_atom(atom)
             for value in (ZERO, atom.terms):
                 left = add(own, scale(value, -1))
