@@ -9,7 +9,19 @@ import pytest
 from tests.open_dimensions import apart_cases
 
 #: Refused for another reason, which is said.
-OTHERS = re.compile("$^")
+OTHERS = re.compile(
+    "|".join(
+        [
+            "^test_(dft|stft)",  # real or complex is two paths, and a program that is cut has one
+            "^test_(center_crop_pad|col2im|maxunpool_export)",  # sizes that inputs say have to fit extents
+            "^test_range_int32_type_negative_delta",  # a range that counts down, of int32
+            "^test_split_zero_size",  # data without elements, cut into parts without
+            "^test_affine_grid_.*_expanded",  # how many axes a grid has is decided inside
+            "^test_causal_conv_with_state.*_expanded",  # a state that is as long as the kernel, which is open
+            "^test_rotary_embedding.*_expanded",  # half of an open head beside tables that are open
+        ]
+    )
+)
 
 
 @pytest.mark.sample(24)
