@@ -13,12 +13,10 @@ from landbridge.sizes.terms import Symbol, split_constant
 
 _T = TypeVar("_T")
 
+#: What errors say before the shape of a program, which is one of numbers perhaps.
+_TAKES = "; the program takes "
 #: Choices that an error lists.
 _SHOWN = 16
-
-
-class _OtherNumberError(ShapeError):
-    """An extent that is another than the number that the program has there."""
 
 
 class BoundSizes:
@@ -31,13 +29,11 @@ class BoundSizes:
     def add(self, spec: TensorSpec, shape: Sequence[int]) -> None:
         """``spec`` has ``shape``; raises ShapeError where it cannot, or where an earlier input says otherwise."""
         if len(shape) != len(spec.shape):
-            raise ShapeError(f"input {spec.name!r} has shape {tuple(shape)}; the program takes {_shown(spec.shape)}")
+            raise ShapeError(f"input {spec.name!r} has shape {tuple(shape)}{_TAKES}{_shown(spec.shape)}")
         for axis, (extent, number) in enumerate(zip(spec.shape, shape, strict=True)):
             if isinstance(extent, int):
                 if extent != number:
-                    raise _OtherNumberError(
-                        f"input {spec.name!r} has shape {tuple(shape)}; the program takes {_shown(spec.shape)}"
-                    )
+                    raise ShapeError(f"input {spec.name!r} has shape {tuple(shape)}{_TAKES}{_shown(spec.shape)}")
                 continue
             solved = _solved(extent, number)
             if solved is not None:
@@ -178,16 +174,16 @@ def first_that_fits(names: Sequence[str], look: Callable[[str], _T]) -> _T:
     Raises ShapeError where none does, with what each says: once of each extent, and of programs for single numbers
     where there is no other.
     """
-    ended: list[ShapeError] = []
+    ended: list[str] = []
     for name in names:
         try:
             return look(name)
         except ShapeError as error:
             if len(names) == 1:
                 raise
-            ended.append(error)
-    told = [each for each in ended if not isinstance(each, _OtherNumberError)] or ended
-    texts = {text.partition("; legal: ")[0]: text for text in map(str, reversed(told))}
+            ended.append(str(error))
+    told = [text for text in ended if _TAKES not in text] or ended
+    texts = {text.partition("; legal: ")[0]: text for text in reversed(told)}
     raise ShapeError("; else ".join(reversed(texts.values())))
 
 
