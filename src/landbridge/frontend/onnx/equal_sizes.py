@@ -77,7 +77,8 @@ def solved(
             both = _both(found[name], other)
             if both is None:
                 return None
-            return {name: both} if both == of_symbol(other) else {name: both, other.name: both}
+            same = of_symbol(other)
+            return {name: same} if both == same else {name: same, other.name: both}
         value = _value(terms, found[name])
         if value is None:
             continue
