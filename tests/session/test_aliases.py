@@ -243,6 +243,17 @@ def test_what_cannot_be_proved_is_refused_with_the_node(nodes: list[Any], why: s
         lb.compile(graph, alias={"y": "x"})
 
 
+def test_what_is_asked_for_comes_before_what_is_found() -> None:
+    """An output that would take the input by itself leaves it to the one that is named."""
+    made = model(
+        [helper.make_node("ScatterND", ["x", "at", "new"], ["a"]), helper.make_node("Neg", ["a"], ["b"])],
+        {"x": (8, 4), "at": ((2, 1), TensorProto.INT64), "new": (2, 4)},
+        {"a": (8, 4), "b": (8, 4)},
+    )
+    assert dict(lb.compile(made).main.aliases) == {"a": "x"}
+    assert dict(lb.compile(made, alias={"b": "x"}).main.aliases) == {"b": "x"}
+
+
 def test_names_and_shapes_of_aliases_are_checked() -> None:
     graph = chain()
     with pytest.raises(lb.CompileError, match="there is no output 'q'; legal: y, z"):

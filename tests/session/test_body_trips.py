@@ -217,3 +217,34 @@ def test_an_open_view_of_what_is_around_is_looked_at() -> None:
         (y,) = session(given["x"], t, np.array(5))
     (z,) = session(given["x"], t, np.array(5))
     assert (np.asarray(y) == np.asarray(z)).all()
+
+
+def test_rows_of_no_trip_have_the_extents_that_open_dimensions_around_say() -> None:
+    model = _model(
+        "float[K,3] x, int64 n",
+        "float[A,3] y, float[M,B,3] r",
+        """y, r = Loop(n, go, x) <body = b (int64 i, bool c, float[P,3] a) => (bool d, float[Q,3] e, float[1,3] f) {
+        s = Constant<value = int64[1] {-1}>() t = Constant<value = int64[1] {1000}>()
+        e = Identity(a) f = Slice(a, s, t, rows)
+        k = ReduceSum<keepdims=0>(a) most = Constant<value = float {31.0}>() d = Less(k, most) }>""",
+    )
+    session = lb.Session(lb.compile(model))
+    for n in (3, 0, 1):
+        _agree(session, model, {"x": np.ones((1, 3), np.float32), "n": np.array(n)})
+
+
+def test_two_open_lengths_that_a_trip_needs_equal_are_one() -> None:
+    """The program of a trip does not decide on dimensions of the program around it."""
+    model = _model(
+        "float[J] x, float[K] z, int64 n",
+        "float[L] y, float[M] w",
+        """y, w = Loop(n, go, x, z) <body = b (int64 i, bool c, float[P] a, float[O] b)
+        => (bool d, float[Q] e, float[R] f) {
+        d = Identity(c) one = Constant<value = float[1] {0.125}>()
+        e0 = Concat<axis=0>(a, one) f0 = Concat<axis=0>(b, one) e = Neg(e0) f = Add(f0, e0) }>""",
+    )
+    session = lb.Session(lb.compile(model))
+    for n in (4, 0, 1):
+        _agree(session, model, {"x": _drawn(3), "z": 2 * _drawn(3), "n": np.array(n)})
+    with pytest.raises(lb.ShapeError, match="must be equal"):
+        session(_drawn(3), _drawn(2), np.array(1))

@@ -48,7 +48,7 @@ def alias(module: IRModule) -> None:
     asked = aliases(module.main)
     aliasing = Aliasing(module)
     found: dict[str, str] = {}
-    for output in aliasing.outputs:
+    for output in sorted(aliasing.outputs, key=lambda name: name not in asked):  # what is asked for comes first
         input = asked.get(output) or _updated(module, aliasing, output)
         if not input or input in found.values():
             continue

@@ -13,6 +13,7 @@ from landbridge.executable.segments import DataCall
 from landbridge.records import record
 from landbridge.session.body_trips import BodyTrips
 from landbridge.session.open_arguments import array_of
+from landbridge.sizes.size import all_at, dimensions_of
 
 
 class LoopBody(Protocol):
@@ -67,17 +68,23 @@ class LoopSteps:
                 made = [array_of(row)[None] for row in results[self._carried :]]
             for collected, block in zip(rows, made, strict=True):
                 collected.append(block)
-        return [*map(array_of, now.state), *(self._joined(n, each) for n, each in enumerate(rows, self._carried))]
+        return [
+            *map(array_of, now.state),
+            *(self._joined(n, each, known) for n, each in enumerate(rows, self._carried)),
+        ]
 
-    def _joined(self, number: int, blocks: Sequence[np.ndarray[Any, Any]]) -> np.ndarray[Any, Any]:
-        """The rows that ``blocks`` are, as output ``number``."""
+    def _joined(
+        self, number: int, blocks: Sequence[np.ndarray[Any, Any]], known: Mapping[str, int]
+    ) -> np.ndarray[Any, Any]:
+        """The rows that ``blocks`` are, as output ``number``: where there are none, their extents are those that
+        ``known`` dimensions say, and else 0."""
         spec = self._call.outputs[number]
         shapes = list(dict.fromkeys(block.shape[1:] for block in blocks))
         if len(shapes) > 1:
             raise ShapeError(f"rows of output {number} have shapes {shapes[0]} and {shapes[1]}; one shape is legal")
         if blocks:
             return blocks[0] if len(blocks) == 1 else np.concatenate(blocks)
-        extents = [e if isinstance(e, int) else 0 for e in spec.shape[1:]]
+        extents = [0 if dimensions_of([e]).keys() - known.keys() else all_at([e], known)[0] for e in spec.shape[1:]]
         return np.zeros((0, *extents), numpy_dtype(spec.dtype))
 
 

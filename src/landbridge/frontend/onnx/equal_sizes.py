@@ -132,8 +132,8 @@ class EqualSizes:
 
     A walk that found some goes on to find all of them, and its module is dropped: the next one begins with them.
     ``fixed`` and ``decided``: see ``solved``. ``broadcasts``: one of the equalities is only needed of extents over 1.
-    ``has_more``: there is something that the next walk begins with. ``broadcasting`` of the program that is made: it
-    learns which of two extents the larger one is.
+    ``has_more``: there is something that the next walk begins with. ``asked``: the error that asked for the last of
+    what was found. ``broadcasting`` of the program that is made: it learns which of two extents the larger one is.
     """
 
     fixed: Collection[str] = ()
@@ -142,11 +142,12 @@ class EqualSizes:
     broadcasts: bool = False
     broadcasting: Broadcasting = field(default_factory=Broadcasting)
     has_more: bool = False
+    asked: UndecidedSizeError | None = None
 
     def begin(self, fixed: Collection[str], decided: Container[str]) -> None:
         """Forget what was found: another walk begins."""
         self.fixed, self.decided, self.found, self.broadcasts = fixed, decided, {}, False
-        self.has_more = False
+        self.has_more, self.asked = False, None
 
     def add(self, error: UndecidedSizeError) -> bool:
         """Return whether ``error`` asks for an equality that says what a dimension is; it is kept then."""
@@ -163,7 +164,7 @@ class EqualSizes:
             return False
         self.found = resolved({**self.found, **more})
         self.broadcasts |= question.broadcasts
-        self.has_more = True
+        self.has_more, self.asked = True, error
         return True
 
     def _is_one_of_two(self, question: Question) -> bool:

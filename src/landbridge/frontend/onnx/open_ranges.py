@@ -98,6 +98,8 @@ def in_open_ranges(
                 return build(planned, elements) if found else module
         except (CompileError, InputError) as error:
             if equal.has_more:
+                if equal.asked is not None and equal.found.items() <= narrowed.items():
+                    raise equal.asked from None  # of dimensions of the program around, which is to take them as equal
                 ways.broadcast |= equal.broadcasts
                 pending.append({**narrowed, **equal.found})
                 tried -= 1  # there are no more of these than dimensions
