@@ -1098,7 +1098,8 @@ SENTENCES = (
         "memory/ledger.py",
         "announce",
         Put(
-            "None in _", "None in _watching.values() and __import__('threading').current_thread().name == 'MainThread'"
+            "list(_watching.values())",
+            "list(_watching.values() if __import__('threading').current_thread().name == 'MainThread' else ())",
         ),
     ),
     _s(

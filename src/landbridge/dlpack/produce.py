@@ -90,7 +90,7 @@ def export_capsule(
     region = storage.live_region
     by_host = storage.kind.host_readable and storage.kind.coherent
     # What has no address on its device can be given in the host's form alone, and numpy asks for no other.
-    unnamed = CPU if by_host and not isinstance(region.space.handle, int) else own
+    unnamed = CPU if by_host and storage.kind.ndim == 1 and not isinstance(region.space.handle, int) else own
     where = unnamed if dl_device is None else tuple(dl_device)
     _check_stream(where, stream)
     element = dtype(name)
