@@ -10,7 +10,7 @@ from fuzz_graphs import NoReference, Reference, check, difference
 from tests.witnesses.guard_pages import in_child
 
 #: Seeds of which each commit checks some: a few in a sample, 300 in a share of the whole.
-SEEDS = 1200
+SEEDS = 1800
 #: Seeds that were found to be wrong once.
 FOUND = (938,)
 
