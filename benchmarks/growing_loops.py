@@ -1,4 +1,5 @@
-"""Loops whose bodies read what grows from trip to trip: processor time of a trip, beside onnxruntime, on one thread.
+"""Loops whose bodies read a tensor that each iteration makes longer: processor time of an iteration, beside
+onnxruntime, on one thread.
 
 python benchmarks/growing_loops.py
 """
@@ -111,7 +112,7 @@ def spent(action: Callable[[], object], calls: int) -> float:
 
 
 def compared(name: str, trips: int) -> tuple[object, ...]:
-    """A row of the table: medians of turns."""
+    """A row of the table: medians of rounds, in each of which both run."""
     made, feeds = CASES[name]()
     feeds = {**feeds, "n": np.array(trips)}
     options = onnxruntime.SessionOptions()

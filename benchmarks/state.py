@@ -1,6 +1,6 @@
 """One step of a state that stays where it is, at three capacities, against onnxruntime bound to one buffer.
 
-Processor time of one thread, in turns. "other memory": the same program with an output of its own, which is a copy.
+Processor time of one thread, interleaved. "other memory": the same program with an output of its own, which is a copy.
 
 python benchmarks/state.py
 """

@@ -11,9 +11,9 @@ from __future__ import annotations
 from xdsl.dialects import memref
 from xdsl.ir import Operation, SSAValue
 
-from landbridge.analysis.lifetimes import root, steps
+from landbridge.analysis.lifetimes import beginning, root, steps
 from landbridge.analysis.overwriting import overwritable
-from landbridge.ir.graph_ops import CallOp, HostCallOp, ViewOp
+from landbridge.ir.graph_ops import CallOp, HostCallOp
 from landbridge.ir.main_attributes import frame_layouts, input_elements, io_names
 from landbridge.ir.module import IRModule
 from landbridge.ir.op_attributes import node_name, vdevice_stated
@@ -111,12 +111,9 @@ class Aliasing:
 
 def _is_whole(value: SSAValue) -> bool:
     """Whether ``value`` is all elements of its buffer."""
-    count = element_count(shape_of(value.type))
-    while isinstance(value.owner, ViewOp):
-        if value.owner.first != 0:
-            return False
-        value = value.owner.source
-    return value is root(value) and element_count(shape_of(value.type)) == count
+    buffer, first = beginning(value)
+    counts = [element_count(shape_of(each.type)) for each in (value, buffer)]
+    return first == 0 and buffer is root(value) and counts[0] == counts[1]
 
 
 def _shown(value: SSAValue) -> str:

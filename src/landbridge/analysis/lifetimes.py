@@ -27,6 +27,15 @@ class Lifetime:
     last: int
 
 
+def beginning(value: SSAValue) -> tuple[SSAValue, int]:
+    """What ``value`` is a view of, and the number of the element that it begins with."""
+    first = 0
+    while isinstance(value.owner, ViewOp):
+        first += value.owner.first
+        value = value.owner.source
+    return value, first
+
+
 def root(value: SSAValue) -> SSAValue:
     """The buffer that ``value`` is a view of, or a slice for a trip of a loop."""
     while True:

@@ -235,35 +235,31 @@ def _extents(dims: str) -> tuple[int | str, ...]:
 
 def parse_places(texts: list[str] | None) -> dict[str, str]:
     """``["Conv*=npu@global.vtcm"]`` as ``{"Conv*": "npu@global.vtcm"}``; raises UsageError."""
-    places: dict[str, str] = {}
-    for text in texts or ():
-        pattern, equals, place = text.rpartition("=")
-        if not equals or not pattern or not place or pattern in places:
-            raise UsageError(f"{text!r} is not NODES=DEVICE[@SCOPE], each once", parameter="--place")
-        places[pattern] = place
-    return places
+    return _pairs(texts, str.rpartition, "NODES=DEVICE[@SCOPE]", "--place")
 
 
 def parse_spills(texts: list[str] | None) -> dict[str, str]:
     """``["global.vtcm=global"]`` as ``{"global.vtcm": "global"}``; raises UsageError."""
-    spills: dict[str, str] = {}
-    for text in texts or ():
-        scope, _, other = text.partition("=")
-        if not scope or not other or scope in spills:
-            raise UsageError(f"{text!r} is not SCOPE=SCOPE, each once", parameter="--spill")
-        spills[scope] = other
-    return spills
+    return _pairs(texts, str.partition, "SCOPE=SCOPE", "--spill")
 
 
 def parse_aliases(texts: list[str] | None) -> dict[str, str]:
     """``["present=past"]`` as ``{"present": "past"}``; raises UsageError."""
-    aliases: dict[str, str] = {}
+    return _pairs(texts, str.partition, "OUTPUT=INPUT", "--alias")
+
+
+def _pairs(
+    texts: list[str] | None, split: Callable[[str, str], tuple[str, str, str]], form: str, option: str
+) -> dict[str, str]:
+    """``["a=b"]`` as ``{"a": "b"}``, each text cut at the ``=`` that ``split`` finds; raises UsageError for a text that
+    is not of the ``form`` of ``option``, or repeats a name."""
+    pairs: dict[str, str] = {}
     for text in texts or ():
-        output, _, input = text.partition("=")
-        if not output or not input or output in aliases:
-            raise UsageError(f"{text!r} is not OUTPUT=INPUT, each once", parameter="--alias")
-        aliases[output] = input
-    return aliases
+        name, _, value = split(text, "=")
+        if not name or not value or name in pairs:
+            raise UsageError(f"{text!r} is not {form}, each once", parameter=option)
+        pairs[name] = value
+    return pairs
 
 
 def parse_input_specs(texts: list[str] | None) -> dict[str, InputSpec]:

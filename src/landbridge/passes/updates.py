@@ -11,6 +11,7 @@ from xdsl.dialects.builtin import FunctionType
 from xdsl.ir import SSAValue
 from xdsl.rewriter import Rewriter
 
+from landbridge.analysis.lifetimes import beginning
 from landbridge.analysis.overwriting import copied_first, copies_whole
 from landbridge.ir.copy_prims import CopyPrims
 from landbridge.ir.graph_ops import CallOp, ViewOp
@@ -49,18 +50,10 @@ def updates(module: IRModule) -> None:
 
 def is_same_memory(left: SSAValue, right: SSAValue) -> bool:
     """Whether two values of one size begin at the same element of one buffer."""
-    (one, first), (other, second) = _beginning(left), _beginning(right)
+    (one, first), (other, second) = beginning(left), beginning(right)
     return (
         one is other and first == second and element_count(shape_of(left.type)) == element_count(shape_of(right.type))
     )
-
-
-def _beginning(value: SSAValue) -> tuple[SSAValue, int]:
-    first = 0
-    while isinstance(value.owner, ViewOp):
-        first += value.owner.first
-        value = value.owner.source
-    return value, first
 
 
 def _is_of_a_cpu(module: IRModule, place: VDeviceAttr) -> bool:
@@ -79,7 +72,7 @@ def _copy(copies: CopyPrims, op: CallOp, source: SSAValue, target: SSAValue) -> 
 
 
 def _view(op: CallOp, value: SSAValue, line: AnyMemRef) -> SSAValue:
-    root, first = _beginning(value)
+    root, first = beginning(value)
     view = ViewOp(root, line, first)
     _insert(op, view)
     return view.result
