@@ -41,7 +41,7 @@ from landbridge.passes.progress import passes_to_do
 from landbridge.passes.registry import run_pipeline
 from landbridge.passes.spill import request_spill
 from landbridge.sizes.dim import dimensions_stated
-from landbridge.sizes.size import Extent
+from landbridge.sizes.size import Extent, dimensions_of
 from landbridge.stages import begin_stage
 from landbridge.targets import Target
 from landbridge.targets.open_extents import takes_open_extents
@@ -149,7 +149,12 @@ def _of_sizes(
         except _MayBeEmptyError as error:
             if error.dimensions <= not_empty:
                 raise error.reason from None
-            not_empty |= error.dimensions
+            assert pieces is not None
+            of_inputs = dimensions_of(e for spec in pieces.inputs for e in (*spec.shape, *spec.elements))
+            if empties.cut and not error.dimensions.isdisjoint(of_inputs):
+                empties.cut = False  # rather than that the data cannot decide for nothing
+            else:
+                not_empty |= error.dimensions
 
 
 class _MayBeEmptyError(CompileError):

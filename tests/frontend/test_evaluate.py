@@ -31,7 +31,7 @@ pytestmark = [
 #: What draws random numbers, trains, or computes with what no program holds.
 _OTHERS = "_expanded|training|bernoulli|random|multinomial|momentum|adagrad|adam|optional|string|STRING|_seq|sequence"
 #: Kernels that are scalar code with loops of its own, which the interpreter does not run: they are left to runs.
-_LEFT_TO_RUNS = "nonmaxsuppression|maxunpool"
+_LEFT_TO_RUNS = "nonmaxsuppression|maxunpool|tfidfvectorizer|tree_ensemble_set"
 
 _SUM = "adds up floats: rounded once where it is folded, after each term by a kernel, in the order of its schedule"
 _FORMS = "of constants it is another form of the same numbers: factors are combined in f64 before they are rounded"

@@ -8,9 +8,11 @@ from landbridge.records import record
 @record
 class Empties:
     """``allowed``: tensors whose sizes inputs say may have no elements; else code is for sizes at which all of them
-    have, but those that data make. ``met``: whether there was one to which that mattered."""
+    have, but those that data make. ``cut``: inputs may have none where data decide sizes too, and cut the program.
+    ``met``: whether there was one to which that mattered."""
 
     allowed: bool = True
+    cut: bool = True
     met: bool = False
 
     def least(self) -> int:

@@ -11,6 +11,7 @@ from xdsl.dialects import func
 
 from landbridge.errors import CompileError, InputError
 from landbridge.frontend.onnx.open_ranges import Ways
+from landbridge.ir.graph_ops import HostCallOp
 from landbridge.ir.module import IRModule
 from landbridge.ir.types import shape_of
 from landbridge.sizes.replaced import replaced
@@ -87,6 +88,7 @@ def from_zero(module: IRModule, names: Sequence[str], ways: Ways, search: Callab
 
     It is cut, so that no other program of it can be for those: a decoder whose branch says whether it has a past has
     none at first. Where that is no branch, only those may be 0 that leave elements in all outputs, as a past does.
+    What the data decide in ``module`` is taken from where it was: that an input may be empty does not narrow it.
     """
     if not module.bodies:
         names = [name for name in names[:_MOST_EMPTY_ALONE] if _leaves_elements(name, ways, search)]
@@ -101,8 +103,17 @@ def from_zero(module: IRModule, names: Sequence[str], ways: Ways, search: Callab
     ends = {symbol.name: symbol for symbol in dimensions_of(first.values()).values()}
     begin = {name: dimension(name, 0, ends[name].high) if name in ends else dimension(name, 0) for name in names}
     with suppress(CompileError, InputError):
-        return search(Ways(begin=begin))
+        found = search(Ways(begin=begin))
+        least = _least_of_data(found)
+        if all(least.get(name, 0) <= low for name, low in _least_of_data(module).items()):
+            return found
     return module
+
+
+def _least_of_data(module: IRModule) -> dict[str, int]:
+    """The least that each dimension which data decide can be in ``module``, by name."""
+    calls = [op for op in module.main.body.walk() if isinstance(op, HostCallOp)]
+    return {name: symbol.low for op in calls for name, symbol in dimensions_of(op.defines).items()}
 
 
 def _with_zeros(known: Mapping[str, Extent], names: Iterable[str]) -> dict[str, Extent]:

@@ -265,6 +265,9 @@ class GraphWalk:
             return [inputs[0]]  # the same memory: layers that share weights pack them once
         elif handler is not None and inputs and len(constants) == len(inputs) and foldable(node):
             folded = evaluate(context, handler, constants)
+            operator = find(node.domain, node.op_type, context.opset) if folded is None else None
+            if operator is not None and not operator.in_order:
+                return host_node(context, operator, constants)
             if folded is not None:
                 if node.op_type == "DequantizeLinear" and not context.attribute("block_size", 0):
                     x, scale, zero = [*constants, None][:3]

@@ -196,8 +196,7 @@ def import_onnx(  # noqa: PLR0913 - what may be stated of a model
         return in_open_ranges(lambda known, elements: build(known, elements, {}), {}, equal=equal)
 
     def names_of_empties(module: IRModule) -> list[str]:
-        names = may_be_zero([*_shapes(module).values(), *_trips(module, branches)], dimensions or {})
-        return [name for name in names if name not in not_empty]
+        return may_be_zero([*_shapes(module).values(), *_trips(module, branches)], dimensions or {})
 
     def with_others(module: IRModule) -> IRModule:
         if other_ways is not None and not decided:
@@ -209,7 +208,7 @@ def import_onnx(  # noqa: PLR0913 - what may be stated of a model
                 if empties.allowed and not module.bodies:
                     inputs = _shapes(module).values()
                     spare_ways.extend(where_zero(names_of_empties(module), inputs, ways, in_other_ranges))
-        if spare_ways is not None and empties.allowed and (module.bodies or decided):
+        if spare_ways is not None and empties.allowed and empties.cut and (module.bodies or decided):
             return from_zero(module, names_of_empties(module), ways, in_other_ranges)
         return module
 
