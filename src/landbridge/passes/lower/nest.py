@@ -6,7 +6,7 @@ register value of an earlier stage of its nest.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import field
 
 from xdsl.dialects import arith, linalg, memref
@@ -167,6 +167,7 @@ def build_nests(prim: PrimView) -> list[Nest]:
     pads: dict[SSAValue, _Pad] = {}
     fills: dict[SSAValue, Attribute] = {}
     groups: list[_Group] = []
+    in_parts: set[SSAValue] = set()
     for op in prim.stages:
         if isinstance(op, PadOp):
             pads[op.destination] = _Pad(op.source, ints(op.low), op.value)
@@ -178,7 +179,8 @@ def build_nests(prim: PrimView) -> list[Nest]:
         else:
             assert isinstance(op, linalg.ops.GenericOp)
             g = view_generic(op)
-            if not (groups and groups[-1].join(g, pads)):
+            if not (groups and groups[-1].join(g, pads, in_parts)):
+                in_parts.update(groups[-1].outputs if groups else ())
                 groups.append(_Group(g, pads, fills))
     readers: dict[SSAValue, int] = {}
     for group in groups:
@@ -233,12 +235,20 @@ class _Group:
             self._written[o.buffer] = (Register(n, i), m)
         self.stages.append(Stage(g.body, reads, tuple(writes), (True,) * len(writes), inits, dims, g.reduces))
 
-    def join(self, g: Generic, pads: Mapping[SSAValue, _Pad]) -> bool:
-        """Append ``g`` when it runs over the points this nest writes, reading them in place."""
+    @property
+    def outputs(self) -> Iterable[SSAValue]:
+        """The buffers that this nest writes."""
+        return self._written.keys()
+
+    def join(self, g: Generic, pads: Mapping[SSAValue, _Pad], in_parts: Container[SSAValue]) -> bool:
+        """Append ``g`` when it runs over the points this nest writes, reading them in place.
+
+        Nests before this one write ``in_parts``: of such a buffer this nest writes only some of what ``g`` reads.
+        """
         if not g.elementwise:
             return False
         forwarded = [o for o in g.ins if o.buffer in self._written]
-        if not forwarded or any(not is_identity(o.map, g.extents) for o in forwarded):
+        if not forwarded or any(o.buffer in in_parts or not is_identity(o.map, g.extents) for o in forwarded):
             return False
         written = [e for o in forwarded for e in zip(shape_of(o.buffer.type), g.extents, strict=True)]
         if any(same(extent, points) is not True for extent, points in written):
