@@ -846,7 +846,7 @@ SENTENCES = (
         "Any thread waits, that of the run too.",
         "vm/entry.py",
         "Entry.is_used_elsewhere",
-        Without("not self._is_mine()"),
+        Without("self.owner != threading.get_ident()"),
         hangs=True,
     ),
     _s(
@@ -923,7 +923,7 @@ SENTENCES = (
         "Everybody is let in.",
         "vm/turn.py",
         "Turns.__init__",
-        Assign("take", "lambda: Turn(weakref.ref(self.free))"),
+        Assign("take", "lambda: Turn(weakref.ref(self))"),
         hangs=True,
     ),
     # Executable and Session

@@ -9,6 +9,7 @@ import pytest
 
 from landbridge.errors import SessionBusyError
 from landbridge.vm.entry import Entry, takes_turn
+from landbridge.vm.turn import NOBODY
 
 
 class Counter:
@@ -71,3 +72,36 @@ def test_another_thread_is_refused_meanwhile() -> None:
     counter._entry.give_back(turn)
     assert len(refused) == 1
     assert counter.add(1) == 1
+
+
+def test_the_owner_is_the_thread_that_has_the_turn() -> None:
+    counter = Counter()
+    entry = counter._entry
+    seen: list[tuple[int, bool]] = []
+
+    def use() -> None:
+        turn = entry.take()
+        try:
+            entry.owner = threading.get_ident()
+            seen.append((entry.owner, entry.is_used_elsewhere()))
+        finally:
+            entry.owner = NOBODY
+            entry.give_back(turn)
+
+    thread = threading.Thread(target=use)
+    thread.start()
+    thread.join(30)
+    assert seen == [(thread.ident, False)]
+    assert entry.owner == NOBODY
+
+
+def test_a_turn_that_is_dropped_has_no_owner() -> None:
+    entry = Counter()._entry
+    turn = entry.take()
+    entry.owner = threading.get_ident()
+    assert not entry.is_used_elsewhere()
+    del turn  # as by an exception that comes before the turn is given back
+    assert len(entry.free) == 1
+    again = entry.take()
+    assert entry.is_used_elsewhere()  # nobody has said yet that it is theirs
+    entry.give_back(again)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
+from threading import get_ident
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,7 @@ from landbridge.vm.bound_program import BoundProgram
 from landbridge.vm.resizing import Resizing
 from landbridge.vm.trip_memory import CarriedMemory, CollectedRows, MemoryPiece
 from landbridge.vm.trip_program import TripArguments, TripProgram
+from landbridge.vm.turn import NOBODY
 
 #: The trips that are looked at at once before a program is bound.
 _AT_FIRST = 16
@@ -141,9 +143,11 @@ class BodyTrips:
         except IndexError:
             return
         try:
+            entry.owner = get_ident()
             take(trips)
         finally:
             bound.calls.let_go()
+            entry.owner = NOBODY
             entry.give_back(turn)
 
 

@@ -8,6 +8,7 @@ from contextlib import contextmanager, suppress
 from functools import partial
 from itertools import product
 from operator import attrgetter
+from threading import get_ident
 from typing import Any, NoReturn, cast
 
 import numpy as np
@@ -47,6 +48,7 @@ from landbridge.vm.named import in_order
 from landbridge.vm.planned_memory import PlannedMemory
 from landbridge.vm.resizing import Resizing
 from landbridge.vm.slot_names import unknown_keyword
+from landbridge.vm.turn import NOBODY
 
 __all__ = ["OpenSession", "Session"]
 
@@ -321,6 +323,7 @@ class OpenSession(Session):
         except IndexError:
             return self._call_a_spare(arrays, out)
         try:
+            entry.owner = get_ident()
             try:
                 known = self._by_shapes.get(tuple(map(_shape_of, arrays)))
             except (AttributeError, TypeError):  # lists, mappings; shapes of others that are no tuples
@@ -346,6 +349,7 @@ class OpenSession(Session):
             raise_exhaustion(error, "a run was under way")
             raise
         finally:
+            entry.owner = NOBODY
             entry.give_back(turn)
 
     def call_at(self, sizes: Mapping[str, int], *arrays: Any) -> list[Tensor]:
@@ -356,6 +360,7 @@ class OpenSession(Session):
         except IndexError:
             return cast(list[Tensor], self._call_a_spare(arrays, None))
         try:
+            entry.owner = get_ident()
             name, *others = self._program_names
             dimensions = self._program_of(name).dimensions
             known = {each: sizes[each] for each in dimensions if each in sizes}
@@ -365,6 +370,7 @@ class OpenSession(Session):
                 instance = self._instance(name, known)
             return cast(list[Tensor], self._called(instance, *arrays, out=None))
         finally:
+            entry.owner = NOBODY
             entry.give_back(turn)
 
     def with_shared(
@@ -378,6 +384,7 @@ class OpenSession(Session):
         except IndexError:
             return
         try:
+            entry.owner = get_ident()
             names = list(self._executable.programs)
             if len(names) > 1 or self._states.pairs:
                 return
@@ -391,6 +398,7 @@ class OpenSession(Session):
                 shared.of_calls = None
                 run(bound_program_of(shared.session), shared.resizing)
         finally:
+            entry.owner = NOBODY
             entry.give_back(turn)
 
     def _called(self, instance: Instance, *arrays: Any, out: Any) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from threading import get_ident
 from typing import Any, NoReturn
 
 import numpy as np
@@ -30,6 +31,7 @@ from landbridge.vm.entry import Entry, takes_turn
 from landbridge.vm.named import in_order
 from landbridge.vm.planned_memory import PlannedMemory
 from landbridge.vm.slot_names import unknown_keyword
+from landbridge.vm.turn import NOBODY
 
 __all__ = ["OpenSession", "SegmentedSession", "Session"]
 
@@ -202,6 +204,7 @@ class SegmentedSession(Session):
         except IndexError:
             return self._call_a_spare(arrays, out)
         try:
+            entry.owner = get_ident()
             specs, names = self.inputs, [spec.name for spec in self.outputs]
             by_name = len(arrays) == 1 and isinstance(arrays[0], Mapping)
             if by_name:
@@ -223,6 +226,7 @@ class SegmentedSession(Session):
             raise_exhaustion(error, "a run was under way")
             raise
         finally:
+            entry.owner = NOBODY
             entry.give_back(turn)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
+from threading import get_ident
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 import numpy as np
@@ -44,6 +45,7 @@ from landbridge.vm.slot import Slot
 from landbridge.vm.slot_names import by_name_and_index, find_slot, unknown_keyword, unknown_slot
 from landbridge.vm.spares import Spares
 from landbridge.vm.thread_pool import is_exiting, thread_count
+from landbridge.vm.turn import NOBODY
 
 if TYPE_CHECKING:
     from landbridge.vm.planned_memory import PlannedMemory
@@ -218,6 +220,7 @@ class Session(ProcessBound):
         except IndexError:
             entry.refuse()
         try:
+            entry.owner = get_ident()
             try:
                 slot = self._inputs[name]
             except (KeyError, TypeError):
@@ -249,6 +252,7 @@ class Session(ProcessBound):
                 slot.bind(address, owner)
                 raise
         finally:
+            entry.owner = NOBODY
             entry.give_back(turn)
 
     @takes_turn
@@ -337,6 +341,7 @@ class Session(ProcessBound):
         except IndexError:
             entry.refuse()
         try:
+            entry.owner = get_ident()
             if not self._complete:
                 self._program.runs.complete()
                 self._complete = True
@@ -358,6 +363,7 @@ class Session(ProcessBound):
             raise_exhaustion(error, "a run was under way")
             raise
         finally:
+            entry.owner = NOBODY
             entry.give_back(turn)
 
     def run_async(self) -> AsyncRun:
@@ -408,6 +414,7 @@ class Session(ProcessBound):
         except IndexError:
             return self._call_a_spare(arrays, out)
         try:
+            entry.owner = get_ident()
             program = self._program
             calls = program.calls
             names = None
@@ -445,6 +452,7 @@ class Session(ProcessBound):
             raise_exhaustion(error, "a run was under way")
             raise
         finally:
+            entry.owner = NOBODY
             entry.give_back(turn)
 
     def _call_a_spare(self, arrays: Sequence[Any], out: Any) -> Any:

@@ -10,7 +10,7 @@ from landbridge.device.stream import carried
 from landbridge.exhaustion import raise_exhaustion, reports_exhaustion
 from landbridge.vm.background import AsyncRun, Worker
 from landbridge.vm.entry import Entry
-from landbridge.vm.turn import Turn
+from landbridge.vm.turn import NOBODY, Turn
 
 #: Executes what is bound and says when nothing can come before it any more.
 ExecuteAndTell = Callable[[Callable[[], object]], object]
@@ -33,9 +33,11 @@ class BackgroundRuns:
             entry.refuse()
         tickets = [turn]  # who pops it has the run, whatever interrupts the other
         try:
+            entry.owner = threading.get_ident()
             make_ready()
             self._worker = worker = self._worker or Worker(f"{entry.name} run_async")
             entry.pending = pending
+            entry.owner = NOBODY  # until the worker has begun
             started = threading.Event()
             action = carried(partial(execute, started.set))
             worker.submit(partial(self._finish, pending, tickets, action, started))
@@ -54,6 +56,7 @@ class BackgroundRuns:
         except IndexError:
             return
         self._entry.pending = None
+        self._entry.owner = NOBODY
         self._entry.give_back(turn)
         pending.complete(error)
 
@@ -67,12 +70,14 @@ class BackgroundRuns:
             return
         error: BaseException | None = None
         try:
+            self._entry.owner = threading.get_ident()
             with reports_exhaustion("a run was under way"):
                 execute()
         except BaseException as raised:
             error = raised
         finally:
             self._entry.pending = None
+            self._entry.owner = NOBODY
             self._entry.give_back(turn)
             pending.complete(error)
             started.set()

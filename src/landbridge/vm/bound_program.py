@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from functools import partial
+from threading import get_ident
 from typing import Any
 
 from landbridge.executable.executable import Executable
@@ -35,6 +36,7 @@ from landbridge.vm.run_arguments import RunArguments
 from landbridge.vm.slot import Slot
 from landbridge.vm.staging import Staging
 from landbridge.vm.thread_pool import RunNative, native_runner, stop_at_exit
+from landbridge.vm.turn import NOBODY
 from landbridge.vm.workspace import workspace_for
 
 
@@ -94,8 +96,10 @@ class BoundProgram:
         if program.preparation:
             turn = entry.take()
             try:
+                entry.owner = get_ident()
                 self._acquisition.prepare()
             finally:
+                entry.owner = NOBODY
                 entry.give_back(turn)
 
     def runner(self, threads: int) -> RunNative:

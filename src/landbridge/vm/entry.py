@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 import threading
 import weakref
 from collections.abc import Callable, Sequence
@@ -16,7 +15,7 @@ from landbridge.exhaustion import raise_exhaustion
 from landbridge.memory.accesses import open_views
 from landbridge.vm.background import AsyncRun
 from landbridge.vm.thread_pool import is_exiting
-from landbridge.vm.turn import Turn, Turns
+from landbridge.vm.turn import NOBODY, Turn, Turns
 
 _FIRST_NAP, _LONGEST_NAP = 20e-6, 1e-3
 
@@ -55,18 +54,7 @@ class Entry(Turns):
 
     def is_used_elsewhere(self) -> bool:
         """Whether another thread has the turn and may touch memory."""
-        return not self.free and not self.waits and not self._is_mine()
-
-    def _is_mine(self) -> bool:
-        """Whether this thread has the turn: then its own stack refers to it, and no interrupt can make that wrong."""
-        frame = sys._getframe(1)
-        while frame is not None:
-            if "turn" in frame.f_code.co_varnames:
-                turn = frame.f_locals.get("turn")
-                if isinstance(turn, Turn) and turn.of() is self.free:
-                    return True
-            frame = frame.f_back  # type: ignore[assignment]
-        return False
+        return not self.free and not self.waits and self.owner != threading.get_ident()
 
     def wait_for_use(self) -> None:
         """Return once the use that is under way in another thread is over, or the next one says so."""
@@ -142,11 +130,13 @@ def takes_turn(method: Callable[_Parameters, _Result]) -> Callable[_Parameters, 
         except IndexError:
             entry.refuse()
         try:
+            entry.owner = threading.get_ident()
             return method(*args, **kwargs)
         except Exception as error:
             raise_exhaustion(error, f"{entry.name} was used")
             raise
         finally:
+            entry.owner = NOBODY
             entry.give_back(turn)
 
     return with_turn

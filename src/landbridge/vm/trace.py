@@ -13,6 +13,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
 from functools import partial
+from threading import get_ident
 from typing import Any
 
 from landbridge.device.api import Device, Event
@@ -46,6 +47,7 @@ from landbridge.vm.program import (
 )
 from landbridge.vm.program_memory import ProgramMemory
 from landbridge.vm.thread_pool import thread_count
+from landbridge.vm.turn import NOBODY
 
 _WORD = 8  # bytes
 #: Native calls of nothing, of which the quickest says what a call costs.
@@ -113,9 +115,11 @@ def trace_runs(
     tracer = _Tracer(program, calls)
     turn = program.entry.take()
     try:
+        program.entry.owner = get_ident()
         tracer.run()
         return [tracer.run() for _ in range(runs)]
     finally:
+        program.entry.owner = NOBODY
         program.entry.give_back(turn)
 
 

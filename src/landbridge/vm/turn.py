@@ -10,42 +10,51 @@ import time
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from threading import get_ident
 
 _NAP = 1e-3
-
-
-class _Free(list["Turn"]):
-    """The turn, while nobody has it."""
-
-    __slots__ = ("__weakref__",)
+#: What no thread has as its identifier, which is not 0.
+NOBODY = 0
 
 
 class Turn:
     """The right to go on; give it back, or drop it."""
 
-    __slots__ = ("of",)
+    __slots__ = ("_lock",)
 
-    def __init__(self, of: weakref.ref[_Free]) -> None:
-        self.of = of
+    def __init__(self, lock: weakref.ref[Turns]) -> None:
+        self._lock = lock
 
     def __del__(self) -> None:
-        free = self.of()
-        if free is not None:
-            free.append(type(self)(self.of))
+        lock = self._lock()
+        if lock is not None:
+            lock.owner = NOBODY
+            lock.free.append(type(self)(self._lock))
 
 
 class Turns:
     """What threads take turns at. ``take`` raises IndexError while another one has the turn.
 
-    ``try: ... finally: turns.give_back(turn)`` is to follow ``turn = turns.take()`` at once.
+    Whoever takes the turn says so first thing, and takes it back last thing, as ``owner``, which is the identifier of
+    the thread that has it:
+
+        turn = turns.take()
+        try:
+            turns.owner = get_ident()
+            ...
+        finally:
+            turns.owner = NOBODY
+            turns.give_back(turn)
     """
 
-    __slots__ = ("__weakref__", "_kept", "free", "give_back", "take")
+    __slots__ = ("__weakref__", "_kept", "free", "give_back", "owner", "take")
 
     def __init__(self) -> None:
+        #: The thread that has the turn; ``NOBODY`` for a moment after it was taken and before it is given back, too.
+        self.owner = NOBODY
         #: Empty while somebody has the turn.
-        self.free = _Free()
-        self.free.append(Turn(weakref.ref(self.free)))
+        self.free: list[Turn] = []
+        self.free.append(Turn(weakref.ref(self)))
         # Methods of a list: a thread switch or an interrupt comes before or after them.
         self.take: Callable[[], Turn] = self.free.pop
         self.give_back: Callable[[Turn], None] = self.free.append
@@ -61,8 +70,10 @@ class Turns:
             except IndexError:
                 time.sleep(_NAP)
         try:
+            self.owner = get_ident()
             yield
         finally:
+            self.owner = NOBODY
             self.give_back(turn)
 
     def take_for_good(self, timeout: float) -> bool:
