@@ -396,7 +396,8 @@ class GraphWalk:
             if operator is None:
                 raise UnsupportedOperatorError(
                     f"operator {node.domain or 'ai.onnx'}.{node.op_type} (opset {c.opset}) of node {self.g.node!r} has "
-                    "no handler: register a numpy function with landbridge.host_operator, kernels with "
+                    "no handler: define it by ONNX's operators with landbridge.frontend.onnx.bodies.registry.defined, "
+                    "register a numpy function with landbridge.host_operator, kernels with "
                     "landbridge.ops.registry.operator, or rewrite the model without it"
                 )
             operands = [x for x in inputs if not isinstance(x, Unknown)]
