@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import ChainMap
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import field
 from itertools import chain
 from typing import Any, TypeAlias
@@ -267,7 +268,8 @@ class GraphWalk:
             folded = evaluate(context, handler, constants)
             operator = find(node.domain, node.op_type, context.opset) if folded is None else None
             if operator is not None and not operator.in_order:
-                return host_node(context, operator, constants)
+                with suppress(NodeError):  # the handler says what is wrong with the node
+                    return host_node(context, operator, constants)
             if folded is not None:
                 if node.op_type == "DequantizeLinear" and not context.attribute("block_size", 0):
                     x, scale, zero = [*constants, None][:3]
