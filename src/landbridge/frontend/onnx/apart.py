@@ -123,6 +123,7 @@ def body_program(walk: GraphWalk, graph: ir.Graph, formals: Sequence[Formal], ar
     inner = {value: ir.Value(name=f"{value.name}@around") for value in outer}
     _exchange(made, inner)
     shapes: dict[str, tuple[Any, ...]] = {}
+    lengths = {e for formal in formals for e in formal.shape if isinstance(e, str)}
     stated: list[Extent] = []
     chosen: dict[str, tuple[Any, ...]] = {}
     for number, (value, formal) in enumerate(zip(made.inputs, formals, strict=True)):
@@ -147,7 +148,7 @@ def body_program(walk: GraphWalk, graph: ir.Graph, formals: Sequence[Formal], ar
     model = ir.Model(made, ir_version=10)
     made.opset_imports.update(walk.opsets)
     assert walk.import_body is not None
-    module = walk.import_body(model, shapes, dimensions, chosen)
+    module = walk.import_body(model, shapes, dimensions, chosen, lengths)
     module.around = tuple(dimensions)
     return module
 

@@ -42,7 +42,21 @@ class Attempts:
         self.might_host |= data.might_host
 
     def all(self) -> IRModule:
-        """What is compiled whole, or cut, with its loops and branches; else those are programs apart."""
+        """What is compiled whole, or cut, with its loops and branches; else those are programs apart. Sizes that are
+        compared are narrowed last."""
+        try:
+            return self._with_programs_apart()
+        except CompileError as error:
+            if not self.branches.differed or _chooses(error):
+                raise
+            first = error
+        self.branches.differing, self.fixing = False, []
+        try:
+            return self._with_programs_apart()
+        except CompileError:
+            raise first from None
+
+    def _with_programs_apart(self) -> IRModule:
         try:
             return self._counting()
         except CompileError as error:

@@ -7,7 +7,7 @@ be compiled makes its outputs unknown and the walk goes on, so one error lists e
 from __future__ import annotations
 
 from collections import ChainMap
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import field
 from itertools import chain
@@ -60,9 +60,11 @@ from landbridge.sizes.size import Extent, dimensions_of
 
 #: ``control_flow(walk, node, inputs) -> outputs``, for a node that has graphs inside.
 ControlFlow: TypeAlias = Callable[["GraphWalk", ir.Node, Sequence[Any]], Sequence[Imported]]
-#: Makes a program of a model: of the shapes of its inputs, dimensions that these have, and elements that inputs have.
+#: Makes a program of a model: of the shapes of its inputs, dimensions that these have, elements that inputs have, and
+#: the names of dimensions that may be 0 if they can be.
 ImportsBody: TypeAlias = Callable[
-    [ir.Model, Mapping[str, Sequence[Any]], Mapping[str, Extent], Mapping[str, tuple[Any, ...]]], IRModule
+    [ir.Model, Mapping[str, Sequence[Any]], Mapping[str, Extent], Mapping[str, tuple[Any, ...]], Collection[str]],
+    IRModule,
 ]
 
 
@@ -77,6 +79,8 @@ class Branches:
     there was such; ``part_refused``: one was no program either.
     ``trips``: dimensions that an input says and that a loop runs as often as.
     ``counted``: which branch is taken may depend on how much data decide there is. ``counts``: one did.
+    ``is_apart``: the program is one apart. ``conditions``: values that say whether a loop goes on. ``differing``: a
+    kernel may compare sizes that iterations have others of; ``differed``: there were such.
     """
 
     counted: bool = True
@@ -90,6 +94,10 @@ class Branches:
     might_part: bool = False
     part_refused: bool = False
     trips: set[str] = field(default_factory=set)
+    is_apart: bool = False
+    conditions: set[ir.Value] = field(default_factory=set)
+    differing: bool = True
+    differed: bool = False
 
 
 class GraphWalk:
@@ -255,7 +263,7 @@ class GraphWalk:
                 try:
                     evaluated = self._sizes(node, context, constants)
                 except UndecidedSizeError:
-                    if not self._may_count(node, given):
+                    if not self._may_count(node, given) and not self._may_differ(node):
                         raise
                     evaluated = None  # a kernel compares them
                 if evaluated is not None:
@@ -306,7 +314,10 @@ class GraphWalk:
         given = [None if x is None else whole_array(c, x) for x in inputs]
         if any(array is None for array in given):
             return
-        found = self._sizes(node, c, given)
+        try:
+            found = self._sizes(node, c, given)
+        except UndecidedSizeError:  # a kernel compares them
+            return
         if found is not None and found.dtype == object and is_exact(found, c.dtype(result)):
             self.g.whole[result] = found
 
@@ -321,6 +332,15 @@ class GraphWalk:
         if said is not None:
             self.counted |= {each: (said[0], said[1] != negated) for each, negated in _conditions(node)}
         return True
+
+    def _may_differ(self, node: ir.Node) -> bool:
+        """Whether ``node`` compares sizes of which a loop's iterations have others each, and a kernel may say what is
+        so: in a program apart, and where the answer alone says whether the loop goes on."""
+        if not self.g.data.are_legal or node.op_type not in COMPARISONS:
+            return False
+        found = self.branches.is_apart or _only_for(node, self.branches.conditions)
+        self.branches.differed |= found
+        return found and self.branches.differing
 
     def _of_sequence(self, c: OpContext, inputs: Sequence[Any]) -> Sequence[Imported]:
         if any(isinstance(x, Unknown) for x in inputs):
@@ -419,11 +439,19 @@ _OF_TRUTH = {"And", "Cast", "Identity", "Not", "Or", "Reshape", "Squeeze", "Unsq
 
 def _chooses_branches(node: ir.Node) -> bool:
     """Whether what ``node`` gives is but the condition of ``If`` nodes, or is computed into one."""
+    return _only_for(node, (), "If")
+
+
+def _only_for(node: ir.Node, outputs: Collection[ir.Value], *op_types: str) -> bool:
+    """Whether what ``node`` gives is but one of ``outputs`` of graphs, or read by nodes of ``op_types``, or is computed
+    into such."""
     uses = [use for value in node.outputs for use in value.uses()]
-    if not uses or any(value.is_graph_output() for value in node.outputs):
+    returned = [value for value in node.outputs if value.is_graph_output()]
+    if not (uses or returned) or not all(value in outputs for value in returned):
         return False
     return all(
-        not u.node.domain and (u.node.op_type == "If" or (u.node.op_type in _OF_TRUTH and _chooses_branches(u.node)))
+        not u.node.domain
+        and (u.node.op_type in op_types or (u.node.op_type in _OF_TRUTH and _only_for(u.node, outputs, *op_types)))
         for u in uses
     )
 

@@ -56,7 +56,7 @@ from landbridge.ir.main_attributes import (
 )
 from landbridge.ir.module import IRModule
 from landbridge.ir.types import shape_of
-from landbridge.sizes.size import Extent, dimensions_of
+from landbridge.sizes.size import Extent, dimension, dimensions_of
 from landbridge.targets import Target
 
 if TYPE_CHECKING:
@@ -89,9 +89,10 @@ def import_onnx(  # noqa: PLR0913 - what may be stated of a model
     hosts: bool = False,
     empties: Empties | None = None,
     spare_ways: list[IRModule] | None = None,
-    around: Collection[str] = (),
+    around: Collection[str] | None = None,
     rules: DataRules = OF_THE_MODEL,
     alias: Mapping[str, str] | None = None,
+    begin: Mapping[str, Extent] | None = None,
 ) -> IRModule:
     """The IRModule of an ONNX model, with ``func.func @main(inputs) -> outputs`` and their names as attributes.
 
@@ -111,8 +112,9 @@ def import_onnx(  # noqa: PLR0913 - what may be stated of a model
     ``empties``: whether tensors may have no elements where inputs say how many; they may where nothing is said.
     ``spare_ways`` gets the modules for sizes that the others are not for, where code can be made of them: one for runs
     in which an extent is 1 and broadcasts to another input's, and those in which a tensor has no elements. ``around``:
-    names of dimensions of the program that runs this one. ``rules``: which files external data may be in. ``alias``:
-    outputs that are to be the memory of an input, and have its shape.
+    names of dimensions of the program that runs this one, where one does. ``rules``: which files external data may be
+    in. ``alias``: outputs that are to be the memory of an input, and have its shape. ``begin``: ranges of dimensions,
+    by name, that are tried first.
 
     Raises ImportModelError (no valid model), InputError (unknown names), ShapeError (shapes that contradict each
     other), BudgetError (more than ``max_nodes``) and UnsupportedOperatorError, which lists every operator and dimension
@@ -123,7 +125,7 @@ def import_onnx(  # noqa: PLR0913 - what may be stated of a model
     keep_rooms(graph, alias or {})
     declare_alike(graph, alias or {})
     parameters = promote_parameters(graph, mutable)
-    given, branches, empties = shapes or {}, Branches(), empties or Empties()
+    given, branches, empties = shapes or {}, Branches(is_apart=around is not None), empties or Empties()
     decided: set[str] = set()  # dimensions that data decide, of all that was tried
     ways = Ways()
     broadcasting = Broadcasting()
@@ -139,7 +141,7 @@ def import_onnx(  # noqa: PLR0913 - what may be stated of a model
         inputs = model_inputs(graph, shapes, constants or {}, frames or {}, of_inputs, known)
         attempts.alike.pairs = list(_along_one_axis(inputs.shapes.values()))
         module = IRModule(ModuleOp([]), targets, vdevices, parameters=parameters, sources=sources, files=files)
-        data = DataDimensions(stated, attempts.reads, decided, not_empty, attempts.hosts, empties, around)
+        data = DataDimensions(stated, attempts.reads, decided, not_empty, attempts.hosts, empties, around or ())
         budget = Budget(max_nodes)
         try:
             return _built(
@@ -163,6 +165,7 @@ def import_onnx(  # noqa: PLR0913 - what may be stated of a model
         shapes: Mapping[str, Sequence[Any]],
         of_whole: Mapping[str, Extent],
         elements: Mapping[str, tuple[Any, ...]],
+        lengths: Collection[str],
     ) -> IRModule:
         return import_onnx(
             body,
@@ -175,8 +178,9 @@ def import_onnx(  # noqa: PLR0913 - what may be stated of a model
             chosen=elements,
             not_empty=not_empty,
             hosts=attempts.hosts,
-            empties=Empties(allowed=False),
+            empties=Empties(),
             around=(*of_whole, *not_empty),
+            begin={name: dimension(name, int(name in not_empty)) for name in lengths},
         )
 
     def in_given(stated: Mapping[str, Extent], elements: Mapping[str, tuple[Extent, ...]]) -> IRModule:
@@ -186,7 +190,7 @@ def import_onnx(  # noqa: PLR0913 - what may be stated of a model
         if dimensions is None:
             return build(None, {}, given)
         nonlocal ways
-        ways = Ways()
+        ways = Ways(begin=begin or {})
         return in_open_ranges(in_given, dimensions, decided, ways, attempts.fixing, empties, attempts.alike, equal)
 
     def in_other_ranges(way: Ways) -> IRModule:

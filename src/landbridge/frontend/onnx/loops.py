@@ -36,6 +36,7 @@ def import_loop(walk: GraphWalk, node: ir.Node, inputs: Sequence[Any]) -> list[I
     if isinstance(count, np.ndarray) and count.size == 1:
         count = extents_array([largest(count.reshape(-1).tolist()[0], 0)]).reshape(count.shape)
     given = [count, *rest]
+    walk.branches.conditions.add(node.attributes["body"].as_graph().outputs[0])
     if not is_legal(walk):
         return _in_whole(walk, node, given)
     return else_apart(walk, lambda: _in_whole(walk, node, given), lambda: loop_apart(walk, node, given))
