@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import field
 from itertools import chain
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 import onnx_ir as ir
@@ -33,6 +33,7 @@ from landbridge.frontend.onnx.evaluate import evaluate, foldable
 from landbridge.frontend.onnx.functions import function_body
 from landbridge.frontend.onnx.host_nodes import host_node, read_sizes, sizes_are_datas
 from landbridge.frontend.onnx.index_checks import checked_indices
+from landbridge.frontend.onnx.row_sequences import RowSequence, row_sequence_node
 from landbridge.frontend.onnx.schema import check_schema
 from landbridge.frontend.onnx.sequences import OF_SEQUENCES, TensorSequence, places, sequence_node
 from landbridge.frontend.onnx.shapes import check_declared
@@ -164,7 +165,7 @@ class GraphWalk:
         for value in values:
             if isinstance(value, Unknown):
                 raise CompileError("an output is unknown although nothing was reported")
-            if isinstance(value, TensorSequence):
+            if isinstance(value, TensorSequence | RowSequence):
                 raise UnsupportedOperatorError(
                     "an output is a sequence of tensors; return its elements, or their Concat"
                 )
@@ -223,8 +224,9 @@ class GraphWalk:
         opset = self.opset_of(node)
         inputs = [None if v is None else self._input(v) for v in node.inputs]
         context = self._context(node, opset, inputs)
-        if not node.domain and (node.op_type in OF_SEQUENCES or any(isinstance(x, TensorSequence) for x in inputs)):
-            is_tensor = node.op_type == "Identity" and not isinstance(inputs[0], TensorSequence)
+        is_sequence = [isinstance(x, TensorSequence | RowSequence) for x in inputs]
+        if not node.domain and (node.op_type in OF_SEQUENCES or any(is_sequence)):
+            is_tensor = node.op_type == "Identity" and not is_sequence[0]
             if not is_tensor and node.op_type not in self._control_flow:
                 return self._of_sequence(context, inputs)
         check_schema(node.domain, node.op_type, opset, self.g.node, context.attributes, inputs)
@@ -345,6 +347,8 @@ class GraphWalk:
     def _of_sequence(self, c: OpContext, inputs: Sequence[Any]) -> Sequence[Imported]:
         if any(isinstance(x, Unknown) for x in inputs):
             return [UNKNOWN]
+        if any(isinstance(x, RowSequence) for x in inputs):
+            return cast(Sequence[Imported], [row_sequence_node(c, inputs)])
         try:
             result: Any = sequence_node(c, inputs)
         except UnsupportedOperatorError as error:

@@ -15,6 +15,7 @@ from landbridge.frontend.onnx.appended import appended
 from landbridge.frontend.onnx.counted_loops import counted_trips, most_trips
 from landbridge.frontend.onnx.graph_walk import GraphWalk
 from landbridge.frontend.onnx.host_nodes import read_sizes
+from landbridge.frontend.onnx.loop_sequences import loop_of_rows
 from landbridge.frontend.onnx.loops_apart import loop_apart
 from landbridge.frontend.onnx.rolled import MANY, Rolled, pays, roll
 from landbridge.frontend.onnx.trips import Trips
@@ -33,6 +34,9 @@ def import_loop(walk: GraphWalk, node: ir.Node, inputs: Sequence[Any]) -> list[I
     A count below 0 is none, as in onnxruntime.
     """
     count, *rest = inputs
+    collected = loop_of_rows(walk, node, inputs, import_loop)
+    if collected is not None:
+        return collected
     if isinstance(count, np.ndarray) and count.size == 1:
         count = extents_array([largest(count.reshape(-1).tolist()[0], 0)]).reshape(count.shape)
     given = [count, *rest]

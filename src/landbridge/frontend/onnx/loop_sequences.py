@@ -1,0 +1,126 @@
+"""Loops that put a tensor behind a sequence in each iteration, as loops that collect those tensors as rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, cast
+
+import numpy as np
+import onnx_ir as ir
+
+from landbridge.frontend.onnx.counted_loops import counted_trips
+from landbridge.frontend.onnx.graph_walk import ControlFlow, GraphWalk
+from landbridge.frontend.onnx.row_sequences import RowSequence, extended
+from landbridge.frontend.onnx.sequences import TensorSequence
+from landbridge.frontend.onnx.unfolded_size import known_trips
+from landbridge.frontend.onnx.values import UNKNOWN, Unknown, is_known
+from landbridge.ops.context import OpContext, Operand
+from landbridge.records import record
+
+
+def loop_of_rows(walk: GraphWalk, node: ir.Node, inputs: Sequence[Any], run: ControlFlow) -> list[Any] | None:
+    """The results of ``node``, a Loop with sequences, where a run says how often it runs and it can collect rows.
+
+    ``run`` imports the loop that does. None where ``node`` is no such Loop. Raises UnsupportedOperatorError where the
+    tensors of a sequence have several shapes.
+    """
+    count, _, *state = inputs
+    sequences = [number for number, value in enumerate(state) if isinstance(value, TensorSequence | RowSequence)]
+    if not sequences or any(isinstance(value, Unknown) for value in inputs) or _is_unfolded(walk, node, count):
+        return None
+    loop = _collecting(node, sequences)
+    if loop is None:
+        return None
+    found = run(walk, loop.node, [*inputs[:2], *(state[n] for n in loop.taken)])
+    rows = found[len(found) - len(loop.grow) :]
+    if not all(map(is_known, rows)):
+        return [UNKNOWN] * len(node.outputs)
+    c = OpContext(walk.g, node.op_type, walk.opset_of(node), {})
+    last = dict(enumerate(state)) | dict(zip(loop.taken, found, strict=False))
+    last |= {n: extended(c, state[n], cast(Operand, row)) for n, row in zip(loop.grow, rows, strict=True)}
+    return [*last.values(), *found[len(loop.taken) : len(found) - len(loop.grow)]]
+
+
+def _is_unfolded(walk: GraphWalk, node: ir.Node, count: Any) -> bool:
+    """Whether it is a number how often ``node`` runs, and each iteration may be nodes of its own."""
+    if not isinstance(count, np.ndarray) or count.dtype == object:
+        return False
+    most = int(count.reshape(-1)[0])
+    body = node.attributes["body"].as_graph()
+    counted = counted_trips(body, node.inputs, walk.values, most)
+    return most < 1 or known_trips(node, walk.values) > 0 or isinstance(counted, int)
+
+
+@record(frozen=True, eq=False)
+class _CollectingLoop:
+    """``node``: the Loop without the sequences, and with a row for each of them that ``grow``, by number of what is
+    carried; ``taken``: the numbers of what it still carries."""
+
+    node: ir.Node
+    taken: tuple[int, ...]
+    grow: tuple[int, ...]
+
+
+def _collecting(node: ir.Node, sequences: Sequence[int]) -> _CollectingLoop | None:
+    """``node``, a Loop that carries ``sequences``, by number, as a loop that collects rows.
+
+    None where an iteration does more with one that changes than putting a tensor behind it.
+    """
+    body = node.attributes["body"].as_graph().clone(allow_outer_scope_values=True)
+    carried = len(node.inputs) - 2
+    grow: list[int] = []
+    rows: list[ir.Value] = []
+    for number in sequences:
+        formal, output = body.inputs[2 + number], body.outputs[1 + number]
+        chain = _through(output)
+        if chain[-1] is formal:  # the same in all iterations
+            around = node.inputs[2 + number]
+            assert around is not None
+            formal.replace_all_uses_with(around, replace_graph_outputs=True)
+            continue
+        row = _put_behind(formal, chain)
+        if row is None:
+            return None
+        grow.append(number)
+        rows.append(row)
+    taken = tuple(n for n in range(carried) if n not in sequences)
+    outputs = list(body.outputs)
+    body.outputs[:] = [outputs[0], *(outputs[1 + n] for n in taken), *outputs[1 + carried :], *rows]
+    removed = [each for number in grow for each in _nodes(outputs[1 + number])]
+    body.remove(removed, safe=True)
+    inputs = list(body.inputs)
+    body.inputs[:] = [*inputs[:2], *(inputs[2 + n] for n in taken)]
+    given = [*node.inputs[:2], *(node.inputs[2 + n] for n in taken)]
+    made = len(taken) + len(outputs) - 1 - carried + len(rows)
+    new = ir.Node(
+        "", "Loop", given, [ir.AttrGraph("body", body)], num_outputs=made, version=node.version, name=node.name
+    )
+    for number, value in enumerate(new.outputs):
+        value.name = f"{node.name}_collected_{number}"
+    return _CollectingLoop(new, taken, tuple(grow))
+
+
+def _through(value: ir.Value) -> list[ir.Value]:
+    """``value``, and what nodes made it of that hand it on."""
+    found = [value]
+    while (made := found[-1].producer()) is not None and made.op_type == "Identity" and made.inputs[0] is not None:
+        found.append(made.inputs[0])
+    return found
+
+
+def _nodes(output: ir.Value) -> list[ir.Node]:
+    """The nodes that hand ``output`` on and the one that makes it."""
+    return [made for value in _through(output) if (made := value.producer()) is not None]
+
+
+def _put_behind(formal: ir.Value, chain: Sequence[ir.Value]) -> ir.Value | None:
+    """What the last of ``chain`` has behind ``formal``, where nothing else reads any of these; None otherwise."""
+    made = chain[-1].producer()
+    is_insert = made is not None and (made.domain, made.op_type) == ("", "SequenceInsert")
+    if made is None or not is_insert or made.inputs[0] is not formal or len(made.inputs) > 2:
+        return None
+    if len(list(formal.uses())) != 1 or formal.is_graph_output():
+        return None
+    if any(len(list(value.uses())) != int(at > 0) for at, value in enumerate(chain)):
+        return None
+    return made.inputs[1]
