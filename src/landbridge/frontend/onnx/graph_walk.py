@@ -7,7 +7,7 @@ be compiled makes its outputs unknown and the walk goes on, so one error lists e
 from __future__ import annotations
 
 from collections import ChainMap
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import field
 from itertools import chain
@@ -336,11 +336,14 @@ class GraphWalk:
         return True
 
     def _may_differ(self, node: ir.Node) -> bool:
-        """Whether ``node`` compares sizes of which a loop's iterations have others each, and a kernel may say what is
-        so: in a program apart, and where the answer alone says whether the loop goes on."""
+        """Whether ``node`` compares sizes of which a loop's iterations have others each, and a kernel may compare them:
+        in a program apart, and where the answer says only whether the loop goes on, or which branch is taken for what
+        it carries."""
         if not self.g.data.are_legal or node.op_type not in COMPARISONS:
             return False
-        found = self.branches.is_apart or _only_for(node, self.branches.conditions)
+        conditions = self.branches.conditions
+        found = self.branches.is_apart or _only_for(node, conditions)
+        found = found or (_chooses_branches(node) and _is_of_carried(node, conditions))
         self.branches.differed |= found
         return found and self.branches.differing
 
@@ -458,6 +461,24 @@ def _only_for(node: ir.Node, outputs: Collection[ir.Value], *op_types: str) -> b
         and (u.node.op_type in op_types or (u.node.op_type in _OF_TRUTH and _only_for(u.node, outputs, *op_types)))
         for u in uses
     )
+
+
+def _is_of_carried(node: ir.Node, conditions: Container[ir.Value]) -> bool:
+    """Whether ``node``, in the body of a loop that goes on by one of ``conditions``, depends on what that carries."""
+    body = node.graph
+    if not isinstance(body, ir.Graph) or not body.outputs or body.outputs[0] not in conditions:
+        return False
+    carried, pending, seen = {*body.inputs[2:]}, [*node.inputs], set[ir.Value]()
+    while pending:
+        value = pending.pop()
+        if value is None or value in seen:
+            continue
+        if value in carried:
+            return True
+        seen.add(value)
+        made = value.producer()
+        pending += made.inputs if made is not None and made.graph is body else ()
+    return False
 
 
 def _conditions(node: ir.Node, negated: bool = False) -> Iterator[tuple[ir.Node, bool]]:
