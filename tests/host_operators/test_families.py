@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import unittest
-import warnings
 from typing import Any
 
 import numpy as np
 import onnx
 import pytest
-from onnx.backend.test import BackendTest
 
 import landbridge as lb
 from landbridge.host_operators import host_operators
 from landbridge.testing import onnx_backend
 from tests.host_operators.test_reducing import REDUCTIONS, RUNNING
 from tests.open_dimensions.test_operands import CASES as OPERANDS
+from tests.ops.node_cases import suite
 
 pytestmark = pytest.mark.filterwarnings("ignore::landbridge.FallbackWarning")
 
@@ -27,14 +26,12 @@ _PATTERNS = (
 )  # fmt: skip
 #: Cases of a fractional extent, which are as onnxruntime has them: docs/numbers.md, "Resize".
 _AS_ONNXRUNTIME = {f"test_resize_downsample_scales_{mode}_align_corners_cpu" for mode in ("linear", "cubic")}
-with warnings.catch_warnings():
-    warnings.simplefilter("ignore")
-    _CASES = {
-        name: item.func
-        for category in BackendTest(onnx_backend.LandbridgeBackend, __name__)._test_items.values()
-        for name, item in category.items()
-        if name.endswith("_cpu") and any(pattern in name for pattern in _PATTERNS) and name not in _AS_ONNXRUNTIME
-    }
+_CASES = {
+    name: item.func
+    for category in suite(onnx_backend.LandbridgeBackend, __name__)._test_items.values()
+    for name, item in category.items()
+    if name.endswith("_cpu") and any(pattern in name for pattern in _PATTERNS) and name not in _AS_ONNXRUNTIME
+}
 
 
 @pytest.mark.sample(24)

@@ -10,9 +10,12 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeAlias
+from unittest.mock import patch
 
 import numpy as np
 import onnx
+from onnx.backend.base import Backend
+from onnx.backend.test import BackendTest
 from onnx.backend.test.case.node import collect_testcases
 from wheel_models import cache_folder
 
@@ -47,6 +50,12 @@ def cases() -> dict[str, Any]:
         part.write_bytes(pickle.dumps(found))
         part.replace(kept)  # a complete file only, should two runs race
     return found
+
+
+def suite(backend: type[Backend], module: str) -> BackendTest:
+    """ONNX's own test suite of ``backend``, its node tests being ``cases``, which it would compute anew."""
+    with patch("onnx.backend.test.loader.load_node_model_tests", lambda: list(cases().values())):
+        return BackendTest(backend, module)
 
 
 def names(op_types: Sequence[str], exclude: str = "$^") -> list[str]:

@@ -3,33 +3,30 @@
 from __future__ import annotations
 
 import unittest
-import warnings
 
 import numpy as np
 import onnx
 import pytest
-from onnx.backend.test import BackendTest
 
 import landbridge as lb
 from landbridge.testing import onnx_backend
+from tests.ops.node_cases import suite
 
-with warnings.catch_warnings():  # the suite computes its own expectations, infinities among them
-    warnings.simplefilter("ignore")
-    _suite = BackendTest(onnx_backend.LandbridgeBackend, __name__)
-    for _pattern in (
-        "test_relu_",
-        "test_matmul_[234]d_",
-        "test_clip_example_",
-        "test_operator_mm_",
-        "test_split_equal",
-    ):
-        _suite.include(_pattern)
-    _chosen = {
-        f"{name}": item.func
-        for category in _suite._filtered_test_items.values()
-        for name, item in category.items()
-        if not getattr(item.func, "__unittest_skip__", False)
-    }
+_suite = suite(onnx_backend.LandbridgeBackend, __name__)
+for _pattern in (
+    "test_relu_",
+    "test_matmul_[234]d_",
+    "test_clip_example_",
+    "test_operator_mm_",
+    "test_split_equal",
+):
+    _suite.include(_pattern)
+_chosen = {
+    f"{name}": item.func
+    for category in _suite._filtered_test_items.values()
+    for name, item in category.items()
+    if not getattr(item.func, "__unittest_skip__", False)
+}
 
 
 @pytest.mark.parametrize("name", sorted(_chosen))
