@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import gc
 import os
+from collections.abc import Generator
 
 import pytest
 
@@ -27,6 +28,17 @@ def pytest_configure(config: pytest.Config) -> None:
     file = config.getoption("--note-passed")
     if file is not None and not hasattr(config, "workerinput"):
         config.pluginmanager.register(passed.Passed(file))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Collect without walks over what is collected, of which nothing becomes garbage: a fifth of its time, for each
+    worker."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
 
 
 @pytest.fixture(autouse=True, scope="module")
