@@ -34,6 +34,7 @@ KINDS = {
 }
 
 
+@pytest.mark.sample(24)
 @pytest.mark.parametrize("target", ["llvm", "c"])
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("transform", TRANSFORMS)
