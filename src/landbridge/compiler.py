@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeAlias
 
 from landbridge.compile_cache import look_up
 from landbridge.compile_options import CompileOptions, check_form, unknown_options
+from landbridge.compile_progress import compile_progress
 from landbridge.errors import CompileError, ImportModelError, InputError, TargetError
 from landbridge.executable.executable import Executable
 from landbridge.executable.parts import VDevice
@@ -168,11 +169,17 @@ def compile(
     with collector_paused():
         from landbridge.compilation import compile_model  # which imports the packages of the compiler
 
-        with noting() as told, limited(bounds):
+        with noting() as told, limited(bounds), compile_progress(_name(model)):
             executable = compile_model(model, targets, vdevices, options, dump)
     if entry is not None:
         entry.keep(executable, told)
     return executable
+
+
+def _name(model: object) -> str:
+    """Return what to call ``model`` while it is compiled: its file's name, or what it is."""
+    is_path = isinstance(model, PathLike) or (isinstance(model, str) and "\n" not in model)
+    return Path(model).name if is_path else "a model"  # type: ignore[arg-type]
 
 
 def is_torch_model(model: object) -> bool:

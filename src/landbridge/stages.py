@@ -16,6 +16,11 @@ def begin_stage(name: str) -> None:
         listener(name)
 
 
+def has_listener() -> bool:
+    """Return whether somebody listens in this thread."""
+    return _listener.get() is not None
+
+
 @contextmanager
 def listening(listener: Callable[[str], None]) -> Iterator[None]:
     """Call ``listener`` with the name of each stage that begins meanwhile in this thread."""

@@ -19,7 +19,8 @@ from landbridge.executable.instructions import AllocStorage, AllocTensor, Call, 
 from landbridge.executable.parts import ModuleImage, VDevice
 from landbridge.targets import Target
 from landbridge.vm.overlap import Item, Overlap, Touch, devices_first
-from landbridge.vm.trace import chrome_trace, trace_run
+from landbridge.vm.trace import trace_run
+from landbridge.vm.trace_events import chrome_trace
 from tests.vm import programs
 from tests.vm.lazy_kernels import IMAGE, LazyKernels, N, OwnWorkspace
 

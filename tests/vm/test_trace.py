@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+from base64 import b64decode
 from itertools import pairwise
 
 import pytest
 
 from landbridge.executable.executable import Executable
 from landbridge.tensor import Tensor, empty
-from landbridge.vm.trace import TraceEvent, chrome_trace, trace_run
+from landbridge.timeline.svg import render_svg
+from landbridge.vm.trace import trace_run
+from landbridge.vm.trace_events import Trace, TraceEvent, chrome_trace
 from tests.vm import programs
 
 
@@ -60,3 +63,14 @@ def test_memory_in_use_is_a_counter() -> None:
     assert [(c["name"], c["ts"], c["args"]) for c in counters] == [
         (place, event.start_us, {"in use": 256, "unused": 64}) for event in events
     ]
+
+
+def test_a_notebook_shows_the_timeline_of_the_command() -> None:
+    events = [TraceEvent("</svg><script>", "kernel", 1.0, 2.0, 3), TraceEvent("read", "host", 4.0, 1.0)]
+    trace = Trace(events, '"><script>alert(1)</script>')
+    page = trace._repr_html_()
+    assert "<script" not in page and "2 kernels and host steps, 0.003 ms" in page
+    picture = b64decode(page.partition("base64,")[2].partition('"')[0]).decode()
+    assert picture == render_svg(trace.spans(), trace.title)
+    assert [(span.name, span.is_kernel) for span in trace.spans()] == [("</svg><script>", True), ("read", False)]
+    assert trace == events

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from landbridge.roofline import MachineLimits, TimedKernel
     from landbridge.sizes.size import Extent
     from landbridge.targets import Target
-    from landbridge.vm.trace import TraceEvent
+    from landbridge.vm.trace_events import TraceEvent
 
 _COLUMNS = ("kernel", "us", "share", "MFLOP", "MB", "% peak", "% bandwidth", "% roof", "tasks", "schedule", "weighed")
 

@@ -14,7 +14,7 @@ from landbridge.cli.output import emit, message, progress, table
 if TYPE_CHECKING:
     from landbridge.executable.executable import Executable
     from landbridge.tensor import Tensor
-    from landbridge.vm.trace import TraceEvent
+    from landbridge.vm.trace_events import Trace
 
 
 def trace(
@@ -90,15 +90,12 @@ def trace(
     )
 
 
-def _draw(
-    events: Sequence[TraceEvent], model: Path, svg: Path | None, html: Path | None, sources: Sequence[str | Path]
-) -> None:
+def _draw(events: Trace, model: Path, svg: Path | None, html: Path | None, sources: Sequence[str | Path]) -> None:
     from landbridge.output_file import write_text
-    from landbridge.timeline import Span
     from landbridge.timeline.html import render_html
     from landbridge.timeline.svg import render_svg
 
-    spans = [Span(e.name, e.lane, e.start_us, e.duration_us, e.tasks, e.category == "kernel") for e in events]
+    spans = events.spans()
     for path, render in ((svg, render_svg), (html, render_html)):
         if path is not None:
             write_text(path, render(spans, model.name), sources)
@@ -112,10 +109,11 @@ def write_trace(
     threads: int | None,
     file: Path,
     sources: Sequence[Path],
-) -> Sequence[TraceEvent]:
+) -> Trace:
     """Trace one run on ``inputs``, by reference, into ``file``, which is none of ``sources``; what happened in it."""
     from landbridge.output_file import write_text
-    from landbridge.vm.trace import chrome_trace, trace_run
+    from landbridge.vm.trace import trace_run
+    from landbridge.vm.trace_events import chrome_trace
 
     events = trace_run(executable, device, inputs, threads)
     text = chrome_trace(events, process=executable.metadata.get("model", "model"))

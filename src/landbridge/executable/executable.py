@@ -75,6 +75,14 @@ class Executable:
         images = ", ".join(repr(module.image) for module in self.modules[:4])
         return f"Executable({name!r}, {function}, {cut(images, 200) or 'no code'}, {weights:,} bytes of constants)"
 
+    def _repr_html_(self) -> str:
+        from landbridge.executable.notebook_view import notebook_view  # which notebooks alone ask for
+
+        title = self.metadata.get("model") or "a program without a name"
+        images = [module.image for module in self.modules]
+        main = self.functions.get("main")
+        return notebook_view(title, main, images, self.constants, self.memory, self.dimensions)
+
     @property
     def main(self) -> Function:
         """The entry point a Session runs; raises ExecutableError when there is none."""

@@ -16,6 +16,7 @@ from landbridge.onnxruntime.kept import Kept
 from landbridge.onnxruntime.options import SessionOptions
 from landbridge.session import Session
 from landbridge.sizes.dim import Dim
+from landbridge.stages import listening
 from landbridge.warning_notes import warn
 
 #: Programs that are kept of one model, where the options say no other number: the entry that says one.
@@ -92,7 +93,8 @@ class Programs:
         if isinstance(self._model, Executable):
             return self._model
         dims: dict[str, Dim | str | int] = {**self._options.free_dimensions}
-        with warnings.catch_warnings():
+        # Who imports onnxruntime expects nothing on its terminal.
+        with warnings.catch_warnings(), listening(lambda stage: None):
             if self._are_named:
                 warnings.filterwarnings("ignore", "output .* (is text|is a list of maps)", ModelWarning)
             return compile(

@@ -6,6 +6,7 @@ Pure data in, text out: an Executable or a list of buffers becomes Arenas, an Ar
 from __future__ import annotations
 
 from landbridge.plan_chart.arena import Arena, ArenaBlock, Kind, Step, Use
+from landbridge.plan_chart.memory_plan import MemoryPlan
 from landbridge.plan_chart.of_buffers import arena_of_buffers, buffers_of, replanned
 from landbridge.plan_chart.of_executable import arenas_of_executable
 
@@ -13,6 +14,7 @@ __all__ = [
     "Arena",
     "ArenaBlock",
     "Kind",
+    "MemoryPlan",
     "Step",
     "Use",
     "arena_of_buffers",

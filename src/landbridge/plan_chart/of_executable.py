@@ -31,11 +31,12 @@ from landbridge.executable.parts import VDevice
 from landbridge.memory_kind import MemoryKind
 from landbridge.plan_chart.arena import Arena, ArenaBlock, Kind, Step, Use
 from landbridge.plan_chart.kinds import kind_of
+from landbridge.plan_chart.memory_plan import MemoryPlan
 from landbridge.records import record
 from landbridge.targets import Target
 
 
-def arenas_of_executable(executable: Executable) -> list[Arena]:
+def arenas_of_executable(executable: Executable) -> MemoryPlan:
     """One arena for each storage of the main function, in the order in which the program allocates them.
 
     Raises ExecutableError where the instructions contradict each other.
@@ -67,7 +68,7 @@ def arenas_of_executable(executable: Executable) -> list[Arena]:
                 granule=_row_bytes(storage),
             )
         )
-    return arenas
+    return MemoryPlan(arenas, executable.metadata.get("model") or "a program")
 
 
 def _memory_kind(executable: Executable, place: VDevice) -> MemoryKind | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from landbridge.plan_chart.markup import markup
+from landbridge.markup import markup
 from landbridge.plan_chart.palette import SURFACES
 from landbridge.plan_chart.text_width import shortened, text_width
 

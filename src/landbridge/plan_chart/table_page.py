@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from landbridge.plan_chart.markup import markup
+from landbridge.markup import markup
 from landbridge.plan_chart.palette import SURFACES
 
 

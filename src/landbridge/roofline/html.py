@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from landbridge.plan_chart.markup import markup
+from landbridge.markup import markup
 from landbridge.plan_chart.table_page import table_page
 from landbridge.roofline.limits import MachineLimits
 from landbridge.roofline.svg import render_svg

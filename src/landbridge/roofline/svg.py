@@ -9,8 +9,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
+from landbridge.markup import markup
 from landbridge.plan_chart.arena import Kind
-from landbridge.plan_chart.markup import markup
 from landbridge.plan_chart.palette import KINDS, SURFACES
 from landbridge.plan_chart.svg_sheet import MARGIN, legend, light_and_dark, sheet, text
 from landbridge.plan_chart.text_width import shortened

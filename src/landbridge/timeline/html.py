@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from landbridge.plan_chart.markup import markup
+from landbridge.markup import markup
 from landbridge.plan_chart.table_page import table_page
 from landbridge.timeline.span import Span
 from landbridge.timeline.svg import render_svg

@@ -7,11 +7,9 @@ a native call of its own, which costs some microseconds between them.
 from __future__ import annotations
 
 import ctypes
-import json
 import math
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import field
 from functools import partial
 from threading import get_ident
 from typing import Any
@@ -24,7 +22,6 @@ from landbridge.executable.executable import Executable
 from landbridge.executable.instance import Numbers, instance
 from landbridge.executable.instructions import Call, flattened, storages
 from landbridge.executable.parts import CodeImage
-from landbridge.records import record
 from landbridge.tensor import Tensor
 from landbridge.vm.bound_program import BoundProgram
 from landbridge.vm.builtins import Builtin
@@ -47,41 +44,17 @@ from landbridge.vm.program import (
 )
 from landbridge.vm.program_memory import ProgramMemory
 from landbridge.vm.thread_pool import thread_count
+from landbridge.vm.trace_events import HOST_LANE, Trace, TraceEvent
 from landbridge.vm.turn import NOBODY
 
 _WORD = 8  # bytes
 #: Native calls of nothing, of which the quickest says what a call costs.
 _EMPTY_CALLS = 64
 
-#: The lane of what the host does itself.
-HOST_LANE = "cpu"
-
-
-@record(frozen=True)
-class TraceEvent:
-    """One kernel or host step: times in microseconds from the start of the run; ``tasks`` is 0 on the host.
-
-    ``lane`` says who did it: ``"cpu"``, or the device whose kernel it is, which may be at work while the CPU is. A
-    device's kernels are launched one by one, and ``tasks`` are workgroups.
-
-    ``function``: the kernel's function of the program; of a device's kernel its name in the code; empty on the host.
-
-    ``memory``: for each place, (bytes that hold a value during a kernel, bytes planned); empty on the host.
-    """
-
-    name: str
-    category: str
-    start_us: float
-    duration_us: float
-    tasks: int = 0
-    memory: Mapping[str, tuple[int, int]] = field(default_factory=dict)
-    lane: str = HOST_LANE
-    function: str = ""
-
 
 def trace_run(
     executable: Executable, device: Device | str, inputs: Mapping[str, Tensor], num_threads: int | None = None
-) -> list[TraceEvent]:
+) -> Trace:
     """Run ``executable`` twice on ``inputs``, by reference, and return what the second, warm run did, as it began.
 
     ``inputs`` has a Tensor for every input, of its shape and dtype; of a program with open dimensions the sizes are
@@ -96,7 +69,7 @@ def trace_runs(
     inputs: Mapping[str, Tensor],
     num_threads: int | None = None,
     runs: int = 1,
-) -> list[list[TraceEvent]]:
+) -> list[Trace]:
     """What each of ``runs`` runs did, as it began, after one that is not told; else as ``trace_run``.
 
     The time that a native call of nothing takes is taken off each kernel of the CPU.
@@ -117,7 +90,8 @@ def trace_runs(
     try:
         program.entry.owner = get_ident()
         tracer.run()
-        return [tracer.run() for _ in range(runs)]
+        title = executable.metadata.get("model") or "a run"
+        return [Trace(tracer.run(), title) for _ in range(runs)]
     finally:
         program.entry.owner = NOBODY
         program.entry.give_back(turn)
@@ -136,46 +110,6 @@ def _memory_in_use(executable: Executable, memory: ProgramMemory) -> list[dict[s
             now[str(memory.home(vdevice))] += nbytes
         in_use.append({place: (nbytes, planned[place]) for place, nbytes in now.items()})
     return in_use
-
-
-def chrome_trace(events: Sequence[TraceEvent], process: str) -> str:
-    """``events`` as JSON text in the Trace Event Format that chrome://tracing and Perfetto read.
-
-    Memory is one counter a place, whose two parts, in use and unused, together are what was planned.
-    """
-    lanes = list(dict.fromkeys((HOST_LANE, *(event.lane for event in events))))
-    named = [
-        {"name": "process_name", "ph": "M", "pid": 0, "tid": 0, "args": {"name": process}},
-        *(
-            {"name": "thread_name", "ph": "M", "pid": 0, "tid": number, "args": {"name": lane}}
-            for number, lane in enumerate(lanes)
-        ),
-    ]
-    complete = [
-        {
-            "name": event.name,
-            "cat": event.category,
-            "ph": "X",
-            "ts": event.start_us,
-            "dur": event.duration_us,
-            "pid": 0,
-            "tid": lanes.index(event.lane),
-            "args": {"tasks": event.tasks},
-        }
-        for event in events
-    ]
-    counters = [
-        {
-            "name": place,
-            "ph": "C",
-            "ts": event.start_us,
-            "pid": 0,
-            "args": {"in use": live, "unused": planned - live},
-        }
-        for event in events
-        for place, (live, planned) in event.memory.items()
-    ]
-    return json.dumps({"traceEvents": [*named, *complete, *counters], "displayTimeUnit": "ms"}, indent=1)
 
 
 class _Tracer:
