@@ -26,6 +26,17 @@ def test_what_is_here_is_found() -> None:
     assert found["sim:board:0"]["found"].startswith("simulated device")
 
 
+def test_a_cache_that_is_turned_off_says_by_what(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LANDBRIDGE_CACHE", "0")
+    assert findings()["compile cache"]["advice"] == "LANDBRIDGE_CACHE=0 turns it off; unset it"
+
+
+def test_a_cache_without_a_folder_says_how_to_name_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("landbridge.compile_cache.folder.open_folder", lambda: None)
+    monkeypatch.delenv("LANDBRIDGE_CACHE", raising=False)
+    assert findings()["compile cache"]["advice"] == "LANDBRIDGE_CACHE=FOLDER names one that takes files"
+
+
 def test_the_page_is_for_people() -> None:
     done = invoke(["doctor"])
     assert done.exit_code == 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import platform
 import sys
 from collections.abc import Iterator
@@ -113,7 +114,8 @@ def _cache() -> Iterator[Symptom]:
 
     folder = open_folder()
     if folder is None:
-        advice = f"{SWITCH}=FOLDER names one that takes files"
+        is_off = os.environ.get(SWITCH) == "0"
+        advice = f"{SWITCH}=0 turns it off; unset it" if is_off else f"{SWITCH}=FOLDER names one that takes files"
         yield Symptom("files", "compile cache", MISSING, "each compile is done anew", advice)
         return
     entries = folder.entries()
