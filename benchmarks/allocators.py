@@ -26,7 +26,7 @@ from landbridge.memory.allocators.tracking import TrackingAllocator
 ROOT = Path(__file__).parents[1]
 sys.path[:0] = [str(ROOT)]
 
-from measure import in_turns, write  # noqa: E402
+from measure import interleaved, write  # noqa: E402
 from tests.memory.allocator_model import ModelDeviceAPI  # noqa: E402
 
 MIB = 1 << 20
@@ -72,11 +72,11 @@ def speed() -> list[tuple[str, float, str]]:
     else:
         actions["torch.empty"] = lambda: torch.empty(MIB, dtype=torch.uint8)
     gc.disable()
-    rows = [(name, spent * 1e6, "us") for name, spent in in_turns(actions, rounds=200, calls=200).items()]
-    both = in_turns({"hit and return of 64": lambda: (take(), give())}, rounds=200)["hit and return of 64"]
+    rows = [(name, spent * 1e6, "us") for name, spent in interleaved(actions, rounds=200, calls=200).items()]
+    both = interleaved({"hit and return of 64": lambda: (take(), give())}, rounds=200)["hit and return of 64"]
     take_only, half = [], 0.0
     for _ in range(200):
-        half = in_turns({"take": take}, rounds=1)["take"]
+        half = interleaved({"take": take}, rounds=1)["take"]
         take_only.append(half)
         while blocks:
             pool.deallocate(blocks.pop())
@@ -117,16 +117,16 @@ def churn() -> list[tuple[str, float, str]]:
 def dynamic_shapes() -> list[tuple[str, float, str]]:
     """200 lengths of a model with three activations each, the last kept until the next run."""
     pool = PooledAllocator(NaiveAllocator(Device(ModelDeviceAPI(1 << 40), 0)))
-    rng, kept = random.Random(0), list[Block]()
+    rng, retained = random.Random(0), list[Block]()
     peak, sizes = 0, set[tuple[int, int]]()
     for _ in range(200):
         length = rng.randrange(1, 512)
         blocks = [pool.allocate(length * width * 4, 64) for width in (384, 1536, 384)]
         sizes |= {(block.nbytes, number) for number, block in enumerate(blocks)}
-        peak = max(peak, sum(block.nbytes for block in (*kept, *blocks)))
-        for block in (*kept, *blocks[:2]):
+        peak = max(peak, sum(block.nbytes for block in (*retained, *blocks)))
+        for block in (*retained, *blocks[:2]):
             pool.deallocate(block)
-        kept = blocks[2:]
+        retained = blocks[2:]
     return [
         ("200 dynamic shapes, most in use at a time", peak / 1e6, "MB"),
         ("taken from the device", pool.reserved_bytes / 1e6, "MB"),

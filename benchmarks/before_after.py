@@ -1,4 +1,4 @@
-"""What a change of the code did to speed: two checkouts, each with its own ``.venv``, measured in turns.
+"""What a change of the code did to speed: two checkouts, each with its own ``.venv``, measured interleaved.
 
 python benchmarks/before_after.py BEFORE AFTER
 
@@ -22,10 +22,10 @@ from measure import write
 MODELS = ("det 320x320", "cls 48x192", "rec 48x320", "squeezenet", "shufflenet")
 
 
-def least(action: Callable[[], object], calls: int, turns: int) -> float:
-    """The least seconds of one of ``calls`` calls, over ``turns`` turns."""
+def least(action: Callable[[], object], calls: int, rounds: int) -> float:
+    """The least seconds of one of ``calls`` calls, over ``rounds`` rounds."""
     found = []
-    for _ in range(turns):
+    for _ in range(rounds):
         began = time.perf_counter()
         for _ in range(calls):
             action()
@@ -93,10 +93,10 @@ def main() -> None:
     sides: tuple[dict[str, float], dict[str, float]] = ({}, {})
     for _ in range(args.rounds):
         for side, checkout in zip(sides, (args.before, args.after), strict=True):
-            for what, much in child(checkout.resolve()).items():
-                side[what] = min(much, side.get(what, much))
+            for subject, much in child(checkout.resolve()).items():
+                side[subject] = min(much, side.get(subject, much))
     before, after = sides
-    rows = [[what, much, after[what], after[what] / much] for what, much in before.items()]
+    rows = [[subject, much, after[subject], after[subject] / much] for subject, much in before.items()]
     write("before_after", ["what", "before", "after", "after / before"], rows)
 
 

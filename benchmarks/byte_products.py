@@ -1,4 +1,4 @@
-"""Products and convolutions of bytes against onnxruntime, in turns on one thread.
+"""Products and convolutions of bytes against onnxruntime, interleaved on one thread.
 
 python benchmarks/byte_products.py [NAME ...] [--rounds 15] [--write]
 
@@ -23,7 +23,7 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 import landbridge as lb
-from landbridge.cli.bench import in_turns
+from landbridge.cli.bench import interleaved
 from landbridge.cli.peers import peers_named
 
 sys.path[:0] = [str(Path(__file__).parents[1])]
@@ -65,20 +65,20 @@ CASES = {
 KINDS = ("integers", "layer", "of the run")
 
 
-def _made(case: Case, kind: str) -> tuple[onnx.ModelProto, dict[str, np.ndarray]]:
+def _created(case: Case, kind: str) -> tuple[onnx.ModelProto, dict[str, np.ndarray]]:
     """A model, and values for its inputs."""
     layer = kind == "layer"
-    numbers = np.random.default_rng(0)
+    values = np.random.default_rng(0)
     convolution = len(case.data) == 4
     outputs = case.weights[0 if convolution else 1]
     depth = case.products // (outputs * (56 * 56 if convolution else case.data[0]))
-    weights = numbers.integers(-127, 128, case.weights).astype(np.int8)
+    weights = values.integers(-127, 128, case.weights).astype(np.int8)
     scale = 40 / (127 * 127 / 3 * depth**0.5 * 2)
     constants = {
         "x_scale": np.float32(0.02),
         "x_zero": np.uint8(120),
         "w": weights,
-        "w_scale": numbers.uniform(0.5, 1.5, outputs).astype(np.float32) * np.float32(0.01),
+        "w_scale": values.uniform(0.5, 1.5, outputs).astype(np.float32) * np.float32(0.01),
         "w_zero": np.zeros(outputs if layer else (), np.int8),
         "y_scale": np.float32(0.02 * 0.01 / scale),
         "y_zero": np.uint8(128),
@@ -97,8 +97,8 @@ def _made(case: Case, kind: str) -> tuple[onnx.ModelProto, dict[str, np.ndarray]
         for name, a in given.items()
     ]
     y = helper.make_tensor_value_info("y", TensorProto.UINT8 if layer else TensorProto.INT32, [None] * len(case.data))
-    kept = [numpy_helper.from_array(np.asarray(constants[name]), name) for name in inputs if name not in given]
-    graph = helper.make_graph([node], "one", taken, [y], kept)
+    retained = [numpy_helper.from_array(np.asarray(constants[name]), name) for name in inputs if name not in given]
+    graph = helper.make_graph([node], "one", taken, [y], retained)
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), given
 
 
@@ -106,7 +106,7 @@ def measured(name: str, kind: str, rounds: int) -> list[object]:
     """A row: microseconds of ours and of onnxruntime, how far we are ahead, the limit, and how many results differ,
     by how much at most."""
     case = CASES[name]
-    model, inputs = _made(case, kind)
+    model, inputs = _created(case, kind)
     session = lb.Session(lb.compile(model), num_threads=1)
     for key, value in inputs.items():
         session.set_input_zero_copy(key, value)
@@ -116,11 +116,11 @@ def measured(name: str, kind: str, rounds: int) -> list[object]:
         peer = peers_named(["onnxruntime"])["onnxruntime"](file, inputs, 1)
     session.run()
     ours, theirs = np.array(np.from_dlpack(session.get_output(0))).astype(np.int64), peer.outputs()[0].astype(np.int64)
-    times = in_turns({"ours": session.run, "peer": peer.run}, rounds, 0.0)
+    times = interleaved({"ours": session.run, "peer": peer.run}, rounds, 0.0)
     spent = {k: 1e3 * statistics.median(v) for k, v in times.items()}
     limit = case.products / PER_CYCLE / GHZ / 1e3
-    apart = np.abs(ours - theirs)
-    differ = f"{np.count_nonzero(apart)} of {apart.size}, by {apart.max()}"
+    difference = np.abs(ours - theirs)
+    differ = f"{np.count_nonzero(difference)} of {difference.size}, by {difference.max()}"
     return [
         f"{name}, {kind}", round(spent["ours"], 1), round(spent["peer"], 1), spent["peer"] / spent["ours"],
         round(limit, 1), differ,

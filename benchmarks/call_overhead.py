@@ -19,7 +19,7 @@ import landbridge as lb
 ROOT = Path(__file__).parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "examples" / "ocr")]
 
-from measure import in_turns, write  # noqa: E402
+from measure import interleaved, write  # noqa: E402
 from tests.whole_models.random_weights import with_random_weights  # noqa: E402
 from tests.whole_models.real_input import picture_for_detector  # noqa: E402
 from tests.whole_models.small_models import add  # noqa: E402
@@ -33,7 +33,7 @@ def calls() -> list[Row]:
     x, y = np.ones(64, np.float32), np.empty(64, np.float32)
     session.set_input_zero_copy("x", x)
     session.set_output_zero_copy(0, y)
-    spent = in_turns(
+    spent = interleaved(
         {
             "s.run()": session.run,
             "s.set_input_zero_copy(name, x)": lambda: session.set_input_zero_copy("x", x),
@@ -46,14 +46,14 @@ def calls() -> list[Row]:
     return [(name, value * 1e6, "us", limit) for (name, value), limit in zip(spent.items(), limits, strict=True)]
 
 
-def import_cost(what: str, rounds: int = 15) -> Row:
-    """Milliseconds of the statement ``what`` in a process that has imported numpy."""
-    program = f"import time, numpy; t = time.perf_counter(); {what}; print(time.perf_counter() - t)"
+def import_cost(subject: str, rounds: int = 15) -> Row:
+    """Milliseconds of the statement ``subject`` in a process that has imported numpy."""
+    program = f"import time, numpy; t = time.perf_counter(); {subject}; print(time.perf_counter() - t)"
     times = [
         float(subprocess.run([sys.executable, "-c", program], capture_output=True, check=True).stdout)
         for _ in range(rounds)
     ]
-    return (f"{what}, after numpy", statistics.median(times) * 1e3, "ms", 80.0)
+    return (f"{subject}, after numpy", statistics.median(times) * 1e3, "ms", 80.0)
 
 
 def load_cost(rounds: int = 15) -> Row:

@@ -2,9 +2,9 @@
 
 chrt -f 50 taskset -c 1 python benchmarks/cold_starts.py [--rounds 9] [--write]
 
-Each process is asked in turns with onnxruntime's, on one thread; numpy, which both need, is imported before the clock
-begins. Ours loads a compiled ``.lbx``, onnxruntime the ``.onnx``, and so does ``landbridge.onnxruntime``, whose program
-is in the cache on disk. Our modules are byte code before, as an installer leaves them.
+Each process is asked interleaved with onnxruntime's, on one thread; numpy, which both need, is imported before the
+clock begins. Ours loads a compiled ``.lbx``, onnxruntime the ``.onnx``, and so does ``landbridge.onnxruntime``, whose
+program is in the cache on disk. Our modules are byte code before, as an installer leaves them.
 """
 
 from __future__ import annotations
@@ -72,13 +72,15 @@ COLUMNS = ("model", "by", "import ms", "file ms", "session ms", "first run ms", 
 def started(code: str) -> list[float]:
     """Processor milliseconds of each step of one process."""
     unused = ("PYTHONDONTWRITEBYTECODE", "LANDBRIDGE_CACHE")  # the user's own cache
-    kept = {name: value for name, value in os.environ.items() if name not in unused}
-    done = subprocess.run([sys.executable, "-c", _CLOCK + code], check=True, capture_output=True, text=True, env=kept)
+    retained = {name: value for name, value in os.environ.items() if name not in unused}
+    done = subprocess.run(
+        [sys.executable, "-c", _CLOCK + code], check=True, capture_output=True, text=True, env=retained
+    )
     return [1e3 * seconds for seconds in json.loads(done.stdout)]
 
 
 def rows(name: str, folder: str, rounds: int) -> list[list[object]]:
-    """The rows of one network: medians of processes in turns."""
+    """The rows of one network: medians of processes interleaved."""
     model, lbx = MODELS[name], f"{folder}/{name}.lbx"
     lb.compile(str(model.path()), shapes=model.shapes).save(lbx)
     codes = {

@@ -18,7 +18,7 @@ import landbridge as lb
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "examples" / "ocr"))
 
-from measure import in_turns, write
+from measure import interleaved, write
 from wheel_models import DETECT, PP_OCR, wheel_model
 
 CHANNELS, HEIGHT, WIDTH = 768, 20, 20
@@ -65,32 +65,35 @@ def detector() -> onnx.ModelProto:
 
 def session(model: onnx.ModelProto, setting: str, threads: int, inputs: dict[str, np.ndarray]) -> lb.Session:
     """A Session with its inputs bound."""
-    made = lb.Session(lb.compile(model, f"llvm -denormals={setting}"), num_threads=threads)
+    created = lb.Session(lb.compile(model, f"llvm -denormals={setting}"), num_threads=threads)
     for name, value in inputs.items():
-        made.set_input(name, value)
-    return made
+        created.set_input(name, value)
+    return created
 
 
 def compared(
-    what: str, model: onnx.ModelProto, threads: int, inputs: dict[str, np.ndarray], rounds: int = 7, calls: int = 1
+    subject: str, model: onnx.ModelProto, threads: int, inputs: dict[str, np.ndarray], rounds: int = 7, calls: int = 1
 ) -> Row:
-    """Median microseconds of a run under each setting, taken in turns, and kept over flushed.
+    """Median microseconds of a run under each setting, taken interleaved, and kept over flushed.
 
     The middle one of three Sessions of each: a fifth of the time goes by where their memory lies.
     """
     order = ("flush", "keep", "keep", "flush", "flush", "keep")
     runs = {f"{setting} {n}": session(model, setting, threads, inputs).run for n, setting in enumerate(order)}
-    spent = in_turns(runs, rounds=rounds, calls=calls)
+    spent = interleaved(runs, rounds=rounds, calls=calls)
     flush, keep = (1e6 * median(t for name, t in spent.items() if name.startswith(s)) for s in ("flush", "keep"))
-    return what, threads, flush, keep, keep / flush
+    return subject, threads, flush, keep, keep / flush
 
 
 def main() -> None:
     inputs = {f"{part:.0%} of inputs denormal": activations(part) for part in (0.0, 0.01, 0.1, 1.0)}
     inputs["inputs of 1e-37, products denormal"] = activations(0.0, 1e-37)
-    rows = [compared(f"conv 1x1, {CHANNELS} channels, {what}", one_by_one(), 1, {"x": x}) for what, x in inputs.items()]
-    what = "10% of inputs denormal"
-    rows.append(compared(f"conv 1x1, {CHANNELS} channels, {what}", one_by_one(), 2, {"x": inputs[what]}))
+    rows = [
+        compared(f"conv 1x1, {CHANNELS} channels, {subject}", one_by_one(), 1, {"x": x})
+        for subject, x in inputs.items()
+    ]
+    subject = "10% of inputs denormal"
+    rows.append(compared(f"conv 1x1, {CHANNELS} channels, {subject}", one_by_one(), 2, {"x": inputs[subject]}))
     picture = np.random.default_rng(2).standard_normal((1, 3, 320, 320)).astype(np.float32)
     rows += [
         compared(f"PP-OCR det, inputs of {amplitude:g}", detector(), 1, {"x": picture * np.float32(amplitude)})

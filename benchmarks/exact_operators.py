@@ -98,7 +98,7 @@ class AveragePool(OpRun):  # type: ignore[misc]
         window = _Window(x.shape[2:], attributes["kernel_shape"], attributes)
         counts = window.pad(np.ones((1, 1, *x.shape[2:]), x.dtype), 0.0)
         if attributes.get("count_include_pad"):
-            counts[(slice(None), slice(None), *(slice(0, low + n + high) for low, n, high in window.stated()))] = 1
+            counts[(slice(None), slice(None), *(slice(0, low + n + high) for low, n, high in window.declared()))] = 1
         padded = window.pad(x, 0.0)
         total, number = 0.0, 0.0
         for _, read in window.places():
@@ -187,7 +187,7 @@ class _Window:
         else:
             self.out = [a // s + 1 for a, s in zip(whole, self.strides, strict=True)]
 
-    def stated(self) -> Iterator[tuple[int, int, int]]:
+    def declared(self) -> Iterator[tuple[int, int, int]]:
         """Padding before, extent and padding after, by axis."""
         return zip(self.low, self.extents, self.high, strict=True)
 
@@ -196,7 +196,7 @@ class _Window:
         ends = [
             max(high, (o - 1) * s + (k - 1) * d + 1 - low - e)
             for (low, e, high), o, s, k, d in zip(
-                self.stated(), self.out, self.strides, self.kernel, self.dilations, strict=True
+                self.declared(), self.out, self.strides, self.kernel, self.dilations, strict=True
             )
         ]
         return np.pad(x, [(0, 0), (0, 0), *zip(self.low, ends, strict=True)], constant_values=value)

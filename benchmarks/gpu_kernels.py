@@ -34,10 +34,10 @@ Array = np.ndarray[Any, Any]
 WARM_SECONDS = 0.4
 _CHAINS = 16
 _PEAK = f"""
-kernel void peak(global float *out, int turns) {{
+kernel void peak(global float *out, int iterations) {{
   float x = out[0], y = out[1];
   {" ".join(f"float a{i} = {i} + get_global_id(0);" for i in range(_CHAINS))}
-  for (int t = 0; t < turns; ++t) {{ {" ".join(f"a{i} = fma(a{i}, x, y);" for i in range(_CHAINS))} }}
+  for (int t = 0; t < iterations; ++t) {{ {" ".join(f"a{i} = fma(a{i}, x, y);" for i in range(_CHAINS))} }}
   float sum = {" + ".join(f"a{i}" for i in range(_CHAINS))};
   if (sum == 12345.678f) out[2] = sum;
 }}"""
@@ -48,9 +48,9 @@ def model(node: tuple[str, dict[str, Any]], shapes: dict[str, tuple[int, ...]], 
     op, attributes = node
     inputs = [helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name, shape in shapes.items()]
     output = helper.make_tensor_value_info("y", TensorProto.FLOAT, y)
-    made = helper.make_node(op, [*shapes, *w], ["y"], **attributes)
+    created = helper.make_node(op, [*shapes, *w], ["y"], **attributes)
     weights = [numpy_helper.from_array(array, name) for name, array in w.items()]
-    graph = helper.make_graph([made], op, inputs, [output], weights)
+    graph = helper.make_graph([created], op, inputs, [output], weights)
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
 
 
@@ -65,11 +65,11 @@ def product(m: int, k: int, n: int) -> tuple[ModelProto, float, float]:
 def convolution(batch: int, c: int, o: int, size: int, window: int, stride: int = 1) -> tuple[ModelProto, float, float]:
     pad, out = window // 2, size // stride
     attributes = {"pads": [pad] * 4, "strides": [stride] * 2}
-    made = model(
+    created = model(
         ("Conv", attributes), {"x": (batch, c, size, size)}, (batch, o, out, out), w=_random(o, c, window, window)
     )
     values = batch * c * size**2 + o * c * window**2 + batch * o * out**2
-    return made, 2.0 * batch * c * o * out**2 * window**2, 4.0 * values
+    return created, 2.0 * batch * c * o * out**2 * window**2, 4.0 * values
 
 
 def simple(
@@ -81,8 +81,8 @@ def simple(
 
 
 def normalized(rows: int, width: int) -> tuple[ModelProto, float, float]:
-    made = model(("LayerNormalization", {}), {"x": (rows, width)}, (rows, width), s=_random(width), b=_random(width))
-    return made, 0.0, 8.0 * rows * width
+    created = model(("LayerNormalization", {}), {"x": (rows, width)}, (rows, width), s=_random(width), b=_random(width))
+    return created, 0.0, 8.0 * rows * width
 
 
 CASES: dict[str, Callable[[], tuple[ModelProto, float, float]]] = {
@@ -132,8 +132,8 @@ def measure_limits() -> None:
     queue = cl.CommandQueue(where, properties=cl.command_queue_properties.PROFILING_ENABLE)
     kernel = cl.Kernel(cl.Program(where, _PEAK).build(), "peak")
     memory = cl.Buffer(where, cl.mem_flags.READ_WRITE | cl.mem_flags.COPY_HOST_PTR, hostbuf=np.zeros(64, np.float32))
-    turns, items = 4096, where.devices[0].max_compute_units * 2048 * 4
-    kernel.set_args(memory, np.int32(turns))
+    iterations, items = 4096, where.devices[0].max_compute_units * 2048 * 4
+    kernel.set_args(memory, np.int32(iterations))
 
     def seconds(event: Any) -> float:
         event.wait()
@@ -143,7 +143,7 @@ def measure_limits() -> None:
     size = 1 << 30
     source, target = (cl.Buffer(where, cl.mem_flags.READ_WRITE, size) for _ in range(2))
     copied = min(seconds(cl.enqueue_copy(queue, target, source, byte_count=size)) for _ in range(10))
-    print(_CHAINS * 2.0 * turns * items / best / 1e12, 2 * size / copied / 1e9)
+    print(_CHAINS * 2.0 * iterations * items / best / 1e12, 2 * size / copied / 1e9)
 
 
 Launched = tuple[str, tuple[int, ...], tuple[int, ...], float]
@@ -202,36 +202,36 @@ def main() -> None:
     parser.add_argument("--check", action="store_true", help="compile alone")
     parser.add_argument("--rounds", type=int, default=10)
     parser.add_argument("--json", type=Path)
-    asked = parser.parse_args()
-    if asked.limits:
+    arguments = parser.parse_args()
+    if arguments.limits:
         measure_limits()
         return
     # In a process of its own, started before this one has a driver open, which not every driver outlives.
-    flops, bandwidth = map(float, asked.limit) if asked.limit else (1.0, 1.0) if asked.check else limits()
-    device = lb.device(asked.device)
-    if asked.device.startswith("opencl") and not asked.check:
+    flops, bandwidth = map(float, arguments.limit) if arguments.limit else (1.0, 1.0) if arguments.check else limits()
+    device = lb.device(arguments.device)
+    if arguments.device.startswith("opencl") and not arguments.check:
         device.api.open(device.index, profiling=True)
     target = Target.from_device(device)
     rows: list[dict[str, Any]] = []
-    if not asked.check:
+    if not arguments.check:
         rows.append({"what": "limits", "TFLOP/s": flops, "GB/s": bandwidth})
         print(device, device.attr(DeviceAttr.PRODUCT_NAME), f"{flops:.1f} TFLOP/s, {bandwidth:.0f} GB/s")
     for name, make in CASES.items():
-        if not re.search(asked.only, name):
+        if not re.search(arguments.only, name):
             continue
         try:
-            made, work, moved = make()
-            executable = lb.compile(made, target)
-            if asked.check:
+            created, work, moved = make()
+            executable = lb.compile(created, target)
+            if arguments.check:
                 continue
             inputs = {s.name: _random(*s.shape) for s in executable.main.inputs}
             shape: Any = ""
-            if asked.device.startswith("opencl"):
-                parts = launches(executable, inputs, device, asked.rounds)
+            if arguments.device.startswith("opencl"):
+                parts = launches(executable, inputs, device, arguments.rounds)
                 spent = sum(seconds for *_, seconds in parts)
                 shape = [(round(s * 1e6, 1), grid[:2], block[0]) for _, grid, block, s in parts]
             else:
-                spent = run_seconds(executable, inputs, device, asked.rounds)
+                spent = run_seconds(executable, inputs, device, arguments.rounds)
             least = max(work / flops / 1e12, moved / bandwidth / 1e9)
             row = {"what": name, "us": spent * 1e6, "limit us": least * 1e6, "% of limit": 100 * least / spent}
             rows.append(row | {"launches": shape})
@@ -239,8 +239,8 @@ def main() -> None:
         except Exception as error:  # the others are to be measured all the same
             rows.append({"what": name, "failed": f"{type(error).__name__}: {error}"})
             print(name, "FAILED", f"{type(error).__name__}: {str(error)[:300]}", flush=True)
-    if asked.json:
-        asked.json.write_text(json.dumps(rows, indent=1))
+    if arguments.json:
+        arguments.json.write_text(json.dumps(rows, indent=1))
 
 
 if __name__ == "__main__":

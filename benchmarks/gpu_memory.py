@@ -24,7 +24,7 @@ from landbridge.targets import Target
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from measure import in_turns
+from measure import interleaved
 from seed import Size, float_frame, network, pages
 
 
@@ -35,7 +35,7 @@ def attempt(rows: list[dict[str, Any]], way: str, make: Callable[[], Callable[[]
         action()
         with lb.ledger() as moves:
             action()
-        seconds = in_turns({way: action}, 20)[way]
+        seconds = interleaved({way: action}, 20)[way]
         rows.append({"way": way, "bytes copied": moves.total_bytes, "ms": seconds * 1e3})
     except lb.LandbridgeError as error:
         rows.append({"way": way, "refused": f"{type(error).__name__}: {error}"})
@@ -48,9 +48,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--device", required=True)
     parser.add_argument("--json", type=Path)
-    asked = parser.parse_args()
-    device = lb.device(asked.device)
-    kind = asked.device.partition(":")[0]
+    arguments = parser.parse_args()
+    device = lb.device(arguments.device)
+    kind = arguments.device.partition(":")[0]
     print(device, device.attr(DeviceAttr.PRODUCT_NAME), device.attr(DeviceAttr.DRIVER_VERSION))
     size, rows = Size(), []
     frame, out = float_frame(size), pages(size.planes, "float32")
@@ -113,7 +113,7 @@ def main() -> None:
             assert np.abs(array - np.asarray(expected)).max() < 1e-4
         return run
 
-    own = lb.empty(size.planes, dtype="float32", device=device)
+    owned = lb.empty(size.planes, dtype="float32", device=device)
 
     def shared() -> Callable[[], object]:
         memory = lb.empty(size.planes, dtype="float32", device=device, host_access="rw")
@@ -133,11 +133,11 @@ def main() -> None:
             attempt(rows, f"copied from and to scope {scope}", lambda scope=scope: staged(scope))
     attempt(rows, "lb.empty(host_access='rw') to the host", shared)
     attempt(rows, "lb.asarray(copy=False)", lambda: lambda: lb.asarray(frame, device=device, copy=False))
-    attempt(rows, "a copy to the device", lambda: lambda: own.copy_from(frame))
-    attempt(rows, "a copy to the host", lambda: lambda: own.to_device("cpu"))
+    attempt(rows, "a copy to the device", lambda: lambda: owned.copy_from(frame))
+    attempt(rows, "a copy to the host", lambda: lambda: owned.to_device("cpu"))
     attempt(rows, "memcpy", lambda: lambda: np.copyto(out, frame))
-    if asked.json:
-        asked.json.write_text(json.dumps(rows, indent=1))
+    if arguments.json:
+        arguments.json.write_text(json.dumps(rows, indent=1))
 
 
 if __name__ == "__main__":

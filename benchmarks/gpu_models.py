@@ -1,4 +1,4 @@
-"""Models on a GPU's driver, against onnxruntime on the CPU and in turns with torch on the same GPU.
+"""Models on a GPU's driver, against onnxruntime on the CPU and interleaved with torch on the same GPU.
 
 python benchmarks/gpu_models.py --device opencl:0 [--device vulkan:0] [--only REGEX] [--check] [--json FILE]
 
@@ -35,7 +35,7 @@ ROOT = Path(__file__).parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "examples" / "ocr")]
 
 from gpu_torch import on_cuda, torch_model  # noqa: E402
-from measure import in_turns  # noqa: E402
+from measure import interleaved  # noqa: E402
 from tests.whole_models.random_weights import with_random_weights  # noqa: E402
 from wheel_models import CLASSIFY, DETECT, PP_OCR, RECOGNIZE, wheel_model  # noqa: E402
 
@@ -131,7 +131,7 @@ def measured(name: str, device: lb.Device, check_only: bool, rounds: int) -> dic
     if case.network is not None:
         actions |= on_cuda(case.network, case.inputs["x"])
     found["ms"] = {
-        key: seconds * 1e3 for key, seconds in in_turns(actions, rounds, settle_seconds=0.005, warm=True).items()
+        key: seconds * 1e3 for key, seconds in interleaved(actions, rounds, settle_seconds=0.005, warm=True).items()
     }
     found["ms"]["run, one after another"] = statistics.median(one_after_another(session.run)) * 1e3
     return found
@@ -154,19 +154,19 @@ def main() -> None:
     parser.add_argument("--check", action="store_true")
     parser.add_argument("--rounds", type=int, default=30)
     parser.add_argument("--json", type=Path)
-    asked = parser.parse_args()
+    arguments = parser.parse_args()
     rows = []
-    for device in map(lb.device, asked.device):
+    for device in map(lb.device, arguments.device):
         print(device, device.attr(DeviceAttr.PRODUCT_NAME), device.attr(DeviceAttr.DRIVER_VERSION))
         for name in CASES:
-            if re.search(asked.only, name):
+            if re.search(arguments.only, name):
                 try:
-                    rows.append(measured(name, device, asked.check, asked.rounds))
+                    rows.append(measured(name, device, arguments.check, arguments.rounds))
                 except Exception as error:  # the others are to be measured all the same
                     rows.append({"device": str(device), "model": name, "failed": f"{type(error).__name__}: {error}"})
                 print(str({k: v for k, v in rows[-1].items() if v != []})[:900], flush=True)
-    if asked.json:
-        asked.json.write_text(json.dumps(rows, indent=1))
+    if arguments.json:
+        arguments.json.write_text(json.dumps(rows, indent=1))
 
 
 if __name__ == "__main__":

@@ -113,13 +113,13 @@ def spent(action: Callable[[], object], calls: int) -> float:
 
 def compared(name: str, trips: int) -> tuple[object, ...]:
     """A row of the table: medians of rounds, in each of which both run."""
-    made, feeds = CASES[name]()
+    created, feeds = CASES[name]()
     feeds = {**feeds, "n": np.array(trips)}
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 3
     options.intra_op_num_threads = options.inter_op_num_threads = 1
-    peer = onnxruntime.InferenceSession(made.SerializeToString(), options, ["CPUExecutionProvider"])
-    session = lb.Session(lb.compile(made), num_threads=1)
+    peer = onnxruntime.InferenceSession(created.SerializeToString(), options, ["CPUExecutionProvider"])
+    session = lb.Session(lb.compile(created), num_threads=1)
     given = [feeds[spec.name] for spec in session.inputs]
     began = time.process_time()
     session(*given)

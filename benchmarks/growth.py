@@ -19,22 +19,22 @@ import numpy as np
 import landbridge as lb
 from landbridge.dtypes import numpy_dtype
 from landbridge.executable.instance import dimensions, instance
-from landbridge.sizes.size import Size, likely, of_symbol
+from landbridge.sizes.size import Size, expected_size, of_symbol
 
 SIZES = 200
 
 
-def own_bytes() -> int:
+def owned_bytes() -> int:
     """Bytes of the process in memory that are no file's."""
     _, resident, of_files, *_ = map(int, Path("/proc/self/statm").read_text().split())
     return (resident - of_files) * 4096
 
 
 def main() -> None:
-    file, name, *numbers = sys.argv[1:]
-    low, high, step = map(int, numbers)
+    file, name, *elements = sys.argv[1:]
+    low, high, step = map(int, elements)
     executable = lb.load(file)
-    others = {each: likely(of_symbol(symbol)) for each, symbol in dimensions(executable.main).items()}
+    others = {each: expected_size(of_symbol(symbol)) for each, symbol in dimensions(executable.main).items()}
     session = lb.Session(executable, num_threads=1)
     rng = np.random.default_rng(0)
     inputs = executable.main.inputs
@@ -55,11 +55,11 @@ def main() -> None:
     for size in (low, low + step):
         run(size)
     gc.collect()
-    before = own_bytes()
+    before = owned_bytes()
     for size in sizes:
         run(int(size))
     gc.collect()
-    grown = own_bytes() - before
+    grown = owned_bytes() - before
     largest = instance(executable, {**others, name: int(sizes.max())})
     plan = sum(report.planned_bytes for report in largest.memory) + sum(spec.nbytes for spec in largest.main.outputs)
     weights = sum(array.nbytes for array in executable.constants.values())

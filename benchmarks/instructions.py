@@ -5,8 +5,8 @@ python benchmarks/instructions.py [--only cls] [--cpu raspberry-pi-4] [--kernels
 A model is compiled for each board and run once under qemu-aarch64 with a plugin that counts instructions, packing of
 inputs and results included. Beside the count stands one made by hand: the model's multiply-adds, four to an
 instruction, and nothing else. Of each loop of products that has none inside, LLVM's analyzer says how many cycles a
-turn takes with memory near, beside those of its multiply-adds alone, and of those with what they load; and, of a core
-whose maker states a wider front end than LLVM's model has, beside what the pipes of both allow.
+iteration takes with memory near, beside those of its multiply-adds alone, and of those with what they load; and, of a
+core whose maker states a wider front end than LLVM's model has, beside what the pipes of both allow.
 ``--kernels`` prints a line a kernel.
 Needs Debian's qemu-user, gcc and llvm-22.
 """
@@ -58,7 +58,7 @@ class Kernel:
 
     @property
     def hottest(self) -> tuple[Loop, int, Cycles] | None:
-        """The loop that multiplies and adds most, with its turns and cycles."""
+        """The loop that multiplies and adds most, with its iterations and cycles."""
         return max(self.loops, key=lambda each: each[0].multiply_adds * each[1], default=None)
 
 
@@ -106,7 +106,7 @@ def of_loop(loop: Loop, cycles: Cycles) -> list[object]:
         f"{len(loop.body) / loop.fused:.2f}",
         spills,
         f"{nbytes / (2 * loop.multiply_adds):.2f}",
-        f"{cycles.ideal / cycles.turn:.2f}",
+        f"{cycles.ideal / cycles.iteration:.2f}",
         f"{cycles.ideal / cycles.wide:.2f}",
         f"{cycles.bound / cycles.wide:.2f}",
     ]
@@ -116,15 +116,17 @@ def row_of(model: str, board: str, kernels: Sequence[Kernel]) -> list[object]:
     """The line of a model on a board."""
     total, needed = sum(k.instructions for k in kernels), sum(k.needed for k in kernels)
     loops = [each for k in kernels for each in k.loops]
-    spent = sum(turns * cycles.turn for _, turns, cycles in loops)
-    ideal, loading = (sum(turns * getattr(c, what) for _, turns, c in loops) for what in ("ideal", "loading"))
+    spent = sum(iterations * cycles.iteration for _, iterations, cycles in loops)
+    ideal, loading = (
+        sum(iterations * getattr(c, subject) for _, iterations, c in loops) for subject in ("ideal", "loading")
+    )
     hot = [k.hottest for k in kernels if k.hottest is not None]
     a_multiply_add = statistics.median(len(loop.body) / loop.fused for loop, _, _ in hot)
-    share = sum(turns * len(loop.body) for loop, turns, _ in loops) / total
+    share = sum(iterations * len(loop.body) for loop, iterations, _ in loops) / total
     spills = sum(sum(i.spills for i in loop.body) > 0 for loop, _, _ in hot)
     ratios = [f"{total / needed:.2f}", f"{share:.2f}", f"{a_multiply_add:.2f}"]
     ratios += [f"{ideal / spent:.2f}", f"{loading / spent:.2f}"]
-    wide, bound = (sum(turns * getattr(c, what) for _, turns, c in loops) for what in ("wide", "bound"))
+    wide, bound = (sum(iterations * getattr(c, subject) for _, iterations, c in loops) for subject in ("wide", "bound"))
     ratios += [f"{ideal / wide:.2f}", f"{bound / wide:.2f}"]
     return [model, board, f"{total / 1e6:.3f}", f"{needed / 1e6:.3f}", *ratios, f"{spills} of {len(hot)}"]
 
@@ -138,9 +140,9 @@ def measured(name: str, model: Model, board: str, llvm: Path, print_kernels: boo
         print(f"\n{name} on {board}: kernel, calls, share of instructions, instructions by hand count, hottest loop:")
         print("instructions a multiply-add, spills, bytes a FLOP, shares of ideal speed, of what its pipes allow")
         for k in kernels:
-            beside = f"{k.instructions / k.needed:.2f}" if k.needed else "-"
+            ratio = f"{k.instructions / k.needed:.2f}" if k.needed else "-"
             hottest = of_loop(k.hottest[0], k.hottest[2]) if k.hottest else []
-            print(f"{k.name:60} {k.calls:3} {k.instructions / total:6.1%} {beside:>7}  ", *hottest)
+            print(f"{k.name:60} {k.calls:3} {k.instructions / total:6.1%} {ratio:>7}  ", *hottest)
     return row_of(name, board, kernels)
 
 

@@ -1,4 +1,4 @@
-"""The tested models against onnxruntime, in turns in one process, on one thread and on all.
+"""The tested models against onnxruntime, interleaved in one process, on one thread and on all.
 
 python benchmarks/latency.py [--rounds 30]
 """
@@ -19,7 +19,7 @@ import landbridge as lb
 ROOT = Path(__file__).parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "examples" / "ocr")]
 
-from measure import in_turns, write  # noqa: E402
+from measure import interleaved, write  # noqa: E402
 from tests.whole_models.random_weights import with_random_weights  # noqa: E402
 from tests.whole_models.real_input import line_of_text, picture_for_detector, speech  # noqa: E402
 from wheel_models import CLASSIFY, DETECT, PP_OCR, RECOGNIZE, wheel_model  # noqa: E402
@@ -70,7 +70,7 @@ def main() -> None:
             for key, array in inputs.items():
                 session.set_input_zero_copy(key, array)
             both = {"ours": session.run, "theirs": lambda o=other, i=inputs: o.run(None, i)}
-            spent = in_turns(both, options.rounds, settle_seconds=0.05)
+            spent = interleaved(both, options.rounds, settle_seconds=0.05)
             ours, theirs = spent["ours"] * 1e3, spent["theirs"] * 1e3
             (memory,) = executable.memory or (None,)
             planned = "none" if memory is None else f"{memory.planned_bytes / 1e6:.2f}"

@@ -1,4 +1,4 @@
-"""Models of real_models.toml that peers.py does not have, beside onnxruntime and OpenVINO: in turns, on one thread.
+"""Models of real_models.toml that peers.py does not have, beside onnxruntime and OpenVINO: interleaved, on one thread.
 
 python benchmarks/listed_peers.py [--rounds 5] [--only REGEX] [--compile] [--write]      (needs openvino)
 
@@ -32,25 +32,25 @@ SEEN = {(model.requirement, Path(model.file).name) for model in MODELS.values()}
 Found = Mapping[str, Any]
 
 
-def model_of(said: Mapping[str, Any]) -> Model:
+def model_of(facts: Mapping[str, Any]) -> Model:
     """A model of the list, with the shape of each of its inputs."""
-    values = {name: value for name, value in said.get("values", {}).items() if isinstance(value, int | float)}
-    unknown = Model(said["requirement"], said["file"], {}, said.get("highest", 20), values)
+    values = {name: value for name, value in facts.get("values", {}).items() if isinstance(value, int | float)}
+    unknown = Model(facts["requirement"], facts["file"], {}, facts.get("highest", 20), values)
     graph = onnx.load(unknown.path(), load_external_data=False).graph
     weights = {weight.name for weight in graph.initializer}
     shapes = {
         value.name: tuple(
-            said.get("shapes", {}).get(value.name) or [d.dim_value or 1 for d in value.type.tensor_type.shape.dim]
+            facts.get("shapes", {}).get(value.name) or [d.dim_value or 1 for d in value.type.tensor_type.shape.dim]
         )
         for value in graph.input
         if value.name not in weights
     }
-    return Model(said["requirement"], said["file"], shapes, said.get("highest", 20), values)
+    return Model(facts["requirement"], facts["file"], shapes, facts.get("highest", 20), values)
 
 
-def child(said: Mapping[str, Any], rounds: int) -> Found:
+def child(facts: Mapping[str, Any], rounds: int) -> Found:
     """The times of one, or nothing where it is only to be compiled."""
-    model = model_of(said)
+    model = model_of(facts)
     if not rounds:
         lb.compile(model.path(), shapes=model.shapes)
         return {}
@@ -68,12 +68,12 @@ def row(name: str, found: Found) -> list[object]:
     return [named, ours, *("" if p is None else p for p in peers), ratio, f"{worst:.1e}"]
 
 
-def mean_row(what: str, rows: Sequence[list[object]]) -> list[object]:
+def mean_row(subject: str, rows: Sequence[list[object]]) -> list[object]:
     """The row of the geometric mean of ``rows``."""
     ratios = [r[4] for r in rows if isinstance(r[4], float)]
     mean = math.exp(sum(map(math.log, ratios)) / max(len(ratios), 1))
     ahead = f"ahead on {sum(r >= 1 for r in ratios)} of {len(ratios)}"
-    return [f"geometric mean, {what}, {ahead}, none under {min(ratios, default=0):.2f}", "", "", "", mean, ""]
+    return [f"geometric mean, {subject}, {ahead}, none under {min(ratios, default=0):.2f}", "", "", "", mean, ""]
 
 
 def main() -> None:
@@ -88,18 +88,18 @@ def main() -> None:
     folder = RESULTS / "listed"
     folder.mkdir(parents=True, exist_ok=True)
     found: dict[str, Found] = {}
-    for name, said in models().items():
-        kept = folder / (re.sub(r"[^\w.-]", "_", name) + ".json")
-        if (said["requirement"], Path(said["file"]).name) in SEEN:
+    for name, facts in models().items():
+        retained = folder / (re.sub(r"[^\w.-]", "_", name) + ".json")
+        if (facts["requirement"], Path(facts["file"]).name) in SEEN:
             continue
         if options.write:
-            found.update({name: json.loads(kept.read_text())} if kept.exists() else {})
+            found.update({name: json.loads(retained.read_text())} if retained.exists() else {})
         elif re.search(options.only, name):
             command = [
                 sys.executable,
                 __file__,
                 "--child",
-                json.dumps(said),
+                json.dumps(facts),
                 "0" if options.compile else str(options.rounds),
             ]
             try:
@@ -109,7 +109,7 @@ def main() -> None:
                 print(f"{name}: {''.join(map(str, last))[:150]}", flush=True)
                 continue
             if not options.compile:
-                kept.write_text(done.stdout)
+                retained.write_text(done.stdout)
                 print(*row(name, json.loads(done.stdout)), flush=True)
     if options.write:
         rows = [row(name, each) for name, each in found.items()]

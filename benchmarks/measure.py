@@ -1,4 +1,4 @@
-"""Timing in turns, and where results go."""
+"""Timing interleaved, and where results go."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ RESULTS = Path(__file__).parent / "results"
 _LOAD_BEFORE = os.getloadavg()[0]
 
 
-def in_turns(
+def interleaved(
     actions: Mapping[str, Callable[[], object]],
     rounds: int,
     calls: int = 1,
@@ -31,9 +31,9 @@ def in_turns(
 ) -> dict[str, float]:
     """Median seconds of one call of each action; each round times ``calls`` calls of every action in turn.
 
-    ``settle_seconds``: slept before each turn, so that no action finds a processor taken by the threads of the one
-    before, which may spin for a while when their work is done. ``warm``: one call of each turn comes before those that
-    are timed, so that what is measured does not depend on whose weights the action before left in the caches.
+    ``settle_seconds``: slept before each action, so that no action finds a processor taken by the threads of the one
+    before, which may spin for a while when their work is done. ``warm``: one call of each action comes before those
+    that are timed, so that what is measured does not depend on whose weights the action before left in the caches.
     ``clock``: what seconds are read from; ``time.process_time`` counts those of all threads of this process alone.
     """
     for action in actions.values():

@@ -92,7 +92,7 @@ def error(found: Sequence[Array], exact: Sequence[Array]) -> float:
 DRAWS, FEW = 10, 1000
 
 
-def numbers_that_count(found: Sequence[Array]) -> float:
+def values_that_count(found: Sequence[Array]) -> float:
     """How many numbers make up the squares of ``found``: all where they are alike, one where it is much the largest
     (the participation ratio of Bell and Dean, "Atomic vibrations in vitreous silica", 1970)."""
     squares = np.concatenate([a.astype(np.float64).ravel() ** 2 for a in found if a.dtype.kind == "f"])
@@ -114,7 +114,7 @@ def measured(model: Model) -> dict[str, float]:
         exact = exact_outputs(onnx_model, inputs)
         squares["landbridge"].append(error(ours, exact) ** 2)
         squares["onnxruntime"].append(error(peer.run(None, inputs), exact) ** 2)
-        draws = DRAWS if numbers_that_count(ours) < FEW else 1
+        draws = DRAWS if values_that_count(ours) < FEW else 1
         inputs = inputs_of(executable, model, len(squares["landbridge"]))
     return {name: float(np.sqrt(np.mean(each))) for name, each in squares.items()}
 
@@ -138,9 +138,9 @@ def main() -> None:
     parser.add_argument("--write", action="store_true", help="make the table of all that was measured")
     options = parser.parse_args()
     RESULTS.mkdir(parents=True, exist_ok=True)
-    kept = {name: RESULTS / f"{name.replace(' ', '_')}.json" for name in MODELS}
+    retained = {name: RESULTS / f"{name.replace(' ', '_')}.json" for name in MODELS}
     if options.write:
-        rows = table({name: json.loads(file.read_text()) for name, file in kept.items() if file.exists()})
+        rows = table({name: json.loads(file.read_text()) for name, file in retained.items() if file.exists()})
         write("model_errors", ["model", "Landbridge", "onnxruntime", "ours / theirs"], rows)
         return
     for name, model in MODELS.items():
@@ -150,7 +150,7 @@ def main() -> None:
             except Exception as failure:  # a model that one of the three cannot run
                 print(name, f"{type(failure).__name__}: {str(failure).splitlines()[0][:150]}", flush=True)
                 continue
-            kept[name].write_text(json.dumps(result))
+            retained[name].write_text(json.dumps(result))
             print(name, result, flush=True)
 
 

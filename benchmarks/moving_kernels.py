@@ -1,4 +1,4 @@
-"""Kernels that move more than they compute, one by one, against onnxruntime and OpenVINO, in turns on one thread.
+"""Kernels that move more than they compute, one by one, against onnxruntime and OpenVINO, interleaved on one thread.
 
 python benchmarks/moving_kernels.py [--rounds 41] [--write]      (needs openvino)
 
@@ -20,7 +20,7 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 import landbridge as lb
-from landbridge.cli.bench import in_turns
+from landbridge.cli.bench import interleaved
 from landbridge.cli.peers import largest_difference, peers_named
 
 sys.path[:0] = [str(Path(__file__).parents[1])]
@@ -114,16 +114,16 @@ def measured(name: str, rounds: int) -> list[object]:
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "one.onnx"
         onnx.save(model, file)
-        made = {peer: make(file, inputs, 1) for peer, make in peers_named(PEERS).items()}
+        created = {peer: make(file, inputs, 1) for peer, make in peers_named(PEERS).items()}
     session.run()
     ours = [np.array(np.from_dlpack(session.get_output(0)))]
     larger = max((inputs["x"], ours[0]), key=lambda a: a.size)
     copy = np.empty_like(larger)
     actions: dict[str, Callable[[], object]] = {"ours": session.run, "copy": lambda: np.copyto(copy, larger)}
-    actions |= {peer: each.run for peer, each in made.items()}
-    spent = {k: 1e3 * statistics.median(v) for k, v in in_turns(actions, rounds, 0.0).items()}
-    best = min(spent[p] for p in made)
-    worst = max(largest_difference(ours, each.outputs()) for each in made.values())
+    actions |= {peer: each.run for peer, each in created.items()}
+    spent = {k: 1e3 * statistics.median(v) for k, v in interleaved(actions, rounds, 0.0).items()}
+    best = min(spent[p] for p in created)
+    worst = max(largest_difference(ours, each.outputs()) for each in created.values())
     return [name, *(round(spent[k], 1) for k in ("ours", "copy", *PEERS)), best / spent["ours"], f"{worst:.1e}"]
 
 

@@ -188,10 +188,10 @@ def run_all(names: list[str], workers: int, device: str = "") -> dict[str, dict[
 
 def counts(found: dict[str, dict[str, str]]) -> list[tuple[str, ...]]:
     rows = []
-    for what, chosen in (("core", [f for f in found.values() if f["core"]]), ("all", list(found.values()))):
+    for subject, chosen in (("core", [f for f in found.values() if f["core"]]), ("all", list(found.values()))):
         by = Counter(f["outcome"] for f in chosen)
         rows.append(
-            (what, str(len(chosen)), *(str(by[each]) for each in ("passed", "wrong", "refused", "failed", "random")))
+            (subject, str(len(chosen)), *(str(by[each]) for each in ("passed", "wrong", "refused", "failed", "random")))
         )
     return rows
 
@@ -212,7 +212,7 @@ def write_results(found: dict[str, dict[str, str]]) -> None:
     for name, each in found.items():
         if each["core"] and each["outcome"] != "passed":
             causes.setdefault((each["outcome"], cause(each["why"])), []).append(name)
-    lines = [f"| {len(names)} | {what} | {why} | `{names[0]}` |" for (what, why), names in causes.items()]
+    lines = [f"| {len(names)} | {subject} | {why} | `{names[0]}` |" for (subject, why), names in causes.items()]
     lines.sort(key=lambda line: -int(line.split()[1]))
     page = RESULTS / "onnx_suite.md"
     header = (

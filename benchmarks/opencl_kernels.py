@@ -1,4 +1,4 @@
-"""Convolution classes and models through target opencl and target llvm, in turns in one process, one thread each.
+"""Convolution classes and models through target opencl and target llvm, interleaved in one process, one thread each.
 
 POCL_MAX_PTHREAD_COUNT=1 python benchmarks/opencl_kernels.py [--rounds 15]
 
@@ -48,10 +48,10 @@ CLASSES = [
 #: Accumulators of the limit: more than an addition's latency needs, and they fit the registers.
 _CHAINS = 24
 _PEAK = f"""
-kernel void peak(global float *out, int turns) {{
+kernel void peak(global float *out, int iterations) {{
   const float16 x = vload16(0, out), y = vload16(1, out);
   {" ".join(f"float16 a{i} = {i};" for i in range(_CHAINS))}
-  for (int t = 0; t < turns; ++t) {{ {" ".join(f"a{i} = a{i} * x + y;" for i in range(_CHAINS))} }}
+  for (int t = 0; t < iterations; ++t) {{ {" ".join(f"a{i} = a{i} * x + y;" for i in range(_CHAINS))} }}
   vstore16({" + ".join(f"a{i}" for i in range(_CHAINS))}, 2, out);
 }}"""
 
@@ -63,9 +63,9 @@ def peak() -> float:
     memory = cl.Buffer(
         context(), cl.mem_flags.READ_WRITE | cl.mem_flags.COPY_HOST_PTR, hostbuf=np.zeros(256, np.float32)
     )
-    turns = 200_000
-    kernel.set_args(memory, np.int32(turns))
-    return _CHAINS * 16 * 2 * turns / min(_seconds(queue, kernel, (1,), (1,)) for _ in range(10)) / 1e9
+    iterations = 200_000
+    kernel.set_args(memory, np.int32(iterations))
+    return _CHAINS * 16 * 2 * iterations / min(_seconds(queue, kernel, (1,), (1,)) for _ in range(10)) / 1e9
 
 
 def _profiled(where: cl.Context) -> cl.CommandQueue:

@@ -18,7 +18,7 @@ from landbridge.targets import Target
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from measure import in_turns, write
+from measure import interleaved, write
 from zero_copy import FRAME, whole_frame
 
 SOURCE = b"kernel void touch(global float *x) { x[get_global_id(0)] += 1; }"
@@ -63,7 +63,7 @@ def main() -> None:
         space = api.import_memory(index, HostPointer(frame.ctypes.data, frame.nbytes), "rw")
         api.release_import(space)
 
-    spent = in_turns(
+    spent = interleaved(
         {
             "a launch, waited for": lambda: launch().synchronize(),
             f"{LAUNCHES} launches, waited for": batch,
@@ -76,11 +76,11 @@ def main() -> None:
         calls=5,
     )
     rows: list[tuple[object, ...]] = [(name, seconds * 1e6, "") for name, seconds in spent.items()]
-    rows += frame_four_ways(device, frame, out, other)
+    rows += frame_four_variants(device, frame, out, other)
     write("opencl_overhead", ("what", "us", "bytes copied"), rows)
 
 
-def frame_four_ways(
+def frame_four_variants(
     device: lb.Device, frame: np.ndarray, out: np.ndarray, other: np.ndarray
 ) -> list[tuple[object, ...]]:
     """``y = x * 0.5`` of a full-HD frame, its input and output copied or used in place."""
@@ -92,29 +92,29 @@ def frame_four_ways(
         else:
             session.set_input_zero_copy("x", frame)
         if copies_out:
-            session.set_output_zero_copy("y", own)
+            session.set_output_zero_copy("y", owned)
             session.run()
             session.get_output("y", out=out)
         else:
             session.set_output_zero_copy("y", out)
             session.run()
 
-    own = lb.empty(FRAME, dtype="float32", device=device)
-    ways = {
+    owned = lb.empty(FRAME, dtype="float32", device=device)
+    variants = {
         f"a frame, {'copied' if i else 'in place'} in, {'copied' if o else 'in place'} out": (i, o)
         for i in (True, False)
         for o in (True, False)
     }
     copied = {}
-    for name, way in ways.items():
+    for name, way in variants.items():
         run(*way)
         with lb.ledger() as moves:
             run(*way)
         copied[name] = moves.total_bytes
     assert copied["a frame, in place in, in place out"] == 0
-    actions = {name: (lambda way=way: run(*way)) for name, way in ways.items()}
+    actions = {name: (lambda way=way: run(*way)) for name, way in variants.items()}
     actions["memcpy of the frame"] = lambda: np.copyto(other, frame)
-    spent = in_turns(actions, rounds=20)
+    spent = interleaved(actions, rounds=20)
     return [(name, seconds * 1e6, copied.get(name, frame.nbytes)) for name, seconds in spent.items()]
 
 

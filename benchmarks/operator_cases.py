@@ -223,8 +223,10 @@ def _scatter_nd(size: int) -> Node:
     return _node("ScatterND", matrix(size), integers(rows // 2, 1, below=rows), floats(rows // 2, COLUMNS[size]))
 
 
-def _top_k(kept: int, size: int) -> Node:
-    return _node("TopK", floats(8, (100, 1000, 10000)[size]), const((kept // 10, kept, kept)[size]), outputs=2)
+def _top_k(retained: int, size: int) -> Node:
+    return _node(
+        "TopK", floats(8, (100, 1000, 10000)[size]), const((retained // 10, retained, retained)[size]), outputs=2
+    )
 
 
 def _boxes(size: int) -> Node:
@@ -356,8 +358,8 @@ def _trees(name: str, size: int, depth: int = 6) -> Node:
         f"{kind}_ids": _RANDOM.integers(0, 3, int(leaves.sum())).tolist(),
         f"{kind}_weights": _RANDOM.uniform(0, 1, int(leaves.sum())).tolist(),
     }
-    own = {"classlabels_int64s": [0, 1, 2]} if kind == "class" else {"n_targets": 3}
-    return _learned(name, floats(rows, features), outputs=2 if kind == "class" else 1, **attributes, **own)
+    owned = {"classlabels_int64s": [0, 1, 2]} if kind == "class" else {"n_targets": 3}
+    return _learned(name, floats(rows, features), outputs=2 if kind == "class" else 1, **attributes, **owned)
 
 
 def _support_vectors(name: str, size: int) -> Node:

@@ -1,4 +1,4 @@
-"""Every operator at three sizes beside onnxruntime: processor time of a call on one thread, in turns, medians.
+"""Every operator at three sizes beside onnxruntime: processor time of a call on one thread, interleaved, medians.
 
     python benchmarks/operator_times.py --write [--only NAME]...
 
@@ -31,8 +31,8 @@ from tests.docs.operator_table import PAGE
 import landbridge as lb
 
 SIZES = ("small", "medium", "large")
-#: Processor seconds that one turn of a runtime takes, about.
-TURN = 0.005
+#: Processor seconds that one round of a runtime takes, about.
+SECONDS_PER_ROUND = 0.005
 ROUNDS = 7
 RANDOM = {"RandomNormalLike", "RandomUniformLike", "Bernoulli", "Multinomial", "Dropout"}
 
@@ -48,12 +48,14 @@ def model_of(node: Node) -> tuple[onnx.ModelProto, dict[str, np.ndarray[Any, Any
         elif operand is not None:
             feeds[name] = operand
     outputs = [f"y{number}" for number in range(node.outputs)]
-    made = helper.make_node(node.op_type, names, outputs, domain=node.domain, name="node", **node.attributes)
+    created = helper.make_node(node.op_type, names, outputs, domain=node.domain, name="node", **node.attributes)
     inputs = [
         helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(array.dtype), array.shape)
         for name, array in feeds.items()
     ]
-    graph = helper.make_graph([made], "one", inputs, [onnx.ValueInfoProto(name=name) for name in outputs], initializers)
+    graph = helper.make_graph(
+        [created], "one", inputs, [onnx.ValueInfoProto(name=name) for name in outputs], initializers
+    )
     opsets = [helper.make_opsetid("", node.opset if not node.domain else 18)]
     if node.domain:
         opsets.append(helper.make_opsetid(node.domain, 1 if node.domain == "com.microsoft" else max(node.opset, 1)))
@@ -77,13 +79,13 @@ def peer_of(model: onnx.ModelProto) -> onnxruntime.InferenceSession:
 
 
 def processor_times(actions: dict[str, Any]) -> dict[str, float]:
-    """Medians of processor seconds of one call each; rounds take turns."""
+    """Medians of processor seconds of one call each; rounds interleave the actions."""
     calls = {}
     for name, action in actions.items():
         action()
         began = time.process_time()
         action()
-        calls[name] = max(1, min(2000, int(TURN / max(time.process_time() - began, 1e-6))))
+        calls[name] = max(1, min(2000, int(SECONDS_PER_ROUND / max(time.process_time() - began, 1e-6))))
     spent: dict[str, list[float]] = {name: [] for name in actions}
     for _ in range(ROUNDS):
         for name, action in actions.items():
@@ -151,10 +153,14 @@ def main() -> None:
     if given.missing:
         print("\n".join(missing()))
         return
-    kept = RESULTS / "operator_times.json"
-    known = {row["case"]: row for row in json.loads(kept.read_text())["rows"]} if kept.exists() else {}
+    retained = RESULTS / "operator_times.json"
+    known = {row["case"]: row for row in json.loads(retained.read_text())["rows"]} if retained.exists() else {}
     chosen = [name for name in CASES if not given.only or any(name.startswith(part) for part in given.only)]
-    columns = ("case", *(f"{size}, {what}" for size in SIZES for what in ("us", "onnxruntime, us", "ratio")), "note")
+    columns = (
+        "case",
+        *(f"{size}, {subject}" for size in SIZES for subject in ("us", "onnxruntime, us", "ratio")),
+        "note",
+    )
     for name in chosen:
         row: dict[str, Any] = dict.fromkeys(columns, "")
         row["case"] = name

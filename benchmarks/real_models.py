@@ -5,7 +5,7 @@ python benchmarks/real_models.py [--only REGEX] [--write]
 ``real_models.toml`` lists them. Each is compiled without a word about its sizes, in a process of its own that may take
 LIMIT seconds, and run on seeded numbers of the shapes that the list has. The error is the largest difference of an
 element, over the largest element of that output in onnxruntime; its own is that between its optimized program and the
-one as it is, which tells how far orders of sums alone move a model on such numbers. Times are medians of turns with
+one as it is, which tells how far orders of sums alone move a model on such numbers. Times are medians of rounds with
 onnxruntime, both on all processors. Memory is what a process grows by from before a Session (the file being read and
 compiled before) until after its runs, of memory that no file backs, and likewise for onnxruntime.
 """
@@ -72,40 +72,42 @@ def bars(shape: list[int]) -> Any:
     return np.ascontiguousarray(np.broadcast_to(page, shape))
 
 
-def sure(value: Any, said: dict[str, Any]) -> Any:
-    """``value``; of a detector's rows, in the order of their scores, those that ``said`` names certain enough. Others
-    are of the background, in an order that roundings decide."""
+def sure(value: Any, model_facts: dict[str, Any]) -> Any:
+    """``value``; of a detector's rows, in the order of their scores, those that ``model_facts`` names certain enough.
+    Others are of the background, in an order that roundings decide."""
     import numpy as np
 
-    least = said.get("least_score")
+    least = model_facts.get("least_score")
     if least is None:
         return value
     rows = np.asarray(value).reshape(-1, np.shape(value)[-1])
-    return rows[rows[:, said["score_column"]] >= least]
+    return rows[rows[:, model_facts["score_column"]] >= least]
 
 
-def feeds(session: Any, said: dict[str, Any]) -> dict[str, Any]:
+def feeds(session: Any, model_facts: dict[str, Any]) -> dict[str, Any]:
     """An array for each input of an onnxruntime session: numbers of a normal distribution, of words, or as said."""
     import numpy as np
 
     generator = np.random.default_rng(0)
     kinds = {"float": np.float32, "double": np.float64, "float16": np.float16, "bool": np.bool_}
-    made: dict[str, Any] = {}
+    created: dict[str, Any] = {}
     for each in session.get_inputs():
         name = each.type.removeprefix("tensor(").removesuffix(")")
         dtype = np.dtype(kinds.get(name, name))
-        shape = said.get("shapes", {}).get(each.name) or [e if isinstance(e, int) and e > 0 else 1 for e in each.shape]
-        if each.name in said.get("values", {}):
-            made[each.name] = np.full(shape, said["values"][each.name], dtype)
-        elif said.get("picture") == each.name:
-            made[each.name] = bars(shape).astype(dtype)
+        shape = model_facts.get("shapes", {}).get(each.name) or [
+            e if isinstance(e, int) and e > 0 else 1 for e in each.shape
+        ]
+        if each.name in model_facts.get("values", {}):
+            created[each.name] = np.full(shape, model_facts["values"][each.name], dtype)
+        elif model_facts.get("picture") == each.name:
+            created[each.name] = bars(shape).astype(dtype)
         elif dtype.kind == "f":
-            made[each.name] = generator.standard_normal(shape).astype(dtype)
+            created[each.name] = generator.standard_normal(shape).astype(dtype)
         elif dtype.kind == "b":
-            made[each.name] = np.ones(shape, dtype)
+            created[each.name] = np.ones(shape, dtype)
         else:
-            made[each.name] = generator.integers(1, said.get("highest", 8), shape).astype(dtype)
-    return made
+            created[each.name] = generator.integers(1, model_facts.get("highest", 8), shape).astype(dtype)
+    return created
 
 
 def peer(file: str, *, optimized: bool = True) -> Any:
@@ -143,12 +145,12 @@ def error_of(found: Any, wanted: Any) -> float:
     return float(np.where(same, 0, gap).max() / max(1e-30, float(np.abs(wanted[np.isfinite(wanted)]).max(initial=0))))
 
 
-def compiled(file: str, lbx: str, said: dict[str, Any]) -> dict[str, Any]:
+def compiled(file: str, lbx: str, model_facts: dict[str, Any]) -> dict[str, Any]:
     """Seconds of a compile, the error, and milliseconds of a run beside onnxruntime's."""
     import time
     import warnings
 
-    from measure import in_turns
+    from measure import interleaved
 
     import landbridge as lb
 
@@ -158,36 +160,36 @@ def compiled(file: str, lbx: str, said: dict[str, Any]) -> dict[str, Any]:
         executable = lb.compile(file)
         seconds = time.perf_counter() - began
         other = peer(file)
-        given = feeds(other, said)
+        given = feeds(other, model_facts)
         session = lb.Session(executable)
         outputs = session(given)
-        wanted = [sure(values_of(each), said) for each in other.run(None, given)]
-        found = [sure(outputs[each.name], said) for each in other.get_outputs()]
+        wanted = [sure(values_of(each), model_facts) for each in other.run(None, given)]
+        found = [sure(outputs[each.name], model_facts) for each in other.get_outputs()]
         errors = [error_of(one, value) for one, value in zip(found, wanted, strict=True)]
         executable.save(lbx)
     except lb.LandbridgeError as error:
         return {"outcome": "refused", "why": f"{type(error).__name__}: {error}".replace(file, Path(file).name)}
     worst = max(errors)
-    plain = [sure(values_of(each), said) for each in peer(file, optimized=False).run(None, given)]
-    own = max(error_of(one, value) for one, value in zip(plain, wanted, strict=True))
-    if not worst <= max(CLOSE, OF_ITS_OWN * own, HALF * said.get("halves", 0)):
-        return {"outcome": "wrong", "why": f"errors of outputs {errors}", "error": worst, "own": own}
-    times = in_turns(
+    plain = [sure(values_of(each), model_facts) for each in peer(file, optimized=False).run(None, given)]
+    owned = max(error_of(one, value) for one, value in zip(plain, wanted, strict=True))
+    if not worst <= max(CLOSE, OF_ITS_OWN * owned, HALF * model_facts.get("halves", 0)):
+        return {"outcome": "wrong", "why": f"errors of outputs {errors}", "error": worst, "own": owned}
+    times = interleaved(
         {"ours": lambda: session(given), "theirs": lambda: other.run(None, given)},
         ROUNDS,
         settle_seconds=0.05,
         warm=True,
     )
-    return {"outcome": "passed", "why": "", "compile": seconds, "error": worst, "own": own} | times
+    return {"outcome": "passed", "why": "", "compile": seconds, "error": worst, "own": owned} | times
 
 
-def grown(which: str, file: str, lbx: str, said: dict[str, Any]) -> dict[str, float]:
+def grown(which: str, file: str, lbx: str, model_facts: dict[str, Any]) -> dict[str, float]:
     """Bytes that a Session of ``which`` and its runs take."""
     import gc
 
     import landbridge as lb
 
-    given = feeds(peer(file), said)
+    given = feeds(peer(file), model_facts)
     gc.collect()
     if which == "ours":
         executable = lb.load(lbx)
@@ -224,10 +226,10 @@ def child(*arguments: str) -> dict[str, Any]:
     return dict(json.loads(done.stdout.splitlines()[-1]))
 
 
-def measured(said: dict[str, Any], memory: bool) -> dict[str, Any]:
+def measured(model_facts: dict[str, Any], memory: bool) -> dict[str, Any]:
     from wheel_files import wheel_file
 
-    file, facts = str(wheel_file(said["requirement"], said["file"])), json.dumps(said)
+    file, facts = str(wheel_file(model_facts["requirement"], model_facts["file"])), json.dumps(model_facts)
     with tempfile.TemporaryDirectory() as folder:
         lbx = f"{folder}/model.lbx"
         found = child("--child", "compiled", file, lbx, facts) | {"size": Path(file).stat().st_size}
@@ -265,13 +267,17 @@ def main() -> None:
     options = parser.parse_args()
     if options.child:
         which, file, lbx, facts = options.child
-        said = json.loads(facts)
-        print(json.dumps(compiled(file, lbx, said) if which == "compiled" else grown(which, file, lbx, said)))
+        model_facts = json.loads(facts)
+        print(
+            json.dumps(
+                compiled(file, lbx, model_facts) if which == "compiled" else grown(which, file, lbx, model_facts)
+            )
+        )
         return
     rows = []
-    for name, said in models().items():
+    for name, model_facts in models().items():
         if re.search(options.only, name):
-            rows.append(row(name, measured(said, not options.no_memory)))
+            rows.append(row(name, measured(model_facts, not options.no_memory)))
             print(*rows[-1], sep=" | ", file=sys.stderr, flush=True)
     passed = sum(each[2] == "passed" for each in rows)
     print(f"{passed} of {len(rows)} passed")

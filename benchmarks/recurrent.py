@@ -14,7 +14,7 @@ import onnxruntime
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from measure import in_turns, write
+from measure import interleaved, write
 from tests.ops.recurrent_models import feeds_of, network
 
 import landbridge as lb
@@ -36,12 +36,12 @@ CASES = (
     ("RNN", "forward", 128, 1, 200),
     ("RNN", "forward", 256, 8, 20),
 )
-#: Seconds that the calls of a turn take together, about.
-TURN = 0.03
+#: Seconds that the calls of a round take together, about.
+SECONDS_PER_ROUND = 0.03
 
 
 def compared(kind: str, direction: str, hidden: int, batch: int, steps: int) -> tuple[object, ...]:
-    """A row of the table: medians of microseconds in turns, and seconds of the compile."""
+    """A row of the table: medians of microseconds interleaved, and seconds of the compile."""
     model = network(kind, "T", "N", hidden, hidden, direction)
     feeds = feeds_of(model, steps, batch)
     began = time.perf_counter()
@@ -63,8 +63,8 @@ def compared(kind: str, direction: str, hidden: int, batch: int, steps: int) -> 
     actions = {name: session.run for name, session in sessions.items()}
     began = time.perf_counter()
     peer.run(None, feeds)
-    calls = max(1, int(TURN / (time.perf_counter() - began)))
-    spent = in_turns({**actions, "onnxruntime": lambda: peer.run(None, feeds)}, rounds=11, calls=calls)
+    calls = max(1, int(SECONDS_PER_ROUND / (time.perf_counter() - began)))
+    spent = interleaved({**actions, "onnxruntime": lambda: peer.run(None, feeds)}, rounds=11, calls=calls)
     mine, fixed, theirs = (1e6 * spent[name] for name in ("open", "known", "onnxruntime"))
     return kind, direction, hidden, batch, steps, mine, fixed, theirs, theirs / mine, theirs / fixed, compiled
 

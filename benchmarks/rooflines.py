@@ -24,7 +24,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "examples" / "ocr")]
 from peers import MODELS, Model  # noqa: E402
 from wheel_models import cache_folder  # noqa: E402
 
-KEPT = cache_folder() / "rooflines"
+RETAINED = cache_folder() / "rooflines"
 #: The networks of ``peers.py`` whose time is in convolutions.
 NETWORKS = (
     "PP-OCRv4 det",
@@ -85,17 +85,17 @@ def main() -> None:
         "--write", action="store_true", help="measure nothing, and write the table of what was measured"
     )
     options = parser.parse_args()
-    KEPT.mkdir(parents=True, exist_ok=True)
+    RETAINED.mkdir(parents=True, exist_ok=True)
     for name in NETWORKS:
         if options.write or options.only not in name:
             continue
         tried = [explained(MODELS[name], options.runs) for _ in range(options.times)]
         found = min(tried, key=lambda each: float(each["seconds"]))
-        (KEPT / f"{name}.json").write_text(json.dumps(found))
+        (RETAINED / f"{name}.json").write_text(json.dumps(found))
         print(*row(name, found), flush=True)
     if options.write:
-        kept = {name: KEPT / f"{name}.json" for name in NETWORKS}
-        write("rooflines", COLUMNS, [row(n, json.loads(p.read_text())) for n, p in kept.items() if p.exists()])
+        retained = {name: RETAINED / f"{name}.json" for name in NETWORKS}
+        write("rooflines", COLUMNS, [row(n, json.loads(p.read_text())) for n, p in retained.items() if p.exists()])
 
 
 if __name__ == "__main__":

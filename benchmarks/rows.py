@@ -11,7 +11,7 @@ from functools import partial
 from random import Random
 
 import numpy as np
-from measure import in_turns, write
+from measure import interleaved, write
 from xdsl.dialects.builtin import ModuleOp
 
 from landbridge.codegen.registry import codegen_for
@@ -76,7 +76,9 @@ def main() -> None:
     ]
     rows = []
     for name, build, shapes in cases:
-        spent = in_turns({key: kernel(build, shapes, key == "rows") for key in ("flat", "rows")}, rounds=300, calls=5)
+        spent = interleaved(
+            {key: kernel(build, shapes, key == "rows") for key in ("flat", "rows")}, rounds=300, calls=5
+        )
         flat, scattered = spent["flat"] * 1e6, spent["rows"] * 1e6
         rows.append((name, flat, scattered, scattered / flat))
     write("rows", ("float32 kernel on one thread", "flat, us", "rows, us", "ratio"), rows)

@@ -16,7 +16,7 @@ from landbridge.device import registry
 
 sys.path[:0] = [str(Path(__file__).parents[1]), str(Path(__file__).parents[1] / "examples" / "ocr")]
 
-from measure import in_turns, write  # noqa: E402
+from measure import interleaved, write  # noqa: E402
 from tests.devices.cma.test_cma import Board  # noqa: E402
 from wheel_models import CLASSIFY, PP_OCR, wheel_model  # noqa: E402
 
@@ -34,31 +34,31 @@ def use_of(executable: lb.Executable, device: str) -> tuple[Callable[[], lb.Sess
     """What makes a Session, and what gives one a picture, runs it and reads the result."""
     frame = np.random.default_rng(0).random(SHAPE, np.float32)
 
-    def made() -> lb.Session:
+    def created() -> lb.Session:
         return lb.Session(executable, device=device, num_threads=1)
 
-    session = made()
+    session = created()
 
     def use() -> object:
         session.set_input("x", frame)
         session.run()
         return np.asarray(session.get_output(0).to_device("cpu"))
 
-    return made, use
+    return created, use
 
 
-def compared(what: str, plain: tuple[lb.Executable, str], sanitized: tuple[lb.Executable, str], rounds: int) -> Row:
+def compared(subject: str, plain: tuple[lb.Executable, str], sanitized: tuple[lb.Executable, str], rounds: int) -> Row:
     """Milliseconds of a run and of making a Session, as it is, sanitized, and their quotient."""
     uses = {"plain": use_of(*plain), "sanitized": use_of(*sanitized)}
-    runs = in_turns({name: use for name, (_, use) in uses.items()}, rounds)
-    sessions = in_turns({name: made for name, (made, _) in uses.items()}, max(3, rounds // 4))
+    runs = interleaved({name: use for name, (_, use) in uses.items()}, rounds)
+    sessions = interleaved({name: created for name, (created, _) in uses.items()}, max(3, rounds // 4))
     cells = [
         cell
         for spent in (runs, sessions)
         for cell in (1e3 * spent["plain"], 1e3 * spent["sanitized"], spent["sanitized"] / spent["plain"])
     ]
     a, b, c, d, e, f = cells
-    return what, a, b, c, d, e, f
+    return subject, a, b, c, d, e, f
 
 
 def main() -> None:

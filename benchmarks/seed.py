@@ -36,7 +36,7 @@ from landbridge.targets import Target
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from measure import in_turns, write
+from measure import interleaved, write
 
 MEAN, SCALE = (123.0, 116.0, 104.0), 1 / 58
 DEVICES = ("cpu", "opencl:0", "vulkan:0")
@@ -143,16 +143,16 @@ def bound_session(size: Size, specs: Mapping[str, lb.InputSpec], device: lb.Devi
     return lb.Session(executable, device=device, num_threads=1)
 
 
-def four_ways(session: lb.Session, frame: Array, out: Array) -> Actions:
+def four_variants(session: lb.Session, frame: Array, out: Array) -> Actions:
     """One run with its frame and its result copied or in place, by name."""
-    own = lb.empty(out.shape, dtype="float32", device=session_device(session))
+    owned = lb.empty(out.shape, dtype="float32", device=session_device(session))
 
     def run(copies_in: bool, copies_out: bool) -> None:
         if copies_in:
             session.set_input("x", frame)
         else:
             session.set_input_zero_copy("x", frame)
-        session.set_output_zero_copy("y", own if copies_out else out)
+        session.set_output_zero_copy("y", owned if copies_out else out)
         session.run()
         if copies_out:
             session.get_output("y", out=out)
@@ -190,9 +190,9 @@ def preloaded_count(size: Size, device: str) -> dict[str, dict[str, int]]:
         source = Path(__file__).parents[1] / "tests" / "witnesses" / "memcpy_counter.c"
         plain = ["-O3", "-fno-builtin", "-fno-tree-loop-distribute-patterns"]
         subprocess.run(["gcc", "-shared", "-fPIC", *plain, "-o", library, source], check=True)
-        numbers = map(str, (size.height, size.width, size.pitch))
+        values = map(str, (size.height, size.width, size.pitch))
         child = subprocess.run(
-            [sys.executable, __file__, "--count", device, *numbers],
+            [sys.executable, __file__, "--count", device, *values],
             env=os.environ | {"LD_PRELOAD": str(library)},
             capture_output=True,
             text=True,
@@ -219,7 +219,7 @@ def count(device: str, size: Size) -> None:
     found = {}
     for name, (frame, specs) in frames(size).items():
         session, out = bound_session(size, specs, lb.device(device)), pages(size.planes, "float32")
-        both = four_ways(session, frame, out)["in place both"]
+        both = four_variants(session, frame, out)["in place both"]
         both()
         found[name] = {
             "runs": seen(lambda both=both: [both() for _ in range(5)]),
@@ -228,13 +228,13 @@ def count(device: str, size: Size) -> None:
     print(json.dumps(found))
 
 
-def onnxruntime_ways(size: Size) -> dict[str, Actions]:
+def onnxruntime_variants(size: Size) -> dict[str, Actions]:
     """onnxruntime on one thread: its ordinary call, and IOBinding of both ends."""
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1
-    made: dict[str, Actions] = {}
+    created: dict[str, Actions] = {}
     for name, (model, x) in peer_models(size).items():
         session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
         out = pages(size.planes, "float32")
@@ -248,17 +248,17 @@ def onnxruntime_ways(size: Size) -> dict[str, Actions]:
         def plain(session: Any = session, x: Array = x) -> None:
             session.run(None, {"x": x})
 
-        made[name] = {"onnxruntime": plain, "onnxruntime, IOBinding": bound}
-    return made
+        created[name] = {"onnxruntime": plain, "onnxruntime, IOBinding": bound}
+    return created
 
 
-def openvino_ways(size: Size) -> dict[str, Actions]:
+def openvino_variants(size: Size) -> dict[str, Actions]:
     """OpenVINO on one thread in float32: its ordinary call, and tensors that share memory at both ends."""
     import openvino
 
     core = openvino.Core()
     config = {"INFERENCE_PRECISION_HINT": "f32", "INFERENCE_NUM_THREADS": 1, "PERFORMANCE_HINT": "LATENCY"}
-    made: dict[str, Actions] = {}
+    created: dict[str, Actions] = {}
     for name, (model, x) in peer_models(size).items():
         compiled = core.compile_model(core.read_model(model.SerializeToString()), "CPU", config)
         out = pages(size.planes, "float32")
@@ -266,11 +266,11 @@ def openvino_ways(size: Size) -> dict[str, Actions]:
         request.set_input_tensor(openvino.Tensor(x, shared_memory=True))
         request.set_output_tensor(openvino.Tensor(out, shared_memory=True))
         other = compiled.create_infer_request()
-        made[name] = {
+        created[name] = {
             "OpenVINO": lambda other=other, x=x: other.infer({"x": x}),
             "OpenVINO, shared tensors": lambda request=request, keep=out: request.infer(),
         }
-    return made
+    return created
 
 
 def peer_models(size: Size) -> dict[str, tuple[ModelProto, Array]]:
@@ -291,22 +291,22 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--device", action="append", help="a device to measure; all of them by default")
     parser.add_argument("--count", nargs=4, help=argparse.SUPPRESS)
-    asked = parser.parse_args()
-    if asked.count:
-        count(asked.count[0], Size(*map(int, asked.count[1:])))
+    arguments = parser.parse_args()
+    if arguments.count:
+        count(arguments.count[0], Size(*map(int, arguments.count[1:])))
         return
     size, rows = Size(), []
     peers: dict[str, Actions] = {"float32": {}, "pitched uint8": {}}
-    for ways in (onnxruntime_ways, openvino_ways):
+    for variants in (onnxruntime_variants, openvino_variants):
         try:
-            found = ways(size)
+            found = variants(size)
         except ImportError as error:
             print(f"left out: {error}", file=sys.stderr)
             continue
         for name, actions in found.items():
             peers[name] |= actions
     source, target = float_frame(size), np.empty(size.planes, np.float32)
-    for device in asked.device or DEVICES:
+    for device in arguments.device or DEVICES:
         if not registry.devices(device.partition(":")[0]):
             print(f"no {device}: {'; '.join(registry.discovery(device.partition(':')[0]))}", file=sys.stderr)
             continue
@@ -314,14 +314,14 @@ def main() -> None:
         for name, (frame, specs) in frames(size).items():
             assert preloaded[name]["runs"] == 0 < preloaded[name]["memmove"], preloaded
             out = pages(size.planes, "float32")
-            actions = four_ways(bound_session(size, specs, lb.device(device)), frame, out)
+            actions = four_variants(bound_session(size, specs, lb.device(device)), frame, out)
             copied = check_bytes(actions, frame, out)
             began = time.perf_counter()
             actions["in place both"]()
             rounds = 40 if time.perf_counter() - began < 0.1 else 6
             others = peers[name] if device == "cpu" else {}
             yardstick: Actions = {"memcpy": lambda: np.copyto(target, source)}
-            spent = in_turns(actions | others | yardstick, rounds)
+            spent = interleaved(actions | others | yardstick, rounds)
             memcpy = spent.pop("memcpy")
             for way, seconds in spent.items():
                 rows.append(

@@ -43,10 +43,10 @@ class SentenceEncoder(nn.Module):
     def forward(self, tokens: Tensor, mask: Tensor) -> Tensor:
         places = torch.arange(tokens.shape[1], device=tokens.device)
         x = self.first(self.words(tokens) + self.positions(places) + self.kinds(torch.zeros_like(tokens)))
-        kept = mask.to(x.dtype)
+        retained = mask.to(x.dtype)
         for layer in self.layers:
-            x = layer(x, (1 - kept[:, None, None, :]) * -1e9)
-        weights = kept[:, :, None]
+            x = layer(x, (1 - retained[:, None, None, :]) * -1e9)
+        weights = retained[:, :, None]
         return nn.functional.normalize((x * weights).sum(1) / weights.sum(1).clamp(min=1e-9), dim=1)
 
 

@@ -20,7 +20,7 @@ import onnxruntime
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from measure import in_turns, write
+from measure import interleaved, write
 from onnx import ModelProto, helper
 
 import landbridge as lb
@@ -50,15 +50,15 @@ def model(node: Any, inputs: dict[str, Any], outputs: dict[str, Any], opset: int
 def scatter_nd(capacity: int) -> tuple[ModelProto, Feeds, dict[str, str]]:
     state, row = np.zeros((capacity, *ROW), np.float32), np.ones((1, *ROW), np.float32)
     feeds = {"past": state, "at": np.array([[FILLED]]), "row": row}
-    made = model(helper.make_node("ScatterND", list(feeds), ["present"]), feeds, {"present": state}, 18)
-    return made, feeds, {"present": "past"}
+    created = model(helper.make_node("ScatterND", list(feeds), ["present"]), feeds, {"present": state}, 18)
+    return created, feeds, {"present": "past"}
 
 
 def tensor_scatter(capacity: int) -> tuple[ModelProto, Feeds, dict[str, str]]:
     state, row = np.zeros((1, ROW[0], capacity, ROW[1]), np.float32), np.ones((1, ROW[0], 1, ROW[1]), np.float32)
     feeds = {"past": state, "row": row, "at": np.array([FILLED])}
-    made = model(helper.make_node("TensorScatter", list(feeds), ["present"], axis=2), feeds, {"present": state}, 24)
-    return made, feeds, {"present": "past"}
+    created = model(helper.make_node("TensorScatter", list(feeds), ["present"], axis=2), feeds, {"present": state}, 24)
+    return created, feeds, {"present": "past"}
 
 
 def attention(capacity: int) -> tuple[ModelProto, Feeds, dict[str, str]]:
@@ -103,8 +103,8 @@ def grown(capacity: int) -> tuple[ModelProto, Feeds, dict[str, str]]:
     inputs = [*(info(name, value.shape) for name, value in new.items()), *(info(name, axis) for name in past)]
     outputs = [info("y", new["q"].shape), info("nk", total), info("nv", total)]
     graph = helper.make_graph(nodes, "step", inputs, outputs)
-    made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=10)
-    return made, {**new, **past, "P": np.array([FILLED])}, {"nk": "pk", "nv": "pv"}
+    created = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=10)
+    return created, {**new, **past, "P": np.array([FILLED])}, {"nk": "pk", "nv": "pv"}
 
 
 CASES: dict[str, Callable[[int], tuple[ModelProto, Feeds, dict[str, str]]]] = {
@@ -115,14 +115,14 @@ CASES: dict[str, Callable[[int], tuple[ModelProto, Feeds, dict[str, str]]]] = {
 }
 
 
-def compiled(made: ModelProto, feeds: Feeds, states: dict[str, str]) -> lb.Executable:
+def compiled(created: ModelProto, feeds: Feeds, states: dict[str, str]) -> lb.Executable:
     """The program for one buffer of the capacity of ``feeds``."""
-    return lb.compile(made, alias=states, shapes={name: feeds[name].shape for name in states.values()})
+    return lb.compile(created, alias=states, shapes={name: feeds[name].shape for name in states.values()})
 
 
-def ours(made: ModelProto, feeds: Feeds, states: dict[str, str]) -> lb.Session:
+def ours(created: ModelProto, feeds: Feeds, states: dict[str, str]) -> lb.Session:
     """A Session whose next run is the step."""
-    session = lb.Session(compiled(made, feeds, states), num_threads=1)
+    session = lb.Session(compiled(created, feeds, states), num_threads=1)
     for output, input in states.items():
         session.bind_state(output, input)
     for name, value in feeds.items():
@@ -131,11 +131,11 @@ def ours(made: ModelProto, feeds: Feeds, states: dict[str, str]) -> lb.Session:
     return session
 
 
-def theirs(made: ModelProto, feeds: Feeds, states: dict[str, str]) -> Callable[[], object]:
+def theirs(created: ModelProto, feeds: Feeds, states: dict[str, str]) -> Callable[[], object]:
     """The step by onnxruntime, past and present bound to one buffer."""
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = options.inter_op_num_threads = 1
-    session = onnxruntime.InferenceSession(made.SerializeToString(), options, ["CPUExecutionProvider"])
+    session = onnxruntime.InferenceSession(created.SerializeToString(), options, ["CPUExecutionProvider"])
     binding = session.io_binding()
     if "P" in feeds:  # without a buffer that is filled in part: what it copies are the filled rows
         few = {name: value[:, :, :FILLED] for name, value in feeds.items() if name != "P"}
@@ -178,22 +178,22 @@ def next_steps(session: lb.Session, feeds: Feeds) -> Callable[[], object]:
 
 def compared(name: str, capacity: int) -> list[object]:
     """A row of the table, in microseconds."""
-    made, feeds, states = CASES[name](capacity)
-    session = ours(made, feeds, states)
+    created, feeds, states = CASES[name](capacity)
+    session = ours(created, feeds, states)
     with lb.ledger() as moves:
         session.run()
-    apart = lb.Session(compiled(made, feeds, states), num_threads=1)
+    separate = lb.Session(compiled(created, feeds, states), num_threads=1)
     for each, value in feeds.items():
-        apart.set_input(each, value)
+        separate.set_input(each, value)
     actions: dict[str, Callable[[], object]] = {"state": session.run}
     if "ends" in feeds or "P" in feeds:
-        actions["growing"] = next_steps(ours(made, feeds, states), feeds)
+        actions["growing"] = next_steps(ours(created, feeds, states), feeds)
     try:
-        actions["onnxruntime"] = theirs(made, feeds, states)
+        actions["onnxruntime"] = theirs(created, feeds, states)
     except Exception as error:  # it has no kernel of the operator
         print(f"onnxruntime: {name}: {str(error)[:200]}", file=sys.stderr)
-    spent = in_turns(actions, rounds=15, calls=200, clock=time.process_time)
-    spent |= in_turns({"apart": apart.run}, rounds=5, calls=2, clock=time.process_time)
+    spent = interleaved(actions, rounds=15, calls=200, clock=time.process_time)
+    spent |= interleaved({"apart": separate.run}, rounds=5, calls=2, clock=time.process_time)
     columns = [1e6 * spent[each] if each in spent else "-" for each in ("state", "growing", "onnxruntime", "apart")]
     return [name, capacity, *columns, moves.total_bytes, moves.kernel_bytes]
 

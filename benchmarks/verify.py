@@ -1,4 +1,4 @@
-"""What verifying the constants of an ``.lbx`` costs: load, a Session and one run, with ``verify`` in turns.
+"""What verifying the constants of an ``.lbx`` costs: load, a Session and one run, with ``verify`` interleaved.
 
 python benchmarks/verify.py [ROUNDS]
 
@@ -24,7 +24,7 @@ from landbridge.executable.file_watch import quick_checksum
 ROOT = Path(__file__).parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "examples" / "ocr")]
 
-WAYS = ("auto", "bind", "all")
+VARIANTS = ("auto", "bind", "all")
 
 
 def milliseconds(action: Callable[[], object]) -> float:
@@ -35,7 +35,7 @@ def milliseconds(action: Callable[[], object]) -> float:
 
 
 def least_of(file: Path, values: Sequence[np.ndarray], threads: int, rounds: int) -> dict[object, float]:
-    """The least milliseconds of load, Session and one run for each ``verify``, in turns."""
+    """The least milliseconds of load, Session and one run for each ``verify``, interleaved."""
 
     def once(verify: lb.loader.Verify) -> None:
         session = lb.Session(lb.load(file, verify=verify), num_threads=threads)
@@ -43,11 +43,11 @@ def least_of(file: Path, values: Sequence[np.ndarray], threads: int, rounds: int
             session.set_input_zero_copy(number, value)
         session.run()
 
-    ways = (False, *WAYS)
-    times: dict[object, list[float]] = {way: [] for way in ways}
+    variants = (False, *VARIANTS)
+    times: dict[object, list[float]] = {way: [] for way in variants}
     for number in range(rounds + 1):
-        for turn in range(len(ways)):
-            way = ways[(turn + number) % len(ways)]
+        for number_of_round in range(len(variants)):
+            way = variants[(number_of_round + number) % len(variants)]
             times[way].append(milliseconds(lambda way=way: once(way)))
     return {way: min(spent[1:]) for way, spent in times.items()}
 
@@ -78,11 +78,11 @@ def main(rounds: int) -> None:
             for threads in (1, 2):
                 found = least_of(file, list(inputs.values()), threads, rounds)
                 least = found[False]
-                more = [found[way] - least for way in WAYS]
+                more = [found[way] - least for way in VARIANTS]
                 costs = [cost for ms in more for cost in (ms, f"{ms / least * 100:.1f} %")]
                 rows.append((name, threads, size, least, *costs))
                 print(*rows[-1], file=sys.stderr, flush=True)
-    titles = [title for way in WAYS for title in (f"{way!r}: ms more", "that is")]
+    titles = [title for way in VARIANTS for title in (f"{way!r}: ms more", "that is")]
     write("verify", ("model", "threads", "constants, MB", "verify=False, ms", *titles), rows)
 
 

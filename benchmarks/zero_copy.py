@@ -16,7 +16,7 @@ import landbridge as lb
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from measure import in_turns, write
+from measure import interleaved, write
 
 FRAME = (1, 3, 1080, 1920)  # float32, 24.9 MB
 
@@ -62,11 +62,11 @@ def main() -> None:
         other = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
         out = np.empty(session.outputs[0].shape, np.float32)
         session.set_output_zero_copy(0, out)
-        turn = [0]
+        which = [0]
 
-        def ours(session: lb.Session = session, turn: list[int] = turn) -> None:
-            turn[0] ^= 1
-            session.set_input_zero_copy("x", frames[turn[0]])
+        def ours(session: lb.Session = session, which: list[int] = which) -> None:
+            which[0] ^= 1
+            session.set_input_zero_copy("x", frames[which[0]])
             session.run()
 
         def by_value(session: lb.Session = session) -> None:
@@ -79,8 +79,8 @@ def main() -> None:
         with lb.ledger() as moves:
             ours()
         actions = {"ours": ours, "theirs": theirs, "memcpy": lambda: np.copyto(target, frames[0])}
-        spent = in_turns(actions, rounds=40)
-        spent["by value"] = in_turns({"by value": by_value}, rounds=20)["by value"]
+        spent = interleaved(actions, rounds=40)
+        spent["by value"] = interleaved({"by value": by_value}, rounds=20)["by value"]
         rows.append((name, moves.total_bytes, *(spent[key] * 1e6 for key in ("ours", "theirs", "by value", "memcpy"))))
     columns = ("the network reads", "bytes copied", "us", "onnxruntime us", "us with set_input", "one memcpy us")
     write("zero_copy", columns, rows)

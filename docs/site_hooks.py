@@ -15,9 +15,9 @@ def on_config(config: Any) -> Any:
     """``config`` whose header names the version, and links the repository where pyproject.toml says where that is."""
     project = tomllib.loads((_ROOT / "pyproject.toml").read_text())["project"]
     config["site_name"] += f" {_version()}"
-    home = project.get("urls", {}).get("Repository", "")
-    if home:
-        config["repo_url"], config["repo_name"] = home, "/".join(home.rstrip("/").split("/")[-2:])
+    repository = project.get("urls", {}).get("Repository", "")
+    if repository:
+        config["repo_url"], config["repo_name"] = repository, "/".join(repository.rstrip("/").split("/")[-2:])
     return config
 
 

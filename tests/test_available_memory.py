@@ -32,12 +32,12 @@ def test_a_session_says_what_it_needs_and_what_there_is(monkeypatch: pytest.Monk
     file = tmp_path / "meminfo"
     file.write_text("MemTotal: 900000 kB\nMemAvailable: 30000 kB\nSwapFree: 5000 kB\nHugePages_Total: 0\n")
     monkeypatch.setattr(available_memory, "_MEMORY", file)
-    with lb.ledger() as moves, pytest.raises(OutOfMemoryError) as told:
+    with lb.ledger() as moves, pytest.raises(OutOfMemoryError) as reported:
         lb.Session(executable)
-    assert f"{report.planned_bytes:,} bytes for activations" in str(told.value) and "35,840,000 are available" in str(
-        told.value
-    )
-    assert f"MemAvailable and SwapFree of {file}" in str(told.value) and not moves
+    assert f"{report.planned_bytes:,} bytes for activations" in str(
+        reported.value
+    ) and "35,840,000 are available" in str(reported.value)
+    assert f"MemAvailable and SwapFree of {file}" in str(reported.value) and not moves
     file.write_text("MemAvailable: 3000000 kB\n")
     lb.Session(executable)
     file.unlink()

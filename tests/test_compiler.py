@@ -102,6 +102,6 @@ def test_the_pipeline_is_made_of_passes():
         ({"target": "llwm"}, TargetError, "llvm"),
     ],
 )
-def test_what_cannot_be_is_said(arguments, error, message):
+def test_what_cannot_be_is_reported(arguments, error, message):
     with pytest.raises(error, match=message):
         compile(model(), **arguments)

@@ -104,7 +104,7 @@ def swept(work: str, kind: str, steps: range, folder: Path) -> dict[int, str]:
     )
     assert child.returncode == 0, child.stderr
     lines = (line.partition(" ") for line in child.stdout.splitlines())
-    return {int(number): said for number, _, said in lines}
+    return {int(number): output for number, _, output in lines}
 
 
 @pytest.mark.parametrize("work", ["load", "compile"])
@@ -112,7 +112,7 @@ def test_a_little_memory_gives_a_result_or_says_that_it_is_not_enough(work: str,
     """From nothing to 24 MiB more than the process has; 1 MiB is less than the stack of a thread, which hung before."""
     found = swept(work, "memory", range(0, 24 << 10, 1 << 10 if work == "load" else 3 << 10), tmp_path)
     assert len(found) == len(range(0, 24 << 10, 1 << 10 if work == "load" else 3 << 10))
-    wrong = {number: said for number, said in found.items() if not said.startswith(("ok", "OutOfMemoryError"))}
+    wrong = {number: output for number, output in found.items() if not output.startswith(("ok", "OutOfMemoryError"))}
     assert not wrong
     assert found[0].startswith("OutOfMemoryError")
 
@@ -122,7 +122,7 @@ def test_a_little_memory_gives_a_result_or_says_that_it_is_not_enough(work: str,
 def test_in_small_steps_around_the_stack_of_a_thread(work: str, tmp_path: Path) -> None:
     """Where a thread gets its stack, and little more."""
     found = swept(work, "memory", range(7 << 10, 15 << 10, 96), tmp_path)
-    wrong = {number: said for number, said in found.items() if not said.startswith(("ok", "OutOfMemoryError"))}
+    wrong = {number: output for number, output in found.items() if not output.startswith(("ok", "OutOfMemoryError"))}
     assert not wrong
 
 
@@ -130,7 +130,7 @@ def test_in_small_steps_around_the_stack_of_a_thread(work: str, tmp_path: Path) 
 def test_few_files(work: str, tmp_path: Path) -> None:
     found = swept(work, "files", range(3, 10), tmp_path)
     assert len(found) == 7
-    wrong = {n: said for n, said in found.items() if said.startswith(("raw", "for good", "hangs", "crashes"))}
+    wrong = {n: output for n, output in found.items() if output.startswith(("raw", "for good", "hangs", "crashes"))}
     assert not wrong
     assert found[3] != "ok"
 

@@ -111,8 +111,8 @@ def test_a_helper_has_this_very_package_and_this_path(tmp_path: Path, monkeypatc
     code = "import json, sys, landbridge; print(json.dumps([sys.path, landbridge.__file__, sys.argv[1:]]))"
     command = helper_process.python_command(code, ["an", "argument"])
     done = subprocess.run(command, env=helper_process.environment(), capture_output=True, text=True, check=True)
-    path, home, arguments = json.loads(done.stdout)
-    assert home == landbridge.__file__ and arguments == ["an", "argument"]
+    path, package_file, arguments = json.loads(done.stdout)
+    assert package_file == landbridge.__file__ and arguments == ["an", "argument"]
     assert str(tmp_path / "own") in path and "" not in path and str(tmp_path) not in path
     assert set(filter(None, sys.path)) <= set(path)
 

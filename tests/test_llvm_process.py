@@ -37,18 +37,18 @@ def test_it_says_what_llvm_says_here(ended: None) -> None:
     assert llvm_process.is_begun()
 
 
-def test_it_compiles_then_whether_it_was_asked_or_not(ended: None) -> None:
-    for is_asked in (True, False):
+def test_it_compiles_then_whether_it_was_requested_or_not(ended: None) -> None:
+    for is_requested in (True, False):
         llvm_process.begin()
         llvm_process.begin()  # which is no second one
-        assert not is_asked or llvm_process.answer() is not None
+        assert not is_requested or llvm_process.answer() is not None
         with closing(Jobs(MACHINE)) as jobs:
             assert jobs.objects([jobs.add(JOB)]) == [compile_ir(JOB.text, MACHINE)]
         assert not llvm_process.is_begun()
 
 
 @pytest.mark.parametrize("says", ["raise SystemExit; ", "import sys, pickle; pickle.dump(None, sys.stdout.buffer); "])
-def test_where_llvm_does_not_load_there_it_is_asked_here(says: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_where_llvm_does_not_load_there_it_is_requested_here(says: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(llvm_process, "_TELL", says + "sys.stdout.buffer.flush(); ")
     llvm_process.begin()
     assert llvm_cpu.host.__wrapped__() == llvm_cpu.host()

@@ -60,7 +60,7 @@ def test_locks_come_and_go():
     assert len(locks._locks) <= before
 
 
-def test_locks_that_are_made_meanwhile_disturb_no_fork():
+def test_locks_that_are_made_concurrently_disturb_no_fork():
     over = threading.Event()
 
     def make() -> None:

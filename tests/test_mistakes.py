@@ -70,23 +70,23 @@ MISTAKES: dict[str, tuple[Callable[[], object], type[Exception], str]] = {
 
 
 @pytest.mark.parametrize("name", MISTAKES)
-def test_a_mistake_is_told_with_the_way_out(name: str) -> None:
+def test_a_mistake_is_reported_with_the_way_out(name: str) -> None:
     action, kind, says = MISTAKES[name]
     with pytest.raises(kind, match=says):
         action()
 
 
 def test_a_missing_program_is_a_missing_file_too(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError) as told:
+    with pytest.raises(FileNotFoundError) as reported:
         lb.load(tmp_path / "a.lbx")
-    assert isinstance(told.value, lb.errors.MissingFileError)
-    assert told.value.errno == errno.ENOENT
+    assert isinstance(reported.value, lb.errors.MissingFileError)
+    assert reported.value.errno == errno.ENOENT
     PROGRAM.save(tmp_path / "ab.lbx")
     with pytest.raises(lb.errors.MissingFileError, match=r"did you mean 'ab\.lbx'"):
         lb.load(tmp_path / "a.lbx")
 
 
-def test_a_name_that_is_too_long_is_told() -> None:
+def test_a_name_that_is_too_long_is_reported() -> None:
     with pytest.raises(lb.errors.UnreadableFileError, match="cannot be opened: File name too long"):
         lb.load("a" * 300)
 

@@ -76,7 +76,7 @@ def test_links_are_followed_and_stay(tmp_path: Path) -> None:
 
 @both
 @pytest.mark.parametrize("mode", [0o600, 0o640, 0o664, 0o755])
-def test_the_mode_of_a_file_is_kept_and_that_of_a_new_one_obeys_the_umask(
+def test_the_mode_of_a_file_is_retained_and_that_of_a_new_one_obeys_the_umask(
     tmp_path: Path, umask: Callable[[int], object], mode: int
 ) -> None:
     umask(0o027)
@@ -91,7 +91,7 @@ def test_the_mode_of_a_file_is_kept_and_that_of_a_new_one_obeys_the_umask(
 
 
 @both
-def test_the_owner_is_kept(tmp_path: Path) -> None:
+def test_the_owner_is_retained(tmp_path: Path) -> None:
     if os.geteuid() != 0:
         pytest.skip("only root gives files away")
     (tmp_path / "a").write_text(OLD)

@@ -17,10 +17,10 @@ from landbridge.records import record
 Decorator = Callable[..., Any]
 
 
-def classes(made_by: Decorator) -> dict[str, type[Any]]:
+def classes(created_by: Decorator) -> dict[str, type[Any]]:
     """The same classes, by another decorator; what they share is compared."""
 
-    @made_by(frozen=True)
+    @created_by(frozen=True)
     class Point:
         """A point."""
 
@@ -30,7 +30,7 @@ def classes(made_by: Decorator) -> dict[str, type[Any]]:
         names: list[str] = field(default_factory=list, compare=False)
         hidden: int = field(default=3, repr=False)
 
-    @made_by(frozen=True)
+    @created_by(frozen=True)
     class Checked:
         """Counts."""
 
@@ -42,7 +42,7 @@ def classes(made_by: Decorator) -> dict[str, type[Any]]:
                 raise ValueError("negative")
             object.__setattr__(self, "twice", 2 * self.size)
 
-    @made_by
+    @created_by
     class Mutable:
         """Changes."""
 
@@ -50,20 +50,20 @@ def classes(made_by: Decorator) -> dict[str, type[Any]]:
         b: int = field(default=1, kw_only=True)
         c: list[int] = field(init=False, default_factory=lambda: [1])
 
-    @made_by(frozen=True, eq=False, repr=False)
+    @created_by(frozen=True, eq=False, repr=False)
     class Identity:
         """Itself alone."""
 
         a: int
 
-    @made_by(frozen=True, slots=True)
+    @created_by(frozen=True, slots=True)
     class Slotted:
         """Without a dictionary."""
 
         a: int
         b: int = 2
 
-    @made_by(frozen=True)
+    @created_by(frozen=True)
     class Own:
         """With methods of its own."""
 
@@ -78,11 +78,11 @@ def classes(made_by: Decorator) -> dict[str, type[Any]]:
         def __repr__(self) -> str:
             return "own"
 
-    @made_by(frozen=True)
+    @created_by(frozen=True)
     class Empty:
         """Nothing."""
 
-    @made_by(frozen=True, order=True)
+    @created_by(frozen=True, order=True)
     class Ordered:
         """By size."""
 
@@ -105,7 +105,7 @@ ARGUMENTS: dict[str, list[tuple[Any, ...]]] = {
 
 
 @pytest.mark.parametrize("name", THEIRS)
-def test_objects_are_alike(name):
+def test_objects_are_same(name):
     theirs, ours = ([cls(*each) for each in ARGUMENTS[name]] for cls in (THEIRS[name], OURS[name]))
     if name != "Identity":
         assert list(map(repr, ours)) == [text.replace("dataclass", "record") for text in map(repr, theirs)]
@@ -120,7 +120,7 @@ def test_objects_are_alike(name):
 
 
 @pytest.mark.parametrize("name", THEIRS)
-def test_classes_are_alike(name):
+def test_classes_are_same(name):
     theirs, ours = THEIRS[name], OURS[name]
     assert str(inspect.signature(ours)) == str(inspect.signature(theirs))
     assert ours.__doc__ == theirs.__doc__

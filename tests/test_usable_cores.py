@@ -62,9 +62,9 @@ def test_without_groups_affinity_counts(tmp_path: Path, monkeypatch: pytest.Monk
 def test_more_threads_than_cores_warn_and_are_as_many_as_cores(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("landbridge.vm.thread_pool.usable_cores", lambda: 2)
     program = programs.two_stages()
-    with pytest.warns(lb.ThreadCountWarning, match="num_threads is 1000, and this process may use 2 cores") as told:
+    with pytest.warns(lb.ThreadCountWarning, match="num_threads is 1000, and this process may use 2 cores") as reported:
         session = lb.Session(program, num_threads=1000)
-    assert told[0].filename == __file__
+    assert reported[0].filename == __file__
     assert session._program.threads <= 2
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -11,8 +11,8 @@ from pathlib import Path
 
 from machine_code.disassembly import Instruction, Loop
 
-#: Turns that are simulated: enough for the first ones not to matter.
-_TURNS = 200
+#: Iterations that are simulated: enough for the first ones not to matter.
+_ITERATIONS = 200
 #: Whose model stands for a core that LLVM (22) has none of: it takes them for Cortex-A57, which has half the pipes.
 #: Neoverse N1 is Cortex-A76 for servers (Arm, "Neoverse N1 Technical Reference Manual"); A78 is no narrower.
 MODEL_OF = {"cortex-a76": "neoverse-n1", "cortex-a78ae": "neoverse-n1", "cortex-a78": "neoverse-n1"}
@@ -27,12 +27,12 @@ FRONT_END = {"neoverse-n1": (8, 4)}
 
 @dataclass(frozen=True)
 class Cycles:
-    """Cycles of one turn of a loop by LLVM's model; what its multiply-adds alone would take if nothing else were in the
-    way; and what they and the loads that fetch operands take, without addresses, counters and spills. ``wide`` and
-    ``bound``: of a core with the front end that its maker states, a turn's, and the least that the pipes of its
-    multiply-adds and loads allow."""
+    """Cycles of one iteration of a loop by LLVM's model; what its multiply-adds alone would take if nothing else were
+    in the way; and what they and the loads that fetch operands take, without addresses, counters and spills. ``wide``
+    and ``bound``: of a core with the front end that its maker states, an iteration's, and the least that the pipes of
+    its multiply-adds and loads allow."""
 
-    turn: float
+    iteration: float
     ideal: float
     loading: float
     wide: float
@@ -47,18 +47,18 @@ def cycles_of(loops: Mapping[str, Loop], cpu: str, llvm: Path) -> dict[str, Cycl
     wide = _analyzed(loops, model, llvm, f"-dispatch={width}") if width else narrow
     found = {}
     for name, loop in loops.items():
-        turn, ideal, loading = (narrow[f"{name} {what}"] for what in ("turn", "ideal", "loading"))
+        iteration, ideal, loading = (narrow[f"{name} {subject}"] for subject in ("iteration", "ideal", "loading"))
         fetched = len(loop.body) / instructions if instructions else 0
         bound = wide[f"{name} loading"]
         found[name] = Cycles(
-            turn.cycles, ideal.pipes, loading.cycles, max(wide[f"{name} turn"].cycles, fetched), bound.pipes
+            iteration.cycles, ideal.pipes, loading.cycles, max(wide[f"{name} iteration"].cycles, fetched), bound.pipes
         )
     return found
 
 
 @dataclass(frozen=True)
 class _Region:
-    """Cycles that code takes, turn after turn, and that its pipes are busy."""
+    """Cycles that code takes, iteration after iteration, and that its pipes are busy."""
 
     cycles: float
     pipes: float
@@ -67,7 +67,7 @@ class _Region:
 def _analyzed(loops: Mapping[str, Loop], model: str, llvm: Path, *options: str) -> dict[str, _Region]:
     text = []
     for name, loop in loops.items():
-        text += _region(f"{name} turn", loop.body)
+        text += _region(f"{name} iteration", loop.body)
         text += _region(f"{name} ideal", [i for i in loop.body if i.multiply_adds])
         needed = [i for i in loop.body if i.multiply_adds or (i.is_load and not i.spills)]
         text += _region(f"{name} loading", needed)
@@ -75,7 +75,7 @@ def _analyzed(loops: Mapping[str, Loop], model: str, llvm: Path, *options: str) 
         str(llvm / "llvm-mca"),
         "-mtriple=aarch64",
         f"-mcpu={model}",
-        f"-iterations={_TURNS}",
+        f"-iterations={_ITERATIONS}",
         "--json",
         *options,
     ]
@@ -83,7 +83,7 @@ def _analyzed(loops: Mapping[str, Loop], model: str, llvm: Path, *options: str) 
     if done.returncode:
         raise RuntimeError(f"llvm-mca: {done.stderr.strip()[:500]}")
     summaries = {region["Name"]: region["SummaryView"] for region in json.loads(done.stdout)["CodeRegions"]}
-    return {name: _Region(s["TotalCycles"] / _TURNS, s["BlockRThroughput"]) for name, s in summaries.items()}
+    return {name: _Region(s["TotalCycles"] / _ITERATIONS, s["BlockRThroughput"]) for name, s in summaries.items()}
 
 
 def _region(name: str, code: Sequence[Instruction]) -> list[str]:

@@ -81,7 +81,7 @@ class Loop:
 
     @property
     def multiply_adds(self) -> int:
-        """f32 numbers multiplied and added in one turn."""
+        """f32 numbers multiplied and added in one iteration."""
         return sum(i.multiply_adds for i in self.body)
 
     @property

@@ -82,10 +82,10 @@ def upside_down(crops: list[np.ndarray], repeat: int) -> list[bool]:
     return found
 
 
-def draw(picture: np.ndarray, boxes: list[TextBox], turned: list[bool]) -> np.ndarray:
+def draw(picture: np.ndarray, boxes: list[TextBox], flipped: list[bool]) -> np.ndarray:
     """``picture`` with its boxes: green, and red around lines that are upside down."""
     drawn = picture.copy()
-    for box, over in zip(boxes, turned, strict=True):
+    for box, over in zip(boxes, flipped, strict=True):
         colour = (40, 40, 230) if over else (60, 190, 40)
         cv2.polylines(drawn, [box.corners.round().astype(np.int32)], True, colour, 2, cv2.LINE_AA)
     return drawn
@@ -101,12 +101,12 @@ def main() -> None:
     if picture is None:
         parser.error(f"{options.picture} is not a picture that can be read")
     boxes = detect(picture, options.repeat)
-    turned = upside_down([crop(picture, box) for box in boxes], options.repeat)
-    for box, over in zip(boxes, turned, strict=True):
+    flipped = upside_down([crop(picture, box) for box in boxes], options.repeat)
+    for box, over in zip(boxes, flipped, strict=True):
         corners = " ".join(f"({x:.0f}, {y:.0f})" for x, y in box.corners)
         print(f"{corners}  score {box.score:.2f}  {'upside down' if over else 'upright'}")
-    cv2.imwrite(str(options.output), draw(picture, boxes, turned))
-    print(f"{len(boxes)} boxes, {sum(turned)} upside down; drawn into {options.output}")
+    cv2.imwrite(str(options.output), draw(picture, boxes, flipped))
+    print(f"{len(boxes)} boxes, {sum(flipped)} upside down; drawn into {options.output}")
 
 
 if __name__ == "__main__":

@@ -180,7 +180,7 @@ if TYPE_CHECKING:
     from landbridge.tensor import Tensor, asarray, empty, export_fd, from_bus_address, from_dlpack, from_dma_buf
 
 #: Where each public name is defined; all but these are in ``landbridge.errors``.
-_HOME = {
+_MODULE_OF = {
     "Device": "landbridge.device.api",
     "Dim": "landbridge.sizes.dim",
     "Executable": "landbridge.executable.executable",
@@ -213,9 +213,9 @@ find_by(lambda name: import_module("landbridge.device.registry").device(name))
 
 
 def __getattr__(name: str) -> Any:
-    if name in _HOME:
+    if name in _MODULE_OF:
         with collector_paused(), reports_exhaustion(f"{name} was imported"):
-            value = getattr(import_module(_HOME[name]), name)
+            value = getattr(import_module(_MODULE_OF[name]), name)
     elif name == "device":
         # the package itself is callable: importing any part of it makes it an attribute here
         value = import_module("landbridge.device")

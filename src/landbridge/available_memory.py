@@ -31,29 +31,30 @@ def limited_to(nbytes: int | None) -> Iterator[None]:
         _limit.reset(before)
 
 
-def check_available(needed: int, what: str, way_out: str, *, mapped: bool = False) -> None:
+def check_available(needed: int, subject: str, way_out: str, *, mapped: bool = False) -> None:
     """Raise OutOfMemoryError where there are not ``needed`` bytes, or not so many are allowed (``limited_to``).
 
-    The message says ``what`` needs them, and ``way_out`` what helps.
+    The message says ``subject`` needs them, and ``way_out`` what helps.
 
     ``mapped``: they are of a file, whose pages the system reads and drops, so that only the process's own limit counts.
     """
-    check_limit(needed, what, way_out)
+    check_limit(needed, subject, way_out)
     if needed < NOTICED:
         return
     for available, where in _of_process() if mapped else _available():
         if needed > available:
             raise OutOfMemoryError(
-                f"{what} needs {needed:,} bytes of memory, and {max(0, available):,} are available ({where}); {way_out}"
+                f"{subject} needs {needed:,} bytes of memory, and {max(0, available):,} are available ({where}); "
+                f"{way_out}"
             )
 
 
-def check_limit(needed: int, what: str, way_out: str) -> None:
+def check_limit(needed: int, subject: str, way_out: str) -> None:
     """Raise OutOfMemoryError where fewer than ``needed`` bytes are allowed (``limited_to``)."""
     allowed = _limit.get()
     if allowed is not None and needed > allowed:
         raise OutOfMemoryError(
-            f"{what} needs {needed:,} bytes of memory, and {allowed:,} are allowed (memory_limit= of the Session); "
+            f"{subject} needs {needed:,} bytes of memory, and {allowed:,} are allowed (memory_limit= of the Session); "
             f"allow more, or {way_out}"
         )
 
@@ -100,10 +101,10 @@ def _of_groups() -> Iterator[tuple[int, str]]:
             continue
         inner = PurePosixPath(line[3:].lstrip("/"))
         for folder in (inner, *inner.parents):  # inside a container the path may be the host's, and the root its own
-            place = _MOUNT / folder
+            location = _MOUNT / folder
             try:
-                most, taken = ((place / f"memory.{name}").read_text().strip() for name in ("max", "current"))
-                dropped = [each.split() for each in (place / "memory.stat").read_text().splitlines()]
+                most, taken = ((location / f"memory.{name}").read_text().strip() for name in ("max", "current"))
+                dropped = [each.split() for each in (location / "memory.stat").read_text().splitlines()]
             except OSError:
                 continue
             if most != "max":

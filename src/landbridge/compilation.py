@@ -24,7 +24,7 @@ from landbridge.executable.executable import Executable
 from landbridge.executable.kernel_facts import KERNELS, facts_text, renamed
 from landbridge.executable.parts import KernelFacts, VDevice, program_name
 from landbridge.frontend.ir_text import import_ir_text, is_ir_text
-from landbridge.frontend.programs import Chosen, ChosenProgram, Made, each_program
+from landbridge.frontend.programs import Chosen, ChosenProgram, ImportedModules, each_program
 from landbridge.frontend.segments import Cut, cut, in_segments, is_in_pieces
 from landbridge.host_operators.registry import HOST_PREFIX
 from landbridge.ir.empties import Empties
@@ -40,7 +40,7 @@ from landbridge.passes.place import request_places
 from landbridge.passes.progress import passes_to_do
 from landbridge.passes.registry import run_pipeline
 from landbridge.passes.spill import request_spill
-from landbridge.sizes.dim import dimensions_stated
+from landbridge.sizes.dim import declared_dimensions
 from landbridge.sizes.size import Extent, dimensions_of
 from landbridge.stages import begin_stage
 from landbridge.targets import Target
@@ -107,7 +107,7 @@ def compile_model(
     except BudgetError:
         raise
     except (CompileError, InputError):
-        if not empties.met:
+        if not empties.has_empty:
             raise
         executable, noted = _of_sizes(model, targets, vdevices, options, directory, seconds, Empties(allowed=False))
     if noted:
@@ -189,7 +189,7 @@ def _compiled(
 ) -> Executable:
     """What ``programs`` become, which are ``pieces`` of one where data decide sizes; kernels go to ``code`` as they
     come, where it begins early."""
-    made = []
+    created = []
     facts: list[dict[str, KernelFacts]] = []
     for number, program in enumerate(programs):
         module, folder = program.module, directory
@@ -214,13 +214,17 @@ def _compiled(
         if folder is not None:
             write_text(folder / "lowered.mlir", str(lowered) + "\n", module.sources)
         with _timed(seconds, "emit"):
-            made.append((emit(module, lowered, variants), lowered, program.chosen))
+            created.append((emit(module, lowered, variants), lowered, program.chosen))
             facts.append(kernel_facts(module, lowered, variants))
-    executable, lowered = made[0][:2]
+    executable, lowered = created[0][:2]
     known = facts[0]
     if len(programs) > 1 or programs[0].chosen:
-        executable, lowered, names = together(made)
-        known = {renamed(key, new): each for new, of in zip(names, facts, strict=True) for key, each in of.items()}
+        executable, lowered, names = together(created)
+        known = {
+            renamed(key, new): each
+            for new, facts_of_one in zip(names, facts, strict=True)
+            for key, each in facts_of_one.items()
+        }
     described: dict[str, str] = {}
     if pieces is not None:
         executable, described = in_segments(executable, pieces)
@@ -247,9 +251,9 @@ def _host_operators(programs: Sequence[ChosenProgram]) -> str:
     for program in programs:
         for op in _operations(program.module):
             if isinstance(op, HostCallOp) and op.builtin.data.startswith(HOST_PREFIX):
-                what = op.builtin.data.removeprefix(HOST_PREFIX).partition("@")[0]
-                nodes.setdefault(what, []).append(node_name(op))
-    return ", ".join(f"{what} ({_some(list(dict.fromkeys(names)))})" for what, names in nodes.items())
+                subject = op.builtin.data.removeprefix(HOST_PREFIX).partition("@")[0]
+                nodes.setdefault(subject, []).append(node_name(op))
+    return ", ".join(f"{subject} ({_some(list(dict.fromkeys(names)))})" for subject, names in nodes.items())
 
 
 def _operations(module: IRModule) -> Iterator[Operation]:
@@ -280,7 +284,7 @@ def _import(
     o = options
     rules = data_rules(o.external_data, o.allow_links)
 
-    def made(chosen: Chosen, hosts: bool) -> Made:
+    def created(chosen: Chosen, hosts: bool) -> ImportedModules:
         others: list[IRModule] = []
         spares: list[IRModule] = []
         module = import_onnx(
@@ -304,9 +308,9 @@ def _import(
             rules=rules,
             alias=o.alias,
         )
-        return Made(module, others, [each for each in spares if not is_in_pieces(each)])
+        return ImportedModules(module, others, [each for each in spares if not is_in_pieces(each)])
 
-    return each_program(made)
+    return each_program(created)
 
 
 def _is_ir(model: Model) -> bool:
@@ -336,7 +340,7 @@ def _dimensions(options: CompileOptions, targets: tuple[Target, ...]) -> dict[st
     """What is stated of open dimensions; None where each extent has to be known, as targets make no other code."""
     if options.dims is None and not all(map(takes_open_extents, targets)):
         return None
-    return dimensions_stated(options.dims or {})
+    return declared_dimensions(options.dims or {})
 
 
 def _check_open(module: IRModule) -> None:

@@ -35,10 +35,10 @@ _FORMS: dict[str, tuple[Any, str, str]] = {
 
 def check_form(options: Mapping[str, object]) -> None:
     """Raise InputError for an option of ``landbridge.compile`` that is not given in the form it takes."""
-    for name, (legal, what, example) in _FORMS.items():
+    for name, (legal, subject, example) in _FORMS.items():
         given = options[name]
         if given is not None and (not isinstance(given, legal) or isinstance(given, str | bytes)):
-            raise InputError(f"{name}= takes {what}, as {name}={example}, not {_shown(given)}")
+            raise InputError(f"{name}= takes {subject}, as {name}={example}, not {_shown(given)}")
     for name, shape in (options["shapes"] or {}).items():  # type: ignore[attr-defined]
         _check_shape(name, shape)
     for name, spec in (options["inputs"] or {}).items():  # type: ignore[attr-defined]

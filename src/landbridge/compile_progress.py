@@ -26,7 +26,7 @@ AFTER = 1.0
 _shown = threading.Lock()
 
 
-class _Place(Protocol):
+class _Location(Protocol):
     """Where a line can be shown, and shown again."""
 
     def show(self, text: str) -> None: ...
@@ -60,7 +60,7 @@ def compile_progress(model: str) -> Iterator[None]:
 class _Line:
     """A line that appears after a while, and changes with each stage from then on."""
 
-    def __init__(self, doing: str, place: _Place) -> None:
+    def __init__(self, doing: str, place: _Location) -> None:
         self._doing, self._place, self._stage = doing, place, ""
         self._began, self._over = time.monotonic(), threading.Event()
         run: Callable[..., None] = contextvars.copy_context().run  # a notebook's cell is known by the context
@@ -88,7 +88,7 @@ class _Line:
         return time.monotonic() - self._began
 
 
-def _place() -> _Place | None:
+def _place() -> _Location | None:
     """Where this process has someone who looks."""
     shell = _shell()
     if shell is not None and getattr(shell, "kernel", None) is not None:

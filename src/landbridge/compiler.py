@@ -22,7 +22,7 @@ from landbridge.input_spec import InputSpec
 from landbridge.ir.budget import MAX_NODES
 from landbridge.ir.limits import Limits, limited, limits_of
 from landbridge.output_file import check_folder
-from landbridge.sanitizing import asked_to_sanitize
+from landbridge.sanitizing import sanitize_requested
 from landbridge.sizes.dim import Dim
 from landbridge.targets import Target
 from landbridge.warning_notes import noting
@@ -158,7 +158,7 @@ def compile(
         on_mismatch=on_mismatch,
         max_nodes=max_nodes,
         check_indices=check_indices,
-        sanitize=asked_to_sanitize() if sanitize is None else sanitize,
+        sanitize=sanitize_requested() if sanitize is None else sanitize,
         external_data=external_data,
         allow_links=allow_links,
     )
@@ -169,10 +169,10 @@ def compile(
     with collector_paused():
         from landbridge.compilation import compile_model  # which imports the packages of the compiler
 
-        with noting() as told, limited(bounds), compile_progress(_name(model)):
+        with noting() as reported, limited(bounds), compile_progress(_name(model)):
             executable = compile_model(model, targets, vdevices, options, dump)
     if entry is not None:
-        entry.keep(executable, told)
+        entry.keep(executable, reported)
     return executable
 
 
@@ -214,14 +214,14 @@ def _check_model(model: object) -> None:
     kind = type(model).__name__
     if isinstance(model, str | bytes | Path) or kind in ("ModelProto", "IRModule"):
         return
-    ways = {
+    remedies = {
         "Executable": "it is compiled already: make a Session of it",
         "GraphProto": "give the model that the graph is of, or onnx.helper.make_model(graph)",
         "bytearray": "give bytes(...) of it",
         "BytesIO": "give its getvalue()",
         "BufferedReader": "give its path, or read()",
     }
-    way = ways.get(kind, "legal: a path, the bytes of a file, an onnx.ModelProto, a torch module, or IR")
+    way = remedies.get(kind, "legal: a path, the bytes of a file, an onnx.ModelProto, a torch module, or IR")
     raise ImportModelError(f"{_article(kind)} is no model: {way}")
 
 

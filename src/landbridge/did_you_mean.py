@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 #: How much of two words has to be alike: 'gpu' is near 'cpu' (0.67), 'nope' is not near 'opencl' (0.6).
-_ALIKE = 0.62
+_SIMILARITY = 0.62
 
 
 def did_you_mean(word: str, known: Iterable[str], most: int = 3, of: Mapping[str, str] | None = None) -> str:
@@ -14,9 +14,9 @@ def did_you_mean(word: str, known: Iterable[str], most: int = 3, of: Mapping[str
     with what it belongs to: ``'x' of z``."""
     from difflib import get_close_matches  # takes longer to import than all of this
 
-    near = get_close_matches(word, list(known), n=most, cutoff=_ALIKE)
-    told = [repr(name) if of is None else f"{name!r} of {of[name]}" for name in near]
-    return f" (did you mean {' or '.join(told)}?)" if told else ""
+    close = get_close_matches(word, list(known), n=most, cutoff=_SIMILARITY)
+    reported = [repr(name) if of is None else f"{name!r} of {of[name]}" for name in close]
+    return f" (did you mean {' or '.join(reported)}?)" if reported else ""
 
 
 def file_like(file: Path) -> str:
@@ -24,5 +24,5 @@ def file_like(file: Path) -> str:
     folder = file.absolute().parent
     if not folder.is_dir():
         return f": there is no folder {str(folder)!r}"
-    near = did_you_mean(file.name, (path.name for path in folder.iterdir()))
-    return near or f" in {str(folder)!r}"
+    close = did_you_mean(file.name, (path.name for path in folder.iterdir()))
+    return close or f" in {str(folder)!r}"

@@ -70,7 +70,7 @@ def _says_no_memory(error: BaseException) -> bool:
     if isinstance(error, OSError) and error.errno == errno.ENOMEM:
         return True
     if isinstance(error, ImportError | OSError):
-        return any(said in text for said in _LOADER)
+        return any(message in text for message in _LOADER)
     return isinstance(error, RuntimeError) and _NO_THREAD in text
 
 

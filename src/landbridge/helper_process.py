@@ -18,9 +18,9 @@ import landbridge
 #: What the helper does first: this process's path, and the very package that this process has.
 _PRELUDE = """
 import json, sys
-sys.path[:], home = json.loads(sys.argv.pop(1))
+sys.path[:], package_file = json.loads(sys.argv.pop(1))
 from importlib.util import module_from_spec, spec_from_file_location
-spec = spec_from_file_location("landbridge", home)
+spec = spec_from_file_location("landbridge", package_file)
 module = sys.modules["landbridge"] = module_from_spec(spec)
 spec.loader.exec_module(module)
 """
@@ -34,7 +34,9 @@ def has_interpreter() -> bool:
     In a frozen or embedding program ``sys.executable`` is that program, or nothing; in an archive there are no files.
     """
     program = Path(sys.executable or "").name.lower()
-    return program.startswith(("python", "pypy")) and not getattr(sys, "frozen", False) and Path(_home()).is_file()
+    return (
+        program.startswith(("python", "pypy")) and not getattr(sys, "frozen", False) and Path(_package_file()).is_file()
+    )
 
 
 def python_command(code: str, arguments: Sequence[str] = ()) -> list[str]:
@@ -46,7 +48,15 @@ def python_command(code: str, arguments: Sequence[str] = ()) -> list[str]:
     # process was told to ignore (-E, -s, both by -I) its helpers ignore as well.
     ignored = (("-E", sys.flags.ignore_environment), ("-s", sys.flags.no_user_site))
     options = [option for option, is_set in ignored if is_set]
-    return [sys.executable, "-P", *options, "-c", _PRELUDE + code, json.dumps([_module_path(), _home()]), *arguments]
+    return [
+        sys.executable,
+        "-P",
+        *options,
+        "-c",
+        _PRELUDE + code,
+        json.dumps([_module_path(), _package_file()]),
+        *arguments,
+    ]
 
 
 def environment() -> dict[str, str]:
@@ -54,8 +64,8 @@ def environment() -> dict[str, str]:
     variables = dict(os.environ)
     variables.pop("PYTHONPATH", None)
     for name in _PATHS:
-        if kept := _absolute(variables.pop(name, "")):
-            variables[name] = kept
+        if retained := _absolute(variables.pop(name, "")):
+            variables[name] = retained
     return variables
 
 
@@ -72,7 +82,7 @@ def _absolute(folders: str) -> str:
     return os.pathsep.join(folder for folder in folders.split(os.pathsep) if folder.startswith(os.sep))
 
 
-def _home() -> str:
+def _package_file() -> str:
     return str(Path(str(landbridge.__file__)).absolute())
 
 

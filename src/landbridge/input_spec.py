@@ -62,7 +62,7 @@ class InputSpec:
         if self.resize is not None and self.resize not in get_args(Resize):
             raise InputError(f"resize {self.resize!r} is not legal; give 'nearest', 'linear' or None")
         for field in ("mean", "scale"):
-            _set(self, field, _numbers(field, getattr(self, field)))
+            _set(self, field, _values(field, getattr(self, field)))
         if self.shape is not None:
             _set(self, "shape", _checked(self.shape, self.dtype or "uint8"))
         if self.strides is not None:
@@ -122,10 +122,10 @@ class InputSpec:
 
     def frame_strides(self, shape: tuple[Extent, ...]) -> tuple[Extent, ...]:
         """The strides of a frame of ``shape``; raises InputError where two elements would share memory."""
-        numbers = cast(tuple[int, ...], shape)
+        values = cast(tuple[int, ...], shape)
         if self.strides is None:
-            return row_major(numbers)
-        strides = check_strides(self.strides, numbers)
+            return row_major(values)
+        strides = check_strides(self.strides, values)
         reach: Extent = 0  # of the axes inside, in elements
         further = [(step, extent) for step, extent in zip(strides, shape, strict=True) if extent not in (0, 1)]
         for step, extent in sorted(further, key=operator.itemgetter(0)):
@@ -168,12 +168,12 @@ def _integers(values: Sequence[int]) -> tuple[int, ...]:
         raise InputError(f"strides {values!r} are not legal; give an integer for each axis, in elements") from None
 
 
-def _numbers(field: str, value: Any) -> float | tuple[float, ...]:
+def _values(field: str, value: Any) -> float | tuple[float, ...]:
     try:
         one = not hasattr(value, "__len__")
-        numbers = (float(value),) if one else tuple(map(float, value))
+        values = (float(value),) if one else tuple(map(float, value))
     except (TypeError, ValueError):
-        numbers, one = (), False
-    if not numbers or not all(map(math.isfinite, numbers)):
+        values, one = (), False
+    if not values or not all(map(math.isfinite, values)):
         raise InputError(f"{field} {value!r} is not legal; give a finite number, or one for each channel")
-    return numbers[0] if one else numbers
+    return values[0] if one else values

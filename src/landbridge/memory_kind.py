@@ -21,13 +21,13 @@ def normalize_scope(scope: str) -> str:
     return scope or GLOBAL_SCOPE
 
 
-def normalize_host_access(asked: str) -> HostAccess:
-    """``asked`` with its short form written out; raises InputError for what is none."""
-    wanted = _SHORT.get(asked, asked)
+def normalize_host_access(requested: str) -> HostAccess:
+    """``requested`` with its short form written out; raises InputError for what is none."""
+    wanted = _SHORT.get(requested, requested)
     for legal in HOST_ACCESSES:
         if wanted == legal:
             return legal
-    raise InputError(f"host_access {asked!r} is unknown; legal: {', '.join((*_SHORT, *HOST_ACCESSES))}")
+    raise InputError(f"host_access {requested!r} is unknown; legal: {', '.join((*_SHORT, *HOST_ACCESSES))}")
 
 
 @record(frozen=True)

@@ -48,16 +48,16 @@ class Module(ProcessBound, Mapping[str, Callable[..., Any]]):
             raise InputError(f"module {index} of an executable that has {len(executable.modules)}; they count from 0")
         self.kernels: Mapping[str, PackedKernel] = MappingProxyType(_kernels(executable, index))
         self._executable = executable
-        made = executable.modules[index]
+        created = executable.modules[index]
         self._functions: dict[str, Callable[..., Any]] = {}
         self._on_device: LoadedKernels | None = None
-        if isinstance(made.image, DeviceImage):
-            where = device or device_of(made.target)
+        if isinstance(created.image, DeviceImage):
+            where = device or device_of(created.target)
             if where is None:
                 raise InputError("the module has kernels of a device that is not known here; name one with device=")
-            self._on_device = load_kernels(made.image, find_device(where), made.target)
+            self._on_device = load_kernels(created.image, find_device(where), created.target)
             return
-        self._image = with_packed_functions(made.image, self.kernels)
+        self._image = with_packed_functions(created.image, self.kernels)
         self._loaded = load_image(self._image)
 
     def __getitem__(self, name: str) -> Callable[..., Any]:
@@ -105,9 +105,9 @@ class Module(ProcessBound, Mapping[str, Callable[..., Any]]):
             self._executable.save(path)
             return
         check_outputs([path], self._executable.sources)
-        made = shared_library(self._image, [PREFIX + name for name in self.kernels])
+        created = shared_library(self._image, [PREFIX + name for name in self.kernels])
         with open_output(path, self._executable.sources, executable=True) as file:
-            file.write(made)
+            file.write(created)
 
 
 def _kernels(executable: Executable, index: int) -> dict[str, PackedKernel]:

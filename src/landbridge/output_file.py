@@ -37,7 +37,7 @@ _KINDS = {
 }
 
 
-class _Place(NamedTuple):
+class _Location(NamedTuple):
     """Where a file goes, links followed, and the status of what is there."""
 
     folder: Path
@@ -56,10 +56,10 @@ def check_outputs(paths: Iterable[str | Path | None], sources: Iterable[str | Pa
         if path is None:
             continue
         with _failures(path):
-            place = _place(path, sources)
-        if place[:2] in seen:
+            location = _location(path, sources)
+        if location[:2] in seen:
             raise _error(path, "another output goes there; name another file", errno.EEXIST)
-        seen.add(place[:2])
+        seen.add(location[:2])
 
 
 def check_folder(path: str | Path) -> None:
@@ -89,23 +89,23 @@ def open_output(
     for a place that ``check_outputs`` refuses and for any failure of the system, a full disk for one.
     """
     with _failures(path), ExitStack() as stack:
-        place = _place(path, sources)
-        folder, hidden = _open_folder(place.folder, stack), _hidden()
+        location = _location(path, sources)
+        folder, hidden = _open_folder(location.folder, stack), _hidden()
         _remove_leftovers(folder)
         # What replaces a private file is private from its first byte on.
-        mode = 0o600 if place.found else 0o777 if executable else 0o666
+        mode = 0o600 if location.found else 0o777 if executable else 0o666
         stack.callback(_unlink, hidden, folder)
         descriptor, is_named = _create(folder, hidden, mode)
         with os.fdopen(descriptor, "wb") as file:
             yield file
             file.flush()
-            if place.found is not None:
-                _take_after(descriptor, place, place.found)
+            if location.found is not None:
+                _take_after(descriptor, location, location.found)
             if lasting:
                 os.fsync(descriptor)
-            _name(descriptor, is_named, hidden, place, folder)
+            _name(descriptor, is_named, hidden, location, folder)
         if lasting:
-            _sync(place.folder)
+            _sync(location.folder)
 
 
 def write_text(path: str | Path, text: str, sources: Iterable[str | Path] = ()) -> None:
@@ -140,7 +140,7 @@ def _check_text(path: str | Path) -> None:
         raise OutputFileError(f"{str(path)!r} is no path of a file: it has a null character")
 
 
-def _place(path: str | Path, sources: Iterable[str | Path]) -> _Place:
+def _location(path: str | Path, sources: Iterable[str | Path]) -> _Location:
     _check_text(path)
     if not os.fspath(path) or os.fspath(path).endswith(os.sep):
         raise _error(path, "this is the name of a folder; name a file", errno.EISDIR)
@@ -152,7 +152,7 @@ def _place(path: str | Path, sources: Iterable[str | Path]) -> _Place:
     folder, name = real.parent, real.name
     if found is None:
         _check_writable(folder, path)
-        return _Place(folder, name, None)
+        return _Location(folder, name, None)
     if not stat.S_ISREG(found.st_mode):
         kind = _KINDS.get(stat.S_IFMT(found.st_mode), "no regular file")
         raise _error(path, f"it is {kind}, which no file replaces; name a file", errno.EINVAL)
@@ -165,7 +165,7 @@ def _place(path: str | Path, sources: Iterable[str | Path]) -> _Place:
     _check_writable(folder, path)
     if not os.access(real, os.W_OK):
         raise _error(path, "you may not write to it (see its mode); allow it or name another file", errno.EACCES)
-    return _Place(folder, name, found)
+    return _Location(folder, name, found)
 
 
 def _is_file(path: str | Path, found: os.stat_result) -> bool:
@@ -225,19 +225,19 @@ def _lock(descriptor: int) -> None:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
 
 
-def _name(descriptor: int, is_named: bool, hidden: str, place: _Place, folder: int) -> None:
+def _name(descriptor: int, is_named: bool, hidden: str, location: _Location, folder: int) -> None:
     """Give the complete file its name."""
-    own = f"/proc/self/fd/{descriptor}"
-    if not is_named and place.found is None:
+    owned = f"/proc/self/fd/{descriptor}"
+    if not is_named and location.found is None:
         with suppress(FileExistsError):  # somebody was faster: replace that
-            os.link(own, place.name, dst_dir_fd=folder)
+            os.link(owned, location.name, dst_dir_fd=folder)
             return
     if not is_named:
-        os.link(own, hidden, dst_dir_fd=folder)
-    os.rename(hidden, place.name, src_dir_fd=folder, dst_dir_fd=folder)
+        os.link(owned, hidden, dst_dir_fd=folder)
+    os.rename(hidden, location.name, src_dir_fd=folder, dst_dir_fd=folder)
 
 
-def _take_after(descriptor: int, place: _Place, found: os.stat_result) -> None:
+def _take_after(descriptor: int, location: _Location, found: os.stat_result) -> None:
     """Owner, access list and mode of the file that is replaced, as far as the system permits."""
     mode = stat.S_IMODE(found.st_mode)
     try:
@@ -247,7 +247,7 @@ def _take_after(descriptor: int, place: _Place, found: os.stat_result) -> None:
         with suppress(OSError):
             os.fchown(descriptor, -1, found.st_gid)
     with suppress(OSError):  # most files, and many file systems, have none
-        os.setxattr(descriptor, _ACL, os.getxattr(place.folder / place.name, _ACL))
+        os.setxattr(descriptor, _ACL, os.getxattr(location.folder / location.name, _ACL))
     os.fchmod(descriptor, mode)
 
 

@@ -27,11 +27,11 @@ def _in_folders(package: str) -> str | None:
             continue
         except OSError:  # an archive
             return None
-        alike = [each for each in names if each.lower().endswith(_FOLDERS) and _plain(each.partition("-")[0]) == name]
-        if alike:
+        matches = [each for each in names if each.lower().endswith(_FOLDERS) and _plain(each.partition("-")[0]) == name]
+        if matches:
             with suppress(OSError):
-                found = _VERSION.search(Path(entry, alike[0], "METADATA").read_bytes().partition(b"\n\n")[0])
-                if len(alike) == 1 and found is not None:
+                found = _VERSION.search(Path(entry, matches[0], "METADATA").read_bytes().partition(b"\n\n")[0])
+                if len(matches) == 1 and found is not None:
                     return found[1].decode()
             return None
     return None

@@ -108,13 +108,15 @@ class Plugins(Generic[_T]):
 
     def origin(self, name: str) -> str:
         """Where ``name`` comes from: module and attribute, and the distribution of one that is installed."""
-        own = [self._registered.get(name) or self._built_in.get(name)]
-        return " and ".join([*filter(None, own), *map(_place, self._points().get(name, []))]) or repr(name)
+        owned = [self._registered.get(name) or self._built_in.get(name)]
+        return " and ".join([*filter(None, owned), *map(_location, self._points().get(name, []))]) or repr(name)
 
     def passed_over(self) -> dict[str, str]:
         """Where the plugins come from that claim names of this package's own, by name."""
         return {
-            name: " and ".join(map(_place, self._points()[name])) for name in self._built_in if name in self._points()
+            name: " and ".join(map(_location, self._points()[name]))
+            for name in self._built_in
+            if name in self._points()
         }
 
     def _load(self, name: str) -> tuple[object, str]:
@@ -132,9 +134,9 @@ class Plugins(Generic[_T]):
             )
         if len(points) > 1:
             raise self._taken(
-                f"{self._noun} {name!r} is claimed by {' and by '.join(map(_place, points))}; uninstall one of them"
+                f"{self._noun} {name!r} is claimed by {' and by '.join(map(_location, points))}; uninstall one of them"
             )
-        origin = _place(points[0])
+        origin = _location(points[0])
         try:
             return points[0].load(), origin
         except (Exception, SystemExit) as error:  # a script without its guard ends the process when it is imported
@@ -160,5 +162,5 @@ def _off() -> str:
     return f"; {SWITCH}=0 leaves out what is installed" if os.environ.get(SWITCH) == "0" else ""
 
 
-def _place(point: EntryPoint) -> str:
+def _location(point: EntryPoint) -> str:
     return f"{point.value} of {point.dist.name}" if point.dist is not None else point.value

@@ -34,29 +34,29 @@ def _record(cls: type[Any] | None = None, /, **options: bool) -> Any:
     if not options.keys() <= _OPTIONS or any("__dataclass_fields__" in vars(base) for base in cls.__mro__[1:]):
         return dataclasses.dataclass(**options)(cls)
     frozen, eq = options.get("frozen", False), options.get("eq", True)
-    own = dict(vars(cls))
-    has_hash = own.get("__hash__") is not None or ("__hash__" in own and "__eq__" not in own)
-    if own.get("__doc__") is None:
+    owned = dict(vars(cls))
+    has_hash = owned.get("__hash__") is not None or ("__hash__" in owned and "__eq__" not in owned)
+    if owned.get("__doc__") is None:
         cls.__doc__ = cls.__name__  # else one is made of the signature, which takes as long as the class
     slots = options.get("slots", False)
     cls = dataclasses.dataclass(init=False, repr=False, eq=False, slots=slots)(cls)
     fields = dataclasses.fields(cls)
-    made: dict[str, Any] = {}
+    created: dict[str, Any] = {}
     if options.get("init", True):
-        made["__init__"] = _init(cls, fields, frozen)
+        created["__init__"] = _init(cls, fields, frozen)
     if options.get("repr", True):
-        made["__repr__"] = _repr
+        created["__repr__"] = _repr
     if eq:
-        made["__eq__"] = _eq(tuple(f.name for f in fields if f.compare))
+        created["__eq__"] = _eq(tuple(f.name for f in fields if f.compare))
     if frozen and slots:
-        made |= {"__getstate__": _state, "__setstate__": _set_state}
+        created |= {"__getstate__": _state, "__setstate__": _set_state}
     if eq and not has_hash:
         hashed = tuple(f.name for f in fields if (f.compare if f.hash is None else f.hash))
         cls.__hash__ = _hash(hashed) if frozen else None  # type: ignore[assignment]
     if frozen:
         _freeze(cls, frozenset(f.name for f in fields))
-    for name, function in made.items():
-        if name not in own:
+    for name, function in created.items():
+        if name not in owned:
             setattr(cls, name, function)
     parameters = cls.__dataclass_params__
     for name in ("init", "repr", "eq", "frozen"):
@@ -96,10 +96,10 @@ def _init(cls: type[Any], fields: tuple[dataclasses.Field[Any], ...], frozen: bo
         body.append("self.__post_init__()")
     parameters = ",".join(["self", *given, *(["*", *named] if named else [])])
     exec(f"def __init__({parameters}):\n " + "\n ".join(body or ["pass"]), known)
-    made: Callable[..., None] = known["__init__"]
-    made.__qualname__, made.__module__ = f"{cls.__qualname__}.__init__", cls.__module__
-    made.__annotations__ = {f.name: f.type for f in fields if f.init} | {"return": None}
-    return made
+    created: Callable[..., None] = known["__init__"]
+    created.__qualname__, created.__module__ = f"{cls.__qualname__}.__init__", cls.__module__
+    created.__annotations__ = {f.name: f.type for f in fields if f.init} | {"return": None}
+    return created
 
 
 def _state(self: Any) -> list[Any]:

@@ -8,6 +8,6 @@ import os
 SANITIZE_VARIABLE = "LANDBRIDGE_SANITIZE"
 
 
-def asked_to_sanitize() -> bool:
+def sanitize_requested() -> bool:
     """What the variable says now."""
     return os.environ.get(SANITIZE_VARIABLE, "0") not in ("", "0")

@@ -25,7 +25,7 @@ from landbridge.warning_notes import warn
 #: How often a tensor was changed in place, by torch's count.
 _changes = attrgetter("_version")
 #: Programs of one graph that are kept, of different weights and numbers.
-_KEPT = 16
+_RETAINED = 16
 _OF_SESSION = ("device", "num_threads")
 
 
@@ -49,14 +49,14 @@ class CompiledGraph:
         self._session_options = {name: value for name, value in options.items() if name in _OF_SESSION}
         self._weights = [number for number, given in enumerate(example_inputs) if _is_weight(given)]
         placeholders = [node for node in graph.graph.nodes if node.op == "placeholder"]
-        self._numbers = [number for number, node in enumerate(placeholders) if _is_number(node)]
+        self._values = [number for number, node in enumerate(placeholders) if _is_number(node)]
         self._inputs = [
             number
             for number, given in enumerate(example_inputs)
-            if isinstance(given, torch.Tensor) and number not in (*self._weights, *self._numbers)
+            if isinstance(given, torch.Tensor) and number not in (*self._weights, *self._values)
         ]
         #: By numbers and the identity of weights: these, the count of changes of each, and what runs for them.
-        self._made: dict[tuple[float, ...], tuple[list[Any], list[int], Session | None]] = {}
+        self._created: dict[tuple[float, ...], tuple[list[Any], list[int], Session | None]] = {}
 
     def __call__(self, *args: Any) -> list[Any]:
         """The results of the graph, new tensors; ``args`` as its placeholders are. Raises what ``compile`` does."""
@@ -69,18 +69,18 @@ class CompiledGraph:
     def _session_for(self, args: Sequence[Any]) -> Session | None:
         """The Session of the weights among ``args``; None where torch has to run the graph."""
         weights = [args[number] for number in self._weights]
-        key = (*(args[number].item() for number in self._numbers), *map(id, weights))
+        key = (*(args[number].item() for number in self._values), *map(id, weights))
         changes = [0 if weight.is_inference() else _changes(weight) for weight in weights]
-        found = self._made.get(key)
+        found = self._created.get(key)
         if found is None or found[1] != changes:
-            found = self._made[key] = (weights, changes, self._compiled(args))
-            if len(self._made) > _KEPT:
-                del self._made[next(iter(self._made))]
+            found = self._created[key] = (weights, changes, self._compiled(args))
+            if len(self._created) > _RETAINED:
+                del self._created[next(iter(self._created))]
         return found[2]
 
     def _compiled(self, args: Sequence[Any]) -> Session | None:
         known = {number: args[number].detach() for number in self._weights}
-        known |= {number: args[number].item() for number in self._numbers}
+        known |= {number: args[number].item() for number in self._values}
         given = tuple(args[number].detach() for number in self._inputs)
         with torch.no_grad(), quiet():
             module, open_axes = _inference_module(self._graph, known)
@@ -132,8 +132,8 @@ def _inference_module(
 
     Also which axes of these are open, for ``torch.export``. A size among the placeholders is read from a tensor.
     """
-    made = torch.fx.GraphModule(graph, copy.deepcopy(graph.graph))
-    placeholders = [node for node in made.graph.nodes if node.op == "placeholder"]
+    created = torch.fx.GraphModule(graph, copy.deepcopy(graph.graph))
+    placeholders = [node for node in created.graph.nodes if node.op == "placeholder"]
     extents: dict[str, tuple[Any, int]] = {}
     open_axes = []
     for number, node in enumerate(placeholders):
@@ -146,22 +146,22 @@ def _inference_module(
             extents.setdefault(str(extent.node.expr), (node, axis))
     for number, node in enumerate(placeholders):
         value = node.meta.get("example_value")
-        with made.graph.inserting_after(placeholders[-1]):
+        with created.graph.inserting_after(placeholders[-1]):
             if isinstance(known.get(number), torch.Tensor):
-                made.register_buffer(f"weight_{number}", known[number])
-                replacement = made.graph.get_attr(f"weight_{number}")
+                created.register_buffer(f"weight_{number}", known[number])
+                replacement = created.graph.get_attr(f"weight_{number}")
             elif isinstance(value, torch.SymInt):
-                replacement = made.graph.call_function(torch.ops.aten.sym_size.int, extents[str(value.node.expr)])
+                replacement = created.graph.call_function(torch.ops.aten.sym_size.int, extents[str(value.node.expr)])
             elif number in known:
                 for user in list(node.users):
                     user.replace_all_uses_with(known[number])
-                    made.graph.erase_node(user)
-                made.graph.erase_node(node)
+                    created.graph.erase_node(user)
+                created.graph.erase_node(node)
                 continue
             else:
                 continue
         node.replace_all_uses_with(replacement)
-        made.graph.erase_node(node)
-    expand_fast_paths(made.graph)
-    made.recompile()
-    return made.eval(), tuple(open_axes)
+        created.graph.erase_node(node)
+    expand_fast_paths(created.graph)
+    created.recompile()
+    return created.eval(), tuple(open_axes)

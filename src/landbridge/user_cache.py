@@ -15,5 +15,5 @@ def user_cache() -> Path | None:
     named = Path(os.environ.get("XDG_CACHE_HOME", ""))
     if named.is_absolute():
         return named
-    home = Path(os.path.expanduser("~"))  # noqa: PTH111  Path.home raises RuntimeError where there is none
-    return home / ".cache" if home.is_absolute() else None
+    user_folder = Path(os.path.expanduser("~"))  # noqa: PTH111  Path.home raises RuntimeError where there is none
+    return user_folder / ".cache" if user_folder.is_absolute() else None

@@ -17,7 +17,7 @@ from landbridge.errors import FallbackWarning, ModelWarning
 _KINDS: dict[str, type[Warning]] = {kind.__name__: kind for kind in (FallbackWarning, ModelWarning)}
 
 
-class Told(NamedTuple):
+class NotedWarning(NamedTuple):
     """A warning: the name of its class, and what it says."""
 
     kind: str
@@ -27,20 +27,20 @@ class Told(NamedTuple):
 #: Where lines of this package are.
 _PACKAGE = str(Path(__file__).parent)
 
-_notes: ContextVar[list[Told] | None] = ContextVar("landbridge_warnings", default=None)
+_notes: ContextVar[list[NotedWarning] | None] = ContextVar("landbridge_warnings", default=None)
 
 
 def warn(text: str, kind: type[Warning]) -> None:
     """As ``warnings.warn`` of the line that called this package, with a note for ``noting`` of this thread."""
     notes = _notes.get()
     if notes is not None:
-        notes.append(Told(kind.__name__, text))
+        notes.append(NotedWarning(kind.__name__, text))
     warnings.warn(text, kind, stacklevel=_callers_level())
 
 
-def tell_again(told: Told) -> None:
+def tell_again(reported: NotedWarning) -> None:
     """Warn as it was told, of the line that called this package now."""
-    warnings.warn(told.text, _KINDS.get(told.kind, UserWarning), stacklevel=_callers_level())
+    warnings.warn(reported.text, _KINDS.get(reported.kind, UserWarning), stacklevel=_callers_level())
 
 
 def _callers_level() -> int:
@@ -53,9 +53,9 @@ def _callers_level() -> int:
 
 
 @contextmanager
-def noting() -> Iterator[list[Told]]:
+def noting() -> Iterator[list[NotedWarning]]:
     """A list of what ``warn`` tells meanwhile in this thread."""
-    notes: list[Told] = []
+    notes: list[NotedWarning] = []
     token = _notes.set(notes)
     try:
         yield notes

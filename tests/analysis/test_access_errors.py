@@ -45,14 +45,14 @@ def no_operators_of_other_tests(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_generated_kernel_is_a_bug_to_report() -> None:
     with pytest.raises(AccessError) as caught:
         lb.compile(onnx.parser.parse_model(MODEL))
-    said = str(caught.value)
-    assert f"@{caught.value.kernel} " in said
-    assert "it has 7" in said
-    assert "a bug in Landbridge, not in the model" in said
-    assert "report it" in said
-    assert "sanitize=True" in said
-    assert "from node 'y+z' of the model" in said
-    assert "clamp" not in said, "an index that is not the user's"
+    output = str(caught.value)
+    assert f"@{caught.value.kernel} " in output
+    assert "it has 7" in output
+    assert "a bug in Landbridge, not in the model" in output
+    assert "report it" in output
+    assert "sanitize=True" in output
+    assert "from node 'y+z' of the model" in output
+    assert "clamp" not in output, "an index that is not the user's"
 
 
 def test_what_it_names_as_the_way_out_compiles(stores_two_further: None) -> None:

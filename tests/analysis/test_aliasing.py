@@ -71,12 +71,12 @@ def test_drawn_graphs(seed: int) -> None:
     except lb.CompileError as error:
         assert "node" in str(error) or "kernel" in str(error)
         return
-    apart = lb.Session(executable)(feeds)
+    separate = lb.Session(executable)(feeds)
     one = feeds["x"].copy()
     session = lb.Session(executable, num_threads=1 + seed % 2)
     given = [one if name == "x" else value for name, value in feeds.items()]
     z = np.empty_like(one)
     session(*given, out=[one, z])
     for found, name in ((one, "y"), (z, "z")):
-        np.testing.assert_array_equal(found, np.asarray(apart[name]))
+        np.testing.assert_array_equal(found, np.asarray(separate[name]))
         np.testing.assert_allclose(found, np.asarray(plain[name]), rtol=1e-5, atol=1e-5)

@@ -50,19 +50,19 @@ class Program:
 
     def __init__(self, seed: int) -> None:
         self.random, self.ranges, self.operations = Random(seed), IndexRanges(), list[Operation]()
-        self.numbers: dict[SSAValue, list[int]] = {}
+        self.values: dict[SSAValue, list[int]] = {}
         self.conditions: dict[SSAValue, list[bool]] = {}
         spans = [(self.random.randint(-3, 3), self.random.choice((1, 2, 5)), self.random.randint(1, 6)) for _ in "ab"]
         pairs = list(product(*(range(low, low + step * trips, step) for low, step, trips in spans)))
         for axis, (low, step, trips) in enumerate(spans):
-            counter = self._kept(test.TestOp(result_types=[IndexType()]))
+            counter = self._retained(test.TestOp(result_types=[IndexType()]))
             self.ranges.count(counter, constant(low), step, constant(low + step * trips - 1))
-            self.numbers[counter] = [pair[axis] for pair in pairs]
-        self.indices = list(self.numbers)
+            self.values[counter] = [pair[axis] for pair in pairs]
+        self.indices = list(self.values)
         for _ in range(8):
             self._add_operation()
 
-    def _kept(self, op: Operation) -> SSAValue:
+    def _retained(self, op: Operation) -> SSAValue:
         self.operations.append(op)
         return op.results[0]
 
@@ -72,23 +72,21 @@ class Program:
         match self.random.randrange(4):
             case 0:
                 kind = self.random.choice(list(BINARY))
-                made = self._kept(kind(a, b))
-                numbers = [BINARY[kind](x, y) for x, y in zip(self.numbers[a], self.numbers[b], strict=True)]
+                made = self._retained(kind(a, b))
+                values = [BINARY[kind](x, y) for x, y in zip(self.values[a], self.values[b], strict=True)]
             case 1:
                 kind, by = self.random.choice(list(BY_CONSTANT)), self.random.randint(1, 6)
-                made = self._kept(kind(a, self._kept(arith.ConstantOp(IntegerAttr.from_index_int_value(by)))))
-                numbers = [BY_CONSTANT[kind](x, by) for x in self.numbers[a]]
+                made = self._retained(kind(a, self._retained(arith.ConstantOp(IntegerAttr.from_index_int_value(by)))))
+                values = [BY_CONSTANT[kind](x, by) for x in self.values[a]]
             case _:
                 name = self.random.choice(list(COMPARED))
-                condition = self._kept(arith.CmpiOp(a, b, name))
-                holds = [COMPARED[name](x, y) for x, y in zip(self.numbers[a], self.numbers[b], strict=True)]
+                condition = self._retained(arith.CmpiOp(a, b, name))
+                holds = [COMPARED[name](x, y) for x, y in zip(self.values[a], self.values[b], strict=True)]
                 self.conditions[condition] = holds
                 c, d = self.random.choice(self.indices), self.random.choice(self.indices)
-                made = self._kept(arith.SelectOp(condition, c, d))
-                numbers = [
-                    x if first else y for first, x, y in zip(holds, self.numbers[c], self.numbers[d], strict=True)
-                ]
-        self.numbers[made] = numbers
+                made = self._retained(arith.SelectOp(condition, c, d))
+                values = [x if first else y for first, x, y in zip(holds, self.values[c], self.values[d], strict=True)]
+        self.values[made] = values
         self.indices.append(made)
 
     def check(self, values: list[SSAValue], reached: list[bool]) -> None:
@@ -96,7 +94,7 @@ class Program:
         for value, other in product(values, repeat=2):
             form = self.ranges.form(value).plus(self.ranges.form(other), -1 if value is not other else 0)
             low, high = self.ranges.range_of(form)
-            runs = zip(self.numbers[value], self.numbers[other], reached, strict=True)
+            runs = zip(self.values[value], self.values[other], reached, strict=True)
             found = [x - (y if value is not other else 0) for x, y, run in runs if run]
             assert all(low <= x <= high for x in found)
             if found:
@@ -106,9 +104,9 @@ class Program:
 
 
 @pytest.mark.parametrize("seed", range(300))
-def test_no_value_is_outside_its_range_whatever_was_asked_before(seed: int) -> None:
+def test_no_value_is_outside_its_range_whatever_was_requested_before(seed: int) -> None:
     program = Program(seed)
-    random, everywhere = program.random, [True] * len(program.numbers[program.indices[0]])
+    random, everywhere = program.random, [True] * len(program.values[program.indices[0]])
     conditions = list(program.conditions)
 
     def visit(reached: list[bool], depth: int) -> None:
@@ -130,15 +128,15 @@ def test_what_was_found_outside_a_condition_is_not_taken_for_what_holds_in_it() 
     """A value asked for before has the same range inside a condition as one that is asked for there first."""
     compared = 0
     for seed in range(100):
-        asked, fresh = Program(seed), Program(seed)
-        for program in (asked, fresh):
+        requested, fresh = Program(seed), Program(seed)
+        for program in (requested, fresh):
             for value in program.indices:  # atoms are numbered in this order
                 program.ranges.form(value)
-        asked.check(asked.indices, [False] * len(asked.numbers[asked.indices[0]]))
-        for first, second in zip(asked.conditions, fresh.conditions, strict=True):
-            with asked.ranges.where(first) as entered, fresh.ranges.where(second):
-                for value, same in zip(asked.indices, fresh.indices, strict=True) if entered else ():
-                    known = asked.ranges.range_of(asked.ranges.form(value))
+        requested.check(requested.indices, [False] * len(requested.values[requested.indices[0]]))
+        for first, second in zip(requested.conditions, fresh.conditions, strict=True):
+            with requested.ranges.where(first) as entered, fresh.ranges.where(second):
+                for value, same in zip(requested.indices, fresh.indices, strict=True) if entered else ():
+                    known = requested.ranges.range_of(requested.ranges.form(value))
                     assert known == fresh.ranges.range_of(fresh.ranges.form(same))
                     compared += 1
     assert compared > 500

@@ -24,7 +24,7 @@ from landbridge.ir.kernel_attributes import set_sizes, sizes_of
 from landbridge.ir.types import extents_attr, shape_of
 from landbridge.passes.lower.prims import lowering_for
 from landbridge.passes.registry import run_pipeline
-from landbridge.sizes.dim import dimensions_stated
+from landbridge.sizes.dim import declared_dimensions
 from landbridge.sizes.size import Size, ceildiv, dimension, largest
 from landbridge.targets import Target
 
@@ -41,7 +41,7 @@ MODELS = {
 def kernels(request: pytest.FixtureRequest) -> list[func.FuncOp]:
     """The open kernels of a model, proved."""
     make, dims = MODELS[request.param]
-    module = import_onnx(make(), None, (TARGET,), dimensions=dimensions_stated(dims))
+    module = import_onnx(make(), None, (TARGET,), dimensions=declared_dimensions(dims))
     module.declined = declined
     module = run_pipeline(module, PIPELINE)
     lower = lowering_for(TARGET)
@@ -128,17 +128,17 @@ def test_what_may_be_nothing_is_something_where_it_is_walked_through() -> None:
 
     ranges = OpenRanges(words, (some,))
     assert not is_proved(ranges)
-    for turns, proved in (
+    for iterations, proved in (
         (some, True),
         (ceildiv(some, 8), True),
         (some * other, True),
         (some + 1, False),
         (other, False),
     ):
-        with ranges.entered(constant(turns)):
+        with ranges.entered(constant(iterations)):
             assert is_proved(ranges) is proved
         assert not is_proved(ranges)
-        assert is_proved(OpenRanges(words, (some,), turns)) is proved
+        assert is_proved(OpenRanges(words, (some,), iterations)) is proved
 
 
 def test_a_task_that_may_have_no_rows_enters_no_loop_over_them_where_there_are_none() -> None:
@@ -161,14 +161,14 @@ def test_indices_of_loops_in_loops_are_proved_by_what_ends_soonest(monkeypatch: 
     of some hundred accesses each would ask them all, were the bounds that bring in other counters asked first."""
     tile = """<ir_version: 8, opset_import: ["": 18]>
         g (float[2, 3, 4, 5] x, int64[4] r) => (float[A, B, C, D] y) { y = Tile(x, r) }"""
-    asked = 0
+    requested = 0
     replaced = OpenRanges._replaced
 
     def counted(ranges: OpenRanges, form: Form) -> Iterator[Form]:
-        nonlocal asked
-        asked += 1
+        nonlocal requested
+        requested += 1
         return replaced(ranges, form)
 
     monkeypatch.setattr(OpenRanges, "_replaced", counted)
     lb.compile(onnx.parser.parse_model(tile), TARGET)
-    assert 0 < asked < 5_000
+    assert 0 < requested < 5_000

@@ -72,27 +72,28 @@ def written(r: random.Random, values: list[str], depth: int, names: list[int]) -
 
     def compared() -> str:
         a, b, how = r.choice(values), r.choice([*values, *(f"%c{c}" for c in CONSTANTS), "%W"]), r.choice([*COMPARE])
-        return made(f"arith.cmpi {how}, {a}, {b} : index", lambda of: COMPARE[how](of[a], of[b]))
+        return made(f"arith.cmpi {how}, {a}, {b} : index", lambda elements: COMPARE[how](elements[a], elements[b]))
 
     def of_size() -> str:
         b, how = f"%c{r.choice(CONSTANTS)}", r.choice([*COMPARE])
-        return made(f"arith.cmpi {how}, %W, {b} : index", lambda of: COMPARE[how](of["%W"], of[b]))
+        return made(f"arith.cmpi {how}, %W, {b} : index", lambda elements: COMPARE[how](elements["%W"], elements[b]))
 
     def between() -> str:
         a, low, high = r.choice(values), r.choice(("%c0", "%c0", "%c1")), r.choice(("%W", "%W", "%c7", "%c8", "%c64"))
-        one = made(f"arith.cmpi sge, {a}, {low} : index", lambda of: of[a] >= of[low])
-        two = made(f"arith.cmpi slt, {a}, {high} : index", lambda of: of[a] < of[high])
-        return made(f"arith.andi {one}, {two} : i1", lambda of: of[one] and of[two])
+        one = made(f"arith.cmpi sge, {a}, {low} : index", lambda elements: elements[a] >= elements[low])
+        two = made(f"arith.cmpi slt, {a}, {high} : index", lambda elements: elements[a] < elements[high])
+        return made(f"arith.andi {one}, {two} : i1", lambda elements: elements[one] and elements[two])
 
     for _ in range(r.randint(2, 5)):
         match r.choice(("value", "value", "load", "if", "if", "if")):
             case "value":
-                what, a, b = r.choice([*ARITHMETIC]), r.choice([*values, "%W"]), r.choice([*values, "%W"])
-                if what in ("muli", "divsi", "remsi") or r.random() < 0.5:
+                subject, a, b = r.choice([*ARITHMETIC]), r.choice([*values, "%W"]), r.choice([*values, "%W"])
+                if subject in ("muli", "divsi", "remsi") or r.random() < 0.5:
                     b = r.choice([f"%c{c}" for c in CONSTANTS[1:]] + ["%W"])
                 values.append(
                     made(
-                        f"arith.{what} {a}, {b} : index", lambda of, what=what, a=a, b=b: ARITHMETIC[what](of[a], of[b])
+                        f"arith.{subject} {a}, {b} : index",
+                        lambda elements, subject=subject, a=a, b=b: ARITHMETIC[subject](elements[a], elements[b]),
                     )
                 )
             case "if" if depth:
@@ -104,21 +105,21 @@ def written(r: random.Random, values: list[str], depth: int, names: list[int]) -
                 at = r.choice(values)
                 names[0] += 1
                 text += f"%l{names[0]} = memref.load %x[{at}] : memref<64xf32>\n"
-                code.append((f"%l{names[0]}", lambda of, at=at: of[at]))
+                code.append((f"%l{names[0]}", lambda elements, at=at: elements[at]))
     return text, code
 
 
-def outside(code: Code, of: dict[str, int]) -> Iterator[str]:
+def outside(code: Code, values: dict[str, int]) -> Iterator[str]:
     """The reads that, run with these values, are outside an operand of ``%W`` elements."""
     for name, does in code:
         if isinstance(does, list):
-            if of[name]:
-                yield from outside(does, of)
+            if values[name]:
+                yield from outside(does, values)
         elif name.startswith("%l"):
-            if not 0 <= does(of) < of["%W"]:
+            if not 0 <= does(values) < values["%W"]:
                 yield name
         else:
-            of[name] = does(of)
+            values[name] = does(values)
 
 
 def proved(block: Block, ranges: OpenRanges, unreached: bool = False) -> Iterator[str]:
@@ -173,18 +174,18 @@ def is_proved(body: str) -> bool:
 
 @pytest.mark.parametrize("seeds", [range(30), pytest.param(range(30, 300), marks=pytest.mark.full)], ids=str)
 def test_no_proved_access_leaves_its_operand(seeds: range) -> None:
-    kept = 0
+    retained = 0
     for seed in seeds:
         body, code = written(random.Random(seed), ["%i"], 3, [0])
         function = parsed(body)
         block = function.body.block
         inside = set(proved(block, OpenRanges(block.args[-3], [WIDTH])))
-        kept += len(inside)
+        retained += len(inside)
         for width in SIZES:
             for value in VALUES:
-                of = {"%i": value, "%W": width, **{f"%c{c}": c for c in CONSTANTS}}
-                assert inside.isdisjoint(outside(code, of)), f"W={width} %i={value} {inside}\n{body}"
-    assert kept > len(seeds) // 2, "nothing was proved"
+                values = {"%i": value, "%W": width, **{f"%c{c}": c for c in CONSTANTS}}
+                assert inside.isdisjoint(outside(code, values)), f"W={width} %i={value} {inside}\n{body}"
+    assert retained > len(seeds) // 2, "nothing was proved"
 
 
 GUARDED = """%a{0} = arith.cmpi sge, %i, %c0 : index

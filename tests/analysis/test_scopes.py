@@ -82,7 +82,7 @@ def test_inputs_that_lie_in_a_scope_take_of_it_as_constants_do() -> None:
     assert found.taken() == "; of its 1000 bytes the weights, inputs and outputs placed there take 96 ('x' 96)"
 
 
-def test_all_that_load_a_constant_are_kept_with_it() -> None:
+def test_all_that_load_a_constant_are_retained_with_it() -> None:
     found = scope("global.fast").residents
     assert [(each.name, [op.symbol_name for op in each.ops]) for each in found] == [("w", ["w", "w"]), ("v", ["v"])]
 

@@ -50,8 +50,8 @@ class Board:
         path = f"{packages(self.folder)}:{_SOURCES}"
         # Compiling modules is more than half of what a process's imports take, and Debian's come without bytecode: it
         # is kept, whatever this machine does with its own.
-        kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
-        return {**kept, "PYTHONPATH": path, "PYTHONHOME": home, "PYTHONPYCACHEPREFIX": f"{self.folder}/bytecode"}
+        retained = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+        return {**retained, "PYTHONPATH": path, "PYTHONHOME": home, "PYTHONPYCACHEPREFIX": f"{self.folder}/bytecode"}
 
     @property
     def python_version(self) -> str:
@@ -74,7 +74,7 @@ class ProgramRunner:
     """A process on a board that loads ``.lbx`` files and runs them, one after another; close it."""
 
     def __init__(self, board: Board, scratch: Path) -> None:
-        self._scratch, self._numbers = scratch, count()
+        self._scratch, self._values = scratch, count()
         pipe = subprocess.PIPE
         self._process = subprocess.Popen(
             board.command(str(_SERVE)), env=board.environment, stdin=pipe, stdout=pipe, text=True
@@ -82,7 +82,7 @@ class ProgramRunner:
 
     def __call__(self, executable: Executable, feeds: Mapping[str, Array], threads: int = 1) -> list[Array]:
         """The outputs of ``executable``, saved here and loaded there, for inputs by name."""
-        name = self._scratch / f"program{next(self._numbers)}"
+        name = self._scratch / f"program{next(self._values)}"
         # As ``save`` writes it, but no power fails here: waiting for the disk takes longer than most programs.
         Path(f"{name}.lbx").write_bytes(b"".join(pieces_of_file(executable)))
         order = [spec.name for spec in executable.main.inputs]

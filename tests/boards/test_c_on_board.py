@@ -57,7 +57,7 @@ def test_open_dimensions(tmp_path: Path) -> None:
         np.testing.assert_allclose(found, np.asarray(here(x)[0]), rtol=0, atol=1e-5)
 
 
-def test_a_cpu_without_the_features_is_told_and_runs_nothing(tmp_path: Path) -> None:
+def test_a_cpu_without_the_features_is_reported_and_runs_nothing(tmp_path: Path) -> None:
     export_c(lb.compile(open_edges(), "raspberry-pi-5"), tmp_path, "model")
     (tmp_path / "main.c").write_text(
         '#include "model.h"\nint main(void) { return model_init((model_program[1]){0}, 0, (void *)64, 0); }\n'

@@ -52,7 +52,7 @@ def instructions(image: CodeImage, folder: Path) -> list[str]:
 
 
 def reached(code: Mapping[int, str], symbols: Mapping[str, int]) -> list[str]:
-    waiting, seen, kept = list(symbols.values()), set(), set()
+    waiting, seen, retained = list(symbols.values()), set(), set()
     while waiting:
         at = waiting.pop()
         while at not in seen and at in code:
@@ -61,19 +61,19 @@ def reached(code: Mapping[int, str], symbols: Mapping[str, int]) -> list[str]:
             if branch:
                 waiting.append(int(branch["to"], 16))
             elif not code[at].startswith("adr"):  # the assembler wants a symbol there
-                kept.add(code[at])
+                retained.add(code[at])
             if _ENDS.match(code[at]):
                 break
             at += 4
-    return sorted(kept)
+    return sorted(retained)
 
 
 def refused(lines: list[str], cpu: str, folder: Path) -> list[str]:
     """Those of ``lines`` that the assembler does not take for ``cpu``."""
     (folder / "code.s").write_text("\n".join([*lines, ""]))
     command = [program("aarch64-linux-gnu-as", "boards"), f"-mcpu={cpu}", "-o", "code.o", "code.s"]
-    said = subprocess.run(command, cwd=folder, capture_output=True, text=True).stderr
-    return [lines[int(number) - 1] for number in re.findall(r"code\.s:(\d+): Error", said)]
+    output = subprocess.run(command, cwd=folder, capture_output=True, text=True).stderr
+    return [lines[int(number) - 1] for number in re.findall(r"code\.s:(\d+): Error", output)]
 
 
 @pytest.mark.parametrize(

@@ -183,7 +183,7 @@ def test_a_compiled_file_runs_there_and_one_of_another_isa_is_refused(same: Desk
     assert code == 1 and "compiled for aarch64, ssh://board is x86_64; compile the model for it" in stderr
 
 
-def test_what_is_written_is_told_by_its_name_here(same: Desk, model: Path, tmp_path: Path) -> None:
+def test_what_is_written_is_reported_by_its_name_here(same: Desk, model: Path, tmp_path: Path) -> None:
     trace = tmp_path / "tr ace.json"
     code, _, stderr = same("run", str(model), "--repeat", "1", "--trace", str(trace), "--on", ON)
     assert code == 0 and f"wrote {trace};" in stderr and "run." not in stderr
@@ -198,12 +198,12 @@ def test_the_boards_own_errors_name_the_files_of_the_desk(same: Desk, model: Pat
     assert [name for name in same.programs if name.startswith("run.")] == [], "the folder of the run stayed"
 
 
-def test_a_finding_of_the_sanitizer_is_told_as_here(same: Desk, model: Path) -> None:
+def test_a_finding_of_the_sanitizer_is_reported_as_here(same: Desk, model: Path) -> None:
     found = same.json("run", str(model), "--sanitize", "--repeat", "1", "--on", ON)
     assert found["outputs"]
 
 
-def test_what_is_wrong_with_a_board_is_said(make_desk: MakeDesk, model: Path) -> None:
+def test_what_is_wrong_with_a_board_is_reported(make_desk: MakeDesk, model: Path) -> None:
     desk = make_desk([], {})
     server, line = desk.server, ["run", str(model), "--on"]
 
@@ -231,9 +231,9 @@ def test_what_is_wrong_with_a_board_is_said(make_desk: MakeDesk, model: Path) ->
     other_key = (server.folder / "user.pub").read_text().split()[1]
     (server.folder / "changed").write_text(f"[127.0.0.1]:{server.port} ssh-ed25519 {other_key}\n")
     server.write_client(f"{server.folder}/changed")
-    said = message(ON)
-    assert f"Offending ED25519 key in {server.folder}/changed:1" in said and "@@@" not in said
-    assert "take that line out of that file and connect by hand once to accept the new key: ssh board" in said
+    output = message(ON)
+    assert f"Offending ED25519 key in {server.folder}/changed:1" in output and "@@@" not in output
+    assert "take that line out of that file and connect by hand once to accept the new key: ssh board" in output
     server.write_client(f"{server.folder}/known")
     (server.folder / "authorized").write_text("")
     assert "so it needs a key: ssh-copy-id board" in message(ON)

@@ -34,11 +34,13 @@ def compiled(model: Path) -> Iterator[Path]:
 
 
 @pytest.mark.parametrize("way", ["full", "cut"])
-@pytest.mark.parametrize("what", ["program", "inputs"])
-def test_what_does_not_arrive_is_told_and_not_kept(what: str, way: str, same: Desk, compiled: Path, x: Path) -> None:
+@pytest.mark.parametrize("subject", ["program", "inputs"])
+def test_what_does_not_arrive_is_reported_and_not_retained(
+    subject: str, way: str, same: Desk, compiled: Path, x: Path
+) -> None:
     # The programs that write there, with a part of the bytes.
     ending = FULL if way == "full" else CUT
-    if what == "program":
+    if subject == "program":
         replace_there(same, "cat", "head -c 1000", ending)
     else:
         replace_there(same, "tar", '[ "$1" = -cf ] && exec /bin/tar "$@"', "head -c 1000 >$4/0.npy", ending)
@@ -46,12 +48,12 @@ def test_what_does_not_arrive_is_told_and_not_kept(what: str, way: str, same: De
     assert code == 1
     if way == "full":
         assert f"{ON} does not take " in stderr and "No space left on device" in stderr
-        assert (" bytes into " if what == "program" else "the inputs into ") in stderr
+        assert (" bytes into " if subject == "program" else "the inputs into ") in stderr
     else:
         assert f"the connection to {ON} was lost: " in stderr and "give the command again" in stderr
     end = time.monotonic() + 20
-    kept = 0 if what == "program" else 1
-    while len(same.programs) > kept:  # a session that was cut ends by itself
+    retained = 0 if subject == "program" else 1
+    while len(same.programs) > retained:  # a session that was cut ends by itself
         assert time.monotonic() < end, same.programs
         time.sleep(0.1)
     for name in ("cat", "tar"):
@@ -72,7 +74,7 @@ def test_a_copy_that_is_no_longer_what_its_name_says_is_made_anew(left: str, sam
     assert same.programs == [name] and copy.read_bytes() == content
 
 
-def test_a_copy_that_another_desk_removed_meanwhile(same: Desk, compiled: Path) -> None:
+def test_a_copy_that_another_desk_removed_concurrently(same: Desk, compiled: Path) -> None:
     line = ["run", str(compiled), "--repeat", "1", "--on", ON]
     same.json(*line)
     (name,) = same.programs
@@ -97,7 +99,7 @@ def test_a_connection_lost_while_it_runs(same: Desk, compiled: Path, x: Path) ->
         time.sleep(0.1)
 
 
-def test_outputs_that_find_no_room(same: Desk, compiled: Path, x: Path, tmp_path: Path) -> None:
+def test_outputs_that_find_no_space(same: Desk, compiled: Path, x: Path, tmp_path: Path) -> None:
     replace_there(same, "tar", '[ "$1" = -cf ] || exec /bin/tar "$@"', FULL)
     line = ["run", str(compiled), "-i", f"x={x}", "--output-dir", str(tmp_path / "out"), "--on", ON]
     code, _, stderr = same(*line)

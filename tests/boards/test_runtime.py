@@ -60,7 +60,7 @@ def test_pages_of_every_size_and_several_threads(board: Board, tmp_path: Path, p
 
 
 @pytest.mark.parametrize("denormals", ["flush", "keep"])
-def test_denormals_are_flushed_where_it_is_asked_for(on_board: ProgramRunner, denormals: str) -> None:
+def test_denormals_are_flushed_where_it_is_requested(on_board: ProgramRunner, denormals: str) -> None:
     x = np.array([1e-39, -1e-39, 1e-38, 1, 0, -0.0, 1e-45, 2e-38], np.float32)
     (result,) = on_board(lb.compile(scaled(), f"{GENERIC} -denormals={denormals}"), {"x": x})
     is_denormal = np.abs(x) < np.finfo(np.float32).tiny
@@ -116,7 +116,7 @@ def test_missing_features_are_named(board: Board, tmp_path: Path) -> None:
     assert board.__class__(board.qemu, board.folder, "max").python(code, str(tmp_path / "pi5.lbx")).returncode == 0
 
 
-def test_registers_of_sve_as_long_as_stated(board: Board, tmp_path: Path) -> None:
+def test_registers_of_sve_as_long_as_declared(board: Board, tmp_path: Path) -> None:
     """Sums, quotients, a convolution and lengths that fill no register, on 8 and on 16 lanes."""
     x = np.random.default_rng(0).standard_normal((1, 5, 9, 13), dtype=np.float32)
     wanted = lb.Session(lb.compile(windowed()))(x)[0]

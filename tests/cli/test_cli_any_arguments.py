@@ -31,7 +31,7 @@ TARGETS = ("llvm", "c", "opencl", "vulkan", "raspberry-pi-5", "x86-64-v3", "llvm
            "llvm -num-cores=99999999999999999999")  # fmt: skip
 DEVICES = ("cpu", "cpu:7", "cpu,cpu", "opencl", "vulkan", "sim:lazy", "sim:scratch", "opencl,cpu", "none", "", ",",
            "sim", "sanitize(cpu)", "cpu:99999999999999999999", "((")  # fmt: skip
-NUMBERS = ("0", "1", "2", "-1", "x", "", "1.5", "nan", "inf", "-0", "1e-9")
+ANY_NUMBERS = ("0", "1", "2", "-1", "x", "", "1.5", "nan", "inf", "-0", "1e-9")
 
 
 def one_of(*values: str) -> st.SearchStrategy[str]:
@@ -49,19 +49,19 @@ VALUES = {
     "--place": named(one_of("cpu", "cpu@global", "sim:scratch@global.vtcm[1]", "none", "@", "cpu[9]", "")),
     "--shape": named(one_of(*SHAPES)),
     "--input": st.one_of(named(one_of(*ARRAYS, *SPECIAL)), st.builds("x={}".format, one_of(*ARRAYS))),
-    "--threads": one_of(*NUMBERS),
-    "--seed": one_of(*NUMBERS, "99999999999999999999"),
-    "--repeat": one_of(*NUMBERS),
-    "--rounds": one_of(*NUMBERS),
-    "--runs": one_of(*NUMBERS),
+    "--threads": one_of(*ANY_NUMBERS),
+    "--seed": one_of(*ANY_NUMBERS, "99999999999999999999"),
+    "--repeat": one_of(*ANY_NUMBERS),
+    "--rounds": one_of(*ANY_NUMBERS),
+    "--runs": one_of(*ANY_NUMBERS),
     "--against": one_of("onnxruntime", "onnxruntime,openvino", "openvino", "none", "", ","),
-    "--pause": one_of(*NUMBERS),
-    "--tolerance": one_of(*NUMBERS),
-    "--absolute": one_of(*NUMBERS),
-    "--top": one_of(*NUMBERS),
+    "--pause": one_of(*ANY_NUMBERS),
+    "--tolerance": one_of(*ANY_NUMBERS),
+    "--absolute": one_of(*ANY_NUMBERS),
+    "--top": one_of(*ANY_NUMBERS),
     "--memory-cfg": named(one_of("pooled", "naive", "none", "cpu=naive", "cpu/global=pooled", "")),
     "--budget": one_of("0", "0.01", "-1", "x", "nan"),
-    "--capacity": named(one_of(*NUMBERS, "64", "100000", "99999999999999999999999")),
+    "--capacity": named(one_of(*ANY_NUMBERS, "64", "100000", "99999999999999999999999")),
     "--passes": one_of("fuse", "place,dedup,fold,fuse", "plan", "none", ",", "fuse,fuse"),
     "--output": one_of("out.bin", "none/out", "folder.npy", *SPECIAL),
     "--output-dir": one_of("out", "text.onnx", "text.onnx/out", "/dev/null/x", "/proc/none"),
@@ -149,10 +149,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 
 def check(line: list[str]) -> None:
-    with warnings.catch_warnings(record=True) as said:
+    with warnings.catch_warnings(record=True) as output:
         warnings.simplefilter("always")
         done = invoke(line)
-    loud = [w for w in said if issubclass(w.category, RuntimeWarning | SyntaxWarning)]
+    loud = [w for w in output if issubclass(w.category, RuntimeWarning | SyntaxWarning)]
     assert not loud, (line, [str(w.message) for w in loud])
     assert done.exception is None, (line, repr(done.exception))
     assert done.exit_code in (0, 1, 2, 3), line

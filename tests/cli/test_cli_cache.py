@@ -40,7 +40,7 @@ def test_entries_are_shown_and_removed(folder: Path, tmp_path: Path, monkeypatch
     assert json.loads(run("cache", "--clear", "--json"))["entries"] == [] and not list(folder.iterdir())
 
 
-def test_nothing_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_is_retained(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LANDBRIDGE_CACHE", "0")
     assert json.loads(run("cache", "--json")) == {"folder": None, "entries": []}
     assert "LANDBRIDGE_CACHE=FOLDER" in invoke(["cache"]).output

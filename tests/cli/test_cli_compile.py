@@ -119,8 +119,8 @@ def test_options_reach_the_compiler(model: Path, tmp_path: Path) -> None:
 
 def test_a_sanitized_program_is_the_one_that_python_compiles(model: Path) -> None:
     plain, checked = compiled(model), compiled(model, "--sanitize")
-    asked = lb.compile(model, sanitize=True)
-    assert checked.main.instructions == asked.main.instructions != plain.main.instructions
+    requested = lb.compile(model, sanitize=True)
+    assert checked.main.instructions == requested.main.instructions != plain.main.instructions
 
 
 def test_weights_that_may_be_replaced(model: Path) -> None:

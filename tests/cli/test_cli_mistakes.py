@@ -60,28 +60,28 @@ def test_extents_as_other_programs_show_them(here: Path) -> None:
 
 
 def test_extents_that_do_not_fit_name_the_input_and_what_fits(here: Path) -> None:
-    told = refused("run", "pyramid.onnx", "--shape", "x=1x1x321x320")
-    assert "input 'x' cannot be (1, 1, 321, 320): axis 2 is 321, legal are multiples of 4, as 320 or 324" in told
-    assert "axis 3" not in told
-    told = refused("run", "pyramid.onnx", "--at", "h=321")
-    assert "dimension 'h' is 321" in told
-    assert "multiples of 4, as 320 or 324" in told
+    reported = refused("run", "pyramid.onnx", "--shape", "x=1x1x321x320")
+    assert "input 'x' cannot be (1, 1, 321, 320): axis 2 is 321, legal are multiples of 4, as 320 or 324" in reported
+    assert "axis 3" not in reported
+    reported = refused("run", "pyramid.onnx", "--at", "h=321")
+    assert "dimension 'h' is 321" in reported
+    assert "multiples of 4, as 320 or 324" in reported
 
 
 def test_what_is_proposed_for_unknown_extents_is_no_program_by_itself(here: Path) -> None:
-    told = refused("compile", "pyramid.onnx", "--target", "opencl")
-    proposed = told.split("--shape '")[1].split("'")[0]
+    reported = refused("compile", "pyramid.onnx", "--target", "opencl")
+    proposed = reported.split("--shape '")[1].split("'")[0]
     assert proposed == "x=<n>x1x<h>x<w>"
     assert "is not NAME=DIMxDIM" in refused("compile", "pyramid.onnx", "--target", "opencl", "--shape", proposed)
 
 
-def test_inputs_without_elements_are_told(here: Path) -> None:
+def test_inputs_without_elements_are_reported(here: Path) -> None:
     onnx.save(parser.parse_model(PYRAMID.split("{")[0] + "{ y = Relu (x) }"), "relu.onnx")
     done = invoke(["run", "relu.onnx", "--shape", "x=0x1x8x8"])
     assert (done.exit_code, "0x1x8x8: it has no elements" in done.stderr) == (0, True)
 
 
-def test_an_error_is_an_object_where_json_is_asked_for(here: Path) -> None:
+def test_an_error_is_an_object_where_json_is_requested(here: Path) -> None:
     for line, kind, code in (
         (["run", "none.onnx", "--json"], "UsageError", 2),
         (["run", "add.onnx", "--json", "--no-such"], "UsageError", 2),
@@ -89,9 +89,9 @@ def test_an_error_is_an_object_where_json_is_asked_for(here: Path) -> None:
         (["compile", "add.onnx", "--json", "-o", "no/such/a.lbx"], "OutputFileError", 1),
     ):
         done = invoke(line)
-        told = json.loads(done.stdout)["error"]
-        assert (done.exit_code, told["kind"], told["exit_code"]) == (code, kind, code), line
-        assert told["message"]
+        reported = json.loads(done.stdout)["error"]
+        assert (done.exit_code, reported["kind"], reported["exit_code"]) == (code, kind, code), line
+        assert reported["message"]
 
 
 def test_bench_and_compare_without_onnxruntime_fail(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -105,17 +105,17 @@ def test_a_target_that_is_a_device() -> None:
     assert "code for it is of target 'opencl'" in refused("targets", "opencl:0")
 
 
-@pytest.mark.parametrize(("made_for", "given"), [("vulkan", "opencl"), ("opencl", "vulkan")])
-def test_a_device_that_a_file_cannot_use_names_the_one_it_can(here: Path, made_for: str, given: str) -> None:
+@pytest.mark.parametrize(("created_for", "given"), [("vulkan", "opencl"), ("opencl", "vulkan")])
+def test_a_device_that_a_file_cannot_use_names_the_one_it_can(here: Path, created_for: str, given: str) -> None:
     first_instance("opencl")
     first_instance("vulkan")
-    assert invoke(["compile", "add.onnx", "-d", made_for, "-o", "add.lbx"]).exit_code == 0
+    assert invoke(["compile", "add.onnx", "-d", created_for, "-o", "add.lbx"]).exit_code == 0
     for device in (given, "cpu"):
-        told = refused("run", "add.lbx", "--device", device)
-        assert f"--device {made_for}" in told, told
+        reported = refused("run", "add.lbx", "--device", device)
+        assert f"--device {created_for}" in reported, reported
 
 
-def test_a_device_that_gives_memory_alone_is_told(here: Path) -> None:
+def test_a_device_that_gives_memory_alone_is_reported(here: Path) -> None:
     first_instance("vulkan")
     lb.compile("add.onnx").save("add.lbx")
     done = invoke(["run", "add.lbx", "--device", "vulkan"])
@@ -128,9 +128,9 @@ def test_absent_drivers_are_listed_with_the_way_out() -> None:
     program = "import sys; from landbridge.cli import main; sys.argv = ['landbridge', 'devices', *sys.argv[1:]]; main()"
     no_drivers = {**os.environ, "OCL_ICD_VENDORS": "/none", "VK_DRIVER_FILES": "/none", "VK_ICD_FILENAMES": "/none"}
     shown = subprocess.run([sys.executable, "-c", program], env=no_drivers, capture_output=True, text=True, check=True)
-    told = " ".join(shown.stdout.split())
-    assert "opencl: none; " in told
-    assert "vulkan: none; no Vulkan driver finds a device; install" in told
+    reported = " ".join(shown.stdout.split())
+    assert "opencl: none; " in reported
+    assert "vulkan: none; no Vulkan driver finds a device; install" in reported
     shown = subprocess.run(
         [sys.executable, "-c", program, "--json"], env=no_drivers, capture_output=True, text=True, check=True
     )

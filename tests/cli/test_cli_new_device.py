@@ -127,8 +127,8 @@ def test_the_example_in_an_environment_of_its_own(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["", "Npu", "my-npu", "1st", "a__b", "npu_", "class", "../npu", "a" * 41])
 def test_a_name_that_cannot_be_one(name: str, tmp_path: Path) -> None:
-    said = new_device(name, "--into", str(tmp_path), exit_code=1)
-    assert repr(name) in said and "legal: lower-case" in said
+    output = new_device(name, "--into", str(tmp_path), exit_code=1)
+    assert repr(name) in output and "legal: lower-case" in output
     assert not list(tmp_path.iterdir())
 
 

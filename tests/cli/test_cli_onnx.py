@@ -61,7 +61,7 @@ def test_compile_then_run(model: Path, tmp_path: Path) -> None:
         np.testing.assert_allclose(np.load(out / "y.npy"), 2 * np.maximum(x + WEIGHTS, 0), rtol=1e-6)
 
 
-def test_compile_writes_where_it_is_told(model: Path, tmp_path: Path) -> None:
+def test_compile_writes_where_it_is_reported(model: Path, tmp_path: Path) -> None:
     file = tmp_path / "sub.lbx"
     arguments = ["compile", str(model), "--shape", "x=1x8", "-o", str(file), "-t", "llvm -mcpu=generic"]
     done = invoke(arguments, env={"COLUMNS": "120"})

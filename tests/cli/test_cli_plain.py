@@ -128,12 +128,12 @@ def test_a_closed_stream_is_no_fault(closed: str) -> None:
 
 
 @pytest.mark.parametrize("line", ["--version", "targets"])
-def test_a_full_disk_is_told(line: str) -> None:
+def test_a_full_disk_is_reported(line: str) -> None:
     with Path("/dev/full").open("w") as full:
         done = subprocess.run([sys.executable, "-c", PROGRAM, line], stdout=full, stderr=subprocess.PIPE, text=True)
     assert done.returncode == 1
-    (told,) = done.stderr.splitlines()
-    assert told.startswith("error: ") and "No space left on device" in told
+    (reported,) = done.stderr.splitlines()
+    assert reported.startswith("error: ") and "No space left on device" in reported
 
 
 def test_characters_that_the_output_cannot_take() -> None:
@@ -231,10 +231,10 @@ def test_progress_says_the_stage_that_takes_long(
 
 
 def test_a_compile_tells_its_stages() -> None:
-    told: list[str] = []
-    with listening(told.append):
+    reported: list[str] = []
+    with listening(reported.append):
         lb.compile(Path(__file__).with_name("add.mlir"), dump=None, max_nodes=12345)
-    assert told[0] == "import" and told[-1] == "codegen" and "plan" in told
+    assert reported[0] == "import" and reported[-1] == "codegen" and "plan" in reported
 
 
 def test_a_fault_of_landbridge_is_one_line_and_its_traceback_is_there_for_the_asking(

@@ -49,7 +49,7 @@ def test_a_csv_file_is_planned() -> None:
     assert set(scope["holders"]) == {"a", "c", "e"}
 
 
-def test_capacity_is_kept_or_refused() -> None:
+def test_capacity_is_retained_or_refused() -> None:
     assert _plan(TINY, "--capacity", 12)["scopes"][0]["capacity"] == 12
     refused = invoke(["plan", str(TINY), "--capacity", "11"])
     assert (refused.exit_code, refused.stdout) == (1, "")
@@ -135,10 +135,10 @@ def test_each_scope_of_a_program_is_shown(compiled: Path) -> None:
         assert words in shown
 
 
-def test_a_model_is_planned_again_when_asked_to_or_when_it_must_fit(compiled: Path) -> None:
+def test_a_model_is_planned_again_when_requested_to_or_when_it_must_fit(compiled: Path) -> None:
     assert _plan(compiled, "--budget", 1)["peak"] == 513 + 32
-    kept = _plan(compiled, "--capacity", 2000)
-    assert [(s["peak"], s["capacity"]) for s in kept["scopes"]] == [(1024, 2000), (64, 2000)]
+    retained = _plan(compiled, "--capacity", 2000)
+    assert [(s["peak"], s["capacity"]) for s in retained["scopes"]] == [(1024, 2000), (64, 2000)]
     tight = _plan(compiled, "--capacity", "global=600")
     assert [(s["peak"], s["capacity"]) for s in tight["scopes"]] == [(513, 600), (64, None)]
     assert invoke(["plan", str(compiled), "--capacity", "global.rows=31"]).exit_code == 1
@@ -154,7 +154,7 @@ def test_pictures_are_written(compiled: Path, tmp_path: Path) -> None:
         assert "global.rows" in file.read_text(encoding="utf-8")
 
 
-def test_nothing_planned_is_said_and_not_drawn(tmp_path: Path) -> None:
+def test_nothing_planned_is_reported_and_not_drawn(tmp_path: Path) -> None:
     file, svg = tmp_path / "none.csv", tmp_path / "none.svg"
     file.write_text("id,lower,upper,size\n")
     assert "nothing is planned" in invoke(["plan", str(file)]).stdout

@@ -114,9 +114,9 @@ def test_files_that_do_not_fit_an_input(model: Path, tmp_path: Path, array: np.n
     np.save(file, array, allow_pickle=True)
     done = invoke(["run", str(model), "--input", f"a={file}", "--json"])
     assert done.exit_code == 1
-    told = json.loads(done.stdout)["error"]
-    assert (told["kind"], told["exit_code"]) == ("InputError", 1)
-    assert says in told["message"]
+    reported = json.loads(done.stdout)["error"]
+    assert (reported["kind"], reported["exit_code"]) == ("InputError", 1)
+    assert says in reported["message"]
     assert says in done.stderr
 
 
@@ -197,9 +197,9 @@ def test_limits_of_memory_and_time(tmp_path: Path) -> None:
     )
     onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8), path)
     pads = _save(tmp_path / "pads.npy", np.array([0, 1 << 20]))
-    asked = ["run", str(path), "--input", f"pads={pads}", "--repeat", "1"]
-    assert invoke([*asked, "--memory-limit", str(64 << 20), "--time-limit", "60"]).exit_code == 0
-    done = invoke([*asked, "--memory-limit", str(1 << 20)])
+    requested = ["run", str(path), "--input", f"pads={pads}", "--repeat", "1"]
+    assert invoke([*requested, "--memory-limit", str(64 << 20), "--time-limit", "60"]).exit_code == 0
+    done = invoke([*requested, "--memory-limit", str(1 << 20)])
     assert isinstance(done.exception, lb.OutOfMemoryError) or "memory_limit" in done.stderr
-    assert invoke([*asked, "--memory-limit", "5"]).exit_code == 2
-    assert invoke([*asked, "--time-limit", "0"]).exit_code != 0
+    assert invoke([*requested, "--memory-limit", "5"]).exit_code == 2
+    assert invoke([*requested, "--time-limit", "0"]).exit_code != 0

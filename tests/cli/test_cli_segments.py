@@ -59,8 +59,8 @@ def test_a_warning_is_a_line_of_its_own(tmp_path: Path) -> None:
     onnx.save(onnx.parser.parse_model(f'<ir_version: 8, opset_import: ["" : 17]> {text}'), tmp_path / "places.onnx")
     command = [sys.executable, "-m", "landbridge", "run", "places.onnx", "--repeat", "1"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
-    told = [line for line in done.stderr.splitlines() if "warning" in line.lower()]
-    assert len(told) == 1 and told[0].startswith("warning: these run on the host"), done.stderr
+    reported = [line for line in done.stderr.splitlines() if "warning" in line.lower()]
+    assert len(reported) == 1 and reported[0].startswith("warning: these run on the host"), done.stderr
 
 
 def test_at_says_sizes_of_inputs_alone(files: tuple[Path, Path]) -> None:

@@ -14,7 +14,7 @@ import landbridge as lb
 from tests.cli.command_line import invoke
 from tests.open_dimensions.models import Weights, model
 
-STATED = ["--dim", "W=8..64:8@16"]
+DECLARED = ["--dim", "W=8..64:8@16"]
 
 
 @pytest.fixture(scope="module")
@@ -40,9 +40,9 @@ def result(*arguments: str | Path) -> dict[str, object]:
 
 @pytest.mark.parametrize("which", [0, 1])
 def test_run_at_a_size(files: tuple[Path, Path], which: int, tmp_path: Path) -> None:
-    stated = [] if which else STATED
+    declared = [] if which else DECLARED
     for at, rows in (((), 16), (("--at", "W=40"), 40)):
-        result("run", files[which], *stated, *at, "--repeat", "1", "--output-dir", tmp_path)
+        result("run", files[which], *declared, *at, "--repeat", "1", "--output-dir", tmp_path)
         assert np.load(tmp_path / "y.npy").shape == (rows, 4)
 
 
@@ -54,32 +54,32 @@ def test_inputs_say_the_size_before_at_does(files: tuple[Path, Path], tmp_path: 
 
 @pytest.mark.parametrize("which", [0, 1])
 def test_trace_bench_and_plan_at_a_size(files: tuple[Path, Path], which: int, tmp_path: Path) -> None:
-    stated = [] if which else STATED
-    assert result("trace", files[which], *stated, "--at", "W=40", "-o", tmp_path / "t.json")["events"]
-    assert result("bench", files[which], *stated, "--at", "W=40", "--rounds", "1", "--alone")["results"]
-    small, large = (result("plan", files[which], *stated, "--at", f"W={w}")["peak"] for w in (8, 64))
+    declared = [] if which else DECLARED
+    assert result("trace", files[which], *declared, "--at", "W=40", "-o", tmp_path / "t.json")["events"]
+    assert result("bench", files[which], *declared, "--at", "W=40", "--rounds", "1", "--alone")["results"]
+    small, large = (result("plan", files[which], *declared, "--at", f"W={w}")["peak"] for w in (8, 64))
     assert isinstance(small, int) and isinstance(large, int) and small < large
 
 
 def test_compare_and_opt(files: tuple[Path, Path]) -> None:
-    done = invoke(["compare", str(files[0]), *STATED, "--at", "W=64"])
+    done = invoke(["compare", str(files[0]), *DECLARED, "--at", "W=64"])
     assert (done.exit_code, "64x4" in done.stdout) == (0, True), done.output
-    done = invoke(["opt", str(files[0]), *STATED])
+    done = invoke(["opt", str(files[0]), *DECLARED])
     assert (done.exit_code, 'lb.dimensions = {W = "8..64:8@16"}' in done.stdout) == (0, True), done.output
 
 
 @pytest.mark.parametrize(
-    ("at", "code", "said"),
+    ("at", "code", "output"),
     [
         ("W=9", 1, "dimension 'W' is 9; legal: 8..64:8@16"),
         ("V=8", 1, "the program has no dimension 'V'; its open ones: W"),
         ("9", 2, "NAME=NUMBER"),
     ],
 )
-def test_sizes_that_cannot_be(files: tuple[Path, Path], at: str, code: int, said: str) -> None:
+def test_sizes_that_cannot_be(files: tuple[Path, Path], at: str, code: int, output: str) -> None:
     for command in ("run", "trace", "bench", "plan"):
         done = invoke([command, str(files[1]), "--at", at], env={"COLUMNS": "200"})
-        assert (done.exit_code, said in done.stderr) == (code, True), done.output
+        assert (done.exit_code, output in done.stderr) == (code, True), done.output
 
 
 def test_programs_of_one_size_have_none_to_choose(files: tuple[Path, Path]) -> None:
@@ -88,7 +88,7 @@ def test_programs_of_one_size_have_none_to_choose(files: tuple[Path, Path]) -> N
 
 
 @pytest.mark.parametrize("command", ["run", "bench", "trace", "explain"])
-def test_inputs_that_find_no_room_are_told_before_they_are_made(
+def test_inputs_that_find_no_space_are_reported_before_they_are_made(
     command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     w = Weights()

@@ -10,7 +10,7 @@ import numpy as np
 import onnx
 import pytest
 
-from landbridge.cli.bench import in_turns, median_interval
+from landbridge.cli.bench import interleaved, median_interval
 from landbridge.cli.peers import largest_difference
 from tests.cli.command_line import invoke
 from tests.selection.installed import package
@@ -68,7 +68,7 @@ def test_trace_as_json(compiled: Path, tmp_path: Path) -> None:
     assert [event["category"] for event in result["events"]] == ["kernel"] * 3
 
 
-def test_bench_takes_turns_with_onnxruntime(model: Path) -> None:
+def test_bench_interleaves_runs_with_onnxruntime(model: Path) -> None:
     done = invoke(["bench", str(model), "--rounds", "3", "--json"])
     assert done.exit_code == 0, done.output
     result = json.loads(done.stdout)
@@ -137,9 +137,9 @@ def test_bench_of_what_the_peer_cannot_run(tmp_path: Path) -> None:
     assert (done.exit_code, done.stdout) == (1, "")
 
 
-def test_rounds_take_actions_in_turn() -> None:
+def test_rounds_interleave_actions() -> None:
     order: list[str] = []
-    spent = in_turns({name: lambda name=name: order.append(name) for name in "ab"}, rounds=2)
+    spent = interleaved({name: lambda name=name: order.append(name) for name in "ab"}, rounds=2)
     changes = [name for n, name in enumerate(order) if n == 0 or order[n - 1] != name]
     assert "".join(changes) == "ababab"  # first calls, then two rounds
     assert [len(times) for times in spent.values()] == [2, 2]

@@ -49,10 +49,10 @@ def test_what_needs_the_compiler_says_the_line_that_adds_it_and_the_rest_works(t
     )
     assert child.returncode == 0, child.stderr
     found = [json.loads(line) for line in child.stdout.splitlines()]
-    for arguments, (code, fault, said) in zip(refused, found, strict=False):
-        assert (code, fault) == (1, "None"), (arguments, said)
-        assert "pip install 'landbridge[compile]'" in " ".join(said.split()), arguments
-    for arguments, (code, _, said) in zip(works, found[len(refused) :], strict=False):
-        assert code == 0, (arguments, said)
+    for arguments, (code, fault, output) in zip(refused, found, strict=False):
+        assert (code, fault) == (1, "None"), (arguments, output)
+        assert "pip install 'landbridge[compile]'" in " ".join(output.split()), arguments
+    for arguments, (code, _, output) in zip(works, found[len(refused) :], strict=False):
+        assert code == 0, (arguments, output)
     assert found[-1][0] == 2 and "needs the .onnx file" in found[-1][2]
     assert not (tmp_path / "new.lbx").exists()

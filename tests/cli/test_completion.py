@@ -52,7 +52,7 @@ def shell(tmp_path: Path) -> dict[str, str]:
     return {**os.environ, "PATH": path, "PYTHONPATH": str(SOURCES), "HOME": str(tmp_path)}
 
 
-def told(command: list[str], folder: Path, environment: dict[str, str]) -> list[str]:
+def reported(command: list[str], folder: Path, environment: dict[str, str]) -> list[str]:
     done = subprocess.run(command, env=environment, cwd=folder, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0 and not done.stderr, done.stderr
     return [line.strip() for line in done.stdout.splitlines()]
@@ -78,7 +78,7 @@ def told(command: list[str], folder: Path, environment: dict[str, str]) -> list[
     ],
 )
 def test_in_bash(line: str, expected: list[str], shell: dict[str, str], tmp_path: Path) -> None:
-    found = told(["bash", "--norc", "-c", BASH, "bash", line], tmp_path, shell)
+    found = reported(["bash", "--norc", "-c", BASH, "bash", line], tmp_path, shell)
     assert sorted(found) == sorted(expected)
 
 
@@ -91,7 +91,7 @@ def test_in_bash(line: str, expected: list[str], shell: dict[str, str], tmp_path
     ],
 )
 def test_in_fish(line: str, expected: str, shell: dict[str, str], tmp_path: Path) -> None:
-    found = told([program("fish", "shells"), "--no-config", "-c", FISH, line], tmp_path, shell)
+    found = reported([program("fish", "shells"), "--no-config", "-c", FISH, line], tmp_path, shell)
     assert [entry for entry in found if entry.startswith(expected)], found
 
 
@@ -104,15 +104,15 @@ def test_in_fish(line: str, expected: str, shell: dict[str, str], tmp_path: Path
     ],
 )
 def test_in_zsh(line: str, expected: str, shell: dict[str, str], tmp_path: Path) -> None:
-    found = told([program("zsh", "shells"), "-f", "-c", ZSH, "zsh", line], tmp_path, shell)
+    found = reported([program("zsh", "shells"), "-f", "-c", ZSH, "zsh", line], tmp_path, shell)
     assert [entry for entry in found if entry.startswith(expected)], found
 
 
 def test_without_argcomplete_nothing_is_proposed_nor_run(shell: dict[str, str], tmp_path: Path) -> None:
     code = "import sys; sys.modules['argcomplete'] = None; from landbridge.cli import main; main()"
-    asked = {**shell, "_ARGCOMPLETE": "1", "COMP_LINE": "landbridge ", "COMP_POINT": "11"}
+    requested = {**shell, "_ARGCOMPLETE": "1", "COMP_LINE": "landbridge ", "COMP_POINT": "11"}
     done = subprocess.run(
-        [sys.executable, "-c", code, "devices"], env=asked, capture_output=True, text=True, timeout=60
+        [sys.executable, "-c", code, "devices"], env=requested, capture_output=True, text=True, timeout=60
     )
     assert (done.returncode, done.stdout, done.stderr) == (1, "", "")
 

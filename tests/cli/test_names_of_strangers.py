@@ -25,8 +25,8 @@ HOSTILE = "a\x1b]0;owned\x07\x9b31m\nlandbridge: all is well\r\u202egnp.exe\u206
 ACTS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
 
-def named(what: str) -> str:
-    return f"{what}{HOSTILE}"
+def named(subject: str) -> str:
+    return f"{subject}{HOSTILE}"
 
 
 def model(op: str = "MatMul", domain: str = "") -> ModelProto:
@@ -139,9 +139,9 @@ def test_errors_and_warnings_escape_what_acts() -> None:
 def test_warnings_escape_what_acts(tmp_path: Path) -> None:
     proto = model()
     proto.graph.node.insert(0, proto.graph.node.pop())
-    with pytest.warns(lb.ModelWarning, match="no topological order") as told:
+    with pytest.warns(lb.ModelWarning, match="no topological order") as reported:
         lb.compile(proto)
-    assert not any(ACTS.search(str(each.message)) for each in told)
+    assert not any(ACTS.search(str(each.message)) for each in reported)
     with warnings.catch_warnings():
         warnings.simplefilter("always")
         tell_warnings()

@@ -107,9 +107,9 @@ def test_help_comes_first(line: list[str]) -> None:
     ],
 )
 def test_wrong_lines(line: list[str], says: str) -> None:
-    with pytest.raises(UsageError) as told:
+    with pytest.raises(UsageError) as reported:
         values(*line)
-    assert says in str(told.value)
+    assert says in str(reported.value)
 
 
 WORDS = st.text(st.sampled_from("-=a q/%@"), max_size=6)
@@ -119,9 +119,9 @@ WORDS = st.text(st.sampled_from("-=a q/%@"), max_size=6)
 
 
 @given(WORDS, WORDS, st.lists(WORDS, max_size=3), st.booleans())
-def test_any_value_arrives_as_it_was_given(model: str, target: str, places: list[str], apart: bool) -> None:
+def test_any_value_arrives_as_it_was_given(model: str, target: str, places: list[str], separate: bool) -> None:
     options = [("--target", target), *(("--place", place) for place in places)]
-    line = [word for option in options for word in (option if apart else ["=".join(option)])]
+    line = [word for option in options for word in (option if separate else ["=".join(option)])]
     for words in (["--quick", *line, "--", model], [*line, "--quick", "--", model]):
         found = values(*words)
         assert found == {**ABSENT, "model": model, "target": target, "place": places or None, "quick": True}
@@ -137,23 +137,23 @@ def test_any_value_arrives_as_it_was_given(model: str, target: str, places: list
 )
 def test_paths_that_have_to_be_there(kind: str, make, says: str, tmp_path: Path) -> None:
     make(tmp_path / "it")
-    said = CliArgument(metavar="IT", exists=True, file=kind == "file", folder=kind == "folder")
+    argument = CliArgument(metavar="IT", exists=True, file=kind == "file", folder=kind == "folder")
     (parameter, *_) = parameters_of(sample)
     with pytest.raises(UsageError, match=f"Invalid value for IT: {kind} '.*' {says}"):
-        type(parameter)("it", Path, False, True, None, said).value([str(tmp_path / "it")])
+        type(parameter)("it", Path, False, True, None, argument).value([str(tmp_path / "it")])
 
 
 def test_a_file_that_is_not_there_names_the_one_that_is(tmp_path: Path) -> None:
     (tmp_path / "det.onnx").touch()
-    said = CliArgument(metavar="MODEL", exists=True, file=True)
+    argument = CliArgument(metavar="MODEL", exists=True, file=True)
     (parameter, *_) = parameters_of(sample)
     with pytest.raises(UsageError, match=r"det.onx' does not exist \(did you mean 'det.onnx'\?\)"):
-        type(parameter)("it", Path, False, True, None, said).value([str(tmp_path / "det.onx")])
+        type(parameter)("it", Path, False, True, None, argument).value([str(tmp_path / "det.onx")])
 
 
 def test_options_stand_behind_the_command() -> None:
-    told = invoke(["--json", "run", "a.onnx"])
-    assert (told.exit_code, told.stderr.splitlines()[1]) == (
+    reported = invoke(["--json", "run", "a.onnx"])
+    assert (reported.exit_code, reported.stderr.splitlines()[1]) == (
         2,
         "error: No such option: --json; options of a command stand behind its name: landbridge run --json",
     )
@@ -162,8 +162,8 @@ def test_options_stand_behind_the_command() -> None:
 
 
 def test_help_says_all() -> None:
-    told = CommandParser("landbridge sample", sample).help
-    assert told.startswith(
+    reported = CommandParser("landbridge sample", sample).help
+    assert reported.startswith(
         "usage: landbridge sample [OPTIONS] MODEL [OTHER]\n\nDo something with MODEL.\n\nIt is done.\n"
     )
     for line in (
@@ -175,16 +175,16 @@ def test_help_says_all() -> None:
         "      --output-dir DIR  A folder.",
         "  -h, --help            Show this message and exit.",
     ):
-        assert line in told.splitlines(), told
+        assert line in reported.splitlines(), reported
 
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_command_has_help(name: str) -> None:
-    told = invoke([name, "--help"])
-    assert (told.exit_code, told.stderr) == (0, "")
-    assert told.stdout == parser_of(name).help
+    reported = invoke([name, "--help"])
+    assert (reported.exit_code, reported.stderr) == (0, "")
+    assert reported.stdout == parser_of(name).help
     for parameter in parameters_of(command(name)):
-        assert parameter.said.help and parameter.shown in told.stdout
+        assert parameter.argument.help and parameter.shown in reported.stdout
 
 
 def test_the_list_of_commands_is_whole() -> None:
@@ -192,8 +192,8 @@ def test_the_list_of_commands_is_whole() -> None:
     for name in COMMANDS:
         assert f"{name} {summary(name)}" in listed
     folder = Path(sys.modules["landbridge.cli.app"].__file__ or "").parent
-    said = {file.stem.replace("_", "-"): file.read_text().splitlines()[0] for file in folder.glob("*.py")}
-    assert {name for name, line in said.items() if line.startswith(f'"""``landbridge {name}``:')} == set(COMMANDS)
+    argument = {file.stem.replace("_", "-"): file.read_text().splitlines()[0] for file in folder.glob("*.py")}
+    assert {name for name, line in argument.items() if line.startswith(f'"""``landbridge {name}``:')} == set(COMMANDS)
 
 
 def test_a_command_imports_no_other() -> None:

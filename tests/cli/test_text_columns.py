@@ -51,6 +51,6 @@ def test_long_columns_share_what_is_left(monkeypatch: pytest.MonkeyPatch, capsys
 
 
 def test_the_width(monkeypatch: pytest.MonkeyPatch) -> None:
-    for stated, width in (("60", 60), ("0", 77), ("x", 77), ("", 77)):
-        monkeypatch.setenv("COLUMNS", stated)
+    for declared, width in (("60", 60), ("0", 77), ("x", 77), ("", 77)):
+        monkeypatch.setenv("COLUMNS", declared)
         assert terminal_width(otherwise=77) == width

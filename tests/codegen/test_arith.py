@@ -174,8 +174,8 @@ def test_extremum_against_a_constant_keeps_nan_and_signs_of_zero(
         negative = np.signbit(a) if op == "minimumf" else ~np.signbit(a)
         want = np.where(a == 0, np.where(negative, a, np.float32(value)), want)
     np.testing.assert_array_equal(got, want)
-    numbers = ~np.isnan(a)
-    np.testing.assert_array_equal(np.signbit(got)[numbers], np.signbit(want)[numbers])
+    is_number = ~np.isnan(a)
+    np.testing.assert_array_equal(np.signbit(got)[is_number], np.signbit(want)[is_number])
 
 
 @pytest.mark.parametrize("lanes", [0, 8])
@@ -209,9 +209,9 @@ def test_compare_and_select(image: LoadedImage, mark: str) -> None:
 
 def test_negation_bits_and_dense_constants(image: LoadedImage) -> None:
     a, k = floats(0, "float32"), integers(1, "int32")
-    numbers = ~np.isnan(a)
+    is_number = ~np.isnan(a)
     np.testing.assert_array_equal(
-        run(image, "negf", "float32", a)[numbers].view(np.uint32), (-a)[numbers].view(np.uint32)
+        run(image, "negf", "float32", a)[is_number].view(np.uint32), (-a)[is_number].view(np.uint32)
     )
     np.testing.assert_array_equal(run(image, "bits", "int32", a), a.view(np.int32))
     with np.errstate(over="ignore"):

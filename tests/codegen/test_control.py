@@ -192,6 +192,6 @@ def test_calls_of_private_functions(image: LoadedImage) -> None:
         ("arith.constant 1 : i32", "only functions can be compiled"),
     ],
 )
-def test_what_has_no_form_is_said(target: Target, text: str, message: str) -> None:
+def test_what_has_no_form_is_reported(target: Target, text: str, message: str) -> None:
     with pytest.raises(CodegenError, match=message):
         build(text, target)

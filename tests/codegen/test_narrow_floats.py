@@ -51,9 +51,9 @@ def every(narrow: str) -> Array:
 
 def same(got: Array, want: Array) -> None:
     """Equal bit for bit, but that any NaN is as good as another."""
-    numbers = ~np.isnan(want.astype(np.float64))
-    np.testing.assert_array_equal(np.isnan(got.astype(np.float64)), ~numbers)
-    np.testing.assert_array_equal(got[numbers].view(np.uint8), want[numbers].view(np.uint8))
+    is_number = ~np.isnan(want.astype(np.float64))
+    np.testing.assert_array_equal(np.isnan(got.astype(np.float64)), ~is_number)
+    np.testing.assert_array_equal(got[is_number].view(np.uint8), want[is_number].view(np.uint8))
 
 
 @pytest.mark.parametrize("lanes", [0, 8])
@@ -144,7 +144,7 @@ def _kernels_of_few(extent: int, lanes: int) -> str:
 
 @pytest.mark.parametrize("cpu", ["x86-64", "x86-64-v3", "icelake-server"])
 @pytest.mark.parametrize(("extent", "lanes"), [(1, 0), (2, 0), (8, 8)])
-def test_values_are_kept_as_their_bits(extent: int, lanes: int, cpu: str) -> None:
+def test_values_are_retained_as_their_bits(extent: int, lanes: int, cpu: str) -> None:
     """LLVM would pass an element by value, and keep it between blocks, by calls into a library."""
     made = codegen_for("llvm")(parse(_kernels_of_few(extent, lanes)), Target(f"llvm -mcpu={cpu}")).image
     assert not [name for name in made.imports if name.startswith("__")]

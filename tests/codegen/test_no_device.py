@@ -58,8 +58,8 @@ def test_compiling_touches_no_device_of_this_process(target: str, monkeypatch: p
     resolved = lb.Target(target)
     for holder in (registry, CpuDeviceAPI):
         for name, value in list(vars(holder).items()):
-            own = getattr(value, "__module__", "").startswith("landbridge.device")
-            if callable(value) and own and not name.startswith("__") and not isinstance(value, type):
+            owned = getattr(value, "__module__", "").startswith("landbridge.device")
+            if callable(value) and owned and not name.startswith("__") and not isinstance(value, type):
                 monkeypatch.setattr(holder, name, trap)
     info = [helper.make_tensor_value_info(n, TensorProto.FLOAT, [4, 8]) for n in "abc"]
     graph = helper.make_graph([helper.make_node("Mul", ["a", "b"], ["c"])], "mul", info[:2], info[2:])

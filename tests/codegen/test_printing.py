@@ -26,15 +26,15 @@ class _Words(Dispatcher):
     form = "spoken"
 
     def __init__(self) -> None:
-        self.said: list[str] = []
-        super().__init__({arith.AddfOp: lambda e, op: e.said.append(op.name)})
+        self.output: list[str] = []
+        super().__init__({arith.AddfOp: lambda e, op: e.output.append(op.name)})
 
 
 def test_an_operation_goes_to_the_printer_of_its_class() -> None:
     add, *_ = operations("%r = arith.addf %x, %x : f32")
     words = _Words()
     words.region([add, add])
-    assert words.said == ["arith.addf", "arith.addf"]
+    assert words.output == ["arith.addf", "arith.addf"]
 
 
 def test_an_operation_without_a_printer_is_refused_by_name() -> None:
@@ -70,13 +70,13 @@ def test_a_flag_is_allowed_where_it_stands() -> None:
 
 
 def test_a_type_is_looked_at_once() -> None:
-    asked: list[Attribute] = []
+    requested: list[Attribute] = []
 
     def spelled(attr: Attribute) -> str:
-        asked.append(attr)
+        requested.append(attr)
         return str(attr)
 
     of = by_identity(spelled)
     vector = VectorType(f32, [8])
     assert [of(vector), of(vector), of(f32)] == ["vector<8xf32>", "vector<8xf32>", "f32"]
-    assert asked == [vector, f32]
+    assert requested == [vector, f32]

@@ -157,14 +157,14 @@ def test_targets_of_other_packages_are_compiled(folder: Path, monkeypatch: pytes
     assert not list(folder.glob("*"))
 
 
-def test_warnings_are_told_again(folder: Path, compiles: list[str]) -> None:
-    told = []
+def test_warnings_are_reported_again(folder: Path, compiles: list[str]) -> None:
+    reported = []
     for _ in range(2):
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             lb.compile(model(declared=9))
-        told.append([(entry.category, str(entry.message)) for entry in caught])
-    assert told[0] == told[1] and [kind for kind, _ in told[0]] == [lb.ModelWarning]
+        reported.append([(entry.category, str(entry.message)) for entry in caught])
+    assert reported[0] == reported[1] and [kind for kind, _ in reported[0]] == [lb.ModelWarning]
     assert len(compiles) == 1
 
 
@@ -183,7 +183,7 @@ def test_other_files_of_the_model_count(folder: Path, tmp_path: Path, compiles: 
         lb.compile(file)
 
 
-def test_a_file_that_changes_during_the_compile_is_not_kept(
+def test_a_file_that_changes_during_the_compile_is_not_retained(
     folder: Path, file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     import landbridge.compilation as compilation
@@ -226,17 +226,17 @@ def test_the_entry_used_last_stays(folder: Path, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setenv("LANDBRIDGE_CACHE_BYTES", str(size * 5 // 2))
     lb.compile(model(2.0))
     running = lb.Session(lb.compile(model(2.0)))
-    kept = lb.compile(model(1.0))  # used now
+    retained = lb.compile(model(1.0))  # used now
     lb.compile(model(3.0))
     found = open_folder()
     assert found is not None and len(found.entries()) == 2
     assert sum(entry.nbytes for entry in found.entries()) <= size * 5 // 2
     monkeypatch.setattr("landbridge.compilation.compile_model", lambda *_, **__: pytest.fail("it compiled"))
-    assert result(lb.compile(model(1.0))) == result(kept) == (X + 1).tolist()
+    assert result(lb.compile(model(1.0))) == result(retained) == (X + 1).tolist()
     assert np.asarray(running(X)[0]).tolist() == (X + 2).tolist()  # its entry is gone, its mapping is not
 
 
-def test_what_is_larger_than_allowed_is_not_kept(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_larger_than_allowed_is_not_retained(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LANDBRIDGE_CACHE_BYTES", "1000")
     assert result(lb.compile(model())) == (X + 1).tolist()
     assert not list(folder.iterdir())
@@ -261,7 +261,7 @@ def test_processes_at_once(folder: Path, file: Path) -> None:
     assert len(list(folder.iterdir())) == 1
 
 
-def test_a_compile_that_was_kept_needs_no_compiler(folder: Path, file: Path) -> None:
+def test_a_compile_that_was_retained_needs_no_compiler(folder: Path, file: Path) -> None:
     lb.compile(file, target="llvm -mcpu=generic -num-cores=1")
     program = (
         "import sys, landbridge as lb\n"

@@ -175,10 +175,10 @@ def uses_of_a_board(api: Board) -> Iterator[Callable[[], object]]:
             os.close(fd)
 
     def runs() -> None:
-        for turn in range(3):
-            session.set_input("x", X + turn)
+        for iteration in range(3):
+            session.set_input("x", X + iteration)
             session.run()
-            equal(session.get_output(0).to_device("cpu"), 2 * (X + turn))
+            equal(session.get_output(0).to_device("cpu"), 2 * (X + iteration))
 
     def new_session() -> None:
         (result,) = lb.Session(doubling(), device=device, num_threads=1)(lb.asarray(X, device=device, copy=True))

@@ -42,7 +42,7 @@ def test_what_is_right_passes(api: QueueingDeviceAPI) -> None:
 
 
 @pytest.mark.parametrize(
-    ("method", "answer", "told"),
+    ("method", "answer", "reported"),
     [
         ("count", lambda: None, r"count\(\) is None; legal: an int"),
         ("count", lambda: _raise(OSError("no /dev/npu")), r"failed at count\(\): OSError: no /dev/npu \(line \d+ of"),
@@ -63,10 +63,10 @@ def test_what_is_wrong_names_the_method(
     monkeypatch: pytest.MonkeyPatch,
     method: str,
     answer: Callable[..., Any],
-    told: str,
+    reported: str,
 ) -> None:
     monkeypatch.setattr(api, method, answer)
-    with pytest.raises(DeviceError, match=f"device {api.name}.*{told}"):
+    with pytest.raises(DeviceError, match=f"device {api.name}.*{reported}"):
         _use(api)
 
 

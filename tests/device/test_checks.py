@@ -15,7 +15,7 @@ from landbridge.device.checks import (
     host_reaches,
     is_copy_to_itself,
     kind_of,
-    own_device,
+    owning_device,
     stream_handle,
 )
 from landbridge.device.registry import device
@@ -37,13 +37,13 @@ class Handle:
 
 class Point:
     def __init__(self) -> None:
-        self.asked: list[float | None] = []
+        self.requested: list[float | None] = []
 
     def query(self) -> bool:
-        return not self.asked
+        return not self.requested
 
     def synchronize(self, timeout: float | None = None) -> bool:
-        self.asked.append(timeout)
+        self.requested.append(timeout)
         return True
 
 
@@ -69,10 +69,10 @@ def test_a_stream_of_a_life_that_ended() -> None:
 
 def test_a_copy_is_for_the_destination_first() -> None:
     first, second, host = Space(FIRST, "global", 1), Space(SECOND, "global", 2), Space(CPU, "global", 3)
-    assert own_device(API, first, second) is SECOND
-    assert own_device(API, first, host) is FIRST
+    assert owning_device(API, first, second) is SECOND
+    assert owning_device(API, first, host) is FIRST
     with pytest.raises(InputError, match="copies neither from cpu:0 nor to cpu:0"):
-        own_device(API, host, host)
+        owning_device(API, host, host)
 
 
 def test_copies_within_a_space() -> None:

@@ -32,7 +32,7 @@ def test_alloc(nbytes: int, alignment: int) -> None:
 
 
 @pytest.mark.parametrize("shared", [True, False])
-def test_memory_is_shared_over_fork_when_asked(shared: bool) -> None:
+def test_memory_is_shared_over_fork_when_requested(shared: bool) -> None:
     api = CpuDeviceAPI()
     space = api.alloc_shared_space(0, 8, 8, "global") if shared else api.alloc_data_space(0, 8, 8, "global", None)
     child = os.fork()

@@ -58,14 +58,14 @@ def test_what_a_failed_event_raises() -> None:
 
 def test_an_event_without_a_file_waits_itself() -> None:
     class Plain:
-        asked: list[float | None] = []  # noqa: RUF012
+        requested: list[float | None] = []  # noqa: RUF012
 
         def query(self) -> bool:
             return False
 
         def synchronize(self, timeout: float | None = None) -> bool:
-            self.asked.append(timeout)
+            self.requested.append(timeout)
             return False
 
     assert not wait_for_event(Plain(), 0.5)
-    assert Plain.asked == [0.5]
+    assert Plain.requested == [0.5]

@@ -84,7 +84,7 @@ def test_open_comes_first_and_once(api: Flashed) -> None:
     assert "open 1 factory" in api.log
 
 
-def test_options_are_kept_over_reopen_and_reset(api: Flashed) -> None:
+def test_options_are_retained_over_reopen_and_reset(api: Flashed) -> None:
     npu = lb.device("flashed", bitstream="a.bit")
     again = npu.reopen()
     assert again is not npu and npu.is_lost and not again.is_lost
@@ -136,7 +136,7 @@ def test_a_device_that_does_not_come_up(api: Flashed) -> None:
     assert not lb.device("flashed").is_lost and api.log[-1] == "open 0 b.bit"
 
 
-def test_options_that_are_refused_are_not_kept(api: Flashed) -> None:
+def test_options_that_are_refused_are_not_retained(api: Flashed) -> None:
     npu = lb.device("flashed", bitstream="a.bit")
     with pytest.raises(InputError, match="clock"):
         npu.reopen(clock=5)

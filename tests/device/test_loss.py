@@ -132,10 +132,10 @@ def test_memory_of_the_host_stays_readable() -> None:
     npu = Device(api, 0)
     array = np.arange(8, dtype=np.uint8)
     storage = import_memory(npu, HostPointer(array.ctypes.data, 8), "rw", owner=array)
-    own = lb.asarray(np.arange(3), device=npu)
+    owned = lb.asarray(np.arange(3), device=npu)
     api.unplugged = True
     with pytest.raises(DeviceLostError):
-        own.copy()
+        owned.copy()
     assert storage.address == array.ctypes.data
     storage.check_device()
     storage.free()

@@ -67,5 +67,5 @@ def test_rubbish(method, answer):
         ), found["errors"]
 
 
-def test_each_method_is_asked():
+def test_each_method_is_requested():
     assert {"can_copy", "alloc_data_space", "Event.query", "acquire_scope"} <= set(METHODS) and len(METHODS) > 40

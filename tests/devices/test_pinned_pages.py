@@ -134,12 +134,12 @@ def test_the_limit_is_in_the_error_and_nothing_is_left(verb: str) -> None:
     code = _WITHOUT_PRIVILEGE.format(capget=125, capset=126)
     child = subprocess.run([sys.executable, "-c", code, verb], capture_output=True, text=True, check=True, timeout=60)
     message, left = child.stdout.splitlines()
-    said = (
+    output = (
         rf"cpu:0 global\.pinned: the kernel refused to {verb} 1048576 bytes: Cannot allocate memory\. "
         r"RLIMIT_MEMLOCK is 65536 bytes \(soft\) and 131072 bytes \(hard\); "
         r"this process has 0 bytes locked and 0 pinned.*scope 'global'"
     )
-    assert re.fullmatch(said, message)
+    assert re.fullmatch(output, message)
     assert left == "{} {}"
 
 

@@ -421,7 +421,7 @@ class TestConsumerHere:
         assert np.asarray(t).tolist() == [[[0], [2], [4]]]
         assert lb.from_dlpack(Producer(ADDRESS, (1, 3), strides=(7, 1))).is_contiguous
 
-    def test_another_place_is_asked_for(self) -> None:
+    def test_another_place_is_requested(self) -> None:
         class Anywhere(Producer):
             def __dlpack__(self, **request: Any) -> object:
                 if "dl_device" in request:

@@ -95,11 +95,11 @@ def _rows(domain: str, names: Iterable[str]) -> list[str]:
     for name in sorted(names):
         versions = _versions(domain, name)
         taken = [(int(v.since_version), _runs_as(domain, name, int(v.since_version))) for v in versions]
-        numbers = [str(number) for number, kind in taken if kind]
+        values = [str(number) for number, kind in taken if kind]
         kind = _runs_as(domain, name, _NEWEST[domain])
-        if kind and (numbers or not versions):
+        if kind and (values or not versions):
             dtypes = _dtypes(versions[-1]) if versions else "-"
-            rows.append(f"| {name} | {' '.join(numbers) or '1'} | {dtypes} | {kind} |\n")
+            rows.append(f"| {name} | {' '.join(values) or '1'} | {dtypes} | {kind} |\n")
     return rows
 
 

@@ -85,10 +85,10 @@ def test_its_page_does_what_it_says(tmp_path: Path) -> None:
         done = subprocess.run(["sh", "-ec", text], cwd=tmp_path / "c", env=path, capture_output=True, text=True)
         assert done.returncode == 0, done.stderr
         if following == "text":
-            numbers, words = r"[0-9.]+", done.stdout
-            assert re.sub(numbers, "#", words) == re.sub(numbers, "#", output)
+            values, words = r"[0-9.]+", done.stdout
+            assert re.sub(values, "#", words) == re.sub(values, "#", output)
             # The picture is a JPEG, which libraries decode to pixels that differ by one.
-            found, wanted = ([float(number) for number in re.findall(numbers, each)] for each in (words, output))
+            found, wanted = ([float(number) for number in re.findall(values, each)] for each in (words, output))
             np.testing.assert_allclose(found, wanted, atol=0.02)
             shown += 1
     assert shown == 2

@@ -29,8 +29,8 @@ def test_the_main_job_finds_each_line_and_copies_nothing(tmp_path):
     assert child.stdout.count("bytes copied in one run: 0") == 2
     assert "12 boxes, 1 upside down" in child.stdout
     found = re.findall(r"^\((\d+), (\d+)\).*(upright|upside down)$", child.stdout, re.MULTILINE)
-    (turned,) = [(int(x), int(y)) for x, y, way in found if way == "upside down"]
-    assert np.abs(np.subtract(turned, (171, 375))).max() < 8
+    (flipped,) = [(int(x), int(y)) for x, y, way in found if way == "upside down"]
+    assert np.abs(np.subtract(flipped, (171, 375))).max() < 8
     planned = re.findall(r"memory planned ([\d,]+) bytes, lower bound ([\d,]+)", child.stdout)
     assert len(planned) == 2 and all(int(a.replace(",", "")) >= int(b.replace(",", "")) > 0 for a, b in planned)
     changed = np.any(cv2.imread(str(drawn)) != cv2.imread(str(OCR / "picture.jpg")), axis=2)

@@ -37,6 +37,6 @@ def test_what_it_says_of_an_operator(operator: str, cells: list[str]) -> None:
     assert rows()[operator] == cells
 
 
-def test_both_ways_are_told() -> None:
+def test_both_variants_are_reported() -> None:
     assert rows()["AffineGrid"][2].startswith("definition; host where data decide")
     assert rows()["Resize"][2].startswith("kernel; host where data decide its sizes, or what it does")

@@ -25,7 +25,9 @@ TRY, TEST, FETCH, COMMANDS = SHELL
 
 def paste(text: str, folder: Path) -> str:
     """What ``text`` prints in a shell whose folder is ``folder``; fails where one of its lines does."""
-    kept = {name: value for name, value in os.environ.items() if name[:4] == "PIP_" or name.lower()[-6:] == "_proxy"}
+    retained = {
+        name: value for name, value in os.environ.items() if name[:4] == "PIP_" or name.lower()[-6:] == "_proxy"
+    }
     path = "/usr/bin:/bin"
     new_enough = ["python3", "-c", "import sys; sys.exit(sys.version_info < (3, 11))"]
     if subprocess.run(new_enough, env={"PATH": path}).returncode:
@@ -34,7 +36,7 @@ def paste(text: str, folder: Path) -> str:
         ["/bin/sh", "-e"],
         input=text,
         cwd=folder,
-        env=kept | {"HOME": os.environ["HOME"], "PATH": path, "COLUMNS": "200"},
+        env=retained | {"HOME": os.environ["HOME"], "PATH": path, "COLUMNS": "200"},
         capture_output=True,
         text=True,
         timeout=900,
@@ -72,9 +74,9 @@ def small_detector() -> onnx.ModelProto:
 
 
 def check_commands(folder: Path) -> None:
-    said = paste(COMMANDS, folder)
+    output = paste(COMMANDS, folder)
     for word in ("copies in one run: none", "onnxruntime", "proved optimal", "cpu:0: PASS"):
-        assert word in said
+        assert word in output
     for name in ("det.lbx", "det.trace.json", "plan.html", "roofline.html"):
         assert (folder / name).stat().st_size > 0
 

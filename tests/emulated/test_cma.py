@@ -19,7 +19,7 @@ pytestmark = pytest.mark.full
 HERE = Path(__file__).parent
 _SCOPES = ("global.system", "global.udmabuf", "global.huge_2m", "global.huge_1024m")
 _HOLDS = ("alignment", "barriers", "mapped twice", "used by a process while this one has no rights to its pages")
-_KEPT = "kept by size class"
+_RETAINED = "kept by size class"
 #: The folder of the sources of the module u-dma-buf (github.com/ikwzm/udmabuf), which are not ours to have here.
 _U_DMA_BUF = os.environ.get("LANDBRIDGE_U_DMA_BUF")
 
@@ -36,7 +36,7 @@ def test_sources_of_the_kernel(kernel: Kernel, disk: Path) -> None:
     outcome = run(kernel, disk, "check_cma", *_SCOPES, boot=boot, memory_mib=2560)
     assert outcome.code == 0, outcome.text[-4000:]
     assert re.findall(r"^holds (\S+) (.+?)\r?$", outcome.text, re.MULTILINE) == [
-        (scope, what) for scope in _SCOPES for what in (*_HOLDS, *([] if "huge" in scope else [_KEPT]))
+        (scope, subject) for scope in _SCOPES for subject in (*_HOLDS, *([] if "huge" in scope else [_RETAINED]))
     ]
 
 

@@ -19,7 +19,7 @@ from tests.emulated.module import build
 pytestmark = pytest.mark.full
 
 HERE = Path(__file__).parent
-_WAYS = {
+_VARIANTS = {
     "uio": {"memory_mib": 512},
     "vfio": {"memory_mib": 512, "devices": ("-device", "intel-iommu"), "boot": "intel_iommu=on"},
     "dma_api": {"memory_mib": 256, "boot": "swiotlb=16384,force"},  # all of it within the engine's 28 bits
@@ -38,12 +38,12 @@ def disk(kernel: Kernel, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def check(kernel: Kernel, disk: Path, way: str, *wrong: str) -> Outcome:
     """The suite on the card."""
-    options = dict(_WAYS[way])
+    options = dict(_VARIANTS[way])
     devices = (*options.pop("devices", ()), "-device", "edu")
     return run(kernel, disk, "check_edu", way, *wrong, devices=devices, **options)
 
 
-@pytest.mark.parametrize("way", _WAYS)
+@pytest.mark.parametrize("way", _VARIANTS)
 def test_conformance(kernel: Kernel, disk: Path, way: str) -> None:
     outcome = check(kernel, disk, way)
     assert outcome.code == 0, outcome.text[-4000:]

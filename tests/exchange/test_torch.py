@@ -64,12 +64,12 @@ def test_each_keeps_the_memory() -> None:
     assert view.tolist() == [2, 3, 4, 5]
     tensor = lb.empty(1 << 16, dtype="float32")
     storage = tensor.storage
-    kept = torch.from_dlpack(tensor).reshape(256, 256)[3]
+    retained = torch.from_dlpack(tensor).reshape(256, 256)[3]
     del tensor
-    kept.fill_(2)
+    retained.fill_(2)
     with pytest.raises(StorageInUseError, match="DLPack capsule"):
         storage.free()
-    del kept
+    del retained
     storage.free()
 
 

@@ -42,8 +42,8 @@ def build(folder: Path, source: str, *flags: str) -> subprocess.CompletedProcess
     return subprocess.run(command, cwd=folder, capture_output=True, text=True)
 
 
-@pytest.mark.parametrize("apart", [False, True], ids=["inside", "apart"])
-def test_several_inputs_and_outputs_of_bytes(apart: bool, tmp_path: Path) -> None:
+@pytest.mark.parametrize("separate", [False, True], ids=["inside", "separate"])
+def test_several_inputs_and_outputs_of_bytes(separate: bool, tmp_path: Path) -> None:
     model = onnx.parser.parse_model(QUANTIZED)
     r = np.random.default_rng(1)
     feeds: dict[str, Array] = {
@@ -53,7 +53,7 @@ def test_several_inputs_and_outputs_of_bytes(apart: bool, tmp_path: Path) -> Non
         "m": np.array([[True], [False]]),
     }
     executable = lb.compile(model)
-    y, p, q = run_in_c(executable, [feeds[spec.name] for spec in executable.main.inputs], tmp_path, apart=apart)
+    y, p, q = run_in_c(executable, [feeds[spec.name] for spec in executable.main.inputs], tmp_path, separate=separate)
     wanted_y, wanted_p, wanted_q = reference(model, feeds)
     assert p.tobytes() == wanted_p.tobytes()
     # A product and a sum, rounded each or once: sums of 24 products of bytes, by 0.02, are below 16384.
@@ -152,7 +152,7 @@ def test_a_header_for_another_instruction_set_says_so(target: str, tmp_path: Pat
     assert built.returncode and f"this program is code for {isa}" in built.stderr
 
 
-def test_of_an_export_that_finds_no_room_nothing_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_of_an_export_that_finds_no_space_nothing_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     export_c(lb.compile(edges(24, 32)), tmp_path, "model")
     before = {file.name: file.read_bytes() for file in tmp_path.iterdir()}
     # A place that takes a few bytes and no library, as a full disk does.

@@ -96,10 +96,10 @@ int main(int argc, char **argv) {
 
 
 def run_in_c(
-    executable: Executable, inputs: list[Array], folder: Path, *flags: str, apart: bool = False
+    executable: Executable, inputs: list[Array], folder: Path, *flags: str, separate: bool = False
 ) -> list[Array]:
-    export_c(executable, folder, "model", weights_apart=apart)
-    define = ["-DAPART"] if apart else []
+    export_c(executable, folder, "model", separate_weights=separate)
+    define = ["-DAPART"] if separate else []
     build(folder, *define, *flags)
     return run_built(executable, inputs, folder)
 
@@ -131,17 +131,17 @@ def run_built(executable: Executable, inputs: list[Array], folder: Path) -> list
     return [np.fromfile(folder / f"out.{i}", spec.dtype).reshape(spec.shape) for i, spec in enumerate(specs)]
 
 
-def check(executable: Executable, inputs: list[Array], folder: Path, *flags: str, apart: bool = False) -> None:
+def check(executable: Executable, inputs: list[Array], folder: Path, *flags: str, separate: bool = False) -> None:
     wanted = lb.Session(executable, num_threads=1)(*inputs)
-    for ours, theirs in zip(run_in_c(executable, inputs, folder, *flags, apart=apart), wanted, strict=True):
+    for ours, theirs in zip(run_in_c(executable, inputs, folder, *flags, separate=separate), wanted, strict=True):
         assert ours.tobytes() == np.asarray(theirs).tobytes()
 
 
-@pytest.mark.parametrize("apart", [False, True], ids=["inside", "apart"])
+@pytest.mark.parametrize("separate", [False, True], ids=["inside", "separate"])
 @pytest.mark.parametrize("flags", [("-std=c99",), ("-x", "c++", "-std=c++17")], ids=["c99", "c++"])
-def test_convolutions(tmp_path: Path, flags: tuple[str, ...], apart: bool) -> None:
+def test_convolutions(tmp_path: Path, flags: tuple[str, ...], separate: bool) -> None:
     x = np.random.default_rng(0).normal(size=(1, 3, 24, 32)).astype(np.float32)
-    check(lb.compile(edges(24, 32)), [x], tmp_path, *flags, apart=apart)
+    check(lb.compile(edges(24, 32)), [x], tmp_path, *flags, separate=separate)
 
 
 @pytest.mark.parametrize("taken", [True, False])
@@ -215,37 +215,37 @@ def softmax_of_products() -> onnx.ModelProto:
     ],
     ids=["width", "stated", "two"],
 )
-@pytest.mark.parametrize("apart", [False, True], ids=["inside", "apart"])
-def test_open_dimensions(model: Any, dims: dict[str, str], choices: list[Any], apart: bool, tmp_path: Path) -> None:
+@pytest.mark.parametrize("separate", [False, True], ids=["inside", "separate"])
+def test_open_dimensions(model: Any, dims: dict[str, str], choices: list[Any], separate: bool, tmp_path: Path) -> None:
     executable = lb.compile(model(), dims=dims)
     session = lb.Session(executable, num_threads=1)
-    export_c(executable, tmp_path, "model", weights_apart=apart)
+    export_c(executable, tmp_path, "model", separate_weights=separate)
     for values in choices:
         sized = instance(executable, values)
         sizes = ", ".join(str(values[name]) for name in executable.dimensions)
-        language = ("-x", "c++", "-std=c++17") if apart else ("-std=c99",)
-        build(tmp_path, f"-DSIZES={sizes}", *(["-DAPART"] if apart else []), *language)
+        language = ("-x", "c++", "-std=c++17") if separate else ("-std=c99",)
+        build(tmp_path, f"-DSIZES={sizes}", *(["-DAPART"] if separate else []), *language)
         shape = sized.main.inputs[0].shape
         x = np.random.default_rng(len(sizes)).normal(size=shape).astype(np.float32)
         (ours,) = run_built(sized, [x], tmp_path)
         assert ours.tobytes() == np.asarray(session(x)[0]).tobytes()
 
 
-WAYS = """<ir_version: 8, opset_import: ["": 11]> g (float[N, 4] x) => (float[A, B] y) {
+VARIANTS = """<ir_version: 8, opset_import: ["": 11]> g (float[N, 4] x) => (float[A, B] y) {
     w = Constant<value = float[4, 3] {1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0, 11.0, 12.0}>()
     product = MatMul(x, w) fewer = Squeeze(product) square = MatMul(fewer, thin) y = Add(square, product) }"""
 
 
-def ways() -> onnx.ModelProto:
+def variants() -> onnx.ModelProto:
     """Of one row an axis is dropped, and what follows goes another way."""
-    model = onnx.parser.parse_model(WAYS)
+    model = onnx.parser.parse_model(VARIANTS)
     thin = np.arange(9, dtype=np.float32).reshape(3, 3)
     model.graph.initializer.append(numpy_helper.from_array(thin, "thin"))
     return model
 
 
-def test_sizes_choose_among_ways(tmp_path: Path) -> None:
-    executable = lb.compile(ways())
+def test_sizes_choose_among_variants(tmp_path: Path) -> None:
+    executable = lb.compile(variants())
     assert len(executable.programs) == 2 and list(executable.dimensions) == ["N"]
     session = lb.Session(executable, num_threads=1)
     export_c(executable, tmp_path, "model")
@@ -259,15 +259,15 @@ def test_sizes_choose_among_ways(tmp_path: Path) -> None:
         assert (ours.shape, ours.tobytes()) == (wanted.shape, wanted.tobytes())
 
 
-def test_memory_is_that_of_all_ways() -> None:
-    executable = lb.compile(ways())
+def test_memory_is_that_of_all_variants() -> None:
+    executable = lb.compile(variants())
     assert {report.program for report in executable.memory} == set(executable.programs)
     for name in executable.programs:
         planned = [report.planned_bytes for report in executable.memory if report.program == name]
         assert planned == [report.planned_bytes for report in executable.program(name).memory] and planned
 
 
-EMPTY_WAYS = """<ir_version: 8, opset_import: ["": 18]> g (float[N, 4] x, int64[1] k) => (float[A, B] y) {
+EMPTY_VARIANTS = """<ir_version: 8, opset_import: ["": 18]> g (float[N, 4] x, int64[1] k) => (float[A, B] y) {
     axis = Constant<value_ints = [0]>() end = Constant<value_ints = [100]>() columns = Constant<value_ints = [1]>()
     w = Constant<value = float[4, 3] {1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0, 11.0, 12.0}>()
     product = MatMul(x, w) most = ReduceMax(product, axis) total = ReduceSum(x, axis)
@@ -276,7 +276,7 @@ EMPTY_WAYS = """<ir_version: 8, opset_import: ["": 18]> g (float[N, 4] x, int64[
 
 def test_no_rows_go_a_way_of_their_own(tmp_path: Path) -> None:
     """As of no rows, whose maximum is computed by none."""
-    executable = lb.compile(onnx.parser.parse_model(EMPTY_WAYS))
+    executable = lb.compile(onnx.parser.parse_model(EMPTY_VARIANTS))
     assert len(executable.programs) == 2 and list(executable.dimensions) == ["N", "k"]
     session = lb.Session(executable, num_threads=1)
     export_c(executable, tmp_path, "model")
@@ -485,7 +485,7 @@ def test_an_output_in_the_memory_of_an_input(tmp_path: Path) -> None:
 
 
 def test_every_mistake_has_its_code(tmp_path: Path) -> None:
-    export_c(lb.compile(add()), tmp_path, "model", weights_apart=True)
+    export_c(lb.compile(add()), tmp_path, "model", separate_weights=True)
     (tmp_path / "main.c").write_text(
         """
         #include <stdio.h>

@@ -76,7 +76,7 @@ def test_the_command_plan_lists_them(tmp_path: Path) -> None:
     assert "past the host's caches" in invoke(["plan", str(file)], env={"COLUMNS": "400"}).stdout
 
 
-def test_the_pictures_of_a_plan_show_what_is_lent(tmp_path: Path) -> None:
+def test_the_pictures_of_a_plan_show_what_is_borrowed(tmp_path: Path) -> None:
     """Tensors of the CPU's kernels that lie in a device's memory are blocks there."""
     file = tmp_path / "net.lbx"
     compiled().save(file)

@@ -21,8 +21,8 @@ def test_it_is_that_of_hashlib(sizes):
 
 
 def test_without_modules_of_python_it_is_openssl():
-    assert digest._own_code("no_such_module") is hashlib.sha256
-    assert digest._own_code("json") is hashlib.sha256
+    assert digest._package_code("no_such_module") is hashlib.sha256
+    assert digest._package_code("json") is hashlib.sha256
 
 
 def test_openssl_is_loaded_for_much_alone():

@@ -140,7 +140,7 @@ def test_a_file_that_was_corrupt_before_is_seen_too(file: Path) -> None:
     lb.Session(lb.load(file, verify=False))
 
 
-def test_much_is_verified_where_it_is_asked_for(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_much_is_verified_where_it_is_requested(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     content = file.read_bytes()
     size = len(content) - constants_at(content)
     flip(file)

@@ -16,10 +16,10 @@ CLASSES = [
     if isinstance(value, type) and is_dataclass(value) and value.__module__ == module.__name__
 ]
 #: Have arrays or bytes, and no JSON form therefore.
-APART = {"CodeImage", "ModuleImage", "Executable"}
+EXCLUDED = {"CodeImage", "ModuleImage", "Executable"}
 
 
-@pytest.mark.parametrize("cls", [c for c in CLASSES if c.__name__ not in APART], ids=lambda c: c.__name__)
+@pytest.mark.parametrize("cls", [c for c in CLASSES if c.__name__ not in EXCLUDED], ids=lambda c: c.__name__)
 def test_annotations_are_read_as_typing_reads_them(cls):
     wanted = typing.get_type_hints(cls)
     assert {f.name: json_form._meaning(f.type, cls.__module__) for f in fields(cls)} == {

@@ -38,7 +38,7 @@ def test_inputs_of_which_each_has_a_name_for_its_batch() -> None:
         session({"x": np.zeros((2, 4), "f4"), "y": np.zeros((3, 3), "f4"), "z": np.zeros((2, 2), "f4")})
 
 
-def test_a_dimension_that_is_asked_for_keeps_its_name() -> None:
+def test_a_dimension_that_is_requested_keeps_its_name() -> None:
     model = onnx.parser.parse_model(
         """<ir_version: 8, opset_import: ["" : 17]>
         g (float[a,4] x, float[b,3] y) => (float[c,7] w) { w = Concat<axis=1>(x, y) }"""

@@ -67,7 +67,7 @@ def hub(folder: Path) -> Path:
     return snapshot / path.name
 
 
-def beside(folder: Path) -> Path:
+def linked(folder: Path) -> Path:
     path = saved(folder)
     (folder / "w.bin").rename(folder / "real")
     (folder / "w.bin").symlink_to("real")
@@ -80,11 +80,11 @@ def twins(folder: Path) -> Path:
     return path
 
 
-@pytest.mark.parametrize(("make", "told"), [(hub, "blobs/bbb"), (beside, "/real'"), (twins, "2 hard links")])
-def test_links_that_installers_make(make: Callable[[Path], Path], told: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("make", "reported"), [(hub, "blobs/bbb"), (linked, "/real'"), (twins, "2 hard links")])
+def test_links_that_installers_make(make: Callable[[Path], Path], reported: str, tmp_path: Path) -> None:
     path = make(tmp_path)
     assert runs_there(path)
-    with pytest.warns(ModelWarning, match=f"behind links.*{told}"):
+    with pytest.warns(ModelWarning, match=f"behind links.*{reported}"):
         check(path)
 
 
@@ -137,7 +137,7 @@ def test_paths_do_not_leave_the_folder(location: str, allow_links: bool, tmp_pat
         lb.compile(path, allow_links=allow_links)
 
 
-def test_what_is_no_file_is_told(tmp_path: Path) -> None:
+def test_what_is_no_file_is_reported(tmp_path: Path) -> None:
     path = saved(tmp_path)
     (tmp_path / "w.bin").unlink()
     with pytest.raises(ImportModelError, match=r"tensor 'w': its data .*w\.bin' cannot be opened: No such file"):
@@ -157,7 +157,7 @@ def test_a_link_to_a_model_names_the_real_one(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("entries", "told"),
+    ("entries", "reported"),
     [
         ({"length": 100}, "takes 16,384 bytes, and its external data says length=100"),
         ({"length": 16388}, "says length=16,388"),
@@ -170,10 +170,10 @@ def test_a_link_to_a_model_names_the_real_one(tmp_path: Path) -> None:
         ({"dims": (1 << 40, 1 << 40)}, "takes bytes"),
     ],
 )
-def test_sizes_have_to_be_right(entries: dict[str, object], told: str, tmp_path: Path) -> None:
+def test_sizes_have_to_be_right(entries: dict[str, object], reported: str, tmp_path: Path) -> None:
     path = saved(tmp_path, model(**entries))  # type: ignore[arg-type]
     assert not runs_there(path)
-    with pytest.raises(ImportModelError, match=told):
+    with pytest.raises(ImportModelError, match=reported):
         lb.compile(path)
 
 

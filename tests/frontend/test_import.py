@@ -21,7 +21,7 @@ def calls(module: object) -> list[CallOp]:
     return [op for op in module.main.walk() if isinstance(op, CallOp)]
 
 
-def test_names_are_kept() -> None:
+def test_names_are_retained() -> None:
     m = model([helper.make_node("Add", ["a", "b"], ["c"], name="sum")], [value("a", [2]), value("b", [2])], ["c"])
     module = imported(m)
     assert names_of(module.main, "lb.input_names") == ["a", "b"]

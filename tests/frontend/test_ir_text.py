@@ -64,7 +64,7 @@ def test_a_file_of_a_plan_compiles_on_the_command_line(tmp_path: Path) -> None:
     assert done.exit_code == 0, done.stderr
 
 
-def test_constants_that_nobody_gives_are_made_up_and_said(tmp_path: Path) -> None:
+def test_constants_that_nobody_gives_are_made_up_and_reported(tmp_path: Path) -> None:
     executable = lb.compile(network(), dump=tmp_path)
     (plan,) = tmp_path.glob("*-plan.mlir")
     with pytest.warns(ModelWarning, match=r"names 2 constants and holds none .*constants=executable.constants"):
@@ -110,7 +110,7 @@ def test_a_cpu_that_was_added_needs_no_target(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("options", [{"place": {"pool": "cpu"}}, {"spill": {"global": "global"}}])
-def test_what_is_decided_cannot_be_asked_for(tmp_path: Path, options: Any) -> None:
+def test_what_is_decided_cannot_be_requested(tmp_path: Path, options: Any) -> None:
     executable = lb.compile(network(), dump=tmp_path)
     (plan,) = tmp_path.glob("*-plan.mlir")
     with pytest.raises(CompileError):

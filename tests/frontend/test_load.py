@@ -105,18 +105,18 @@ def _old(op: str, opset: int, other: tuple[int, ...], **attributes: int) -> onnx
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=3)
 
 
-def test_an_opset_newer_than_onnx_knows_is_told() -> None:
+def test_an_opset_newer_than_onnx_knows_is_reported() -> None:
     newest = onnx.defs.onnx_opset_version()
     value = helper.make_tensor_value_info
     node = helper.make_node("Neg", ["x"], ["y"])
     graph = helper.make_graph([node], "g", [value("x", 1, [2])], [value("y", 1, [2])])
     for opset in (newest, newest + 1):
         model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=8)
-        with warnings.catch_warnings(record=True) as told:
+        with warnings.catch_warnings(record=True) as reported:
             warnings.simplefilter("always")
             (y,) = lb.Session(lb.compile(model))(np.float32([1, -2]))
         assert list(y.numpy()) == [-1, 2]
-        texts = [str(w.message) for w in told if w.category is lb.ModelWarning]
+        texts = [str(w.message) for w in reported if w.category is lb.ModelWarning]
         assert len(texts) == opset - newest and all(f"uses opset {opset}, and {newest} is" in text for text in texts)
 
 
@@ -131,7 +131,7 @@ def test_old_opsets_are_converted(op: str, other: tuple[int, ...], opset: int) -
     np.testing.assert_allclose(y.numpy(), wanted, rtol=1e-6)
 
 
-def test_what_cannot_be_converted_is_told() -> None:
+def test_what_cannot_be_converted_is_reported() -> None:
     with pytest.raises(ImportModelError, match=r"uses opset 6.*export it again"):
         lb.compile(_old("Add", 6, (3,), broadcast=1, axis=1))
 

@@ -43,11 +43,11 @@ def results(model: ModelProto) -> Iterator[np.ndarray[Any, Any]]:
     yield from map(np.asarray, lb.Session(program)(*(FEEDS[spec.name] for spec in program.main.inputs)))
 
 
-@pytest.mark.parametrize(("text", "told"), [(CHAIN, "'g'"), (INSIDE, "'g', 't'"), (FUNCTION, "'top'")])
-def test_it_is_as_if_it_were_sorted(text: str, told: str) -> None:
+@pytest.mark.parametrize(("text", "reported"), [(CHAIN, "'g'"), (INSIDE, "'g', 't'"), (FUNCTION, "'top'")])
+def test_it_is_as_if_it_were_sorted(text: str, reported: str) -> None:
     sorted_model, model = onnx.parser.parse_model(text), backwards(text)
     before = model.SerializeToString()
-    with pytest.warns(ModelWarning, match=f"nodes of {told} are in no topological order"):
+    with pytest.warns(ModelWarning, match=f"nodes of {reported} are in no topological order"):
         (found,) = results(model)
     assert model.SerializeToString() == before  # it is the caller's
     (wanted,) = results(sorted_model)
@@ -83,7 +83,7 @@ def test_a_name_inside_is_not_the_one_outside() -> None:
 
 
 @pytest.mark.parametrize("make", [lambda model: model, lambda model: model.SerializeToString()])
-def test_a_cycle_is_told(make: Callable[[ModelProto], Any]) -> None:
+def test_a_cycle_is_reported(make: Callable[[ModelProto], Any]) -> None:
     text = HEADER + "g (float[2,3] x) => (float[2,3] y) { z = Neg(x) a = Add(b, x) b = Exp(a) y = Abs(b) }"
     with pytest.raises(ImportModelError, match=r"need each other's results in a cycle.*: 'a', 'b', 'y'"):
         lb.compile(make(onnx.parser.parse_model(text)))

@@ -45,7 +45,7 @@ def test_what_is_known_is_named(content: bytes, says: str, tmp_path: Path) -> No
             lb.compile(model)
 
 
-def test_a_compiled_program_is_told(tmp_path: Path) -> None:
+def test_a_compiled_program_is_reported(tmp_path: Path) -> None:
     lb.compile(add()).save(tmp_path / "add.lbx")
     with pytest.raises(lb.ImportModelError, match=r"landbridge\.load"):
         lb.compile(tmp_path / "add.lbx")

@@ -47,7 +47,7 @@ def test_each_is_what_the_file_has_and_is_read_once(order: int, most: int, monke
     assert sorted(name for name, _ in file.read) == sorted(NAMES)
 
 
-def test_a_thread_reads_before_it_is_asked_for_and_no_more_than_it_may(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_thread_reads_before_it_is_requested_and_no_more_than_it_may(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(read_ahead, "_AHEAD", 3500)
     file = File()
     ahead = ReadAhead(file, SIZES)
@@ -66,7 +66,7 @@ def test_what_was_taken_is_read_anew() -> None:
     assert (ahead.get("w3") == 3).all()
 
 
-def test_who_asks_for_what_cannot_be_read_is_told() -> None:
+def test_who_asks_for_what_cannot_be_read_is_reported() -> None:
     file = File("w2")
     ahead = ReadAhead(file, SIZES)
     idle(file)

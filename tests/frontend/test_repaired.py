@@ -49,15 +49,15 @@ def small(inside: str = "a = Exp(x) y = Neg(a)", more: str = "") -> ModelProto:
     )
 
 
-def warned(proto: ModelProto, told: str) -> None:
+def warned(proto: ModelProto, reported: str) -> None:
     """``proto`` does what onnxruntime does, with a warning."""
     before = proto.SerializeToString()
-    with pytest.warns(ModelWarning, match=f"not valid ONNX.*{told}"):
+    with pytest.warns(ModelWarning, match=f"not valid ONNX.*{reported}"):
         check(proto)
     assert proto.SerializeToString() == before  # it is the caller's
 
 
-def test_outputs_of_which_only_the_name_is_said() -> None:
+def test_outputs_of_which_only_the_name_is_reported() -> None:
     proto = small("a = Shape(x) b = Exp(x) y = Neg(b)")
     proto.graph.output.extend(ValueInfoProto(name=name) for name in "ab")
     warned(proto, "outputs have no type, .*: 'a', 'b'")
@@ -123,7 +123,7 @@ def test_an_input_without_a_type_is_named() -> None:
         lb.compile(proto)
 
 
-def test_an_input_without_a_shape_is_asked_for() -> None:
+def test_an_input_without_a_shape_is_requested() -> None:
     proto = model([helper.make_node("Relu", ["x"], ["y"])], shape=None)
     with pytest.raises(CompileError, match=r"input 'x' has no shape: give shapes="):
         lb.compile(proto)
@@ -202,7 +202,7 @@ def test_branches_of_other_shapes_give_each_its_own() -> None:
     np.testing.assert_array_equal(np.asarray(session(x)[0]), -x)
 
 
-def test_branches_of_other_ranks_are_told_in_words() -> None:
+def test_branches_of_other_ranks_are_reported_in_words() -> None:
     proto = branching(helper.make_node("ArgMax", ["x"], ["t"], axis=1, keepdims=0), (3,))
     proto.graph.node[2].attribute[0].g.output[0].type.tensor_type.elem_type = TensorProto.INT64
     with pytest.raises(CompileError, match=r"give int64\[3\] and float32\[3, 64\].*make the condition constant"):

@@ -205,8 +205,8 @@ def test_as_many_rows_as_a_count_says_that_is_an_input_or_computed(computed):
     proto = model(nodes, [value("x", [WIDTH]), count], [value("y", [WIDTH]), value("rows", ["N", WIDTH])])
     session = lb.Session(lb.compile(proto))
     for trips in (1, 2, 70):
-        said = np.asarray([trips - 1, 1], np.float32) if computed else np.asarray(trips, np.int64)
-        agree(session, proto, {"x": vectors(0), "n": said})
+        output = np.asarray([trips - 1, 1], np.float32) if computed else np.asarray(trips, np.int64)
+        agree(session, proto, {"x": vectors(0), "n": output})
 
 
 def test_what_no_trip_changes_is_computed_once():
@@ -324,6 +324,6 @@ def test_what_grows_for_any_number_of_trips_is_named():
     }""")
     with pytest.raises(
         UnsupportedOperatorError,
-        match=r"its trip count is computed .* as y: a trip is given float32\[1, 2\] and carries on float32\[2, 2\]",
+        match=r"trip count is computed .* y: an iteration is given float32\[1, 2\] and carries on float32\[2, 2\]",
     ):
         imported(grows)  # with no dimensions that a run decides

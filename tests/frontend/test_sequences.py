@@ -50,7 +50,7 @@ def test_a_place_may_be_an_input(at: int) -> None:
     assert (y == [1, 0][at]).all()
 
 
-def test_parts_of_stated_sizes_and_a_new_axis() -> None:
+def test_parts_of_declared_sizes_and_a_new_axis() -> None:
     (y, z) = run(
         """g (float[2,3,4] x) => (float[A,B,C] y, float[D,E,F,G] z) {
             sizes = Constant<value_ints = [1, 3]>()

@@ -23,7 +23,7 @@ def shapes_of(module: object) -> list[tuple[int, ...]]:
     return [shape_of(a.type) for a in module.main.body.block.args]
 
 
-def test_given_and_stated() -> None:
+def test_given_and_declared() -> None:
     assert shapes_of(imported(relu(2, 3))) == [(2, 3)]
     assert shapes_of(imported(relu("n", 3), {"x": [4, 3]})) == [(4, 3)]
 

@@ -115,8 +115,8 @@ def test_a_faulty_file_is_refused_as_its_bytes_are(wrong: str, tmp_path: Path) -
         load_model(proto.SerializeToString())
     with pytest.raises(ImportModelError) as of_file:
         load_model(path)
-    told = str(of_file.value).replace(str(path), "the model")
-    assert told.splitlines()[0] == str(of_bytes.value).splitlines()[0]
+    reported = str(of_file.value).replace(str(path), "the model")
+    assert reported.splitlines()[0] == str(of_bytes.value).splitlines()[0]
 
 
 def test_any_cut_is_an_error_or_left_to_protobuf(tmp_path: Path) -> None:
@@ -128,7 +128,7 @@ def test_any_cut_is_an_error_or_left_to_protobuf(tmp_path: Path) -> None:
         assert light is None or len(light.content) < 500
 
 
-def test_a_file_that_is_cut_later_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_that_is_cut_later_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(read_ahead, "_AHEAD", 0)
     path = written(model(numpy_helper.from_array(array_of("float32", 50, 50), "w")), tmp_path)
     graph = load_model(path).model.graph

@@ -70,11 +70,11 @@ class DrawnGraph:
         found = {}
         for name, (dtype, shape) in self.inputs.items():
             given = (extent, *shape[1:]) if self.open else shape
-            found[name] = numbers(rng, dtype, given, name in self.real)
+            found[name] = number_strategy(rng, dtype, given, name in self.real)
         return found
 
 
-def numbers(rng: np.random.Generator, dtype: str, shape: Sequence[int], real: bool) -> Array:
+def number_strategy(rng: np.random.Generator, dtype: str, shape: Sequence[int], real: bool) -> Array:
     """Random reals within 4, or integers from -4 to 4, of 0 to 4 without a sign."""
     if real:
         return np.clip(rng.normal(size=shape), -4, 4).astype(dtype)
@@ -83,7 +83,7 @@ def numbers(rng: np.random.Generator, dtype: str, shape: Sequence[int], real: bo
 
 
 #: Kinds drawn as often as so many others: those with most schedules of their own.
-OFTEN = {
+FREQUENT = {
     **dict.fromkeys(("MatMul", "Gemm", "Einsum", "Conv"), 4),
     **dict.fromkeys(("MatMul of two", "ConvTranspose", "Softmax", "ReduceSum", "Cast", "Transpose"), 2),
 }
@@ -148,7 +148,7 @@ class Graph:
             self.inputs[name] = dtype, tuple(shape)
         else:
             rng = np.random.default_rng(self.random.randrange(1 << 30))
-            self.constants[name] = numbers(rng, dtype, shape, not whole)
+            self.constants[name] = number_strategy(rng, dtype, shape, not whole)
         if not whole:
             self.real.add(name)
         v = Value(name, dtype, tuple(shape), True, whole)
@@ -191,7 +191,7 @@ class Graph:
             raise NoFit
         return self.leaf(dtype, self.shape(low, min(high, 4)), whole=whole or None, live=True)
 
-    def beside(self, v: Value, *, exact: bool = False) -> Value:
+    def other_operand(self, v: Value, *, exact: bool = False) -> Value:
         """An operand that broadcasts with ``v``: of its shape, or of one with fewer or shorter axes."""
         kind = self.random.random()
         same = [
@@ -277,7 +277,7 @@ def draw_graph(seed: int) -> DrawnGraph:
 
     random = Random(seed)
     graph = Graph(random, open=random.random() < 0.2, zero=random.random() < 0.04)
-    wanted, names = random.randint(3, 15), [name for name in sorted(KINDS) for _ in range(OFTEN.get(name, 1))]
+    wanted, names = random.randint(3, 15), [name for name in sorted(KINDS) for _ in range(FREQUENT.get(name, 1))]
     for _ in range(20 * wanted):
         if len(graph.nodes) >= wanted:
             break

@@ -53,9 +53,9 @@ class _Node:
         self.schema = _schema(op_type, opset)
         handler = handler_for("", op_type, opset)
         assert handler is not None
-        stated = rules_of(handler)
-        assert stated is not None
-        self.rules: Rules = stated
+        declared = rules_of(handler)
+        assert declared is not None
+        self.rules: Rules = declared
         self.dims: dict[str, Any] = {}
         self.wild = d.below(4) == 0  # else the shapes fit the rules
 

@@ -76,7 +76,7 @@ def _described(draw: Draw) -> tuple[Any, list[Any], bool]:
 
 def check(data: bytes) -> None:
     draw = Draw(data)
-    managed, kept, has_deleter = _described(draw)
+    managed, retained, has_deleter = _described(draw)
     name = _NAMES[isinstance(managed, DLManagedTensorVersioned) if draw.byte() < 240 else draw.below(4)]
     if isinstance(managed, DLManagedTensorVersioned) != (name == b"dltensor_versioned"):
         name = b"other"  # a capsule that lies about its struct is beyond any check
@@ -93,7 +93,7 @@ def check(data: bytes) -> None:
         _check_tensor(tensor, managed)
         del tensor
     assert len(_given_back) == (consumed and has_deleter), "the deleter runs once"
-    assert len(kept) == 2
+    assert len(retained) == 2
 
 
 def _word(value: int) -> int:

@@ -146,9 +146,9 @@ def difference(reference: tuple[Array, Array, Array], ours: Array) -> str:
         wrong = (ours != value) & ~delta
     else:
         with np.errstate(all="ignore"):
-            apart = np.abs(ours.astype(np.float64) - value.astype(np.float64))
+            difference = np.abs(ours.astype(np.float64) - value.astype(np.float64))
         equal = (ours == value) | (np.isnan(ours) & np.isnan(value))
-        wrong = ~(equal | (apart <= most) | ~np.isfinite(delta))
+        wrong = ~(equal | (difference <= most) | ~np.isfinite(delta))
     if not wrong.any():
         return ""
     at = tuple(map(int, np.argwhere(wrong)[0]))
@@ -162,8 +162,8 @@ def _run(executable: Any, drawn: DrawnGraph, feeds: Mapping[str, Array], target:
             session.set_input(name, array)
         session.run()
         return [np.array(session.get_output(i).to_device("cpu")) for i in range(len(drawn.model.graph.output))]
-    beside_pages = {name: guarded(array) for name, array in feeds.items()}
-    inputs = [beside_pages[spec.name] for spec in executable.main.inputs]
+    guarded_inputs = {name: guarded(array) for name, array in feeds.items()}
+    inputs = [guarded_inputs[spec.name] for spec in executable.main.inputs]
     ours = [np.array(y) for y in lb.Session(executable, num_threads=2)(*inputs)]
     if not executable.is_open:
         for side in SIDES:
@@ -201,8 +201,8 @@ def check(seed: int) -> str:
                 raise
             return "compiled alone"  # this machine lacks instructions of that CPU
         for number, (a, b) in enumerate(zip(expected, ours, strict=True)):
-            said = difference(a, b)
-            assert not said, f"seed {seed}, {target}, output {number}: {said}; {', '.join(drawn.kinds)}"
+            output = difference(a, b)
+            assert not output, f"seed {seed}, {target}, output {number}: {output}; {', '.join(drawn.kinds)}"
     return target
 
 

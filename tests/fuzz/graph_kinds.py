@@ -104,7 +104,7 @@ def _broadcast(*values: Value) -> tuple[int, ...]:
 
 def _binary(op: str, g: Graph) -> None:
     v = g.pick((*FLOATS, "float16", "int64", "int32"), most=1000 if op == "Mul" else MOST)
-    w = g.beside(v)
+    w = g.other_operand(v)
     if g.random.random() < 0.5:
         v, w = w, v
     most = v.most * w.most if op == "Mul" else v.most + w.most
@@ -118,7 +118,7 @@ for _op in ("Add", "Sub", "Mul"):
 
 def _extreme(op: str, g: Graph) -> None:
     v = g.pick((*FLOATS, "int64", "int32"))
-    ws = [g.beside(v) for _ in range(g.random.randint(0, 2))]
+    ws = [g.other_operand(v) for _ in range(g.random.randint(0, 2))]
     all_of = [v, *ws]
     most = max(x.most for x in all_of)
     bits, whole = all(x.bits for x in all_of), all(x.whole for x in all_of)
@@ -132,7 +132,7 @@ for _op in ("Min", "Max"):
 @kind("Mean")
 def _mean(g: Graph) -> None:
     v = g.pick(("float32",))
-    w = g.beside(v)
+    w = g.other_operand(v)
     g.add("Mean", [v, w], _broadcast(v, w), v.dtype, most=max(v.most, w.most))
 
 
@@ -152,7 +152,7 @@ def _div(g: Graph) -> None:
 @kind("Div by a live number")
 def _div_live(g: Graph) -> None:
     v = g.pick(("float32", "int32"))
-    w = g.beside(v)
+    w = g.other_operand(v)
     one = g.constant(np.array(5 if v.dtype == "int32" else 6, v.dtype))
     divisor = g.add("Add", [w, one], w.shape, v.dtype, bits=w.whole, whole=w.whole, most=w.most + 6)
     if w.most > 4:
@@ -186,7 +186,7 @@ def _prelu(g: Graph) -> None:
 
 def _compared(op: str, g: Graph) -> None:
     v = g.pick((*FLOATS, "int64", "int32"), bits=True)
-    w = g.beside(v, exact=True)
+    w = g.other_operand(v, exact=True)
     g.add(op, [v, w], _broadcast(v, w), "bool", bits=True, whole=True, most=1)
 
 
@@ -196,7 +196,7 @@ for _op in ("Greater", "Less", "Equal", "GreaterOrEqual", "LessOrEqual"):
 
 def _logical(op: str, g: Graph) -> None:
     v = g.pick(("bool",))
-    w = g.beside(v)
+    w = g.other_operand(v)
     g.add(op, [v, w], _broadcast(v, w), "bool", bits=True, whole=True, most=1)
 
 
@@ -212,7 +212,7 @@ def _not(g: Graph) -> None:
 
 def _bitwise(op: str, g: Graph) -> None:
     v = g.pick(("int32", "int64", "uint8"), most=127)
-    w = g.beside(v)
+    w = g.other_operand(v)
     g.add(op, [v, w], _broadcast(v, w), v.dtype, bits=True, whole=True, most=256)
 
 
@@ -289,10 +289,10 @@ def _reshape(g: Graph) -> None:
         left //= f
     shape = [*factors, left]
     g.random.shuffle(shape)
-    asked = [*shape]
+    requested = [*shape]
     if g.random.random() < 0.4:
-        asked[g.random.randrange(len(asked))] = -1
-    target = g.constant(np.array([0] * g.open + asked, np.int64))
+        requested[g.random.randrange(len(requested))] = -1
+    target = g.constant(np.array([0] * g.open + requested, np.int64))
     _same(g, "Reshape", [v, target], [*v.shape[: g.open], *shape], v)
 
 
@@ -384,8 +384,8 @@ def _slice(g: Graph) -> None:
         shape[a] = len(range(n)[slice(start if start >= 0 or step > 0 else 0, end if end >= 0 else None, step)])
         if high == low:
             shape[a] = 0
-    numbers = [g.constant(np.array(each, np.int64)) for each in (starts, ends, axes, steps)]
-    _same(g, "Slice", [v, *numbers], shape, v)
+    values = [g.constant(np.array(each, np.int64)) for each in (starts, ends, axes, steps)]
+    _same(g, "Slice", [v, *values], shape, v)
 
 
 @kind("Pad")
@@ -394,8 +394,8 @@ def _pad(g: Graph) -> None:
     mode = g.random.choice(("constant", "constant", "edge", "reflect"))
     before, after = [0] * v.rank, [0] * v.rank
     for a in g.axes(v):
-        room = 3 if mode == "constant" else 3 if mode == "edge" and v.shape[a] else max(v.shape[a] - 1, 0)
-        before[a], after[a] = (g.random.randint(0, min(room, 3)) for _ in range(2))
+        capacity = 3 if mode == "constant" else 3 if mode == "edge" and v.shape[a] else max(v.shape[a] - 1, 0)
+        before[a], after[a] = (g.random.randint(0, min(capacity, 3)) for _ in range(2))
     shape = [b + e + c for b, e, c in zip(before, v.shape, after, strict=True)]
     inputs: list[Value | str] = [v, g.constant(np.array([*before, *after], np.int64))]
     if mode == "constant" and g.random.random() < 0.5:
@@ -415,8 +415,8 @@ def _tile(g: Graph) -> None:
 def _expand(g: Graph) -> None:
     v = g.pick(MOVED, 1)
     shape = [e if e != 1 or a < g.open else g.extent() for a, e in enumerate(v.shape)]
-    asked = [1 if a < g.open or (g.random.random() < 0.3 and e == v.shape[a]) else e for a, e in enumerate(shape)]
-    _same(g, "Expand", [v, g.constant(np.array(asked, np.int64))], shape, v)
+    requested = [1 if a < g.open or (g.random.random() < 0.3 and e == v.shape[a]) else e for a, e in enumerate(shape)]
+    _same(g, "Expand", [v, g.constant(np.array(requested, np.int64))], shape, v)
 
 
 def _places(g: Graph, extent: int, shape: list[int], dtype: str = "int64") -> str:

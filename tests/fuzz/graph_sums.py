@@ -54,10 +54,10 @@ def _gemm(g: Graph) -> None:
     across = g.random.random() < 0.3 and not g.open
     m, k = v.shape[::-1] if across else v.shape
     n = g.extent()
-    turned = g.random.random() < 0.5
-    w = g.leaf(v.dtype, [n, k] if turned else [k, n], live=False if g.open else None)
+    transposed = g.random.random() < 0.5
+    w = g.leaf(v.dtype, [n, k] if transposed else [k, n], live=False if g.open else None)
     bias = [g.leaf(v.dtype, g.random.choice(([n], [1, n], [])), live=False)] if g.random.random() < 0.7 else []
-    attributes = {"transA": int(across), "transB": int(turned)}
+    attributes = {"transA": int(across), "transB": int(transposed)}
     _summed(g, "Gemm", k, v, w, [m, n], bias, **attributes)
 
 
@@ -216,7 +216,7 @@ for _op in REDUCTIONS:
     kind(_op)(partial(_reduce, _op))
 
 
-def _place_of_extreme(op: str, g: Graph) -> None:
+def _location_of_extreme(op: str, g: Graph) -> None:
     v = g.pick(("float32", "int32"), 1, bits=True)
     axis, keep = g.axis(v), g.random.randint(0, 1)
     if v.shape[axis] == 0:
@@ -228,7 +228,7 @@ def _place_of_extreme(op: str, g: Graph) -> None:
 
 
 for _op in ("ArgMax", "ArgMin"):
-    kind(_op)(partial(_place_of_extreme, _op))
+    kind(_op)(partial(_location_of_extreme, _op))
 
 
 def _softmax(op: str, g: Graph) -> None:
@@ -374,11 +374,11 @@ def _recurrent(op: str, gates: int, g: Graph) -> None:
     steps, batch, size = v.shape
     if 0 in v.shape or steps > 8:
         raise NoFit
-    hidden, ways = g.random.choice((1, 3, 17)), g.random.choice((1, 2))
-    w = g.leaf("float32", [ways, gates * hidden, size], live=False, whole=False)
-    r = g.leaf("float32", [ways, gates * hidden, hidden], live=False, whole=False)
-    direction = "bidirectional" if ways == 2 else g.random.choice(("forward", "reverse"))
-    shape = [steps, ways, batch, hidden]
+    hidden, directions = g.random.choice((1, 3, 17)), g.random.choice((1, 2))
+    w = g.leaf("float32", [directions, gates * hidden, size], live=False, whole=False)
+    r = g.leaf("float32", [directions, gates * hidden, hidden], live=False, whole=False)
+    direction = "bidirectional" if directions == 2 else g.random.choice(("forward", "reverse"))
+    shape = [steps, directions, batch, hidden]
     g.add(op, [v, w, r], shape, "float32", most=1, hidden_size=hidden, direction=direction)
 
 

@@ -47,8 +47,8 @@ def test_every_family_has_cases() -> None:
     names = " ".join(_CASES).replace("_", "")
     # Those that a kernel is made of unless its operands are computed are asked so in tests/open_dimensions.
     bodies = " ".join(case.body for case in OPERANDS.values())
-    asked = {name for name in families if name.lower() in names or f"{name}(" in bodies.replace("<", "(")}
-    assert not families - asked - {*REDUCTIONS, *RUNNING}
+    requested = {name for name in families if name.lower() in names or f"{name}(" in bodies.replace("<", "(")}
+    assert not families - requested - {*REDUCTIONS, *RUNNING}
 
 
 def drawn(op_type: str, inputs: dict[str, Any], runs: int = 1, **attributes: Any) -> list[np.ndarray[Any, Any]]:

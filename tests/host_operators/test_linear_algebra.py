@@ -51,11 +51,11 @@ CASES: list[tuple[str, dict[str, Any], tuple[Any, ...]]] = [
 
 
 @pytest.mark.parametrize(("name", "attributes", "given"), CASES)
-def test_results_are_as_told(name: str, attributes: dict[str, Any], given: tuple[Any, ...]) -> None:
+def test_results_are_as_reported(name: str, attributes: dict[str, Any], given: tuple[Any, ...]) -> None:
     operator = find("landbridge", name, 1)
     assert operator is not None and operator.results is not None
     for dtype in (np.float32, np.float64, np.float16):
         arrays = [np.ascontiguousarray(x, dtype) for x in given]
-        told = operator.results(*(HostValue(x.shape, str(x.dtype)) for x in arrays), **attributes)
+        reported = operator.results(*(HostValue(x.shape, str(x.dtype)) for x in arrays), **attributes)
         found = operator.bound(attributes)(*arrays)
-        assert [(tuple(shape), dtype) for shape, dtype in told] == [(x.shape, str(x.dtype)) for x in found]
+        assert [(tuple(shape), dtype) for shape, dtype in reported] == [(x.shape, str(x.dtype)) for x in found]

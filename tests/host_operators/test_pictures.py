@@ -40,7 +40,7 @@ def pixels() -> Array:
     return np.random.default_rng(0).integers(0, 256, (5, 7, 3), np.uint8)
 
 
-def test_channels_lie_as_is_asked(pixels: Array) -> None:
+def test_channels_lie_as_is_requested(pixels: Array) -> None:
     (rgb,) = lb.Session(lb.compile(model("RGB")))(png(pixels))
     np.testing.assert_array_equal(rgb, pixels)
     (bgr,) = lb.Session(lb.compile(model("BGR")))(png(pixels))
@@ -59,7 +59,7 @@ def test_pictures_may_be_of_other_sizes(pixels: Array) -> None:
     np.testing.assert_array_equal(found, np.repeat(pixels[:, :, :1], 3, 2))
 
 
-def test_what_is_no_picture_is_told(pixels: Array) -> None:
+def test_what_is_no_picture_is_reported(pixels: Array) -> None:
     session = lb.Session(lb.compile(model("RGB")))
     with pytest.raises(lb.LandbridgeError, match="no picture of a format that Pillow knows"):
         session(np.arange(40, dtype=np.uint8))

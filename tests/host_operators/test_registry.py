@@ -71,11 +71,11 @@ def test_a_numpy_function_runs_between_kernels(tmp_path: Path) -> None:
 
 def test_one_warning_a_compile() -> None:
     lb.host_operator("test.host", "Same")(lambda x: x)
-    with warnings.catch_warnings(record=True) as told:
+    with warnings.catch_warnings(record=True) as reported:
         warnings.simplefilter("always")
         lb.compile(model("Same"))
-    assert [w.category for w in told] == [lb.FallbackWarning]
-    assert told[0].filename == __file__
+    assert [w.category for w in reported] == [lb.FallbackWarning]
+    assert reported[0].filename == __file__
 
 
 def test_several_outputs_and_open_extents() -> None:
@@ -148,7 +148,7 @@ def test_another_shape_than_was_planned_is_refused() -> None:
         session(np.ones((3, 4), np.float32))
 
 
-def test_what_its_function_raises_is_told_when_a_model_is_compiled() -> None:
+def test_what_its_function_raises_is_reported_when_a_model_is_compiled() -> None:
     @lb.host_operator("test.host", "Fails")
     def fails(x: Array) -> Array:
         raise RuntimeError("no such thing")
@@ -181,7 +181,7 @@ def test_a_version_is_found_by_opset() -> None:
         lb.host_operator("test.host", "Versions", since=4)(find)
 
 
-def test_a_constant_input_is_told_to_results() -> None:
+def test_a_constant_input_is_reported_to_results() -> None:
     def results(x: HostValue) -> Any:
         assert x.value is None
         return [(x.shape, x.dtype)]

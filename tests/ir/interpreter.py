@@ -105,15 +105,15 @@ def _run_loop(module: IRModule, op: LoopOp, env: Env) -> list[Array]:
     block, back = op.body.block, ints(op.back)
     state, rows = [env[v] for v in op.carried], [env.setdefault(r, _garbage(r.type)) for r in op.res[len(op.carried) :]]
     trips = min([op.trips.value.data, *(int(env[v].item()) for v in op.count)])
-    trip = 0
-    while trip < trips and (op.condition is None or state[op.condition.value.data].item()):
-        places = [trips - 1 - trip if backwards else trip for backwards in back]
+    iteration = 0
+    while iteration < trips and (op.condition is None or state[op.condition.value.data].item()):
+        places = [trips - 1 - iteration if backwards else iteration for backwards in back]
         elements = [env[v][at] for v, at in zip(op.scanned, places, strict=False)]
         yielded = _run_block(module, block, env | dict(zip(block.args, [*state, *elements], strict=False)))
         state = [np.copy(value) for value in yielded[: len(state)]]
         for stack, row, at in zip(rows, yielded[len(state) :], places[len(elements) :], strict=True):
             stack[at] = row
-        trip += 1
+        iteration += 1
     return [*state, *rows]
 
 
@@ -169,9 +169,9 @@ def run_prim(function: func.FuncOp, arguments: Sequence[Array]) -> None:
 
 
 def _run_steps(op: StepsOp, env: Env) -> None:
-    """Stages that take turns: in turn t each at t of its first loop, on the arrays of the buffers themselves."""
+    """Stages that are iterated: in iteration t each at t of its first loop, on the arrays of the buffers themselves."""
     inside: Env = dict(zip(op.body.block.args, (env[b] for b in op.buffers), strict=True))
-    for turn in range(op.turns):
+    for iteration in range(op.iterations):
         for stage in op.body.block.ops:
             match stage:
                 case arith.ConstantOp():
@@ -180,7 +180,7 @@ def _run_steps(op: StepsOp, env: Env) -> None:
                     inside[stage.outputs[0]][...] = inside[stage.inputs[0]]
                 case linalg.ops.GenericOp():
                     g = view_generic(stage)
-                    _run_grid(g, inside, ((turn, turn + 1), *((0, e) for e in g.extents[1:])))
+                    _run_grid(g, inside, ((iteration, iteration + 1), *((0, e) for e in g.extents[1:])))
 
 
 def signless(array: Array) -> Array:
@@ -309,12 +309,12 @@ def _einsum(g: Generic, factors: tuple[Operand, Operand], env: Env) -> bool:
         return False
     if not all(isinstance(e, AffineDimExpr) or str(e) == "0" for e in out.map.results):
         return False
-    kept = [e.position for e in out.map.results if isinstance(e, AffineDimExpr)]
-    lost = [d for d, k in enumerate(g.iterators) if k == "p" and g.extents[d] > 1 and d not in kept]
+    retained = [e.position for e in out.map.results if isinstance(e, AffineDimExpr)]
+    lost = [d for d, k in enumerate(g.iterators) if k == "p" and g.extents[d] > 1 and d not in retained]
     seen = {d for view in views if view for d in view[1]}
     if lost or any(d not in seen and g.extents[d] > 1 for d in range(len(g.extents))):
         return False
-    shown = [d for d in kept if d in seen]
+    shown = [d for d in retained if d in seen]
     total = np.einsum(*views[0], *views[1], shown, optimize=True)
     target = env[out.buffer]
     target += total.reshape(target.shape).astype(target.dtype)

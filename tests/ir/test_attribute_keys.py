@@ -1,4 +1,4 @@
-"""The keys of attributes have one home."""
+"""The keys of attributes are defined in one place."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ import landbridge
 from landbridge.ir import kernel_attributes, main_attributes, op_attributes
 
 SOURCE = Path(landbridge.__file__).parent
-HOMES = (main_attributes, kernel_attributes, op_attributes)
+KEY_MODULES = (main_attributes, kernel_attributes, op_attributes)
 
 
 def keys() -> set[str]:
     """The keys that files of attributes state."""
-    return {v for home in HOMES for k, v in vars(home).items() if k.isupper() and isinstance(v, str)}
+    return {v for module in KEY_MODULES for k, v in vars(module).items() if k.isupper() and isinstance(v, str)}
 
 
 def test_no_other_file_states_a_key() -> None:
-    found, stated, homes = [], keys() - {"node", "why"}, {Path(str(home.__file__)) for home in HOMES}
+    found, declared, files = [], keys() - {"node", "why"}, {Path(str(module.__file__)) for module in KEY_MODULES}
     for path in SOURCE.rglob("*.py"):
-        if path in homes:
+        if path in files:
             continue
         tree = ast.parse(path.read_text(encoding="utf-8"))
         assigned = [n for n in ast.walk(tree) if isinstance(n, ast.Assign)]
@@ -28,6 +28,6 @@ def test_no_other_file_states_a_key() -> None:
         found += [
             f"{path.relative_to(SOURCE)}:{node.lineno} {node.value}"
             for node in ast.walk(tree)
-            if isinstance(node, ast.Constant) and node.value in stated and id(node) not in named
+            if isinstance(node, ast.Constant) and node.value in declared and id(node) not in named
         ]
     assert not found

@@ -9,7 +9,7 @@ from tests.ir.modules import copying_main
 
 def test_facts_of_operations() -> None:
     op = copying_main()
-    assert op_attributes.node_name(op) == "" and op_attributes.vdevice_stated(op) is None
+    assert op_attributes.node_name(op) == "" and op_attributes.declared_vdevice(op) is None
     op_attributes.set_node_name(op, "add")
     op_attributes.place_on(op, VDeviceAttr.of(1))
     op_attributes.set_plan_quality(op, 128, True)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import landbridge as lb
-from landbridge import beside
+from landbridge import background_threads
 from landbridge.executable.abi import STORAGE_ALIGNMENT
 from landbridge.ir.packing import pack_array
 from tests.ops.one_node import one_node
@@ -15,9 +15,9 @@ from tests.ops.one_node import one_node
 @pytest.mark.parametrize("offset", range(0, 128, 16))
 @pytest.mark.parametrize(("axes", "tiles"), [([1], [16]), ([0], [16]), ([0, 1], [8, 16])])
 def test_packed_arrays_begin_where_a_line_does(offset: int, axes: list[int], tiles: list[int]) -> None:
-    room = np.zeros(64 * 16 * 4 + 256, np.uint8)
-    start = -room.ctypes.data % STORAGE_ALIGNMENT + offset
-    array = room[start : start + 64 * 16 * 4].view(np.float32).reshape(64, 16)
+    buffer = np.zeros(64 * 16 * 4 + 256, np.uint8)
+    start = -buffer.ctypes.data % STORAGE_ALIGNMENT + offset
+    array = buffer[start : start + 64 * 16 * 4].view(np.float32).reshape(64, 16)
     array[...] = np.arange(array.size).reshape(array.shape)
     packed = pack_array(array, axes, tiles)
     assert packed.flags.c_contiguous
@@ -33,10 +33,10 @@ def test_parts_of_arrays_are_packed_beside_each_other(
     shape: tuple[int, ...], axes: list[int], tiles: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     array = np.arange(np.prod(shape, dtype=int), dtype=np.float32).reshape(shape)
-    monkeypatch.setattr(beside, "_cores", lambda: 1)
+    monkeypatch.setattr(background_threads, "_cores", lambda: 1)
     expected = pack_array(array, axes, tiles)
-    monkeypatch.setattr(beside, "_cores", lambda: 3)
-    monkeypatch.setattr(beside, "_PART", 1)
+    monkeypatch.setattr(background_threads, "_cores", lambda: 3)
+    monkeypatch.setattr(background_threads, "_PART", 1)
     assert np.array_equal(pack_array(array, axes, tiles), expected)
 
 

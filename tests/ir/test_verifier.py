@@ -151,13 +151,13 @@ def test_a_good_loop_passes():
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("trips = 9", "trips = 8", "a slice along its axis of 8 trips"),
+        ("trips = 9", "trips = 8", "a slice along its axis of 8 iterations"),
         ("back = [0, 1]", "back = [0, 2]", "directions .* 0 or 1 for each"),
         ("back = [0, 1]", "back = []", "directions .* 0 or 1 for each"),
         ("back = [0, 1]", "back = [0]", "a body of 4 arguments; expected one for each"),
-        ("back = [0, 1]", "condition = 1 : i64, back = [0, 1]", "rows where the trips are known"),
+        ("back = [0, 1]", "condition = 1 : i64, back = [0, 1]", "rows where the iterations are known"),
         ("back = [0, 1]", "condition = 0 : i64, back = [0, 1]", "carried value 0 as its condition"),
-        ("%9: tensor<4xf32", "%9: tensor<2x2xf32", r"a slice along its axis of 9 trips"),
+        ("%9: tensor<4xf32", "%9: tensor<2x2xf32", r"a slice along its axis of 9 iterations"),
     ],
 )
 def test_loops_whose_parts_do_not_fit(old: str, new: str, message: str):

@@ -23,13 +23,13 @@ def in_another_thread(action: Callable[[], object], seconds: float | None = None
 
 
 class Work:
-    """An event that does ``meanwhile`` when it is asked whether it is over."""
+    """An event that does ``during`` when it is asked whether it is over."""
 
-    def __init__(self, meanwhile: Callable[[], object] = lambda: None, over: bool = True) -> None:
-        self._meanwhile, self.over, self.waited = meanwhile, over, False
+    def __init__(self, during: Callable[[], object] = lambda: None, over: bool = True) -> None:
+        self._during, self.over, self.waited = during, over, False
 
     def query(self) -> bool:
-        self._meanwhile()
+        self._during()
         return self.over
 
     def synchronize(self, timeout: float | None = None) -> bool:
@@ -47,16 +47,16 @@ def whole(storage: Storage) -> Access:
 
 
 @pytest.mark.parametrize("meet", ["wait", "queue"])
-def test_what_another_thread_queues_meanwhile_is_not_forgotten(storage: Storage, meet: str) -> None:
+def test_what_another_thread_queues_concurrently_is_not_forgotten(storage: Storage, meet: str) -> None:
     late = Work(over=False)
     started: list[bool] = []
 
-    def meanwhile() -> None:
+    def during() -> None:
         if not started:
             started.append(True)
             in_another_thread(lambda: storage.queue(whole(storage), QueuedUse(late)))
 
-    storage.queue(whole(storage), QueuedUse(Work(meanwhile)))
+    storage.queue(whole(storage), QueuedUse(Work(during)))
     if meet == "wait":
         storage.wait(0, 64, writes=True)
     else:
@@ -67,14 +67,14 @@ def test_what_another_thread_queues_meanwhile_is_not_forgotten(storage: Storage,
 
 
 class Looked(Access):
-    """An open view that does ``meanwhile`` when another one is compared with it."""
+    """An open view that does ``during`` when another one is compared with it."""
 
-    meanwhile: Callable[[], object]
+    during: Callable[[], object]
 
-    def refuse(self, start: int, stop: int, writes: bool, what: str) -> None:
-        meanwhile, type(self).meanwhile = type(self).meanwhile, lambda: None
-        meanwhile()
-        super().refuse(start, stop, writes, what)
+    def refuse(self, start: int, stop: int, writes: bool, subject: str) -> None:
+        during, type(self).during = type(self).during, lambda: None
+        during()
+        super().refuse(start, stop, writes, subject)
 
 
 def test_of_two_conflicting_views_one_opens(storage: Storage) -> None:
@@ -90,11 +90,11 @@ def test_of_two_conflicting_views_one_opens(storage: Storage) -> None:
             outcome.append(second)
 
     threads: list[threading.Thread] = []
-    Looked.meanwhile = lambda: threads.append(in_another_thread(open_second, seconds=0.1))
-    apart = Looked(32, 64, True, "a view of other bytes")
-    storage.open_view(apart)
+    Looked.during = lambda: threads.append(in_another_thread(open_second, seconds=0.1))
+    separate = Looked(32, 64, True, "a view of other bytes")
+    storage.open_view(separate)
     storage.open_view(first)
     threads[0].join()
     assert isinstance(outcome[0], HostAccessError)
-    for view in (first, apart):
+    for view in (first, separate):
         open_views.pop(view)

@@ -72,7 +72,7 @@ def test_limiting_counts_what_upstream_gives(naive: NaiveAllocator) -> None:
     limited.allocate(256, 1)
 
 
-def test_nothing_is_asked_for_at_the_limit(naive: NaiveAllocator) -> None:
+def test_nothing_is_requested_at_the_limit(naive: NaiveAllocator) -> None:
     limited = LimitingAllocator(naive, 1024)
     first = limited.allocate(1024, 64)
     reserved = held_bytes(naive)
@@ -84,14 +84,14 @@ def test_nothing_is_asked_for_at_the_limit(naive: NaiveAllocator) -> None:
 
 def test_statistics(naive: NaiveAllocator) -> None:
     counted = StatisticsAllocator(naive)
-    kept = counted.allocate(128, 1)
+    retained = counted.allocate(128, 1)
     assert counted.push_counters() == Counters(1, 128, 1, 128, 1, 128)
     inner = [counted.allocate(nbytes, 1) for nbytes in (64, 192)]
     counted.deallocate(inner[0])
     assert counted.counters == Counters(1, 192, 2, 256, 2, 256)
     assert counted.pop_counters() == Counters(1, 192, 2, 256, 2, 256)
     assert counted.counters == Counters(2, 320, 3, 384, 3, 384)
-    for block in (inner[1], kept):
+    for block in (inner[1], retained):
         counted.deallocate(block)
     assert counted.counters == Counters(0, 0, 3, 384, 3, 384)
     with pytest.raises(InputError, match="without a push_counters"):
@@ -146,21 +146,21 @@ def test_logging(naive: NaiveAllocator, caplog: pytest.LogCaptureFixture) -> Non
     assert third.startswith(f"{naive.device} shared: allocate 65 failed: ")
 
 
-def test_failure_callback_makes_room(naive: NaiveAllocator) -> None:
+def test_failure_callback_frees_memory(naive: NaiveAllocator) -> None:
     limited = LimitingAllocator(naive, 320)
-    kept = [limited.allocate(128, 1), limited.allocate(128, 1)]
-    asked: list[int] = []
+    retained = [limited.allocate(128, 1), limited.allocate(128, 1)]
+    requested: list[int] = []
 
-    def make_room(nbytes: int) -> bool:
-        asked.append(nbytes)
-        if kept:
-            limited.deallocate(kept.pop())
+    def free_memory(nbytes: int) -> bool:
+        requested.append(nbytes)
+        if retained:
+            limited.deallocate(retained.pop())
             return True
         return False
 
-    calls = FailureCallbackAllocator(limited, make_room)
+    calls = FailureCallbackAllocator(limited, free_memory)
     block = calls.allocate(256, 1)
-    assert asked == [256, 256]
+    assert requested == [256, 256]
     with pytest.raises(OutOfMemoryError):
         calls.allocate(256, 1)
     calls.deallocate(block)
@@ -212,10 +212,10 @@ def test_out_of_memory_names_the_largest_holders() -> None:
     where = Device(QueueingDeviceAPI(), 0)
     before = set_default_allocator(PooledAllocator(NaiveAllocator(where, "shared"), granule=256, cap=4 << 20))
     assert before is not default_allocator(where, "shared")
-    kept = [lb.empty((n, 1024), dtype="uint8", device=where, scope="shared") for n in (100, 900, 300)]
+    retained = [lb.empty((n, 1024), dtype="uint8", device=where, scope="shared") for n in (100, 900, 300)]
     with pytest.raises(OutOfMemoryError) as caught:
         for _ in range(5):
-            kept.append(lb.empty((1000, 1024), dtype="uint8", device=where, scope="shared"))
+            retained.append(lb.empty((1000, 1024), dtype="uint8", device=where, scope="shared"))
     message = str(caught.value)
     assert "1024000 bytes asked" in message
     assert "used" in message and "free, the largest hole" in message
@@ -284,8 +284,8 @@ class TestWorkspace:
 
     def test_a_device_with_its_own(self) -> None:
         api = Workspace()
-        own = workspace(Device(api, 0))
-        block = own.allocate(100, 64)
+        owned = workspace(Device(api, 0))
+        block = owned.allocate(100, 64)
         assert api.taken == 1 and block.region.space.handle == -1
-        own.deallocate(block)
+        owned.deallocate(block)
         assert api.taken == 0

@@ -151,11 +151,11 @@ class Stacked(Machine):
     def build(self, device: Device) -> Allocator:
         self.callbacks = 0
 
-        def make_room(nbytes: int) -> bool:
+        def free_memory(nbytes: int) -> bool:
             self.callbacks += 1
             return trim(device) > 0
 
-        upstream = FailureCallbackAllocator(NaiveAllocator(device), make_room)
+        upstream = FailureCallbackAllocator(NaiveAllocator(device), free_memory)
         self.limited = LimitingAllocator(PooledAllocator(upstream, chunk=1 << 15), self.limit)
         self.tracked = TrackingAllocator(self.limited)
         quiet = logging.getLogger("landbridge.memory.quiet")

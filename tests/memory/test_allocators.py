@@ -109,13 +109,13 @@ def test_threads_never_get_the_same_bytes() -> None:
     clashes: list[str] = []
 
     def work(stamp: int) -> None:
-        for turn in range(150):
-            nbytes = 64 << (turn % 9)
+        for iteration in range(150):
+            nbytes = 64 << (iteration % 9)
             block = pool.allocate(nbytes, 64)
             ctypes.memset(start_of(block), stamp, nbytes)
             time.sleep(0)
             if ctypes.string_at(start_of(block), nbytes) != bytes([stamp]) * nbytes:
-                clashes.append(f"{stamp} at turn {turn}")
+                clashes.append(f"{stamp} at iteration {iteration}")
             pool.deallocate(block)
 
     threads = [Thread(target=work, args=(stamp,)) for stamp in range(1, 5)]
@@ -134,8 +134,8 @@ def test_a_child_process_has_pools_of_its_own() -> None:
     ctypes.memset(start_of(block), 1, 5000)
     child = os.fork()
     if child == 0:
-        own = default_allocator(CPU).allocate(5000, 64)
-        ctypes.memset(start_of(own), 2, 5000)
+        owned = default_allocator(CPU).allocate(5000, 64)
+        ctypes.memset(start_of(owned), 2, 5000)
         os._exit(0 if default_allocator(CPU) is not pool else 1)
     assert os.waitpid(child, 0)[1] == 0
     assert ctypes.string_at(start_of(block), 5000) == b"\1" * 5000
@@ -183,8 +183,8 @@ def test_out_of_memory_trims_and_retries() -> None:
     pool = default_allocator(where, "global")
     pool.deallocate(pool.allocate(2 << 20, 256))
     shared = default_allocator(where, "shared")
-    kept = allocate_or_trim(shared, 2 << 20, 256)  # only after the other pool gave its chunk back
+    retained = allocate_or_trim(shared, 2 << 20, 256)  # only after the other pool gave its chunk back
     with pytest.raises(OutOfMemoryError, match=r"queueing:0 global: 2097152 bytes asked.*3 MiB is all there is"):
         allocate_or_trim(pool, 2 << 20, 256)
-    shared.deallocate(kept)
+    shared.deallocate(retained)
     assert trim(where) == 2 << 20

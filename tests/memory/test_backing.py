@@ -69,16 +69,16 @@ def two_mappings_of_a_file() -> Iterator[tuple[Tensor, Tensor, Tensor]]:
 
 
 def own_memory_and_an_array_over_it() -> Iterator[tuple[Tensor, Tensor, Tensor]]:
-    own = lb.empty((N,), dtype="uint8")
-    array = np.asarray(own)
-    yield own, lb.asarray(array[LINE:]), lb.asarray(array[:LINE])
+    owned = lb.empty((N,), dtype="uint8")
+    array = np.asarray(owned)
+    yield owned, lb.asarray(array[LINE:]), lb.asarray(array[:LINE])
 
 
 def own_memory_and_its_file() -> Iterator[tuple[Tensor, Tensor, Tensor]]:
-    own = lb.empty((N,), dtype="uint8", host_access="rw")
-    fd, offset = lb.export_fd(own)
+    owned = lb.empty((N,), dtype="uint8", host_access="rw")
+    fd, offset = lb.export_fd(owned)
     yield (
-        own,
+        owned,
         lb.from_dma_buf(fd, (N - LINE,), "uint8", device="cpu", offset=offset + LINE),
         lb.from_dma_buf(fd, (LINE,), "uint8", device="cpu", offset=offset),
     )
@@ -93,13 +93,13 @@ def own_memory_and_its_file() -> Iterator[tuple[Tensor, Tensor, Tensor]]:
         own_memory_and_its_file,
     ]
 )
-def ways(request: pytest.FixtureRequest) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
+def variants(request: pytest.FixtureRequest) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
     """The same memory three times: all of it, all but its first line, and that one."""
     yield from request.param()
 
 
-def test_queued_work_is_waited_for_by_whichever_way(ways: tuple[Tensor, Tensor, Tensor]) -> None:
-    whole, rest, first = ways
+def test_queued_work_is_waited_for_by_whichever_way(variants: tuple[Tensor, Tensor, Tensor]) -> None:
+    whole, rest, first = variants
     work = queue(rest)
     with first.host_view("rw"):
         assert not work.waited, "other bytes"
@@ -107,8 +107,8 @@ def test_queued_work_is_waited_for_by_whichever_way(ways: tuple[Tensor, Tensor, 
         assert work.waited
 
 
-def test_views_conflict_by_whichever_way(ways: tuple[Tensor, Tensor, Tensor]) -> None:
-    whole, rest, first = ways
+def test_views_conflict_by_whichever_way(variants: tuple[Tensor, Tensor, Tensor]) -> None:
+    whole, rest, first = variants
     with rest.host_view("rw"):
         with first.host_view("rw"):
             pass

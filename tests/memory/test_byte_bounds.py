@@ -32,8 +32,8 @@ def memory() -> np.ndarray:
     return np.zeros(3 * N, np.uint8)
 
 
-def part(of: np.ndarray, at: int) -> np.ndarray:
-    return of[N + at : 2 * N + at]
+def part(array: np.ndarray, at: int) -> np.ndarray:
+    return array[N + at : 2 * N + at]
 
 
 def input_then_output(s: lb.Session, x: np.ndarray, y: np.ndarray) -> None:
@@ -55,23 +55,23 @@ def called(s: lb.Session, x: np.ndarray, y: np.ndarray) -> None:
 @pytest.mark.parametrize("bind", [input_then_output, output_then_input, called])
 @pytest.mark.parametrize("end", WHERE)
 def test_input_and_output(bind: Callable[..., None], end: str) -> None:
-    of, s = memory(), lb.Session(executable(), num_threads=1)
+    array, s = memory(), lb.Session(executable(), num_threads=1)
     with pytest.raises(InputError, match="share 1 bytes"):
-        bind(s, part(of, 0), part(of, SHARES_ONE[end]))
+        bind(s, part(array, 0), part(array, SHARES_ONE[end]))
     s = lb.Session(executable(), num_threads=1)
-    bind(s, part(of, 0), part(of, WHERE[end]))
-    assert (part(of, WHERE[end]) == 3).all() and of.sum() == 3 * N
+    bind(s, part(array, 0), part(array, WHERE[end]))
+    assert (part(array, WHERE[end]) == 3).all() and array.sum() == 3 * N
 
 
 @pytest.mark.parametrize("end", WHERE)
 def test_copies(end: str) -> None:
-    of = memory()
-    said = {"cause": "test", "tensor": "", "source": "cpu:0", "destination": "cpu:0"}
-    part(of, 0)[:] = 1
+    array = memory()
+    output = {"cause": "test", "tensor": "", "source": "cpu:0", "destination": "cpu:0"}
+    part(array, 0)[:] = 1
     with pytest.raises(InputError, match="overlap"):
-        ledger.copy_array(part(of, SHARES_ONE[end]), part(of, 0), **said)
-    ledger.copy_array(part(of, WHERE[end]), part(of, 0), **said)
-    assert of.sum() == 2 * N
+        ledger.copy_array(part(array, SHARES_ONE[end]), part(array, 0), **output)
+    ledger.copy_array(part(array, WHERE[end]), part(array, 0), **output)
+    assert array.sum() == 2 * N
 
 
 @pytest.mark.parametrize("device", ["cpu", "sim:lazy"])
@@ -84,7 +84,9 @@ def test_copies_of_tensors(device: str, back: bool) -> None:
         copy_tensor(*(ends[::-1] if back else ends), cause="test")
 
     # on the host its views refuse
-    refused = pytest.raises(HostAccessError) if device == "cpu" else pytest.raises(InputError, match="apart from the")
+    refused = (
+        pytest.raises(HostAccessError) if device == "cpu" else pytest.raises(InputError, match="disjoint from the")
+    )
     with refused:
         copy(N + 1)
     copy(N)

@@ -20,13 +20,13 @@ SPANS = st.tuples(st.integers(0, 40), st.integers(0, 40)).map(lambda pair: tuple
 
 
 @given(st.lists(st.tuples(st.booleans(), SPANS)), SPANS)
-def test_byte_ranges_are_a_set(steps: list[tuple[bool, tuple[int, int]]], asked: tuple[int, int]) -> None:
+def test_byte_ranges_are_a_set(steps: list[tuple[bool, tuple[int, int]]], requested: tuple[int, int]) -> None:
     ranges, model = ByteRanges(), set()
     for adds, (start, stop) in steps:
         (ranges.add if adds else ranges.remove)(start, stop)
         model = model | set(range(start, stop)) if adds else model - set(range(start, stop))
-    found = ranges.within(*asked)
-    assert {b for start, stop in found for b in range(start, stop)} == model & set(range(*asked))
+    found = ranges.within(*requested)
+    assert {b for start, stop in found for b in range(start, stop)} == model & set(range(*requested))
     assert all(a[1] < b[0] for a, b in pairwise(found))
     assert bool(ranges) == bool(model)
 

@@ -68,7 +68,7 @@ def test_what_the_owner_wrote_before_is_seen(device):
     os.close(file)
 
 
-def test_copies_of_lent_memory_see_what_its_owner_writes_meanwhile(device):
+def test_copies_of_borrowed_memory_see_what_its_owner_writes_concurrently(device):
     owner = array(1)
     tensor = lb.asarray(owner, device=device, copy=False)
     for value in (2, 3):

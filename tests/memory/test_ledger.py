@@ -116,7 +116,7 @@ def test_illegal_copies() -> None:
         assert moves.entries == []
 
 
-def test_casting_when_asked() -> None:
+def test_casting_when_requested() -> None:
     dst = np.zeros(3, np.int32)
     copy_array(dst, np.array([1.0, 2.0, 3.0]), **LABELS, casting="unsafe")
     assert dst.tolist() == [1, 2, 3]

@@ -88,13 +88,13 @@ def test_the_process(process_cfg: None) -> None:
     assert isinstance(default_allocator(CPU), PooledAllocator)
     counted = StatisticsAllocator(default_allocator(CPU))
     assert set_memory_cfg({("cpu", ""): counted}) == {"cpu:0": "naive", ("cpu:0", "global"): "pooled"}
-    kept = lb.empty(1000, dtype="int8", device="cpu")
+    retained = lb.empty(1000, dtype="int8", device="cpu")
     assert counted.counters.current_count == 1
-    del kept
-    own = NaiveAllocator(CPU)
-    before = set_default_allocator(own)
+    del retained
+    owned = NaiveAllocator(CPU)
+    before = set_default_allocator(owned)
     assert before is counted
-    assert default_allocator(CPU) is own
+    assert default_allocator(CPU) is owned
     shared = default_allocator(CPU, shared=True)  # an object says nothing of memory made to be shared
     assert isinstance(shared, PooledAllocator)
     set_default_allocator(named_allocator(CPU, "global", "pooled"))
@@ -133,7 +133,7 @@ class TestSession:
     def test_by_name(self, program: lb.Executable) -> None:
         for name, kind in (("naive", NaiveAllocator), ("pooled", PooledAllocator)):
             session = lb.Session(program, memory_cfg={("cpu:0", "global"): name})
-            assert isinstance(session._program.memory.home(0).allocator, kind)
+            assert isinstance(session._program.memory.binding(0).allocator, kind)
 
     @pytest.mark.parametrize(
         ("cfg", "message"),

@@ -58,11 +58,13 @@ def test_results_of_many_sizes_use_the_pages_of_the_largest(pool: PooledAllocato
     pool.deallocate(live)
 
 
-@pytest.mark.parametrize("seed_of_round", [lambda turn: 0, lambda turn: turn], ids=["the same", "others"])
+@pytest.mark.parametrize(
+    "seed_of_round", [lambda iteration: 0, lambda iteration: iteration], ids=["the same", "others"]
+)
 def test_ten_rounds_of_ten_thousand(pool: PooledAllocator, seed_of_round: Callable[[int], int]) -> None:
     peaks, reserved = [], []
-    for turn in range(10):
-        peak, fragmentation = churn(pool, seed_of_round(turn))
+    for iteration in range(10):
+        peak, fragmentation = churn(pool, seed_of_round(iteration))
         peaks.append(peak)
         reserved.append(pool.reserved_bytes)
         assert 0 < fragmentation < 1
@@ -76,17 +78,17 @@ def test_ten_rounds_of_ten_thousand(pool: PooledAllocator, seed_of_round: Callab
 
 def test_two_hundred_shapes(pool: PooledAllocator) -> None:
     """As a model with a dynamic length: three activations a run, the last kept until the next run."""
-    rng, kept = random.Random(0), list[Block]()
-    peak = asked = 0
+    rng, retained = random.Random(0), list[Block]()
+    peak = requested = 0
     for _ in range(200):
         length = rng.randrange(1, 512)
         blocks = [pool.allocate(length * width * 4, 64) for width in (384, 1536, 384)]
-        asked += sum(block.nbytes for block in blocks)
-        peak = max(peak, sum(block.nbytes for block in (*kept, *blocks)))
-        for block in (*kept, *blocks[:2]):
+        requested += sum(block.nbytes for block in blocks)
+        peak = max(peak, sum(block.nbytes for block in (*retained, *blocks)))
+        for block in (*retained, *blocks[:2]):
             pool.deallocate(block)
-        kept = blocks[2:]
-    assert asked > 400e6  # what a pool with a list for each size would have kept
+        retained = blocks[2:]
+    assert requested > 400e6  # what a pool with a list for each size would have kept
     assert pool.reserved_bytes < 3 * peak < 17e6
 
 
@@ -159,7 +161,7 @@ def test_what_fits_a_hole_is_served(data: st.DataObject) -> None:
             assert space != other or begin + nbytes <= after
 
 
-def test_at_the_cap_unused_chunks_of_the_other_kind_make_room() -> None:
+def test_at_the_cap_unused_chunks_of_the_other_kind_free_memory() -> None:
     pool = PooledAllocator(NaiveAllocator(Device(ModelDeviceAPI(1 << 30), 0)), cap=1 << 20)
     pool.deallocate(pool.allocate(100, 64))
     assert pool.reserved_bytes == 1 << 20

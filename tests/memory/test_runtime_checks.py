@@ -156,8 +156,8 @@ def test_a_freed_tensor_is_no_input() -> None:
 class TestOutOfMemory:
     def test_the_message_has_what_helps(self) -> None:
         pool = PooledAllocator(NaiveAllocator(CPU), cap=8 << 20)
-        kept = [lb.empty(n << 20, dtype="int8", allocator=pool) for n in (1, 3, 2)]
-        del kept[0]
+        retained = [lb.empty(n << 20, dtype="int8", allocator=pool) for n in (1, 3, 2)]
+        del retained[0]
         with pytest.raises(OutOfMemoryError) as caught:
             lb.empty(6 << 20, dtype="int8", allocator=pool)
         message = str(caught.value)
@@ -172,12 +172,14 @@ class TestOutOfMemory:
             assert fact in message, message
 
     def test_one_retry_after_a_trim(self, lazy: Device) -> None:
-        asked: list[int] = []
+        requested: list[int] = []
         counted = StatisticsAllocator(NaiveAllocator(lazy, "shared"))
-        never = FailureCallbackAllocator(LimitingAllocator(counted, 100), lambda nbytes: asked.append(nbytes) or False)
+        never = FailureCallbackAllocator(
+            LimitingAllocator(counted, 100), lambda nbytes: requested.append(nbytes) or False
+        )
         with pytest.raises(OutOfMemoryError, match="200 bytes asked, 67108864 free on the device by its own count"):
             lb.empty(200, dtype="int8", device=lazy, scope="shared", allocator=never)
-        assert asked == [200, 200]
+        assert requested == [200, 200]
         assert counted.counters.total_count == 0
 
     def test_every_pool_of_the_device_gives_back(self, lazy: Device) -> None:

@@ -97,8 +97,8 @@ def test_random_sizes_in_threads_are_bounded(seed: int) -> None:
     for thread in threads:
         thread.join()
     assert not failures
-    assert allocator.kept_bytes <= allocator._most_bytes
-    assert api.used_bytes == allocator.kept_bytes
+    assert allocator.retained_bytes <= allocator._most_bytes
+    assert api.used_bytes == allocator.retained_bytes
     assert trim(allocator.device) > 0 == api.used_bytes
 
 
@@ -113,7 +113,7 @@ class Bounded(Machine):
     @invariant()
     def unused_is_bounded(self) -> None:
         self.was_pending |= bool(self.model.pending)  # such a block stays for as long as its work does, and a turn
-        assert self.was_pending or self.classes.kept_bytes <= self.classes._most_bytes
+        assert self.was_pending or self.classes.retained_bytes <= self.classes._most_bytes
         assert self.model.api.used_bytes >= self.model.live_bytes
 
 
@@ -153,7 +153,7 @@ TestRetired = Retired.TestCase
 TestRetired.settings = QUICK
 
 
-def test_where_memory_runs_out_a_buffer_is_as_large_as_asked() -> None:
+def test_where_memory_runs_out_a_buffer_is_as_large_as_requested() -> None:
     api, allocator = made(budget=100 * UNIT)
     block = allocator.allocate(100 * UNIT, 64)  # whose class has 104 units
     assert block.nbytes == 100 * UNIT
@@ -163,7 +163,7 @@ def test_where_memory_runs_out_a_buffer_is_as_large_as_asked() -> None:
     assert api.used_bytes == 0  # it is of no class
 
 
-def test_kept_buffers_make_room() -> None:
+def test_retained_buffers_free_memory() -> None:
     api, allocator = made(budget=64 * UNIT)
     blocks = [allocator.allocate(16 * UNIT, 64) for _ in range(4)]
     for block in blocks:

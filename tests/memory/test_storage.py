@@ -103,7 +103,7 @@ def test_borrowed_bytes_hold_their_owner() -> None:
     assert array.tolist() == [0, 1, 2, 3]
 
 
-def test_what_was_borrowed_is_let_go_when_queued_work_is_done() -> None:
+def test_what_was_borrowed_is_released_when_queued_work_is_done() -> None:
     """Its owner may free the bytes at once."""
 
     class Owner:

@@ -101,7 +101,7 @@ def test_the_host_waits_for_what_was_there_before(api: SimLazyDeviceAPI, dev: De
     assert values(anew) == {9}
 
 
-def test_owners_are_let_go_when_their_work_is_done(api: SimLazyDeviceAPI, dev: Device, pool: PooledAllocator) -> None:
+def test_owners_are_released_when_their_work_is_done(api: SimLazyDeviceAPI, dev: Device, pool: PooledAllocator) -> None:
     """Also while another queue is stuck, and though nobody uses the device any more."""
     stuck, stream = api.create_stream(0), api.create_stream(0)
     source = filled(dev, 5)
@@ -157,10 +157,10 @@ def test_random_streams(api: SimLazyDeviceAPI, dev: Device, pool: PooledAllocato
         copy_tensor(tensor, sources[value], cause="test", stream=stream)
         live.append((tensor, value))
         if len(live) > 4:
-            kept, value = live.pop(int(rng.integers(len(live))))
+            retained, value = live.pop(int(rng.integers(len(live))))
             if rng.random() < 0.3:
-                assert values(kept) == {value}
-            kept.storage.free()
+                assert values(retained) == {value}
+            retained.storage.free()
     for tensor, value in live:
         assert values(tensor) == {value}
 

@@ -58,7 +58,7 @@ def test_two_at_once_are_two(api: SimScratchDeviceAPI) -> None:
     assert first.storage.live_region.space.handle is not second.storage.live_region.space.handle
 
 
-def test_kept_images_make_room(api: SimScratchDeviceAPI) -> None:
+def test_retained_images_free_memory(api: SimScratchDeviceAPI) -> None:
     image(1024, 32)
     assert api.used_bytes(TEXTURE) == 1 << 19
     image(2048, 32)
@@ -73,7 +73,7 @@ def test_trim(api: SimScratchDeviceAPI) -> None:
     assert api.used_bytes(TEXTURE) == 0
 
 
-def test_rows_are_not_kept(api: SimScratchDeviceAPI) -> None:
+def test_rows_are_not_retained(api: SimScratchDeviceAPI) -> None:
     assert isinstance(default_allocator(registry.device("sim:scratch"), "global.vtcm"), NaiveAllocator)
     lb.empty((8, 8), dtype="float32", device="sim:scratch", scope="global.vtcm")
     assert api.used_bytes("global.vtcm") == 0
@@ -152,10 +152,10 @@ TestModel.settings = settings(max_examples=30, stateful_step_count=30)
 
 def test_content_survives_in_the_image_that_is_out(api: SimScratchDeviceAPI) -> None:
     values = np.arange(256, dtype=np.float32).reshape(8, 8, 4)
-    kept = lb.asarray(values).to_device("sim:scratch", scope=TEXTURE)
+    retained = lb.asarray(values).to_device("sim:scratch", scope=TEXTURE)
     for _ in range(3):
         lb.asarray(values + 1).to_device("sim:scratch", scope=TEXTURE)
-    np.testing.assert_array_equal(np.asarray(kept.to_device("cpu")), values)
+    np.testing.assert_array_equal(np.asarray(retained.to_device("cpu")), values)
 
 
 def test_a_block_comes_back_once() -> None:

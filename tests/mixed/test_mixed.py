@@ -104,9 +104,9 @@ def test_what_the_device_has_no_kernel_for_runs_on_the_cpu_with_a_warning(device
     ]
     proto = model(nodes, [value("x", [64, 64])], [value("y", [64, 64])])
     without = lb.Target({**target.to_dict(), "fp64": False})
-    with pytest.warns(FallbackWarning, match="on the CPU, as it uses f64; target .* states fp64=0") as told:
+    with pytest.warns(FallbackWarning, match="on the CPU, as it uses f64; target .* states fp64=0") as reported:
         exe = lb.compile(proto, without)
-    assert len(told) == 1
+    assert len(reported) == 1
     kernels = [(exe.vdevices[i.vdevice].name, i.name) for i in exe.main.instructions if isinstance(i, Call)]
     assert ("cpu", "matmul") not in kernels
     assert [name for name, node in kernels if "sum64" in node] == ["cpu"]
@@ -125,8 +125,8 @@ def test_what_the_device_has_no_kernel_for_runs_on_the_cpu_with_a_warning(device
 
 def test_without_shared_memory_crossings_are_copies_and_counted(device, target, expected):
     hidden = [{**kind, "host_access": "none"} for kind in target.to_dict()["memory"]]
-    apart = lb.Target({**target.to_dict(), "shares": [], "memory": hidden})
-    exe = lb.compile(network(), {"cpu": "llvm", "npu": apart}, place={"conv": "npu"})
+    separate = lb.Target({**target.to_dict(), "shares": [], "memory": hidden})
+    exe = lb.compile(network(), {"cpu": "llvm", "npu": separate}, place={"conv": "npu"})
     assert [i.name for i in exe.main.instructions if isinstance(i, ToVDevice)] == ["input 0 to npu", "conv to cpu"]
     assert not [i for i in exe.main.instructions if isinstance(i, View) and i.name]
     moved = run(lb.Session(exe, devices={"npu": device}), expected)

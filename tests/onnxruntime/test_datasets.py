@@ -19,9 +19,9 @@ def test_their_first_program_runs() -> None:
 
 
 def test_an_example_that_is_not_there() -> None:
-    with pytest.raises(FileNotFoundError, match=r"'no\.onnx'; there are: .*sigmoid\.onnx") as told:
+    with pytest.raises(FileNotFoundError, match=r"'no\.onnx'; there are: .*sigmoid\.onnx") as reported:
         datasets.get_example("no.onnx")
-    assert isinstance(told.value, LandbridgeError)
+    assert isinstance(reported.value, LandbridgeError)
 
 
 def test_without_their_package(monkeypatch: pytest.MonkeyPatch) -> None:

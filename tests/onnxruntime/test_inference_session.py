@@ -96,9 +96,9 @@ def test_ort_values(model: str, x: np.ndarray) -> None:
         facts += [value.has_value(), value.is_sparse_tensor(), value.is_tensor_sequence(), value.tensor_size_in_bytes()]
         session = onnxruntime.InferenceSession(model)
         results = session.run_with_ort_values(["output"], {"input": value})
-        room = onnxruntime.OrtValue.ortvalue_from_shape_and_type([3, 4], np.float32)
-        room.update_inplace(2 * x)
-        return [facts, value.numpy(), session.run(["output"], {"input": value}), results[0].numpy(), room.numpy()]
+        buffer = onnxruntime.OrtValue.ortvalue_from_shape_and_type([3, 4], np.float32)
+        buffer.update_inplace(2 * x)
+        return [facts, value.numpy(), session.run(["output"], {"input": value}), results[0].numpy(), buffer.numpy()]
 
     both(program)
 
@@ -127,13 +127,13 @@ def test_io_binding_of_memory(model: str, x: np.ndarray) -> None:
             name="input", device_type=source.device_name(), device_id=0, element_type=np.float32, shape=source.shape(),
             buffer_ptr=source.data_ptr(),
         )  # fmt: skip
-        for name, room in rooms.items():
+        for name, buffer in rooms.items():
             binding.bind_output(
-                name=name, device_type=room.device_name(), device_id=0, element_type=np.float32, shape=room.shape(),
-                buffer_ptr=room.data_ptr(),
+                name=name, device_type=buffer.device_name(), device_id=0, element_type=np.float32, shape=buffer.shape(),
+                buffer_ptr=buffer.data_ptr(),
             )  # fmt: skip
         session.run_with_iobinding(binding)
-        first = [room.numpy().copy() for room in rooms.values()]
+        first = [buffer.numpy().copy() for buffer in rooms.values()]
         binding.clear_binding_outputs()
         binding.bind_ortvalue_input("input", onnxruntime.OrtValue.ortvalue_from_numpy(-x))
         binding.bind_ortvalue_output("positive", rooms["positive"])
@@ -229,7 +229,7 @@ def test_providers_that_are_not_there_are_a_warning(model: str, x: np.ndarray) -
         ort.OrtValue.ortvalue_from_numpy(x, "cuda", 0)
 
 
-def test_an_operator_that_is_missing_is_told() -> None:
+def test_an_operator_that_is_missing_is_reported() -> None:
     text = TWO.replace("Gather (a, i)", "NoSuchOperator (a, i)").replace('"": 18', '"": 18, "own": 1')
     ort = importlib.import_module("landbridge.onnxruntime")
     with pytest.raises(lb.LandbridgeError, match="NoSuchOperator"):
@@ -302,7 +302,7 @@ def test_extents_that_the_file_does_not_know() -> None:
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.int64, np.float16, bool, np.uint8])
-def test_a_dtype_that_the_model_does_not_take_is_told_in_the_same_words(model: str, dtype: Any) -> None:
+def test_a_dtype_that_the_model_does_not_take_is_reported_in_the_same_words(model: str, dtype: Any) -> None:
     def program(onnxruntime: ModuleType) -> Any:
         with pytest.raises(Exception, match="Unexpected input data type") as raised:
             onnxruntime.InferenceSession(model).run(None, {"input": np.zeros((1, 4), dtype)})

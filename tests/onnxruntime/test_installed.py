@@ -56,14 +56,14 @@ def test_a_module_as_it_is(tmp_path: Path) -> None:
     assert "refused" in done.stdout
 
 
-def test_without_a_program_the_usage_is_told(tmp_path: Path) -> None:
+def test_without_a_program_the_usage_is_reported(tmp_path: Path) -> None:
     for arguments in ((), ("--version",), (str(tmp_path / "missing.py"),)):
         done = python("-m", "landbridge.onnxruntime", *arguments)
         assert done.returncode == 1 and "usage: python -m landbridge.onnxruntime" in done.stderr
     assert "missing.py is not there" in done.stderr
 
 
-def test_who_has_onnxruntime_already_is_told(tmp_path: Path) -> None:
+def test_who_has_onnxruntime_already_is_reported(tmp_path: Path) -> None:
     code = "import onnxruntime, landbridge.onnxruntime as ort\nort.install_as_onnxruntime()"
     done = python("-c", code)
     assert done.returncode == 1 and "RuntimeError: onnxruntime is imported already" in done.stderr

@@ -14,7 +14,7 @@ import landbridge as lb
 from landbridge.onnxruntime import InferenceSession
 
 X = np.random.default_rng(0).standard_normal((7, 4)).astype(np.float32)
-NUMBERS: dict[str, Any] = {"classlabels_ints": [3, 0, 8]}
+VALUES: dict[str, Any] = {"classlabels_ints": [3, 0, 8]}
 TEXT: dict[str, Any] = {"classlabels_strings": ["setosa", "versicolor", "virginica"]}
 
 
@@ -51,7 +51,7 @@ def model(labels: dict[str, Any], *, maps: bool, handed_on: bool = False, more: 
 
 
 CASES = {
-    "maps of numbers": (NUMBERS, True, False),
+    "maps of numbers": (VALUES, True, False),
     "maps of text": (TEXT, True, False),
     "text alone": (TEXT, False, False),
     "text that is handed on": (TEXT, True, True),
@@ -74,9 +74,9 @@ def test_as_onnxruntime_gives_them(case: str) -> None:
 
 
 def test_a_program_gives_numbers_and_says_what_they_stand_for() -> None:
-    told = "output 'label' is text, and becomes the number of one of 'setosa', 'versicolor', 'virginica'"
+    reported = "output 'label' is text, and becomes the number of one of 'setosa', 'versicolor', 'virginica'"
     with (
-        pytest.warns(lb.ModelWarning, match=told),
+        pytest.warns(lb.ModelWarning, match=reported),
         pytest.warns(lb.ModelWarning, match="a column for each of 'setosa'"),
     ):
         executable = lb.compile(model(TEXT, maps=True))
@@ -87,7 +87,7 @@ def test_a_program_gives_numbers_and_says_what_they_stand_for() -> None:
 
 def test_a_file_of_operators_of_machine_learning_alone() -> None:
     """As onnxruntime ships one: it names no other opset."""
-    source = model(NUMBERS, maps=True)
+    source = model(VALUES, maps=True)
     del source.opset_import[0]
     (_, chances) = InferenceSession(source.SerializeToString()).run(None, {"x": X})
     assert [list(row) for row in chances] == [[0, 3, 8]] * len(X)

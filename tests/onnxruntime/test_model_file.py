@@ -152,7 +152,7 @@ def test_links_that_lead_elsewhere(changes: bool, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("domain", "operator"), [("", "Exp"), ("com.microsoft", "Gelu")])
-def test_outputs_of_which_only_the_name_is_said(domain: str, operator: str) -> None:
+def test_outputs_of_which_only_the_name_is_reported(domain: str, operator: str) -> None:
     """Of operators that onnx knows their type is inferred, of others it is the program's."""
     made = model()
     made.graph.node[0].domain, made.graph.node[0].op_type = domain, operator

@@ -60,10 +60,10 @@ def test_what_a_field_takes(of: str, name: str, value: Any) -> None:
     both(program)
 
 
-def test_a_misspelt_field_is_told_the_right_one() -> None:
-    with pytest.raises(AttributeError, match="did you mean 'intra_op_num_threads'") as told:
+def test_a_misspelt_field_is_reported_the_right_one() -> None:
+    with pytest.raises(AttributeError, match="did you mean 'intra_op_num_threads'") as reported:
         ours.SessionOptions().intra_op_num_thread = 2  # type: ignore[attr-defined]
-    assert isinstance(told.value, LandbridgeError)
+    assert isinstance(reported.value, LandbridgeError)
 
 
 def test_entries() -> None:

@@ -20,7 +20,7 @@ def test_what_dlpack_gives_is_used_in_place(of: str) -> None:
     np.testing.assert_array_equal(found.numpy(), X)
 
 
-def test_bytes_are_bools_where_that_is_said() -> None:
+def test_bytes_are_bools_where_that_is_reported() -> None:
     found = ort.OrtValue.from_dlpack(np.array([0, 1], np.uint8).__dlpack__(), True)
     assert found.data_type() == "tensor(bool)"
 

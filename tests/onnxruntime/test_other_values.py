@@ -134,9 +134,9 @@ def test_vectors_of_values() -> None:
 
 def test_vectors_that_do_not_fit() -> None:
     session, value = ours.InferenceSession(CONTENT), ours.OrtValue.ortvalue_from_numpy(X)
-    room = ours.OrtValue.ortvalue_from_shape_and_type([3, 4], np.float32)
+    buffer = ours.OrtValue.ortvalue_from_shape_and_type([3, 4], np.float32)
     vector = __import__("landbridge.onnxruntime.ort_value_vector", fromlist=["x"]).OrtValueVector
-    session.run_with_ortvaluevector(None, ["x"], vector([value]), ["z"], vector([room]))
-    assert (np.asarray(room) == -X).all()
+    session.run_with_ortvaluevector(None, ["x"], vector([value]), ["z"], vector([buffer]))
+    assert (np.asarray(buffer) == -X).all()
     with pytest.raises(LandbridgeError, match="one for each is needed"):
         session.run_with_ortvaluevector(None, ["x"], vector(), ["z"], vector())

@@ -14,8 +14,8 @@ from tests.onnxruntime.both import both
 
 
 def test_names_are_those_of_onnxruntime() -> None:
-    own = {"install_as_onnxruntime", "ModelMetadata", "SessionIOBinding"}
-    assert not {name for name in ours.__all__ if not hasattr(onnxruntime, name)} - own
+    owned = {"install_as_onnxruntime", "ModelMetadata", "SessionIOBinding"}
+    assert not {name for name in ours.__all__ if not hasattr(onnxruntime, name)} - owned
 
 
 def test_programs_may_compare_the_version() -> None:

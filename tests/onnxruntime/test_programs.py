@@ -17,7 +17,7 @@ from onnx import parser
 import landbridge.onnxruntime as ort
 from landbridge.errors import FallbackWarning, LandbridgeError
 from landbridge.onnxruntime import programs
-from landbridge.onnxruntime.kept import Kept
+from landbridge.onnxruntime.lru_cache import Retained
 
 HEAD = '<ir_version: 8, opset_import: ["": 18]> '
 #: As torch's exporter writes keys and values of a decoder: one length by two names.
@@ -71,7 +71,7 @@ def test_a_dimension_of_two_names_compiles_once(compiled: list[Any]) -> None:
         session.run(None, {"q": q, "k": k, "v": v[:, :, :3]})
 
 
-def test_a_compile_in_a_run_is_told_once(compiled: list[Any]) -> None:
+def test_a_compile_in_a_run_is_reported_once(compiled: list[Any]) -> None:
     with warnings.catch_warnings(action="error"):
         session = session_of(OPEN_KERNEL)
     with pytest.warns(FallbackWarning, match=r"compiles the model for x\[1, 1, 9\], w\[1, 1, 2\].*The last 8 are kept"):
@@ -82,7 +82,7 @@ def test_a_compile_in_a_run_is_told_once(compiled: list[Any]) -> None:
     assert [each and each["w"][2] for each in compiled] == [None, 2, 3]
 
 
-def test_programs_that_are_kept_have_a_limit(compiled: list[Any]) -> None:
+def test_programs_that_are_retained_have_a_limit(compiled: list[Any]) -> None:
     session = session_of(OPEN_KERNEL, kept_programs="2")
     with pytest.warns(FallbackWarning):
         convolve(session, 2)
@@ -96,13 +96,13 @@ def test_programs_that_are_kept_have_a_limit(compiled: list[Any]) -> None:
     assert [each["w"][2] for each in compiled[1:]] == [2, 3, 4, 3]
 
 
-@pytest.mark.parametrize("said", ["0", "-1", "many"])
-def test_a_limit_that_is_none(said: str) -> None:
+@pytest.mark.parametrize("output", ["0", "-1", "many"])
+def test_a_limit_that_is_none(output: str) -> None:
     with pytest.raises(LandbridgeError, match="a whole number from 1 is legal"):
-        session_of(OPEN_KERNEL, kept_programs=said)
+        session_of(OPEN_KERNEL, kept_programs=output)
 
 
-def test_values_of_weights_are_told_and_have_the_limit(compiled: list[Any]) -> None:
+def test_values_of_weights_are_reported_and_have_the_limit(compiled: list[Any]) -> None:
     session, ones = session_of(WEIGHT, kept_programs="1"), np.ones(2, np.float32)
     with pytest.warns(FallbackWarning, match="once more, as the feed has values of weights: a;"):
         session.run(None, {"x": ones, "a": ones})
@@ -134,16 +134,16 @@ def collector_off() -> Iterator[None]:
 
 
 def test_threads_get_one_value_of_a_key() -> None:
-    kept: Kept[int, object] = Kept(1)
+    retained: Retained[int, object] = Retained(1)
     both, found = Barrier(2), []
 
     def make() -> object:
         both.wait(10)  # the other thread makes one, too
         return object()
 
-    threads = [Thread(target=lambda: found.append(kept.get(1, make, list))) for _ in range(2)]
+    threads = [Thread(target=lambda: found.append(retained.get(1, make, list))) for _ in range(2)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert found[0] is found[1] is kept.get(1, object, list)
+    assert found[0] is found[1] is retained.get(1, object, list)

@@ -56,7 +56,7 @@ def installed(folder: Path, *requirements: str) -> Path:
     return folder
 
 
-def said(folder: Path, program: str, *how: str) -> list[list[object]]:
+def output(folder: Path, program: str, *how: str) -> list[list[object]]:
     """What ``program`` prints, as JSON, with the packages of ``folder``."""
     (folder / "program.py").write_text(program)
     path = os.pathsep.join(filter(None, (str(folder), os.environ.get("PYTHONPATH"))))
@@ -89,7 +89,7 @@ def said(folder: Path, program: str, *how: str) -> list[list[object]]:
 )
 def test_a_package_says_the_same(tmp_path: Path, program: str, requirements: tuple[str, ...], some: str) -> None:
     folder = installed(tmp_path, *requirements)
-    ours, theirs = said(folder, program, "-m", "landbridge.onnxruntime"), said(folder, program)
+    ours, theirs = output(folder, program, "-m", "landbridge.onnxruntime"), output(folder, program)
     assert [each[:-1] for each in ours] == [each[:-1] for each in theirs]
     scores = [[each[-1] for each in found] for found in (ours, theirs)]
     # magika takes E[x^2] - E[x]^2 of rows that are almost constant: of the short text onnxruntime's score is 2.9e-3 off

@@ -72,6 +72,6 @@ def test_their_tools_run_sessions_of_ours(tmp_path: Path) -> None:
     assert done.stdout.split()[-1] == "done"
 
 
-def test_without_their_package_the_way_out_is_told() -> None:
+def test_without_their_package_the_way_out_is_reported() -> None:
     done = python("-c", WITHOUT)
     assert "pip install onnxruntime" in done.stdout, done.stderr[-2000:]

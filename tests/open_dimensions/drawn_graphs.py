@@ -197,10 +197,10 @@ class _Drawing:
                 return None
         return number
 
-    def vector(self, numbers: Sequence[str | None]) -> str | None:
-        if any(n is None for n in numbers):
+    def vector(self, values: Sequence[str | None]) -> str | None:
+        if any(n is None for n in values):
             return None
-        made = self.node("Concat", *[n for n in numbers if n], axis=0)
+        made = self.node("Concat", *[n for n in values if n], axis=0)
         return made[0] if made else None
 
     # The whole ------------------------------------------------------------------------------------------------------
@@ -503,10 +503,10 @@ def _expand(d: _Drawing) -> bool:
         shape = d.node("Shape", y) if y else None
         return shape is not None and _add(d, d.node("Expand", x, shape[0]))
     added = [d.number() for _ in range(d.random.randint(0, 1))]
-    kept = [d.constant([1]) if d.random.random() < 0.5 else d.extent(x, i) for i in range(d.rank(x))]
-    if not added + kept:
+    retained = [d.constant([1]) if d.random.random() < 0.5 else d.extent(x, i) for i in range(d.rank(x))]
+    if not added + retained:
         return False
-    target = d.vector(added + kept)
+    target = d.vector(added + retained)
     return target is not None and _add(d, d.node("Expand", x, target))
 
 

@@ -115,7 +115,7 @@ def test_nothing_takes_any_shape_with_a_zero(rows: str) -> None:
         session(noise(0, 3, 4), np.array([1, 2, 3]))
 
 
-def test_what_is_stated_stays() -> None:
+def test_what_is_declared_stays() -> None:
     session = lb.Session(lb.compile(parsed("(float[N, 4] x) => (float[N, 4] y) { y = Relu(x) }"), dims={"N": "1..9"}))
     with pytest.raises(ShapeError, match=r"axis 0 of input 'x' is 0; legal: N, with N in 1\.\.9"):
         session(noise(0, 4))

@@ -84,7 +84,7 @@ def test_where_an_input_says_whether_there_is_a_past() -> None:
     agree(text, [{"k": drawn(1, 2, s, 8), "pk": drawn(1, 2, p, 8), "u": np.array([u])} for s, p, u in sizes])
 
 
-APART = (
+SEPARATE_DIMENSIONS = (
     "float[B,2,S,8] q, float[B,2,S,8] k, float[B,2,S,8] v, float[B,2,p0,8] pk, float[B,2,p1,8] pv, "
     "float[B,2,p2,8] pk2, float[B,2,p3,8] pv2"
 )
@@ -102,7 +102,7 @@ def test_pasts_of_several_names(cuts: bool) -> None:
     outputs = f"{OUTPUTS}, float[B,2,U,8] nk2, float[B,2,U,8] nv2{more}"
     steps = [step(*sizes) for sizes in STEPS]
     runs = [{**{n: f[n] for n in ("q", "k", "v", "pk", "pv")}, "pk2": f["pk"], "pv2": f["pv"]} for f in steps]
-    agree(f"g ({APART}) => ({outputs}) {{ {LAYERS} {nodes} }}", runs)
+    agree(f"g ({SEPARATE_DIMENSIONS}) => ({outputs}) {{ {LAYERS} {nodes} }}", runs)
 
 
 @pytest.mark.parametrize("sizes", [(3, 0), (1, 3)])

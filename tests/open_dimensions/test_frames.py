@@ -79,8 +79,8 @@ def test_a_file_keeps_open_frames(tmp_path: Path) -> None:
     )
     executable.save(tmp_path / "x.lbx")
     frame = _frame(1, 20, 31, 3)
-    (kept,), (made,) = (lb.Session(e)(frame) for e in (lb.load(tmp_path / "x.lbx"), executable))
-    np.testing.assert_array_equal(np.asarray(kept), np.asarray(made))
+    (retained,), (made,) = (lb.Session(e)(frame) for e in (lb.load(tmp_path / "x.lbx"), executable))
+    np.testing.assert_array_equal(np.asarray(retained), np.asarray(made))
 
 
 def test_a_size_that_no_frame_says() -> None:

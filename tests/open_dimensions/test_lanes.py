@@ -11,7 +11,7 @@ import pytest
 from onnx import helper
 
 import landbridge as lb
-from landbridge.executable.instance import Numbers, instance
+from landbridge.executable.instance import ExtentValues, instance
 from tests.open_dimensions.models import Weights, model
 from tests.witnesses.guard_pages import GuardedRun
 
@@ -56,7 +56,7 @@ def test_every_length_within_guard_pages(executable: lb.Executable) -> None:
     peer = onnxruntime.InferenceSession(attention().SerializeToString())
     for length in LENGTHS:
         x = np.random.default_rng(length).standard_normal((2, length, 24)).astype(np.float32)
-        one = instance(executable, {"T": length}, Numbers())
+        one = instance(executable, {"T": length}, ExtentValues())
         for side in ("before", "after"):
             for found, expected in zip(GuardedRun(one, side)(x), peer.run(None, {"x": x}), strict=True):
                 assert found.shape == expected.shape
@@ -73,7 +73,7 @@ def test_lanes_lie_along_the_open_axis(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("stride", [3, 6])
-def test_as_much_is_kept_of_a_strided_signal_as_its_length_divided_and_rounded_up(stride: int) -> None:
+def test_as_much_is_retained_of_a_strided_signal_as_its_length_divided_and_rounded_up(stride: int) -> None:
     """As resamplers do: the rows that are cut lie apart by what a convolution gives, which may be one more."""
     w, n = Weights(), helper.make_node
     resampler = model(

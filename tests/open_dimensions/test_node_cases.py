@@ -61,7 +61,7 @@ def opened(model: onnx.ModelProto) -> onnx.ModelProto:
     return free
 
 
-def stated(arrays: dict[str, Array]) -> tuple[dict[str, tuple[int | str, ...]], dict[str, str]]:
+def declared(arrays: dict[str, Array]) -> tuple[dict[str, tuple[int | str, ...]], dict[str, str]]:
     shapes = {name: tuple(f"d{e}" if e > 1 else e for e in a.shape) for name, a in arrays.items()}
     dims = {f"d{e}": f"{e - 1}..{e + 3}" for a in arrays.values() for e in a.shape if e > 1}
     return shapes, dims
@@ -71,7 +71,7 @@ def compiled(model: onnx.ModelProto, given: dict[str, Array]) -> tuple[onnx.Mode
     """The program for any extents of all inputs, or of the first where the others must be known; None where that has
     none that are open. With the model that it was made from."""
     model = opened(model)
-    shapes, dims = stated(given)
+    shapes, dims = declared(given)
     if not dims:
         return model, None
     try:
@@ -83,7 +83,7 @@ def compiled(model: onnx.ModelProto, given: dict[str, Array]) -> tuple[onnx.Mode
     for name, array in given.items():
         if name != first:
             model.graph.initializer.append(onnx.numpy_helper.from_array(array, name))
-    shapes, dims = stated({first: given[first]})
+    shapes, dims = declared({first: given[first]})
     return model, lb.compile(model, "llvm", shapes=shapes, dims=dims) if dims else None
 
 

@@ -161,13 +161,13 @@ def test_a_size_it_cannot_run_for_is_named() -> None:
         session(np.zeros((1, 1, 32, 30), np.float32))
 
 
-def test_what_is_stated_stays() -> None:
+def test_what_is_declared_stays() -> None:
     with pytest.raises(lb.UndecidedSizeError, match=r"w in 1\.\.64"):
         lb.compile(_model(WINDOW), dims={"w": "1..64"})
     assert _ranges(lb.compile(_model(WINDOW), dims={"w": "5..64:1@32"}))["w"] == "5..64@32"
 
 
-def test_what_no_range_mends_is_said_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_no_range_mends_is_reported_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     text = """unknown (float[n, 3, h, w] x) => (float[n, 3, p, q] y) {
         a = MaxPool <kernel_shape = [3, 5], strides = [2, 2]> (x)
         y = test.NoSuchOperator (a)

@@ -1,4 +1,4 @@
-"""Programs with steps of Python, loops and copies between devices turn from size to size as native code does."""
+"""Programs with steps of Python, loops and copies between devices are rebound from size to size as native code does."""
 
 from __future__ import annotations
 
@@ -227,7 +227,7 @@ def test_arguments_may_go_by_way_of_the_host() -> None:
     assert session._programs["main"].session is not None  # type: ignore[attr-defined]
 
 
-def test_little_is_kept_for_each_size(executables: dict[str, lb.Executable]) -> None:
+def test_little_is_retained_for_each_size(executables: dict[str, lb.Executable]) -> None:
     case = CASES["a scan"]
     session = case.session(compiled(executables, "a scan"))
     session.prepare(T=[60, 2])
@@ -254,9 +254,9 @@ def test_steps_that_other_sizes_may_have() -> None:
     copy = CopyStep(tensor, fixed, "c", "a", "b")
     loop = LoopStep(n, (NativeStep(0, 4), HostStep(print, (tensor,), {})), ((7, n), (8, -n)))
     assert may_be_others([copy, loop])
-    made_copy, made_loop = steps_at([copy, loop], [0, 9])
-    assert made_copy == copy._replace(src=HostTensor(5, (9, 4), "float32"))
-    assert isinstance(made_loop, LoopStep) and (made_loop.trips, made_loop.moving) == (9, ((7, 9), (8, -9)))
-    assert made_loop.body[1] == HostStep(print, (HostTensor(5, (9, 4), "float32"),), {})
+    created_copy, created_loop = steps_at([copy, loop], [0, 9])
+    assert created_copy == copy._replace(src=HostTensor(5, (9, 4), "float32"))
+    assert isinstance(created_loop, LoopStep) and (created_loop.trips, created_loop.moving) == (9, ((7, 9), (8, -9)))
+    assert created_loop.body[1] == HostStep(print, (HostTensor(5, (9, 4), "float32"),), {})
     assert not may_be_others([copy._replace(number=1)]) and not may_be_others([WaitStep((1,))])
     assert not may_be_others([loop._replace(body=(WaitStep((1,)),))])

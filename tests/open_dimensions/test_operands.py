@@ -18,7 +18,7 @@ import landbridge as lb
 Array = np.ndarray[Any, Any]
 
 #: Where operand ``v`` comes from. The first element of a mixed one is an extent, the others are an input.
-WAYS = ("constant", "input", "extent", "mixed", "data")
+VARIANTS = ("constant", "input", "extent", "mixed", "data")
 _NUMPY = {"int64": np.int64, "int32": np.int32, "float": np.float32}
 _ONNX = {"int64": 7, "int32": 6, "float": 1}
 
@@ -219,19 +219,19 @@ def model(case: Case, way: str, value: Any) -> onnx.ModelProto:
         made = "twice = Add(given, given) half = Constant<value_float = 0.5>() once = Mul(twice, half) "
         made += f"v = Cast<to = {_ONNX[kind]}>(once) "
     text = f"g ({', '.join(inputs)}) => ({case.result} y) {{ {made}{case.body} }}"
-    made_model = onnx.parser.parse_model(f'<ir_version: 10, opset_import: ["": {case.opset}]> {text}')
+    created_model = onnx.parser.parse_model(f'<ir_version: 10, opset_import: ["": {case.opset}]> {text}')
     if way == "constant":
         array = np.array(value, _NUMPY[kind]).reshape(shape)
-        made_model.graph.initializer.append(onnx.numpy_helper.from_array(array, "v"))
-    return made_model
+        created_model.graph.initializer.append(onnx.numpy_helper.from_array(array, "v"))
+    return created_model
 
 
 def feeds(case: Case, way: str, run: tuple[Any, dict[str, int]], inputs: Any) -> dict[str, Array] | None:
     """What a run gives; None where ``v`` cannot be by this ``way``, as no extent of an input is below 1."""
     value, extents = run
-    numbers = [int(e) for e in np.ravel(value)]
-    by_extents = numbers if way == "extent" else numbers[:1] if way == "mixed" else []
-    elements = numbers if way == "input" else numbers[1:] if way == "mixed" else []
+    values = [int(e) for e in np.ravel(value)]
+    by_extents = values if way == "extent" else values[:1] if way == "mixed" else []
+    elements = values if way == "input" else values[1:] if way == "mixed" else []
     if any(e < 1 for e in by_extents) or ((case.sizes or way == "mixed") and any(e == 0 for e in elements)):
         return None
     if way == "mixed" and any(e < 0 for e in elements):
@@ -240,7 +240,7 @@ def feeds(case: Case, way: str, run: tuple[Any, dict[str, int]], inputs: Any) ->
     given: dict[str, Array] = {
         "v": np.array(value, _NUMPY[case.dtype]),
         "sized": np.zeros(by_extents, np.float32),
-        "others": np.array(numbers[1:], np.int64),
+        "others": np.array(values[1:], np.int64),
         "given": np.array(value, np.float32),
     }
     made = {}
@@ -263,7 +263,7 @@ def expected(made: onnx.ModelProto, given: dict[str, Array]) -> Array:
 
 @pytest.mark.sample(14)
 @pytest.mark.filterwarnings("ignore::landbridge.errors.FallbackWarning")
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way", VARIANTS)
 @pytest.mark.parametrize("name", CASES)
 def test_what_an_operand_says_is_read_wherever_it_is_from(name: str, way: str) -> None:
     case = CASES[name]

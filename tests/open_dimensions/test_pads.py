@@ -9,7 +9,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 import landbridge as lb
-from landbridge.executable.instance import Numbers, instance
+from landbridge.executable.instance import ExtentValues, instance
 from tests.witnesses.guard_pages import GuardedRun
 
 CASES = [
@@ -48,7 +48,7 @@ def test_along_an_axis_of_any_extent(mode: str, pads: list[int], least: int, tar
             expected = np.pad(x, [(pads[0], pads[2]), (pads[1], pads[3])], mode="reflect")
         else:
             (expected,) = peer.run(None, {"x": x})
-        one = instance(executable, {"L": length}, Numbers())
+        one = instance(executable, {"L": length}, ExtentValues())
         for side in ("before", "after"):
             np.testing.assert_array_equal(GuardedRun(one, side)(x)[0], expected)
 

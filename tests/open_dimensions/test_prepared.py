@@ -67,9 +67,9 @@ def test_one_session_for_all_sizes(executable: lb.Executable, sizes: list[tuple[
             weights = {name: array * np.float32(0.5) for name, array in WEIGHTS.items()}
             session.set_params(weights)
         found = check(session, weights, size)
-        own = lb.Session(instance(executable, dict(zip("NHW", size, strict=True))), num_threads=1)
-        own.set_params(weights)
-        for a, b in zip(found, own(picture(size)), strict=True):
+        owned = lb.Session(instance(executable, dict(zip("NHW", size, strict=True))), num_threads=1)
+        owned.set_params(weights)
+        for a, b in zip(found, owned(picture(size)), strict=True):
             assert np.array_equal(a, np.from_dlpack(b))
     program = session._programs["main"]  # type: ignore[attr-defined]
     assert {each.session for each in session._instances.values()} == {program.session}  # type: ignore[attr-defined]

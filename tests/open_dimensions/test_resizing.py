@@ -1,4 +1,5 @@
-"""A Session that turns from size to size: its words are those of a program of that size; little is kept for each."""
+"""A Session that is rebound from size to size: its words are those of a program of that size; little is kept for
+each."""
 
 from __future__ import annotations
 
@@ -91,12 +92,12 @@ def test_words_are_those_of_a_program_of_the_size(executables: Mapping[str, lb.E
         program = OpenProgram(executable, lambda e, arena: Session(e, num_threads=1, arena=arena))
         for values in (first, *every):
             shared = program.instance(values, shares=True)
-            own = program.instance(values, shares=False)
-            assert shared.session is program.session and own.session is not program.session
+            owned = program.instance(values, shares=False)
+            assert shared.session is program.session and owned.session is not program.session
             frames = (shared.for_runs()._program.runs.frame, shared.for_calls()._program.calls.frame)
-            expected = own.session._program.runs.frame
+            expected = owned.session._program.runs.frame
             for frame in frames:
-                assert words_of(frame, storages_of(shared.session)) == words_of(expected, storages_of(own.session))
+                assert words_of(frame, storages_of(shared.session)) == words_of(expected, storages_of(owned.session))
                 for a, b in zip(frame.slots, expected.slots, strict=True):
                     assert (a.shape, a.strides, a.nbytes, a.places) == (b.shape, b.strides, b.nbytes, b.places)
                     assert all(type(extent) is int for extent in a.shape)
@@ -127,26 +128,26 @@ def test_runs_and_calls_have_sizes_of_their_own(executables: Mapping[str, lb.Exe
 def test_branches_and_moves_at_every_size(executables: Mapping[str, lb.Executable]) -> None:
     session = lb.Session(executables["branches"], num_threads=1)
     peer = onnxruntime.InferenceSession(branches().SerializeToString())
-    told = {}
+    reported = {}
     for length in (3, 70, 1, 3, 20):
         for sign in (1, -1):
             x = sign * np.ones((length, 4), np.float32)
             with lb.ledger() as moves:
                 (found,) = session(x)
             assert np.array_equal(np.from_dlpack(found), peer.run(None, {"x": x})[0])
-            told[length] = sum(move.nbytes for move in moves)
-    own = lb.Session(instance(executables["branches"], {"T": 20}))
+            reported[length] = sum(move.nbytes for move in moves)
+    owned = lb.Session(instance(executables["branches"], {"T": 20}))
     with lb.ledger() as moves:
-        own(x)
-    assert told[20] == sum(move.nbytes for move in moves)
+        owned(x)
+    assert reported[20] == sum(move.nbytes for move in moves)
 
 
 def test_threads_are_chosen_for_each_size(executables: Mapping[str, lb.Executable]) -> None:
     executable = executables["convolutions"]
     program = OpenProgram(executable, lambda e, arena: Session(e, num_threads=2, arena=arena))
     for values in ({"N": 1, "H": 16, "W": 8}, {"N": 3, "H": 64, "W": 256}, {"N": 1, "H": 16, "W": 16}):
-        shared, own = (program.instance(values, shares=shares) for shares in (True, False))
-        assert shared._fit.threads == own.session._program.threads  # type: ignore[attr-defined]
+        shared, owned = (program.instance(values, shares=shares) for shares in (True, False))
+        assert shared._fit.threads == owned.session._program.threads  # type: ignore[attr-defined]
 
 
 def test_a_tensor_outside_of_its_memory_is_refused(executables: Mapping[str, lb.Executable]) -> None:
@@ -181,7 +182,7 @@ def test_parameters_are_those_of_all_sizes() -> None:
     assert np.array_equal(np.from_dlpack(found), np.tile(np.float32([7, 8]), (3, 1)))
 
 
-def test_little_is_kept_for_each_size(executables: Mapping[str, lb.Executable]) -> None:
+def test_little_is_retained_for_each_size(executables: Mapping[str, lb.Executable]) -> None:
     session = lb.Session(executables["convolutions"], num_threads=1)
     session.prepare(N=1, H=16, W=[256, 8])
     gc.collect()

@@ -9,7 +9,7 @@ import pytest
 from onnx import helper
 
 import landbridge as lb
-from landbridge.executable.instance import Numbers, instance
+from landbridge.executable.instance import ExtentValues, instance
 from landbridge.executable.instructions import Call, flattened
 from tests.open_dimensions.models import Weights, model
 from tests.witnesses.guard_pages import GuardedRun
@@ -55,7 +55,7 @@ def test_every_width_within_guard_pages(executable: lb.Executable) -> None:
     peer = onnxruntime.InferenceSession(convolutions().SerializeToString())
     for width in WIDTHS:
         x = np.random.default_rng(width).standard_normal((1, 3, 5, width)).astype(np.float32)
-        one = instance(executable, {"W": width}, Numbers())
+        one = instance(executable, {"W": width}, ExtentValues())
         for side in ("before", "after"):
             for found, expected in zip(GuardedRun(one, side)(x), peer.run(None, {"x": x}), strict=True):
                 assert found.shape == expected.shape
@@ -85,7 +85,7 @@ def test_products_in_place_store_each_row_once(target: str) -> None:
     peer = onnxruntime.InferenceSession(products.SerializeToString())
     for rows in range(1, 34):
         x = np.random.default_rng(rows).standard_normal((rows, 40)).astype(np.float32)
-        one = instance(executable, {"rows": rows}, Numbers())
+        one = instance(executable, {"rows": rows}, ExtentValues())
         (found,), (expected,) = GuardedRun(one, "after")(x), peer.run(None, {"x": x})
         assert np.abs(found - expected).max() <= TOLERANCE * max(1, np.abs(expected).max()), rows
 

@@ -33,8 +33,8 @@ MODELS: dict[str, Callable[[], onnx.ModelProto]] = {
 }
 
 
-def legal(stated: str) -> tuple[int, int, int]:
-    ends, _, step = stated.partition("@")[0].partition(":")
+def legal(declared: str) -> tuple[int, int, int]:
+    ends, _, step = declared.partition("@")[0].partition(":")
     low, high = ends.split("..")
     return int(low), int(high), int(step or 1)
 
@@ -42,8 +42,8 @@ def legal(stated: str) -> tuple[int, int, int]:
 def sizes(name: str) -> st.SearchStrategy[dict[str, int]]:
     """Drawn sizes; both bounds of each dimension are likely among them."""
     one = {}
-    for dim, stated in DIMS[name].items():
-        low, high, step = legal(stated)
+    for dim, declared in DIMS[name].items():
+        low, high, step = legal(declared)
         one[dim] = st.one_of(st.sampled_from([low, high]), st.integers(low // step, high // step).map(step.__mul__))
     return st.fixed_dictionaries(one)
 
@@ -85,7 +85,7 @@ def test_every_size_is_right(case: tuple[str, Case], data: st.DataObject) -> Non
 
 def test_as_a_program_of_one_size(case: tuple[str, Case]) -> None:
     name, c = case
-    values = {dim: legal(stated)[1] for dim, stated in DIMS[name].items()}
+    values = {dim: legal(declared)[1] for dim, declared in DIMS[name].items()}
     feeds = c.feeds(values)
     known = lb.Session(lb.compile(c.model, c.target, shapes={n: a.shape for n, a in feeds.items()}), num_threads=1)
     for found, expected in zip(c.session(*feeds.values()), known(*feeds.values()), strict=True):

@@ -123,10 +123,10 @@ def test_results_of_all_sizes_come_from_one_pool(executable: lb.Executable) -> N
     first = visit()
     assert first and {visit() for _ in range(5)} == {first}
     held = [session(pictures[0])[0] for _ in range(3)]  # what the application keeps is not written again
-    kept = [np.array(np.from_dlpack(result)) for result in held]
+    retained = [np.array(np.from_dlpack(result)) for result in held]
     session(pictures[1])
     assert len({np.from_dlpack(result).ctypes.data for result in held}) == 3
-    assert all(np.array_equal(np.from_dlpack(result), values) for result, values in zip(held, kept, strict=True))
+    assert all(np.array_equal(np.from_dlpack(result), values) for result, values in zip(held, retained, strict=True))
     before = pool.reserved_bytes
     del held
     assert visit() == before

@@ -19,7 +19,7 @@ SLICES = {
 
 def slice_of(name: str) -> str:
     given = zip(("starts", "ends", "axes", "steps"), SLICES[name], strict=True)
-    made = " ".join(f"{what} = Constant<value_ints = {numbers}>()" for what, numbers in given)
+    made = " ".join(f"{what} = Constant<value_ints = {values}>()" for what, values in given)
     return f"{made} part = Slice(x, starts, ends, axes, steps)"
 
 

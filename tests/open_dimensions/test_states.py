@@ -112,8 +112,8 @@ def test_runs_and_calls_of_any_sizes_in_any_order(batches: lb.Executable, data: 
             held = np.arange(n, dtype=np.float32)
             session.set_input("h", held)
         x = picture(n, data.draw(st.integers(1, 50)))
-        own = fresh.setdefault(x.shape, lb.Session(instance(batches, dict(zip("nt", x.shape, strict=True)))))
-        y, held = (np.array(np.from_dlpack(each)) for each in own(x, held))
+        owned = fresh.setdefault(x.shape, lb.Session(instance(batches, dict(zip("nt", x.shape, strict=True)))))
+        y, held = (np.array(np.from_dlpack(each)) for each in owned(x, held))
         if data.draw(st.booleans()):
             (found,) = session(x)
         else:

@@ -246,7 +246,7 @@ def test_axes_may_be_inputs_on_targets_of_known_shapes() -> None:
     assert len(executable.programs) == 6
 
 
-def test_their_ranges_may_be_stated() -> None:
+def test_their_ranges_may_be_declared() -> None:
     executable = lb.compile(model("TopK"), dims={"v": "2..5"})
     assert executable.dimensions == {"v": lb.Dim(2, 5)}
     session = lb.Session(executable, num_threads=1)

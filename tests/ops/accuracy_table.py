@@ -28,9 +28,9 @@ def table() -> str:
     rows: dict[tuple[float, str, str], list[str]] = defaultdict(list)
     for domain, name in operators():
         handler = handler_for(domain, name, OPSET)
-        stated = None if handler is None or domain else accuracy_of(name, OPSET)
-        if handler is not None and stated is not None and handler.__module__.rpartition(".")[2] in _FAMILIES:
-            rows[stated.ulp, _bound(stated), stated.note].append(name)
+        declared = None if handler is None or domain else accuracy_of(name, OPSET)
+        if handler is not None and declared is not None and handler.__module__.rpartition(".")[2] in _FAMILIES:
+            rows[declared.ulp, _bound(declared), declared.note].append(name)
     lines = [
         f"| {bound} | {' '.join(sorted(names))} | {note.replace('``', '`')} |"
         for (_, bound, note), names in sorted(rows.items())

@@ -82,10 +82,10 @@ def wide(x: Array) -> Array:
     return x.astype(np.longdouble if x.dtype == np.float64 else np.float64)
 
 
-def excess(got: Array, want: Array, dtype: str, stated: Accuracy, kind: str, condition: Array | None = None) -> Array:
+def excess(got: Array, want: Array, dtype: str, declared: Accuracy, kind: str, condition: Array | None = None) -> Array:
     """How many times the stated bound each error is: at most 1 where all is well; 0 for equal ones, infinite for a NaN
     where there should be none. Numbers too large for the dtype count as the first that is."""
-    allowed = stated.tolerance(want, dtype, kind, condition)
+    allowed = declared.tolerance(want, dtype, kind, condition)
     distance = errors(got, want, dtype)
     beyond = np.where(allowed > 0, distance / np.where(allowed > 0, allowed, 1), np.inf)
     return np.where(distance == 0, 0, beyond)

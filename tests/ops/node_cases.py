@@ -37,18 +37,18 @@ def cases() -> dict[str, Any]:
 
     The suite computes its expectations in Python, eight seconds of each process that asks: they are kept.
     """
-    kept = cache_folder() / f"onnx-{onnx.__version__}-numpy-{np.__version__}-cases.pickle"
-    if kept.exists():
-        found: dict[str, Any] = pickle.loads(kept.read_bytes())
+    retained = cache_folder() / f"onnx-{onnx.__version__}-numpy-{np.__version__}-cases.pickle"
+    if retained.exists():
+        found: dict[str, Any] = pickle.loads(retained.read_bytes())
         return found
     with warnings.catch_warnings():  # infinities are among the expectations
         warnings.simplefilter("ignore")
         found = {case.name: case for case in collect_testcases()}
-    kept.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=kept.parent) as scratch:
+    retained.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=retained.parent) as scratch:
         part = Path(scratch) / "part"
         part.write_bytes(pickle.dumps(found))
-        part.replace(kept)  # a complete file only, should two runs race
+        part.replace(retained)  # a complete file only, should two runs race
     return found
 
 

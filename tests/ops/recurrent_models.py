@@ -36,8 +36,8 @@ def network(
         made.append(numpy_helper.from_array(array.astype(np.float32), name))
         return name
 
-    turned = attributes.get("layout")
-    given: dict[str, list[int | str]] = {"x": [batch, steps, inputs] if turned else [steps, batch, inputs]}
+    batch_first = attributes.get("layout")
+    given: dict[str, list[int | str]] = {"x": [batch, steps, inputs] if batch_first else [steps, batch, inputs]}
     operands = [
         "x",
         weights("w", count, rows, inputs),
@@ -50,7 +50,7 @@ def network(
     for name in ("h", "c") if kind == "LSTM" else ("h",):
         operands.append(name if states else "")
         if states:
-            given[name] = [batch, count, hidden] if turned else [count, batch, hidden]
+            given[name] = [batch, count, hidden] if batch_first else [count, batch, hidden]
     if peepholes:
         operands.append(weights("p", count, 3 * hidden))
     outputs = ["y", "last", *(["cell"] if kind == "LSTM" else [])]
@@ -68,9 +68,9 @@ def network(
 
 def feeds_of(model: onnx.ModelProto, steps: int = 0, batch: int = 0) -> dict[str, Array]:
     """Seeded inputs; ``steps`` and ``batch`` are what open dimensions called T and N are. Lengths are 0 to all."""
-    rng, numbers, feeds = np.random.default_rng([steps, batch]), {"T": steps, "N": batch}, {}
+    rng, values, feeds = np.random.default_rng([steps, batch]), {"T": steps, "N": batch}, {}
     for value in model.graph.input:
-        shape = [d.dim_value or numbers[d.dim_param] for d in value.type.tensor_type.shape.dim]
+        shape = [d.dim_value or values[d.dim_param] for d in value.type.tensor_type.shape.dim]
         if value.name == "lens":
             feeds[value.name] = rng.integers(0, feeds["x"].shape[0] + 1, shape).astype(np.int32)
         else:

@@ -47,8 +47,8 @@ def test_no_special_number_is_folded_away(kind: str, dtype: str, op: str) -> Non
         with np.errstate(all="ignore"):
             want = OPERATIONS[op](given[a], given[b])
         np.testing.assert_array_equal(found, want, err_msg=f"{op}({given[a].flat[0]}, {given[b].flat[0]})")
-        numbers = ~np.isnan(want)
-        np.testing.assert_array_equal(np.signbit(found[numbers]), np.signbit(want[numbers]), err_msg=f"{pairs[i]}")
+        is_number = ~np.isnan(want)
+        np.testing.assert_array_equal(np.signbit(found[is_number]), np.signbit(want[is_number]), err_msg=f"{pairs[i]}")
 
 
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])

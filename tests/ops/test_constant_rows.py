@@ -17,8 +17,8 @@ TARGETS = ["llvm", "c", "llvm -mcpu=generic"]
 def equal(rows: int, length: int) -> Array:
     """Rows [rows, length] of one number each, of many magnitudes, none a short binary fraction."""
     rng = np.random.default_rng(length)
-    numbers = rng.normal(size=(rows, 1)) * 10.0 ** rng.integers(-3, 4, (rows, 1))
-    return np.repeat(numbers.astype(np.float32), length, axis=1)
+    values = rng.normal(size=(rows, 1)) * 10.0 ** rng.integers(-3, 4, (rows, 1))
+    return np.repeat(values.astype(np.float32), length, axis=1)
 
 
 def ones(count: int) -> tuple[Array, Array]:

@@ -90,15 +90,15 @@ def test_labels_of_two_extents_are_refused() -> None:
         run_node("Einsum", given([(2, 3), (4, 5), (5, 6)]), equation="ij,jk,kl->il")
 
 
-def cost(terms: Sequence[Labels], kept: Labels, extents: dict[str, int], order: Sequence[Pair]) -> int:
+def cost(terms: Sequence[Labels], retained: Labels, extents: dict[str, int], order: Sequence[Pair]) -> int:
     left, total = list(terms), 0
     for pair in order:
-        made = contracted(left, kept, pair)
+        made = contracted(left, retained, pair)
         union = left[pair[0]] | left[pair[1]]
         total += int(np.prod([extents[v] for v in union])) + int(np.prod([extents[v] for v in made]))
         left = [t for i, t in enumerate(left) if i not in pair] + [made]
     assert len(left) == 1
-    assert left[0] == kept
+    assert left[0] == retained
     return total
 
 
@@ -114,11 +114,11 @@ def test_the_order_is_the_cheapest_of_all(seed: int) -> None:
     count, labels = int(rng.integers(3, 6)), "abcdefg"
     extents = {v: int(rng.integers(2, 30)) for v in labels}
     terms = [frozenset(rng.choice(list(labels), 3, replace=False).tolist()) for _ in range(count)]
-    kept = frozenset(sorted(frozenset().union(*terms))[:2])
-    order = contraction_order(terms, kept, extents)
-    best = min(cost(terms, kept, extents, each) for each in orders(count))
+    retained = frozenset(sorted(frozenset().union(*terms))[:2])
+    order = contraction_order(terms, retained, extents)
+    best = min(cost(terms, retained, extents, each) for each in orders(count))
     at_once = (count - 1) * int(np.prod([extents[v] for v in frozenset().union(*terms)]))
-    assert (cost(terms, kept, extents, order) == best) if order else at_once <= best
+    assert (cost(terms, retained, extents, order) == best) if order else at_once <= best
 
 
 def test_many_operands_are_multiplied_in_pairs() -> None:

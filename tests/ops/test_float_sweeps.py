@@ -43,10 +43,10 @@ def unary_arguments(dtype: str, count: int) -> Array:
 
 
 def check(got: Array, want: Array, dtype: str, op: str, kind: str, condition: Any, *inputs: Array) -> None:
-    stated = accuracy_of(op, OPSET)
-    assert stated is not None
+    declared = accuracy_of(op, OPSET)
+    assert declared is not None
     terms = None if condition is None else condition(*map(wide, inputs))
-    times = excess(got, want, dtype, stated, kind, terms)
+    times = excess(got, want, dtype, declared, kind, terms)
     worst = int(np.argmax(times))
     at = ", ".join(repr(a[worst]) for a in inputs)
     assert times[worst] <= 1, f"{op}({at}) on {kind}: {got[worst]!r}, {times[worst]:.3g} bounds from {want[worst]!r}"

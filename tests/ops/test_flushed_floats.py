@@ -38,15 +38,15 @@ def is_denormal(x: Array) -> Array:
 
 def check(case: Case, kind: str, got: Array, *inputs: Array) -> None:
     """``got`` is the function of ``inputs``, each as it is or without denormals."""
-    stated, dtype = accuracy_of(case.op, OPSET), inputs[0].dtype.name
-    assert stated is not None
+    declared, dtype = accuracy_of(case.op, OPSET), inputs[0].dtype.name
+    assert declared is not None
     wrong = np.ones(got.shape, bool)
     for read in product(*((x, np.where(is_denormal(x), np.copysign(x.dtype.type(0), x), x)) for x in inputs)):
         exact = tuple(map(wide, read))
         want = case.function(*exact)
         terms = None if case.condition is None else case.condition(*exact)
         near = np.abs(wide(got) - want) <= LOST * tiny(dtype)
-        wrong &= ~near & (excess(got, want, dtype, stated, kind, terms) > 1)
+        wrong &= ~near & (excess(got, want, dtype, declared, kind, terms) > 1)
     found = [(*(x[i] for x in inputs), got[i]) for i in np.flatnonzero(wrong)[:4]]
     assert not found, f"{case.op} on {kind}: operands and result {found}"
 

@@ -17,7 +17,7 @@ INTEGERS = ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uin
 _CAST_FROM = {"float16": np.float16, "bfloat16": ml_dtypes.bfloat16, "float32": np.float32, "float64": np.float64}
 
 
-def numbers(dtype: str) -> Array:
+def number_cases(dtype: str) -> Array:
     """Both ends of a dtype and small numbers of both signs."""
     info = np.iinfo(dtype)
     few = {info.min, info.min + 1, info.max - 1, info.max, info.max // 2, 0, 1, 2, 3, 5, 7, 10, 100}
@@ -81,7 +81,7 @@ _LEGAL = [
 )
 def test_integers(case: tuple[str, str], kind: str) -> None:
     name, dtype = case
-    values = numbers(dtype)
+    values = number_cases(dtype)
     a, b = (np.ascontiguousarray(v) for v in np.array(list(product(values, values)), dtype).T)
     op, attributes = _NODES[name]
     want = np.array([meaning(name, int(x), int(y), dtype) for x, y in zip(a, b, strict=True)], dtype)

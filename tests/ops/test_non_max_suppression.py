@@ -125,7 +125,7 @@ def test_no_access_is_outside_of_what_sanitized_kernels_test() -> None:
     _compare(model, {"boxes": _boxes(rng, 1, 30), "scores": rng.random((1, 2, 30), np.float32)}, sanitize=True)
 
 
-def test_a_saved_program_runs_alike(tmp_path: Any) -> None:
+def test_a_saved_program_runs_same(tmp_path: Any) -> None:
     rng = np.random.default_rng(2)
     model = _model("float[1,30,4] boxes, float[1,2,30] scores", most=np.array([30]), least=np.array([0.1], np.float32))
     feeds = {"boxes": _boxes(rng, 1, 30), "scores": rng.random((1, 2, 30), np.float32)}

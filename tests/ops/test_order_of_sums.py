@@ -93,7 +93,7 @@ def test_windows_inside_an_image_give_equal_sums(channels: int, outputs: int, si
 @pytest.mark.parametrize("target", ["llvm", "c"])
 @pytest.mark.parametrize("shape", [(1, 7), (3, 1000), (7, 40, 33), (17, 5000), (33, 12)])
 @pytest.mark.parametrize("axis", [0, -1])
-def test_equal_rows_are_reduced_alike(shape: tuple[int, ...], axis: int, target: str) -> None:
+def test_equal_rows_are_reduced_same(shape: tuple[int, ...], axis: int, target: str) -> None:
     row = np.random.default_rng(3).normal(size=shape[axis]).astype(np.float32)
     moved = np.tile(row, [*np.delete(shape, axis).tolist(), 1])
     x = np.ascontiguousarray(np.moveaxis(moved, -1, axis))

@@ -148,12 +148,12 @@ def check(case: Case, dtype: str, values: str, target: str) -> Array:
     want, condition = case.truth(*wide)
     (found,) = run_node(case.op, arrays, case.constants, target=target, opset=case.opset, **case.attributes)
     assert found.dtype == FLOATS[dtype]
-    stated = accuracy_of(case.op, case.opset)
-    assert stated is not None
+    declared = accuracy_of(case.op, case.opset)
+    assert declared is not None
     error = np.abs(found.astype(np.float64) - want)
-    allowed = stated.tolerance(want, dtype, target.split()[0], condition if stated.sums else None)
+    allowed = declared.tolerance(want, dtype, target.split()[0], condition if declared.sums else None)
     if case.op == "LogSoftmax":
-        allowed = stated.bound(dtype) * np.finfo(np.float64 if dtype == "float64" else np.float32).eps * condition
+        allowed = declared.bound(dtype) * np.finfo(np.float64 if dtype == "float64" else np.float32).eps * condition
         allowed = allowed + 0.5 * spacing(want, dtype)
     largest = float(ml_dtypes.finfo(FLOATS[dtype]).max)  # type: ignore[no-untyped-call]
     allowed = np.where(np.abs(want) < largest, allowed, np.inf)
@@ -186,13 +186,13 @@ ON_DEVICES = [
 
 @pytest.mark.sample(14)
 @pytest.mark.parametrize(("case", "dtype", "values", "target"), SWEEP)
-def test_error_is_within_the_stated_bound(case: Case, dtype: str, values: str, target: str) -> None:
+def test_error_is_within_the_declared_bound(case: Case, dtype: str, values: str, target: str) -> None:
     check(case, dtype, values, target)
 
 
 @pytest.mark.sample(6, rarer=3)
 @pytest.mark.parametrize(("case", "dtype", "values", "target"), ON_DEVICES)
-def test_error_on_devices_is_within_the_stated_bound(case: Case, dtype: str, values: str, target: str) -> None:
+def test_error_on_devices_is_within_the_declared_bound(case: Case, dtype: str, values: str, target: str) -> None:
     check(case, dtype, values, target)
 
 

@@ -142,8 +142,8 @@ def check(case: Case, dtype: str, kind: str) -> list[tuple[Array, Array, Array]]
     wide = [None if a is None else a.astype(np.float64) if a.dtype == FLOATS[dtype] else a for a in arrays]
     truth = case.truth(*wide)
     found = run_node(case.op, arrays, case.constants, case.outputs, kind, OPSET, **case.attributes)
-    stated = accuracy_of(case.op, OPSET)
-    assert stated is not None
+    declared = accuracy_of(case.op, OPSET)
+    assert declared is not None
     errors = []
     for y, (want, condition) in zip(found, truth, strict=True):
         if case.op == "Resize" and dtype == "float64":
@@ -152,7 +152,7 @@ def check(case: Case, dtype: str, kind: str) -> list[tuple[Array, Array, Array]]
         assert y.shape == want.shape
         # numpy's own float64 is no truer than a few eps of its own
         beyond = np.abs(y.astype(np.float64) - want) > 1e-13 * (condition + np.abs(want))
-        times = excess(y.astype(np.float64), want, dtype, stated, kind, condition if stated.sums else None)
+        times = excess(y.astype(np.float64), want, dtype, declared, kind, condition if declared.sums else None)
         assert (times[beyond] <= 1).all(), (times.max(), want.flat[times.argmax()], y.flat[times.argmax()])
         errors.append((np.abs(y.astype(np.float64) - want), want, condition))
     return errors
@@ -169,7 +169,7 @@ SWEEP = [
 
 @pytest.mark.sample(10)
 @pytest.mark.parametrize(("case", "dtype", "kind"), SWEEP)
-def test_error_is_within_the_stated_bound(case: Case, dtype: str, kind: str) -> None:
+def test_error_is_within_the_declared_bound(case: Case, dtype: str, kind: str) -> None:
     check(case, dtype, kind)
 
 
@@ -205,9 +205,9 @@ def test_dequantized(dtype: str, scale: str, zero: bool, kind: str) -> None:
         arrays.append(zeros)
     (found,) = run_node("DequantizeLinear", arrays, range(1, len(arrays)), target=kind, axis=1)
     want = (x.astype(np.float64) - zeros) * steps
-    stated = accuracy_of("DequantizeLinear", 21)
-    assert stated is not None
-    times = excess(found.astype(np.float64), want, scale, stated, kind)
+    declared = accuracy_of("DequantizeLinear", 21)
+    assert declared is not None
+    times = excess(found.astype(np.float64), want, scale, declared, kind)
     assert times.max() <= 1, (times.max(), want.flat[times.argmax()], found.flat[times.argmax()])
 
 

@@ -22,12 +22,12 @@ class _Graph:
     broadcasting = Broadcasting()
 
 
-def _checked(stated: object, *shapes: tuple[int, ...] | np.ndarray | None, **attributes: object) -> None:
+def _checked(declared: object, *shapes: tuple[int, ...] | np.ndarray | None, **attributes: object) -> None:
     """Check operands of these shapes by rules; arrays are constants as they are."""
 
     def handler(c: OpContext, *inputs: Operand) -> None: ...
 
-    stated(handler)  # type: ignore[operator]
+    declared(handler)  # type: ignore[operator]
     graph: GraphBuilder = _Graph()  # type: ignore[assignment]
     operands = [np.zeros(s, np.float32) if isinstance(s, tuple) else s for s in shapes]
     check(OpContext(graph, "Op", 1, attributes), handler, operands)
@@ -47,38 +47,38 @@ def test_rules_speak_of_what_the_operator_has() -> None:
         if not schema.domain:
             versions.setdefault(schema.name, []).append(schema)
     for (domain, op_type, _), handler in handlers().items():
-        stated = rules_of(handler)
-        if domain or stated is None:
+        declared = rules_of(handler)
+        if domain or declared is None:
             continue
-        names = tuple(o.name for o in stated.operands)
+        names = tuple(o.name for o in declared.operands)
         if len(names) > 1:
             assert any(tuple(f.name for f in v.inputs)[: len(names)] == names for v in versions[op_type]), op_type
         attributes = {name for v in versions[op_type] for name in v.attributes}
-        unknown = stated.attributes.keys() - attributes - set(names) - {"reduction"}
+        unknown = declared.attributes.keys() - attributes - set(names) - {"reduction"}
         assert not unknown, (op_type, unknown)
 
 
-def test_what_is_empty_is_said_in_words() -> None:
-    stated = rules("X: *S", where=(not_empty("S", "X"),))
-    _checked(stated, (1, 2))
+def test_what_is_empty_is_reported_in_words() -> None:
+    declared = rules("X: *S", where=(not_empty("S", "X"),))
+    _checked(declared, (1, 2))
     with pytest.raises(ShapeError, match=r"it must hold that X has elements, no extent of 0; S is \(1, 0\)"):
-        _checked(stated, (1, 0))
+        _checked(declared, (1, 0))
 
 
 def test_names_bind_extents() -> None:
-    stated = rules("X: N C *D", "W: M C *k", "B?: M", where=("len(D) == len(k)",))
-    _checked(stated, (1, 2, 5, 5), (4, 2, 3, 3), (4,))
-    _checked(stated, (1, 2, 5, 5), (4, 2, 3, 3))
+    declared = rules("X: N C *D", "W: M C *k", "B?: M", where=("len(D) == len(k)",))
+    _checked(declared, (1, 2, 5, 5), (4, 2, 3, 3), (4,))
+    _checked(declared, (1, 2, 5, 5), (4, 2, 3, 3))
     with pytest.raises(ShapeError, match=r"Op node 'n': W has shape \(4, 3, 3, 3\).*C is 2 by X"):
-        _checked(stated, (1, 2, 5, 5), (4, 3, 3, 3))
+        _checked(declared, (1, 2, 5, 5), (4, 3, 3, 3))
     with pytest.raises(ShapeError, match=r"B has shape \(3,\); legal: M; M is 4 by W"):
-        _checked(stated, (1, 2, 5, 5), (4, 2, 3, 3), (3,))
+        _checked(declared, (1, 2, 5, 5), (4, 2, 3, 3), (3,))
     with pytest.raises(ShapeError, match=r"it must hold that len\(D\) == len\(k\); D is \(5, 5\), k is \(3,\)"):
-        _checked(stated, (1, 2, 5, 5), (4, 2, 3))
+        _checked(declared, (1, 2, 5, 5), (4, 2, 3))
     with pytest.raises(NodeError, match="lacks operand W"):
-        _checked(stated, (1, 2, 5, 5))
+        _checked(declared, (1, 2, 5, 5))
     with pytest.raises(NodeError, match="has 4 operands"):
-        _checked(stated, (1, 2, 5, 5), (4, 2, 3, 3), (4,), (4,))
+        _checked(declared, (1, 2, 5, 5), (4, 2, 3, 3), (4,), (4,))
 
 
 @pytest.mark.parametrize(
@@ -116,28 +116,30 @@ def test_broadcasts() -> None:
 
 
 def test_attributes_are_legal() -> None:
-    stated = rules("x: *S", attributes={"axis": axis_of("len(S)"), "n": at_least(1, count="len(S)"), "m": one_of("a")})
-    _checked(stated, (2, 3), axis=-2, n=[1, 2], m="a")
+    declared = rules(
+        "x: *S", attributes={"axis": axis_of("len(S)"), "n": at_least(1, count="len(S)"), "m": one_of("a")}
+    )
+    _checked(declared, (2, 3), axis=-2, n=[1, 2], m="a")
     for wrong in ({"axis": 2}, {"axis": -3}, {"axis": "0"}, {"n": [1]}, {"n": [1, 0]}, {"n": 1}, {"m": "b"}):
         with pytest.raises(NodeError, match=f"{next(iter(wrong))} is .*; legal: "):
-            _checked(stated, (2, 3), **wrong)
+            _checked(declared, (2, 3), **wrong)
 
 
 def test_constant_operands_are_attributes_too() -> None:
-    stated = rules("x: *S", "axes: _", attributes={"axes": axis_of("len(S)")})
-    _checked(stated, (2, 3), np.array([0, -1]))
+    declared = rules("x: *S", "axes: _", attributes={"axes": axis_of("len(S)")})
+    _checked(declared, (2, 3), np.array([0, -1]))
     with pytest.raises(NodeError, match=r"axes is \[2\]"):
-        _checked(stated, (2, 3), np.array([2]))
+        _checked(declared, (2, 3), np.array([2]))
 
 
 def test_constant_indices() -> None:
-    stated = rules("x: *S", "i: ...", indices={"i": index_of("S[0]")})
-    _checked(stated, (2, 3), np.array([0, -2, 1]))
+    declared = rules("x: *S", "i: ...", indices={"i": index_of("S[0]")})
+    _checked(declared, (2, 3), np.array([0, -2, 1]))
     with pytest.raises(ShapeError, match=r"i holds index 2; legal: -2..1"):
-        _checked(stated, (2, 3), np.array([[2]]))
-    _checked(stated, (0, 3), np.zeros(0, np.int64))
+        _checked(declared, (2, 3), np.array([[2]]))
+    _checked(declared, (0, 3), np.zeros(0, np.int64))
     with pytest.raises(ShapeError, match="an axis without elements"):
-        _checked(stated, (0, 3), np.zeros(1, np.int64))
+        _checked(declared, (0, 3), np.zeros(1, np.int64))
 
 
 @pytest.mark.parametrize("text", ["x", "x N", "1x: N", "x: *A *B", "x: ... *A"])
@@ -244,10 +246,10 @@ def test_open_extents_in_rules() -> None:
     """An equality without which a rule is broken says so, and 'in' leaves a question for each option but the last."""
     n, m = dimension("n"), dimension("m")
     for expression, needed in (("n == 3", True), ("n == 3 and m == 2", True), ("n == 3 or m == 2", False)):
-        with pytest.raises(UndecidedSizeError) as asked:
+        with pytest.raises(UndecidedSizeError) as requested:
             Condition(expression).fails({"n": n, "m": m})
-        assert asked.value.question.equal
-        assert asked.value.question.needed == needed
+        assert requested.value.question.equal
+        assert requested.value.question.needed == needed
     with pytest.raises(UndecidedSizeError) as first:
         Condition("n in (1, 2)").fails({"n": n})
     assert not first.value.question.needed

@@ -15,8 +15,8 @@ def test_phases_sort_column_by_column(height: int, columns: int) -> None:
     row, column = np.indices(values.shape)
     for phase in phases(height, columns):
         line, along = (column, row) if phase.across else (row, column)
-        for apart, own in zip(phase.apart, phase.own, strict=True):
-            other = values[row, column ^ apart] if phase.across else values[row ^ apart, column]
-            first = ((line & apart) == 0) ^ ((line & own) != 0) ^ ((along & phase.other) != 0)
+        for distance, owned in zip(phase.distance, phase.owned, strict=True):
+            other = values[row, column ^ distance] if phase.across else values[row ^ distance, column]
+            first = ((line & distance) == 0) ^ ((line & owned) != 0) ^ ((along & phase.other) != 0)
             values = np.where(first, np.minimum(values, other), np.maximum(values, other))
     np.testing.assert_array_equal(values.T.reshape(-1), want)

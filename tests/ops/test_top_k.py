@@ -45,8 +45,8 @@ def _values(shape: tuple[int, ...], dtype: str, seed: int) -> Array:
 
 def _sorted(x: Array, axis: int, k: int, largest: int) -> tuple[Array, Array]:
     """By a stable sort of the numbers of distinct values, of which NaN has the largest."""
-    numbers = np.unique(x, return_inverse=True)[1].reshape(x.shape)
-    order = np.argsort(-numbers if largest else numbers, axis, kind="stable").take(range(k), axis)
+    values = np.unique(x, return_inverse=True)[1].reshape(x.shape)
+    order = np.argsort(-values if largest else values, axis, kind="stable").take(range(k), axis)
     return np.take_along_axis(x, order, axis), order
 
 

@@ -187,10 +187,10 @@ def test_what_becomes_of_scores(transform: str, positive: bool) -> None:
     attributes = full_trees("class", 3)
     weights = np.random.default_rng(1).uniform(0 if positive else -1, 1, len(attributes["class_weights"])) / 6
     attributes["class_weights"] = np.where(weights < 0.02, 0, weights).tolist() if positive else weights.tolist()
-    own = {"classlabels_int64s": [7, 3, 9], "post_transform": transform}
+    owned = {"classlabels_int64s": [7, 3, 9], "post_transform": transform}
     # PROBIT near a half is the root of what is left of 4.3 - 4.3, which float32 has with an error of 5e-7.
     check("TreeEnsembleClassifier", samples(50, 4), [(7, 1), (1, 2)], 1e-3 if transform == "PROBIT" else 2e-6,
-          **own, **attributes)  # fmt: skip
+          **owned, **attributes)  # fmt: skip
 
 
 def test_probit_of_one_target() -> None:
@@ -200,8 +200,8 @@ def test_probit_of_one_target() -> None:
 
 
 def test_probit_of_one_score_of_two_classes_is_refused() -> None:
-    own = {"classlabels_int64s": [0, 1], "post_transform": "PROBIT"}
-    model = model_of("TreeEnsembleClassifier", samples(2, 4), [(7, 1), (1, 2)], **own, **full_trees("class", 1))
+    owned = {"classlabels_int64s": [0, 1], "post_transform": "PROBIT"}
+    model = model_of("TreeEnsembleClassifier", samples(2, 4), [(7, 1), (1, 2)], **owned, **full_trees("class", 1))
     with pytest.raises(lb.UnsupportedOperatorError, match="PROBIT of one score says nothing of the other class"):
         lb.compile(model)
 
@@ -212,8 +212,8 @@ def test_two_classes_that_leaves_speak_of_one_of(transform: str, positive: bool)
     attributes = full_trees("class", 1)
     if positive:
         attributes["class_weights"] = [abs(w) / 6 for w in attributes["class_weights"]]
-    own = {"classlabels_int64s": [0, 1], "post_transform": transform}
-    check("TreeEnsembleClassifier", samples(50, 4), [(7, 1), (1, 2)], **own, **attributes)
+    owned = {"classlabels_int64s": [0, 1], "post_transform": transform}
+    check("TreeEnsembleClassifier", samples(50, 4), [(7, 1), (1, 2)], **owned, **attributes)
 
 
 @pytest.mark.parametrize("leaves", [8, 100])

@@ -17,7 +17,7 @@ PROJECT = Path(__file__).parents[2] / "pyproject.toml"
 ADVISORIES: list[dict[str, Any]] = tomllib.loads((Path(__file__).parent / "advisories.toml").read_text())["advisory"]
 
 
-def asked_for() -> Iterator[Requirement]:
+def requested() -> Iterator[Requirement]:
     """What the package and each of its extras ask for."""
     project = tomllib.loads(PROJECT.read_text())["project"]
     for texts in (project["dependencies"], *project["optional-dependencies"].values()):
@@ -34,7 +34,7 @@ def least(requirement: Requirement) -> Version:
 @pytest.mark.parametrize("advisory", ADVISORIES, ids=lambda advisory: advisory["ids"][0])
 def test_lower_bounds_exclude_it(advisory):
     name, fixed = canonicalize_name(advisory["package"]), Version(advisory["fixed"])
-    found = [each for each in asked_for() if canonicalize_name(each.name) == name]
+    found = [each for each in requested() if canonicalize_name(each.name) == name]
     assert found, f"{name} is asked for no more; its advisories can go"
     for requirement in found:
         assert least(requirement) >= fixed, f"{requirement} allows {', '.join(advisory['ids'])}; ask for >={fixed}"

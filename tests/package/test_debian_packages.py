@@ -32,10 +32,10 @@ def test_without_apt_it_says_what_is_missing(tmp_path: Path) -> None:
 
 
 def test_with_sudo_it_installs_what_is_missing(tmp_path: Path) -> None:
-    asked = tmp_path / "asked"
-    commands = {"id": "echo 1000", "apt-get": "exit 1", "sudo": f'echo "$@" >>{asked}', "make": ""}
+    requested = tmp_path / "asked"
+    commands = {"id": "echo 1000", "apt-get": "exit 1", "sudo": f'echo "$@" >>{requested}', "make": ""}
     done = run(tmp_path, commands, "make", "no-such-package")
     assert done.returncode == 0, done.stderr
-    update, install = asked.read_text().splitlines()
+    update, install = requested.read_text().splitlines()
     assert update == "apt-get update -qq"
     assert "no-such-package gcc libc6-dev" in install and "make" not in install

@@ -126,8 +126,8 @@ def test_the_documented_line_makes_what_is_small_and_runs(version: str, wheel: P
             assert done.returncode == 0 and done.stdout + done.stderr, (line, done.stdout, done.stderr)
     for command in ("run", "bench", "explain", "trace", "plan", "inspect"):
         for line in ([], ["--json"]):
-            asked = [str(made / "bin/landbridge"), command, str(tmp_path / "edges.lbx"), *line]
-            done = subprocess.run(asked, env=environment, capture_output=True, text=True, timeout=LIMIT)
-            assert done.returncode == 0, (asked, done.stdout, done.stderr)
+            requested = [str(made / "bin/landbridge"), command, str(tmp_path / "edges.lbx"), *line]
+            done = subprocess.run(requested, env=environment, capture_output=True, text=True, timeout=LIMIT)
+            assert done.returncode == 0, (requested, done.stdout, done.stderr)
     blocks = sum(file.lstat().st_blocks for file in made.rglob("*"))
     assert blocks * 512 < 110 * 1000**2

@@ -51,8 +51,8 @@ def test_a_chain_needs_no_memory_beside_its_output():
     exe = build(graph([((3, 40), "float32")], chain))
     np.testing.assert_array_equal(NativeRun(exe)(x)[0], np.maximum(np.maximum(x, 0) * 2, 0))
     assert planned(exe) == 0 and moved(exe) == 0
-    kept = build(graph([((3, 40), "float32")], chain), WITHOUT_REUSE)
-    assert planned(kept) == 512 + 480  # two buffers of 480 bytes, alive together, aligned to 64
+    retained = build(graph([((3, 40), "float32")], chain), WITHOUT_REUSE)
+    assert planned(retained) == 512 + 480  # two buffers of 480 bytes, alive together, aligned to 64
 
 
 def test_inputs_are_not_overwritten_and_double_use_is_not_in_place():

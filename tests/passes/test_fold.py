@@ -86,7 +86,7 @@ def test_unused_operations_primfuncs_and_constants_go():
     assert len(module.prims()) == 1 and not module.constants
 
 
-def test_equal_primfuncs_are_kept_once_and_equal_calls_are_done_once():
+def test_equal_primfuncs_are_retained_once_and_equal_calls_are_done_once():
     def build(g, x):
         return [add(g, relu(g, x), relu(g, x)), double(g, relu(g, x))]
 

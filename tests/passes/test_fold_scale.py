@@ -12,7 +12,7 @@ from test_bufferize import build as compile_module
 from xdsl.dialects import arith, linalg
 
 import landbridge as lb
-from landbridge import beside
+from landbridge import background_threads
 from landbridge.passes.registry import run_pipeline
 
 SHAPE = (1, 3, 5, 6)
@@ -111,8 +111,8 @@ def test_no_fold_changes_more_than_roundings(steps):
         want = steps(x)
     assert want.dtype == np.float32
     np.testing.assert_array_equal(found, want)
-    numbers = ~np.isnan(want)
-    np.testing.assert_array_equal(np.signbit(found[numbers]), np.signbit(want[numbers]))
+    is_number = ~np.isnan(want)
+    np.testing.assert_array_equal(np.signbit(found[is_number]), np.signbit(want[is_number]))
 
 
 @pytest.mark.parametrize(
@@ -165,10 +165,10 @@ def test_parts_of_weights_are_scaled_beside_each_other(monkeypatch):
         module = run_pipeline(graph([(SHAPE, "float32")], build), ["fuse", "fold_scale"])
         return list(module.constants.values())
 
-    monkeypatch.setattr(beside, "_cores", lambda: 1)
+    monkeypatch.setattr(background_threads, "_cores", lambda: 1)
     expected = weights(4.0), weights(3e38)
-    monkeypatch.setattr(beside, "_cores", lambda: 3)
-    monkeypatch.setattr(beside, "_PART", 1)
+    monkeypatch.setattr(background_threads, "_cores", lambda: 3)
+    monkeypatch.setattr(background_threads, "_PART", 1)
     for found, one in zip((weights(4.0), weights(3e38)), expected, strict=True):
         assert len(found) == len(one) and all(map(np.array_equal, found, one))
 

@@ -34,7 +34,7 @@ def gate(g, x):
 
 
 def net(seed: int):
-    choose, numbers = random.Random(seed), np.random.default_rng(seed)
+    choose, generator = random.Random(seed), np.random.default_rng(seed)
 
     def build(g, x):
         values = [x]
@@ -44,7 +44,7 @@ def net(seed: int):
             match choose.choice(["conv", "conv", "relu", "double", "add", "concat", "scale", "gate", "flat"]):
                 case "conv":
                     channels = choose.choice([3, 16, 20, 32])
-                    weights = numbers.standard_normal((channels, c, 3, 3)).astype(np.float32) / np.sqrt(9 * c)
+                    weights = generator.standard_normal((channels, c, 3, 3)).astype(np.float32) / np.sqrt(9 * c)
                     values.append(conv3x3(g, a, weights.astype(np.float32)))
                 case "relu":
                     values.append(relu(g, a))
@@ -53,7 +53,7 @@ def net(seed: int):
                 case "add" if a.type == b.type:
                     values.append(add(g, a, b))
                 case "scale":
-                    values.append(scale(g, a, numbers.standard_normal((1, c, 1, 1)).astype(np.float32)))
+                    values.append(scale(g, a, generator.standard_normal((1, c, 1, 1)).astype(np.float32)))
                 case "gate":
                     values.append(gate(g, a))
                 case "flat":

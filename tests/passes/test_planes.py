@@ -52,7 +52,9 @@ def axes(module: IRModule) -> list[int]:
         ((290, 1), 0, 2, False),
     ],
 )
-def test_numbers_side_by_side_are_planes_turned(shape: tuple[int, ...], axis: int, parts: int, planes: bool) -> None:
+def test_numbers_side_by_side_are_planes_transposed(
+    shape: tuple[int, ...], axis: int, parts: int, planes: bool
+) -> None:
     build = concatenated(shape, axis, parts)
     module = run_pipeline(graph([(shape, "float32")] * parts, build), ["fuse"])
     assert (axes(module) == [0]) is (planes or axis == 0)
@@ -61,7 +63,7 @@ def test_numbers_side_by_side_are_planes_turned(shape: tuple[int, ...], axis: in
     np.testing.assert_array_equal(found, np.concatenate([x + 1 for x in xs], axis))
 
 
-def test_no_part_is_copied_and_what_turns_the_result_back_reads_planes() -> None:
+def test_no_part_is_copied_and_what_transposes_the_result_back_reads_planes() -> None:
     """Channels last, then first: of four maps each is computed in its place, and only the last kernel is left."""
     shape = (1, 14, 20, 1)
 

@@ -72,14 +72,14 @@ def test_the_first_part_reads_parameters_and_constants_alone(mutable: tuple[str,
 def test_nothing_is_written_where_prepared_values_are() -> None:
     module = planned(tuple(WEIGHTS))
     (end,) = [op for op in module.main.body.block.ops if isinstance(op, PreparedOp)]
-    kept = [place(v.owner) for v in map(root, end.buffers)]
-    assert len(kept) == 3
+    retained = [place(v.owner) for v in map(root, end.buffers)]
+    assert len(retained) == 3
     _, later = before_and_after(module)
     for op in later:
         for v in map(root, op.destinations):
             if isinstance(v.owner, AllocTensorOp):
                 begin, stop = place(v.owner)
-                assert all(stop <= first or last <= begin for first, last in kept)
+                assert all(stop <= first or last <= begin for first, last in retained)
 
 
 def place(op: Operation) -> tuple[int, int]:

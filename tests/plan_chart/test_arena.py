@@ -35,7 +35,7 @@ def test_blocks_of_a_program_have_lifetimes_and_uses() -> None:
     flat, rows = arenas_of_executable(program())
     joined, flag = flat.blocks
     assert (joined.id, joined.offset, joined.nbytes, joined.start, joined.end) == ("concat", 64, 512, 0, 7)
-    assert (joined.kind, joined.what) == (Kind.CONTRACTION, "float32 2x64")
+    assert (joined.kind, joined.subject) == (Kind.CONTRACTION, "float32 2x64")
     assert joined.uses == (
         Use(0, 0, 256, writes=True),
         Use(1, 256, 256, writes=True),
@@ -46,12 +46,12 @@ def test_blocks_of_a_program_have_lifetimes_and_uses() -> None:
         Use(6, 0, 512, writes=False),
     )
     assert joined.rewritten_at() == [2]
-    assert (flag.id, flag.start, flag.end, flag.kind, flag.what) == ("flag", 3, 5, Kind.HOST, "bool scalar")
+    assert (flag.id, flag.start, flag.end, flag.kind, flag.subject) == ("flag", 3, 5, Kind.HOST, "bool scalar")
     (block,) = rows.blocks  # two rows of 16 bytes, from row 1 on
     assert (block.id, block.offset, block.nbytes, block.start, block.end) == ("concat#2", 16, 32, 5, 8)
 
 
-def test_arenas_state_what_the_target_and_the_planner_said() -> None:
+def test_arenas_state_what_the_target_and_the_planner_reported() -> None:
     flat, rows = arenas_of_executable(program())
     assert (flat.device, flat.scope, flat.peak, flat.lower_bound, flat.capacity) == ("cpu", "global", 1024, 577, 4096)
     assert (rows.scope, rows.peak, rows.capacity, rows.granule) == ("global.rows", 64, None, 16)

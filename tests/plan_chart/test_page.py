@@ -105,7 +105,7 @@ def test_pointing_and_zooming(used: dict[str, Any]) -> None:
     assert used["whole"] == [0, 8]
 
 
-def test_labels_stay_in_their_room(used: dict[str, Any]) -> None:
+def test_labels_stay_in_their_space(used: dict[str, Any]) -> None:
     assert used["over"] == []
     assert used["below"] == pytest.approx(0)  # the lowest corner of a name of a step is the end of the picture
 

@@ -64,7 +64,7 @@ def test_svg_has_a_panel_for_each_arena_and_stands_alone() -> None:
     assert "prefers-color-scheme:dark" in svg
 
 
-def test_svg_of_many_blocks_stays_small_and_names_those_with_room() -> None:
+def test_svg_of_many_blocks_stays_small_and_names_those_with_space() -> None:
     svg = render_svg([_many(2000)], "many")
     assert len(_rectangles(svg)) == 2000
     assert len(svg) < 600_000
@@ -172,8 +172,8 @@ def _lab(colour: str, seen: str) -> np.ndarray:
 @pytest.mark.parametrize("mode", ["light", "dark"])
 def test_kinds_are_told_apart_with_few_hues_too(mode: str, seen: str) -> None:
     fills = [getattr(swatch, mode)[0] for swatch in KINDS.values()]
-    apart = {(a, b): float(np.linalg.norm(_lab(a, seen) - _lab(b, seen))) for a, b in combinations(fills, 2)}
-    assert min(apart.values()) > 15, min(apart, key=apart.__getitem__)  # about 2 is just noticed
+    differences = {(a, b): float(np.linalg.norm(_lab(a, seen) - _lab(b, seen))) for a, b in combinations(fills, 2)}
+    assert min(differences.values()) > 15, min(differences, key=differences.__getitem__)  # about 2 is just noticed
 
 
 def test_size_classes_and_units() -> None:

@@ -56,10 +56,10 @@ def test_plans_with_aliases_are_correct_and_not_below_the_bound(buffers: list[Bu
 @given(_related(most=4, tallest=3))
 @settings(max_examples=200)
 def test_the_bound_holds_for_every_legal_placement(buffers: list[Buffer]) -> None:
-    room = sum(b.size for b in buffers) + 1
+    capacity = sum(b.size for b in buffers) + 1
     bound = lower_bound(buffers)
     smallest = None
-    for place in product(range(room), repeat=len(buffers)):
+    for place in product(range(capacity), repeat=len(buffers)):
         offsets = {b.id: at for b, at in zip(buffers, place, strict=True)}
         peak = max(at + b.size for b, at in zip(buffers, place, strict=True))
         if (smallest is None or peak < smallest) and _legal(buffers, offsets):

@@ -34,7 +34,7 @@ ends = []
 for run in (kernel.search, search):
     racer = Racer(found.problem, ranks(found.problem, ORDERS[0]), run, table_bits=8)
     racer.aim(30 // found.unit, [(30 - buffers[i].size) // found.unit for i in found.members])
-    ends.append((racer.turn(50), racer.offsets()))
+    ends.append((racer.search(50), racer.offsets()))
 assert ends[0] == ends[1]
 print(len(search.signatures), sum(search.stats.cache_hits.values()), sum(search.stats.cache_misses.values()))
 """
@@ -134,15 +134,15 @@ def test_what_is_not_as_it_was_sealed_is_removed(tmp_path: Path, damage: str, mo
 
 
 @pytest.mark.parametrize("compiled_before", [False, True])
-def test_numba_that_fails_over_its_cache_is_asked_without(
+def test_numba_that_fails_over_its_cache_is_requested_without(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, compiled_before: bool
 ) -> None:
     import numba
 
-    asked: list[bool] = []
+    requested: list[bool] = []
 
     def njit(cache: bool = False, **_: object) -> Callable[[object], object]:
-        asked.append(cache)
+        requested.append(cache)
         dispatcher = SimpleNamespace(
             cached=cache,
             signatures=["one"] if compiled_before else [],
@@ -153,5 +153,5 @@ def test_numba_that_fails_over_its_cache_is_asked_without(
 
     monkeypatch.setattr(numba, "njit", njit)
     found = compiled.compiled_search.__wrapped__()
-    assert asked == ([True] if compiled_before else [True, False])
+    assert requested == ([True] if compiled_before else [True, False])
     assert found.cached == compiled_before

@@ -99,7 +99,7 @@ def test_compiled_and_interpreted_take_the_same_steps(seed: int) -> None:
         for name in ORDERS:
             racer = Racer(found.problem, ranks(found.problem, name), run, table_bits=8)
             racer.aim(target // found.unit, [(target - buffers[i].size) // found.unit for i in found.members])
-            ends += [(racer.turn(limit), racer.offsets()) for limit in (50, 300)]
+            ends += [(racer.search(limit), racer.offsets()) for limit in (50, 300)]
     half = len(ends) // 2
     assert ends[:half] == ends[half:]
 

@@ -127,8 +127,8 @@ def test_pins_hold_and_the_rest_goes_around_them() -> None:
     assert result.offsets == {"pin": 16, "x": 0, "y": 26}
     with pytest.raises(PlanError, match="'one' and 'two'"):
         plan([Buffer("one", 8, 1, 0, 2, offset=0), Buffer("two", 8, 1, 1, 3, offset=4)])
-    apart = plan([Buffer("one", 8, 1, 0, 2, offset=0), Buffer("two", 8, 1, 2, 3, offset=4)])
-    assert apart.peak == 12
+    separate = plan([Buffer("one", 8, 1, 0, 2, offset=0), Buffer("two", 8, 1, 2, 3, offset=4)])
+    assert separate.peak == 12
 
 
 def test_capacity_refusals_say_whether_any_plan_could_fit() -> None:
@@ -165,7 +165,7 @@ def test_ids_must_differ() -> None:
 
 
 @pytest.mark.parametrize(
-    ("offsets", "stated_peak", "says"),
+    ("offsets", "declared_peak", "says"),
     [
         ({"a": 0, "b": 4}, 16, "stated peak"),
         ({"a": 0, "b": 3}, 11, "overlap"),
@@ -174,10 +174,10 @@ def test_ids_must_differ() -> None:
         ({"a": 0, "b": 8}, 12, "above the stated peak"),
     ],
 )
-def test_the_checker_rejects(offsets: dict[str | int, int], stated_peak: int, says: str) -> None:
+def test_the_checker_rejects(offsets: dict[str | int, int], declared_peak: int, says: str) -> None:
     buffers = [Buffer("a", 4, 1, 0, 2), Buffer("b", 8, 1, 1, 3)]
     with pytest.raises(PlanError, match=says):
-        check(buffers, Plan(offsets, stated_peak, 0, False, 0.0))
+        check(buffers, Plan(offsets, declared_peak, 0, False, 0.0))
 
 
 def test_the_checker_rejects_capacity_bound_and_pin() -> None:

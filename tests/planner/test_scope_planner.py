@@ -23,7 +23,7 @@ def test_what_fits_stays() -> None:
     assert {place: p.peak for place, p in found.plans.items()} == {FAST: 60, HOST: 9}
 
 
-def test_the_largest_leaves_when_nothing_is_said_of_uses() -> None:
+def test_the_largest_leaves_when_nothing_is_reported_of_uses() -> None:
     buffers = [Buffer("big", 70, 1, 0, 3), Buffer("small", 50, 1, 1, 2), Buffer("tiny", 5, 1, 0, 3)]
     found = plan_scopes({FAST: buffers}, LIMITS)
     assert found.spilled == {"big": SLOW}

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from landbridge import planner
 from landbridge.planner.buffers import Buffer, Plan
-from landbridge.sizes.size import Extent, Size, dimension, likely
+from landbridge.sizes.size import Extent, Size, dimension, expected_size
 
 W = dimension("W", 8, 4096, 8, 320)
 N = dimension("N", 1, 64, 1, 2)
@@ -32,7 +32,7 @@ def at(extent: Extent, values: dict[str, int]) -> int:
 @given(buffers, st.lists(st.fixed_dictionaries(AXES), min_size=1, max_size=3))
 def test_valid_for_every_size(drawn: list[tuple[Extent, int, int, int]], points: list[dict[str, int]]) -> None:
     sizes = [size for size, *_ in drawn]
-    made = [Buffer(str(i), likely(s), a, t, t + life) for i, (s, t, life, a) in enumerate(drawn)]
+    made = [Buffer(str(i), expected_size(s), a, t, t + life) for i, (s, t, life, a) in enumerate(drawn)]
     planned = planner.plan(made)
     offsets = [planned.offsets[b.id] for b in made]
     places, end = planner.supported(made, offsets, sizes)

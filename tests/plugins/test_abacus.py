@@ -112,7 +112,7 @@ def test_what_a_generator_is_given(api: Any, monkeypatch: pytest.MonkeyPatch) ->
     assert functions and all("memref" in str(ty) for f in functions for ty in f.function_type.inputs)
 
 
-def test_a_format_is_kept_in_a_file(api: Any, tmp_path: Path) -> None:
+def test_a_format_is_retained_in_a_file(api: Any, tmp_path: Path) -> None:
     executable = lb.compile(product(), target())
     executable.save(tmp_path / "p.lbx")
     loaded = lb.load(tmp_path / "p.lbx")

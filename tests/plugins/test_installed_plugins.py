@@ -77,7 +77,7 @@ def test_asking_for_the_broken_one_says_why(site: Path) -> None:
     assert "libbroken.so.1" in done.stderr
 
 
-def test_a_plugin_is_imported_only_when_asked_for(site: Path) -> None:
+def test_a_plugin_is_imported_only_when_requested(site: Path) -> None:
     program = (
         "import sys, landbridge as lb; lb.device('cpu'); from landbridge.device import registry; "
         "assert 'sample' in registry.names(); assert 'landbridge_sample_device' not in sys.modules; "

@@ -104,8 +104,8 @@ def test_the_axis_ends_where_the_data_does() -> None:
     def ends(*kernels: TimedKernel) -> tuple[float, float]:
         root = ElementTree.fromstring(render_svg(kernels, LIMITS, "t"))
         ticks = [each for each in root.findall(f"{_SVG}text") if each.attrib.get("class") == "quiet mid"]
-        numbers = [float(each.text or "") for each in ticks if re.fullmatch(r"[0-9.e+-]+", each.text or "")]
-        return min(numbers), max(numbers)
+        values = [float(each.text or "") for each in ticks if re.fullmatch(r"[0-9.e+-]+", each.text or "")]
+        return min(values), max(values)
 
     assert ends(TimedKernel("k", "f", "cpu", 1e-3, 3_000_000, 1_000_000)) == (0.1, 10)  # roofs bend at 0.5 and 10
     assert ends(TimedKernel("k", "f", "cpu", 1e-3, 300_000_000, 1_000_000)) == (0.1, 1000)

@@ -13,11 +13,11 @@ import landbridge.sanitizer  # noqa: F401
 
 @pytest.fixture(autouse=True)
 def _own_findings() -> Iterator[None]:
-    kept = sys.modules["landbridge.sanitizer.findings"]
+    retained = sys.modules["landbridge.sanitizer.findings"]
     gc.collect()
-    kept._found.clear()
-    kept._untold.clear()
+    retained._found.clear()
+    retained._untold.clear()
     yield
     gc.collect()
-    kept._found.clear()
-    kept._untold.clear()
+    retained._found.clear()
+    retained._untold.clear()

@@ -65,8 +65,8 @@ def test_oclgrind(name, tmp_path):
     at = PLANTED[name]
     (tmp_path / "plant.py").write_text(OCLGRIND)
     run = [program("oclgrind", "debian"), sys.executable, str(tmp_path / "plant.py"), str(at)]
-    told = subprocess.run(run, capture_output=True, text=True, timeout=120, check=True)
-    theirs = "Invalid write of size 4 at global memory" in told.stdout + told.stderr
+    reported = subprocess.run(run, capture_output=True, text=True, timeout=120, check=True)
+    theirs = "Invalid write of size 4 at global memory" in reported.stdout + reported.stderr
 
     device = find_device("sanitize(opencl)")
     space = device.api.alloc_data_space(0, 256, 1, "global", None)
@@ -86,9 +86,11 @@ def test_oclgrind(name, tmp_path):
 @pytest.mark.parametrize("name", PLANTED)
 def test_address_sanitizer(name, tmp_path):
     at = PLANTED[name]
-    told = subprocess.run([_built(tmp_path, "asan", C + C_PROGRAM, "-fsanitize=address"), str(at)], capture_output=True)
-    theirs = b"ERROR: AddressSanitizer" in told.stderr
-    assert theirs == (told.returncode != 0)
+    reported = subprocess.run(
+        [_built(tmp_path, "asan", C + C_PROGRAM, "-fsanitize=address"), str(at)], capture_output=True
+    )
+    theirs = b"ERROR: AddressSanitizer" in reported.stderr
+    assert theirs == (reported.returncode != 0)
 
     device = find_device("sanitize(cpu)")
     space = device.api.alloc_data_space(0, 256, 1, "global", None)

@@ -83,7 +83,7 @@ def test_work_is_unfinished_where_it_conflicts_with_the_host() -> None:
         stamps.append(stamp)
 
     def pending(start: int, stop: int, writes: bool) -> str:
-        return "".join(access.what for access in order.unfinished(block, start, stop, writes))
+        return "".join(access.subject for access in order.unfinished(block, start, stop, writes))
 
     assert (pending(0, 64, True), pending(0, 64, False)) == ("abc", "bc")
     assert [pending(at, at + 16, True) for at in (0, 16, 32, 48)] == ["a", "b", "c", ""]
@@ -91,11 +91,11 @@ def test_work_is_unfinished_where_it_conflicts_with_the_host() -> None:
     assert pending(0, 64, True) == "ac"
 
 
-def test_the_blocks_of_all_work_that_is_done_are_told_with_every_work_that_may_have_written() -> None:
+def test_the_blocks_of_all_work_that_is_done_are_reported_with_every_work_that_may_have_written() -> None:
     order, block, read = Order(), _block(), _block()
     last = None
-    for what, writes in (("one", True), ("two", None)):
-        last, accesses = order.begin("a", what, [(block, 0, 8, writes), (read, 0, 8, False), (read, 4, 4, True)])
+    for subject, writes in (("one", True), ("two", None)):
+        last, accesses = order.begin("a", subject, [(block, 0, 8, writes), (read, 0, 8, False), (read, 4, 4, True)])
         order.submit(last, accesses, None)
     assert last is not None
     other, accesses = order.begin("b", "three", [(_block(), 0, 8, True)])

@@ -23,7 +23,7 @@ from tests.selection.installed import program
 PLACES = (-9, -1, 0, EXTENT - 8, EXTENT - 5, EXTENT - 3, EXTENT - 1, EXTENT)
 WORDS = report_words(3)
 #: Room around each buffer, so that a kernel which is not stopped harms nobody but its own arrays.
-ROOM = 16
+CAPACITY = 16
 MAIN = """
 #include <stdio.h>
 #include <stdlib.h>
@@ -69,19 +69,19 @@ def test_what_lies_outside_is_reported_and_not_done(checked: LoadedImage, name: 
     planted = PLANTED[name]
     for at in PLACES:
         item = BYTES[planted.dtype]
-        x, y = (np.full((EXTENT + 2 * ROOM) * item, 1, np.uint8) for _ in range(2))
-        report, kept = np.zeros(WORDS, np.int64), y.copy()
-        inner = [a[ROOM * item : -ROOM * item] for a in (x, y)]
+        x, y = (np.full((EXTENT + 2 * CAPACITY) * item, 1, np.uint8) for _ in range(2))
+        report, retained = np.zeros(WORDS, np.int64), y.copy()
+        inner = [a[CAPACITY * item : -CAPACITY * item] for a in (x, y)]
         call(checked, symbol(name), np.array([at], np.int64), *inner, report)
         outside = planted.outside(at)
         found = {int(word): int(report[word]) >> 1 for word in np.flatnonzero(report)}
-        if name == "in a loop" and outside is not None:  # each turn reports, and the last report is kept
+        if name == "in a loop" and outside is not None:  # each iteration reports, and the last report is kept
             outside = [at + e for e in planted.elements if not 0 <= at + e < EXTENT][-1]
         assert found == ({} if outside is None else {report_word(planted.operand, planted.reads): outside}), at
-        for around in (slice(None, ROOM * item), slice(-ROOM * item, None)):
-            assert np.array_equal(y[around], kept[around])
+        for around in (slice(None, CAPACITY * item), slice(-CAPACITY * item, None)):
+            assert np.array_equal(y[around], retained[around])
         if outside is not None and not planted.reads:
-            assert np.array_equal(y, kept)
+            assert np.array_equal(y, retained)
 
 
 TWO_AXES = f"""
@@ -130,8 +130,10 @@ def test_address_sanitizer_agrees(tmp_path: Path) -> None:
     made = str(tmp_path / "planted")
     options = ["-O1", "-fsanitize=address", "-DLB_PORTABLE", "-o", made, str(tmp_path / "planted.c"), "-lm"]
     subprocess.run([program("gcc", "debian"), *options], check=True)
-    asked = f"exitcode={FOUND}:symbolize=0:detect_leaks=0"
-    told = subprocess.run([made], env={"ASAN_OPTIONS": asked}, capture_output=True, text=True, timeout=120, check=True)
-    theirs = [int(line) for line in told.stdout.split()]
+    requested = f"exitcode={FOUND}:symbolize=0:detect_leaks=0"
+    reported = subprocess.run(
+        [made], env={"ASAN_OPTIONS": requested}, capture_output=True, text=True, timeout=120, check=True
+    )
+    theirs = [int(line) for line in reported.stdout.split()]
     ours = [0 if p.outside(at) is None else FOUND for p in PLANTED.values() for at in PLACES]
     assert theirs == ours

@@ -21,7 +21,7 @@ BUILT_IN = ("cpu", "opencl", "vulkan", "sim:lazy", "sim:scratch", "sim:board")
 
 
 @pytest.fixture(scope="class")
-def nothing_kept():
+def nothing_retained():
     """What pools of earlier tests keep of the small memories of the inner device is given back."""
     trim(find_device("sim:scratch"))
 
@@ -38,7 +38,7 @@ class TestCpu(DeviceConformance):
     device_name = "sanitize(cpu)"
 
 
-@pytest.mark.usefixtures("nothing_kept")
+@pytest.mark.usefixtures("nothing_retained")
 class TestSimScratch(DeviceConformance):
     device_name = "sanitize(sim:scratch)"
 
@@ -48,9 +48,9 @@ def test_it_has_the_abilities_of_the_inner_device_and_no_other(name):
     if name in ("opencl", "vulkan"):
         first_instance(name)
     inner, wrapped = find_device(name), find_device(f"sanitize({name})")
-    asked = [each for each in vars(protocols).values() if getattr(each, "_is_runtime_protocol", False)]
-    assert asked
-    for protocol in asked:
+    requested = [each for each in vars(protocols).values() if getattr(each, "_is_runtime_protocol", False)]
+    assert requested
+    for protocol in requested:
         assert (wrapped.capability(protocol) is None) == (inner.capability(protocol) is None), protocol
     for scope, kind in inner.memory_kinds.items():
         assert wrapped.memory_kind(scope) == replace(kind, allocators=wrapped.memory_kind(scope).allocators)
@@ -63,7 +63,7 @@ def test_the_same_device_is_wrapped_once():
     assert "sanitize" not in names()
 
 
-def test_a_variable_sanitizes_every_device_and_a_leak_is_told_at_exit():
+def test_a_variable_sanitizes_every_device_and_a_leak_is_reported_at_exit():
     program = (
         "from landbridge.device.registry import device\n"
         "from landbridge.sanitizer.sanitized import SanitizedDevice\n"

@@ -105,7 +105,7 @@ def test_fresh_memory_is_no_zeros():
     device.api.free_data_space(space)
 
 
-def test_a_lent_source_that_changes_while_queued_is_found(lazy):
+def test_a_borrowed_source_that_changes_while_queued_is_found(lazy):
     space = alloc(lazy, 64)
     event, array = put(lazy, space, bytes(64))
     array[5] = 1
@@ -116,7 +116,7 @@ def test_a_lent_source_that_changes_while_queued_is_found(lazy):
     lazy.api.free_data_space(space)
 
 
-def test_a_lent_source_that_changes_afterwards_is_not(lazy):
+def test_a_borrowed_source_that_changes_afterwards_is_not(lazy):
     space = alloc(lazy, 64)
     event, array = put(lazy, space, bytes(64))
     event.synchronize()
@@ -159,7 +159,7 @@ def test_a_free_before_the_last_use_is_found(lazy):
         lazy.api.free_data_space(space)
 
 
-def test_a_space_that_is_let_go_is_a_leak(lazy):
+def test_a_space_that_is_released_is_a_leak(lazy):
     alloc(lazy, 64)
     check_all()
     assert kinds() == ["leak"]
@@ -173,7 +173,7 @@ def test_two_streams_that_nothing_orders_are_a_race(lazy):
     streams = lazy.capability(Streams)
     a, b = streams.create_stream(0), streams.create_stream(0)
     space = alloc(lazy, 64)
-    first, _kept = put(lazy, space, bytes(64), a)
+    first, _retained = put(lazy, space, bytes(64), a)
     target, array = host(bytes(64))
     with pytest.raises(SanitizerError, match=r"race: copy_data_from_to of 8 bytes .*reads byte 40 .*which writes it"):
         lazy.api.copy_data_from_to(Region(space, 40), target, 8, b, array)
@@ -188,7 +188,7 @@ def test_two_streams_that_are_ordered_or_apart_are_not(lazy, way):
     a, b = streams.create_stream(0), streams.create_stream(0)
     space = alloc(lazy, 128)
     put(lazy, space, bytes(128), a)[0].synchronize()
-    first, _kept = put(lazy, space, bytes(64), a)
+    first, _retained = put(lazy, space, bytes(64), a)
     if way == "sync":
         streams.sync_stream_from_to(0, a, b)
     elif way == "event":

@@ -14,16 +14,16 @@ from landbridge.device.registry import device
 from landbridge.devices.cpu import CpuDeviceAPI
 from landbridge.errors import HostViewError
 from landbridge.memory_kind import MemoryKind
+from landbridge.sanitizer.borrowed import BorrowedSnapshot
 from landbridge.sanitizer.findings import findings
 from landbridge.sanitizer.inner_bytes import InnerBytes
-from landbridge.sanitizer.lent import LentSnapshot
 from landbridge.sanitizer.shadow import Shadow
 
 CPU = device("cpu")
 MIB = 1 << 20
 
 
-class Told(CpuDeviceAPI):
+class Reported(CpuDeviceAPI):
     """The CPU's memory, which notes the barriers and copies that it is asked for."""
 
     name = "told"
@@ -47,7 +47,7 @@ class Told(CpuDeviceAPI):
         return self.event
 
 
-class WithBarriers(Told):
+class WithBarriers(Reported):
     def begin_host_access(self, region: Region, nbytes: int, mode: str) -> None:
         self.calls.append(("begin", region.byte_offset, nbytes, mode))
 
@@ -55,7 +55,7 @@ class WithBarriers(Told):
         self.calls.append(("end", region.byte_offset, nbytes, mode))
 
 
-class Hidden(Told):
+class Hidden(Reported):
     host_access = "none"
     reaches = True
 
@@ -63,7 +63,7 @@ class Hidden(Told):
         return self.reaches
 
 
-class Unreachable(Told):
+class Unreachable(Reported):
     host_access = "none"
 
 
@@ -88,7 +88,7 @@ class Waited:
         return self.done
 
 
-def space_of(api: Told, nbytes: int) -> tuple[InnerBytes, Space]:
+def space_of(api: Reported, nbytes: int) -> tuple[InnerBytes, Space]:
     space = api.alloc_data_space(0, nbytes, 1, "global", None)
     ctypes.memset(space.handle, 0x11, nbytes)
     return InnerBytes(Device(api, 0), CPU), space
@@ -98,8 +98,8 @@ def content(space: Space, nbytes: int) -> bytes:
     return ctypes.string_at(space.handle, nbytes)
 
 
-@pytest.mark.parametrize("kind", [Told, WithBarriers, Hidden, NoAddressNow])
-def test_what_is_written_and_filled_is_read_back_and_nothing_beside_it(kind: type[Told]) -> None:
+@pytest.mark.parametrize("kind", [Reported, WithBarriers, Hidden, NoAddressNow])
+def test_what_is_written_and_filled_is_read_back_and_nothing_beside_it(kind: type[Reported]) -> None:
     api = kind()
     bytes_of, space = space_of(api, 64)
     assert bytes_of.write(Region(space, 8), b"abcdef") is True
@@ -117,7 +117,7 @@ def test_what_is_written_and_filled_is_read_back_and_nothing_beside_it(kind: typ
             ("end", 20, 9, "rw"),
         ]
     copies = [("copy", 6, None), ("copy", 8, None), ("copy", 9, None)]
-    assert kind in (Told, WithBarriers) or api.calls == copies
+    assert kind in (Reported, WithBarriers) or api.calls == copies
     api.free_data_space(space)
 
 
@@ -132,7 +132,7 @@ def test_a_large_fill_goes_in_pieces_of_a_mebibyte() -> None:
     api.free_data_space(space)
 
 
-def test_what_nobody_reaches_is_said() -> None:
+def test_what_nobody_reaches_is_reported() -> None:
     refused = Hidden()
     refused.reaches = False
     for api in (Unreachable(), refused):
@@ -157,13 +157,13 @@ def test_a_copy_is_waited_for_and_no_longer_than_20_seconds(done: bool) -> None:
 
 
 def test_a_snapshot_is_of_memory_of_the_host_and_of_some_bytes() -> None:
-    api = Told()
-    _, own = space_of(api, 64)
+    api = Reported()
+    _, owned = space_of(api, 64)
     memory = ctypes.create_string_buffer(b"0123456789", 10)
     host = Space(CPU, "global", ctypes.addressof(memory))
-    assert LentSnapshot.of(Region(own), 8, CPU, "a copy") is None
-    assert LentSnapshot.of(Region(host), 0, CPU, "a copy") is None
-    found = LentSnapshot.of(Region(host, 3), 4, CPU, "a copy")
+    assert BorrowedSnapshot.of(Region(owned), 8, CPU, "a copy") is None
+    assert BorrowedSnapshot.of(Region(host), 0, CPU, "a copy") is None
+    found = BorrowedSnapshot.of(Region(host, 3), 4, CPU, "a copy")
     assert found is not None
     assert (found.address, found.content) == (ctypes.addressof(memory) + 3, b"3456")
     for number in (2, 7):  # beside it
@@ -174,7 +174,7 @@ def test_a_snapshot_is_of_memory_of_the_host_and_of_some_bytes() -> None:
     found.check()
     assert [f.kind for f in findings()] == ["source changed"]
     assert "byte 2 of the host memory that a copy reads" in findings()[0].text
-    api.free_data_space(own)
+    api.free_data_space(owned)
 
 
 @pytest.mark.parametrize("alignment", [64, 4096, 2 << 20, 4 << 20])

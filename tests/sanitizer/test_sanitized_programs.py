@@ -73,10 +73,10 @@ def test_the_error_names_node_operand_bytes_and_extent(picks: lb.Executable) -> 
     session = lb.Session(picks)
     with pytest.raises(SanitizerError) as error:
         session(X, by(2))
-    told = str(error.value)
-    assert re.search("a load of bytes (24 to 28|28 to 32) of operand 0, argument 'x', which has 24 bytes", told)
-    assert "node 'picker'" in told
-    assert "@pick" in told
+    reported = str(error.value)
+    assert re.search("a load of bytes (24 to 28|28 to 32) of operand 0, argument 'x', which has 24 bytes", reported)
+    assert "node 'picker'" in reported
+    assert "@pick" in reported
     assert [f.kind for f in findings()] == ["out of bounds"]
 
 
@@ -88,7 +88,7 @@ def test_a_session_goes_on_after_an_error(picks: lb.Executable) -> None:
         assert np.array_equal(np.asarray(session(X, by(0))[0]), X)
 
 
-def test_it_is_kept_in_files(picks: lb.Executable, tmp_path: Path) -> None:
+def test_it_is_retained_in_files(picks: lb.Executable, tmp_path: Path) -> None:
     picks.save(tmp_path / "pick.lbx")
     session = lb.Session(lb.load(tmp_path / "pick.lbx"))
     with pytest.raises(SanitizerError, match=r"bytes -4 to 0 of operand 0"):

@@ -40,7 +40,7 @@ def device() -> Iterator[Device]:
     yield Device(Sanitize.wrap(inner), 0)
 
 
-def test_barriers_carry_bytes_both_ways(device):
+def test_barriers_carry_bytes_both_variants(device):
     t, space = lb.empty((32,), dtype="float32", device=device), device.api.alloc_data_space(0, 128, 1, "global", None)
     with t.host_view("w") as a:
         a[:] = np.arange(32)
@@ -88,7 +88,7 @@ def test_without_the_last_barrier_the_device_sees_old_bytes(device):
         device.api.free_data_space(each)
 
 
-def test_a_view_that_is_kept_after_its_with_is_found_when_it_wrote(device):
+def test_a_view_that_is_retained_after_its_with_is_found_when_it_wrote(device):
     t = lb.empty((32,), dtype="float32", device=device)
     with t.host_view("w") as a:
         a[:] = 0

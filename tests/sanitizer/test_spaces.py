@@ -21,17 +21,17 @@ LIMIT = 1 << 20
 
 
 class Counting(CpuDeviceAPI):
-    """The CPU, which says what it was asked for, what was freed, in order, and has ``room`` bytes an allocation."""
+    """The CPU, which says what it was asked for, what was freed, in order, and has ``capacity`` bytes an allocation."""
 
     name = "counting"
     device_type = None
 
     def __init__(self) -> None:
         super().__init__()
-        self.asked: list[int] = []
+        self.requested: list[int] = []
         self.freed: list[int] = []
         self.held: dict[object, int] = {}
-        self.room = 1 << 40
+        self.capacity = 1 << 40
         self.changes: dict[str, object] = {}
 
     def count(self) -> int:
@@ -42,8 +42,8 @@ class Counting(CpuDeviceAPI):
         return {kind.scope: replace(kind, dlpack_device=None, **self.changes)}  # type: ignore[arg-type]
 
     def alloc_data_space(self, index: int, nbytes: int, alignment: int, scope: str, type_hint: str | None) -> Space:
-        self.asked.append(nbytes)
-        if sum(self.held.values()) + nbytes > self.room:
+        self.requested.append(nbytes)
+        if sum(self.held.values()) + nbytes > self.capacity:
             raise OutOfMemoryError("full")
         space = super().alloc_data_space(index, nbytes, alignment, scope, type_hint)
         self.held[space.handle] = nbytes
@@ -65,7 +65,7 @@ def device(inner: Counting) -> Iterator[Device]:
     yield found
     assert isinstance(found.api, SanitizedDevice)
     for index in range(2):
-        found.api.spaces.let_go(index)
+        found.api.spaces.release_all(index)
 
 
 def alloc(device: Device, nbytes: int, alignment: int = 1, index: int = 0) -> Space:
@@ -90,7 +90,7 @@ def test_redzones_keep_alignments_and_multiples(
 ) -> None:
     inner.changes = changes
     space = alloc(device, 100, alignment)
-    (total,) = inner.asked
+    (total,) = inner.requested
     front = max(mmap.PAGESIZE, alignment, inner.memory_kinds(0)["global"].alignment, changes.get("offset_alignment", 1))
     assert total % inner.memory_kinds(0)["global"].size_multiple == 0
     assert front + 100 + 256 <= total < front + 100 + 256 + 4096
@@ -101,24 +101,24 @@ def test_redzones_keep_alignments_and_multiples(
 
 
 @pytest.mark.parametrize(
-    ("changes", "around", "is_kept"),
+    ("changes", "around", "is_retained"),
     [({"max_bytes": 4096}, 0, True), ({"capacity": LIMIT - 1}, 0, False), ({"capacity": LIMIT}, 4096 + 256, True)],
 )
 def test_limits_and_small_scopes_have_no_redzones(
-    inner: Counting, device: Device, changes: dict[str, object], around: int, is_kept: bool
+    inner: Counting, device: Device, changes: dict[str, object], around: int, is_retained: bool
 ) -> None:
     inner.changes = changes
     free(alloc(device, 64))
-    assert inner.asked == [64 + around]
-    assert inner.freed == ([] if is_kept else [64])
+    assert inner.requested == [64 + around]
+    assert inner.freed == ([] if is_retained else [64])
 
 
 def test_where_memory_is_tight_redzones_and_what_is_held_back_are_given_up(inner: Counting, device: Device) -> None:
-    inner.room = 4096 + 1000 + 256
+    inner.capacity = 4096 + 1000 + 256
     free(alloc(device, 1000))
     space = alloc(device, 2000)  # there is room when what was held back is gone
     assert inner.freed == [4096 + 1000 + 256]
-    assert inner.asked[1:] == [4096 + 2000 + 256, 2000, 2000]
+    assert inner.requested[1:] == [4096 + 2000 + 256, 2000, 2000]
     with pytest.raises(OutOfMemoryError):
         alloc(device, 8000)
     free(space)
@@ -150,23 +150,23 @@ def test_what_is_held_back_of_an_instance_counts_as_available(inner: Counting, d
     assert device.api.spaces.held_back(0) == around + 100
     assert device.api.spaces.held_back(1) == around
     free(other)
-    device.api.spaces.let_go(1)
+    device.api.spaces.release_all(1)
     assert (device.api.spaces.held_back(0), device.api.spaces.held_back(1)) == (around + 100, 0)
 
 
-def test_a_write_after_the_free_is_told_when_it_is_given_back_and_once(device: Device) -> None:
+def test_a_write_after_the_free_is_reported_when_it_is_given_back_and_once(device: Device) -> None:
     assert isinstance(device.api, SanitizedDevice)
     space = alloc(device, 64)
     start = address(space)
     free(space)
     ctypes.memset(start + 63, 1, 1)
-    device.api.spaces.let_go(0)
+    device.api.spaces.release_all(0)
     (found,) = findings()
     assert found.kind == "use after free"
     assert "byte 63 of 64 bytes" in found.text
 
 
-def test_a_write_after_the_free_is_told_once_however_often_it_is_looked_for(device: Device) -> None:
+def test_a_write_after_the_free_is_reported_once_however_often_it_is_looked_for(device: Device) -> None:
     space = alloc(device, 64)
     start = address(space)
     free(space)
@@ -176,7 +176,7 @@ def test_a_write_after_the_free_is_told_once_however_often_it_is_looked_for(devi
     assert [found.kind for found in findings()] == ["use after free"]
 
 
-def test_a_redzone_that_was_written_is_told_once_by_check_all(device: Device) -> None:
+def test_a_redzone_that_was_written_is_reported_once_by_check_all(device: Device) -> None:
     space = alloc(device, 64)
     ctypes.memset(address(space) + 64, 1, 1)
     check_all()

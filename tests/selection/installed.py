@@ -30,9 +30,9 @@ SOURCES = {
 ALWAYS = frozenset({"test"})
 
 
-def missing(what: str, source: str) -> NoReturn:
-    """End the test because ``what``, which ``source`` installs, is not here: a failure where it is expected."""
-    reason = f"{what} is missing; to install it: {SOURCES[source]}"
+def missing(subject: str, source: str) -> NoReturn:
+    """End the test because ``subject``, which ``source`` installs, is not here: a failure where it is expected."""
+    reason = f"{subject} is missing; to install it: {SOURCES[source]}"
     if source in ALWAYS.union(os.environ.get("LANDBRIDGE_EXPECTED", "").split()):
         pytest.fail(reason)
     pytest.skip(reason, allow_module_level=True)

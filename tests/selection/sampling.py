@@ -59,8 +59,8 @@ def left_out(config: pytest.Config, items: list[pytest.Item]) -> list[pytest.Ite
         assert marker is not None
         (count,) = marker.args
         if len(members) > count:
-            kept = set(Random(f"{seed} {name}").sample([item.nodeid for item in members], count))
-            rest = (item for item in members if item.nodeid not in kept)
+            retained = set(Random(f"{seed} {name}").sample([item.nodeid for item in members], count))
+            rest = (item for item in members if item.nodeid not in retained)
             if full and not marker.kwargs.get("shared", True):
                 continue
             of = parts * marker.kwargs.get("rarer", 1)

@@ -50,6 +50,6 @@ def test_what_passed_is_not_repeated(tests: pytest.Pytester, monkeypatch: pytest
     second.assert_outcomes(passed=1, failed=1, skipped=1, errors=1)
 
 
-def test_a_file_that_is_not_there_is_told(tests: pytest.Pytester) -> None:
-    told = tests.runpytest_subprocess("-n0", "--but-those-in=nothing")
-    told.stderr.fnmatch_lines(["*nothing: there is no such file*"])
+def test_a_file_that_is_not_there_is_reported(tests: pytest.Pytester) -> None:
+    reported = tests.runpytest_subprocess("-n0", "--but-those-in=nothing")
+    reported.stderr.fnmatch_lines(["*nothing: there is no such file*"])

@@ -205,7 +205,7 @@ def chain() -> ModelProto:
     return model(nodes, {"x": (4, 8)}, {"y": (4, 8), "z": (4, 8)})
 
 
-def test_asked_for_where_a_kernel_reads_each_element_where_it_writes_it() -> None:
+def test_requested_where_a_kernel_reads_each_element_where_it_writes_it() -> None:
     graph = model([helper.make_node("Add", ["x", "x"], ["y"])], {"x": (4, 8)}, {"y": (4, 8)})
     buffer = np.ones((4, 8), np.float32)
     plain = lb.Session(lb.compile(graph))
@@ -243,7 +243,7 @@ def test_what_cannot_be_proved_is_refused_with_the_node(nodes: list[Any], why: s
         lb.compile(graph, alias={"y": "x"})
 
 
-def test_what_is_asked_for_comes_before_what_is_found() -> None:
+def test_what_is_requested_comes_before_what_is_found() -> None:
     """An output that would take the input by itself leaves it to the one that is named."""
     made = model(
         [helper.make_node("ScatterND", ["x", "at", "new"], ["a"]), helper.make_node("Neg", ["a"], ["b"])],

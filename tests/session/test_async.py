@@ -125,7 +125,7 @@ def test_by_value_input_is_the_callers_again_at_once(gated, gate):
     assert np.array_equal(np.asarray(gated.get_output(0)), ones())
 
 
-def test_everything_lent_lives_until_it_is_over(gate, request):
+def test_everything_borrowed_lives_until_it_is_over(gate, request):
     program = (HostCall(f"test.gate.{request.node.name}", (0, 1), {}),)
     s = session(programs.executable({"x": (4,)}, {"y": (4,)}, program))
     x, y = ones(), np.zeros(4, np.float32)

@@ -180,7 +180,7 @@ class TestOnADevice:
             np.testing.assert_array_equal(np.asarray(y), 2 * scale * X)
         assert api.violations == []
 
-    def test_in_turns_with_the_cpu(self) -> None:
+    def test_alternating_with_the_cpu(self) -> None:
         """What one writes the other reads, each in place."""
         dram = Dram()
         here = lb.Session(on_the_cpu(), num_threads=1)

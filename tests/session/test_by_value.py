@@ -22,10 +22,10 @@ def test_a_call_copies_what_is_by_value_alone(board: Device) -> None:
     session = lb.Session(doubling(), device=board)
     with pytest.raises(ZeroCopyError):
         session(X)
-    for turn in range(2):
+    for iteration in range(2):
         with lb.ledger() as copies:
-            (y,) = session(ByValue(X + turn, "pieces"))
-        np.testing.assert_array_equal(np.asarray(y.to_device("cpu")), 2 * (X + turn))
+            (y,) = session(ByValue(X + iteration, "pieces"))
+        np.testing.assert_array_equal(np.asarray(y.to_device("cpu")), 2 * (X + iteration))
         assert [(each.cause, each.nbytes) for each in copies if not each.is_kernel] == [("pieces", X.nbytes)]
 
 

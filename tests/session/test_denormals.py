@@ -25,7 +25,7 @@ KINDS = ("llvm", "c")
 SETTINGS = ("flush", "keep")
 #: Enough for a call of several tasks, which threads share, and no multiple of a vector.
 SIZE = 1_000_003
-#: Products that are denormal and normal ones, by turns; all of them, and what is made of them, are exact.
+#: Products that are denormal and normal ones, alternating; all of them, and what is made of them, are exact.
 X = np.where(np.arange(SIZE) % 3 == 0, 2.0**-100, 2.0**-40).astype(np.float32)
 A, B = (np.full(SIZE, 2.0**power, np.float32) for power in (-35, 100))
 TINY = np.finfo(np.float32).tiny
@@ -105,7 +105,7 @@ def in_background(executable: Executable, threads: int) -> list[Array]:
     return [np.asarray(session.get_output(i)) for i in range(2)]
 
 
-WAYS: dict[str, Callable[[Executable, int], list[Array]]] = {
+VARIANTS: dict[str, Callable[[Executable, int], list[Array]]] = {
     "run": by_run,
     "call": by_call,
     "background": in_background,
@@ -114,12 +114,12 @@ WAYS: dict[str, Callable[[Executable, int], list[Array]]] = {
 
 @pytest.mark.sample(12)
 @pytest.mark.parametrize("threads", [1, 2, 3])
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way", VARIANTS)
 @pytest.mark.parametrize("setting", SETTINGS)
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_thread_of_a_session_does_what_its_target_says(kind: str, setting: str, way: str, threads: int) -> None:
     for _ in range(5):
-        check(WAYS[way](compiled(kind, setting), threads), setting)
+        check(VARIANTS[way](compiled(kind, setting), threads), setting)
 
 
 def test_denormals_are_flushed_unless_the_target_says_otherwise() -> None:

@@ -120,9 +120,9 @@ def test_a_loss_names_the_work_that_the_run_submitted_last():
     s.run()
     before = host(s.get_output(0))
     api.lose(0)
-    said = rf"the last work submitted was to_vdevice of {4 * N} bytes of Tensor\(float32\[{N}\]"
+    output = rf"the last work submitted was to_vdevice of {4 * N} bytes of Tensor\(float32\[{N}\]"
     for call in (s.run, s.run, lambda: s(numbers()), lambda: s.run_async().wait(30)):
-        with pytest.raises(DeviceLostError, match=said):
+        with pytest.raises(DeviceLostError, match=output):
             call()
     assert np.array_equal(host(s.get_output(0)), before)  # the host's own
     assert dev.is_lost and not lb.device("cpu").is_lost
@@ -151,8 +151,8 @@ def test_inputs_and_outputs_of_a_device(dev):
     y = s.get_output(0)
     assert y.device == dev
     assert np.array_equal(host(y), numbers() + WEIGHTS)
-    kept = np.zeros(N, np.float32)
-    assert s.get_output(0, out=kept) is kept and np.array_equal(kept, numbers() + WEIGHTS)
+    retained = np.zeros(N, np.float32)
+    assert s.get_output(0, out=retained) is retained and np.array_equal(retained, numbers() + WEIGHTS)
     x, out = lb.asarray(numbers(1)).to_device(dev), lb.empty((N,), dtype="float32", device=dev)
     s.set_input_zero_copy("x", x)
     s.set_output_zero_copy(0, out)
@@ -172,10 +172,10 @@ def test_a_copy_of_an_output_is_there_when_get_output_returns(dev):
     s = lb.Session(on_a_device(DEV, HOST), devices={"host": "cpu", "dev": dev}, num_threads=1)
     s.set_input("x", numbers())
     s.run()
-    kept = lb.empty((N,), dtype="float32", device=dev)
-    s.get_output(0, out=kept)
-    assert not kept.storage.has_queued
-    assert np.array_equal(host(kept), numbers() + WEIGHTS)
+    retained = lb.empty((N,), dtype="float32", device=dev)
+    s.get_output(0, out=retained)
+    assert not retained.storage.has_queued
+    assert np.array_equal(host(retained), numbers() + WEIGHTS)
 
 
 def test_by_value_means_the_source_is_free_at_once(dev):
@@ -245,10 +245,10 @@ def test_a_run_waits_for_copies_that_are_queued_on_its_memory():
         s.run()
         y = s.get_output(0)
         assert np.array_equal(np.asarray(y), numbers(1) + WEIGHTS), step
-        kept = y.to_device(dev)  # reads the output later than the next run writes it
+        retained = y.to_device(dev)  # reads the output later than the next run writes it
         s.set_input("x", numbers(2))
         s.run()
-        assert np.array_equal(host(kept), numbers(1) + WEIGHTS)
+        assert np.array_equal(host(retained), numbers(1) + WEIGHTS)
         s.set_input_zero_copy("x", x)
     assert not api.violations
 
@@ -308,7 +308,7 @@ def bind(exe, dev):
     return lb.Session(exe, devices={"host": "cpu", "dev": dev}, num_threads=1)
 
 
-def test_memory_that_is_not_what_the_target_said(dev):
+def test_memory_that_is_not_what_the_target_reported(dev):
     lied = ("dev", Target("llvm"), "global")
     with pytest.raises(BindError, match=r"tensor 'parked': memory 'global' of .* coherent is False, the target states"):
         bind(through_a_device(HOST, lied), dev)
@@ -317,7 +317,7 @@ def test_memory_that_is_not_what_the_target_said(dev):
 
 
 @pytest.mark.parametrize(
-    ("stated", "found", "reason"),
+    ("declared", "found", "reason"),
     [
         ({"pinned": True}, {}, "pinned is False"),
         ({"physically_contiguous": True}, {}, "physically_contiguous is None"),
@@ -332,8 +332,8 @@ def test_memory_that_is_not_what_the_target_said(dev):
         ({}, {"host_access": "read"}, "host_access is 'read'"),
     ],
 )
-def test_each_fact_is_checked(stated, found, reason):
-    target = Target({"kind": "llvm", "memory": [HOST_FACTS | stated]})
+def test_each_fact_is_checked(declared, found, reason):
+    target = Target({"kind": "llvm", "memory": [HOST_FACTS | declared]})
     exe = through_a_device(HOST, ("dev", target, "global"))
     with pytest.raises(BindError, match=f"tensor 'parked'.*{reason}"):
         bind(exe, device_with(found))
@@ -423,12 +423,12 @@ def test_where_copies_are_allowed_the_ledger_shows_them(dev):
     assert len(moves) == 0
     with lb.ledger() as moves:  # memory of the host needs none of that
         s.set_input_zero_copy("x", numbers(2))
-        s.set_output_zero_copy(0, kept := np.zeros(N, np.float32))
+        s.set_output_zero_copy(0, retained := np.zeros(N, np.float32))
         s.run()
-    assert len(moves) == 0 and np.array_equal(kept, numbers(2) + WEIGHTS)
+    assert len(moves) == 0 and np.array_equal(retained, numbers(2) + WEIGHTS)
     s.set_input("x", other)
     s.run()
-    assert np.array_equal(kept, numbers(1) + WEIGHTS)
+    assert np.array_equal(retained, numbers(1) + WEIGHTS)
 
 
 def test_a_target_that_is_no_json():
@@ -470,7 +470,7 @@ def test_moves_of_a_branch_count_only_when_it_is_taken(c, on_host):
 # ---- who holds memory
 
 
-def test_lent_storages_are_not_freed_while_they_are_bound():
+def test_borrowed_storages_are_not_freed_while_they_are_bound():
     s = lb.Session(programs.add_weights(N), num_threads=1)
     x, y = (lb.Tensor(allocate(lb.device("cpu"), 4 * N), "float32", (N,)) for _ in range(2))
     s.set_input_zero_copy("x", x)

@@ -111,9 +111,9 @@ def test_set_input_takes_any_strides_and_copies_the_elements_alone(executable):
 
 
 def test_memory_of_the_session_has_the_strides_of_a_frame(executable):
-    own = session(executable).get_input("x")
-    assert (own.shape, own.strides, own.dtype) == (SHAPE, SPEC.strides, "uint8")
-    with own.host_view("rw") as view:
+    owned = session(executable).get_input("x")
+    assert (owned.shape, owned.strides, owned.dtype) == (SHAPE, SPEC.strides, "uint8")
+    with owned.host_view("rw") as view:
         assert not view.any()
 
 

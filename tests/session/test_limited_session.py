@@ -109,10 +109,10 @@ def test_the_error_names_the_work_the_device_and_the_stream(api):
             else:
                 with lb.set_stream(on):
                     s.run()
-        said = str(raised.value)
-        assert said.startswith(f"run of {s!r} is not over after 0.2 s") and "reopen" in said
-        assert "it waits for work queued for to_vdevice on sim:lazy:0" in said
-        assert ("Stream(" in said) == (on is not None)
+        output = str(raised.value)
+        assert output.startswith(f"run of {s!r} is not over after 0.2 s") and "reopen" in output
+        assert "it waits for work queued for to_vdevice on sim:lazy:0" in output
+        assert ("Stream(" in output) == (on is not None)
         with pytest.raises(SessionBusyError, match=r"is not over yet: it waits for .* on sim:lazy:0"):
             s.run()
         hold.release()
@@ -312,7 +312,7 @@ def test_without_a_limit_nothing_is_done_by_another_thread():
         type("Mine", (lb.Session,), {})(programs.add_weights(4), time_limit=1)
 
 
-def test_a_child_process_is_told_so():
+def test_a_child_process_is_reported_so():
     s = lb.Session(programs.add_weights(4), num_threads=1, time_limit=PATIENCE)
     s(np.ones(4, np.float32))
     child = os.fork()
@@ -347,7 +347,7 @@ except lb.RunTimeoutError:
 """
 
 
-def test_no_limit_may_be_stated() -> None:
+def test_no_limit_may_be_declared() -> None:
     """``time_limit=None`` is what a Session without the option has, of every kind of program."""
     for program in (lb.compile(open_model()), lb.compile(open_model(), dims={"n": 4})):
         (y,) = lb.Session(program, time_limit=None)(np.ones((4,), np.float32))

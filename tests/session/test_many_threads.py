@@ -108,10 +108,10 @@ def test_a_state_has_one_owner() -> None:
     )
     session = lb.Session(lb.compile(model))
     session.bind_state("t", "s")
-    turn = session._entry.take()
+    token = session._entry.take()
     with ThreadPoolExecutor(1) as pool, pytest.raises(lb.SessionBusyError):
         pool.submit(session, np.ones(4, np.float32)).result(30)
-    session._entry.give_back(turn)
+    session._entry.give_back(token)
 
 
 def test_nothing_keeps_a_session_that_nobody_holds() -> None:

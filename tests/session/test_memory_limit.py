@@ -32,8 +32,8 @@ def model(nodes: list[tuple[Any, ...]], **inputs: tuple[int, list[int]]) -> onnx
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
 
 
-def sizes(*numbers: int) -> np.ndarray[Any, Any]:
-    return np.array(numbers, np.int64)
+def sizes(*values: int) -> np.ndarray[Any, Any]:
+    return np.array(values, np.int64)
 
 
 X = np.ones(4, np.float32)
@@ -78,14 +78,14 @@ def test_a_run_that_needs_more_names_the_tensor_and_changes_nothing(name: str) -
     made, arguments, named = CASES[name]
     session = lb.Session(lb.compile(made), num_threads=1, memory_limit=LIMIT)
     before = [np.array(each) for each in session(*arguments(8))]
-    with pytest.raises(OutOfMemoryError) as told:
+    with pytest.raises(OutOfMemoryError) as reported:
         session(*arguments(MANY))
-    said = str(told.value)
-    assert named.format(n=MANY) in said
+    output = str(reported.value)
+    assert named.format(n=MANY) in output
     needed, allowed = (
-        int(number.replace(",", "")) for number in re.findall(r"needs ([\d,]+) .* and ([\d,]+) are", said)[0]
+        int(number.replace(",", "")) for number in re.findall(r"needs ([\d,]+) .* and ([\d,]+) are", output)[0]
     )
-    assert needed == pytest.approx(4 * MANY, rel=1e-5) and allowed == LIMIT and "memory_limit= of the Session" in said
+    assert needed == pytest.approx(4 * MANY, rel=1e-5) and allowed == LIMIT and "memory_limit= of the Session" in output
     for found, want in zip(session(*arguments(8)), before, strict=True):
         np.testing.assert_array_equal(np.asarray(found), want)
 

@@ -16,7 +16,7 @@ from tests.vm import programs
 N = 16
 EXECUTABLE = programs.two_stages(N)
 INPUTS = st.sampled_from(["a", "b"])
-NUMBERS = st.integers(-100, 100)
+VALUES = st.integers(-100, 100)
 
 
 class SessionModel(RuleBasedStateMachine):
@@ -29,22 +29,22 @@ class SessionModel(RuleBasedStateMachine):
         self.bound: dict[str, np.ndarray] = {}  # what the model thinks each input reads
         self.out: np.ndarray | None = None
         self.result: np.ndarray | None = None
-        self.kept: list[tuple[lb.Tensor, np.ndarray]] = []  # results of calls, and what they must stay
+        self.retained: list[tuple[lb.Tensor, np.ndarray]] = []  # results of calls, and what they must stay
 
-    @rule(name=INPUTS, value=NUMBERS)
+    @rule(name=INPUTS, value=VALUES)
     def give_by_value(self, name, value):
         array = np.full(N, value, np.float32)
         self.session.set_input(name, array)
         array[:] = 12345
         self.bound[name] = np.full(N, value, np.float32)
 
-    @rule(name=INPUTS, value=NUMBERS)
+    @rule(name=INPUTS, value=VALUES)
     def lend(self, name, value):
         array = np.full(N, value, np.float32)
         self.session.set_input_zero_copy(name, array)
         self.bound[name] = array
 
-    @rule(name=INPUTS, value=NUMBERS)
+    @rule(name=INPUTS, value=VALUES)
     def write_bound_input(self, name, value):
         view = np.asarray(self.session.get_input(name))
         view[3] = value
@@ -65,11 +65,11 @@ class SessionModel(RuleBasedStateMachine):
         if self.out is not None:
             assert np.array_equal(self.out, self.result)
 
-    @rule(a=NUMBERS, b=NUMBERS, lend=st.booleans())
+    @rule(a=VALUES, b=VALUES, lend=st.booleans())
     def call(self, a, b, lend):
         arrays = [np.full(N, value, np.float32) for value in (a, b)]
         (y,) = self.session(*arrays, out=[lb.empty((N,), dtype="float32")] if lend else None)
-        self.kept.append((y, np.full(N, 2.0 * (a + b), np.float32)))
+        self.retained.append((y, np.full(N, 2.0 * (a + b), np.float32)))
 
     @invariant()
     def last_result_stays(self):
@@ -78,14 +78,14 @@ class SessionModel(RuleBasedStateMachine):
 
     @invariant()
     def call_results_stay(self):
-        for tensor, values in getattr(self, "kept", []):
+        for tensor, values in getattr(self, "retained", []):
             assert np.array_equal(np.asarray(tensor), values)
 
 
 class SessionModelOnSimLazy(SessionModel):
     def new_session(self, threads):
         self.device = lb.device("sim:lazy")
-        self.lent: dict[str, lb.Tensor] = {}
+        self.borrowed: dict[str, lb.Tensor] = {}
         On.device, On.scope = self.device, "shared"
         try:
             return session(EXECUTABLE, num_threads=threads)
@@ -95,19 +95,19 @@ class SessionModelOnSimLazy(SessionModel):
     def hidden(self, value):
         return lb.asarray(np.full(N, value, np.float32), device=self.device)
 
-    @rule(name=INPUTS, value=NUMBERS)
+    @rule(name=INPUTS, value=VALUES)
     def lend_with_a_copy_pending(self, name, value):
-        self.lent[name] = lb.empty((N,), dtype="float32", device=self.device, scope="shared")
-        copy_tensor(self.lent[name], self.hidden(value), cause="test")
-        self.session.set_input_zero_copy(name, self.lent[name])
+        self.borrowed[name] = lb.empty((N,), dtype="float32", device=self.device, scope="shared")
+        copy_tensor(self.borrowed[name], self.hidden(value), cause="test")
+        self.session.set_input_zero_copy(name, self.borrowed[name])
         self.bound[name] = np.full(N, value, np.float32)
 
-    @precondition(lambda self: self.lent)
-    @rule(name=INPUTS, value=NUMBERS)
-    def queue_a_copy_into_what_was_lent(self, name, value):
-        if name in self.lent:
-            copy_tensor(self.lent[name], self.hidden(value), cause="test")
-            if self.session.get_input(name) is self.lent[name]:
+    @precondition(lambda self: self.borrowed)
+    @rule(name=INPUTS, value=VALUES)
+    def queue_a_copy_into_what_was_borrowed(self, name, value):
+        if name in self.borrowed:
+            copy_tensor(self.borrowed[name], self.hidden(value), cause="test")
+            if self.session.get_input(name) is self.borrowed[name]:
                 self.bound[name][:] = value
 
     def teardown(self):

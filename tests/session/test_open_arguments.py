@@ -26,7 +26,7 @@ DENSE = "the memory is not C-contiguous"
 
 
 @pytest.mark.parametrize(
-    ("value", "by_value", "lent"),
+    ("value", "by_value", "borrowed"),
     [
         (FITTING.astype(np.float64), CASTS, CASTS),
         (FITTING.astype(np.int32), CASTS, CASTS),
@@ -38,10 +38,12 @@ DENSE = "the memory is not C-contiguous"
         (np.array([["a"] * 4] * 2), "is none of a tensor's", "is none of a tensor's"),
     ],
 )
-def test_what_does_not_fit_is_told_when_it_is_given(session: lb.Session, value: Any, by_value: str, lent: str) -> None:
+def test_what_does_not_fit_is_reported_when_it_is_given(
+    session: lb.Session, value: Any, by_value: str, borrowed: str
+) -> None:
     with pytest.raises(InputError, match=f"input 'x': .*{by_value}"):
         session.set_input("x", value)
-    with pytest.raises(InputError, match=f"input 'x': .*{lent}"):
+    with pytest.raises(InputError, match=f"input 'x': .*{borrowed}"):
         session.set_input_zero_copy("x", value)
 
 

@@ -78,7 +78,7 @@ def test_submit_waits_while_too_many_wait() -> None:
         assert all(future.result(30) for future in held)
 
 
-def test_map_takes_inputs_as_there_is_room() -> None:
+def test_map_takes_inputs_as_there_is_space() -> None:
     taken = 0
 
     def frames():
@@ -103,7 +103,7 @@ def test_submits_of_several_threads_keep_an_order() -> None:
     assert len(seen) == 80
 
 
-def test_a_closed_pool_takes_nothing_and_wrong_numbers_are_told() -> None:
+def test_a_closed_pool_takes_nothing_and_wrong_numbers_are_reported() -> None:
     pool = lb.Pool(PROGRAM, 1)
     assert repr(pool) == "Pool(Session(x -> y), n=1)"
     pool.close()

@@ -95,7 +95,7 @@ print(sum(t.name.endswith("run_async") for t in threading.enumerate()))
     )
 
 
-def test_exit_hooks_run_before_the_end_and_are_told_after_it():
+def test_exit_hooks_run_before_the_end_and_are_reported_after_it():
     before = """
 import atexit
 def late():  # registered before ours, so called after it: the workers are joined
@@ -454,21 +454,21 @@ def test_many_sessions_of_one_executable_in_many_threads(threads):
     def work(seed: int) -> None:
         rng = np.random.default_rng(seed)
         try:
-            for turn in range(6):
+            for iteration in range(6):
                 s = lb.Session(exe, num_threads=threads)
                 a, b = rng.standard_normal((2, 1 << 12), dtype=np.float32)
                 s.set_input_zero_copy("a", a)
                 s.set_input("b", b)
                 for _ in range(25):
                     a += 1
-                    if turn % 2:
+                    if iteration % 2:
                         s.run()
                     else:
                         s.run_async().wait(30)
                     if not np.array_equal(np.asarray(s.get_output(0)), 2 * (a + b)):
-                        wrong.append((seed, turn))
+                        wrong.append((seed, iteration))
                     if not np.array_equal(np.asarray(s(b, b)[0]), 4 * b):
-                        wrong.append((seed, turn, "call"))
+                        wrong.append((seed, iteration, "call"))
         except BaseException as error:
             wrong.append(error)
 

@@ -107,9 +107,9 @@ def test_every_way_to_run(chained: lb.Executable) -> None:
 def test_results_outlive_runs(chained: lb.Executable) -> None:
     session = lb.Session(chained)
     first, second = x_of(1, 6, 4), x_of(2, 6, 4)
-    kept = session(first)
+    retained = session(first)
     session(second)
-    for found, expected in zip(kept, chain(first), strict=True):
+    for found, expected in zip(retained, chain(first), strict=True):
         np.testing.assert_allclose(found, expected, rtol=1e-6)
 
 
@@ -210,13 +210,13 @@ def test_a_detector_ends_with_non_max_suppression() -> None:
         corner = rng.random((1, n, 2), np.float32) * 4
         boxes = np.concatenate([corner, corner + 1 + rng.random((1, n, 2), np.float32)], 2)
         logits = rng.standard_normal((1, n, 3)).astype(np.float32)
-        kept, best = session(boxes, logits)
+        retained, best = session(boxes, logits)
         scores = 1 / (1 + np.exp(-logits))
         assert np.asarray(best).min() > 0.4
-        assert kept.shape[0] <= 15 and np.isin(np.asarray(kept)[:, 0], boxes).all()
+        assert retained.shape[0] <= 15 and np.isin(np.asarray(retained)[:, 0], boxes).all()
         assert np.isclose(np.asarray(best)[0], scores[0, :, 0].max())
-    kept, best = session(boxes, np.full_like(logits, -9))
-    assert (kept.shape, best.shape) == ((0, 4), (0,))
+    retained, best = session(boxes, np.full_like(logits, -9))
+    assert (retained.shape, best.shape) == ((0, 4), (0,))
 
 
 def test_a_dimension_that_data_decide_may_be_narrowed() -> None:
@@ -239,8 +239,10 @@ def test_a_dimension_that_data_decide_may_be_narrowed() -> None:
     w = np.array([[[1, 2, 4]]], np.float32)
     for n in (3, 8):
         x = np.concatenate([np.arange(1, n + 1), [-1, -2]]).astype(np.float32)[None]
-        kept = x[x > 0]
-        np.testing.assert_allclose(session(x, w)[0], (kept[:-2] + 2 * kept[1:-1] + 4 * kept[2:])[None, None], rtol=1e-6)
+        retained = x[x > 0]
+        np.testing.assert_allclose(
+            session(x, w)[0], (retained[:-2] + 2 * retained[1:-1] + 4 * retained[2:])[None, None], rtol=1e-6
+        )
     with pytest.raises(lb.ShapeError):
         session(np.ones((1, 2), np.float32), w)
 
@@ -255,8 +257,8 @@ _LEAST = """least = Max(n, one)
     y = Div(s, k)"""
 
 
-@pytest.mark.parametrize("asked", [_NONE, _LEAST])
-def test_what_is_asked_of_a_size_is_answered_for_nothing_too(asked: str) -> None:
+@pytest.mark.parametrize("requested", [_NONE, _LEAST])
+def test_what_is_requested_of_a_size_is_answered_for_nothing_too(requested: str) -> None:
     session = lb.Session(
         compiled(
             f"""g (float[6] x) => (int64[1,A] at, float[1] y) {{
@@ -264,7 +266,7 @@ def test_what_is_asked_of_a_size_is_answered_for_nothing_too(asked: str) -> None
                 zero = Constant<value_ints=[0]>()
                 at = NonZero(x)
                 n = Shape<start=1, end=2>(at)
-                {asked}
+                {requested}
             }}"""
         )
     )
@@ -272,8 +274,8 @@ def test_what_is_asked_of_a_size_is_answered_for_nothing_too(asked: str) -> None
         x = np.array([2.0] * count + [0.0] * (6 - count), np.float32)
         at, y = session(x)
         assert at.shape == (1, count)
-        np.testing.assert_array_equal(y, [2.0 if asked == _LEAST else 2.0 * count])
-    np.testing.assert_array_equal(session(np.zeros(6, np.float32))[1], [0.0 if asked == _LEAST else -1.0])
+        np.testing.assert_array_equal(y, [2.0 if requested == _LEAST else 2.0 * count])
+    np.testing.assert_array_equal(session(np.zeros(6, np.float32))[1], [0.0 if requested == _LEAST else -1.0])
     np.testing.assert_array_equal(session(np.full(6, 3.0, np.float32))[0], [range(6)])
 
 

@@ -100,22 +100,22 @@ def _model(nodes: str) -> tuple[onnx.ModelProto, onnxruntime.InferenceSession]:
     """The model, whose output ``e`` has the type and the number of axes that onnxruntime finds, and its session."""
     model = onnx.parser.parse_model(_TEXT % nodes)
     used = {name for node in model.graph.node for name in node.input}
-    kept = [each for each in model.graph.initializer if each.name in used]
+    retained = [each for each in model.graph.initializer if each.name in used]
     del model.graph.initializer[:]
-    model.graph.initializer.extend(kept)
+    model.graph.initializer.extend(retained)
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 4
-    stated = model.graph.output[0].type.tensor_type
-    stated.ClearField("shape")
+    declared = model.graph.output[0].type.tensor_type
+    declared.ClearField("shape")
     node = next(each for each in model.graph.node if "e" in each.output)
     casts = {"q = Cast<to=7>": 7, "q = Cast<to=6>": 6}
     kinds = {"Not": 9, "ArgMax": 7, "Shape": 7, "Range": 7, "NonZero": 7, "NonMaxSuppression": 7}
-    stated.elem_type = casts.get(nodes[:14], kinds.get(node.op_type, 1))
+    declared.elem_type = casts.get(nodes[:14], kinds.get(node.op_type, 1))
     session = onnxruntime.InferenceSession(model.SerializeToString(), options)
     (e, _) = session.run(None, {"x": _rows(3, 1)})
-    stated.shape.SetInParent()
+    declared.shape.SetInParent()
     for axis in range(e.ndim):
-        stated.shape.dim.add().dim_param = f"E{axis}"
+        declared.shape.dim.add().dim_param = f"E{axis}"
     return model, session
 
 

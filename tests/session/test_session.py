@@ -249,12 +249,12 @@ def test_get_output_aliases_or_copies():
         s.get_output(0)
     s.set_input_zero_copy("x", x)
     s.run()
-    y, kept = s.get_output(0), np.zeros(64, np.float32)
-    assert s.get_output(0, out=kept) is kept
+    y, retained = s.get_output(0), np.zeros(64, np.float32)
+    assert s.get_output(0, out=retained) is retained
     x[:] = 0
     s.run()
     assert np.array_equal(values(y), WEIGHTS)
-    assert np.array_equal(kept, floats() + WEIGHTS)
+    assert np.array_equal(retained, floats() + WEIGHTS)
     with y.host_view("r") as view:
         assert view.ctypes.data == y.data_address
 
@@ -294,16 +294,16 @@ def test_input_over_the_sessions_own_output():
         s.set_input_zero_copy("x", np.asarray(s.get_output(0)))
 
 
-def test_own_input_memory_lent_as_output():
+def test_own_input_memory_borrowed_as_output():
     s, x = session(), floats()
     s.set_input("x", x)
-    own = s.get_input("x")
+    owned = s.get_input("x")
     s.set_input_zero_copy("x", x)
-    s.set_output_zero_copy(0, own)
+    s.set_output_zero_copy(0, owned)
     with pytest.raises(InputError, match="share"):
         s.set_input("x", x)
     s.run()
-    assert np.array_equal(values(own), x + WEIGHTS)
+    assert np.array_equal(values(owned), x + WEIGHTS)
 
 
 def test_neighbours_do_not_overlap():
@@ -516,7 +516,7 @@ def test_state_memory_is_the_sessions():
         s(floats(4), out=[np.asarray(s.get_input("h_in"))])
 
 
-def test_state_memory_is_not_lent_again():
+def test_state_memory_is_not_borrowed_again():
     s = session(programs.recurrent())
     s.bind_state("h_out", "h_in")
     for tensor in (s.get_input("h_in"), s.get_output("h_out")):

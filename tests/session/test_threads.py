@@ -1,4 +1,5 @@
-"""Memory of a Session that other threads look at while it runs: they wait, and runs that share memory take turns."""
+"""Memory of a Session that other threads look at while it runs: they wait, and runs that share memory run one at a
+time."""
 
 from __future__ import annotations
 
@@ -86,7 +87,7 @@ READERS = {
 }
 
 
-def meanwhile(gate: Gate, run: Callable[[], object], action: Callable[[], Any]) -> Any:
+def during(gate: Gate, run: Callable[[], object], action: Callable[[], Any]) -> Any:
     """What ``action`` gives that is begun in the middle of ``run``, and is not over before that."""
     with ThreadPoolExecutor(2) as pool:
         running = pool.submit(run)
@@ -114,13 +115,13 @@ def test_a_reader_of_an_output_waits_for_the_run(gated, gate, reader, bound):
         gated.set_input("x", ones() * 2)
         gate.open.clear()
         gate.entered.clear()
-    read = meanwhile(gate, gated.run, lambda: READERS[reader](out))
+    read = during(gate, gated.run, lambda: READERS[reader](out))
     assert np.array_equal(read, ones() * (1 if bound else 2))
 
 
 def test_a_reader_waits_for_a_call(gated, gate):
     out = empty((N,))
-    read = meanwhile(gate, lambda: gated(ones(), out=[out]), lambda: read_view(out))
+    read = during(gate, lambda: gated(ones(), out=[out]), lambda: read_view(out))
     assert np.array_equal(read, ones())
 
 
@@ -136,13 +137,13 @@ def test_a_reader_waits_for_a_run_that_has_a_view_open_itself(gated, gate):
             assert gate.open.wait(30)
 
     gate.inside = inside
-    assert np.array_equal(meanwhile(gate, gated.run, lambda: read_view(out)), ones())
+    assert np.array_equal(during(gate, gated.run, lambda: read_view(out)), ones())
 
 
-@pytest.mark.parametrize("own", [False, True])
-def test_a_writer_of_an_input_waits_for_the_run_and_a_reader_does_not(gated, gate, own):
+@pytest.mark.parametrize("owned", [False, True])
+def test_a_writer_of_an_input_waits_for_the_run_and_a_reader_does_not(gated, gate, owned):
     x = empty((N,))
-    if own:
+    if owned:
         gated.set_input("x", ones())
         x = gated.get_input("x")
     else:
@@ -155,7 +156,7 @@ def test_a_writer_of_an_input_waits_for_the_run_and_a_reader_does_not(gated, gat
         read.append(read_view(x))
         write_view(x)
 
-    meanwhile(gate, gated.run, look_and_write)
+    during(gate, gated.run, look_and_write)
     assert np.array_equal(read[0], ones())
     assert np.array_equal(np.asarray(gated.get_output(0)), ones())
     assert (read_view(x) == 7).all()
@@ -254,7 +255,7 @@ def test_a_session_that_reads_waits_for_the_one_that_writes(gated, gate, how):
         "set_input": lambda: (reader.set_input("x", shared), reader.run()),
     }
     out = np.zeros(N, np.float32)
-    meanwhile(gate, gated.run, actions[how])
+    during(gate, gated.run, actions[how])
     got = out if how == "call" else np.asarray(reader.get_output(0))
     np.testing.assert_allclose(got, np.expm1(np.ones(N)), rtol=1e-6)
 
@@ -266,7 +267,7 @@ def test_a_session_that_writes_waits_for_the_one_that_reads(gated, gate):
     writer.set_input("x", np.zeros(N, np.float32))
     gated.set_input_zero_copy("x", shared)
     writer.set_output_zero_copy(0, shared)
-    meanwhile(gate, gated.run, writer.run)
+    during(gate, gated.run, writer.run)
     assert np.array_equal(np.asarray(gated.get_output(0)), ones())
     assert not read_view(shared).any()
 
@@ -371,8 +372,8 @@ def test_a_session_that_is_dropped_lets_go_at_once():
 def test_set_input_waits_for_what_is_queued_on_the_memory_that_it_writes():
     s = plain()
     s.set_input("x", ones())
-    own, work = s.get_input("x"), Work(over=False)
-    own.storage.queue(Access(0, 1, False, "a test"), QueuedUse(work))
+    owned, work = s.get_input("x"), Work(over=False)
+    owned.storage.queue(Access(0, 1, False, "a test"), QueuedUse(work))
     s.set_input("x", ones() * 2)
     assert work.waited
 

@@ -45,11 +45,11 @@ def test_an_answer_is_that_of_the_bounds_alone(seed: int) -> None:
             continue
         low, high = bounds.lower_bound(difference.terms), bounds.upper_bound(difference.terms)
         never_below, always_below = low is not None and low >= 0, high is not None and high < 0
-        apart = (low is not None and low > 0) or always_below
+        differ = (low is not None and low > 0) or always_below
         lows = [bounds.lower_bound(difference.terms, thorough=thorough) for thorough in (False, True)]
         assert always_at_least(a, b) is any(each is not None and each >= 0 for each in lows)
         assert at_least(a, b) is (True if never_below else False if always_below else None)
-        assert same(a, b) is (False if apart else True if low == high == 0 else None)
+        assert same(a, b) is (False if differ else True if low == high == 0 else None)
         answers.add(at_least(a, b))
     assert answers == {True, False, None}
 

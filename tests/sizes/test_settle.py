@@ -15,7 +15,7 @@ from landbridge.sizes.settle import Settled, settled
 from landbridge.sizes.size import Extent, Size, dimension
 from landbridge.sizes.terms import constant, evaluate
 
-H, W = dimension("H"), dimension("W", 8, 4096, 8, often=320)
+H, W = dimension("H"), dimension("W", 8, 4096, 8, expected=320)
 
 
 def _values(extent: Extent) -> list[int]:

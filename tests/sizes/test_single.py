@@ -25,7 +25,7 @@ class Point(metaclass=Single):
 
 
 @dataclass(frozen=True, eq=False)
-class Place(metaclass=Single):
+class Location(metaclass=Single):
     """Another class with the same values."""
 
     x: int
@@ -43,7 +43,7 @@ def test_equal_values_are_one_object_however_they_come() -> None:
 
 def test_others_are_others() -> None:
     assert Point(1) is not Point(2)
-    assert Point(1) != Place(1)
+    assert Point(1) != Location(1)
     with pytest.raises(FrozenInstanceError):
         Point(1).x = 2  # type: ignore[misc]
 
@@ -68,4 +68,4 @@ def test_atoms_of_sizes_are_single() -> None:
         (atom, *_) = atoms(size.terms)  # type: ignore[union-attr]
         (read, *_) = atoms(pickle.loads(pickle.dumps(size)).terms)
         assert read is atom
-    assert Symbol("n", 1, 100) is not Symbol("n", 1, 100, likely=8)
+    assert Symbol("n", 1, 100) is not Symbol("n", 1, 100, expected=8)

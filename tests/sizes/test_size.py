@@ -240,7 +240,7 @@ def test_an_extent_that_is_a_minimum_is_bounded_where_it_is_multiplied_and_divid
     assert not always_at_least(padded, 1)  # 0 for fewer than 64
 
 
-def test_no_product_is_said_to_exceed_what_memory_has() -> None:
+def test_no_product_is_reported_to_exceed_what_memory_has() -> None:
     area = dimension("h", 1, None) * dimension("w", 1, None) * dimension("d", 1, None)
     assert never_below(area) == never_below(dimension("h", 1, None) * 2**40) == 1 << 62
     assert never_below(dimension("h", 1, 100) * 3) == 300

@@ -58,7 +58,7 @@ def test_vectors_of_named_cpus(text: str, bits: int, registers: int, isa: str) -
     assert (target.vector_bits, target.vector_registers, target.attrs["isa"]) == (bits, registers, isa)
 
 
-def test_stated_facts_win_over_derived_ones() -> None:
+def test_declared_facts_win_over_derived_ones() -> None:
     target = Target({"kind": "llvm", "num_cores": 7, "vector-bits": 128, "l2-bytes": 4 << 20})
     assert (target.num_cores, target.vector_bits, target.l2_bytes) == (7, 128, 4 << 20)
 
@@ -68,7 +68,7 @@ def test_generic_does_not_depend_on_this_host() -> None:
     assert (target.mcpu, target.mattr, target.num_cores) == ("generic", (), 4)
 
 
-def test_forms_are_equal_and_hash_alike() -> None:
+def test_forms_are_equal_and_hash_same() -> None:
     target = Target("llvm -num-cores=3")
     for other in (
         Target(target),
@@ -86,11 +86,11 @@ def test_forms_are_equal_and_hash_alike() -> None:
 
 
 @pytest.mark.parametrize("kind", ["llvm", "c"])
-def test_denormals_are_flushed_unless_stated(kind: str) -> None:
+def test_denormals_are_flushed_unless_declared(kind: str) -> None:
     assert Target(kind).options["denormals"] == "flush" and Target(kind) == Target(f"{kind} -denormals=flush")
-    kept = Target({"kind": kind, "denormals": "keep"})
-    assert kept == Target(f"{kind} -denormals=keep") != Target(kind)
-    assert "-denormals=keep" in str(kept) and Target.from_json(kept.to_json()).options["denormals"] == "keep"
+    retained = Target({"kind": kind, "denormals": "keep"})
+    assert retained == Target(f"{kind} -denormals=keep") != Target(kind)
+    assert "-denormals=keep" in str(retained) and Target.from_json(retained.to_json()).options["denormals"] == "keep"
 
 
 def test_a_target_with_memory_and_host_is_written_as_json_and_read_back() -> None:

@@ -16,9 +16,9 @@ def add(tensor: lb.Tensor, program: lb.Executable) -> lb.Tensor:
     return result  # type: ignore[no-any-return]
 
 
-def serve(asked: Any, answered: Any, program: lb.Executable) -> None:
-    """Puts ``add`` of each Tensor of the queue ``asked`` into ``answered``, until a None."""
-    while (tensor := asked.get()) is not None:
+def serve(requested: Any, answered: Any, program: lb.Executable) -> None:
+    """Puts ``add`` of each Tensor of the queue ``requested`` into ``answered``, until a None."""
+    while (tensor := requested.get()) is not None:
         answered.put(add(tensor, program))
 
 

@@ -34,14 +34,14 @@ def wanted(tensor: lb.Tensor) -> np.ndarray:
 @pytest.mark.parametrize("method", METHODS)
 def test_queues(method: str, n: int) -> None:
     context: Any = multiprocessing.get_context(method)
-    asked, answered = context.Queue(), context.Queue()
-    worker = context.Process(target=between_processes.serve, args=(asked, answered, programs.add_weights(n)))
+    requested, answered = context.Queue(), context.Queue()
+    worker = context.Process(target=between_processes.serve, args=(requested, answered, programs.add_weights(n)))
     worker.start()
     try:
         for tensor in tensors(n):
-            asked.put(tensor)
+            requested.put(tensor)
             np.testing.assert_array_equal(np.asarray(answered.get(timeout=60)), wanted(tensor))
-        asked.put(None)
+        requested.put(None)
         worker.join(60)
         assert worker.exitcode == 0
     finally:

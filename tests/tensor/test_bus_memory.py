@@ -153,7 +153,7 @@ class Recorded:
         (60, 70, "r", [(0, 128, "r", "host"), (0, 128, "r", "device")]),
     ],
 )
-def test_a_provider_is_asked_for_whole_granules(
+def test_a_provider_is_requested_whole_granules(
     start: int, stop: int, mode: AccessMode, calls: list[tuple[int, int, str, str]]
 ) -> None:
     board, provider, memory = Board(), Recorded(), np.zeros(N, np.uint8)

@@ -7,7 +7,7 @@ import pstats
 
 import landbridge as lb
 
-_TURNS = 100
+_CALLS = 100
 #: 48 by the last count, with the one that gives it back.
 _MOST = 52
 
@@ -20,7 +20,7 @@ def test_an_empty_tensor_takes_few_calls() -> None:
         once()
     profile = cProfile.Profile()
     profile.enable()
-    for _ in range(_TURNS):
+    for _ in range(_CALLS):
         once()
     profile.disable()
-    assert pstats.Stats(profile).total_calls <= _TURNS * _MOST  # type: ignore[attr-defined]
+    assert pstats.Stats(profile).total_calls <= _CALLS * _MOST  # type: ignore[attr-defined]

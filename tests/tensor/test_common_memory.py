@@ -40,24 +40,24 @@ def programs() -> Callable[[Device], lb.Executable]:
     return program_of
 
 
-def common(devices: Sequence[Device | str], **asked: Any) -> lb.Tensor:
-    return lb.empty(SHAPE, dtype="float32", device=devices, host_access="rw", **asked)
+def common(devices: Sequence[Device | str], **requested: Any) -> lb.Tensor:
+    return lb.empty(SHAPE, dtype="float32", device=devices, host_access="rw", **requested)
 
 
 @pytest.mark.parametrize("names", [*combinations(COMPUTING, 2), COMPUTING, COMPUTING[::-1]], ids="+".join)
 def test_each_computes_on_it_in_place(programs: Callable[[Device], lb.Executable], names: tuple[str, ...]) -> None:
     devices = [first_instance(name) for name in names]
     x, y = common(devices), common(devices)
-    for turn, device in enumerate(devices):
+    for iteration, device in enumerate(devices):
         session = lb.Session(programs(device), device=device)
         with lb.no_copies():
             with x.host_view("w") as array:
-                array[:] = X + turn
+                array[:] = X + iteration
             session.set_input_zero_copy("x", x)
             session.set_output_zero_copy("y", y)
             session.run()
             with y.host_view("r") as array:
-                np.testing.assert_array_equal(array, -(X + turn))
+                np.testing.assert_array_equal(array, -(X + iteration))
 
 
 @pytest.mark.parametrize(
@@ -115,7 +115,7 @@ def test_where_there_is_none_each_kind_says_why() -> None:
         common([board, first_instance("vulkan")])
 
 
-class Stated(SimLazyDeviceAPI):
+class Declared(SimLazyDeviceAPI):
     """``sim:lazy`` that states of its memory what a test says."""
 
     def __init__(self, *kinds: MemoryKind) -> None:
@@ -133,9 +133,9 @@ def test_coherent_before_cached_past_its_caches_last() -> None:
         ((uncached,), "global"),
         ((replace(visible, max_bytes=1024), barriers), "barriers"),  # the next one, where there is not enough
     ):
-        assert common([Device(Stated(*kinds), 0)]).scope == taken
+        assert common([Device(Declared(*kinds), 0)]).scope == taken
     coherent = replace(visible, scope="coherent")
-    assert common([Device(Stated(uncached, barriers, coherent), 0)]).scope == "coherent"
+    assert common([Device(Declared(uncached, barriers, coherent), 0)]).scope == "coherent"
 
 
 def test_alignment_is_that_of_all_who_import() -> None:
@@ -147,7 +147,7 @@ def test_alignment_is_that_of_all_who_import() -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "said"),
+    ("requested", "output"),
     [
         ({"device": []}, "device is an empty list"),
         ({"device": ["cpu", "cpu"], "scope": "global"}, "scope given for 2 devices; give one device"),
@@ -156,6 +156,6 @@ def test_alignment_is_that_of_all_who_import() -> None:
         ({"device": ["cpu"], "host_access": "wr"}, "host_access 'wr' is unknown"),
     ],
 )
-def test_what_is_not_legal(asked: dict[str, Any], said: str) -> None:
-    with pytest.raises(InputError, match=said):
-        lb.empty(SHAPE, dtype="float32", **asked)
+def test_what_is_not_legal(requested: dict[str, Any], output: str) -> None:
+    with pytest.raises(InputError, match=output):
+        lb.empty(SHAPE, dtype="float32", **requested)

@@ -182,12 +182,12 @@ def test_opencl_imports_the_file_itself(file: int) -> None:
 @pytest.mark.parametrize(("make", "barriers"), [(memfd, False), (dma_buf, True), (heap_buf, True)])
 def test_the_kernel_says_which_is_a_dma_buf(make: Callable[[], int], barriers: bool) -> None:
     fd = make()
-    asked = fcntl.ioctl
+    requested = fcntl.ioctl
     fcntl.ioctl = lambda *_: pytest.fail("a barrier would touch what others are doing with it")
     try:
         assert is_dma_buf(fd) is barriers
     finally:
-        fcntl.ioctl = asked
+        fcntl.ioctl = requested
     if barriers:
         for side in ("host", "device"):
             DmaBufBarriers(fd).sync(0, BYTES, "rw", side)
@@ -326,7 +326,7 @@ def test_devices_that_import_a_file_are_spared_too() -> None:
         os.close(fd)
 
 
-def test_sealed_files_are_not_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sealed_files_are_not_requested_again(monkeypatch: pytest.MonkeyPatch) -> None:
     fd = memfd()
     try:
         fcntl.fcntl(fd, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK)

@@ -133,10 +133,10 @@ def test_no_copies_into_rows() -> None:
 
 
 def test_capacity(api: SimScratchDeviceAPI) -> None:
-    kept = lb.empty((512, 64), dtype="float32", device="sim:scratch", scope=TABLE)
+    retained = lb.empty((512, 64), dtype="float32", device="sim:scratch", scope=TABLE)
     with pytest.raises(OutOfMemoryError, match=r"262144 bytes in rows, .*'global\.vtcm', 131072 of 262144"):
         lb.empty((1024, 64), dtype="float32", device="sim:scratch", scope=TABLE)
-    del kept
+    del retained
     lb.empty((1024, 64), dtype="float32", device="sim:scratch", scope=TABLE)
 
 
@@ -229,7 +229,7 @@ def test_a_storage_of_rows_is_a_table_of_bytes(scope: str, data: st.DataObject) 
 
 
 @pytest.mark.parametrize(
-    ("shape", "separators", "row", "byte", "what"),
+    ("shape", "separators", "row", "byte", "subject"),
     [
         ((9, 4), (1,), 0, 0, "reaches byte 16 of row 8; the space has 8 rows of 64 bytes"),
         ((6, 4), (1,), 3, 0, "of row 8"),
@@ -241,10 +241,10 @@ def test_a_storage_of_rows_is_a_table_of_bytes(scope: str, data: st.DataObject) 
     ],
 )
 def test_tensors_stay_in_their_rows(
-    shape: tuple[int, ...], separators: tuple[int, ...], row: int, byte: int, what: str
+    shape: tuple[int, ...], separators: tuple[int, ...], row: int, byte: int, subject: str
 ) -> None:
     storage = allocate(registry.device("sim:scratch"), NdSize((8, 64), "uint8"), scope=TABLE)
-    with pytest.raises(InputError, match=what):
+    with pytest.raises(InputError, match=subject):
         tensor_in_rows(storage, "float32", shape, separators, row, byte)
 
 

@@ -115,8 +115,8 @@ def test_buffers_that_are_not_aligned_are_copied(place):
     buffers: list[pickle.PickleBuffer] = []
     content = pickle.dumps(tensor, 5, buffer_callback=buffers.append)
     (raw,) = (buffer.raw() for buffer in buffers)
-    room = np.zeros(40, np.uint8)
-    shifted = room[4 - room.ctypes.data % 4 + 1 :][:20]
+    backing = np.zeros(40, np.uint8)
+    shifted = backing[4 - backing.ctypes.data % 4 + 1 :][:20]
     shifted[:] = raw
     with lb.ledger() as moves:
         read = pickle.loads(content, buffers=[shifted])
@@ -179,7 +179,7 @@ def test_a_tensor_of_a_device_comes_back_there(device, scope, separators, protoc
     equal(copy.copy(tensor).to_device("cpu", scope="global"), array)
 
 
-def test_a_process_without_the_device_is_told_the_way_out(tmp_path: Path):
+def test_a_process_without_the_device_is_reported_the_way_out(tmp_path: Path):
     file = tmp_path / "tensor"
     file.write_bytes(pickle.dumps(lb.asarray(values((6,)), device="sim:board")).replace(b"sim:board", b"sim:bored"))
     with pytest.raises(UnknownDeviceError, match=r"pickle tensor\.to_device\('cpu'\)"):

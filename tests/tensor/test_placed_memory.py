@@ -38,11 +38,11 @@ class EngineWithoutAddresses(CpuDeviceAPI):
     def __init__(self, **facts: object) -> None:
         super().__init__()
         kind = replace(super().memory_kinds(0)["global"], importable=True, exportable=False, dlpack_device=None)
-        self._own = {"global": replace(kind, **{"host_access": "none", "max_segments": 1, **facts})}
+        self._owned = {"global": replace(kind, **{"host_access": "none", "max_segments": 1, **facts})}
         self.sources: dict[int, ImportSource] = {}
 
     def memory_kinds(self, index: int) -> Mapping[str, MemoryKind]:
-        return self._own
+        return self._owned
 
     def import_memory(self, index: int, source: ImportSource, access: AccessMode) -> Space:
         if isinstance(source, DmaBuf):

@@ -92,8 +92,8 @@ class TestEmpty:
             lb.empty(1, dtype="int8", device=npu, scope="global", host_access="read")
 
     def test_host_access_chooses_a_scope_that_gives_it(self, npu: Device) -> None:
-        for asked in ("r", "w", "rw", "read"):
-            t = lb.empty(4, dtype="int8", device=npu, host_access=asked)
+        for requested in ("r", "w", "rw", "read"):
+            t = lb.empty(4, dtype="int8", device=npu, host_access=requested)
             assert t.storage.kind.scope == "shared"
         assert lb.empty(4, dtype="int8", device=npu, host_access="none").storage.kind.scope == "global"
 
@@ -218,7 +218,7 @@ class TestArrayProtocol:
         a[:] = 8
         assert b.tolist() == [[8, 8], [8, 8]]
 
-    def test_copies_are_asked_for_and_entered(self) -> None:
+    def test_copies_are_requested_and_entered(self) -> None:
         t = lb.asarray(np.arange(4, dtype=np.int32))
         with lb.ledger() as moves:
             assert np.array(t).tolist() == [0, 1, 2, 3]
@@ -320,7 +320,7 @@ class TestExportsAreKept:
         assert np.asarray(t).flags.writeable
         assert first.ctypes.data == second.ctypes.data == t.data_address
 
-    def test_what_is_kept_holds_nothing_up(self) -> None:
+    def test_what_is_retained_holds_nothing_up(self) -> None:
         t = lb.empty(8, dtype="float32")
         for _ in range(3):
             np.from_dlpack(t)[:] = 1
@@ -391,12 +391,12 @@ class TestPackedArgument:
     def test_a_callee_that_keeps_it_is_a_holder(self) -> None:
         import tvm_ffi
 
-        kept: list[Any] = []
+        retained: list[Any] = []
         t = lb.empty(4, dtype="float32")
-        tvm_ffi.convert(kept.append)(t)
+        tvm_ffi.convert(retained.append)(t)
         with pytest.raises(StorageInUseError, match="DLPack capsule"):
             t.storage.free()
-        kept.clear()
+        retained.clear()
         t.storage.free()
 
     def test_read_only_and_open_views(self) -> None:

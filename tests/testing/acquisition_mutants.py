@@ -22,11 +22,11 @@ class NamesWhatIsAcquired(CorrectOnDemand):
     """acquired_scopes leaves out what is acquired already."""
 
     caught_by = "test_acquired_scopes"
-    asked = 0
+    requested = 0
 
     def acquired_scopes(self, index: int) -> Sequence[str]:
-        self.asked += 1
-        return super().acquired_scopes(index)[self.asked % 2 :]
+        self.requested += 1
+        return super().acquired_scopes(index)[self.requested % 2 :]
 
 
 class NamesOfNoKind(CorrectOnDemand):

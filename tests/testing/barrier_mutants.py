@@ -210,7 +210,7 @@ class OneWindow(Correct):
             return super().host_pointer(space)
         if self.window is None:
             self.window = super().host_pointer(space)
-            self.kept = space.handle.host
+            self.retained = space.handle.host
         return self.window
 
 

@@ -21,7 +21,7 @@ def contract_table() -> str:
     for mutant in (*device_mutants(Correct), *device_mutants(CorrectRows), *device_mutants(CorrectOnDemand)):
         mutants.setdefault(mutant.caught_by, []).append((mutant.__doc__ or "").strip())
     for broken in (*RUNTIME, *ROWS_RUNTIME):
-        mutants.setdefault(broken.caught_by, []).append(f"{broken.what} (runtime)")
+        mutants.setdefault(broken.caught_by, []).append(f"{broken.subject} (runtime)")
     rows = list(_HEAD)
     for name, sentence in sentences().items():
         rows.append(f"| {_cell(sentence)} | `{name}` | {_cell(' '.join(mutants.get(name, ['none'])))} |")

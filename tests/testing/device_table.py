@@ -44,7 +44,7 @@ def facts_cells(facts: Mapping[str, Any]) -> list[str]:
     return [", ".join(f"`{scope}`" for scope in facts["scopes"]), ", ".join(facts["abilities"])]
 
 
-def stated() -> dict[str, list[str]]:
+def declared() -> dict[str, list[str]]:
     """The rows that the document has, by device."""
     lines = DOCUMENT.read_text(encoding="utf-8").split(BEGIN)[1].split(END)[0].splitlines()[2:]
     rows = [line.strip("| ").split(" | ") for line in lines]

@@ -21,12 +21,12 @@ _PAGE = 4096
 class Slow(Correct):
     """All that is queued takes a tenth of a millisecond more."""
 
-    def _submit(self, index: int, stream: Stream | None, what: str, action: Any, **rest: Any) -> Any:
+    def _submit(self, index: int, stream: Stream | None, subject: str, action: Any, **rest: Any) -> Any:
         def late() -> None:
             time.sleep(1e-4)
             action()
 
-        return super()._submit(index, stream, what, action and late, **rest)
+        return super()._submit(index, stream, subject, action and late, **rest)
 
 
 class DoneOnReturn(Correct):

@@ -41,11 +41,11 @@ class FormatsOfNobody(Correct):
     """module_formats leaves out what its code generator makes."""
 
     caught_by = "test_module_formats"
-    asked = 0
+    requested = 0
 
     def module_formats(self, index: int) -> Sequence[str]:
-        self.asked += 1
-        return ("mutant-elf",) if self.asked % 2 else ("mutant-macho",)
+        self.requested += 1
+        return ("mutant-elf",) if self.requested % 2 else ("mutant-macho",)
 
 
 class AnyFormat(Correct):
@@ -250,7 +250,7 @@ class OneErrorStopsTheQueue(_Launches):
 class OneModuleAtATime(Correct):
     """Loading a module takes the place of the one before."""
 
-    caught_by = "test_modules_are_apart"
+    caught_by = "test_modules_are_separate"
     current: Library | None = None
     loads = 0
 

@@ -125,8 +125,8 @@ class StreamsOutliveReset(Correct):
     def copy_data_from_to(
         self, src: Region, dst: Region, nbytes: int, stream: Stream | None, keep_alive: object
     ) -> Event | None:
-        own = stream and Stream(dst.space.device, stream.handle)
-        return super().copy_data_from_to(src, dst, nbytes, own, keep_alive)
+        owned = stream and Stream(dst.space.device, stream.handle)
+        return super().copy_data_from_to(src, dst, nbytes, owned, keep_alive)
 
     def _key(self, index: int, stream: Stream | None) -> Any:
         return None if stream is None else stream.handle

@@ -93,12 +93,12 @@ class KindsChange(Correct):
     """The capacity of a kind is what is left of it."""
 
     caught_by = "test_attributes_stay"
-    asked = 0
+    requested = 0
 
     def memory_kinds(self, index: int) -> Mapping[str, MemoryKind]:
-        self.asked += 1
+        self.requested += 1
         kinds = super().memory_kinds(index)
-        return {**kinds, "shared": replace(kinds["shared"], capacity=(1 << 26) - self.asked)}
+        return {**kinds, "shared": replace(kinds["shared"], capacity=(1 << 26) - self.requested)}
 
 
 class DiscoveryInOneString(Correct):
@@ -283,15 +283,15 @@ class Leaks(_Allocation):
     """4 KiB of this process stay behind with every free."""
 
     caught_by = "test_no_small_leaks"
-    kept: list[bytearray]
+    retained: list[bytearray]
 
     def __init__(self) -> None:
         super().__init__()
-        self.kept = []
+        self.retained = []
 
     def free_data_space(self, space: Space) -> None:
         super().free_data_space(space)
-        self.kept.append(bytearray(b"x" * 4096))
+        self.retained.append(bytearray(b"x" * 4096))
 
 
 class LeaksFiles(_Allocation):
@@ -328,15 +328,15 @@ class LeaksStreams(Correct):
     """free_stream keeps what a stream had."""
 
     caught_by = "test_no_leaks_of_streams_and_events"
-    kept: list[bytearray]
+    retained: list[bytearray]
 
     def __init__(self) -> None:
         super().__init__()
-        self.kept = []
+        self.retained = []
 
     def free_stream(self, stream: Stream) -> None:
         super().free_stream(stream)
-        self.kept.append(bytearray(b"x" * 8192))
+        self.retained.append(bytearray(b"x" * 8192))
 
 
 class _Copies(Correct):

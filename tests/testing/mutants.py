@@ -168,7 +168,7 @@ class IgnoresAlignment(Correct):
 class SharesBytes(Correct):
     """Every second space lies in the first one's memory."""
 
-    caught_by = "test_spaces_are_apart"
+    caught_by = "test_spaces_are_disjoint"
     previous: LazyBlock | None = None
 
     def alloc_data_space(self, index: int, nbytes: int, alignment: int, scope: str, type_hint: str | None) -> Space:
@@ -319,10 +319,10 @@ class KeepsKeepAlive(_Copies):
 
     def __init__(self) -> None:
         super().__init__()
-        self.kept: list[object] = []
+        self.retained: list[object] = []
 
     def mutate(self, src: Region, dst: Region, nbytes: int, stream: Any, keep_alive: object) -> Event | None:
-        self.kept.append(keep_alive)
+        self.retained.append(keep_alive)
         return super().mutate(src, dst, nbytes, stream, keep_alive)
 
 
@@ -343,11 +343,11 @@ class AQueueForEachThread(_Copies):
 
     def __init__(self) -> None:
         super().__init__()
-        self.own = threading.local()
+        self.owned = threading.local()
 
     def mutate(self, src: Region, dst: Region, nbytes: int, stream: Any, keep_alive: object) -> Event | None:
         if stream is None and threading.current_thread() is not threading.main_thread():
-            self.own.stream = stream = self.create_stream(0)
+            self.owned.stream = stream = self.create_stream(0)
         return super().mutate(src, dst, nbytes, stream, keep_alive)
 
 
@@ -381,8 +381,8 @@ class StreamsOfAnyDevice(_Copies):
     caught_by = "test_a_stream_belongs_to_one_device"
 
     def mutate(self, src: Region, dst: Region, nbytes: int, stream: Any, keep_alive: object) -> Event | None:
-        own = stream if stream is not None and stream.device.api is self else None
-        return super().mutate(src, dst, nbytes, own, keep_alive)
+        owned = stream if stream is not None and stream.device.api is self else None
+        return super().mutate(src, dst, nbytes, owned, keep_alive)
 
 
 class StreamsDoNotWait(Correct):
@@ -502,9 +502,9 @@ def device_mutants(base: type[Any]) -> list[type[Any]]:
 
 @dataclass(frozen=True)
 class RuntimeMutant:
-    """The runtime with ``what`` broken by ``apply``."""
+    """The runtime with ``subject`` broken by ``apply``."""
 
-    what: str
+    subject: str
     caught_by: str
     apply: Callable[[pytest.MonkeyPatch], None]
 

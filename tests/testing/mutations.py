@@ -79,10 +79,10 @@ class Without:
     def instead(self, node: ast.AST) -> ast.AST | None:
         if not isinstance(node, ast.BoolOp):
             return None
-        kept = [operand for operand in node.values if not _matches(_expression(self.code), operand)]
-        if len(kept) == len(node.values):
+        retained = [operand for operand in node.values if not _matches(_expression(self.code), operand)]
+        if len(retained) == len(node.values):
             return None
-        return _with(node, values=kept) if len(kept) > 1 else kept[0]
+        return _with(node, values=retained) if len(retained) > 1 else retained[0]
 
 
 @dataclass(frozen=True)

@@ -85,7 +85,7 @@ class ForgetsARow(CorrectRows):
 class RowsShareBytes(CorrectRows):
     """The last row of a table lies where the first one does."""
 
-    caught_by = "test_rows_are_apart"
+    caught_by = "test_rows_are_disjoint"
 
     def alloc_data_space_nd(
         self, index: int, physical_shape: Sequence[int], dtype: str, scope: str, alignment: int

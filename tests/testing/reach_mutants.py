@@ -89,7 +89,7 @@ class RefusesInItsOwnWords(Correct):
             raise ValueError(str(error)) from None
 
 
-class ImportsApart(Correct):
+class SeparateImports(Correct):
     """A second import of the same bytes has bytes of its own."""
 
     caught_by = "test_the_same_bytes_imported_twice"

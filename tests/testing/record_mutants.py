@@ -44,9 +44,9 @@ class RecordsItsBytes(Correct):
     def end_record(self, index: int, stream: Stream | None) -> object:
         made: Any = super().end_record(index, stream)
         for number, region in enumerate(made.regions[:1]):
-            kept = self.alloc_data_space(index, region.space.handle.data.nbytes, 1, "global", None)
-            kept.handle.data[:] = region.space.handle.data
-            made.regions[number] = replace(region, space=kept)
+            retained = self.alloc_data_space(index, region.space.handle.data.nbytes, 1, "global", None)
+            retained.handle.data[:] = region.space.handle.data
+            made.regions[number] = replace(region, space=retained)
         return made
 
 
@@ -164,9 +164,9 @@ class BindsWhatIsQueued(_Replays):
             recording.regions[position] = region
 
         def run() -> None:
-            for what, noted in recording.commands:
+            for subject, noted in recording.commands:
                 values = recording.bound(noted)
-                if what == "copy":
+                if subject == "copy":
                     source, target, nbytes = values
                     begin, end = target.byte_offset, target.byte_offset + nbytes
                     data = source.space.handle.data[source.byte_offset : source.byte_offset + nbytes]

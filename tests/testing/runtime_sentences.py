@@ -55,7 +55,7 @@ _SESSION, _DEVICES = "tests/session/test_session.py::", "tests/session/test_devi
 _IN_ROWS = "tests/tensor/test_in_rows.py::"
 _INTERRUPTS = "tests/session/test_interrupts.py::"
 _IMPORTS = "tests/memory/test_imports_behind_caches.py::"
-_LENT = "tests/vm/test_lent_memory.py::"
+_BORROWED = "tests/vm/test_borrowed_memory.py::"
 _PARAMS, _THREADS = "tests/session/test_params.py::", "tests/session/test_threads.py::"
 
 SENTENCES = (
@@ -495,7 +495,7 @@ SENTENCES = (
         "Only views of the import do.",
         "memory/coherence.py",
         "begin_host_access",
-        Drop("bring_home"),
+        Drop("write_to_host"),
     ),
     _s(
         "What a device wrote to an import is seen after the import is gone.",
@@ -503,7 +503,7 @@ SENTENCES = (
         "Nobody knows of it then.",
         "memory/device_barriers.py",
         "leave_domain",
-        Drop("bring_home"),
+        Drop("write_to_host"),
     ),
     _s(
         "A device sees what another one wrote to the same memory.",
@@ -511,7 +511,7 @@ SENTENCES = (
         "Nobody brings it out of the other's sight.",
         "memory/coherence.py",
         "before_device_access",
-        Drop("bring_home"),
+        Drop("write_to_host"),
     ),
     _s(
         "What a device imports counts as written by its owner before.",
@@ -767,7 +767,7 @@ SENTENCES = (
         "Binding checks where the device finds each planned tensor.",
         f"{_EXTENTS}test_planned_tensors_are_checked_when_a_program_is_bound",
         "It does not look.",
-        "vm/own_memory.py",
+        "vm/owned_memory.py",
         "FlatMemory.check",
         If("problem"),
     ),
@@ -775,7 +775,7 @@ SENTENCES = (
         "Tensors of one storage are checked one by one.",
         f"{_EXTENTS}test_tensors_of_one_storage_are_checked_one_by_one",
         "The storage is taken for one piece.",
-        "vm/own_memory.py",
+        "vm/owned_memory.py",
         "FlatMemory.check",
         Pass("unreachable", 2, "self.nbytes"),
     ),
@@ -879,7 +879,7 @@ SENTENCES = (
     _s(
         "Two Sessions that bind each other's memory never wait for ever.",
         f"{_THREADS}test_two_sessions_that_bind_each_others_memory_never_wait_for_ever",
-        "Both hold their turn and wait for the other's.",
+        "Both hold their lock and wait for the other's.",
         "vm/slot.py",
         "Slot.wait",
         Nth(0, Drop("waits")),
@@ -921,9 +921,9 @@ SENTENCES = (
         "One Session is used by one thread at a time; a second raises.",
         "tests/session/test_async.py::test_everything_else_is_refused_until_it_is_over",
         "Everybody is let in.",
-        "vm/turn.py",
-        "Turns.__init__",
-        Assign("take", "lambda: Turn(weakref.ref(self))"),
+        "vm/token_lock.py",
+        "TokenLock.__init__",
+        Assign("take", "lambda: LockToken(weakref.ref(self))"),
         hangs=True,
     ),
     # Executable and Session
@@ -1010,9 +1010,9 @@ SENTENCES = (
     _s(
         "bind_state with open dimensions: the state is carried to the sizes of the next run.",
         f"{_OPEN_STATES}test_a_state_goes_from_size_to_size",
-        "A turn to another size loses the state's memory.",
+        "Resizing to another size loses the state's memory.",
         "vm/recurrent_states.py",
-        "RecurrentStates.turn_runs",
+        "RecurrentStates.resize_runs",
         Drop("bind_own"),
     ),
     _s(
@@ -1060,7 +1060,7 @@ SENTENCES = (
         "Names bind devices, never positions.",
         f"{_DEVICES}test_names_bind_devices_and_never_their_order",
         "Devices are taken in the order they are given.",
-        "vm/home.py",
+        "vm/device_binding.py",
         "bind_devices",
         Put(
             "asked.get(vdevice.name, _)",
@@ -1079,7 +1079,7 @@ SENTENCES = (
         "Binding rechecks; a difference raises BindError naming the tensor or crossing.",
         f"{_DEVICES}test_memory_that_is_not_what_the_target_said",
         "The Target is believed.",
-        "vm/home.py",
+        "vm/device_binding.py",
         "bind_devices",
         If("wrong"),
     ),
@@ -1186,7 +1186,7 @@ SENTENCES = (
     ),
     _s(
         "Before code of the CPU uses memory of a device in place, it sees what the device wrote.",
-        f"{_LENT}test_neither_side_sees_stale_bytes",
+        f"{_BORROWED}test_neither_side_sees_stale_bytes",
         "Code reads what its caches hold.",
         "vm/interpreter.py",
         "_barriers",
@@ -1194,7 +1194,7 @@ SENTENCES = (
     ),
     _s(
         "After code of the CPU used memory of a device in place, the device sees what it wrote.",
-        f"{_LENT}test_neither_side_sees_stale_bytes",
+        f"{_BORROWED}test_neither_side_sees_stale_bytes",
         "What code wrote stays in its caches.",
         "vm/interpreter.py",
         "_barriers",
@@ -1202,7 +1202,7 @@ SENTENCES = (
     ),
     _s(
         "Code of the CPU uses memory of a device in place when the device's work on these granules is done.",
-        f"{_LENT}test_a_step_of_the_host_waits_for_the_device",
+        f"{_BORROWED}test_a_step_of_the_host_waits_for_the_device",
         "Its barriers come while the device is at work.",
         "vm/flight.py",
         "wait_for",
@@ -1210,9 +1210,9 @@ SENTENCES = (
     ),
     _s(
         "Bytes of one granule that code of the CPU uses have one barrier.",
-        f"{_LENT}test_what_shares_a_granule_has_one_barrier",
+        f"{_BORROWED}test_what_shares_a_granule_has_one_barrier",
         "Each tensor has its own.",
-        "vm/lent_memory.py",
+        "vm/borrowed_memory.py",
         "LentMemory.take",
         If("joined"),
     ),
@@ -1221,7 +1221,7 @@ SENTENCES = (
         "tests/executable/test_crossing_report.py::test_bandwidths_decide_past_the_hosts_caches "
         "tests/mixed/test_uncached_memory.py::test_each_crossing_is_what_costs_less",
         "It does wherever bandwidths are stated.",
-        "analysis/homes.py",
+        "analysis/placements.py",
         "decide_crossings",
         Put("is_slow_in_place(...)", "False"),
     ),

@@ -7,14 +7,14 @@ import pytest
 from landbridge.errors import DeviceError
 from landbridge.testing.conformance.device_facts import device_facts
 from landbridge.testing.conformance.run import sentences
-from tests.testing.device_table import DEVICES, driver, facts_cells, report, row, stated
+from tests.testing.device_table import DEVICES, declared, driver, facts_cells, report, row
 
 CURRENT = "docs/supported-systems.md: run python -m tests.testing.device_table"
 
 
 @pytest.mark.parametrize("device", DEVICES)
 def test_each_row_counts_every_sentence_and_states_the_facts(device: str) -> None:
-    cells = stated()[device]
+    cells = declared()[device]
     assert sum(map(int, cells[2:5])) == len(sentences()), CURRENT
     facts = _facts(device)
     assert cells[5:] == facts_cells(facts), CURRENT
@@ -24,7 +24,7 @@ def test_each_row_counts_every_sentence_and_states_the_facts(device: str) -> Non
 @pytest.mark.parametrize("device", DEVICES)
 def test_each_row_is_what_the_suite_finds(device: str) -> None:
     _facts(device)
-    assert stated()[device] == row(device, report(device)), CURRENT
+    assert declared()[device] == row(device, report(device)), CURRENT
 
 
 def _facts(device: str) -> dict[str, object]:
@@ -33,6 +33,6 @@ def _facts(device: str) -> dict[str, object]:
         facts = device_facts(device)
     except DeviceError as error:
         pytest.skip(f"no {device} here: {error}")
-    if driver(device, facts) != stated()[device][1]:
+    if driver(device, facts) != declared()[device][1]:
         pytest.skip(f"{device} has another driver here: {driver(device, facts)}")
     return facts

@@ -98,8 +98,15 @@ def test_report_of_another_suffix_is_refused_before_anything_runs(tmp_path: Path
 
 def test_pytest_runs_the_suite_of_any_device(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "pytest", "-p", "landbridge.testing.pytest_plugin", "-p", "no:cacheprovider", "-v"]
-    asked = ["--pyargs", "landbridge.testing", "--device", "sim:lazy", "-k", "overlap or rows_are_apart or test_count"]
-    done = subprocess.run([*command, *asked], cwd=tmp_path, capture_output=True, text=True, check=False)
+    requested = [
+        "--pyargs",
+        "landbridge.testing",
+        "--device",
+        "sim:lazy",
+        "-k",
+        "overlap or rows_are_apart or test_count",
+    ]
+    done = subprocess.run([*command, *requested], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "test_sentence[test_overlap] PASSED" in done.stdout
     assert "2 passed, 1 skipped" in done.stdout

@@ -121,9 +121,9 @@ def test_a_target_states_what_the_device_has() -> None:
 
 
 def test_a_device_whose_rows_differ_is_refused() -> None:
-    stated = target("llvm").to_dict()
-    for kind in stated["memory"]:
+    declared = target("llvm").to_dict()
+    for kind in declared["memory"]:
         if kind["scope"] == TABLE:
             kind["row_alignment"] = 64
     with pytest.raises(BindError, match="row_alignment is 128, the target states 64"):
-        lb.Session(relu_of_product(TABLE, Target(stated)), devices={"main": "cpu", "pad": "sim:scratch"})
+        lb.Session(relu_of_product(TABLE, Target(declared)), devices={"main": "cpu", "pad": "sim:scratch"})

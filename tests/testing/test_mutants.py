@@ -59,7 +59,7 @@ def admit() -> Iterator[Callable[[DeviceAPI], None]]:
 
 
 def failures(name: str) -> list[Result]:
-    return [result for result in run_conformance("mutant", (name,), own_process=True) if result.outcome == "fail"]
+    return [result for result in run_conformance("mutant", (name,), separate_process=True) if result.outcome == "fail"]
 
 
 def fails_with_device(number: int) -> bool:
@@ -91,13 +91,13 @@ def elsewhere(check: Callable[[int], R], number: int) -> R:
 @pytest.mark.parametrize("device", HONEST)
 def test_honest_devices_conform(device: type[DeviceAPI], admit) -> None:
     admit(device())
-    assert [r for r in run_conformance("mutant", own_process=True) if r.outcome == "fail"] == []
+    assert [r for r in run_conformance("mutant", separate_process=True) if r.outcome == "fail"] == []
 
 
 @pytest.mark.parametrize("device", [Correct, CorrectRows, Records, CorrectOnDemand])
 def test_the_devices_that_are_mutated_conform(device: type[DeviceAPI], admit) -> None:
     admit(device())
-    assert [r for r in run_conformance("mutant", own_process=True) if r.outcome == "fail"] == []
+    assert [r for r in run_conformance("mutant", separate_process=True) if r.outcome == "fail"] == []
 
 
 def test_launches_in_rows_conform_when_they_are_sanitized(admit) -> None:
@@ -118,7 +118,7 @@ def test_a_broken_runtime_is_noticed(number: int) -> None:
     mutant = RUNTIME_MUTANTS[number]
     before, then = elsewhere(fails_with_runtime, number)
     assert not before
-    assert then, f"{mutant.caught_by} passes although: {mutant.what}"
+    assert then, f"{mutant.caught_by} passes although: {mutant.subject}"
 
 
 def test_every_sentence_has_a_mutant() -> None:

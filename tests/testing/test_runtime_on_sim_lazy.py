@@ -106,10 +106,10 @@ def test_allocators(dev: Device, api: SimLazyDeviceAPI, scope: str, stacked: Cal
 
 
 def test_out_of_memory_trims_and_then_says_so(dev: Device) -> None:
-    kept = [lb.empty((1 << 24,), dtype="uint8", device=dev) for _ in range(3)]
+    retained = [lb.empty((1 << 24,), dtype="uint8", device=dev) for _ in range(3)]
     with pytest.raises(OutOfMemoryError):
         lb.empty((1 << 25,), dtype="uint8", device=dev)
-    del kept
+    del retained
     assert lb.empty((1 << 25,), dtype="uint8", device=dev).nbytes == 1 << 25
 
 
@@ -177,13 +177,13 @@ def test_session_in_shared_memory(added: lb.Executable, dev: Device) -> None:
     s.run()
     assert s.get_output(0).device == dev
     assert (np.asarray(s.get_output(0)) == 1 + bias).all()
-    lent = lb.empty((64,), dtype="float32", device=dev, scope="shared")
-    copy_tensor(lent, lb.asarray(np.full(64, 3, np.float32), device=dev), cause="test")  # queued
-    s.set_input_zero_copy("x", lent)
+    borrowed = lb.empty((64,), dtype="float32", device=dev, scope="shared")
+    copy_tensor(borrowed, lb.asarray(np.full(64, 3, np.float32), device=dev), cause="test")  # queued
+    s.set_input_zero_copy("x", borrowed)
     s.run()
     assert (np.asarray(s.get_output(0)) == 3 + bias).all()
     queued = lb.asarray(np.full(64, 4, np.float32), device=dev)
-    copy_tensor(lent, queued, cause="test")
+    copy_tensor(borrowed, queued, cause="test")
     s.run()
     assert (np.asarray(s.get_output(0)) == 4 + bias).all()
 
@@ -198,9 +198,9 @@ def test_session_with_its_data_hidden(dev: Device) -> None:
         x = np.random.default_rng(seed).standard_normal((4, 32), dtype=np.float32)
         with lb.ledger() as moves:
             s.set_input("x", x)
-            kept = x.copy()
+            retained = x.copy()
             x[:] = np.nan
             s.run()
         assert {"set_input", "to_vdevice"} <= {move.cause for move in moves}
         y = s.get_output(0)
-        np.testing.assert_allclose(host(y), np.asarray(expected(kept)[0]), rtol=1e-5, atol=1e-5)
+        np.testing.assert_allclose(host(y), np.asarray(expected(retained)[0]), rtol=1e-5, atol=1e-5)

@@ -16,30 +16,30 @@ from tests.testing.mutants import Correct
 
 
 @dataclass
-class _Told:
+class _Answering:
     """An event whose answers are changed."""
 
     task: Event
-    asked: Callable[[Event], Any] = lambda event: event.query()
+    queried: Callable[[Event], Any] = lambda event: event.query()
     waited: Callable[[Event, float | None], Any] = lambda event, timeout: event.synchronize(timeout)
 
     def query(self) -> Any:
-        return self.asked(self.task)
+        return self.queried(self.task)
 
     def synchronize(self, timeout: float | None = None) -> Any:
         return self.waited(self.task, timeout)
 
 
 class _Events(Correct):
-    """Events of copies go through ``told``."""
+    """Events of copies go through ``answered``."""
 
     def copy_data_from_to(
         self, src: Region, dst: Region, nbytes: int, stream: Stream | None, keep_alive: object
     ) -> Event | None:
         event = super().copy_data_from_to(src, dst, nbytes, stream, keep_alive)
-        return event and self.told(event)
+        return event and self.answered(event)
 
-    def told(self, event: Event) -> Event:
+    def answered(self, event: Event) -> Event:
         return event
 
 
@@ -48,8 +48,8 @@ class TimeoutsAreTrue(_Events):
 
     caught_by = "test_synchronize_keeps_its_timeout"
 
-    def told(self, event: Event) -> Event:
-        return _Told(event, waited=lambda e, t: e.synchronize(t) if t is None or t > 1 else True)
+    def answered(self, event: Event) -> Event:
+        return _Answering(event, waited=lambda e, t: e.synchronize(t) if t is None or t > 1 else True)
 
 
 class TimeoutsInMilliseconds(_Events):
@@ -57,12 +57,12 @@ class TimeoutsInMilliseconds(_Events):
 
     caught_by = "test_synchronize_keeps_its_timeout"
 
-    def told(self, event: Event) -> Event:
+    def answered(self, event: Event) -> Event:
         def wait(e: Event, timeout: float | None) -> bool:
             time.sleep((timeout or 0.0) / 1000)
             return e.query() if timeout is not None else e.synchronize()
 
-        return _Told(event, waited=wait)
+        return _Answering(event, waited=wait)
 
 
 class TimeoutsInKiloseconds(_Events):
@@ -70,12 +70,12 @@ class TimeoutsInKiloseconds(_Events):
 
     caught_by = "test_synchronize_keeps_its_timeout"
 
-    def told(self, event: Event) -> Event:
+    def answered(self, event: Event) -> Event:
         def wait(e: Event, timeout: float | None) -> bool:
             time.sleep(min(0.6 * ConformanceCase.patience, 1000 * (timeout or 0.0)))
             return e.synchronize()
 
-        return _Told(event, waited=wait)
+        return _Answering(event, waited=wait)
 
 
 class SynchronizeReturnsNothing(_Events):
@@ -83,8 +83,8 @@ class SynchronizeReturnsNothing(_Events):
 
     caught_by = "test_synchronize_keeps_its_timeout"
 
-    def told(self, event: Event) -> Event:
-        return _Told(event, waited=lambda e, t: (e.synchronize(t), None)[1])
+    def answered(self, event: Event) -> Event:
+        return _Answering(event, waited=lambda e, t: (e.synchronize(t), None)[1])
 
 
 class GivesUpAtOnce(_Events):
@@ -92,8 +92,8 @@ class GivesUpAtOnce(_Events):
 
     caught_by = "test_synchronize_waits_as_long_as_it_takes"
 
-    def told(self, event: Event) -> Event:
-        return _Told(event, waited=lambda e, t: e.synchronize() if t is None else e.query())
+    def answered(self, event: Event) -> Event:
+        return _Answering(event, waited=lambda e, t: e.synchronize() if t is None else e.query())
 
 
 class TrueTooEarly(_Events):
@@ -101,8 +101,8 @@ class TrueTooEarly(_Events):
 
     caught_by = "test_synchronize_waits_as_long_as_it_takes"
 
-    def told(self, event: Event) -> Event:
-        return _Told(event, waited=lambda e, t: True)
+    def answered(self, event: Event) -> Event:
+        return _Answering(event, waited=lambda e, t: True)
 
 
 class DoneAtOnce(_Events):
@@ -110,8 +110,8 @@ class DoneAtOnce(_Events):
 
     caught_by = "test_query_while_pending"
 
-    def told(self, event: Event) -> Event:
-        return _Told(event, asked=lambda e: True)
+    def answered(self, event: Event) -> Event:
+        return _Answering(event, queried=lambda e: True)
 
 
 class QueryInNumbers(_Events):
@@ -119,8 +119,8 @@ class QueryInNumbers(_Events):
 
     caught_by = "test_query_while_pending"
 
-    def told(self, event: Event) -> Event:
-        return _Told(event, asked=lambda e: 0 if e.query() else 1)
+    def answered(self, event: Event) -> Event:
+        return _Answering(event, queried=lambda e: 0 if e.query() else 1)
 
 
 class NeverDone(_Events):
@@ -128,8 +128,8 @@ class NeverDone(_Events):
 
     caught_by = "test_query_while_pending"
 
-    def told(self, event: Event) -> Event:
-        return _Told(event, asked=lambda e: False)
+    def answered(self, event: Event) -> Event:
+        return _Answering(event, queried=lambda e: False)
 
 
 class DoneOnce(_Events):
@@ -137,7 +137,7 @@ class DoneOnce(_Events):
 
     caught_by = "test_an_event_that_is_done_stays_done"
 
-    def told(self, event: Event) -> Event:
+    def answered(self, event: Event) -> Event:
         seen: list[bool] = []
 
         def ask(e: Event) -> bool:
@@ -148,7 +148,7 @@ class DoneOnce(_Events):
             seen.append(done)
             return done
 
-        return _Told(event, asked=ask, waited=wait)
+        return _Answering(event, queried=ask, waited=wait)
 
 
 class TheDevicesLastEvent(_Events):
@@ -156,8 +156,8 @@ class TheDevicesLastEvent(_Events):
 
     caught_by = "test_an_event_that_is_done_stays_done"
 
-    def told(self, event: Event) -> Event:
-        return _Told(event, asked=lambda e: not self._instances[0].queue._pending and e.query())
+    def answered(self, event: Event) -> Event:
+        return _Answering(event, queried=lambda e: not self._instances[0].queue._pending and e.query())
 
 
 class EventTimeoutsLie(Correct):
@@ -167,7 +167,7 @@ class EventTimeoutsLie(Correct):
 
     def record_event(self, index: int, stream: Stream | None) -> Any:
         event = super().record_event(index, stream)
-        return _Told(event, waited=lambda e, timeout: e.synchronize(timeout) and timeout is None)
+        return _Answering(event, waited=lambda e, timeout: e.synchronize(timeout) and timeout is None)
 
 
 class EventQueryIsNone(Correct):
@@ -176,7 +176,7 @@ class EventQueryIsNone(Correct):
     caught_by = "test_recorded_events_keep_their_timeout"
 
     def record_event(self, index: int, stream: Stream | None) -> Any:
-        return _Told(super().record_event(index, stream), asked=lambda e: None if e.query() else False)
+        return _Answering(super().record_event(index, stream), queried=lambda e: None if e.query() else False)
 
 
 class EventsOfTheOtherQueue(Correct):
@@ -263,7 +263,7 @@ class CopiesAreNotWaitedFor(Correct):
     caught_by = "test_an_event_of_a_copy_can_be_waited_for"
 
     def wait_event(self, index: int, stream: Stream | None, event: Event) -> None:
-        if isinstance(event, Task) and event.what == "an event":
+        if isinstance(event, Task) and event.subject == "an event":
             super().wait_event(index, stream, event)
 
 
@@ -303,7 +303,7 @@ class SetStreamMovesNone(Correct):
 class StreamsOfOneHandle(Correct):
     """Every stream has the same handle: who frees one frees all."""
 
-    caught_by = "test_streams_are_told_apart"
+    caught_by = "test_streams_are_distinguished"
     only: Stream | None = None
 
     def create_stream(self, index: int) -> Stream:
@@ -362,7 +362,7 @@ class NoBytesAreNeverDone(Correct):
 class OneStreamForNewWork(Correct):
     """Copies on a stream go to the one that was created last."""
 
-    caught_by = "test_stream_sync_beside_others"
+    caught_by = "test_stream_sync_with_others"
     last: Stream | None = None
 
     def create_stream(self, index: int) -> Stream:

@@ -47,13 +47,13 @@ def test_every_step_is_a_box_to_scale_in_the_row_of_its_lane() -> None:
 
 
 @pytest.mark.parametrize("dark", [False, True])
-def test_labels_stay_in_their_room_in_a_browser(tmp_path: Path, dark: bool) -> None:
+def test_labels_stay_in_their_space_in_a_browser(tmp_path: Path, dark: bool) -> None:
     found = measured(render_html(spans(), "model.onnx" * 20), tmp_path, dark)
     inside = [box for css, box in found["boxes"] if css in ("kernel", "host")]
     names = [(content, box) for content, css, box in found["texts"] if css.startswith("on-")]
     assert len(names) > 8
     for content, box in names:
-        assert any(is_inside(box, room) for room in inside), content
+        assert any(is_inside(box, box_around) for box_around in inside), content
     for content, _, box in found["texts"]:
         assert is_inside(box, found["whole"]), content
     assert found["page"] == ("rgb(21, 24, 29)" if dark else "rgb(255, 255, 255)")

@@ -69,7 +69,7 @@ class LazyKernels(SimLazyDeviceAPI):
         return super().launch(module, function, grid, block, args, stream)
 
 
-class OwnWorkspace(LazyKernels):
+class OwnedWorkspace(LazyKernels):
     """Has a workspace; ``taken`` are its spaces."""
 
     def __init__(self) -> None:

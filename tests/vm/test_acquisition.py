@@ -61,7 +61,7 @@ def result(session: lb.Session) -> np.ndarray:
         return np.array(y)
 
 
-def test_what_is_kept_is_not_loaded_again(api, executable, expected):
+def test_what_is_retained_is_not_loaded_again(api, executable, expected):
     session = session_on(api, executable)
     assert [loads(session) for _ in range(3)] == [2, 0, 0]
     assert np.abs(result(session) - expected).max() <= TOLERANCE

@@ -28,19 +28,19 @@ def appended(executable: Executable) -> tuple[list[int], str, int | None]:
     """What is appended to by the file; the function of all trips but the first; its call, where it is ``a``'s."""
     (call,) = [call for segment in segments_of(executable) for call in segment.calls]
     (segment,) = call.bodies[-1].segments
-    stated: dict[str, list[int]] = call.attributes["attributes"]  # type: ignore[assignment]
+    declared: dict[str, list[int]] = call.attributes["attributes"]  # type: ignore[assignment]
     piece = ProgramPiece(executable, segment.function, {"num_threads": 1})
     piece.session.prepare(**dict.fromkeys(piece.session.executable.dimensions, 3))
     program = piece.session._program_of("main").session
     names = [spec.name for spec in (*piece.function.inputs, *piece.function.outputs)]
     found = appending_call(piece.function, bound_program_of(program).program, names.index("a"), names.index("e"))
-    return stated["appended"], segment.function, found
+    return declared["appended"], segment.function, found
 
 
 def test_a_concat_behind_what_is_carried_leaves_it_where_it_is() -> None:
     executable = compiled("e = Concat<axis=0>(a, m)")
-    numbers, name, found = appended(executable)
-    assert numbers == [0] and found is not None
+    values, name, found = appended(executable)
+    assert values == [0] and found is not None
     calls = [each for each in executable.functions[name].instructions if isinstance(each, Call)]
     assert calls[found].name == "concat" and calls[found].moves_bytes != calls[-1].moves_bytes
 
@@ -59,5 +59,5 @@ def test_others_are_copied(body: str, shape: str) -> None:
 
 def test_it_is_behind_all_rows_where_there_is_one() -> None:
     body = "t = ReduceMean<keepdims=1>(a, last) e = Concat<axis=1>(a, t)"
-    numbers, _, found = appended(compiled(body, "float[1,K]"))
-    assert numbers == [0] and found is not None
+    values, _, found = appended(compiled(body, "float[1,K]"))
+    assert values == [0] and found is not None

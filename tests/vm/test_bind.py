@@ -22,8 +22,8 @@ from landbridge.executable.instructions import (
 from landbridge.executable.parts import TensorSpec
 from landbridge.vm.bind import bind_function
 from landbridge.vm.code_image import load_image
-from landbridge.vm.home import Home
-from landbridge.vm.own_memory import FlatMemory
+from landbridge.vm.device_binding import DeviceBinding
+from landbridge.vm.owned_memory import FlatMemory
 from landbridge.vm.program import BranchStep, NativeStep
 from tests.vm import programs
 
@@ -31,8 +31,8 @@ from tests.vm import programs
 class FixedMemory:
     """Storages and constants at addresses the test knows."""
 
-    def home(self, vdevice):
-        return Home(lb.device("cpu"), lb.device("cpu").memory_kind())
+    def binding(self, vdevice):
+        return DeviceBinding(lb.device("cpu"), lb.device("cpu").memory_kind())
 
     def storage(self, instruction):
         return FlatMemory(0x10000 * instruction.dst, instruction.nbytes, None)

@@ -1,4 +1,4 @@
-"""The turn of a Session: one use at a time, given back whatever happens."""
+"""The lock of a Session: one use at a time, given back whatever happens."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import threading
 import pytest
 
 from landbridge.errors import SessionBusyError
-from landbridge.vm.entry import Entry, takes_turn
-from landbridge.vm.turn import NOBODY
+from landbridge.vm.entry import Entry, takes_lock
+from landbridge.vm.token_lock import NOBODY
 
 
 class Counter:
@@ -19,7 +19,7 @@ class Counter:
         self._entry = Entry("a counter")
         self.total = 0
 
-    @takes_turn
+    @takes_lock
     def add(self, first: int, *, second: int = 0) -> int:
         """Add both; raises ValueError for 0."""
         assert not self._entry.free
@@ -28,7 +28,7 @@ class Counter:
         self.total += first + second
         return self.total
 
-    @takes_turn
+    @takes_lock
     def add_within(self) -> int:
         return self.add(1)
 
@@ -40,7 +40,7 @@ def test_arguments_and_result_pass_through() -> None:
     assert Counter.add.__doc__ == "Add both; raises ValueError for 0."
 
 
-def test_the_turn_is_given_back_after_an_error() -> None:
+def test_the_lock_is_released_after_an_error() -> None:
     counter = Counter()
     with pytest.raises(ValueError, match="nothing to add"):
         counter.add(0)
@@ -55,9 +55,9 @@ def test_a_use_within_a_use_is_refused() -> None:
     assert counter.add(1) == 1
 
 
-def test_another_thread_is_refused_meanwhile() -> None:
+def test_another_thread_is_refused_concurrently() -> None:
     counter = Counter()
-    turn = counter._entry.take()
+    token = counter._entry.take()
     refused: list[BaseException] = []
 
     def use() -> None:
@@ -69,7 +69,7 @@ def test_another_thread_is_refused_meanwhile() -> None:
     thread = threading.Thread(target=use)
     thread.start()
     thread.join(30)
-    counter._entry.give_back(turn)
+    counter._entry.give_back(token)
     assert len(refused) == 1
     assert counter.add(1) == 1
 
@@ -80,13 +80,13 @@ def test_the_owner_is_the_thread_that_has_the_turn() -> None:
     seen: list[tuple[int, bool]] = []
 
     def use() -> None:
-        turn = entry.take()
+        token = entry.take()
         try:
             entry.owner = threading.get_ident()
             seen.append((entry.owner, entry.is_used_elsewhere()))
         finally:
             entry.owner = NOBODY
-            entry.give_back(turn)
+            entry.give_back(token)
 
     thread = threading.Thread(target=use)
     thread.start()
@@ -97,10 +97,10 @@ def test_the_owner_is_the_thread_that_has_the_turn() -> None:
 
 def test_a_turn_that_is_dropped_has_no_owner() -> None:
     entry = Counter()._entry
-    turn = entry.take()
+    token = entry.take()
     entry.owner = threading.get_ident()
     assert not entry.is_used_elsewhere()
-    del turn  # as by an exception that comes before the turn is given back
+    del token  # as by an exception that comes before the lock is given back
     assert len(entry.free) == 1
     again = entry.take()
     assert entry.is_used_elsewhere()  # nobody has said yet that it is theirs

@@ -64,7 +64,7 @@ def an_x86_64() -> None:
         pytest.skip("of other processors the C library says it elsewhere")
 
 
-def said(*command: str) -> dict[str, object]:
+def output(*command: str) -> dict[str, object]:
     child = subprocess.run(
         [*command, sys.executable, "-c", _SAYS],
         capture_output=True,
@@ -86,7 +86,7 @@ def test_without_proc_and_sys_the_machine_is_what_it_is() -> None:
         pytest.skip("there is no unshare")
     if tried.returncode != 0:
         pytest.skip(f"no mounts of its own for a process: {tried.stderr.decode()}")
-    want, found = said(), said(*hidden)
+    want, found = output(), output(*hidden)
     for key in ("features", "host", "cores"):
         assert found[key] == want[key], key
     assert all(ours in (theirs, None) for ours, theirs in zip(found["caches"], want["caches"], strict=True))  # type: ignore[call-overload]

@@ -45,12 +45,12 @@ def doubling() -> Executable:
 def test_the_host_sees_what_the_kernels_of_a_board_use(hidden: Device, access: Any) -> None:
     session = lb.Session(doubling(), device=hidden, host_access=access)
     with lb.no_copies():
-        for turn in range(2):
+        for iteration in range(2):
             with session.get_input("x").host_view("w") as array:
-                array[:] = X + turn
+                array[:] = X + iteration
             session.run()
             with session.get_output(0).host_view("r") as array:
-                np.testing.assert_array_equal(array, 2 * (X + turn))
+                np.testing.assert_array_equal(array, 2 * (X + iteration))
     assert (session.get_input("x").scope, session.get_output(0).scope) == ("shared", "shared")
     planned = {memory.scope: (memory.input_bytes, memory.output_bytes) for memory in session.planned_memory}
     assert planned == {"global": (0, 0), "shared": (64, 64)}
@@ -73,7 +73,7 @@ def test_unasked_it_is_in_the_devices_own_memory(hidden: Device) -> None:
         np.asarray(session.get_input("x"))
 
 
-def test_what_no_memory_gives_is_said_when_it_is_bound() -> None:
+def test_what_no_memory_gives_is_reported_when_it_is_bound() -> None:
     api = SimLazyDeviceAPI()
     api._kinds = {"global": api._kinds["global"]}
     with pytest.raises(
@@ -131,7 +131,7 @@ def test_it_is_whole_granules_of_every_device_that_imports_it(coarse: Device, ho
     exe = lb.compile(proto, {"cpu": "llvm", "npu": lb.Target.from_device(coarse)}, place={"neg": "npu"})
     session = lb.Session(exe, devices={"npu": coarse, "cpu": "cpu"})
     x = np.linspace(-1, 1, 300, dtype=np.float32).reshape(shape)
-    beside = lb.empty(3, dtype="float32", device="cpu")  # which nothing of a granule may be
+    neighbour = lb.empty(3, dtype="float32", device="cpu")  # which nothing of a granule may be
     with lb.no_copies():
         np.asarray(session.get_input("x"))[:] = x
         session.run()
@@ -139,4 +139,4 @@ def test_it_is_whole_granules_of_every_device_that_imports_it(coarse: Device, ho
         np.testing.assert_array_equal(np.asarray(found), -x)
     for memory in (session.get_input("x"), found):
         assert (np.asarray(memory).ctypes.data % 1024, memory.storage.reserved) == (0, 2048)
-    del beside
+    del neighbour

@@ -22,7 +22,7 @@ from landbridge.vm.overlap import Item, Overlap, Touch, devices_first
 from landbridge.vm.trace import trace_run
 from landbridge.vm.trace_events import chrome_trace
 from tests.vm import programs
-from tests.vm.lazy_kernels import IMAGE, LazyKernels, N, OwnWorkspace
+from tests.vm.lazy_kernels import IMAGE, LazyKernels, N, OwnedWorkspace
 
 HIDDEN = {"scope": "global", "host_access": "none", "coherent": False, "coherence_granule": 64, "offset_alignment": 64}
 
@@ -145,7 +145,7 @@ def test_a_failed_event_is_an_error_of_the_run_with_the_kernels_name():
 
 
 def test_scratch_of_kernels_is_the_devices_workspace():
-    api = OwnWorkspace()
+    api = OwnedWorkspace()
     s = session(api, "scratchy")
     assert len(api.taken) == 1
     (y, _) = s(np.ones(N, np.float32))

@@ -191,7 +191,7 @@ STORAGE = AllocStorage(2, 14 * 48, 1, 64, (14, 12), "float32")
 
 
 @pytest.mark.parametrize(
-    ("instructions", "what"),
+    ("instructions", "subject"),
     [
         ((replace(STORAGE, nbytes=640),), r"640 bytes of float32\[14, 12\]"),
         ((replace(STORAGE, dtype="float31"),), "float31"),
@@ -230,8 +230,8 @@ STORAGE = AllocStorage(2, 14 * 48, 1, 64, (14, 12), "float32")
         ((LoadConstant(2, "w", 1, ()),), "constant 'w': .* say which axes make each"),
     ],
 )
-def test_rows_that_do_not_fit(instructions: tuple[Instruction, ...], what: str) -> None:
-    with pytest.raises(BindError, match=what):
+def test_rows_that_do_not_fit(instructions: tuple[Instruction, ...], subject: str) -> None:
+    with pytest.raises(BindError, match=subject):
         session(program(instructions))
 
 

@@ -25,9 +25,9 @@ def light_model(name: str, seed: int = 0) -> onnx.ModelProto:
         if weight in stored:
             graph.initializer.remove(next(t for t in graph.initializer if t.name == weight))
         graph.initializer.append(onnx.numpy_helper.from_array(array, weight))
-    kept = [n for n in graph.node if n.op_type != "ConstantOfShape"]
+    retained = [n for n in graph.node if n.op_type != "ConstantOfShape"]
     del graph.node[:]
-    graph.node.extend(kept)
+    graph.node.extend(retained)
     if model.ir_version < 4:
         model.ir_version = 4  # from here on an initializer need not be an input as well
     return model

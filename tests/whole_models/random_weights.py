@@ -56,11 +56,11 @@ def _weight_shapes(graph: onnx.GraphProto) -> dict[str, tuple[int, ...]]:
 def _replace(graph: onnx.GraphProto, weights: dict[str, np.ndarray]) -> None:
     nodes = [node for node in graph.node if not (node.op_type == "ConstantOfShape" and node.output[0] in weights)]
     used = {name for node in nodes for name in node.input}
-    kept = [tensor for tensor in graph.initializer if tensor.name in used and tensor.name not in weights]
+    retained = [tensor for tensor in graph.initializer if tensor.name in used and tensor.name not in weights]
     inputs = [value for value in graph.input if value.name in used and value.name not in weights]
     del graph.node[:], graph.initializer[:], graph.input[:]
     graph.node.extend(nodes)
-    graph.initializer.extend(kept)
+    graph.initializer.extend(retained)
     graph.initializer.extend(numpy_helper.from_array(array, name) for name, array in weights.items())
     graph.input.extend(inputs)
 

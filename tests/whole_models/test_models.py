@@ -64,15 +64,15 @@ def test_speech_detector_keeps_its_state():
     session, ort = lb.Session(lb.compile(file, shapes=shapes)), reference(file.read_bytes())
     rate = np.array(16000, np.int64)
     mine = theirs = np.zeros((2, 1, 128), np.float32)
-    voice, likely = speech(64 + 24 * 512), []
+    voice, probabilities = speech(64 + 24 * 512), []
     for step in range(24):
         window = voice[None, step * 512 : step * 512 + 576].copy()
         wanted = ort.run(None, {"input": window, "state": theirs, "sr": rate})
         outputs = session(*({"input": window, "state": mine, "sr": rate}[spec.name] for spec in session.inputs))
         check_equal(outputs, wanted)
-        likely.append(float(wanted[0][0, 0]))
+        probabilities.append(float(wanted[0][0, 0]))
         mine, theirs = np.asarray(outputs[1]), wanted[1]
-    assert max(likely) > 0.8  # there is a voice in it
+    assert max(probabilities) > 0.8  # there is a voice in it
 
 
 def test_compiled_once_and_loaded_from_a_file(tmp_path):

@@ -87,15 +87,15 @@ class GuardedRun(NativeRun):
         plain = {number: self.registers[number] for number in i.args}
         copies = []
         for low, high, members in _regions(plain):
-            memory, beside = guarded_bytes(high - low, self._side)
-            copies.append((memory, beside, members))
+            memory, guard = guarded_bytes(high - low, self._side)
+            copies.append((memory, guard, members))
             for number in members:
                 start = plain[number].ctypes.data - low
                 memory[start : start + plain[number].size] = plain[number]
                 self.registers[number] = memory[start : start + plain[number].size]
         super().step(i)
-        for _, beside, members in copies:
-            assert (beside == POISON).all(), f"{i.function} wrote beside operand {[i.args.index(m) for m in members]}"
+        for _, guard, members in copies:
+            assert (guard == POISON).all(), f"{i.function} wrote beside operand {[i.args.index(m) for m in members]}"
         for number, array in plain.items():
             if array.flags.writeable:
                 array[:] = self.registers[number]

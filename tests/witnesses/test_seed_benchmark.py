@@ -37,7 +37,7 @@ def test_each_way_copies_what_its_name_says_and_gives_the_same(seed, name, frame
     device, size = device_named(name), seed.Size(48, 64, 256)
     frame, specs = seed.frames(size)[frame_name]
     session, out = seed.bound_session(size, specs, device), seed.pages(size.planes, "float32")
-    actions = seed.four_ways(session, frame, out)
+    actions = seed.four_variants(session, frame, out)
     seed.check_bytes(actions, frame, out)
     model, x = seed.peer_models(size)[frame_name]
     (wanted,) = onnxruntime.InferenceSession(model.SerializeToString()).run(None, {"x": x})

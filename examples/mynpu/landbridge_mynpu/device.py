@@ -15,7 +15,7 @@ from landbridge.device.checks import (
     host_reaches,
     is_copy_to_itself,
     kind_of,
-    own_device,
+    owning_device,
 )
 from landbridge.device.protocols import AccessMode, RowTable
 from landbridge.errors import DeviceError, InputError, KernelBuildError
@@ -83,12 +83,12 @@ class MynpuDeviceAPI(DeviceAPI):
     def copy_data_from_to(
         self, src: Region, dst: Region, nbytes: int, stream: Stream | None, keep_alive: object
     ) -> Event | None:
-        own_device(self, src.space, dst.space)
+        owning_device(self, src.space, dst.space)
         source, target = self._address(src, nbytes), self._address(dst, nbytes)
         if is_copy_to_itself(self, src, dst, nbytes):
             return None
-        what = f"a copy of {nbytes} bytes from {src.space.device} to {dst.space.device}"
-        return self._submit(what, lambda: _move(target, source, nbytes), stream, keep_alive)
+        subject = f"a copy of {nbytes} bytes from {src.space.device} to {dst.space.device}"
+        return self._submit(subject, lambda: _move(target, source, nbytes), stream, keep_alive)
 
     # ---- kernels
 
@@ -130,10 +130,10 @@ class MynpuDeviceAPI(DeviceAPI):
 
     # ---- inside
 
-    def _submit(self, what: str, work: Callable[[], object], stream: Stream | None, keep_alive: object) -> Event:
+    def _submit(self, subject: str, work: Callable[[], object], stream: Stream | None, keep_alive: object) -> Event:
         if stream is not None:
             raise InputError("mynpu has one queue, stream None; a stream was given")
-        return self._worker.submit(what, work, keep_alive)
+        return self._worker.submit(subject, work, keep_alive)
 
     def _wait(self) -> None:
         self._worker.submit("a barrier", lambda: None).synchronize()

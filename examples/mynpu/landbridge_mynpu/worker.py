@@ -15,8 +15,8 @@ class Ticket:
     ``keep_alive`` is held until then.
     """
 
-    def __init__(self, what: str, work: Callable[[], object], keep_alive: object) -> None:
-        self.what = what
+    def __init__(self, subject: str, work: Callable[[], object], keep_alive: object) -> None:
+        self.subject = subject
         self._work: Callable[[], object] | None = work
         self._keep_alive = keep_alive
         self._done = Event()
@@ -40,7 +40,7 @@ class Ticket:
         """Wait at most ``timeout`` seconds; whether it is done. Raises DeviceError when the work failed."""
         done = self._done.wait(timeout)
         if self._failure is not None:
-            raise DeviceError(f"mynpu: {self.what} failed: {self._failure}") from self._failure
+            raise DeviceError(f"mynpu: {self.subject} failed: {self._failure}") from self._failure
         return done
 
 
@@ -53,9 +53,9 @@ class Worker:
         self._lock = Lock()
         self._thread: Thread | None = None
 
-    def submit(self, what: str, work: Callable[[], object], keep_alive: object = None) -> Ticket:
-        """Queue ``work``, which errors call ``what``."""
-        ticket = Ticket(what, work, keep_alive)
+    def submit(self, subject: str, work: Callable[[], object], keep_alive: object = None) -> Ticket:
+        """Queue ``work``, which errors call ``subject``."""
+        ticket = Ticket(subject, work, keep_alive)
         with self._lock:
             if self._thread is None:
                 self._thread = Thread(target=self._run, name=self._name, daemon=True)

@@ -40,9 +40,9 @@ def _generated(module: IRModule, kernel: str) -> str:
     calls = [op for op in module.main.walk() if isinstance(op, CallOp) and op.callee_name == kernel]
     nodes = list(dict.fromkeys(node_name(op) for op in calls))
     named = ", ".join(map(repr, nodes[:_SHOWN])) + (f" and {len(nodes) - _SHOWN} more" if len(nodes) > _SHOWN else "")
-    of = f" from node{'s' if len(nodes) > 1 else ''} {named}" if nodes else ""
+    origin = f" from node{'s' if len(nodes) > 1 else ''} {named}" if nodes else ""
     return (
-        f"Landbridge generated this kernel{of} of the model: this is a bug in Landbridge, not in the model. Please "
+        f"Landbridge generated this kernel{origin} of the model: this is a bug in Landbridge, not in the model. Please "
         "report it with the model, or these nodes and their shapes, the target and this message. Until it is mended, "
         f"compile(sanitize=True) makes kernels that test each access when they run instead of before{_unless_theirs()}"
     )

@@ -16,7 +16,7 @@ from landbridge.analysis.overwriting import overwritable
 from landbridge.ir.graph_ops import CallOp, HostCallOp
 from landbridge.ir.main_attributes import frame_layouts, input_elements, io_names
 from landbridge.ir.module import IRModule
-from landbridge.ir.op_attributes import node_name, vdevice_stated
+from landbridge.ir.op_attributes import declared_vdevice, node_name
 from landbridge.ir.types import dtype_of, element_count, shape_of
 from landbridge.memory_kind import GLOBAL_SCOPE
 from landbridge.records import record
@@ -100,11 +100,11 @@ class Aliasing:
         """Why ``op`` is not of the order that the host's CPU keeps; empty where it is."""
         if isinstance(op, memref.CopyOp):
             return f"{_named(op)} copies it to another device"
-        place = vdevice_stated(op) if isinstance(op, CallOp | HostCallOp) else None
-        if place is None:
+        vdevice = declared_vdevice(op) if isinstance(op, CallOp | HostCallOp) else None
+        if vdevice is None:
             return ""
-        device = self._module.vdevices[place.index.data]
-        if place.scope.data != GLOBAL_SCOPE or grid_limits(self._module.target_of(place.index.data)) is not None:
+        device = self._module.vdevices[vdevice.index.data]
+        if vdevice.scope.data != GLOBAL_SCOPE or grid_limits(self._module.target_of(vdevice.index.data)) is not None:
             return f"{_named(op)} runs on {device}; legal: kernels of a CPU"
         return ""
 

@@ -2,7 +2,7 @@
 
 A loop that indexes an axis by itself ties that axis to every other axis the loop indexes so. Cutting one into
 tiles cuts them all; a loop that also stands inside a larger index expression cannot be cut. One exception: a loop that
-runs over groups of an axis, ``group * K + loop`` where the loop turns K times, is tied to it as well: tiles that
+runs over groups of an axis, ``group * K + loop`` where the loop has K iterations, is tied to it as well: tiles that
 divide K lie within a group.
 """
 
@@ -129,7 +129,7 @@ class _Ties:
 
 @record(frozen=True)
 class GroupIndex:
-    """The index ``group * count + loop``, of two loops by number, the second of which turns ``count`` times."""
+    """The index ``group * count + loop``, of two loops by number, the second of which has ``count`` iterations."""
 
     group: int
     count: int

@@ -85,13 +85,13 @@ class Claims:
                         self._claim(value, region.block, Claim(result, 0))
                     self._claim_parts(region.block)
             elif isinstance(op, LoopOp):
-                self._claim_trips(op, block)
+                self._claim_iterations(op, block)
             elif isinstance(op, ConcatOp):
                 for part in parts(self._module, op):
                     if part.in_place:
                         self._claim(part.value, block, Claim(op.result, part.first))
 
-    def _claim_trips(self, op: LoopOp, block: Block) -> None:
+    def _claim_iterations(self, op: LoopOp, block: Block) -> None:
         """What a loop carries has one place, and its rows are produced in theirs."""
         inner = op.body.block
         count = len(op.carried)
@@ -103,13 +103,13 @@ class Claims:
             if self._is_replaced(inner, argument, value):
                 self._claim(value, inner, Claim(result, 0))
         places = inner.args[len(inner.args) - op.rows :]
-        for value, place in zip(yielded[count:], places, strict=True):
-            self._claim(value, inner, Claim(place, 0))
+        for value, vdevice in zip(yielded[count:], places, strict=True):
+            self._claim(value, inner, Claim(vdevice, 0))
         self._claim_parts(inner)
 
     def _is_replaced(self, block: Block, argument: SSAValue, value: SSAValue) -> bool:
-        """Whether the trip that ``block`` is has no use for ``argument`` any more when ``value`` is produced, or writes
-        it where that was."""
+        """Whether the iteration that ``block`` is has no use for ``argument`` any more when ``value`` is produced, or
+        writes it where that was."""
         root = produced(value)
         if root is None or root in self._claims or root.op in self.in_place:
             return False

@@ -29,13 +29,13 @@ class KnownForms(Protocol):
         """Whether ``form`` is known to be less than 0 here."""
 
 
-def told_by(condition: SSAValue, holds: bool, r: KnownForms) -> Iterator[Form]:
+def assumptions_from(condition: SSAValue, holds: bool, r: KnownForms) -> Iterator[Form]:
     """Forms that are 0 or less where ``condition`` is as told."""
     op: Any = condition.owner
     kind = type(op)
     if (kind is arith.AndIOp and holds) or (kind is arith.OrIOp and not holds):
         for operand in op.operands:
-            yield from told_by(operand, holds, r)
+            yield from assumptions_from(operand, holds, r)
     if kind is not arith.CmpiOp:
         return
     left, right = op.operands

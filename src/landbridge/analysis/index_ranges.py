@@ -23,7 +23,7 @@ from xdsl.dialects.builtin import IndexType, IntegerAttr, IntegerType
 from xdsl.ir import OpResult, SSAValue
 
 from landbridge.analysis.bound_rules import BOUND_RULES
-from landbridge.analysis.conditions import INTEGERS, told_by
+from landbridge.analysis.conditions import INTEGERS, assumptions_from
 from landbridge.analysis.linear_forms import Bound, Form, Number, Terms, constant
 from landbridge.analysis.scoped_results import ScopedResults
 from landbridge.records import record
@@ -47,7 +47,7 @@ class IndexRanges:
         self._forms: dict[int, Form] = {}  # by the id of the value, which is what values are hashed by, only sooner
         self._assumed: list[tuple[int, bool, Bound]] = []
         self._results = ScopedResults()
-        self._made: dict[tuple[Any, ...], Form] = {}
+        self._created: dict[tuple[Any, ...], Form] = {}
 
     def define(self, value: SSAValue, lower: list[Form], upper: list[Form]) -> None:
         """``value`` lies between these forms of older values."""
@@ -61,16 +61,16 @@ class IndexRanges:
         self._atoms.append(_Atom(None, [(1, constant(0))], [most]))
         self._forms[id(value)] = low.plus(Form({len(self._atoms) - 1: 1}), step)
 
-    def is_multiple(self, form: Form, of: int) -> bool:
+    def is_multiple(self, form: Form, divisor: int) -> bool:
         """Whether ``form`` is known to be a multiple of ``of``; of a minimum, whether both its sides are."""
-        if all(c % of == 0 for c in form.terms.values()):
-            return bool(form.const % of == 0)
+        if all(c % divisor == 0 for c in form.terms.values()):
+            return bool(form.const % divisor == 0)
         for atom, factor in form.terms.items():
             value = self._atoms[atom].value
             op: Any = value.owner if value is not None else None
             if isinstance(op, arith.MinSIOp | arith.MinUIOp):
                 rest = Form({a: c for a, c in form.terms.items() if a != atom}, form.const)
-                return all(self.is_multiple(rest.plus(self.form(side), factor), of) for side in op.operands)
+                return all(self.is_multiple(rest.plus(self.form(side), factor), divisor) for side in op.operands)
         return False
 
     def form(self, value: SSAValue) -> Form:
@@ -169,8 +169,8 @@ class IndexRanges:
             return form.const <= limit or bool(form.terms)
         shared = gcd(*form.terms.values())
         terms = {a: c // shared for a, c in form.terms.items()} if shared > 1 else form.terms
-        of = terms, (limit - form.const) // shared
-        found: bool = self._results.get((frozenset(terms.items()), of[1]), self._is_bounded, of, False)
+        key = terms, (limit - form.const) // shared
+        found: bool = self._results.get((frozenset(terms.items()), key[1]), self._is_bounded, key, False)
         return found
 
     def _is_bounded(self, terms_and_limit: tuple[Terms, int]) -> bool:
@@ -178,20 +178,20 @@ class IndexRanges:
         simplest_first = sorted(self._without_youngest(terms), key=lambda replaced: len(replaced[1].terms))
         return any(self._is_at_most(older, limit * scale + scale - 1) for scale, older in simplest_first)
 
-    def entered(self, turns: Form) -> AbstractContextManager[None]:
-        """The body of a loop of ``turns``, which numbers say nothing more of."""
+    def entered(self, iterations: Form) -> AbstractContextManager[None]:
+        """The body of a loop of ``iterations``, which numbers say nothing more of."""
         return nullcontext()
 
     @contextmanager
     def where(self, condition: SSAValue, holds: bool = True) -> Iterator[bool]:
         """Code that runs only where ``condition`` is true, or false; yields whether it may run at all."""
-        known = list(told_by(condition, holds, self))
+        known = list(assumptions_from(condition, holds, self))
         if any(self.smallest(form) > 0 for form in known):
             yield False
             return
         before = len(self._assumed)
         self._assumed += [_bound(form) for form in known if form.terms]
-        with self._results.told_of(reduce(or_, (1 << atom for atom, _, _ in self._assumed[before:]), 0)):
+        with self._results.assumptions_about(reduce(or_, (1 << atom for atom, _, _ in self._assumed[before:]), 0)):
             yield True
         del self._assumed[before:]
 
@@ -212,8 +212,8 @@ class IndexRanges:
         if kind not in _BY_OPERANDS or type(value.type) not in INTEGERS:
             return self._atom(value)
         key = kind, value.type, *((form.const, *form.terms.items()) for form in operands)
-        if (known := self._made.get(key)) is None:
-            known = self._made[key] = self._atom(value)
+        if (known := self._created.get(key)) is None:
+            known = self._created[key] = self._atom(value)
         return known
 
     def _atom(self, value: SSAValue) -> Form:
@@ -227,13 +227,13 @@ class IndexRanges:
 
     def _found_bounds(self, atom: int) -> tuple[list[Bound], list[Bound]]:
         self._results.ask(atom)
-        made = self._atoms[atom]
-        lower, upper = list(made.lower), list(made.upper)
+        created = self._atoms[atom]
+        lower, upper = list(created.lower), list(created.upper)
         for other, is_upper, bound in self._assumed:
             if other == atom:
                 (upper if is_upper else lower).append(bound)
-        if made.value is not None:
-            for low, high in self._operation(made.value):
+        if created.value is not None:
+            for low, high in self._operation(created.value):
                 lower += [low] if low is not None else []
                 upper += [high] if high is not None else []
         return lower, upper

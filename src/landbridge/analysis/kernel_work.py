@@ -87,8 +87,8 @@ def _share(index: AffineExpr, extents: tuple[Extent, ...], low: Extent, extent: 
     """The share of the values of ``index`` that lie in ``low .. low + extent``."""
     dims = sorted(index.used_dims())
     count = math.prod(number for number in (extents[d] for d in dims) if isinstance(number, int))
-    numbers = [low, extent, *(extents[d] for d in dims)]
-    if not all(isinstance(number, int) for number in numbers) or not 0 < count <= _MOST_VALUES:
+    elements = [low, extent, *(extents[d] for d in dims)]
+    if not all(isinstance(number, int) for number in elements) or not 0 < count <= _MOST_VALUES:
         return Fraction(1)
     at: list[Any] = [0] * len(extents)
     for n, d in enumerate(dims):

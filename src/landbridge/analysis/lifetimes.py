@@ -2,8 +2,8 @@
 
 Steps number the operations that touch memory, in the order of the text, both branches of an ``lb.if`` one after
 the other. A buffer is needed exactly from its first step to its last; what only one branch needs may share bytes with
-what only the other needs. An ``lb.loop`` is a step before its body and one after it: what a trip makes for itself lives
-inside of the body, and what was made before and is used there lives until the loop has ended.
+what only the other needs. An ``lb.loop`` is a step before its body and one after it: what an iteration makes for itself
+lives inside of the body, and what was made before and is used there lives until the loop has ended.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def beginning(value: SSAValue) -> tuple[SSAValue, int]:
 
 
 def root(value: SSAValue) -> SSAValue:
-    """The buffer that ``value`` is a view of, or a slice for a trip of a loop."""
+    """The buffer that ``value`` is a view of, or a slice for an iteration of a loop."""
     while True:
         if isinstance(value.owner, ViewOp | ToVDeviceOp):  # at this level only crossings that are views are left
             value = value.owner.source
@@ -65,7 +65,7 @@ def steps(block: Block) -> Iterator[tuple[Operation, tuple[SSAValue, ...]]]:
 def lifetimes(block: Block) -> dict[SSAValue, Lifetime]:
     """The lifetime of every buffer that is touched, by the value at its root; what is prepared lives past the end."""
     found: dict[SSAValue, Lifetime] = {}
-    end, kept = 0, set[SSAValue]()
+    end, retained = 0, set[SSAValue]()
     began: dict[Operation, int] = {}
     for step, (op, touched) in enumerate(steps(block)):
         end = step + 1
@@ -78,5 +78,5 @@ def lifetimes(block: Block) -> dict[SSAValue, Lifetime]:
             known = found.get(buffer)
             found[buffer] = Lifetime(step if known is None else known.first, step)
         if isinstance(op, PreparedOp):
-            kept.update(map(root, touched))
-    return found | {buffer: replace(found[buffer], last=end) for buffer in kept}
+            retained.update(map(root, touched))
+    return found | {buffer: replace(found[buffer], last=end) for buffer in retained}

@@ -31,7 +31,7 @@ class LoweredAccess(NamedTuple):
 
     Along the last axis, that is; along others it is the one at the index. ``first > last`` where a constant mask keeps
     nothing. ``element`` is the type of each of them. ``mask`` is one that only a run knows: any of the lanes may be
-    kept, or those of the first ``kept`` that are not of the first ``skipped``.
+    kept, or those of the first ``retained`` that are not of the first ``skipped``.
     """
 
     op: Operation
@@ -43,7 +43,7 @@ class LoweredAccess(NamedTuple):
     last: int
     reads: bool
     mask: SSAValue | None
-    kept: SSAValue | None
+    retained: SSAValue | None
     skipped: SSAValue | None
 
 
@@ -57,13 +57,13 @@ def lowered_access(op: Operation) -> LoweredAccess:
     mask = operands[-2] if kind in _MASKED else None
     value = op.results[0] if kind in _READS else operands[-1 if kind is vector.MaskedStoreOp else 0]
     element = value.type.element_type if isinstance(value.type, VectorType) else value.type
-    constant = _kept(mask)
+    constant = _retained(mask)
     if constant is None:
         constant = 0, (_lanes(value) if kind in _VECTORS else 1) - 1
     else:
         mask = None
-    kept, skipped = _between(mask)
-    return LoweredAccess(op, buffer, shape, element, indices, *constant, kind in _READS, mask, kept, skipped)
+    retained, skipped = _between(mask)
+    return LoweredAccess(op, buffer, shape, element, indices, *constant, kind in _READS, mask, retained, skipped)
 
 
 def _between(mask: SSAValue | None) -> tuple[SSAValue | None, SSAValue | None]:
@@ -74,9 +74,9 @@ def _between(mask: SSAValue | None) -> tuple[SSAValue | None, SSAValue | None]:
     if isinstance(maker, vector.CreateMaskOp):
         return maker.operands[0], None
     if isinstance(maker, arith.AndIOp) and isinstance(differ := maker.rhs.owner, arith.XOrIOp):
-        (kept, more), (skipped, _) = _between(differ.lhs), _between(differ.rhs)  # a & (a ^ b)
-        if maker.lhs is differ.lhs and kept is not None and more is None:
-            return kept, skipped
+        (retained, more), (skipped, _) = _between(differ.lhs), _between(differ.rhs)  # a & (a ^ b)
+        if maker.lhs is differ.lhs and retained is not None and more is None:
+            return retained, skipped
     return None, None
 
 
@@ -85,12 +85,12 @@ def _lanes(value: SSAValue) -> int:
     return int(value.type.get_shape()[-1])
 
 
-def _kept(mask: SSAValue | None) -> tuple[int, int] | None:
+def _retained(mask: SSAValue | None) -> tuple[int, int] | None:
     """The first and the last lane that a constant mask keeps; None for any other."""
     if mask is None or not isinstance(mask.owner, arith.ConstantOp):
         return None
     bits = mask.owner.value
     if not isinstance(bits, DenseIntOrFPElementsAttr):
         return None
-    kept = [lane for lane, bit in enumerate(bits.get_values()) if bit]
-    return (kept[0], kept[-1]) if kept else (0, -1)
+    retained = [lane for lane, bit in enumerate(bits.get_values()) if bit]
+    return (retained[0], retained[-1]) if retained else (0, -1)

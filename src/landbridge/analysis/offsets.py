@@ -13,9 +13,9 @@ from landbridge.memory_kind import GLOBAL_SCOPE
 
 def may_begin(module: IRModule, value: SSAValue, first: int) -> bool:
     """Whether a tensor may begin at element ``first`` of memory like that of ``value``, where it is used."""
-    place = vdevice_of(value.type)
+    vdevice = vdevice_of(value.type)
     shared = any(target.shares or lends(target) for target in module.targets) and _crosses(value)
-    alignment = offset_alignment(module, place.index.data, place.scope.data, shared=shared)
+    alignment = offset_alignment(module, vdevice.index.data, vdevice.scope.data, shared=shared)
     return first * item_bytes(value.type) % alignment == 0
 
 

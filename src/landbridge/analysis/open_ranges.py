@@ -19,9 +19,9 @@ from xdsl.dialects import arith, memref
 from xdsl.dialects.builtin import IndexType, IntegerAttr
 from xdsl.ir import OpResult, SSAValue
 
-from landbridge.analysis.conditions import told_by
+from landbridge.analysis.assumed_sizes import may_be_empty, not_zero_where, readings
+from landbridge.analysis.conditions import assumptions_from
 from landbridge.analysis.linear_forms import Bound, Form, Number, constant
-from landbridge.analysis.told_sizes import may_be_empty, not_zero_where, readings
 from landbridge.records import record
 from landbridge.sizes.bounds import upper_bound
 from landbridge.sizes.size import Extent, Size, always_at_least, at_least, largest, smallest
@@ -65,10 +65,10 @@ class OpenRanges:
         self._atoms: list[_Atom] = []
         self._forms: dict[int, Form] = {}
         self._assumed: list[tuple[int, bool, Bound]] = []
-        self._told_sizes: list[Size] = []  # 0 or less here
+        self._assumed_sizes: list[Size] = []  # 0 or less here
         self._scope, self._scopes = 0, itertools.count(1)  # 0: nothing is assumed; no number is used twice
         self._proved: dict[tuple[Any, ...], bool] = {}
-        self._told: dict[tuple[int, int], _Atom] = {}
+        self._assumed_facts: dict[tuple[int, int], _Atom] = {}
 
     def define(self, value: SSAValue, lower: list[Form], upper: list[Form]) -> None:
         """``value`` lies between these forms of older values."""
@@ -80,24 +80,24 @@ class OpenRanges:
         most = (step, span) if span.terms else (1, constant(span.const // step))
         self._forms[id(value)] = low.plus(self._atom([(1, constant(0))], [most]), step)
 
-    def is_multiple(self, form: Form, of: int) -> bool:
-        """Whether ``form`` is known to be a multiple of ``of``; of a minimum, whether both its sides are."""
-        if all(number % of == 0 for number in (form.const, *form.terms.values())):
+    def is_multiple(self, form: Form, divisor: int) -> bool:
+        """Whether ``form`` is known to be a multiple of ``divisor``; of a minimum, whether both its sides are."""
+        if all(number % divisor == 0 for number in (form.const, *form.terms.values())):
             return True
         for atom, factor in form.terms.items():
             if sides := self._atoms[atom].least:
                 rest = Form({a: c for a, c in form.terms.items() if a != atom}, form.const)
-                return all(self.is_multiple(rest.plus(side, factor), of) for side in sides)
+                return all(self.is_multiple(rest.plus(side, factor), divisor) for side in sides)
         return False
 
     def form(self, value: SSAValue) -> Form:
         """``value`` as a linear form."""
         if (found := self._forms.get(id(value))) is None:
-            outer = self._assumed, self._told_sizes, self._known, self._scope
+            outer = self._assumed, self._assumed_sizes, self._known, self._scope
             # a form outlives the conditions under which it is first asked for
-            self._assumed, self._told_sizes, self._known, self._scope = [], [], self._everywhere, 0
+            self._assumed, self._assumed_sizes, self._known, self._scope = [], [], self._everywhere, 0
             found = self._forms[id(value)] = self._formed(value)
-            self._assumed, self._told_sizes, self._known, self._scope = outer
+            self._assumed, self._assumed_sizes, self._known, self._scope = outer
         return found
 
     def is_at_most(self, form: Form, limit: Extent) -> bool:
@@ -119,25 +119,25 @@ class OpenRanges:
     @contextmanager
     def where(self, condition: SSAValue, holds: bool = True) -> Iterator[bool]:
         """Code that runs only where ``condition`` is true, or false; yields whether it may run at all."""
-        known = list(told_by(condition, holds, self))
+        known = list(assumptions_from(condition, holds, self))
         if any(self.is_negative(form.scaled(-1)) for form in known):
             yield False
             return
-        outer = self._assumed, self._told_sizes, self._known, self._scope
-        told = [bound for form in known if form.terms for bound in _bounds(form)]
+        outer = self._assumed, self._assumed_sizes, self._known, self._scope
+        assumed = [bound for form in known if form.terms for bound in _bounds(form)]
         sizes: list[Any] = [form.const for form in known if not form.terms and isinstance(form.const, Size)]
-        if told or sizes:
-            self._assumed, self._told_sizes = self._assumed + told, self._told_sizes + sizes
+        if assumed or sizes:
+            self._assumed, self._assumed_sizes = self._assumed + assumed, self._assumed_sizes + sizes
             self._known = {**self._known, **self._narrowed(sizes)}
             self._scope = next(self._scopes)
         yield True
-        self._assumed, self._told_sizes, self._known, self._scope = outer
+        self._assumed, self._assumed_sizes, self._known, self._scope = outer
 
     @contextmanager
-    def entered(self, turns: Form) -> Iterator[None]:
-        """The body of a loop of ``turns``, which runs only where there are some."""
+    def entered(self, iterations: Form) -> Iterator[None]:
+        """The body of a loop of ``iterations``, which runs only where there are some."""
         known: dict[Atom, Extent] = {}
-        for most in self._most(turns) if self._may_be_empty else ():
+        for most in self._most(iterations) if self._may_be_empty else ():
             known |= not_zero_where(most)
         if known.keys() <= self._known.keys():
             yield
@@ -147,10 +147,11 @@ class OpenRanges:
         yield
         self._known, self._scope = outer
 
-    def _narrowed(self, told: Sequence[Size]) -> dict[Atom, Extent]:
-        """The dimensions that are larger here than anywhere, as Sizes that are ``told`` to be 0 or less say of one."""
+    def _narrowed(self, assumed: Sequence[Size]) -> dict[Atom, Extent]:
+        """The dimensions that are larger here than anywhere, as Sizes that are ``assumed`` to be 0 or less say of
+        one."""
         found: dict[Atom, Extent] = {}
-        for size in told:
+        for size in assumed:
             here = self._of_known(size)[0]
             if isinstance(here, Size) and len(here.terms) <= 2 and len(here.symbols) == 1:
                 (symbol,) = here.symbols.values()
@@ -221,12 +222,12 @@ class OpenRanges:
 
     def _here(self, atom: int) -> _Atom:
         """``atom``, with the bounds that follow where conditions give signs."""
-        made = self._atoms[atom]
-        if made.where_natural is None or not self._scope:
-            return made
-        if (found := self._told.get((atom, self._scope))) is None:
-            self._told[atom, self._scope] = made  # what signs are told of is older
-            found = self._told[atom, self._scope] = _Atom(*self._bounded(*made.where_natural))
+        created = self._atoms[atom]
+        if created.where_natural is None or not self._scope:
+            return created
+        if (found := self._assumed_facts.get((atom, self._scope))) is None:
+            self._assumed_facts[atom, self._scope] = created  # what signs are told of is older
+            found = self._assumed_facts[atom, self._scope] = _Atom(*self._bounded(*created.where_natural))
         return found
 
     def _is_whole(self, value: SSAValue) -> bool:
@@ -295,10 +296,10 @@ class OpenRanges:
         if not isinstance(size, Size):
             return False
         return any(
-            always_at_least(times, 0) and always_at_least(told * times, size)
-            for told in itertools.chain.from_iterable(map(self._of_known, self._told_sizes))
-            if isinstance(told, Size)
-            for times in _multiples(size, told)
+            always_at_least(times, 0) and always_at_least(assumed * times, size)
+            for assumed in itertools.chain.from_iterable(map(self._of_known, self._assumed_sizes))
+            if isinstance(assumed, Size)
+            for times in _multiples(size, assumed)
         )
 
     def _by_sides(self, form: Form) -> bool:
@@ -322,9 +323,12 @@ class OpenRanges:
 
     def _bounds_of(self, atom: int, above: bool) -> list[Bound]:
         """What ``atom`` is known here never to be above, or below."""
-        made = self._here(atom)
-        told = [bound for other, is_upper, bound in self._assumed if other == atom and is_upper == above]
-        return [*told, *(made.upper if above else made.lower)]  # a test is there because it tells what is needed
+        created = self._here(atom)
+        assumed = [bound for other, is_upper, bound in self._assumed if other == atom and is_upper == above]
+        return [
+            *assumed,
+            *(created.upper if above else created.lower),
+        ]  # a test is there because it tells what is needed
 
     def _peak(self, form: Form) -> Number:
         found = [upper_bound(each.terms) if isinstance(each, Size) else each for each in self._most(form)]
@@ -365,15 +369,15 @@ def _bounds(form: Form) -> Iterator[tuple[int, bool, Bound]]:
         yield atom, above, (factor if above else -factor, rest.scaled(-1 if above else 1))
 
 
-def _multiples(size: Size, told: Size) -> set[Extent]:
-    """How often ``told`` may be in ``size``: numbers, products of dimensions, and the quotient by its first term."""
-    found = {t for term in size.terms for by in told.terms if always_at_least(t := _times_in(term, by), 0)}
+def _multiples(size: Size, assumed: Size) -> set[Extent]:
+    """How often ``assumed`` may be in ``size``: numbers, products of dimensions, and the quotient by its first term."""
+    found = {t for term in size.terms for by in assumed.terms if always_at_least(t := _times_in(term, by), 0)}
     quotient: Extent = 0
     rest = size.terms
     for _ in range(_DIVISIONS):
-        times = next((t for term in rest if (t := _times_in(term, told.terms[0])) != 0), 0)
+        times = next((t for term in rest if (t := _times_in(term, assumed.terms[0])) != 0), 0)
         quotient = quotient + times
-        left = size - told * quotient
+        left = size - assumed * quotient
         if times == 0 or isinstance(left, int):
             break
         rest = left.terms

@@ -37,10 +37,10 @@ def overwritable(function: func.FuncOp, outputs: int) -> list[tuple[int, int]]:
 
 
 def copied_first(function: func.FuncOp, outputs: int) -> tuple[int, int] | None:
-    """(input, output) numbers of a PrimFunc whose first stage copies the one to the other, where what follows takes
-    turns and reads and writes the output alone: updates of parts of a tensor. None of any other."""
+    """(input, output) numbers of a PrimFunc whose first stage copies the one to the other, where what follows has
+    iterations and reads and writes the output alone: updates of parts of a tensor. None of any other."""
     view = view_prim(function)
-    copied = _whole_copy(view) if view.takes_turns else None
+    copied = _whole_copy(view) if view.is_iterated else None
     if copied is None:
         return None
     inputs = len(function.body.block.args) - outputs

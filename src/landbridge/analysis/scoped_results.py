@@ -17,37 +17,37 @@ class ScopedResults:
     def __init__(self) -> None:
         #: From the outermost condition inwards: the atoms it tells of, and what was found: the result, whom it asked.
         self._scopes: list[tuple[int, dict[Hashable, tuple[Any, int]]]] = [(0, {})]
-        self._asked = 0
+        self._queried = 0
 
     def ask(self, atom: int) -> None:
         """What is being found depends on what is known of ``atom``."""
-        self._asked |= 1 << atom
+        self._queried |= 1 << atom
 
-    def get(self, key: Hashable, find: Callable[[Any], Any], of: Any, meanwhile: Any) -> Any:
-        """The result of ``key``: ``find(of)`` where none holds here, and ``meanwhile`` where that needs it itself."""
-        told, results = self._scopes[-1]
+    def get(self, key: Hashable, find: Callable[[Any], Any], argument: Any, provisional: Any) -> Any:
+        """The result of ``key``: ``find(of)`` where none holds here, and ``provisional`` where that needs it itself."""
+        assumed, results = self._scopes[-1]
         if (found := results.get(key)) is not None:
-            self._asked |= found[1]
+            self._queried |= found[1]
             return found[0]
         for atoms, results in self._scopes[-2::-1]:
-            if (found := results.get(key)) is not None and not found[1] & told:
-                self._asked |= found[1]
+            if (found := results.get(key)) is not None and not found[1] & assumed:
+                self._queried |= found[1]
                 return found[0]
-            told |= atoms
-        outside, self._asked = self._asked, 0
+            assumed |= atoms
+        outside, self._queried = self._queried, 0
         results = self._scopes[-1][1]
-        results[key] = meanwhile, -1  # holds nowhere else
-        result = find(of)
+        results[key] = provisional, -1  # holds nowhere else
+        result = find(argument)
         del results[key]
         level = len(self._scopes) - 1
-        while level and not self._asked & self._scopes[level][0]:
+        while level and not self._queried & self._scopes[level][0]:
             level -= 1  # the condition changed nothing that was asked about
-        self._scopes[level][1][key] = result, self._asked
-        self._asked |= outside
+        self._scopes[level][1][key] = result, self._queried
+        self._queried |= outside
         return result
 
     @contextmanager
-    def told_of(self, atoms: int) -> Iterator[None]:
+    def assumptions_about(self, atoms: int) -> Iterator[None]:
         """Code under a condition that tells of ``atoms``."""
         self._scopes.append((atoms, {}))
         try:

@@ -37,7 +37,7 @@ class Alloc:
     """A buffer of @main and the steps at which it is in use."""
 
     op: memref.AllocOp
-    place: VDeviceAttr
+    placement: VDeviceAttr
     life: Lifetime
 
     @property
@@ -51,7 +51,7 @@ class Alloc:
     @property
     def extents(self) -> tuple[int, ...]:
         """The extents of the buffer in its space, in elements."""
-        return physical_shape(shape_of(self.op.memref.type), self.place.axis_separators)
+        return physical_shape(shape_of(self.op.memref.type), self.placement.axis_separators)
 
     def buffer(self, name: str, size: int, alignment: int) -> planner.Buffer:
         return planner.Buffer(name, size, alignment, self.life.first, self.life.last + 1)
@@ -112,15 +112,15 @@ def scopes_of(module: IRModule) -> list[Scope]:
     block = module.main.body.block
     scopes: dict[tuple[int, str], Scope] = {}
 
-    def scope_of(place: VDeviceAttr) -> Scope:
-        index, name = place.index.data, place.scope.data
+    def scope_of(vdevice: VDeviceAttr) -> Scope:
+        index, name = vdevice.index.data, vdevice.scope.data
         if (index, name) not in scopes:
             kind = _memory_kind(module, index, name)
             scopes[index, name] = Scope(index, module.vdevices[index].name, kind)
         return scopes[index, name]
 
     for alloc in _allocations(block):
-        scope_of(alloc.place).allocs.append(alloc)
+        scope_of(alloc.placement).allocs.append(alloc)
     for argument, name in zip(block.args, chain(*io_names(module.main)), strict=False):
         if (named := _scope_of_argument(argument)) is not None:
             scope = scope_of(VDeviceAttr.of(0, named))
@@ -128,10 +128,10 @@ def scopes_of(module: IRModule) -> list[Scope]:
     known: dict[tuple[VDeviceAttr, Attribute, Attribute], Resident] = {}
     for op in block.ops:
         # In ordinary memory they are used where they lie in the program's file.
-        if isinstance(op, ConstantOp) and (place := placed_on(op)).scope.data != GLOBAL_SCOPE:
-            key = place, op.symbol, op.result.type
+        if isinstance(op, ConstantOp) and (vdevice := placed_on(op)).scope.data != GLOBAL_SCOPE:
+            key = vdevice, op.symbol, op.result.type
             if key not in known:
-                scope = scope_of(place)
+                scope = scope_of(vdevice)
                 known[key] = Resident(_constant_bytes(op.result.type, scope.kind), [], op.symbol_name)
                 scope.residents.append(known[key])
             known[key].ops.append(op)

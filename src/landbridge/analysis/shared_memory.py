@@ -40,10 +40,10 @@ def is_slow_in_place(module: IRModule, op: ToVDeviceOp, lender: VDeviceAttr) -> 
 
 def lends(target: Target) -> bool:
     """Whether code of the host works in the global memory of ``target``'s device, for some tensors at least."""
-    return not why_not_lent(target)
+    return not why_not_borrowed(target)
 
 
-def why_not_lent(target: Target) -> str:
+def why_not_borrowed(target: Target) -> str:
     """What keeps code of the host from working in the global memory of ``target``'s device; empty where nothing does.
 
     Memory past its caches is read so slowly that a copy costs less, unless bandwidths are stated: then each crossing
@@ -76,15 +76,15 @@ def why_copied(module: IRModule, op: ToVDeviceOp) -> str:
             name = module.vdevices[device.index.data].name
             if device.scope.data != GLOBAL_SCOPE:
                 return f"{device.scope.data} of {name} is reached by copies alone"
-            why = why_not_lent(module.target_of(device.index.data))
+            why = why_not_borrowed(module.target_of(device.index.data))
             return why and f"{name} has memory of its own, and {why}"
     return "neither side is a CPU that works in the other's memory"
 
 
-def is_host(module: IRModule, place: VDeviceAttr) -> bool:
-    """Whether kernels of a CPU work in ``place``, which is ordinary memory to them."""
-    target = module.target_of(place.index.data)
-    if not target.on_host or place.scope.data != GLOBAL_SCOPE:
+def is_host(module: IRModule, vdevice: VDeviceAttr) -> bool:
+    """Whether kernels of a CPU work in ``vdevice``, which is ordinary memory to them."""
+    target = module.target_of(vdevice.index.data)
+    if not target.on_host or vdevice.scope.data != GLOBAL_SCOPE:
         return False
     kinds = [kind for kind in target.memory if kind.scope == GLOBAL_SCOPE]
     return all(kind.coherent and kind.host_readable and kind.host_writable for kind in kinds)

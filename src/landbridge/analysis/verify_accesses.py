@@ -119,25 +119,25 @@ class _Walk:
         access = lowered_access(op)
         if access.element != access.buffer.type.element_type:  # type: ignore[attr-defined]
             name = self._function.sym_name.data
-            what = f"{_name(access.buffer)}, a {access.buffer.type}"
-            raise AccessError(f"@{name} accesses {what}, as {access.element} by {op.name}", name)
+            subject = f"{_name(access.buffer)}, a {access.buffer.type}"
+            raise AccessError(f"@{name} accesses {subject}, as {access.element} by {op.name}", name)
         if access.first > access.last:
             return  # every lane is masked
         shape, lanes = access.shape, (access.first, access.last)
         for axis, (index, extent) in enumerate(zip(access.indices, shape, strict=True), 1):
             form = self._ranges.form(index)
-            if axis == len(shape) and access.kept is not None and self._kept_inside(form, access, extent):
+            if axis == len(shape) and access.retained is not None and self._retained_inside(form, access, extent):
                 return
             self._reach(access, form, extent, lanes if axis == len(shape) else (0, 0))
         if not shape:
             self._reach(access, constant(0), 1, lanes)
 
-    def _kept_inside(self, index: Form, access: LoweredAccess, extent: int) -> bool:
+    def _retained_inside(self, index: Form, access: LoweredAccess, extent: int) -> bool:
         """Whether the lanes that ``access`` keeps from ``index`` on are known to be inside."""
         ranges = self._ranges
-        assert access.kept is not None
+        assert access.retained is not None
         first = index if access.skipped is None else index.plus(ranges.form(access.skipped))
-        end = index.plus(ranges.form(access.kept))
+        end = index.plus(ranges.form(access.retained))
         return ranges.is_at_most(first.scaled(-1), 0) and ranges.is_at_most(end, extent)
 
     def _reach(self, access: LoweredAccess, index: Form, extent: int, lanes: tuple[int, int]) -> None:

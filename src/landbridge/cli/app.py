@@ -69,7 +69,7 @@ def _answered(words: Sequence[str]) -> int:
     except BrokenPipeError:
         raise
     except Exception as found:
-        problem = _told(found)
+        problem = _reported(found)
         code = EXIT_USAGE if isinstance(problem, UsageError) else _exit_code(problem)
         if as_json:
             described = problem or found
@@ -145,7 +145,7 @@ def _usage(words: Sequence[str]) -> str:
     return f"usage: {NAME} COMMAND [OPTIONS]; {NAME} --help lists the commands"
 
 
-def _told(problem: Exception) -> Exception | None:
+def _reported(problem: Exception) -> Exception | None:
     """``problem``, or the error that it comes from: an install that only runs programs, where a package is lacking, and
     memory that ran out. None for a fault, as is a module's absence that has another reason."""
     from landbridge.errors import CompileError, LandbridgeError, OutOfMemoryError
@@ -153,8 +153,8 @@ def _told(problem: Exception) -> Exception | None:
     if isinstance(problem, LandbridgeError | OSError):
         return problem
     if isinstance(problem, MemoryError):
-        said = f": {problem}" if str(problem) else ""
-        return OutOfMemoryError(f"memory ran out{said}; name smaller sizes (--at, --shape), or end other programs")
+        text = f": {problem}" if str(problem) else ""
+        return OutOfMemoryError(f"memory ran out{text}; name smaller sizes (--at, --shape), or end other programs")
     if isinstance(problem, ModuleNotFoundError):
         from landbridge.compiler import check_compiler
 

@@ -176,10 +176,10 @@ def parse_dims(texts: list[str] | None) -> dict[str, str] | None:
         return None
     dims: dict[str, str] = {}
     for text in texts:
-        name, equals, stated = text.rpartition("=")
+        name, equals, declared = text.rpartition("=")
         if not equals or not name or name in dims:
             raise UsageError(f"{text!r} is not NAME=LOW..HIGH:STEP, as in W=32..2560:8", parameter="--dim")
-        dims[name] = stated
+        dims[name] = declared
     return dims
 
 
@@ -272,16 +272,16 @@ def parse_input_specs(texts: list[str] | None) -> dict[str, InputSpec]:
     specs: dict[str, InputSpec] = {}
     for text in texts or ():
         name, _, listed = text.partition("=")
-        stated = [field.partition(":") for field in listed.split(",")]
+        declared = [field.partition(":") for field in listed.split(",")]
         known = [field.name for field in fields(InputSpec)]
-        names = [field for field, _, value in stated if value]
-        if not name or name in specs or len(set(names)) < len(stated) or not set(names) <= set(known):
+        names = [field for field, _, value in declared if value]
+        if not name or name in specs or len(set(names)) < len(declared) or not set(names) <= set(known):
             raise UsageError(
                 f"{text!r} is not NAME=FIELD:VALUE,FIELD:VALUE, each once; legal fields: {', '.join(known)}",
                 parameter="--input-spec",
             )
         try:
-            specs[name] = InputSpec(**{field: _spec_value(field, value) for field, _, value in stated})
+            specs[name] = InputSpec(**{field: _spec_value(field, value) for field, _, value in declared})
         except ValueError as error:
             raise UsageError(f"{text!r}: {error}", parameter="--input-spec") from error
     return specs
@@ -293,8 +293,8 @@ def _spec_value(field: str, text: str) -> Any:
     if field == "strides":
         return tuple(int(number) for number in text.split("x"))
     if field in ("mean", "scale"):
-        numbers = tuple(float(number) for number in text.split("/"))
-        return numbers if len(numbers) > 1 else numbers[0]
+        values = tuple(float(number) for number in text.split("/"))
+        return values if len(values) > 1 else values[0]
     return text
 
 

@@ -30,7 +30,7 @@ _ROUND_NS = 1_000_000
 
 def bench(
     model: args.Model,
-    rounds: Annotated[int, CliOption("--rounds", minimum=1, help="Rounds; each times all in turn.")] = 30,
+    rounds: Annotated[int, CliOption("--rounds", minimum=1, help="Rounds; each times each of them once.")] = 30,
     against: Annotated[
         str, CliOption("--against", metavar="NAME,NAME", help="Runtimes to measure against: onnxruntime, openvino.")
     ] = "onnxruntime",
@@ -41,7 +41,7 @@ def bench(
             metavar="MS",
             minimum=0,
             maximum=10_000,
-            help="Milliseconds of rest before each turn.",
+            help="Milliseconds of rest before each call.",
         ),
     ] = 0,
     target: args.TargetText = None,
@@ -70,7 +70,7 @@ def bench(
     from landbridge.cli.inputs import make_inputs
     from landbridge.cli.models import at_sizes, open_model, to_run
     from landbridge.cli.on_board.board import Board
-    from landbridge.cli.on_board.commands import stated_options
+    from landbridge.cli.on_board.commands import declared_options
     from landbridge.cli.peers import largest_difference, peers_named
     from landbridge.session import Session
     from landbridge.usable_cores import usable_cores
@@ -89,7 +89,7 @@ def bench(
         allow_links=allow_links,
     )
     if board is not None:
-        options = stated_options(device=device, at=at, rounds=rounds, pause=pause, threads=threads, seed=seed)
+        options = declared_options(device=device, at=at, rounds=rounds, pause=pause, threads=threads, seed=seed)
         answer = board.command("bench", opened.executable, options, files).result
         answer |= {"model": str(model), "compile_s": opened.compile_s, "on": on}
         emit(answer) if json else _print(answer["results"], rounds)
@@ -108,12 +108,12 @@ def bench(
         )
         for name, tensor in inputs.items():
             session.set_input_zero_copy(name, tensor)
-        made = {name: peer(model, copies, count) for name, peer in peers.items()}
-        actions: dict[str, Callable[[], object]] = {OURS: session.run, **{name: p.run for name, p in made.items()}}
+        created = {name: peer(model, copies, count) for name, peer in peers.items()}
+        actions: dict[str, Callable[[], object]] = {OURS: session.run, **{name: p.run for name, p in created.items()}}
         with progress(f"timing {model.name} on {count} threads"):
-            result = _result(count, in_turns(actions, rounds, pause / 1e3))
-        ours = [_host_copy(session.get_output(i)) for i in range(len(executable.main.outputs))] if made else []
-        for name, peer in made.items():
+            result = _result(count, interleaved(actions, rounds, pause / 1e3))
+        ours = [_host_copy(session.get_output(i)) for i in range(len(executable.main.outputs))] if created else []
+        for name, peer in created.items():
             theirs = peer.outputs()
             result[name]["largest_difference"] = largest_difference(ours, theirs)
             if largest_difference(ours, theirs, args.SMALL_ERROR) > _NOTABLE:
@@ -135,10 +135,12 @@ def _host_copy(tensor: Tensor) -> Any:
         return view.copy()
 
 
-def in_turns(actions: Mapping[str, Callable[[], object]], rounds: int, pause_s: float = 0.0) -> dict[str, list[float]]:
+def interleaved(
+    actions: Mapping[str, Callable[[], object]], rounds: int, pause_s: float = 0.0
+) -> dict[str, list[float]]:
     """Milliseconds of one call of each action, by round. Rounds take actions in turn, so that all see one machine.
 
-    ``pause_s``: seconds slept before each turn.
+    ``pause_s``: seconds slept before each action.
     """
     calls = {}
     for name, action in actions.items():

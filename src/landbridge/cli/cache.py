@@ -30,8 +30,8 @@ def cache(
     entries = folder.entries()
     total = sum(entry.nbytes for entry in entries)
     if json:
-        kept = [{"file": entry.path.name, "bytes": entry.nbytes, "used_ns": entry.used_ns} for entry in entries]
-        emit({"folder": str(folder.path), "bytes": total, "limit_bytes": folder.limit, "entries": kept})
+        retained = [{"file": entry.path.name, "bytes": entry.nbytes, "used_ns": entry.used_ns} for entry in entries]
+        emit({"folder": str(folder.path), "bytes": total, "limit_bytes": folder.limit, "entries": retained})
         return
     rows = [
         (entry.path.name[:16], entry.nbytes, time.strftime("%Y-%m-%d %H:%M", time.localtime(entry.used_ns / 1e9)))

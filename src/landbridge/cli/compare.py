@@ -63,14 +63,14 @@ def compare(
     from landbridge.cli.inputs import make_inputs
     from landbridge.cli.models import at_sizes, open_model, to_run
     from landbridge.cli.on_board.board import Board
-    from landbridge.cli.on_board.commands import stated_options, values_there
+    from landbridge.cli.on_board.commands import declared_options, values_there
 
     if model.suffix == ".lbx":
         raise UsageError("a reference run needs the .onnx file", parameter="MODEL")
     from landbridge.cli.reference import Reference  # which needs onnx
 
     files, shapes = args.parse_arrays(input), args.parse_shapes(shape)
-    stated, values = args.parse_dims(dim), args.parse_at(at)
+    declared, values = args.parse_dims(dim), args.parse_at(at)
     devices, places = DeviceList.parse(device), args.parse_places(place)
     reference = Reference(model, allow_links)
     board = None if on is None else Board.reach(on, device, target, model)
@@ -79,11 +79,11 @@ def compare(
     def ours(path: Path) -> tuple[dict[str, Array], dict[str, Array]]:
         compiled_for = devices if board is None else None
         opened = open_model(
-            path, wanted, shapes, devices=compiled_for, places=places, dims=stated, allow_links=allow_links
+            path, wanted, shapes, devices=compiled_for, places=places, dims=declared, allow_links=allow_links
         )
         if board is not None:
             sized = at_sizes(opened.executable, files, values)
-            options = stated_options(device=device, threads=threads)
+            options = declared_options(device=device, threads=threads)
             return values_there(board, opened.executable, sized.main, options, make_inputs(sized, files, "cpu", seed))
         sized = at_sizes(opened.executable, files, values)
         return _run(sized, to_run(opened.executable, sized), files, devices, threads, seed)

@@ -123,7 +123,7 @@ def compile(
         "targets": [Target.from_json(module.target).to_dict() for module in executable.modules],
         "inputs": [describe_tensor(spec) for spec in executable.main.inputs],
         "outputs": [describe_tensor(spec) for spec in executable.main.outputs],
-        "dimensions": {name: asdict(stated) for name, stated in executable.dimensions.items()},
+        "dimensions": {name: asdict(declared) for name, declared in executable.dimensions.items()},
         "code_bytes": sum(len(module.image.code) for module in executable.modules),
         "constant_bytes": sum(array.nbytes for array in executable.constants.values()),
         "memory": describe_memory(executable),
@@ -139,8 +139,8 @@ def compile(
     table("tensors", columns, [(k, s.name, s.shape, s.dtype, s.strides or "dense") for k, s in specs])
     if executable.is_open:
         columns = ("name", "from", "to", "multiple of", "likely")
-        stated = executable.dimensions.items()
-        rows = [(n, d.low, "any" if d.high is None else d.high, d.multiple_of, d.likely or "") for n, d in stated]
+        declared = executable.dimensions.items()
+        rows = [(n, d.low, "any" if d.high is None else d.high, d.multiple_of, d.likely or "") for n, d in declared]
         table("dimensions", columns, rows)
     table(
         "memory",

@@ -41,12 +41,12 @@ def _described(words: list[str]) -> ArgumentParser:
 
 
 def _add(parser: ArgumentParser, parameter: Parameter) -> None:
-    said: dict[str, Any] = {"help": _escaped(parameter.help)}
+    described: dict[str, Any] = {"help": _escaped(parameter.help)}
     if parameter.is_flag:
-        said["action"] = "store_true"
+        described["action"] = "store_true"
     elif not parameter.names:
-        said["nargs"] = "?"
-    action: Any = parser.add_argument(*(parameter.names or [parameter.name]), **said)
+        described["nargs"] = "?"
+    action: Any = parser.add_argument(*(parameter.names or [parameter.name]), **described)
     action.completer = lambda prefix, **_: _completed(parameter, prefix)
 
 
@@ -54,9 +54,9 @@ def _completed(parameter: Parameter, prefix: str) -> Iterable[str]:
     """Values of ``parameter`` that begin with ``prefix``."""
     from argcomplete.completers import DirectoriesCompleter, FilesCompleter
 
-    if parameter.said.completer is not None:
-        return parameter.said.completer(prefix)
-    if parameter.said.folder:
+    if parameter.argument.completer is not None:
+        return parameter.argument.completer(prefix)
+    if parameter.argument.folder:
         folders: Iterable[str] = DirectoriesCompleter()(prefix)
         return folders
     before, equals, path = prefix.rpartition("=") if "=FILE" in parameter.metavar else ("", "", prefix)

@@ -66,7 +66,7 @@ class DeviceList:
         return self._device_of(executable, executable.vdevices[0].name)
 
     def _device_of(self, executable: Executable, vdevice: str) -> str:
-        from landbridge.vm.home import default_device
+        from landbridge.vm.device_binding import default_device
 
         return vdevice if vdevice in self.names else str(default_device(executable, vdevice, self.first))
 

@@ -78,7 +78,7 @@ def _check(name: str, *, json: bool) -> None:
             line(f"{device} {scope}")
             for finding in found:
                 if finding.scope == scope:
-                    lines(_LINES.fill(f"{'FAIL ' if finding.failed else ''}{finding.what}: {finding.outcome}"))
+                    lines(_LINES.fill(f"{'FAIL ' if finding.failed else ''}{finding.subject}: {finding.outcome}"))
     if any(finding.failed for finding in found):
         raise SystemExit(EXIT_FAILED)
 

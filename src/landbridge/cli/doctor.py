@@ -30,7 +30,7 @@ class Symptom:
     """One thing that was looked for: ``state`` is ``ok``, ``missing`` or ``broken``; ``advice`` is what helps."""
 
     part: str
-    what: str
+    subject: str
     state: str
     found: str
     advice: str = ""
@@ -44,7 +44,7 @@ def doctor(json: args.Json = False) -> None:
         emit({"findings": [asdict(finding) for finding in findings]})
     else:
         for part in dict.fromkeys(finding.part for finding in findings):
-            rows = [(f.what, f.state, f.found, f.advice) for f in findings if f.part == part]
+            rows = [(f.subject, f.state, f.found, f.advice) for f in findings if f.part == part]
             columns: tuple[str, ...] = ("", "state", "found", "what helps")
             if not any(row[3] for row in rows):
                 columns, rows = columns[:3], [row[:3] for row in rows]  # type: ignore[misc]
@@ -74,7 +74,7 @@ def _compiler() -> Iterator[Symptom]:
     try:
         path = c_compiler.find("")
     except Exception as error:
-        yield Symptom("compiler", "C compiler", BROKEN, _said(error), "install gcc or clang")
+        yield Symptom("compiler", "C compiler", BROKEN, _text(error), "install gcc or clang")
         return
     if path is None:
         yield Symptom("compiler", "C compiler", MISSING, "for kind c alone", "apt install gcc libc6-dev")
@@ -152,5 +152,5 @@ def _devices() -> Iterator[Symptom]:
             yield Symptom("devices", each["name"], MISSING, looked[0] if looked else "no instance")
 
 
-def _said(error: Exception) -> str:
+def _text(error: Exception) -> str:
     return f"{type(error).__name__}: {error}"

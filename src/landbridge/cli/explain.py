@@ -57,7 +57,7 @@ def explain(
     from landbridge.cli.inputs import make_inputs
     from landbridge.cli.models import at_sizes, open_model, refuse_pieces
     from landbridge.cli.on_board.board import Board
-    from landbridge.cli.on_board.commands import explained_there, stated_options
+    from landbridge.cli.on_board.commands import declared_options, explained_there
     from landbridge.compiler import has_compiler
     from landbridge.executable.bound_sizes import sizes_of_inputs
     from landbridge.executable.kernel_facts import facts_of
@@ -71,7 +71,7 @@ def explain(
     wanted, devices = (target, DeviceList((device,))) if board is None else (board.target(target, model), None)
     opened = open_model(model, wanted, shapes, devices=devices, dims=args.parse_dims(dim), allow_links=allow_links)
     if board is not None:
-        options = stated_options(device=device, at=at, runs=runs, threads=threads, seed=seed)
+        options = declared_options(device=device, at=at, runs=runs, threads=threads, seed=seed)
         host = _host_target(opened.executable)
         timed, limits, count = explained_there(board, opened.executable, host, options, files)
         _report(opened.executable, timed, limits, count, model, on, files, svg, html, top, json)

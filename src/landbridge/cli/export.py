@@ -17,7 +17,7 @@ def export(
     name: Annotated[
         str | None, CliOption("--name", help="What names in C begin with; MODEL's own name if absent.")
     ] = None,
-    weights_apart: Annotated[
+    separate_weights: Annotated[
         bool, CliOption("--weights-apart", help="Weights as a file to map, and not inside the libraries.")
     ] = False,
     target: args.TargetText = None,
@@ -47,7 +47,7 @@ def export(
         constants={name: read_array(name, array) for name, array in args.parse_arrays(constant, "--constant").items()},
     )
     main = opened.executable.main
-    files = export_c(opened.executable, c, prefix, weights_apart=weights_apart)
+    files = export_c(opened.executable, c, prefix, separate_weights=separate_weights)
     if json:
         emit(
             {

@@ -32,9 +32,9 @@ def without_marks(text: str) -> str:
 def _rows(rows: Sequence[tuple[str, str]], width: int) -> list[str]:
     indent = min(_NAMES, max(cells(name) for name, _ in rows)) + 4
     lines = []
-    for name, said in rows:
+    for name, text in rows:
         if cells(name) > indent - 4:
             lines.append(f"  {name}")
             name = ""
-        lines += folded(said, width, padded(f"  {name}", indent), " " * indent)
+        lines += folded(text, width, padded(f"  {name}", indent), " " * indent)
     return lines

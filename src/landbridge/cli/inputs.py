@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _INTEGERS_BELOW = 8
 
 #: Bytes that an element takes at most while values are drawn.
-_WHILE_MADE = 8
+_WHILE_CREATED = 8
 
 #: How files of numpy begin: one array, and an archive of several.
 _ARRAY, _ARCHIVE = b"\x93NUMPY", b"PK"
@@ -58,7 +58,7 @@ def _check_memory(specs: Collection[TensorSpec]) -> None:
     from landbridge.available_memory import check_available
 
     nbytes = sum(spec.nbytes for spec in specs)
-    making = max((spec.nbytes // numpy_dtype(spec.dtype).itemsize * _WHILE_MADE for spec in specs), default=0)
+    making = max((spec.nbytes // numpy_dtype(spec.dtype).itemsize * _WHILE_CREATED for spec in specs), default=0)
     check_available(
         nbytes + making,
         f"a run ({nbytes:,} bytes for its inputs, {making:,} while the largest is made)",
@@ -73,9 +73,9 @@ def read_array(name: str, file: Path) -> np.ndarray[Any, Any]:
     with file.open("rb") as opened:
         head = opened.read(len(_ARRAY))
     if head != _ARRAY and head[: len(_ARCHIVE)] != _ARCHIVE:
-        what = "is empty" if not head else f"begins with {head.decode(errors='backslashreplace')!r}"
+        subject = "is empty" if not head else f"begins with {head.decode(errors='backslashreplace')!r}"
         raise InputError(
-            f"input {name!r}: {file} is not a .npy file of plain values, it {what}; write the array with "
+            f"input {name!r}: {file} is not a .npy file of plain values, it {subject}; write the array with "
             "numpy.save(FILE, array)"
         )
     try:

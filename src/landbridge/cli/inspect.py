@@ -62,11 +62,11 @@ def _program(executable: Executable, at: dict[str, int]) -> dict[str, Any]:
     from landbridge.cli.models import at_sizes, describe_memory, describe_tensor
     from landbridge.executable.instance import dimensions
     from landbridge.executable.kernel_facts import facts_of
-    from landbridge.sizes.size import likely, of_symbol
+    from landbridge.sizes.size import expected_size, of_symbol
     from landbridge.targets import Target
 
     sized = at_sizes(executable, {}, at)
-    sizes = {name: likely(of_symbol(symbol)) for name, symbol in dimensions(executable.main).items()} | at
+    sizes = {name: expected_size(of_symbol(symbol)) for name, symbol in dimensions(executable.main).items()} | at
     facts = facts_of(executable)
     calls = [facts[name] for name in _called(sized) if name in facts]
     work = [known.flops if isinstance(known.flops, int) else known.flops.at(sizes) for known in calls]
@@ -74,7 +74,7 @@ def _program(executable: Executable, at: dict[str, int]) -> dict[str, Any]:
         "inputs": [describe_tensor(spec) for spec in executable.main.inputs],
         "outputs": [describe_tensor(spec) for spec in executable.main.outputs],
         "aliases": dict(executable.main.aliases),
-        "dimensions": {name: asdict(stated) for name, stated in executable.dimensions.items()},
+        "dimensions": {name: asdict(declared) for name, declared in executable.dimensions.items()},
         "targets": [str(Target.from_json(module.target)) for module in executable.modules],
         "kernels": len(list(_called(executable))),
         "code_bytes": sum(len(module.image.code) for module in executable.modules),

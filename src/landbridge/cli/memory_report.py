@@ -42,13 +42,13 @@ class MemoryWatch:
     ) -> None:
         from landbridge.memory.allocators.default import default_allocator
         from landbridge.memory.allocators.statistics import StatisticsAllocator
-        from landbridge.vm.home import bind_devices
+        from landbridge.vm.device_binding import bind_devices
 
         self._counted: dict[tuple[str, str], StatisticsAllocator] = {}
-        for home in bind_devices(executable, device, devices, cfg):
-            key = str(home.device), home.kind.scope
+        for binding in bind_devices(executable, device, devices, cfg):
+            key = str(binding.device), binding.kind.scope
             if key not in self._counted:
-                chosen = home.allocator or default_allocator(home.device, home.kind.scope)
+                chosen = binding.allocator or default_allocator(binding.device, binding.kind.scope)
                 self._counted[key] = StatisticsAllocator(chosen)
 
     @property

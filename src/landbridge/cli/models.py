@@ -40,9 +40,9 @@ def open_model(
     ``options`` are others of ``landbridge.compile``; one that is empty or None is left out. An ``.lbx`` is what it is:
     anything that would compile it otherwise is wrong usage.
     """
-    stated = {option: value for option, value in options.items() if value}
+    declared = {option: value for option, value in options.items() if value}
     if model.suffix == ".lbx":
-        if target is not None or shapes or places or stated:
+        if target is not None or shapes or places or declared:
             raise UsageError(
                 f"{model} is compiled already; --target, --shape, --dim, --place, --spill, --alias, --mutable, "
                 "--input-spec, --check-indices and --allow-links are for the model it came from"
@@ -56,7 +56,7 @@ def open_model(
 
         check_compiler()  # which the description of a target needs, too
         wanted = target or ("llvm" if devices is None else devices.target())
-        executable = compile(model, wanted, shapes=shapes, place=places, **stated)
+        executable = compile(model, wanted, shapes=shapes, place=places, **declared)
     return Opened(executable, time.perf_counter() - began)
 
 
@@ -101,7 +101,7 @@ def _program_at(executable: Executable, files: Mapping[str, Path], at: Mapping[s
     from landbridge.executable.bound_sizes import BoundSizes
     from landbridge.executable.executable import is_cut
     from landbridge.executable.instance import dimensions, instance
-    from landbridge.sizes.size import Size, likely, of_symbol
+    from landbridge.sizes.size import Size, expected_size, of_symbol
 
     bound = BoundSizes()
     for spec in executable.main.inputs:
@@ -110,10 +110,10 @@ def _program_at(executable: Executable, files: Mapping[str, Path], at: Mapping[s
             bound.add(spec, array.shape)
             if spec.elements:
                 bound.add_elements(spec, array.reshape(-1).tolist())
-    likely_ones = {name: likely(of_symbol(s)) for name, s in dimensions(executable.main).items()}
+    expected_sizes = {name: expected_size(of_symbol(s)) for name, s in dimensions(executable.main).items()}
     if not is_cut(executable):
-        return instance(executable, {**likely_ones, **at, **bound.values})
-    known = {**{n: likely(of_symbol(s)) for n, s in _of_inputs(executable).items()}, **at, **bound.values}
+        return instance(executable, {**expected_sizes, **at, **bound.values})
+    known = {**{n: expected_size(of_symbol(s)) for n, s in _of_inputs(executable).items()}, **at, **bound.values}
     unknown = sorted(at.keys() - _of_inputs(executable).keys())
     if unknown:
         raise UsageError(
@@ -133,14 +133,14 @@ def to_run(opened: Executable, sized: Executable) -> Executable:
     return opened if is_cut(opened) else sized
 
 
-def refuse_pieces(executable: Executable, model: Path, what: str) -> None:
-    """Raise UnsupportedError where ``executable`` runs in pieces, and ``what`` is of a program that runs whole."""
+def refuse_pieces(executable: Executable, model: Path, subject: str) -> None:
+    """Raise UnsupportedError where ``executable`` runs in pieces, and ``subject`` is of a program that runs whole."""
     from landbridge.executable.executable import is_cut
     from landbridge.executable.segments import segments_of
 
     if is_cut(executable):
         raise UnsupportedError(
-            f"{model.name} runs in {len(segments_of(executable))} pieces, as data decide sizes in it, and {what} is "
+            f"{model.name} runs in {len(segments_of(executable))} pieces, as data decide sizes in it, and {subject} is "
             "of a program that runs whole; `landbridge run`, `bench` and `compare` take it as it is"
         )
 

@@ -36,11 +36,11 @@ def new_device(
         raise InputError(f"{folder} exists; choose another name, or another folder with --into")
     into.mkdir(parents=True, exist_ok=True)
     with TemporaryDirectory(prefix=f".{name}-", dir=into) as unfinished:
-        made = Path(unfinished, name)
+        created = Path(unfinished, name)
         for path, text in _texts(name):
-            (made / path).parent.mkdir(parents=True, exist_ok=True)
-            (made / path).write_text(text, encoding="utf-8")
-        made.rename(folder)
+            (created / path).parent.mkdir(parents=True, exist_ok=True)
+            (created / path).write_text(text, encoding="utf-8")
+        created.rename(folder)
     message(f"wrote {folder}; next: pip install -e '{folder}[test]' && landbridge conformance {name}")
 
 

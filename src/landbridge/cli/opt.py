@@ -118,11 +118,11 @@ def _read(
     if file.suffix == ".onnx":
         from landbridge.frontend.onnx.data_rules import DataRules
         from landbridge.frontend.onnx.importer import import_onnx
-        from landbridge.sizes.dim import dimensions_stated
+        from landbridge.sizes.dim import declared_dimensions
         from landbridge.targets.open_extents import takes_open_extents
 
-        stated = None if dims is None and not takes_open_extents(targets[0]) else dimensions_stated(dims or {})
-        return import_onnx(file, shapes, targets, dimensions=stated, rules=DataRules(allow_links=allow_links))
+        declared = None if dims is None and not takes_open_extents(targets[0]) else declared_dimensions(dims or {})
+        return import_onnx(file, shapes, targets, dimensions=declared, rules=DataRules(allow_links=allow_links))
     if shapes or dims or allow_links:
         raise UsageError(
             "IR text states its shapes and names no files; --shape, --dim and --allow-links are for .onnx files",

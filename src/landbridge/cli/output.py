@@ -17,7 +17,7 @@ from landbridge.errors import LandbridgeError
 from landbridge.printable import printable
 
 #: Seconds of work after which it is announced; and between two pictures of a spinner.
-PROGRESS_AFTER, _TURN_S = 1.0, 0.1
+PROGRESS_AFTER, _INTERVAL_S = 1.0, 0.1
 
 
 #: Cells of so many characters are not broken while there is another column to narrow.
@@ -73,8 +73,8 @@ def error(text: str) -> None:
     _say("error:", _BOLD_RED, text)
 
 
-def _say(what: str, style: str, text: str) -> None:
-    _write_message(f"{_styled(what, style, sys.stderr)} {_continued(text)}")
+def _say(subject: str, style: str, text: str) -> None:
+    _write_message(f"{_styled(subject, style, sys.stderr)} {_continued(text)}")
 
 
 def _continued(text: str) -> str:
@@ -120,16 +120,16 @@ def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[object]]) 
         left -= widths[number]
         long = long[1:]
     _print_lines(_styled(line, _ITALIC, sys.stdout) for line in titles)
-    _print_lines(_styled(line, _BOLD, sys.stdout) for line in _beside(columns, widths))
+    _print_lines(_styled(line, _BOLD, sys.stdout) for line in _aligned(columns, widths))
     for row in plain:
-        _print_lines(_beside(row, widths))
+        _print_lines(_aligned(row, widths))
 
 
 def _print_lines(lines: Iterable[str]) -> None:
     sys.stdout.writelines(f"{line}\n" for line in lines)
 
 
-def _beside(row: Sequence[str], widths: Sequence[int]) -> Iterator[str]:
+def _aligned(row: Sequence[str], widths: Sequence[int]) -> Iterator[str]:
     """The lines of ``row``, each cell folded to its width."""
     parts = [folded(cell, width) if cells(cell) > width else [cell] for cell, width in zip(row, widths, strict=True)]
     for line in zip_longest(*parts, fillvalue=""):
@@ -140,16 +140,16 @@ def _stacked(columns: Sequence[str], rows: Sequence[Sequence[str]], widths: Sequ
     """Lines of at most ``width``: of each row a first cell that is long, those that are not, the other long ones."""
     short = [number for number in range(len(columns)) if widths[number] <= _WHOLE]
 
-    def beside(row: Sequence[str]) -> str:
+    def aligned(row: Sequence[str]) -> str:
         return ("  " + (" " * _GAP).join(padded(row[number], widths[number]) for number in short)).rstrip()
 
     if 0 not in short:
         yield columns[0]
-    yield beside(columns)
+    yield aligned(columns)
     for row in rows:
         if 0 not in short:
             yield from folded(row[0], width, later="    ")
-        yield beside(row)
+        yield aligned(row)
         for number, text in enumerate(row):
             if number and number not in short and text:
                 yield from folded(f"{columns[number]}: {text}", width, "  ", "    ")
@@ -223,7 +223,7 @@ class _Spinner:
                 line = folded(f"{picture} {self._text} ...", terminal_width() - 1)[0]
                 sys.stderr.write(f"{_ERASE_LINE}{line}")
                 sys.stderr.flush()
-            if self._over.wait(_TURN_S):
+            if self._over.wait(_INTERVAL_S):
                 break
         with self.lock:
             _Spinner.shown = False

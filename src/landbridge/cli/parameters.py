@@ -27,15 +27,15 @@ class Parameter:
     repeats: bool
     required: bool
     default: object
-    said: CliArgument
+    argument: CliArgument
 
     @property
     def names(self) -> list[str]:
         """The names of an option, the short one first; none of an argument."""
-        if not isinstance(self.said, CliOption):
+        if not isinstance(self.argument, CliOption):
             return []
-        long = self.said.long or f"--{self.name.replace('_', '-')}"
-        return [self.said.short, long] if self.said.short else [long]
+        long = self.argument.long or f"--{self.name.replace('_', '-')}"
+        return [self.argument.short, long] if self.argument.short else [long]
 
     @property
     def is_flag(self) -> bool:
@@ -44,8 +44,8 @@ class Parameter:
     @property
     def metavar(self) -> str:
         """What help calls the value."""
-        usual = "DIR" if self.said.folder else _METAVARS.get(self.kind, self.name.upper())
-        return self.said.metavar or usual
+        usual = "DIR" if self.argument.folder else _METAVARS.get(self.kind, self.name.upper())
+        return self.argument.metavar or usual
 
     @property
     def shown(self) -> str:
@@ -55,13 +55,13 @@ class Parameter:
     @property
     def help(self) -> str:
         """What it is, with what is legal and what counts where it is absent."""
-        said = self.said
-        legal = [f"{word} {limit:g}" for word, limit in (("at least", said.minimum), ("at most", said.maximum))
+        argument = self.argument
+        legal = [f"{word} {limit:g}" for word, limit in (("at least", argument.minimum), ("at most", argument.maximum))
                  if limit is not None]  # fmt: skip
         usual = [] if self.required or self.is_flag or self.default in (None, "") else [f"default: {self.default}"]
         required = ["required"] if self.required and self.names else []
         more = ", ".join([*legal, *usual, *required])
-        return f"{said.help} ({more})" if more else said.help
+        return f"{argument.help} ({more})" if more else argument.help
 
     def value(self, texts: Sequence[str] | None) -> Any:
         """What ``texts`` stand for, which were given, or the default for None; raises UsageError for an illegal one."""
@@ -85,7 +85,7 @@ class Parameter:
             number: float = self.kind(text)
         except ValueError:
             raise UsageError(f"{text!r} is not {noun}", self.shown) from None
-        low, high = self.said.minimum, self.said.maximum
+        low, high = self.argument.minimum, self.argument.maximum
         if (low is not None and not number >= low) or (high is not None and not number <= high):
             limits = [f"at least {low:g}"] if low is not None else []
             limits += [f"at most {high:g}"] if high is not None else []
@@ -93,19 +93,19 @@ class Parameter:
         return number
 
     def _path(self, text: str) -> Path:
-        path, said = Path(text), self.said
-        noun = "folder" if said.folder else "file"
+        path, argument = Path(text), self.argument
+        noun = "folder" if argument.folder else "file"
         try:
             is_folder = stat.S_ISDIR(path.stat().st_mode)
         except OSError as error:
-            if said.exists:
+            if argument.exists:
                 absent = isinstance(error, FileNotFoundError)
                 reason = f"does not exist{file_like(path)}" if absent else f"cannot be read: {error.strerror}"
                 raise UsageError(f"{noun} {text!r} {reason}", self.shown) from None
             return path
-        if (said.file and is_folder) or (said.folder and not is_folder):
+        if (argument.file and is_folder) or (argument.folder and not is_folder):
             raise UsageError(f"{noun} {text!r} is a {'directory' if is_folder else 'file'}", self.shown)
-        if said.exists and not os.access(path, os.R_OK):
+        if argument.exists and not os.access(path, os.R_OK):
             raise UsageError(f"{noun} {text!r} cannot be read: Permission denied", self.shown)
         return path
 
@@ -116,16 +116,16 @@ def parameters_of(command: Command) -> list[Parameter]:
     code = command.__code__
     names = code.co_varnames[: code.co_argcount]
     defaults: tuple[object, ...] = command.__defaults__ or ()
-    stated = dict(zip(names[len(names) - len(defaults) :], defaults, strict=True))
-    return [_parameter(name, hints[name], name not in stated, stated.get(name)) for name in names]
+    declared = dict(zip(names[len(names) - len(defaults) :], defaults, strict=True))
+    return [_parameter(name, hints[name], name not in declared, declared.get(name)) for name in names]
 
 
 def _parameter(name: str, hint: Any, required: bool, default: object) -> Parameter:
     # Python 3.10 makes the hint of a parameter whose default is None a union of it and None.
     annotated = next(each for each in (hint, *get_args(hint)) if hasattr(each, "__metadata__"))
-    said: CliArgument = annotated.__metadata__[0]
-    stated = get_args(annotated)[0]
-    members = get_args(stated) if get_origin(stated) in (Union, UnionType) else (stated,)
+    argument: CliArgument = annotated.__metadata__[0]
+    declared = get_args(annotated)[0]
+    members = get_args(declared) if get_origin(declared) in (Union, UnionType) else (declared,)
     kind = next(member for member in members if member is not NoneType)
     repeats = get_origin(kind) is list
-    return Parameter(name, get_args(kind)[0] if repeats else kind, repeats, required, default, said)
+    return Parameter(name, get_args(kind)[0] if repeats else kind, repeats, required, default, argument)

@@ -55,11 +55,11 @@ def _imported(name: str) -> ModuleType:
 def _guarded(name: str, make: Callable[[Any, Path, Mapping[str, Array], int], PeerRun], runtime: ModuleType) -> Peer:
     def peer(model: Path, inputs: Mapping[str, Array], threads: int) -> PeerRun:
         try:
-            made = make(runtime, model, inputs, threads)
-            made.run()
+            created = make(runtime, model, inputs, threads)
+            created.run()
         except Exception as error:  # runtimes raise classes that share no public base
             raise LandbridgeError(f"{name} cannot run {model}: {error}; {_OTHERWISE}") from error
-        return made
+        return created
 
     return peer
 
@@ -79,10 +79,10 @@ def _by_onnxruntime(runtime: Any, model: Path, inputs: Mapping[str, Array], thre
     for output in session.get_outputs():
         binding.bind_output(output.name)
     session.run_with_iobinding(binding)
-    declared, made = session.get_outputs(), binding.get_outputs()
-    if len(made) == len(declared) and all(
+    declared, created = session.get_outputs(), binding.get_outputs()
+    if len(created) == len(declared) and all(
         not value.is_tensor() or len(value.shape()) == len(output.shape)
-        for output, value in zip(declared, made, strict=True)
+        for output, value in zip(declared, created, strict=True)
     ):
         return PeerRun(lambda: session.run_with_iobinding(binding), lambda: list(binding.copy_outputs_to_cpu()))
     given = {name: array for name, array in inputs.items() if name in taken}

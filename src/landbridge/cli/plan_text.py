@@ -67,7 +67,7 @@ _LIFETIME = {True: ("last used by", "what"), False: ("from", "until")}
 
 def _lifetime(arena: Arena, block: ArenaBlock) -> tuple[str, str]:
     if _is_program(arena):
-        return _short(arena.steps[block.end - 1].name), block.what
+        return _short(arena.steps[block.end - 1].name), block.subject
     end = arena.steps[block.end].time if block.end < len(arena.steps) else arena.end_time
     return arena.steps[block.start].name, str(end)
 

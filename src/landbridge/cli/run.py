@@ -64,7 +64,7 @@ def run(
     from landbridge.cli.inputs import make_inputs
     from landbridge.cli.models import at_sizes, describe_memory, open_model, refuse_pieces, to_run
     from landbridge.cli.on_board.board import Board
-    from landbridge.cli.on_board.commands import run_there, stated_options
+    from landbridge.cli.on_board.commands import declared_options, run_there
     from landbridge.cli.sanitize import exit_on_findings, sanitize_all
     from landbridge.memory.allocators.memory_cfg import parse_memory_cfg
     from landbridge.memory.ledger import ledger
@@ -94,7 +94,7 @@ def run(
         allow_links=allow_links,
     )
     if board is not None:
-        options = stated_options(device=device, at=at, repeat=repeat, threads=threads, seed=seed, memory=memory,
+        options = declared_options(device=device, at=at, repeat=repeat, threads=threads, seed=seed, memory=memory,
                                  memory_cfg=memory_cfg, memory_limit=memory_limit, time_limit=time_limit,
                                  sanitize=sanitize)  # fmt: skip
         answer, code = run_there(board, opened.executable, options, files, output_dir, trace, sources)
@@ -107,7 +107,7 @@ def run(
         refuse_pieces(opened.executable, model, "a trace")
     executable = at_sizes(opened.executable, files, args.parse_at(at))
     devices.say_where_kernels_run(executable)
-    home = devices.of_inputs(executable)
+    input_device = devices.of_inputs(executable)
     cfg = parse_memory_cfg(memory_cfg or ())
     bindings = devices.bindings(executable)
     watch = MemoryWatch(executable, devices.first, bindings, cfg) if memory else None
@@ -120,7 +120,7 @@ def run(
         memory_limit=memory_limit,
         time_limit=time_limit,
     )
-    tensors = make_inputs(executable, files, home, seed)
+    tensors = make_inputs(executable, files, input_device, seed)
     for name, tensor in tensors.items():
         session.set_input_zero_copy(name, tensor)
     with progress(f"running {model.name}"):
@@ -130,7 +130,7 @@ def run(
         session.run()
     outputs = _outputs(executable, session, output_dir, sources)
     if trace is not None:
-        write_trace(executable, home, tensors, threads, trace, sources)
+        write_trace(executable, input_device, tensors, threads, trace, sources)
     result: dict[str, Any] = {
         "model": str(model),
         "device": ",".join(devices.of_program(executable)),
@@ -183,7 +183,7 @@ def _outputs(
 
     described = []
     stems: set[str] = set()
-    kept: list[str | Path] = [*executable.sources, *sources]
+    retained: list[str | Path] = [*executable.sources, *sources]
     for number, spec in enumerate(executable.main.outputs):
         entry = describe_tensor(spec)
         if not all(isinstance(extent, int) for extent in spec.shape):
@@ -195,7 +195,7 @@ def _outputs(
                 stem = f"{stem}.{number}"
             stems.add(stem)
             file = directory / f"{stem}.npy"
-            with session.get_output(number).host_view("r") as view, open_output(file, kept) as content:
+            with session.get_output(number).host_view("r") as view, open_output(file, retained) as content:
                 np.save(content, view)
             entry["file"] = str(file)
         described.append(entry)

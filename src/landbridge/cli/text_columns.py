@@ -12,9 +12,9 @@ USUAL = 80
 
 def terminal_width(otherwise: int = USUAL) -> int:
     """``COLUMNS``, else the columns of the terminal that standard output is, else ``otherwise``."""
-    stated = os.environ.get("COLUMNS", "")
-    if stated.isdecimal() and int(stated):
-        return int(stated)
+    declared = os.environ.get("COLUMNS", "")
+    if declared.isdecimal() and int(declared):
+        return int(declared)
     try:
         return os.get_terminal_size(sys.stdout.fileno()).columns or USUAL
     except (OSError, ValueError, AttributeError):  # no terminal, closed, or an object of a test

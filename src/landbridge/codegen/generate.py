@@ -59,8 +59,8 @@ class Generation:
             if isinstance(op, FuncOp):
                 lowered.body.block.detach_op(op)
                 parts[target_number(op)].append(op)
-        made = enumerate(zip(parts, targets, strict=True))
-        return tuple(generate(ModuleOp(list(part)), target, self._begun.get(i)) for i, (part, target) in made)
+        created = enumerate(zip(parts, targets, strict=True))
+        return tuple(generate(ModuleOp(list(part)), target, self._begun.get(i)) for i, (part, target) in created)
 
     def close(self) -> None:
         """Let nothing of it go on."""
@@ -79,13 +79,13 @@ def generate(module: ModuleOp, target: Target, begun: BegunCode | None = None) -
         for f in module.body.block.ops
         if isinstance(f, FuncOp)
     }
-    made = codegen_for(target.kind)(module, target) if begun is None else begun.finish(module)
+    created = codegen_for(target.kind)(module, target) if begun is None else begun.finish(module)
     who = f"the code generator of target kind {target.kind!r}"
-    if not isinstance(made, ModuleImage):
-        raise CodegenError(f"{who} returned {type(made).__name__}; it must return a ModuleImage")
-    if isinstance(made.image, DeviceImage):
-        _check(made.image, operands, target, who)
-    return made
+    if not isinstance(created, ModuleImage):
+        raise CodegenError(f"{who} returned {type(created).__name__}; it must return a ModuleImage")
+    if isinstance(created.image, DeviceImage):
+        _check(created.image, operands, target, who)
+    return created
 
 
 def _check(image: DeviceImage, operands: Mapping[str, int], target: Target, who: str) -> None:

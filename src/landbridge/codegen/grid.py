@@ -68,30 +68,30 @@ def grid_function(function: func.FuncOp, identifier: str) -> GridFunction:
     if len(function.body.blocks) != 1:
         raise CodegenError(f"function {function.sym_name.data!r}: its body must be one block of launches")
     entry = function.body.block
-    numbers: dict[SSAValue, int] = {a: i for i, a in enumerate(entry.args)}
+    indices: dict[SSAValue, int] = {a: i for i, a in enumerate(entry.args)}
     scratch: list[int] = []
     kernels: list[GridKernel] = []
     for op in entry.ops:
         if isinstance(op, memref.AllocOp):
-            numbers[op.memref] = len(numbers)
+            indices[op.memref] = len(indices)
             scratch.append(nbytes_of(op.memref.type))
         elif isinstance(op, gpu.LaunchOp):
-            kernels.append(_kernel(op, f"{identifier}_{len(kernels)}", numbers, is_in_place(function)))
+            kernels.append(_kernel(op, f"{identifier}_{len(kernels)}", indices, is_in_place(function)))
         elif not isinstance(op, arith.ConstantOp | func.ReturnOp):
             raise CodegenError(f"{op.name!r} outside of launches; legal: arith.constant, memref.alloc, gpu.launch")
-    launches = tuple(Launch(k.name, tuple(numbers[b] for b in k.buffers), k.grid, k.block) for k in kernels)
+    launches = tuple(Launch(k.name, tuple(indices[b] for b in k.buffers), k.grid, k.block) for k in kernels)
     images = tuple(i for i, a in enumerate(entry.args) if isinstance(a.type, MemRefType) and is_image(a.type))
     sequence = LaunchSequence(len(entry.args), tuple(scratch), launches, images)
     return GridFunction(function.sym_name.data, tuple(kernels), sequence)
 
 
-def _kernel(op: gpu.LaunchOp, name: str, numbers: dict[SSAValue, int], in_place: bool) -> GridKernel:
+def _kernel(op: gpu.LaunchOp, name: str, indices: dict[SSAValue, int], in_place: bool) -> GridKernel:
     used: set[SSAValue] = set()
     stored: set[SSAValue] = set()
     loaded: set[SSAValue] = set()
     waits = False
     for inner in op.body.walk():
-        found = [v for v in inner.operands if v in numbers]
+        found = [v for v in inner.operands if v in indices]
         used.update(found)
         if _stores(inner):
             stored.update(found)
@@ -99,7 +99,7 @@ def _kernel(op: gpu.LaunchOp, name: str, numbers: dict[SSAValue, int], in_place:
             loaded.update(found)
         waits = waits or isinstance(inner, gpu.BarrierOp)
     exchanged = used if in_place else stored & loaded
-    buffers = tuple(sorted(used, key=numbers.__getitem__))
+    buffers = tuple(sorted(used, key=indices.__getitem__))
     grid = _shape((op.gridSizeX, op.gridSizeY, op.gridSizeZ))
     block = _shape((op.blockSizeX, op.blockSizeY, op.blockSizeZ))
     return GridKernel(

@@ -68,7 +68,7 @@ class _Image:
     #: The stubs that reach their slots.
     joined: set[int] = field(default_factory=set)
     imports: dict[str, list[int]] = field(default_factory=dict)
-    own_slots: dict[int, int] = field(default_factory=dict)
+    owned_slots: dict[int, int] = field(default_factory=dict)
     relocations: list[int] = field(default_factory=list)
     slots_start: int = 0
     slot_references: list[tuple[int, int, int]] = field(default_factory=list)
@@ -106,9 +106,9 @@ def link_objects(objects: Sequence[bytes]) -> LinkedImage:
     image = _Image(_linkage({obj.machine for obj in parsed}))
     # Code first and read-only data after it: distances between functions stay short.
     for obj in parsed:
-        _place(image, obj, lambda section: bool(section.flags & SHF_EXECINSTR))
+        _location(image, obj, lambda section: bool(section.flags & SHF_EXECINSTR))
     for obj in parsed:
-        _place(image, obj, lambda section: not section.flags & (SHF_EXECINSTR | SHF_WRITE))
+        _location(image, obj, lambda section: not section.flags & (SHF_EXECINSTR | SHF_WRITE))
     for obj in parsed:
         for symbol in obj.symbols:
             if not symbol.is_local and symbol.section in obj.placed:
@@ -119,7 +119,7 @@ def link_objects(objects: Sequence[bytes]) -> LinkedImage:
         _reserve_stubs(image, obj)
     image.slots_start = image.align(image.linkage.page)
     for obj in parsed:
-        _place(image, obj, lambda section: bool(section.flags & SHF_WRITE))
+        _location(image, obj, lambda section: bool(section.flags & SHF_WRITE))
     for obj in parsed:
         for reference in obj.references():
             if reference.section in obj.placed:
@@ -139,7 +139,7 @@ def _linkage(machines: set[int]) -> Linkage:
     return found[0]
 
 
-def _place(image: _Image, obj: _Placed, wanted: Callable[[ElfSection], bool]) -> None:
+def _location(image: _Image, obj: _Placed, wanted: Callable[[ElfSection], bool]) -> None:
     for index, section in enumerate(obj.sections):
         if not section.flags & SHF_ALLOC or section.name == ".eh_frame" or not section.size:
             continue
@@ -168,7 +168,7 @@ def _reserve_stubs(image: _Image, obj: _Placed) -> None:
 
 
 def _resolve(image: _Image, obj: _Placed, reference: ElfReference) -> None:
-    place, symbol, kind = obj.placed[reference.section] + reference.offset, reference.symbol, reference.kind
+    location, symbol, kind = obj.placed[reference.section] + reference.offset, reference.symbol, reference.kind
     target = _address(image, obj, symbol)
     relocation = image.linkage.relocations.get(reference.kind)
     if relocation is None or (target is None and relocation.through is Through.NOTHING):
@@ -182,22 +182,22 @@ def _resolve(image: _Image, obj: _Placed, reference: ElfReference) -> None:
                 raise CodegenError(
                     f"address of imported {symbol.name!r} plus {reference.addend}; an import has no offset"
                 )
-            image.imports.setdefault(symbol.name, []).append(place)
+            image.imports.setdefault(symbol.name, []).append(location)
             return
-        image.relocations.append(place)
+        image.relocations.append(location)
     elif relocation.through is Through.SLOT:
-        target = _import_slot(image, symbol.name) if target is None else _own_slot(image, target)
+        target = _import_slot(image, symbol.name) if target is None else _owned_slot(image, target)
         kind = relocation.direct
     elif target is None:
         target = _stub(image, symbol.name)
-    _write(image, kind, place, target, reference.addend)
+    _write(image, kind, location, target, reference.addend)
 
 
-def _write(image: _Image, kind: int, place: int, target: int, addend: int) -> None:
-    """Let ``place`` reach ``target`` by a relocation of type ``kind``."""
-    if place < image.slots_start <= target:
-        image.slot_references.append((place, kind, target + addend))
-    image.linkage.relocations[kind].write(image.code, place, target + addend)
+def _write(image: _Image, kind: int, location: int, target: int, addend: int) -> None:
+    """Let ``location`` reach ``target`` by a relocation of type ``kind``."""
+    if location < image.slots_start <= target:
+        image.slot_references.append((location, kind, target + addend))
+    image.linkage.relocations[kind].write(image.code, location, target + addend)
 
 
 def _address(image: _Image, obj: _Placed, symbol: ElfSymbol) -> int | None:
@@ -216,11 +216,11 @@ def _import_slot(image: _Image, name: str) -> int:
     return image.import_slots[name]
 
 
-def _own_slot(image: _Image, target: int) -> int:
-    if target not in image.own_slots:
-        image.own_slots[target] = image.slot(target)
-        image.relocations.append(image.own_slots[target])
-    return image.own_slots[target]
+def _owned_slot(image: _Image, target: int) -> int:
+    if target not in image.owned_slots:
+        image.owned_slots[target] = image.slot(target)
+        image.relocations.append(image.owned_slots[target])
+    return image.owned_slots[target]
 
 
 def _stub(image: _Image, name: str) -> int:

@@ -70,13 +70,13 @@ def by_identity(make: Callable[[Attribute], _T]) -> Callable[[Attribute], _T]:
     """``make``, called once for each type object: equal types mostly are one, and hashing that of a vector walks it."""
     known: dict[int, tuple[Attribute, _T]] = {}  # with the type itself, so that no other object takes its id
 
-    def made(attr: Attribute) -> _T:
+    def created(attr: Attribute) -> _T:
         found = known.get(id(attr))
         if found is None:
             found = known[id(attr)] = (attr, make(attr))
         return found[1]
 
-    return made
+    return created
 
 
 def constant_values(op: Operation, form: str) -> Sequence[float | int]:

@@ -21,12 +21,12 @@ from landbridge.executable.executable import Executable
 from landbridge.executable.parts import VDevice
 from landbridge.records import record
 from landbridge.targets import Target
-from landbridge.warning_notes import Told, tell_again
+from landbridge.warning_notes import NotedWarning, tell_again
 
 __all__ = ["CacheEntry", "look_up"]
 
 #: In the metadata of an entry: warnings of its compile, and digests of the files that the model names.
-_TOLD, _FILES = "cache.told", "cache.files"
+_REPORTED, _FILES = "cache.told", "cache.files"
 
 
 @record(frozen=True)
@@ -39,12 +39,12 @@ class CacheEntry:
     _model: Path | None
     _began_ns: int
 
-    def keep(self, executable: Executable, told: Sequence[Told]) -> None:
+    def keep(self, executable: Executable, reported: Sequence[NotedWarning]) -> None:
         """Write what was compiled, for the next who asks; nothing where that cannot be, or files changed meanwhile."""
         with suppress(NotCacheableError, OSError):
             if any(Path(source).stat().st_ctime_ns > self._began_ns for source in executable.sources):
                 return
-            notes = {_TOLD: json.dumps(told), _FILES: json.dumps(_other_files(executable.sources, self._model))}
+            notes = {_REPORTED: json.dumps(reported), _FILES: json.dumps(_other_files(executable.sources, self._model))}
             self._folder.write(self._name, replace(executable, metadata={**executable.metadata, **notes}))
 
 
@@ -68,11 +68,11 @@ def look_up(
     return CacheEntry(None if found is None else _restored(found, path), folder, name, path, began_ns)
 
 
-def _restored(kept: Executable, model: Path | None) -> Executable | None:
+def _restored(retained: Executable, model: Path | None) -> Executable | None:
     """What was compiled, without notes of ours; None where the files that the model names are others now."""
-    metadata = dict(kept.metadata)
+    metadata = dict(retained.metadata)
     try:
-        told = [Told(*entry) for entry in json.loads(metadata.pop(_TOLD))]
+        reported = [NotedWarning(*entry) for entry in json.loads(metadata.pop(_REPORTED))]
         digests: dict[str, str] = json.loads(metadata.pop(_FILES))
         files = [] if model is None else [model, *(model.parent / name for name in digests)]
         if any(digest_of_file(file) != digest for file, digest in zip(files[1:], digests.values(), strict=True)):
@@ -81,9 +81,9 @@ def _restored(kept: Executable, model: Path | None) -> Executable | None:
         return None
     if model is not None:
         metadata["model"] = model.stem
-    for warning in told:
+    for warning in reported:
         tell_again(warning)
-    return replace(kept, metadata=metadata, sources=tuple(map(str, files)))
+    return replace(retained, metadata=metadata, sources=tuple(map(str, files)))
 
 
 def _other_files(sources: Sequence[str], model: Path | None) -> dict[str, str]:

@@ -129,12 +129,12 @@ def _default() -> Path | None:
 
 
 def _limit() -> int:
-    stated = os.environ.get(LIMIT, "")
-    if not stated:
+    declared = os.environ.get(LIMIT, "")
+    if not declared:
         return _LIMIT
-    if not stated.isascii() or not stated.isdigit():
-        raise InputError(f"{LIMIT}={stated} is no number of bytes; give one such as {_LIMIT}")
-    return int(stated)
+    if not declared.isascii() or not declared.isdigit():
+        raise InputError(f"{LIMIT}={declared} is no number of bytes; give one such as {_LIMIT}")
+    return int(declared)
 
 
 def _unsafe(found: os.stat_result) -> str | None:

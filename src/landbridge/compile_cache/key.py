@@ -122,5 +122,5 @@ def _code() -> str:
     """Which compiler this is: versions, and its files by time and size, as they change in a checkout."""
     root = Path(__file__).parents[1]
     stats = [(str(file.relative_to(root)), file.stat()) for file in sorted(root.rglob("*")) if file.suffix in _SUFFIXES]
-    own = [(name, stat.st_size, stat.st_mtime_ns) for name, stat in stats]
-    return json.dumps([own, [(name, package_version(name)) for name in _PACKAGES]])
+    owned = [(name, stat.st_size, stat.st_mtime_ns) for name, stat in stats]
+    return json.dumps([owned, [(name, package_version(name)) for name in _PACKAGES]])

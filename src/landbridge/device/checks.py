@@ -24,7 +24,7 @@ def stream_handle(api: DeviceAPI, index: int, stream: Stream) -> Any:
     return stream.handle
 
 
-def own_device(api: DeviceAPI, src: Space, dst: Space) -> Device:
+def owning_device(api: DeviceAPI, src: Space, dst: Space) -> Device:
     """The device of ``api`` that a copy is for, the destination's first; raises InputError when neither end is its."""
     for space in (dst, src):
         if space.device.api is api:
@@ -36,13 +36,13 @@ def is_copy_to_itself(api: DeviceAPI, src: Region, dst: Region, nbytes: int) -> 
     """Whether both ends are the same bytes; raises InputError for those that overlap and are not."""
     if src.space != dst.space:
         return False
-    apart = abs(src.byte_offset - dst.byte_offset)
-    if 0 < apart < nbytes:
+    distance = abs(src.byte_offset - dst.byte_offset)
+    if 0 < distance < nbytes:
         raise InputError(
             f"{api.name}: a copy of {nbytes} bytes from {src.byte_offset} to {dst.byte_offset} of one space overlaps; "
-            "give ranges that are apart"
+            "give disjoint ranges"
         )
-    return apart == 0
+    return distance == 0
 
 
 def check_inside(byte_offset: int, nbytes: int, size: int, where: str) -> None:

@@ -117,7 +117,7 @@ class Addresses(Protocol):
 
 @runtime_checkable
 class AcquiredScopes(Protocol):
-    """Scopes that come and go, as a scratchpad that programs take turns with. Absent: all are there as long as the
+    """Scopes that come and go, as a scratchpad that programs use one at a time. Absent: all are there as long as the
     device.
 
     Allocation reserves space and addresses, which stay; the bytes are there from ``acquire_scope`` to

@@ -23,7 +23,7 @@ from landbridge.errors import (
     UnknownDeviceError,
 )
 from landbridge.plugins import Plugins
-from landbridge.sanitizing import asked_to_sanitize
+from landbridge.sanitizing import sanitize_requested
 
 #: Codes of ``DLDeviceType`` in dlpack.h 1.1; a device with one of these names keeps the code.
 DLPACK_DEVICE_TYPES = {
@@ -166,7 +166,7 @@ def _find(parsed: DeviceName) -> Device:
     if parsed.index >= count:
         legal = f"0 to {count - 1}" if count else f"none: {'; '.join(_diagnostics(api)) or _NOTHING_FOUND}"
         raise DeviceIndexError(f"device {parsed} does not exist; legal indices of {parsed.name!r}: {legal}")
-    if parsed.inner is None and asked_to_sanitize():
+    if parsed.inner is None and sanitize_requested():
         wrapper = _plugins.get("sanitize")
         assert isinstance(wrapper, DeviceWrapper)
         api = wrapper.wrap(Device(api, parsed.index))
@@ -203,10 +203,10 @@ def _started(name: str, loaded: object, origin: str) -> DeviceAPI | DeviceWrappe
 
 def _check(api: type[DeviceAPI] | DeviceAPI, holder: str, name: str | None) -> None:
     """Reject a plugin of another version of the contract, or one that calls itself something else."""
-    stated = getattr(api, "api_version", None)
-    if stated != DEVICE_API_VERSION:
+    declared = getattr(api, "api_version", None)
+    if declared != DEVICE_API_VERSION:
         raise DeviceVersionError(
-            f"{holder} was written for DEVICE_API_VERSION {stated}; this Landbridge has {DEVICE_API_VERSION}: "
+            f"{holder} was written for DEVICE_API_VERSION {declared}; this Landbridge has {DEVICE_API_VERSION}: "
             "install a version of the plugin that matches"
         )
     if name is not None and getattr(api, "name", None) != name:

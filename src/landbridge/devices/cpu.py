@@ -161,7 +161,7 @@ class CpuDeviceAPI(DeviceAPI):
         source, target = src.space.handle + src.byte_offset, dst.space.handle + dst.byte_offset
         if source != target and abs(source - target) < nbytes:
             raise InputError(
-                f"cpu: a copy of {nbytes} bytes from {source:#x} to {target:#x} overlaps; give ranges that are apart"
+                f"cpu: a copy of {nbytes} bytes from {source:#x} to {target:#x} overlaps; give disjoint ranges"
             )
         ctypes.memmove(target, source, nbytes)
         return None
@@ -195,7 +195,7 @@ class CpuDeviceAPI(DeviceAPI):
     def release_import(self, space: Space) -> None:
         """Unmap what was mapped for it; the memory stays its owner's."""
         if (mapped := self._imported.get(space.handle)) is not None:
-            mapped.let_go()
+            mapped.release()
             if not mapped.users:
                 del self._imported[space.handle]
 
@@ -242,8 +242,8 @@ def _cores() -> int:
 
 
 def _features() -> tuple[str, ...] | None:
-    stated = _cpuinfo("flags") or _cpuinfo("Features")
-    return tuple(stated.split()) if stated else None
+    declared = _cpuinfo("flags") or _cpuinfo("Features")
+    return tuple(declared.split()) if declared else None
 
 
 def _text(path: str | Path) -> str:

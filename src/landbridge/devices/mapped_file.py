@@ -41,7 +41,7 @@ class MappedFile:
         self.address = int(np.frombuffer(self._mapping, np.uint8).ctypes.data) + source.offset - low
         self.users = 1
 
-    def let_go(self) -> None:
+    def release(self) -> None:
         """Unmap it after the last user; arrays over it are gone by then."""
         self.users -= 1
         if not self.users:

@@ -141,7 +141,7 @@ def _elements(described: _Described, owner: _Borrowed, *, readonly: bool) -> Ele
     if described.strides and 0 not in shape:
         # what is written for an extent of 1, or for no elements, means nothing
         written = zip(shape, _int64s(described.strides, described.ndim), dense, strict=True)
-        strides = tuple(own if extent == 1 else stride for extent, stride, own in written)
+        strides = tuple(owned if extent == 1 else stride for extent, stride, owned in written)
     low, high = (end * itemsize for end in reach(shape, strides))
     base, offset = described.data, described.byte_offset
     if described.device_type in HOST_TYPES:

@@ -86,23 +86,23 @@ def export_capsule(
     Raises ZeroCopyError (a BufferError) for what DLPack cannot say or the memory does not allow.
     """
     storage, name, shape, strides, byte_offset = elements
-    own = dlpack_device(storage)
+    owned = dlpack_device(storage)
     region = storage.live_region
     by_host = storage.kind.host_readable and storage.kind.coherent
     # What has no address on its device can be given in the host's form alone, and numpy asks for no other.
-    unnamed = CPU if by_host and storage.kind.ndim == 1 and not isinstance(region.space.handle, int) else own
+    unnamed = CPU if by_host and storage.kind.ndim == 1 and not isinstance(region.space.handle, int) else owned
     where = unnamed if dl_device is None else tuple(dl_device)
     _check_stream(where, stream)
     element = dtype(name)
     low, high = reach(shape, strides, 1)
     storage.wait(byte_offset + low * element.itemsize, byte_offset + high * element.itemsize, writes=False)
-    if where == CPU and (own == CPU or by_host):
+    if where == CPU and (owned == CPU or by_host):
         data, offset = storage.address, byte_offset
-    elif where == own:
+    elif where == owned:
         data, offset = region.space.handle, region.byte_offset + byte_offset
     else:
         raise ZeroCopyError(
-            f"DLPack: {elements} is on device {own} and cannot be exported in place to {where}; copy it with "
+            f"DLPack: {elements} is on device {owned} and cannot be exported in place to {where}; copy it with "
             "t.to_device first"
         )
     if not isinstance(data, int):

@@ -28,7 +28,7 @@ from landbridge.ir.graph_ops import CallOp, ConstantOp, HostCallOp, IfOp, LoopOp
 from landbridge.ir.kernel_attributes import TASKS, moved_bytes, sizes_of, target_number, task_count
 from landbridge.ir.memory_ops import AllocStorageOp, AllocTensorOp, PreparedOp
 from landbridge.ir.module import IRModule
-from landbridge.ir.op_attributes import crossing_reason, node_name, placed_on, vdevice_stated
+from landbridge.ir.op_attributes import crossing_reason, declared_vdevice, node_name, placed_on
 from landbridge.ir.plain_attributes import ints, plain_data
 from landbridge.ir.types import VDeviceAttr, dtype_of, item_bytes, nbytes_of, separators_of, shape_of
 from landbridge.passes.lower.shared_code import Variant
@@ -74,14 +74,14 @@ class InstructionBuilder:
 
     def block(self, block: Block) -> tuple[Instruction, ...]:
         """The instructions of ``block``; raises CodegenError for an operation that has none."""
-        made: list[Instruction] = []
+        created: list[Instruction] = []
         for op in block.ops:
             if isinstance(op, HostCallOp):
-                made += self._shaped_constants(op)
+                created += self._shaped_constants(op)
             if not isinstance(op, YieldOp | func.ReturnOp):
                 instruction = self._maker(op)(op)
-                made += () if instruction is None else (instruction,)
-        return tuple(made)
+                created += () if instruction is None else (instruction,)
+        return tuple(created)
 
     def _shaped_constants(self, op: HostCallOp) -> Iterator[Instruction]:
         """Views that say the shape and dtype of constants that ``op`` reads: their registers are of bytes."""
@@ -120,9 +120,9 @@ class InstructionBuilder:
         )
 
     def _constant(self, op: ConstantOp) -> Instruction:
-        place = placed_on(op)
-        symbol, number = op.symbol_name, self.number_of(place)
-        return LoadConstant(self.define(op.result), symbol, number, place.axis_separators)
+        location = placed_on(op)
+        symbol, number = op.symbol_name, self.number_of(location)
+        return LoadConstant(self.define(op.result), symbol, number, location.axis_separators)
 
     def _view(self, op: ViewOp) -> Instruction | None:
         ty, source = op.result.type, self._registers[op.source]
@@ -144,7 +144,7 @@ class InstructionBuilder:
         variant = self._variants.get(name)
         if variant is None and name not in self._kernels:
             raise CodegenError(f"PrimFunc @{name} was not lowered; the lowered module must hold it with {TASKS}")
-        function, place = self._prims[name], vdevice_stated(op)
+        function, location = self._prims[name], declared_vdevice(op)
         if variant is None:
             kernel = self._kernels[name]
             called, tasks, sizes = name, _tasks(kernel), sizes_of(kernel)
@@ -153,11 +153,11 @@ class InstructionBuilder:
         return Call(
             module=target_number(function),
             function=called,
-            args=self._numbers(op.operands),
+            args=self._values(op.operands),
             tasks=tasks,
             name=node_name(op),
             moves_bytes=moved_bytes(function),
-            vdevice=self.number_of(VDeviceAttr.of(0 if place is None else place.index.data)),
+            vdevice=self.number_of(VDeviceAttr.of(0 if location is None else location.index.data)),
             sizes=sizes,
         )
 
@@ -189,20 +189,21 @@ class InstructionBuilder:
             trips=op.most_trips,
             slices=tuple(slices),
             body=self.block(op.body.block),
-            count=self._numbers(op.count),
+            count=self._values(op.count),
             condition=tested,
             name=node_name(op),
         )
 
     def _prepared(self, op: PreparedOp) -> Instruction:
-        return Prepared(self._numbers(op.buffers))
+        return Prepared(self._values(op.buffers))
 
-    def _numbers(self, values: Sequence[SSAValue]) -> tuple[int, ...]:
+    def _values(self, values: Sequence[SSAValue]) -> tuple[int, ...]:
         return tuple(self._registers[v] for v in values)
 
-    def number_of(self, place: VDeviceAttr) -> int:
-        """The program's number for ``place``: a vdevice in a scope of its own is one more vdevice of the same name."""
-        at = replace(self.vdevices[place.index.data], scope=place.scope.data)
+    def number_of(self, location: VDeviceAttr) -> int:
+        """The program's number for ``location``: a vdevice in a scope of its own is one more vdevice of the same
+        name."""
+        at = replace(self.vdevices[location.index.data], scope=location.scope.data)
         if at not in self.vdevices:
             self.vdevices.append(at)
         return self.vdevices.index(at)

@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from landbridge.errors import ShapeError
 from landbridge.executable.parts import Function, TensorSpec
-from landbridge.sizes.printing import nearest_text, range_text
+from landbridge.sizes.printing import closest_text, range_text
 from landbridge.sizes.size import Extent, Size, of_symbol
 from landbridge.sizes.terms import Symbol, split_constant
 
@@ -24,7 +24,7 @@ class BoundSizes:
 
     def __init__(self) -> None:
         self.values: dict[str, int] = {}
-        self._said: dict[str, str] = {}
+        self._forms: dict[str, str] = {}
 
     def add(self, spec: TensorSpec, shape: Sequence[int]) -> None:
         """``spec`` has ``shape``; raises ShapeError where it cannot, or where an earlier input says otherwise."""
@@ -57,36 +57,38 @@ class BoundSizes:
         if spec.elements:
             self._check("element", spec.name, spec.elements, elements)
 
-    def _check(self, what: str, name: str, extents: Sequence[Extent], numbers: Sequence[int]) -> None:
-        for i, (extent, number) in enumerate(zip(extents, numbers, strict=True)):
+    def _check(self, subject: str, name: str, extents: Sequence[Extent], extent_values: Sequence[int]) -> None:
+        for i, (extent, number) in enumerate(zip(extents, extent_values, strict=True)):
             if isinstance(extent, Size) and extent.at(self.values) != number:
-                given = ", ".join(f"{each}={self.values[each]} by {self._said[each]}" for each in extent.symbols)
+                given = ", ".join(f"{each}={self.values[each]} by {self._forms[each]}" for each in extent.symbols)
                 legal = extent.at(self.values)
-                raise ShapeError(f"{what} {i} of input {name!r} is {number}; it must be {extent}, {legal} with {given}")
+                raise ShapeError(
+                    f"{subject} {i} of input {name!r} is {number}; it must be {extent}, {legal} with {given}"
+                )
 
     def _set(self, symbol: Symbol, units: int | None, extent: Size, number: int, where: str) -> None:
         high, before = symbol.high, self.values.get(symbol.name)
         if before is not None and units is not None and before != units * symbol.unit:
             raise ShapeError(
-                f"dimension {symbol.name!r} is {before} by {self._said[symbol.name]} and {units * symbol.unit} by "
+                f"dimension {symbol.name!r} is {before} by {self._forms[symbol.name]} and {units * symbol.unit} by "
                 f"{where}; they must be equal"
             )
         if units is None or units < symbol.low or (high is not None and units > high):
             raise ShapeError(
                 f"{where} is {number}; legal: {extent}, with {symbol.name} in {range_text(symbol)}"
-                + (f": {nearest_text(symbol, number)}" if extent == of_symbol(symbol) else "")
+                + (f": {closest_text(symbol, number)}" if extent == of_symbol(symbol) else "")
             )
         self.values[symbol.name] = units * symbol.unit
-        self._said.setdefault(symbol.name, where)
+        self._forms.setdefault(symbol.name, where)
 
 
 def says_dimension(extent: Extent) -> bool:
     """Whether an input with ``extent`` says what a dimension is, or has a number: ``BoundSizes.add`` looks at all of
     it then."""
-    return isinstance(extent, int) or said_by(extent) is not None
+    return isinstance(extent, int) or solvable_form(extent) is not None
 
 
-def said_by(extent: Extent) -> tuple[Symbol, int, int] | None:
+def solvable_form(extent: Extent) -> tuple[Symbol, int, int] | None:
     """The symbol, ``a`` and ``b`` of an extent ``a * symbol + b``; None for others."""
     terms, plus = split_constant(extent.terms) if isinstance(extent, Size) else ((), extent)
     match terms:
@@ -97,10 +99,10 @@ def said_by(extent: Extent) -> tuple[Symbol, int, int] | None:
 
 def _solved(extent: Size, number: int) -> tuple[Symbol, int | None] | None:
     """The symbol of an extent ``a * symbol + b`` and its number, None where it has none; None for other extents."""
-    said = said_by(extent)
-    if said is None:
+    form = solvable_form(extent)
+    if form is None:
         return None
-    symbol, factor, plus = said
+    symbol, factor, plus = form
     units, left = divmod(number - plus, factor)
     return symbol, None if left else units
 
@@ -165,7 +167,10 @@ class ProgramsByShapes:
 
 
 def _is_for_nothing(function: Function, first: Function) -> bool:
-    return any(0 in spec.shape and 0 not in of.shape for spec, of in zip(function.inputs, first.inputs, strict=True))
+    return any(
+        0 in spec.shape and 0 not in declared.shape
+        for spec, declared in zip(function.inputs, first.inputs, strict=True)
+    )
 
 
 def first_that_fits(names: Sequence[str], look: Callable[[str], _T]) -> _T:
@@ -182,13 +187,15 @@ def first_that_fits(names: Sequence[str], look: Callable[[str], _T]) -> _T:
             if len(names) == 1:
                 raise
             ended.append(str(error))
-    told = [text for text in ended if _TAKES not in text] or ended
-    texts = {text.partition("; legal: ")[0]: text for text in reversed(told)}
+    reported = [text for text in ended if _TAKES not in text] or ended
+    texts = {text.partition("; legal: ")[0]: text for text in reversed(reported)}
     raise ShapeError("; else ".join(reversed(texts.values())))
 
 
-def _may_be(stated: Sequence[Extent], found: Sequence[int]) -> bool:
-    return len(stated) == len(found) and all(e == n for e, n in zip(stated, found, strict=True) if isinstance(e, int))
+def _may_be(declared: Sequence[Extent], found: Sequence[int]) -> bool:
+    return len(declared) == len(found) and all(
+        e == n for e, n in zip(declared, found, strict=True) if isinstance(e, int)
+    )
 
 
 def _is_number(extent: Extent) -> bool:

@@ -40,36 +40,38 @@ def check_name(name: str) -> None:
         raise InputError(f"{name!r} cannot begin names in C; legal: a lower-case letter, then those, digits and '_'")
 
 
-def export_c(executable: Executable, folder: str | Path, name: str, *, weights_apart: bool = False) -> list[Path]:
+def export_c(executable: Executable, folder: str | Path, name: str, *, separate_weights: bool = False) -> list[Path]:
     """Write ``name.h``, ``libname.a`` and ``libname.so`` to ``folder``, which is made where it is missing.
 
-    ``weights_apart``: the weights are a file ``name.weights``, to be mapped, and not part of the libraries. Returns the
-    files. Raises InputError for a name that is no identifier of lower-case letters, digits and underscores,
+    ``separate_weights``: the weights are a file ``name.weights``, to be mapped, and not part of the libraries. Returns
+    the files. Raises InputError for a name that is no identifier of lower-case letters, digits and underscores,
     ExecutableError for what C alone cannot run, OutputFileError as ``Executable.save``; then no file is written.
     """
     check_name(name)
     programs, places, image = c_programs(executable)
     weights = _weights(executable, places)
     whole, table = _whole_image(image, programs)
-    exports = {f"{name}_{own}": image.symbols[symbol] for own, symbol in _RUNTIME.items()}
+    exports = {f"{name}_{owned}": image.symbols[symbol] for owned, symbol in _RUNTIME.items()}
     exports[f"{name}_table"] = table
     data = None
-    if not weights_apart:
+    if not separate_weights:
         exports[f"{name}_weights"] = len(whole.code)
         data = ReadOnlyData(weights, len(whole.code))
         whole = replace(whole, code=whole.code + bytes(REFERENCE_BYTES))
         if len(weights) + len(whole.code) >= _REACH:
-            raise ExecutableError(f"code reaches no {len(weights):,} bytes of weights: export them apart")
+            raise ExecutableError(
+                f"code reaches no {len(weights):,} bytes of weights: export them as a file of their own"
+            )
     contents = {
-        f"{name}.h": c_header(name, executable, programs, len(weights), image, weights_apart).encode(),
+        f"{name}.h": c_header(name, executable, programs, len(weights), image, separate_weights).encode(),
         f"lib{name}.a": static_library(whole, exports, f"{name}.o", data),
         f"lib{name}.so": shared_library(replace(whole, symbols=exports), exports, data, f"lib{name}.so"),
     }
-    if weights_apart:
+    if separate_weights:
         contents[f"{name}.weights"] = weights
-    place = Path(os.fspath(folder))
-    place.mkdir(parents=True, exist_ok=True)
-    files = [place / file for file in contents]
+    location = Path(os.fspath(folder))
+    location.mkdir(parents=True, exist_ok=True)
+    files = [location / file for file in contents]
     check_outputs(files, executable.sources)
     with ExitStack() as written:  # all or none: a header is of its libraries alone
         for file, content in zip(files, contents.values(), strict=True):
@@ -81,24 +83,24 @@ def export_c(executable: Executable, folder: str | Path, name: str, *, weights_a
 
 def _weights(executable: Executable, weights: CWeights) -> bytes:
     executable.check_files()
-    made = bytearray(weights.nbytes)
+    created = bytearray(weights.nbytes)
     for name, at in weights.places.items():
         array = np.ascontiguousarray(executable.constants[name])
-        made[at : at + array.nbytes] = array.tobytes()
-    return bytes(made)
+        created[at : at + array.nbytes] = array.tobytes()
+    return bytes(created)
 
 
 def _whole_image(image: CodeImage, programs: Sequence[CProgram]) -> tuple[CodeImage, int]:
     """``image`` with the tables behind its slots, and the offset of a function that gives the first."""
-    made = bytearray(image.code)
-    made += bytes(-len(made) % abi.LARGEST_PAGE[image.isa])
-    function = len(made)
+    created = bytearray(image.code)
+    created += bytes(-len(created) % abi.LARGEST_PAGE[image.isa])
+    function = len(created)
     table = function + 16
-    made += _GIVE_ADDRESS[image.isa](function, table).ljust(16, b"\0")
+    created += _GIVE_ADDRESS[image.isa](function, table).ljust(16, b"\0")
     for program in programs:
-        made += program.table(len(made), image.symbols.__getitem__)
-    made += bytes(-len(made) % 16)
-    return replace(image, code=bytes(made)), function
+        created += program.table(len(created), image.symbols.__getitem__)
+    created += bytes(-len(created) % 16)
+    return replace(image, code=bytes(created)), function
 
 
 def _give_address_x86_64(at: int, target: int) -> bytes:

@@ -35,9 +35,9 @@ def c_header(
     programs: Sequence[CProgram],
     weights_bytes: int,
     image: CodeImage,
-    weights_apart: bool,
+    separate_weights: bool,
 ) -> str:
-    """The text of ``name.h``; ``weights_apart``: weights are a file that the application maps."""
+    """The text of ``name.h``; ``separate_weights``: weights are a file that the application maps."""
     main = executable.main
     upper = name.upper()
     alignment = max(program.alignment for program in programs)
@@ -56,9 +56,9 @@ def c_header(
         taken: set[str] = set()
         for number, spec in enumerate(specs):
             lines += _tensor(f"{upper}_{kind}", number, spec, taken)
-    numbers = [{spec.name: number for number, spec in enumerate(specs)} for specs in (main.outputs, main.inputs)]
+    extent_values = [{spec.name: number for number, spec in enumerate(specs)} for specs in (main.outputs, main.inputs)]
     for output, input in main.aliases:
-        which = f"Output {numbers[0][output]} may be set to the address of input {numbers[1][input]}"
+        which = f"Output {extent_values[0][output]} may be set to the address of input {extent_values[1][input]}"
         lines += [f"/* {which}: it is updated there. */"]
     text = files(__package__).joinpath("c_header.h").read_text(encoding="utf-8")
     pieces = {
@@ -79,7 +79,7 @@ def c_header(
         "LB_STACK": str(abi.KERNEL_STACK_BYTES),
         "LB_WORKSPACE_AT": str(workspace_at),
         "LB_WORKSPACE_BYTES": str(workspace_bytes),
-        "LB_WEIGHTS_APART": str(int(weights_apart)),
+        "LB_WEIGHTS_APART": str(int(separate_weights)),
         "LB_OPEN": str(int(executable.is_open)),
         "LB_TENSORS": str(tensors),
         "LB_ALIGNMENTS": "".join(f"{numpy_dtype(s.dtype).itemsize}, " for s in (*main.inputs, *main.outputs)) + "1",
@@ -111,9 +111,9 @@ def _tensor(prefix: str, number: int, spec: TensorSpec, taken: set[str]) -> list
     strides = f", strides {list(spec.strides)}" if spec.strides else ""
     nbytes = bytes_of(spec)
     sized = [] if isinstance(nbytes, Size) else [f"#define {prefix}_{word}_BYTES UINT64_C({nbytes})"]
-    said = re.sub(r"[^ -~]|\*/", "?", f"{spec.name}: {spec.dtype} [{', '.join(map(str, spec.shape))}]{strides}")
+    text = re.sub(r"[^ -~]|\*/", "?", f"{spec.name}: {spec.dtype} [{', '.join(map(str, spec.shape))}]{strides}")
     return [
-        f"/* {said} */",
+        f"/* {text} */",
         f"#define {prefix}_{word} {number}",
         *sized,
         f"#define {prefix}_{word}_ALIGNMENT {numpy_dtype(spec.dtype).itemsize}",

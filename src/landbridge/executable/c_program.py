@@ -119,7 +119,7 @@ class _Builder:
     def __init__(self, executable: Executable, image: CodeImage, weights: CWeights) -> None:
         self._executable, self._image, self._weights = executable, image, weights
         main = executable.main
-        self._made = CProgram(main)
+        self._created = CProgram(main)
         self._places: dict[int, tuple[int, Extent]] = {}
         for number in range(len(main.inputs) + len(main.outputs)):
             self._places[number] = (FIRST_IO + number, 0)
@@ -131,35 +131,35 @@ class _Builder:
         self._arguments: list[tuple[int, tuple[tuple[int, Extent], ...], tuple[Extent, ...]]] = []
         #: Where the words of kernels' sizes are, in bytes; and the numbers of sizes.
         self._sizes: dict[tuple[Extent, ...], int] = {}
-        self._numbers: dict[Size, int] = {}
+        self._values: dict[Size, int] = {}
 
     def build(self) -> CProgram:
-        made, instructions = self._made, self._executable.main.instructions
+        created, instructions = self._created, self._executable.main.instructions
         kinds = [type(instruction) for instruction in instructions]
         end = kinds.index(ins.Prepared) + 1 if ins.Prepared in kinds else 0
         self._steps(instructions[:end], 0)
-        made.prepared_records = len(self._records) // abi.RECORD_WORDS
+        created.prepared_records = len(self._records) // abi.RECORD_WORDS
         self._steps(instructions[end:], len(self._records))
-        made.run_records = len(self._records) // abi.RECORD_WORDS - made.prepared_records
-        made.words, made.fixups = self._records, list(self._addresses)
+        created.run_records = len(self._records) // abi.RECORD_WORDS - created.prepared_records
+        created.words, created.fixups = self._records, list(self._addresses)
         for extents in self._sizes:
-            self._sizes[extents] = 8 * len(made.words)
+            self._sizes[extents] = 8 * len(created.words)
             for extent in extents:
                 if isinstance(extent, Size):
-                    made.fixups.append(self._fixup(len(made.words), NOTHING, extent))
-                made.words.append(0 if isinstance(extent, Size) else extent)
+                    created.fixups.append(self._fixup(len(created.words), NOTHING, extent))
+                created.words.append(0 if isinstance(extent, Size) else extent)
         for word, places, extents in self._arguments:
-            made.fixups.append((word, WORDS, 8 * len(made.words)))
-            own = [(WORDS, self._sizes[extents])] if extents else []
-            for base, offset in (*places, *own):
-                made.fixups.append(self._fixup(len(made.words), base, offset))
-                made.words.append(0)
-        made.sizes = list(self._numbers)
-        return made
+            created.fixups.append((word, WORDS, 8 * len(created.words)))
+            owned = [(WORDS, self._sizes[extents])] if extents else []
+            for base, offset in (*places, *owned):
+                created.fixups.append(self._fixup(len(created.words), base, offset))
+                created.words.append(0)
+        created.sizes = list(self._values)
+        return created
 
     def _fixup(self, word: int, base: int, offset: Extent) -> tuple[int, int, int]:
         if isinstance(offset, Size):
-            return word, -1 - base, self._numbers.setdefault(offset, len(self._numbers))
+            return word, -1 - base, self._values.setdefault(offset, len(self._values))
         return word, base, offset
 
     def _steps(self, instructions: Sequence[ins.Instruction], start: int) -> None:
@@ -171,10 +171,10 @@ class _Builder:
                         raise ExecutableError(
                             "the program has memory in rows, which a C program has not; place it flat"
                         )
-                    self._made.alignment = max(self._made.alignment, alignment)
-                    begin = up(self._made.tensor_bytes, self._made.alignment)
+                    self._created.alignment = max(self._created.alignment, alignment)
+                    begin = up(self._created.tensor_bytes, self._created.alignment)
                     self._places[dst] = (MEMORY, begin)
-                    self._made.tensor_bytes = begin + nbytes
+                    self._created.tensor_bytes = begin + nbytes
                 case ins.AllocTensor(dst, storage, offset) | ins.View(dst, storage, offset):
                     base, at = self._places[storage]
                     self._places[dst] = (base, at + offset)
@@ -222,26 +222,29 @@ class _Builder:
         self._records[jump + 2] = (len(self._records) - start) // abi.RECORD_WORDS
 
     def _loop(self, loop: ins.Loop, start: int) -> None:
-        """A C program has the records of each trip: they are four words each, and all call the same code."""
+        """A C program has the records of each iteration: they are four words each, and all call the same code."""
         trips: Extent = loop.trips
         if loop.count or loop.condition or isinstance(trips, Size):
             raise ExecutableError(
                 f"loop {loop.name!r} runs as often as the data or the sizes of a run say, which a C program "
                 "cannot; fix its trip count by shapes= or constants="
             )
-        for trip in range(loop.trips):
+        for iteration in range(loop.trips):
             for each in loop.slices:
                 base, at = self._places[each.src]
-                self._places[each.dst] = (base, at + each.first + (-trip if each.back else trip) * each.stride)
+                self._places[each.dst] = (
+                    base,
+                    at + each.first + (-iteration if each.back else iteration) * each.stride,
+                )
             self._steps(loop.body, start)
 
     def _weight(self, name: str) -> int:
-        made = self._weights
-        if name not in made.places:
-            aligned = -(-made.nbytes // abi.CONSTANT_ALIGNMENT) * abi.CONSTANT_ALIGNMENT
-            made.places[name] = aligned
-            made.nbytes = aligned + self._executable.constants[name].nbytes
-        return made.places[name]
+        created = self._weights
+        if name not in created.places:
+            aligned = -(-created.nbytes // abi.CONSTANT_ALIGNMENT) * abi.CONSTANT_ALIGNMENT
+            created.places[name] = aligned
+            created.nbytes = aligned + self._executable.constants[name].nbytes
+        return created.places[name]
 
 
 def _python_step(instruction: ins.Instruction) -> str:

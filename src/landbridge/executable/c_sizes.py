@@ -38,21 +38,22 @@ def c_sizes(programs: Sequence[CProgram]) -> dict[str, str]:
     first = dimensions(programs[0].function)
     symbols = {**{name: symbols[name] for name in first}, **symbols}
     fields = _fields(symbols)
-    stated = _stated_extents(programs)
-    legal = {name: _legal(name, programs, stated) for name in symbols}
+    declared_shapes = _declared_extents(programs)
+    legal = {name: _legal(name, programs, declared_shapes) for name in symbols}
     declared = [f"  int64_t {fields[name]}; /* {_plain(name)}: {legal[name]} */" for name in symbols]
-    ways = [_Way(program, number, fields, stated) for number, program in enumerate(programs)]
+    variants = [_Way(program, number, fields, declared_shapes) for number, program in enumerate(programs)]
     starts = accumulate((program.table_words for program in programs), initial=0)
 
     def cases(text: str, values: Iterable[object] = repeat("")) -> str:
         return _lines(
-            f"    case {way.number}: {text.format(way.number, value)}" for way, value in zip(ways, values, strict=False)
+            f"    case {way.number}: {text.format(way.number, value)}"
+            for way, value in zip(variants, values, strict=False)
         )
 
     return {
         "LB_DIMENSIONS": _lines(declared),
-        "LB_WAYS": "\n".join(way.text() for way in ways).rstrip(),
-        "LB_CHOICES": _lines(f"  if (lb_name_takes_{way.number}(d)) return {way.number};" for way in ways),
+        "LB_WAYS": "\n".join(way.text() for way in variants).rstrip(),
+        "LB_CHOICES": _lines(f"  if (lb_name_takes_{way.number}(d)) return {way.number};" for way in variants),
         "LB_COMPUTE": cases("lb_name_compute_sizes_{}(d, s); break;"),
         "LB_OFFSETS": cases("return INT64_C({1});", starts),
         "LB_MEMORY": cases("return LB_TENSORS + lb_name_tensor_bytes_{}(d);"),
@@ -62,13 +63,13 @@ def c_sizes(programs: Sequence[CProgram]) -> dict[str, str]:
     }
 
 
-def _stated_extents(programs: Sequence[CProgram]) -> list[Extent]:
+def _declared_extents(programs: Sequence[CProgram]) -> list[Extent]:
     """What each axis of the inputs is: that of the first program in which it is open, else its number."""
     axes = zip(*([e for spec in p.function.inputs for e in spec.shape] for p in programs), strict=True)
     return [next((e for e in each if isinstance(e, Size)), each[0]) for each in axes]
 
 
-def _legal(name: str, programs: Sequence[CProgram], stated: Sequence[Extent]) -> str:
+def _legal(name: str, programs: Sequence[CProgram], declared_shapes: Sequence[Extent]) -> str:
     """What the dimension ``name`` may be, in words."""
     found: list[str] = []
     for program in programs:
@@ -77,16 +78,22 @@ def _legal(name: str, programs: Sequence[CProgram], stated: Sequence[Extent]) ->
             found.append(range_text(symbol))
             continue
         axes = [e for spec in program.function.inputs for e in spec.shape]
-        found += [str(e) for e, of in zip(axes, stated, strict=True) if isinstance(of, Size) and str(of) == name][:1]
+        found += [
+            str(e)
+            for e, extent in zip(axes, declared_shapes, strict=True)
+            if isinstance(extent, Size) and str(extent) == name
+        ][:1]
     return " or ".join(dict.fromkeys(found))
 
 
 class _Way:
     """The functions of one program."""
 
-    def __init__(self, program: CProgram, number: int, fields: Mapping[str, str], stated: Sequence[Extent]) -> None:
+    def __init__(
+        self, program: CProgram, number: int, fields: Mapping[str, str], declared_shapes: Sequence[Extent]
+    ) -> None:
         self.number = number
-        self._program, self._fields, self._stated = program, fields, stated
+        self._program, self._fields, self._declared = program, fields, declared_shapes
 
     def text(self) -> str:
         function = self._program.function
@@ -115,9 +122,9 @@ class _Way:
         for name, symbol in dimensions(function).items():
             yield _range(f"d->{self._fields[name]}", symbol, most)
         axes = [e for spec in function.inputs for e in spec.shape]
-        for own, stated in zip(axes, self._stated, strict=True):
-            if own != stated:
-                yield f"{self._extent(own)} != {self._extent(stated)}"
+        for owned, declared_shapes in zip(axes, self._declared, strict=True):
+            if owned != declared_shapes:
+                yield f"{self._extent(owned)} != {self._extent(declared_shapes)}"
         for guard in function.guards:
             yield f"{self._extent(guard.found)} != {self._extent(guard.legal)}"
 
@@ -159,13 +166,13 @@ def _fields(symbols: Mapping[str, Symbol]) -> dict[str, str]:
     return found
 
 
-def _range(place: str, symbol: Symbol, most: int) -> str:
+def _range(location: str, symbol: Symbol, most: int) -> str:
     low, high = symbol.low * symbol.unit, most
     if _has_bound(symbol):
         high = (symbol.high or 0) * symbol.unit
     low = max(low, -most)
-    step = f" || {place} % {symbol.unit}" if symbol.unit > 1 else ""
-    return f"{place} < INT64_C({low}) || {place} > INT64_C({high}){step}"
+    step = f" || {location} % {symbol.unit}" if symbol.unit > 1 else ""
+    return f"{location} < INT64_C({low}) || {location} > INT64_C({high}){step}"
 
 
 def _has_bound(symbol: Symbol) -> bool:

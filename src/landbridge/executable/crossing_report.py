@@ -34,17 +34,17 @@ def crossings_of(function: Function, vdevices: Sequence[VDevice]) -> Iterator[Cr
             case ins.AllocStorage():
                 storages[instruction.dst] = instruction.vdevice
             case ins.AllocTensor():
-                place = storages[instruction.storage]
-                known[instruction.dst] = dense_bytes(instruction.shape, instruction.dtype), place
+                location = storages[instruction.storage]
+                known[instruction.dst] = dense_bytes(instruction.shape, instruction.dtype), location
             case ins.LoadConstant():
                 known[instruction.dst] = 0, instruction.vdevice
             case ins.View():
                 nbytes = dense_bytes(instruction.shape, instruction.dtype)
                 is_crossing = bool(instruction.why or instruction.name)
-                place = instruction.vdevice if is_crossing else known.get(instruction.src, (0, 0))[1]
-                known[instruction.dst] = nbytes, place
+                location = instruction.vdevice if is_crossing else known.get(instruction.src, (0, 0))[1]
+                known[instruction.dst] = nbytes, location
                 if is_crossing:
-                    yield CrossingReport(instruction.name, vdevices[place], nbytes, True, instruction.why)
+                    yield CrossingReport(instruction.name, vdevices[location], nbytes, True, instruction.why)
             case ins.ToVDevice():
-                nbytes, place = known.get(instruction.dst, (0, 0))
-                yield CrossingReport(instruction.name, vdevices[place], nbytes, False, instruction.why)
+                nbytes, location = known.get(instruction.dst, (0, 0))
+                yield CrossingReport(instruction.name, vdevices[location], nbytes, False, instruction.why)

@@ -39,14 +39,14 @@ def _of_openssl() -> Callable[[], Any]:
     return sha256
 
 
-def _own_code(module: str) -> Callable[[], Any]:
+def _package_code(module: str) -> Callable[[], Any]:
     """Python's own code, or OpenSSL's where this Python is another one or was built without."""
     try:
-        made: Callable[[], Any] = import_module(module).sha256
+        created: Callable[[], Any] = import_module(module).sha256
     except (ImportError, AttributeError):
         return _of_openssl()
-    return made
+    return created
 
 
 # Found once: looking for a module that there is not takes a lock of the import system, and a fork leaves that taken.
-_of_python = _own_code(_OWN)
+_of_python = _package_code(_OWN)

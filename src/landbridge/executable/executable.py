@@ -119,7 +119,7 @@ class Executable:
     def dimensions(self) -> dict[str, Dim]:
         """The open dimensions of inputs and outputs, by name, in the ranges that the program runs for; of several
         programs from the least to the largest number."""
-        from landbridge.sizes.dim import either, stated_of
+        from landbridge.sizes.dim import declaration_of, either
         from landbridge.sizes.size import dimensions_of
 
         found: dict[str, Dim] = {}
@@ -127,8 +127,8 @@ class Executable:
             specs = (*program.inputs, *program.outputs)
             symbols = dimensions_of(e for spec in specs for e in (*spec.shape, *spec.strides, *spec.elements))
             for name, symbol in symbols.items():
-                stated = stated_of(symbol)
-                found[name] = either(found.get(name, stated), stated)
+                declared = declaration_of(symbol)
+                found[name] = either(found.get(name, declared), declared)
         return found
 
     @property

@@ -85,8 +85,8 @@ def _read(file: IO[bytes], path: Path, verify: Verify, mapped: bool) -> Executab
     programs = json.loads(bytes(_cut(body, instructions_section)))
     if type(programs) is not list or len(programs) != len(manifest.functions):
         raise ExecutableError("corrupt: functions and instructions differ in number; save it again")
-    what = f"loading {path} ({constants_section.size:,} bytes of weights)"
-    check_available(constants_section.size, what, "end other programs, or raise the limit", mapped=mapped)
+    subject = f"loading {path} ({constants_section.size:,} bytes of weights)"
+    check_available(constants_section.size, subject, "end other programs, or raise the limit", mapped=mapped)
     pool = _map_constants(file, constants_section) if mapped else _read_constants(file, constants_section)
     verified = verify == "bind" or (verify == "auto" and pool.nbytes <= _VERIFIED_BY_DEFAULT)
     watch = FileWatch(

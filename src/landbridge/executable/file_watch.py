@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from landbridge.beside import start
+from landbridge.background_threads import start
 from landbridge.errors import ExecutableError, OutOfMemoryError
 from landbridge.executable.digest import sha256
 

@@ -24,7 +24,7 @@ from typing import IO, Any
 
 import numpy as np
 
-from landbridge.beside import begin
+from landbridge.background_threads import begin
 from landbridge.dtypes import dtype_name, numpy_dtype
 from landbridge.executable.abi import CONSTANT_ALIGNMENT
 from landbridge.executable.digest import sha256

@@ -26,7 +26,7 @@ from landbridge.executable.instructions import (
 )
 from landbridge.executable.open_number import OpenNumber
 from landbridge.executable.parts import Function, SizeGuard, TensorSpec
-from landbridge.sizes.printing import nearest_text, range_text
+from landbridge.sizes.printing import closest_text, range_text
 from landbridge.sizes.size import Extent, Size, all_at, dimensions_of
 from landbridge.sizes.terms import Symbol
 
@@ -43,7 +43,7 @@ def dimensions(function: Function) -> dict[str, Symbol]:
     return dimensions_of([e for spec in specs for e in (*spec.shape, *spec.strides, *spec.elements)])
 
 
-class Numbers:
+class ExtentValues:
     """The numbers of a program's extents, for one choice of dimensions after another.
 
     Extents, and tuples of them, are found by identity, as hashes and comparisons of sizes walk their terms; equal ones
@@ -56,12 +56,12 @@ class Numbers:
         self._rows: dict[int, tuple[int, ...]] = {}
         self._known: list[object] = []  # what was found by identity lives on, so that no identity comes again
         self._values: Mapping[str, int] = {}
-        self._numbers: list[int] = []
+        self._extent_values: list[int] = []
 
     def choose(self, values: Mapping[str, int]) -> None:
         """The dimensions have ``values``, by name, from now on."""
         self._values = values
-        self._numbers = all_at(self._slot_of, values)
+        self._extent_values = all_at(self._slot_of, values)
 
     @property
     def extents(self) -> Sequence[Extent]:
@@ -71,7 +71,7 @@ class Numbers:
     @property
     def every(self) -> Sequence[int]:
         """The numbers of all extents that were asked for, each in its slot."""
-        return self._numbers
+        return self._extent_values
 
     def slot(self, extent: Extent) -> int:
         """Where ``every`` has the number of ``extent``, now and for other values of the dimensions."""
@@ -83,7 +83,7 @@ class Numbers:
 
     def at(self, extent: Extent) -> int:
         """The number of ``extent``."""
-        return extent if isinstance(extent, int) else self._numbers[self.slot(extent)]
+        return extent if isinstance(extent, int) else self._extent_values[self.slot(extent)]
 
     def all(self, extents: tuple[Extent, ...]) -> tuple[int, ...]:
         """The numbers of ``extents``."""
@@ -92,27 +92,27 @@ class Numbers:
             self._known.append(extents)
             is_open = any(isinstance(each, Size) for each in extents)
             row = self._rows[id(extents)] = tuple(map(self._slot, extents)) if is_open else ()
-        numbers = self._numbers
-        return tuple([numbers[slot] for slot in row]) if row else cast(tuple[int, ...], extents)
+        extent_values = self._extent_values
+        return tuple([extent_values[slot] for slot in row]) if row else cast(tuple[int, ...], extents)
 
     def _slot(self, extent: Extent) -> int:
         slot = self._slot_of.setdefault(extent, len(self._slot_of))
-        if slot == len(self._numbers):
-            self._numbers.append(extent.at(self._values) if isinstance(extent, Size) else extent)
+        if slot == len(self._extent_values):
+            self._extent_values.append(extent.at(self._values) if isinstance(extent, Size) else extent)
         return slot
 
 
-class OpenNumbers:
-    """The numbers of ``numbers``, each of which remembers its slot."""
+class OpenExtentValues:
+    """The numbers of ``extent_values``, each of which remembers its slot."""
 
-    def __init__(self, numbers: Numbers) -> None:
-        self._numbers = numbers
+    def __init__(self, extent_values: ExtentValues) -> None:
+        self._extent_values = extent_values
 
     def at(self, extent: Extent) -> int:
         """The number of ``extent``, an OpenNumber where that is a Size."""
         if isinstance(extent, int):
             return extent
-        return OpenNumber.made(self._numbers.at(extent), (self._numbers.slot(extent),))
+        return OpenNumber.created(self._extent_values.at(extent), (self._extent_values.slot(extent),))
 
     def all(self, extents: tuple[Extent, ...]) -> tuple[int, ...]:
         """The numbers of ``extents``."""
@@ -120,34 +120,40 @@ class OpenNumbers:
 
 
 def instance(
-    executable: Executable, values: Mapping[str, int], numbers: Numbers | None = None, *, remembers: bool = False
+    executable: Executable,
+    values: Mapping[str, int],
+    extent_values: ExtentValues | None = None,
+    *,
+    remembers: bool = False,
 ) -> Executable:
     """``main`` of ``executable`` where its dimensions have ``values``, by name: numbers, of the same code and weights.
 
-    ``numbers`` are those of other instances of the same program. ``remembers``: what is not the same for all sizes are
-    OpenNumbers, with slots of ``numbers``. Raises ShapeError for a dimension that has no value, and for a value that it
-    cannot have.
+    ``extent_values`` are those of other instances of the same program. ``remembers``: what is not the same for all
+    sizes are OpenNumbers, with slots of ``extent_values``. Raises ShapeError for a dimension that has no value, and for
+    a value that it cannot have.
     """
-    numbers = Numbers() if numbers is None else numbers
-    choose_legal(executable.main, dimensions(executable.main), values, numbers)
+    extent_values = ExtentValues() if extent_values is None else extent_values
+    choose_legal(executable.main, dimensions(executable.main), values, extent_values)
     of_devices = {n for n, module in enumerate(executable.modules) if isinstance(module.image, DeviceImage)}
-    made = _Instance(OpenNumbers(numbers) if remembers else numbers, of_devices)
-    functions = {"main": made.function(executable.main)}
-    own = (r for r in executable.memory if r.program == "main")
-    reports = tuple(replace(r, planned_bytes=numbers.at(r.planned_bytes)) for r in own)
-    constants = {**executable.constants, **made.constants()}
+    created = _Instance(OpenExtentValues(extent_values) if remembers else extent_values, of_devices)
+    functions = {"main": created.function(executable.main)}
+    owned = (r for r in executable.memory if r.program == "main")
+    reports = tuple(replace(r, planned_bytes=extent_values.at(r.planned_bytes)) for r in owned)
+    constants = {**executable.constants, **created.constants()}
     return replace(executable, functions=functions, constants=constants, memory=reports)
 
 
-def choose_legal(main: Function, known: Mapping[str, Symbol], values: Mapping[str, int], numbers: Numbers) -> None:
-    """Let ``numbers`` be those where the ``known`` dimensions of ``main`` have ``values``, by name.
+def choose_legal(
+    main: Function, known: Mapping[str, Symbol], values: Mapping[str, int], extent_values: ExtentValues
+) -> None:
+    """Let ``extent_values`` be those where the ``known`` dimensions of ``main`` have ``values``, by name.
 
     Raises ShapeError for a dimension that has no value, for a value that it cannot have, and where a guard says so.
     """
     check_values(known, values, main.inputs)
-    numbers.choose(values)
+    extent_values.choose(values)
     for guard in main.guards:
-        check_guard(guard, numbers.at(guard.found), numbers.at(guard.legal), _named(guard, values))
+        check_guard(guard, extent_values.at(guard.found), extent_values.at(guard.legal), _named(guard, values))
 
 
 def check_guards(main: Function, values: Mapping[str, int]) -> None:
@@ -165,7 +171,7 @@ def check_guard(guard: SizeGuard, found: int, legal: int, values: Mapping[str, i
     """Raise ShapeError unless what ``guard`` is about is ``legal`` where dimensions have ``values``, by name."""
     if found != legal:
         given = ", ".join(f"{name}={value}" for name, value in values.items())
-        raise ShapeError(f"{guard.what} is {found} with {given}; {legal} is legal")
+        raise ShapeError(f"{guard.subject} is {found} with {given}; {legal} is legal")
 
 
 def check_values(known: Mapping[str, Symbol], values: Mapping[str, int], inputs: Sequence[TensorSpec]) -> None:
@@ -184,30 +190,32 @@ def check_values(known: Mapping[str, Symbol], values: Mapping[str, int], inputs:
         if left or number < symbol.low or (symbol.high is not None and number > symbol.high):
             raise ShapeError(
                 f"dimension {name!r} is {values[name]}; legal: {range_text(symbol)}: "
-                f"{nearest_text(symbol, values[name])}"
+                f"{closest_text(symbol, values[name])}"
             )
 
 
 def _places(name: str, inputs: Sequence[TensorSpec]) -> str:
     """Where ``inputs`` have the dimension ``name``."""
     found = [
-        f"{what} {i} of {spec.name!r}"
+        f"{subject} {i} of {spec.name!r}"
         for spec in inputs
-        for what, extents in (("axis", spec.shape), ("element", spec.elements))
+        for subject, extents in (("axis", spec.shape), ("element", spec.elements))
         for i, extent in enumerate(extents)
         if isinstance(extent, Size) and name in extent.symbols
     ]
     return ", ".join(found[:_PLACES] + ["..."] * (len(found) > _PLACES))
 
 
-def spec_at(spec: TensorSpec, numbers: Numbers | OpenNumbers) -> TensorSpec:
-    """``spec`` in ``numbers``."""
-    return TensorSpec(spec.name, numbers.all(spec.shape), spec.dtype, numbers.all(spec.strides), spec.vdevice)
+def spec_at(spec: TensorSpec, extent_values: ExtentValues | OpenExtentValues) -> TensorSpec:
+    """``spec`` in ``extent_values``."""
+    return TensorSpec(
+        spec.name, extent_values.all(spec.shape), spec.dtype, extent_values.all(spec.strides), spec.vdevice
+    )
 
 
 class _Instance:
-    def __init__(self, numbers: Numbers | OpenNumbers, of_devices: Collection[int]) -> None:
-        self._numbers, self._at, self._all = numbers, numbers.at, numbers.all
+    def __init__(self, extent_values: ExtentValues | OpenExtentValues, of_devices: Collection[int]) -> None:
+        self._extent_values, self._at, self._all = extent_values, extent_values.at, extent_values.all
         #: The modules whose kernels a device runs.
         self._of_devices = of_devices
         #: The words of those kernels, and the constants that they become.
@@ -217,7 +225,7 @@ class _Instance:
     def function(self, function: Function) -> Function:
         sides = (function.inputs, function.outputs, function.parameters)
         self._next = _registers(function)
-        inputs, outputs, parameters = (tuple(spec_at(spec, self._numbers) for spec in side) for side in sides)
+        inputs, outputs, parameters = (tuple(spec_at(spec, self._extent_values) for spec in side) for side in sides)
         instructions = self._block(function.instructions)
         return replace(
             function, inputs=inputs, outputs=outputs, parameters=parameters, instructions=tuple(instructions)
@@ -231,7 +239,7 @@ class _Instance:
         return {n: every[end - len(w) : end] for (w, n), end in zip(self._words.items(), ends, strict=True)}
 
     def _block(self, instructions: Sequence[Instruction]) -> list[Instruction]:
-        made: list[Instruction] = []
+        created: list[Instruction] = []
         for each in instructions:
             match each:
                 case AllocStorage():
@@ -239,14 +247,14 @@ class _Instance:
                 case AllocTensor() | View():
                     each = _with(each, offset=self._at(each.offset), shape=self._all(each.shape))
                 case Call():
-                    each = self._call(each, made)
+                    each = self._call(each, created)
                 case If():
                     each = replace(each, then=tuple(self._block(each.then)), orelse=tuple(self._block(each.orelse)))
                 case Loop():
                     slices, body = tuple(map(self._slice, each.slices)), tuple(self._block(each.body))
                     each = replace(each, trips=self._at(each.trips), slices=slices, body=body)
-            made.append(each)
-        return made
+            created.append(each)
+        return created
 
     def _slice(self, each: Slice) -> Slice:
         return _with(each, first=self._at(each.first), stride=self._at(each.stride), shape=self._all(each.shape))
@@ -263,9 +271,9 @@ class _Instance:
 
 def _with(facts: Facts, **changes: object) -> Facts:
     """``dataclasses.replace``, for facts that check nothing when they are made: it takes a quarter of the time."""
-    made: Facts = object.__new__(type(facts))
-    made.__dict__.update(facts.__dict__, **changes)
-    return made
+    created: Facts = object.__new__(type(facts))
+    created.__dict__.update(facts.__dict__, **changes)
+    return created
 
 
 def _registers(function: Function) -> int:

@@ -130,8 +130,8 @@ class If:
 
 @record(frozen=True)
 class Slice:
-    """``dst`` = in each trip of a Loop the next element of ``src`` along its first axis, or with ``back`` the one
-    before, of ``shape``; each has ``stride`` bytes, and the first trip's begins at byte ``first``."""
+    """``dst`` = in each iteration of a Loop the next element of ``src`` along its first axis, or with ``back`` the one
+    before, of ``shape``; each has ``stride`` bytes, and the first iteration's begins at byte ``first``."""
 
     dst: int
     src: int
@@ -146,7 +146,7 @@ class Slice:
 class Loop:
     """Run ``body`` ``trips`` times, or the fewer times that the 64-bit number in register ``count`` says.
 
-    Before each trip the first byte of register ``condition`` ends the loop where it is 0. Either is empty, or one
+    Before each iteration the first byte of register ``condition`` ends the loop where it is 0. Either is empty, or one
     register. ``slices`` are defined for the body alone.
     """
 

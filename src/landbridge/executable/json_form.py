@@ -115,7 +115,7 @@ def _read_extents(value: Any) -> Any:
     return tuple([e if type(e) is int and 0 <= e < _END else _read_extent(e) for e in _read_list(value)])
 
 
-def _read_numbers(value: Any) -> Any:
+def _read_values(value: Any) -> Any:
     """Elements of an input and words of a call: extents, and numbers below 0."""
     items = _read_list(value)
     return tuple([-_read_int(-e) if type(e) is int and e < 0 else _read_extent(e) for e in items])
@@ -192,9 +192,9 @@ def _field_readers(cls: Any) -> dict[str, Reader]:
     for name in _OPEN.get(cls, ()):
         readers[name] = _read_extent if hints[name] is int else _read_extents
     if cls is TensorSpec:
-        readers["elements"] = _read_numbers
+        readers["elements"] = _read_values
     if cls is ins.Call:
-        readers["sizes"] = _read_numbers
+        readers["sizes"] = _read_values
     return readers
 
 

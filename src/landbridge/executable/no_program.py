@@ -13,10 +13,10 @@ def no_program(given: object) -> InputError:
         path = os.fspath(given)
         call = "load" if str(path).endswith(".lbx") else "compile"
         return InputError(f"a Session runs a compiled program, not a path; make one: lb.{call}({str(path)!r})")
-    what = type(given).__name__
-    if what == "ModelProto":
+    subject = type(given).__name__
+    if subject == "ModelProto":
         return InputError("a Session runs a compiled program, not an ONNX model; make one: lb.compile(model)")
     return InputError(
-        f"a Session runs a compiled program, an Executable, not {what}; make one with lb.compile(model), or "
+        f"a Session runs a compiled program, an Executable, not {subject}; make one with lb.compile(model), or "
         "lb.load(path) of a file that was saved"
     )

@@ -17,22 +17,22 @@ class OpenNumber(int):
     more: int
 
     @classmethod
-    def made(cls, number: int, slots: tuple[int, ...], more: int = 0) -> OpenNumber:
+    def created(cls, number: int, slots: tuple[int, ...], more: int = 0) -> OpenNumber:
         """``number``, which is what ``slots`` and ``more`` are now."""
-        made = cls(number)
-        made.slots, made.more = slots, more
-        return made
+        created = cls(number)
+        created.slots, created.more = slots, more
+        return created
 
     def __add__(self, other: int) -> OpenNumber:
         if isinstance(other, OpenNumber):
-            return self.made(int(self) + int(other), self.slots + other.slots, self.more + other.more)
-        return self.made(int(self) + other, self.slots, self.more + other)
+            return self.created(int(self) + int(other), self.slots + other.slots, self.more + other.more)
+        return self.created(int(self) + other, self.slots, self.more + other)
 
     __radd__ = __add__
 
     def __neg__(self) -> OpenNumber:
-        return self.made(-int(self), tuple(~slot for slot in self.slots), -self.more)
+        return self.created(-int(self), tuple(~slot for slot in self.slots), -self.more)
 
-    def at(self, numbers: Sequence[int]) -> int:
-        """What it is where the slots have ``numbers``."""
-        return self.more + sum(numbers[slot] if slot >= 0 else -numbers[~slot] for slot in self.slots)
+    def at(self, extent_values: Sequence[int]) -> int:
+        """What it is where the slots have ``extent_values``."""
+        return self.more + sum(extent_values[slot] if slot >= 0 else -extent_values[~slot] for slot in self.slots)

@@ -86,17 +86,17 @@ def with_packed_functions(image: CodeImage | DeviceImage, kernels: Mapping[str, 
     if image.isa not in _CALLS:
         raise ExecutableError(f"packed functions are made for images of {', '.join(_CALLS)}; this is for {image.isa}")
     # Behind the slots, on pages of its own again.
-    made = bytearray(image.code)
-    made += bytes(-len(made) % LARGEST_PAGE[image.isa])
+    created = bytearray(image.code)
+    created += bytes(-len(created) % LARGEST_PAGE[image.isa])
     symbols = dict(image.symbols)
     for name, kernel in kernels.items():
-        at = len(made)
-        made += _descriptor(name, kernel, image.symbols[name] - at, image.flushes_denormals)
-        made += bytes(-len(made) % 16)
-        symbols[PREFIX + name] = len(made)
-        made += _CALLS[image.isa](len(made), at, image.symbols[PACKED_SYMBOL])
-        made += bytes(-len(made) % 16)
-    return replace(image, code=bytes(made), symbols=symbols)
+        at = len(created)
+        created += _descriptor(name, kernel, image.symbols[name] - at, image.flushes_denormals)
+        created += bytes(-len(created) % 16)
+        symbols[PREFIX + name] = len(created)
+        created += _CALLS[image.isa](len(created), at, image.symbols[PACKED_SYMBOL])
+        created += bytes(-len(created) % 16)
+    return replace(image, code=bytes(created), symbols=symbols)
 
 
 def _call_x86_64(at: int, descriptor: int, checker: int) -> bytes:

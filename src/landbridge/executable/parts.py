@@ -161,9 +161,9 @@ class StorageReport:
 
 @record(frozen=True)
 class SizeGuard:
-    """What a run must keep to: ``what`` is ``found`` and must be ``legal``, numbers or Sizes."""
+    """What a run must keep to: ``subject`` is ``found`` and must be ``legal``, numbers or Sizes."""
 
-    what: str
+    subject: str
     found: int
     legal: int
 

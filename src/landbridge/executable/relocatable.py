@@ -85,21 +85,21 @@ def _object(image: CodeImage, exports: Mapping[str, int], data: ReadOnlyData | N
         (_PROGBITS, 0, 0, 0, 1, 0, b""),
         (_PROGBITS, _ALLOC, 0, 0, CONSTANT_ALIGNMENT, 0, b"" if data is None else data.content),
     ]
-    made, headers, at = bytearray(64), [bytes(64)], 0
+    created, headers, at = bytearray(64), [bytes(64)], 0
     for name, (kind, flags, link, info, alignment, entry, body) in zip(
         section_names.split("\0")[1:-1], parts, strict=True
     ):
-        made += bytes(-len(made) % alignment)
+        created += bytes(-len(created) % alignment)
         at = section_names.index("\0" + name + "\0") + 1
         headers.append(
-            struct.pack("<IIQQQQIIQQ", at, kind, flags, 0, len(made), len(body), link, info, alignment, entry)
+            struct.pack("<IIQQQQIIQQ", at, kind, flags, 0, len(created), len(body), link, info, alignment, entry)
         )
-        made += body
-    made += bytes(-len(made) % 8)
+        created += body
+    created += bytes(-len(created) % 8)
     identity = b"\x7fELF" + bytes([2, 1, 1]) + bytes(9)
     counts = (0, 64, 0, 0, 64, len(headers), _NAMES)
-    made[:64] = identity + struct.pack("<HHIQQQIHHHHHH", _ET_REL, machine, 1, 0, 0, len(made), *counts)
-    return bytes(made + b"".join(headers))
+    created[:64] = identity + struct.pack("<HHIQQQIHHHHHH", _ET_REL, machine, 1, 0, 0, len(created), *counts)
+    return bytes(created + b"".join(headers))
 
 
 def _table(relocations: list[tuple[int, int, int]]) -> bytes:
@@ -112,8 +112,8 @@ def _archive(content: bytes, exports: Mapping[str, int], member: str) -> bytes:
     index = _entry("/", size)
     first = 8 + len(index) + size + size % 2
     table = struct.pack(f">{1 + len(exports)}I", len(exports), *[first] * len(exports)) + names
-    made = b"!<arch>\n" + index + table + b"\n" * (size % 2)
-    return made + _entry(f"{member}/", len(content)) + content + b"\n" * (len(content) % 2)
+    created = b"!<arch>\n" + index + table + b"\n" * (size % 2)
+    return created + _entry(f"{member}/", len(content)) + content + b"\n" * (len(content) % 2)
 
 
 def _entry(name: str, size: int) -> bytes:

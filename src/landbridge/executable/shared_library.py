@@ -130,8 +130,8 @@ def shared_library(
         (".dynamic", 6, 2 | 1, dynamic_at, len(dynamic), 3, 0, 16),
         (".rodata", 1, 2, data_at, len(content), 0, 0, 0),
     ]
-    made = bytearray(_elf_header(machine, len(headers), len(sections), dynamic_at + len(dynamic)))
-    made += b"".join(_program_header(header, page) for header in headers)
+    created = bytearray(_elf_header(machine, len(headers), len(sections), dynamic_at + len(dynamic)))
+    created += b"".join(_program_header(header, page) for header in headers)
     for at, part in (
         (symbols_at, b"".join(symbols)),
         (strings_at, strings),
@@ -141,8 +141,8 @@ def shared_library(
         (data_at, content),
         (dynamic_at, dynamic),
     ):
-        made += bytes(at - len(made)) + part
-    return bytes(made) + _section_headers(sections, len(made))
+        created += bytes(at - len(created)) + part
+    return bytes(created) + _section_headers(sections, len(created))
 
 
 def _runs(image: CodeImage, size: int) -> Iterator[tuple[int, int, bool]]:
@@ -164,10 +164,10 @@ def _section_headers(sections: list[tuple[str, int, int, int, int, int, int, int
     offsets in the file too, then of a section of their names; and the names, to stand at byte ``at`` behind them."""
     names, places = _strings([*(section[0] for section in sections), ".shstrtab"])
     names_at = at + 64 * (2 + len(sections))
-    made = bytes(64)
+    created = bytes(64)
     for name, kind, flags, address, size, link, info, entry in sections:
-        made += struct.pack("<IIQQQQIIQQ", places[name], kind, flags, address, address, size, link, info, 8, entry)
-    return made + struct.pack("<IIQQQQIIQQ", places[".shstrtab"], 3, 0, 0, names_at, len(names), 0, 0, 1, 0) + names
+        created += struct.pack("<IIQQQQIIQQ", places[name], kind, flags, address, address, size, link, info, 8, entry)
+    return created + struct.pack("<IIQQQQIIQQ", places[".shstrtab"], 3, 0, 0, names_at, len(names), 0, 0, 1, 0) + names
 
 
 def _elf_header(machine: _Machine, segments: int, sections: int, sections_at: int) -> bytes:

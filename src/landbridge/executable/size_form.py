@@ -30,8 +30,8 @@ def read_size(text: str) -> Size:
 
 def _read(text: str) -> Size:
     written, *ranges = text.split("; ")
-    stated = [parse_range(name, limits) for name, _, limits in (each.partition(" in ") for each in ranges)]
-    size = parse_size(written, dimensions_of(stated))
+    declared = [parse_range(name, limits) for name, _, limits in (each.partition(" in ") for each in ranges)]
+    size = parse_size(written, dimensions_of(declared))
     if not isinstance(size, Size):
         raise ShapeError("it depends on no dimension")
     return size

@@ -45,13 +45,13 @@ def _window(start: Term) -> list[Term]:
     needed = _WINDOW + 1
     for step in (4, 2, 1):
         skip = (start & (step << 4)).differs(0)
-        kept = needed + step - 1
-        digits = [skip.where(digits[i + step], digits[i]) for i in range(kept)]
+        retained = needed + step - 1
+        digits = [skip.where(digits[i + step], digits[i]) for i in range(retained)]
     shift = 16 - (start & 15)
     return [(((a << 16) | b) >> shift) & 0xFFFF for a, b in pairwise(digits)]
 
 
-def _far_quadrant(x: Term) -> tuple[Term, Term]:
+def _large_quadrant(x: Term) -> tuple[Term, Term]:
     """|x| = n pi/2 + r with r in [-pi/4, pi/4]: (n, r), for finite x above TRIGONOMETRIC_LIMIT."""
     bits = x.bits() & 0x7FFFFFFF
     mantissa = (bits & 0x7FFFFF) | 0x800000  # |x| = mantissa * 2**(exponent - 150)
@@ -124,21 +124,21 @@ def _odd(x: Term, y: Term) -> Term:
     return (y.bits() ^ (x.bits() & (-1 << 31))).as_float()
 
 
-def far_sin(x: Term) -> Term:
+def large_sin(x: Term) -> Term:
     """Sine, for magnitudes above TRIGONOMETRIC_LIMIT; NaN of infinities."""
-    return _no_angle(x, _odd(x, _sine_or_cosine(*_far_quadrant(x))))
+    return _no_angle(x, _odd(x, _sine_or_cosine(*_large_quadrant(x))))
 
 
-def far_cos(x: Term) -> Term:
+def large_cos(x: Term) -> Term:
     """Cosine, for magnitudes above TRIGONOMETRIC_LIMIT; NaN of infinities."""
-    n, r = _far_quadrant(x)
+    n, r = _large_quadrant(x)
     return _no_angle(x, _sine_or_cosine(n + 1, r))
 
 
-def far_tan(x: Term) -> Term:
+def large_tan(x: Term) -> Term:
     """Tangent, for magnitudes above TRIGONOMETRIC_LIMIT; NaN of infinities."""
-    return _no_angle(x, _odd(x, _tangent(*_far_quadrant(x))))
+    return _no_angle(x, _odd(x, _tangent(*_large_quadrant(x))))
 
 
 #: What continues the expansions that hold up to TRIGONOMETRIC_LIMIT alone, where no C library does.
-FAR: dict[str, Callable[[Term], Term]] = {"sin": far_sin, "cos": far_cos, "tan": far_tan}
+LARGE: dict[str, Callable[[Term], Term]] = {"sin": large_sin, "cos": large_cos, "tan": large_tan}

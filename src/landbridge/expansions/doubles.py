@@ -38,8 +38,8 @@ def exp(x: Term) -> Term:
 
 def expm1(x: Term) -> Term:
     """e ** x - 1, exact near 0."""
-    near = x * x.poly(*(1 / factorial(k + 1) for k in range(15)))
-    return x.abs().less(0.5).where(near, exp(x) - 1.0)
+    small = x * x.poly(*(1 / factorial(k + 1) for k in range(15)))
+    return x.abs().less(0.5).where(small, exp(x) - 1.0)
 
 
 def log_(x: Term) -> Term:

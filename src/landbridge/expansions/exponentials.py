@@ -76,7 +76,7 @@ def exp2(x: Term) -> Term:
 def expm1(x: Term) -> Term:
     """e ** x - 1, exact near 0; fit on [-1/2, 1/2]."""
     p = x.poly(0.50000006, 0.16666664, 0.04166536, 0.008333579, 0.0013996178, 0.00019849808)
-    near = (x * x).fma(p, x)
+    small = (x * x).fma(p, x)
     # Beyond the fit, 2**n (exp(r) - 1) + (2**n - 1) keeps the bits that exp(x) - 1 would lose.
     bounded = x.at_most(89.0).at_least(-18.0)
     shifted = bounded.fma(1 / log(2), ROUNDER)
@@ -86,8 +86,8 @@ def expm1(x: Term) -> Term:
     m = (r * r).fma(q, r)
     # 2**n may overflow where the result does not: half of it, twice.
     half_power = ((shifted.bits() - ROUNDER_BITS + 126) << 23).as_float()
-    far = m.fma(half_power, half_power - 0.5) * 2.0
-    return x.abs().less(0.5).where(near, far).copysign(x)
+    large = m.fma(half_power, half_power - 0.5) * 2.0
+    return x.abs().less(0.5).where(small, large).copysign(x)
 
 
 def _split(x: Term) -> tuple[Term, Term]:
@@ -168,20 +168,20 @@ def tanh(x: Term) -> Term:
     a = x.abs()
     z = x * x
     p = z.poly(-0.33333284, 0.13331485, -0.05374291, 0.020648565, -0.005714678)
-    near = (z * a).fma(p, a)
+    small = (z * a).fma(p, a)
     # 1 - 2 / (exp(2a) + 1); above 10 it rounds to 1.
     doubled = (a + a).at_most(20.0)
     shifted = doubled.fma(1 / log(2), ROUNDER)
     e = times_power(_exp_reduced(doubled, shifted - ROUNDER), shifted, normal=True)
-    far = 1.0 - 2.0 / (e + 1.0)
-    return a.less(0.625).where(near, far).copysign(x)
+    large = 1.0 - 2.0 / (e + 1.0)
+    return a.less(0.625).where(small, large).copysign(x)
 
 
 def erf(x: Term) -> Term:
     """Error function; fits on [0, 1] and, for log(1 - erf), on [1, 4]."""
     a = x.abs().at_most(4.0)
     z = x * x
-    near = x.fma(
+    small = x.fma(
         z.poly(0.12837917, -0.37612626, 0.11283583, -0.026853692, 0.005188074, -0.0008007878, 7.846108e-05),
         x,
     )
@@ -196,5 +196,5 @@ def erf(x: Term) -> Term:
         -2.168685e-05,
     )
     shifted = q.fma(1 / log(2), ROUNDER)
-    far = (1.0 - times_power(_exp_reduced(q, shifted - ROUNDER), shifted, normal=True)).copysign(x)
-    return a.less(1.0).where(near, far)
+    large = (1.0 - times_power(_exp_reduced(q, shifted - ROUNDER), shifted, normal=True)).copysign(x)
+    return a.less(1.0).where(small, large)

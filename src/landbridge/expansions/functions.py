@@ -27,11 +27,11 @@ FOR_LANES: dict[str, Callable[..., Term]] = {**COMMON, **inverse.EXPANSIONS, "ta
 #: All of them: for targets whose libraries promise less than they must.
 EVERY: dict[str, Callable[..., Term]] = {
     **FOR_LANES,
-    "fmod": remainder.near_fmod,
+    "fmod": remainder.small_fmod,
     "pow": power.pow_single,
 }
 #: Functions whose expansion holds only for magnitudes up to the limit.
-LIMITED: dict[str, float] = dict.fromkeys(angles.FAR, angles.TRIGONOMETRIC_LIMIT)
+LIMITED: dict[str, float] = dict.fromkeys(angles.LARGE, angles.TRIGONOMETRIC_LIMIT)
 
 
 def _beyond(name: str) -> Callable[..., Term]:
@@ -39,7 +39,7 @@ def _beyond(name: str) -> Callable[..., Term]:
 
 
 #: Of functions whose expansion does not hold everywhere: the lanes where it does not, and what continues it there.
-FAR: dict[str, tuple[Callable[..., Term], Callable[..., Term]]] = {
-    "fmod": (remainder.is_far, remainder.far_fmod),
-    **{name: (_beyond(name), continuation) for name, continuation in angles.FAR.items()},
+LARGE: dict[str, tuple[Callable[..., Term], Callable[..., Term]]] = {
+    "fmod": (remainder.is_large, remainder.large_fmod),
+    **{name: (_beyond(name), continuation) for name, continuation in angles.LARGE.items()},
 }

@@ -37,9 +37,9 @@ def asin(x: Term) -> Term:
     """Inverse sine."""
     a, z = x.abs(), x * x
     s, rest = _halved(a)
-    far = _HALF_PI - ((s + s) - (_HALF_PI_LOW - (rest + rest)))
-    near = (a * z).fma(_asin_tail(z), a)
-    return a.greater(0.5).where(far, near).copysign(x)
+    large = _HALF_PI - ((s + s) - (_HALF_PI_LOW - (rest + rest)))
+    small = (a * z).fma(_asin_tail(z), a)
+    return a.greater(0.5).where(large, small).copysign(x)
 
 
 def acos(x: Term) -> Term:
@@ -48,8 +48,8 @@ def acos(x: Term) -> Term:
     s, rest = _halved(a)
     right = (s + rest) * 2.0
     left = 2.0 * _HALF_PI - ((s + s) + ((rest + rest) - 2.0 * _HALF_PI_LOW))
-    near = _HALF_PI - (x + ((x * z) * _asin_tail(z) - _HALF_PI_LOW))
-    return x.greater(0.5).where(right, x.less(-0.5).where(left, near))
+    small = _HALF_PI - (x + ((x * z) * _asin_tail(z) - _HALF_PI_LOW))
+    return x.greater(0.5).where(right, x.less(-0.5).where(left, small))
 
 
 def _arc(numerator: Term, denominator: Term) -> Term:
@@ -101,16 +101,16 @@ def sinh(x: Term) -> Term:
     """Hyperbolic sine."""
     a = x.abs()
     m = expm1(a)
-    near = (m + m / (m + 1.0)) * 0.5
-    return a.less(20.0).where(near, half_exp(a)).copysign(x)
+    small = (m + m / (m + 1.0)) * 0.5
+    return a.less(20.0).where(small, half_exp(a)).copysign(x)
 
 
 def asinh(x: Term) -> Term:
     """Inverse hyperbolic sine."""
     a = x.abs()
     z = a * a
-    near = log1p(a + z / (root(z + 1.0) + 1.0))
-    return a.less(1e9).where(near, log_(a) + _LN2).copysign(x)
+    small = log1p(a + z / (root(z + 1.0) + 1.0))
+    return a.less(1e9).where(small, log_(a) + _LN2).copysign(x)
 
 
 def acosh(x: Term) -> Term:

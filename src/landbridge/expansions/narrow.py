@@ -62,8 +62,8 @@ def _half_to_float(bits: Term) -> Term:
 
 def _round_to_odd(x: Term) -> Term:
     """f64 to f32 such that rounding the result once more, to fewer bits, is as rounding x once."""
-    nearest = x.to_single()
-    back = nearest.to_double()
-    bits = nearest.bits()
+    rounded = x.to_single()
+    back = rounded.to_double()
+    bits = rounded.bits()
     towards_zero = back.abs().greater(x.abs()).where(bits - 1, bits)
     return back.differs(x).where(towards_zero | 1, bits).as_float()

@@ -11,7 +11,7 @@ from math import inf, nan
 from landbridge.expansions.terms import Term
 
 #: Quotients up to this are taken in one step.
-NEAR = 2.0**18
+LARGEST_QUOTIENT = 2.0**18
 _BITS = 18
 _ABOVE = 1 + 2.0**-21
 # The exponents of f32 differ by less than 2**277.
@@ -41,17 +41,17 @@ def _edges(x: Term, y: Term, rest: Term) -> Term:
     return legal.where(rest.copysign(x), x.like(nan))
 
 
-def near_fmod(x: Term, y: Term) -> Term:
+def small_fmod(x: Term, y: Term) -> Term:
     """The remainder where the quotient's magnitude is below NEAR."""
     return _edges(x, y, _scaled_step(x.abs(), y.abs()))
 
 
-def is_far(x: Term, y: Term) -> Term:
+def is_large(x: Term, y: Term) -> Term:
     """Lanes where the quotient's magnitude may be NEAR or more."""
-    return (x.abs() / y.abs()).not_less(NEAR)
+    return (x.abs() / y.abs()).not_less(LARGEST_QUOTIENT)
 
 
-def far_fmod(x: Term, y: Term) -> Term:
+def large_fmod(x: Term, y: Term) -> Term:
     """The remainder of any quotient, 18 bits a step."""
     a, b = x.abs(), y.abs()
     large = a.not_less(_LARGE)

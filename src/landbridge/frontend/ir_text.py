@@ -75,17 +75,17 @@ def _read(file: Path) -> tuple[str, tuple[str, ...]]:
 
 
 def _bound(
-    stated: Sequence[VDevice], targets: tuple[Target, ...], vdevices: tuple[VDevice, ...]
+    declared: Sequence[VDevice], targets: tuple[Target, ...], vdevices: tuple[VDevice, ...]
 ) -> tuple[tuple[Target, ...], tuple[VDevice, ...]]:
     """Targets and vdevices as the text numbers them. A CPU that the compiler had added has no target of its own."""
     given = {v.name: targets[v.target] for v in vdevices}
-    names = [v.name for v in stated]
+    names = [v.name for v in declared]
     if unknown := sorted(set(given) - set(names)):
         raise TargetError(
             f"the IR has no vdevice {unknown[0]!r}{did_you_mean(unknown[0], names)}; legal: {', '.join(names)}"
         )
     numbered: dict[int, Target] = {}
-    for vdevice in stated:
+    for vdevice in declared:
         target = given.get(vdevice.name) or (_added_host(targets) if vdevice.name == "cpu" else None)
         if target is None:
             raise TargetError(
@@ -96,7 +96,7 @@ def _bound(
             raise TargetError(f"the IR compiles vdevice {vdevice.name!r} and another one for one target; give both one")
     if sorted(numbered) != list(range(len(numbered))):
         raise ParseError(f"the vdevices of the IR are of targets {sorted(numbered)}; legal: 0 and on, each used")
-    return tuple(numbered[n] for n in range(len(numbered))), tuple(stated)
+    return tuple(numbered[n] for n in range(len(numbered))), tuple(declared)
 
 
 def _added_host(targets: tuple[Target, ...]) -> Target:

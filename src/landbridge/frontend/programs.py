@@ -37,7 +37,7 @@ class ChosenProgram:
 
 
 @record(frozen=True, eq=False)
-class Made:
+class ImportedModules:
     """The modules of a model: the first of its programs, ``others`` for other ranges of its dimensions, and ``spares``
     that are left out where no code can be made of them."""
 
@@ -53,7 +53,7 @@ class Made:
         return [*known, *(ChosenProgram(module, [{}], is_spare=True) for module in self.spares)]
 
 
-def each_program(make: Callable[[Chosen, bool], Made]) -> list[ChosenProgram]:
+def each_program(make: Callable[[Chosen, bool], ImportedModules]) -> list[ChosenProgram]:
     """The programs that ``make`` makes of values for the inputs that it cannot do without: several, or, where they are
     too many, one in which what needs the values runs on the host, as ``make`` is told then.
 
@@ -88,7 +88,7 @@ class _MoreWanted(Exception):
 
 
 def _tried(
-    build: Callable[[Chosen], Made], wanted: Mapping[str, WantedInput], first: UnsupportedOperatorError
+    build: Callable[[Chosen], ImportedModules], wanted: Mapping[str, WantedInput], first: UnsupportedOperatorError
 ) -> list[ChosenProgram]:
     if prod(each.choices for each in wanted.values()) > _MOST_TRIED:
         raise _too_many(wanted, first)
@@ -97,15 +97,15 @@ def _tried(
     ended: CompileError | InputError | None = None
     for chosen in _values(wanted):
         try:
-            made = build(chosen)
+            created = build(chosen)
         except (CompileError, InputError) as error:
             more = _chosen(error).items() - wanted.items()
             if more:
                 raise _MoreWanted(dict(more)) from None
             ended = ended or error
             continue
-        programs.setdefault(_content(made.module), ChosenProgram(made.module)).chosen.append(chosen)
-        for module in made.others:
+        programs.setdefault(_content(created.module), ChosenProgram(created.module)).chosen.append(chosen)
+        for module in created.others:
             others.setdefault(_content(module), ChosenProgram(module)).chosen.append(chosen)
         if len(programs) > _MOST_PROGRAMS:
             raise _too_many(wanted, first)
@@ -143,10 +143,10 @@ def _content(module: IRModule) -> Hashable:
     set_input_elements(module.main, {})
     text = str(module.op)
     set_input_elements(module.main, elements)
-    numbers = {name: each for name, each in elements.items() if any(not isinstance(e, int) for e in each)}
-    return text, str(numbers), tuple((name, _array_key(array)) for name, array in module.constants.items())
+    values = {name: each for name, each in elements.items() if any(not isinstance(e, int) for e in each)}
+    return text, str(values), tuple((name, _array_key(array)) for name, array in module.constants.items())
 
 
 def _array_key(array: np.ndarray[Any, Any]) -> Hashable:
-    place = array.ctypes.data if array.nbytes > 1 << 16 else array.tobytes()
-    return array.shape, str(array.dtype), place
+    location = array.ctypes.data if array.nbytes > 1 << 16 else array.tobytes()
+    return array.shape, str(array.dtype), location

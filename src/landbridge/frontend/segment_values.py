@@ -22,17 +22,17 @@ def is_cut_result(value: SSAValue) -> bool:
 
 def operands_of(op: Operation) -> Iterator[SSAValue]:
     """What ``op`` and operations inside of it read from outside, destinations left out."""
-    inside = _made_in(op)
+    inside = _created_in(op)
     for each in op.walk():
         for value in each.operands:
             if value not in inside and not isinstance(value.owner, bufferization.AllocTensorOp):
                 yield value
 
 
-def _made_in(op: Operation) -> set[SSAValue]:
+def _created_in(op: Operation) -> set[SSAValue]:
     """Results of ``op`` and of operations inside of it, and the arguments of its regions."""
-    made: set[SSAValue] = {result for each in op.walk() for result in each.results}
-    return made | {a for each in op.walk() for region in each.regions for a in region.block.args}
+    created: set[SSAValue] = {result for each in op.walk() for result in each.results}
+    return created | {a for each in op.walk() for region in each.regions for a in region.block.args}
 
 
 def root_of(value: SSAValue) -> SSAValue:
@@ -44,7 +44,7 @@ def root_of(value: SSAValue) -> SSAValue:
 
 def add_copy(op: Operation, block: Block, at: dict[SSAValue, SSAValue]) -> None:
     """A copy of ``op`` at the end of ``block``, behind what it needs that is everywhere."""
-    inside = _made_in(op)
+    inside = _created_in(op)
     for each in op.walk():
         for value in each.operands:
             if value not in inside:

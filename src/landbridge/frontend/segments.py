@@ -87,8 +87,8 @@ def in_segments(executable: Executable, whole: Cut) -> tuple[Executable, dict[st
     main = Function("main", whole.inputs, whole.outputs, (), whole.parameters, whole.guards)
     names = {program_name(number): function_name(number) for number in range(len(pieces))}
     memory = tuple(replace(report, program=names[report.program]) for report in executable.memory)
-    made = replace(executable, functions={"main": main, **functions}, memory=memory)
-    return made, {SEGMENTS: segments_text(whole.segments)}
+    created = replace(executable, functions={"main": main, **functions}, memory=memory)
+    return created, {SEGMENTS: segments_text(whole.segments)}
 
 
 @record(eq=False)
@@ -238,8 +238,10 @@ class _Cutter:
             names.append(DIMENSIONS)
             types.append(tensor_type((len(symbols),), "int64"))
         block = Block(arg_types=[*types, *(v.type for v in weighted)])
-        made = [*arguments, None, *weighted] if symbols else [*arguments, *weighted]
-        at: dict[SSAValue, SSAValue] = {old: new for old, new in zip(made, block.args, strict=True) if old is not None}
+        created = [*arguments, None, *weighted] if symbols else [*arguments, *weighted]
+        at: dict[SSAValue, SSAValue] = {
+            old: new for old, new in zip(created, block.args, strict=True) if old is not None
+        }
         new_module = replace(
             module,
             op=ModuleOp([]),
@@ -315,9 +317,9 @@ class _Cutter:
 
     def _body(self, name: str) -> BodyProgram:
         """The program ``name`` that a call runs, whose pieces are pieces of the whole."""
-        made = self._module.bodies[name]
-        whole = _Cutter(made, self._modules).cut()
-        return BodyProgram(whole.inputs, whole.outputs, tuple(whole.segments), made.around, whole.guards)
+        created = self._module.bodies[name]
+        whole = _Cutter(created, self._modules).cut()
+        return BodyProgram(whole.inputs, whole.outputs, tuple(whole.segments), created.around, whole.guards)
 
 
 def _needs_copy(value: SSAValue, piece: _Piece, inside: Container[SSAValue], is_returned: bool) -> bool:

@@ -62,9 +62,9 @@ def wanted_inputs(
         direct = root in called
         for argument in [root] if direct else _sources(value):
             name = called.get(argument)
-            made = None if name is None else _wanted(name, argument, ends if direct else None)
-            if made is not None:
-                found.setdefault(made.name, made)
+            created = None if name is None else _wanted(name, argument, ends if direct else None)
+            if created is not None:
+                found.setdefault(created.name, created)
     return found
 
 

@@ -38,12 +38,12 @@ def tensor_scatter(
     cache: Array, update: Array, starts: Array | None = None, *, axis: int = -2, mode: str = "linear"
 ) -> Array:
     """``cache`` with the elements of ``update`` along ``axis``, from a place of its own for each of the batch on."""
-    made = cache.copy()
+    created = cache.copy()
     along = axis % cache.ndim - 1
     for batch in range(cache.shape[0]):
         start = 0 if starts is None else int(starts[batch])
         at = start + np.arange(update.shape[along + 1])
         if mode == "circular":
             at %= cache.shape[along + 1]
-        np.moveaxis(made[batch], along, 0)[at] = np.moveaxis(update[batch], along, 0)
-    return made
+        np.moveaxis(created[batch], along, 0)[at] = np.moveaxis(update[batch], along, 0)
+    return created

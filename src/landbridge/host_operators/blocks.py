@@ -37,12 +37,12 @@ def col2im(
     counts = [(p - d * (b - 1) - 1) // s + 1 for p, d, b, s in zip(padded, dilation, extents, step, strict=True)]
     batch, channels = x.shape[0], x.shape[1] // int(np.prod(extents))
     columns = x.reshape(batch, channels, *extents, *counts)
-    made = np.zeros((batch, channels, *padded), x.dtype)
+    created = np.zeros((batch, channels, *padded), x.dtype)
     for at in np.ndindex(*extents):
         where: tuple[Any, ...] = (
             ...,
             *(slice(a * d, a * d + s * n, s) for a, d, s, n in zip(at, dilation, step, counts, strict=True)),
         )
-        made[where] += columns[(slice(None), slice(None), *at)]
+        created[where] += columns[(slice(None), slice(None), *at)]
     inner: tuple[Any, ...] = (..., *(slice(around[i], around[i] + e) for i, e in enumerate(spatial)))
-    return np.asarray(made[inner])
+    return np.asarray(created[inner])

@@ -36,7 +36,7 @@ def mel_weight_matrix(
     with np.errstate(divide="ignore", invalid="ignore"):
         rising = np.where(left == top, 1.0, (at - left) / (top - left))
         falling = (right - at) / (right - top)
-    made = np.where((at >= left) & (at <= top), rising, 0.0)
-    made = np.where((at >= top) & (at < right), falling, made)
-    made = np.where((at == top) & (left == top) & (right == top), 1.0, made)
-    return made.astype(numpy_dtype(_datatype(output_datatype)))
+    created = np.where((at >= left) & (at <= top), rising, 0.0)
+    created = np.where((at >= top) & (at < right), falling, created)
+    created = np.where((at == top) & (left == top) & (right == top), 1.0, created)
+    return created.astype(numpy_dtype(_datatype(output_datatype)))

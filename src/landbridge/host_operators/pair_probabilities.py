@@ -10,7 +10,7 @@ from landbridge.host_operators.registry import Array, HostValue, Results, host_o
 
 #: The least probability of a pair.
 _LEAST = 1e-7
-_MOST_TURNS = 100
+_MOST_ITERATIONS = 100
 
 
 def _results(scores: HostValue, *, classes: int, prob_a: Sequence[float], prob_b: Sequence[float]) -> Results:
@@ -23,7 +23,8 @@ def pair_probabilities(scores: Array, *, classes: int, prob_a: Sequence[float], 
 
     Pairs are (0, 1), (0, 2), ...: the first of one is as likely as ``1 / (1 + exp(prob_a * score + prob_b))`` says
     (Platt, 1999), and those of all follow from pairs by the second method of Wu, Lin and Weng, "Probability
-    estimates for multi-class classification by pairwise coupling", 2004, whose turns end, row by row, as libsvm's do.
+    estimates for multi-class classification by pairwise coupling", 2004, whose iterations end, row by row, as libsvm's
+    do.
     """
     pairs = np.triu_indices(classes, 1)
     with np.errstate(over="ignore"):  # of what is very unlikely
@@ -31,10 +32,10 @@ def pair_probabilities(scores: Array, *, classes: int, prob_a: Sequence[float], 
     r = np.zeros((len(scores), classes, classes))
     r[:, pairs[0], pairs[1]] = np.clip(first, _LEAST, 1 - _LEAST)
     r[:, pairs[1], pairs[0]] = 1 - r[:, pairs[0], pairs[1]]
-    turned = r.transpose(0, 2, 1)
-    q = -turned * r
-    own = np.arange(classes)
-    q[:, own, own] = (turned**2).sum(2)
+    transposed = r.transpose(0, 2, 1)
+    q = -transposed * r
+    owned = np.arange(classes)
+    q[:, owned, owned] = (transposed**2).sum(2)
     return np.asarray(_coupled(q, 0.005 / classes), np.float32)
 
 
@@ -43,19 +44,19 @@ def _coupled(q: Array, enough: float) -> Array:
     rows, classes, _ = q.shape
     p = np.full((rows, classes), 1 / classes)
     active = np.arange(rows)
-    for _ in range(_MOST_TURNS):
-        own, now = q[active], p[active]
-        by = np.einsum("nij,nj->ni", own, now)
+    for _ in range(_MOST_ITERATIONS):
+        owned, now = q[active], p[active]
+        by = np.einsum("nij,nj->ni", owned, now)
         whole = (now * by).sum(1)
         goes_on = np.abs(by - whole[:, None]).max(1, initial=0) >= enough
-        active, own, now, by, whole = active[goes_on], own[goes_on], now[goes_on], by[goes_on], whole[goes_on]
+        active, owned, now, by, whole = active[goes_on], owned[goes_on], now[goes_on], by[goes_on], whole[goes_on]
         if not len(active):
             break
         for i in range(classes):
-            step = (whole - by[:, i]) / own[:, i, i]
+            step = (whole - by[:, i]) / owned[:, i, i]
             now[:, i] += step
-            whole = (whole + step * (step * own[:, i, i] + 2 * by[:, i])) / (1 + step) ** 2
-            by = (by + step[:, None] * own[:, i]) / (1 + step)[:, None]
+            whole = (whole + step * (step * owned[:, i, i] + 2 * by[:, i])) / (1 + step) ** 2
+            by = (by + step[:, None] * owned[:, i]) / (1 + step)[:, None]
             now /= (1 + step)[:, None]
         p[active] = now
     return p

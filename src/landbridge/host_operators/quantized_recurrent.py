@@ -71,7 +71,7 @@ def dynamic_quantize_lstm(
     ) -> tuple[Array, Array, Array]:  # fmt: skip
         steps, batch, _ = x.shape
         gates = _product(x.reshape(steps * batch, -1), w, scales[0]).reshape(steps, batch, -1) + bias
-        made = np.zeros((steps, batch, hidden_size), np.float32)
+        created = np.zeros((steps, batch, hidden_size), np.float32)
         p_in, p_out, p_forget = np.split(peepholes, 3)
         f, g, last = functions
         for step in range(steps):
@@ -81,8 +81,8 @@ def dynamic_quantize_lstm(
             out = f(limited(o + p_out * now)) * last(now)
             alive = (step < lengths)[:, None]
             h, cell = np.where(alive, out, h), np.where(alive, now, cell)
-            made[step] = np.where(alive, out, 0)
-        return made, h, cell
+            created[step] = np.where(alive, out, 0)
+        return created, h, cell
 
     def run(
         x: Array, w: Array, r: Array, b: Array | None, lengths: Array | None, h: Array | None, c: Array | None,
@@ -102,9 +102,9 @@ def dynamic_quantize_lstm(
             order = np.tile(np.arange(steps)[:, None], batch)
             if back:
                 order = np.where(order < ends, ends - 1 - order, order)
-            turned = np.take_along_axis(x, order[:, :, None], 0)
+            ordered = np.take_along_axis(x, order[:, :, None], 0)
             y, last_h, last_c = one(
-                turned, weights[0], weights[1], (scales[0], scales[1]), bias,
+                ordered, weights[0], weights[1], (scales[0], scales[1]), bias,
                 np.zeros(3 * hidden_size, np.float32) if p is None else p[d], ends,
                 (zeros if h is None else h)[d], (zeros if c is None else c)[d],
                 [_ACTIVATIONS[name] for name in names[3 * d : 3 * d + 3]],

@@ -103,8 +103,8 @@ def dropout(*, seed: int | None = None) -> Draw:
         share = 0.5 if ratio is None else float(ratio.reshape(-1)[0])
         if training is None or not training.reshape(-1)[0] or share == 0:
             return x, np.ones(x.shape, np.bool_)
-        kept: Array = np.asarray(generator.uniform(0, 1, x.shape) >= share)
+        retained: Array = np.asarray(generator.uniform(0, 1, x.shape) >= share)
         wide = x.astype(np.float64) / (1 - share)
-        return np.where(kept, wide, 0).astype(x.dtype), kept
+        return np.where(retained, wide, 0).astype(x.dtype), retained
 
     return draw

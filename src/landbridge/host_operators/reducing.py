@@ -63,8 +63,8 @@ for _name, (_since, _function) in _REDUCTIONS.items():
 
 def _along(function: Callable[..., Array], x: Array, axis: Array, exclusive: int, reverse: int) -> Array:
     (at,) = whole(axis)
-    turned = np.flip(x, at) if reverse else x
-    found = function(turned, at, dtype=x.dtype)
+    flipped = np.flip(x, at) if reverse else x
+    found = function(flipped, at, dtype=x.dtype)
     if exclusive:
         found = np.roll(found, 1, at)
         first = [slice(None)] * x.ndim

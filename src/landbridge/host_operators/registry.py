@@ -66,10 +66,10 @@ class HostOperator:
 
     def bound(self, attributes: Mapping[str, Any]) -> Callable[..., list[Array]]:
         """The function of arrays that a node with ``attributes`` calls; its results as a list."""
-        made = self.function(**attributes) if self.in_order else None
+        created = self.function(**attributes) if self.in_order else None
 
         def call(*inputs: Array | None) -> list[Array]:
-            found = self.function(*inputs, **attributes) if made is None else made(*inputs)
+            found = self.function(*inputs, **attributes) if created is None else created(*inputs)
             several = isinstance(found, tuple | list)
             return [np.asarray(each) for each in found] if several else [np.asarray(found)]
 
@@ -109,10 +109,11 @@ def host_operator(
         for op_type in op_types:
             versions = _OPERATORS.setdefault((domain, op_type), {})
             before = versions.get(since)
-            if before is not None and _place(before.function) != _place(function):
+            if before is not None and _location(before.function) != _location(function):
                 raise CompileError(
                     f"two host operators for {domain or 'ai.onnx'}.{op_type} since opset {since}: "
-                    f"{'.'.join(_place(before.function))} and {'.'.join(_place(function))}; give one another `since`"
+                    f"{'.'.join(_location(before.function))} and {'.'.join(_location(function))}; give one another "
+                    "`since`"
                 )
             versions[since] = HostOperator(domain, op_type, since, function, results, in_order)
         return function
@@ -165,7 +166,7 @@ def of_arrays(arrays: Sequence[Array]) -> list[tuple[tuple[int, ...], str]]:
     return [(array.shape, dtype_name(array.dtype)) for array in arrays]
 
 
-def _place(function: Function) -> tuple[str, str]:
+def _location(function: Function) -> tuple[str, str]:
     return function.__module__, function.__qualname__
 
 

@@ -115,7 +115,7 @@ def pad(
     before, after = [0] * x.ndim, [0] * x.ndim
     for i, axis in enumerate(along):
         before[axis], after[axis] = amounts[i], amounts[len(along) + i]
-    kept = tuple(
+    retained = tuple(
         slice(max(-low, 0), extent - max(-high, 0)) for low, high, extent in zip(before, after, x.shape, strict=True)
     )
     widths = [(max(low, 0), max(high, 0)) for low, high in zip(before, after, strict=True)]
@@ -123,9 +123,9 @@ def pad(
     _check_bytes("Pad", prod(map(int, extents)) * x.itemsize)
     if mode == "constant":
         fill = 0 if value is None or value.size == 0 else value.reshape(-1)[0]
-        return np.pad(x[kept], widths, constant_values=fill)
+        return np.pad(x[retained], widths, constant_values=fill)
     padding: Any = mode
-    return np.pad(x[kept], widths, mode=padding)
+    return np.pad(x[retained], widths, mode=padding)
 
 
 def _one_hot_results(indices: HostValue, depth: HostValue, values: HostValue, *, axis: int = -1) -> Results:

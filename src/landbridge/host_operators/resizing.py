@@ -66,8 +66,8 @@ def resize(  # noqa: PLR0913 - the attributes of the operator
 
     ``roi``: their starts and then their ends. Either ``scales`` or ``sizes`` has an element for each.
     """
-    numbers = range(x.ndim) if axes is None else [axis % x.ndim for axis in axes]
-    old = [x.shape[axis] for axis in numbers]
+    values = range(x.ndim) if axes is None else [axis % x.ndim for axis in axes]
+    old = [x.shape[axis] for axis in values]
     crop = coordinate_transformation_mode == "tf_crop_and_resize"
     given = np.zeros(0) if roi is None or not crop else roi.astype(np.float64).reshape(-1)
     if given.size not in (0, 2 * len(old)):
@@ -90,10 +90,10 @@ def resize(  # noqa: PLR0913 - the attributes of the operator
             new = [math.floor(e * factor + 0.5) for e in old]
     else:
         raise ShapeError("it has neither scales nor sizes")
-    made = [_Axis(*each) for each in zip(numbers, old, new, factors, starts.tolist(), ends.tolist(), strict=True)]
+    created = [_Axis(*each) for each in zip(values, old, new, factors, starts.tolist(), ends.tolist(), strict=True)]
     how = (bool(antialias), bool(exclude_outside), cubic_coeff_a)
     fill = extrapolation_value if crop else None
-    return _resized(x, made, mode, coordinate_transformation_mode, nearest_mode, fill, how)
+    return _resized(x, created, mode, coordinate_transformation_mode, nearest_mode, fill, how)
 
 
 def _resized(
@@ -178,6 +178,6 @@ def _kernel(distance: Array, mode: str, a: float) -> Array:
     """The interpolation kernel at a distance in source elements."""
     if mode == "linear":
         return (1 - distance).clip(0, 1)
-    near = (a + 2) * distance**3 - (a + 3) * distance**2 + 1
-    far = a * distance**3 - 5 * a * distance**2 + 8 * a * distance - 4 * a
-    return np.where(distance <= 1, near, np.where(distance < 2, far, 0))
+    inner = (a + 2) * distance**3 - (a + 3) * distance**2 + 1
+    outer = a * distance**3 - 5 * a * distance**2 + 8 * a * distance - 4 * a
+    return np.where(distance <= 1, inner, np.where(distance < 2, outer, 0))

@@ -30,14 +30,14 @@ class StageBody:
 
     def __init__(self, block: Block, results: Sequence[SSAValue], unrounded: frozenset[SSAValue] = frozenset()) -> None:
         self._places: dict[SSAValue, int] = {}
-        self._arguments = [self._place(a) for a in block.args]
+        self._arguments = [self._location(a) for a in block.args]
         self._steps: list[Callable[[Slots, Mapping[SSAValue, Array], Sequence[Array]], None]] = []
         self._constants: list[tuple[int, Any]] = []
         needed = _needed(block, results)
         self.stores = any(isinstance(op, memref.StoreOp) for op in needed)
         for op in needed:
             self._add(op, unrounded)
-        self._results = [self._place(v) for v in results]
+        self._results = [self._location(v) for v in results]
         #: Whether results are arguments as they are.
         self.copies = not self._steps and not self._constants
 
@@ -49,24 +49,24 @@ class StageBody:
         Raises RepeatedElement before anything is stored where several iterations would store to one element.
         """
         slots: Slots = [None] * len(self._places)
-        for place, value in self._constants:
-            slots[place] = value
-        for place, array in zip(self._arguments, arguments, strict=True):
-            slots[place] = array
+        for location, value in self._constants:
+            slots[location] = value
+        for location, array in zip(self._arguments, arguments, strict=True):
+            slots[location] = array
         for step in self._steps:
             step(slots, buffers, counters)
-        return [slots[place] for place in self._results]
+        return [slots[location] for location in self._results]
 
-    def _place(self, value: SSAValue) -> int:
+    def _location(self, value: SSAValue) -> int:
         return self._places.setdefault(value, len(self._places))
 
     def _add(self, op: Operation, unrounded: frozenset[SSAValue]) -> None:
-        given = [self._place(v) for v in op.operands if not isinstance(op, memref.LoadOp | memref.StoreOp)]
+        given = [self._location(v) for v in op.operands if not isinstance(op, memref.LoadOp | memref.StoreOp)]
         if isinstance(op, memref.StoreOp):
             self._add_store(op)
             return
         (result,) = op.results
-        at = self._place(result)
+        at = self._location(result)
         if isinstance(op, arith.ConstantOp):
             self._constants.append((at, number_of(op.value, scalar_dtype(result.type))))
         elif isinstance(op, linalg.ops.IndexOp):
@@ -77,7 +77,7 @@ class StageBody:
 
             self._steps.append(index)
         elif isinstance(op, memref.LoadOp):
-            source, where = op.memref, [self._place(v) for v in op.indices]
+            source, where = op.memref, [self._location(v) for v in op.indices]
 
             def load(slots: Slots, buffers: Mapping[SSAValue, Array], counters: Sequence[Array]) -> None:
                 indices = tuple(slots[w] for w in where)
@@ -100,7 +100,7 @@ class StageBody:
         factors = _fused_factors(op)
         if factors is not None:
             first, second, third, (sign_of_product, sign_of_addend) = factors
-            a, b, c = self._place(first), self._place(second), self._place(third)
+            a, b, c = self._location(first), self._location(second), self._location(third)
 
             def multiply_add(slots: Slots, buffers: Mapping[SSAValue, Array], counters: Sequence[Array]) -> None:
                 x = slots[a] if sign_of_product > 0 else np.negative(slots[a])
@@ -116,8 +116,8 @@ class StageBody:
         self._steps.append(apply)
 
     def _add_store(self, op: memref.StoreOp) -> None:
-        target, value = op.memref, self._place(op.value)
-        where = [self._place(v) for v in op.indices]
+        target, value = op.memref, self._location(op.value)
+        where = [self._location(v) for v in op.indices]
 
         def store(slots: Slots, buffers: Mapping[SSAValue, Array], counters: Sequence[Array]) -> None:
             buffer = buffers[target]

@@ -76,7 +76,7 @@ def _run_steps(op: StepsOp, buffers: Buffers) -> None:
     stages: list[Operation | _Stage] = [
         _Stage(view_generic(each)) if isinstance(each, linalg.ops.GenericOp) else each for each in op.body.block.ops
     ]
-    count = number(op.turns)
+    count = number(op.iterations)
     only = stages[0] if len(stages) == 1 else None
     if isinstance(only, _Stage) and (running := only.running) is not None:
         running.run(inside, [(0, extent) for extent in only.extents])

@@ -83,10 +83,10 @@ def factors_of(
 
 
 def contracted(
-    a: tuple[OperandAccess, Array], b: tuple[OperandAccess, Array], kept: Sequence[int], ranges: Ranges
+    a: tuple[OperandAccess, Array], b: tuple[OperandAccess, Array], retained: Sequence[int], ranges: Ranges
 ) -> Array | None:
-    """The sums of ``a * b`` over all loops but those ``kept``, in f64, an axis a loop; None where a summed loop is one
-    that neither depends on."""
+    """The sums of ``a * b`` over all loops but those ``retained``, in f64, an axis a loop; None where a summed loop is
+    one that neither depends on."""
     einsum: Any = np.einsum  # whose types are those of subscripts as text
     views = []
     for access, buffer in (a, b):
@@ -94,8 +94,8 @@ def contracted(
         loops = [d for d in range(len(ranges)) if view.shape[d] > 1]
         views.append((view.reshape([view.shape[d] for d in loops]).astype(np.float64), loops))
     seen = {d for _, loops in views for d in loops}
-    if any(d not in seen and stop - start > 1 and d not in kept for d, (start, stop) in enumerate(ranges)):
+    if any(d not in seen and stop - start > 1 and d not in retained for d, (start, stop) in enumerate(ranges)):
         return None
-    shown = [d for d in kept if d in seen]
+    shown = [d for d in retained if d in seen]
     total = einsum(*views[0], *views[1], shown, optimize=True)
     return np.asarray(total).reshape([b - a if d in shown else 1 for d, (a, b) in enumerate(ranges)])

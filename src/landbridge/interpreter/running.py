@@ -29,10 +29,10 @@ class RunningStage:
         self._ufunc: Ufunc = None
         targets = {operand.buffer for operand in g.outs}
         carried = [i for i, operand in enumerate(g.ins) if operand.buffer in targets]
-        kept = [i for i, access in enumerate(writes) if 0 not in access.loops]
-        if g.reduces or body.stores or len(carried) != 1 or len(kept) != 1:
+        retained = [i for i, access in enumerate(writes) if 0 not in access.loops]
+        if g.reduces or body.stores or len(carried) != 1 or len(retained) != 1:
             return
-        (self._state,), (self._target,) = carried, kept
+        (self._state,), (self._target,) = carried, retained
         source, target = g.ins[self._state], g.outs[self._target]
         if source.buffer is not target.buffer or source.map != target.map or not writes[self._target].is_linear:
             return
@@ -71,8 +71,8 @@ class RunningStage:
         shape = [stop - start for start, stop in ranges]
         terms = np.broadcast_to(term, shape)
         begun = np.broadcast_to(state, [1, *shape[1:]])
-        kept_in = np.float64 if self._in_double else state.dtype
-        states = self._ufunc.accumulate(np.concatenate([begun, terms]), axis=0, dtype=kept_in).astype(state.dtype)
+        retained_in = np.float64 if self._in_double else state.dtype
+        states = self._ufunc.accumulate(np.concatenate([begun, terms]), axis=0, dtype=retained_in).astype(state.dtype)
         arguments[self._state] = states[:-1]
         values = self._body.run([*arguments, *unused], buffers, counters)
         for number, (operand, access) in enumerate(zip(g.outs, self._writes, strict=True)):

@@ -14,14 +14,14 @@ _NAMES = ("callee", "node")
 def block_code(module: IRModule, block: Block, results: list[SSAValue]) -> list[str]:
     """The operations of ``block`` of ``module`` in order, each with its kernel, and which of their values it gives."""
     prims = module.prims()
-    numbers: dict[SSAValue, str] = {value: f"argument {at}" for at, value in enumerate(block.args)}
+    indices: dict[SSAValue, str] = {value: f"argument {at}" for at, value in enumerate(block.args)}
     lines: list[str] = []
     for op in block.walk():
-        numbers.update((result, f"{len(lines)}.{at}") for at, result in enumerate(op.results))
-        operands = [numbers.get(value, f"outside {id(value)}") for value in op.operands]
+        indices.update((result, f"{len(lines)}.{at}") for at, result in enumerate(op.results))
+        operands = [indices.get(value, f"outside {id(value)}") for value in op.operands]
         attributes = {**op.attributes, **op.properties}
-        stated = sorted(f"{name}={each}" for name, each in attributes.items() if name not in _NAMES)
+        declared = sorted(f"{name}={each}" for name, each in attributes.items() if name not in _NAMES)
         name = op.callee_name if isinstance(op, CallOp) else None
         kernel = "" if name is None else str(prims[name]).replace(f"@{name}", "@", 1)
-        lines.append(f"{op.name} {operands} {stated} {[str(r.type) for r in op.results]} {kernel}")
-    return [*lines, *(numbers.get(value, f"outside {id(value)}") for value in results)]
+        lines.append(f"{op.name} {operands} {declared} {[str(r.type) for r in op.results]} {kernel}")
+    return [*lines, *(indices.get(value, f"outside {id(value)}") for value in results)]

@@ -42,35 +42,35 @@ def _known(g: GraphBuilder, extent: Extent, shapes: Sequence[Sequence[Extent]]) 
         return extent
     extent = with_atoms(extent.terms, g.broadcasting.known)
     if isinstance(extent, Size):
-        g.broadcasting.made.update(atom for atom in atoms(extent.terms) if isinstance(atom, AboveZero))
+        g.broadcasting.created.update(atom for atom in atoms(extent.terms) if isinstance(atom, AboveZero))
     return extent
 
 
-def repeated(g: GraphBuilder, value: SSAValue, shape: Sequence[Extent], what: str) -> SSAValue:
+def repeated(g: GraphBuilder, value: SSAValue, shape: Sequence[Extent], subject: str) -> SSAValue:
     """Return ``value`` repeated along the axes that may be 1 in a run that has more of ``shape`` there.
 
-    ``shape`` is what it broadcasts to. Axes that are 1 in all runs stay. A run in which an extent of ``what`` is
+    ``shape`` is what it broadcasts to. Axes that are 1 in all runs stay. A run in which an extent of ``subject`` is
     neither 1 nor that of ``shape`` is refused. Without such an axis it is ``value`` itself.
     """
-    own = shape_of(value.type)
-    lead = len(shape) - len(own)
-    axes = [a for a, extent in enumerate(own) if repeats(extent, shape[lead + a])]
+    owned = shape_of(value.type)
+    lead = len(shape) - len(owned)
+    axes = [a for a, extent in enumerate(owned) if repeats(extent, shape[lead + a])]
     if not axes:
         return value
-    g.broadcasting.met = True
+    g.broadcasting.found_any = True
     for a in axes:
-        legal = legal_extent(own[a], shape[lead + a])
-        g.guards.append(SizeGuard(f"{g.node}: axis {a} of {what}, which broadcasts,", own[a], cast(int, legal)))
-    wanted = [shape[lead + a] if a in axes else extent for a, extent in enumerate(own)]
+        legal = legal_extent(owned[a], shape[lead + a])
+        g.guards.append(SizeGuard(f"{g.node}: axis {a} of {subject}, which broadcasts,", owned[a], cast(int, legal)))
+    wanted = [shape[lead + a] if a in axes else extent for a, extent in enumerate(owned)]
 
     def build(p: PrimBuilder) -> None:
         def element(s: ScalarBuilder) -> Value:
-            at = [s.index(a) for a in range(len(own))]
+            at = [s.index(a) for a in range(len(owned))]
             for a in axes:
-                last = s.const(own[a] - 1, "int64")
+                last = s.const(owned[a] - 1, "int64")
                 at[a] = s.cast(s.minimum(s.cast(at[a], "int64"), last), "index")
             return s.load(p.inputs[0], at, dtype_of(value.type))
 
-        p.generic("p" * len(own), wanted, [], [(p.outputs[0], AffineMap.identity(len(own)))], element)
+        p.generic("p" * len(owned), wanted, [], [(p.outputs[0], AffineMap.identity(len(owned)))], element)
 
     return g.call("repeat", [value], [(wanted, dtype_of(value.type))], build)[0]

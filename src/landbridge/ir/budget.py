@@ -24,31 +24,34 @@ class Budget:
     _walked: int = field(default=0, init=False)
     _walked_to: int = field(default=0, init=False)
 
-    def spend(self, count: int, what: str) -> None:
-        """Take ``count`` nodes for ``what``; raises BudgetError where fewer are left."""
-        check_time(what)
-        self.foresee(count, what)
+    def spend(self, count: int, subject: str) -> None:
+        """Take ``count`` nodes for ``subject``; raises BudgetError where fewer are left."""
+        check_time(subject)
+        self.foresee(count, subject)
         self.spent += count
 
-    def foresee(self, count: int, what: str) -> None:
-        """Raise BudgetError where fewer than ``count`` nodes are left for ``what``; none are taken."""
+    def foresee(self, count: int, subject: str) -> None:
+        """Raise BudgetError where fewer than ``count`` nodes are left for ``subject``; none are taken."""
         if self.spent + count > self.limit:
             raise BudgetError(
-                f"{what} unfolds into {count} nodes, where the model has {self.spent} already; it may have "
+                f"{subject} unfolds into {count} nodes, where the model has {self.spent} already; it may have "
                 f"{self.limit} in all: make loops and sequences shorter, carry state from run to run, or "
                 f"{way_to_more_nodes()}"
             )
 
-    def walk(self, began: int, what: str) -> None:
-        """Count what was spent since ``spent`` was ``began`` as nodes of the loop ``what``, which its condition ends.
+    def walk(self, began: int, subject: str) -> None:
+        """Count what was spent since ``spent`` was ``began`` as nodes of the loop ``subject``, which its condition
+        ends.
 
-        Called after each trip. What a loop inside has counted is not counted again. Raises BudgetError for too many.
+        Called after each iteration. What a loop inside has counted is not counted again. Raises BudgetError for too
+        many.
         """
         self._walked += max(0, self.spent - max(began, self._walked_to))
         self._walked_to = self.spent
         if self._walked > self.limit // _UNCOUNTED:
             raise BudgetError(
-                f"{what}, which its condition ends, has unfolded into {self._walked} nodes (with others of the kind) "
+                f"{subject}, which its condition ends, has unfolded into {self._walked} nodes (with others of the "
+                "kind) "
                 f"and goes on; such loops may have {self.limit // _UNCOUNTED} of the {self.limit} in all, as nobody "
                 "can tell ahead how many they need: end it sooner, give a trip count and a condition that stays true, "
                 f"or {way_to_more_nodes()}"

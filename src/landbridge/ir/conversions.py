@@ -46,7 +46,7 @@ def _integers(x: Array, kind: np.dtype[Any]) -> Array:
 def _odd_single(x: Array) -> Array:
     """f64 as f32, cut off and with its last bit set where that lost something: rounding the result once more, to fewer
     bits, is as rounding ``x`` once."""
-    nearest = x.astype(_SINGLE)
-    back, bits = nearest.astype(_DOUBLE), nearest.view(np.int32)
+    rounded = x.astype(_SINGLE)
+    back, bits = rounded.astype(_DOUBLE), rounded.view(np.int32)
     cut = np.where(np.abs(back) > np.abs(x), bits - 1, bits)
     return np.where((back == x) | (x != x), bits, cut | 1).astype(np.int32).view(_SINGLE)

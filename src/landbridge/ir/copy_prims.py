@@ -25,27 +25,29 @@ class CopyPrims:
         self._module = module
         self._known: dict[Hashable, str] = {}
 
-    def flat(self, count: Extent, dtype: str, place: VDeviceAttr) -> str:
+    def flat(self, count: Extent, dtype: str, location: VDeviceAttr) -> str:
         """``count`` elements, in order: both sides are ``[count]``."""
 
         def build(p: PrimBuilder) -> None:
             same = AffineMap.identity(1)
             p.generic("p", [count], [(p.inputs[0], same)], [(p.outputs[0], same)], _value)
 
-        ty = tensor_type([count], dtype, place)
-        return self._make("copy", ("flat", count, dtype, place), ty, ty, build)
+        ty = tensor_type([count], dtype, location)
+        return self._make("copy", ("flat", count, dtype, location), ty, ty, build)
 
-    def part(self, total: Extent, first: Extent, count: Extent, dtype: str, place: VDeviceAttr) -> str:
+    def part(self, total: Extent, first: Extent, count: Extent, dtype: str, location: VDeviceAttr) -> str:
         """``count`` elements from element ``first`` of ``total`` on; both sides are flat."""
 
         def build(p: PrimBuilder) -> None:
             out = (p.outputs[0], AffineMap.identity(1))
             p.generic("p", [count], [(p.inputs[0], lambda i: (i + extent_expr(first),))], [out], _value)
 
-        source, target = tensor_type([total], dtype, place), tensor_type([count], dtype, place)
+        source, target = tensor_type([total], dtype, location), tensor_type([count], dtype, location)
         return self._make("copy_part", ("part", source, target, first), source, target, build)
 
-    def columns(self, rows: Extent, width: Extent, total: Extent, first: Extent, dtype: str, place: VDeviceAttr) -> str:
+    def columns(
+        self, rows: Extent, width: Extent, total: Extent, first: Extent, dtype: str, location: VDeviceAttr
+    ) -> str:
         """``[rows, width]`` into columns ``first ..`` of rows of ``total`` elements; the destination is flat."""
 
         def build(p: PrimBuilder) -> None:
@@ -57,11 +59,11 @@ class CopyPrims:
                 _value,
             )
 
-        source, target = tensor_type([rows, width], dtype, place), tensor_type([rows * total], dtype, place)
+        source, target = tensor_type([rows, width], dtype, location), tensor_type([rows * total], dtype, location)
         return self._make("copy_columns", ("columns", source, target, first), source, target, build)
 
     def pack(
-        self, shape: Sequence[int], axes: Sequence[int], tiles: Sequence[int], dtype: str, place: VDeviceAttr
+        self, shape: Sequence[int], axes: Sequence[int], tiles: Sequence[int], dtype: str, location: VDeviceAttr
     ) -> str:
         """``shape`` into its packed shape; elements past the logical extent repeat the last one."""
 
@@ -70,24 +72,27 @@ class CopyPrims:
                 loops = "p" * len(piece.extents)
                 p.generic(loops, piece.extents, [(p.inputs[0], piece.plain)], [(p.outputs[0], piece.packed)], _value)
 
-        source, target = tensor_type(shape, dtype, place), tensor_type(packed_shape(shape, axes, tiles), dtype, place)
+        source, target = (
+            tensor_type(shape, dtype, location),
+            tensor_type(packed_shape(shape, axes, tiles), dtype, location),
+        )
         return self._make("pack", ("pack", source, tuple(axes), tuple(tiles)), source, target, build)
 
-    def transpose(self, shape: Sequence[int], order: Sequence[int], dtype: str, place: VDeviceAttr) -> str:
+    def transpose(self, shape: Sequence[int], order: Sequence[int], dtype: str, location: VDeviceAttr) -> str:
         """Axis ``i`` of the result is axis ``order[i]`` of the source."""
-        turned = [shape[i] for i in order]
+        transposed = [shape[i] for i in order]
 
         def build(p: PrimBuilder) -> None:
             where = [AffineExpr.dimension(list(order).index(i)) for i in range(len(shape))]
             source_map = AffineMap(len(shape), 0, tuple(where))
             out = (p.outputs[0], AffineMap.identity(len(shape)))
-            p.generic("p" * len(shape), turned, [(p.inputs[0], source_map)], [out], _value)
+            p.generic("p" * len(shape), transposed, [(p.inputs[0], source_map)], [out], _value)
 
-        source, target = tensor_type(shape, dtype, place), tensor_type(turned, dtype, place)
+        source, target = tensor_type(shape, dtype, location), tensor_type(transposed, dtype, location)
         return self._make("transpose", ("transpose", source, tuple(order)), source, target, build)
 
     def unpack(
-        self, shape: Sequence[int], axes: Sequence[int], tiles: Sequence[int], dtype: str, place: VDeviceAttr
+        self, shape: Sequence[int], axes: Sequence[int], tiles: Sequence[int], dtype: str, location: VDeviceAttr
     ) -> str:
         """The packed form of ``shape`` back to it."""
 
@@ -96,7 +101,10 @@ class CopyPrims:
                 loops = "p" * len(piece.extents)
                 p.generic(loops, piece.extents, [(p.inputs[0], piece.packed)], [(p.outputs[0], piece.plain)], _value)
 
-        source, target = tensor_type(packed_shape(shape, axes, tiles), dtype, place), tensor_type(shape, dtype, place)
+        source, target = (
+            tensor_type(packed_shape(shape, axes, tiles), dtype, location),
+            tensor_type(shape, dtype, location),
+        )
         return self._make("unpack", ("unpack", target, tuple(axes), tuple(tiles)), source, target, build)
 
     def _make(
@@ -104,13 +112,13 @@ class CopyPrims:
     ) -> str:
         name = self._known.get(key)
         if name is None:
-            place = vdevice_of(target)
+            location = vdevice_of(target)
             self._module.prim_count += 1
             name = self._known[key] = f"{stem}_{self._module.prim_count}"
             prim = PrimBuilder(name, [source], [target])
             build(prim)
             function = prim.finish()
-            set_target_number(function, self._module.vdevices[place.index.data].target)
+            set_target_number(function, self._module.vdevices[location.index.data].target)
             self._module.op.body.block.add_op(function)
         return name
 

@@ -10,14 +10,14 @@ from landbridge.sizes.size import LARGEST_EXTENT, Extent, dimension
 
 
 class DataDimensions:
-    """Makes them for one module. ``stated``: extents by name, None where each has to be a number; ``reads``: whether
+    """Makes them for one module. ``declared``: extents by name, None where each has to be a number; ``reads``: whether
     values that are computed may become dimensions; ``hosts``: whether nodes run on the host, where there is a function
     for them, that have to know what they cannot; ``all_names`` gets the names of all that are made; those of
     ``not_empty`` are at least 1. ``empties``: of sizes that no data decide. None is called as one of ``reserved``."""
 
     def __init__(
         self,
-        stated: Mapping[str, Extent] | None = None,
+        declared: Mapping[str, Extent] | None = None,
         reads: bool = False,
         all_names: set[str] | None = None,
         not_empty: Collection[str] = (),
@@ -27,12 +27,12 @@ class DataDimensions:
     ) -> None:
         #: Those that code is made for at least 1 of.
         self.not_empty = not_empty
-        self._stated = stated
+        self._declared_sizes = declared
         self._names: set[str] = set()
         self._reserved = frozenset(reserved)
         self._all_names = set() if all_names is None else all_names
-        self.reads = reads and stated is not None
-        self.hosts = hosts and stated is not None
+        self.reads = reads and declared is not None
+        self.hosts = hosts and declared is not None
         #: Whether there was a node that ``hosts`` would have run.
         self.might_host = False
         #: Whether there was a value that might have become dimensions, had ``reads`` said so.
@@ -51,7 +51,7 @@ class DataDimensions:
     @property
     def are_legal(self) -> bool:
         """Whether there may be any."""
-        return self._stated is not None
+        return self._declared_sizes is not None
 
     def new(self, name: str, low: int = 0, high: int = LARGEST_EXTENT) -> Extent:
         """A dimension called ``name``, or like it; from 0, for the data may decide that there is nothing."""
@@ -62,6 +62,6 @@ class DataDimensions:
             unique = f"{name}_{number}"
         self._names.add(unique)
         self._all_names.add(unique)
-        stated = (self._stated or {}).get(unique)
+        declared = (self._declared_sizes or {}).get(unique)
         low = 1 if low == 0 and unique in self.not_empty else low
-        return dimension(unique, low, high) if stated is None else stated
+        return dimension(unique, low, high) if declared is None else declared

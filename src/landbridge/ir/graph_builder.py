@@ -23,11 +23,11 @@ from landbridge.ir.data_dimensions import DataDimensions
 from landbridge.ir.dequantized import DequantizedValues
 from landbridge.ir.graph_ops import CallOp, ConcatOp, ConstantOp, HostCallOp, IfOp, LoopOp, ViewOp, YieldOp
 from landbridge.ir.invariants import invariants
+from landbridge.ir.iteration_numbers import read_iterations
 from landbridge.ir.module import IRModule
 from landbridge.ir.op_attributes import NODE
 from landbridge.ir.prim_builder import Body, PrimBuilder
 from landbridge.ir.scalars import ScalarBuilder, Value
-from landbridge.ir.turns import read_turns
 from landbridge.ir.types import HOST, VDeviceAttr, dtype_of, element_count, shape_of, tensor_type
 from landbridge.records import record
 from landbridge.sizes.broadcast import broadcast_shapes
@@ -52,19 +52,19 @@ def broadcast_map(shape: Sequence[Extent], result: Sequence[Extent]) -> AffineMa
 class Broadcasting:
     """How open extents that meet in an axis broadcast: as equal ones; with ``either``, one of them may be 1.
 
-    ``met``: whether there were such. ``made``: the atoms of the larger of two extents; ``known``: what some of these
-    are, as something after it demands that it is the one extent or the other, which each run tests then.
+    ``found_any``: whether there were such. ``created``: the atoms of the larger of two extents; ``known``: what some of
+    these are, as something after it demands that it is the one extent or the other, which each run tests then.
     """
 
     either: bool = False
-    met: bool = False
-    made: set[AboveZero] = field(default_factory=set)
+    found_any: bool = False
+    created: set[AboveZero] = field(default_factory=set)
     known: dict[Atom, Extent] = field(default_factory=dict)
 
     def begin(self, either: bool) -> None:
         """Forget what was found: another search for programs begins."""
-        self.either, self.met = either, False
-        self.made.clear()
+        self.either, self.found_any = either, False
+        self.created.clear()
         self.known.clear()
 
 
@@ -101,7 +101,7 @@ class GraphBuilder:
         #: What must hold for the dimensions of a run.
         self.guards: list[SizeGuard] = []
         #: Dimensions that loops around this block count, by name, as tensors of one int64.
-        self.turns: dict[str, SSAValue] = {}
+        self.iterations: dict[str, SSAValue] = {}
         self._block = block
         self._builder = Builder(InsertPoint.at_end(block))
 
@@ -110,12 +110,12 @@ class GraphBuilder:
         inner = GraphBuilder(self.module, block, self.vdevice, self.budget, self.data, self.broadcasting)
         inner.is_nested = True
         inner.read_dimensions, inner.guards, inner.whole = self.read_dimensions, self.guards, self.whole
-        inner.dequantized, inner.turns = self.dequantized, self.turns
+        inner.dequantized, inner.iterations = self.dequantized, self.iterations
         return inner
 
-    def turn(self, name: str, last: Extent, count: SSAValue) -> Extent:
-        """The dimension ``name``, from 0 to ``last``, that ``count`` is in each trip of the loop of this block."""
-        self.turns = {**self.turns, name: count}
+    def iteration(self, name: str, last: Extent, count: SSAValue) -> Extent:
+        """The dimension ``name``, from 0 to ``last``, that ``count`` is in each iteration of the loop of this block."""
+        self.iterations = {**self.iterations, name: count}
         self.read_dimensions.add(name)
         return dimension(name, 0, never_below(last))
 
@@ -129,13 +129,13 @@ class GraphBuilder:
             return self.data.empties.least()
         return int(not self.data.may_be_empty)
 
-    def held(self, what: str, extent: Extent, legal: Extent) -> Extent:
-        """``legal``, which ``extent`` must be in a run: of ``what`` a run reads, the part that is legal."""
+    def held(self, subject: str, extent: Extent, legal: Extent) -> Extent:
+        """``legal``, which ``extent`` must be in a run: of ``subject`` a run reads, the part that is legal."""
         if extent != legal:
-            self.guards.append(SizeGuard(f"{self.node}: {what}", cast(int, extent), cast(int, legal)))
+            self.guards.append(SizeGuard(f"{self.node}: {subject}", cast(int, extent), cast(int, legal)))
         return legal
 
-    def made(self, value: SSAValue) -> bool:
+    def created(self, value: SSAValue) -> bool:
         """Whether an operation of this builder's block computes ``value`` (no argument, no value from outside)."""
         return isinstance(value.owner, Operation) and value.owner.parent_block() is self._block
 
@@ -148,18 +148,18 @@ class GraphBuilder:
 
     def extents(self, array: np.ndarray[Any, Any]) -> SSAValue:
         """A tensor of int64 of ``array``, whose objects are ints and Sizes: a kernel writes what they are."""
-        numbers = array.reshape(-1).tolist()
+        values = array.reshape(-1).tolist()
 
         def build(p: PrimBuilder) -> None:
             def chosen(s: ScalarBuilder) -> Value:
-                found, at = s.const(numbers[0], "int64"), s.index(0)
-                for number, extent in enumerate(numbers[1:], 1):
+                found, at = s.const(values[0], "int64"), s.index(0)
+                for number, extent in enumerate(values[1:], 1):
                     found = s.select(at.eq(number), s.const(extent, "int64"), found)
                 return found
 
-            p.generic("p", [len(numbers)], [], [(p.outputs[0], AffineMap.identity(1))], chosen)
+            p.generic("p", [len(values)], [], [(p.outputs[0], AffineMap.identity(1))], chosen)
 
-        return self.reshape(self.call("extents", [], [((len(numbers),), "int64")], build)[0], array.shape)
+        return self.reshape(self.call("extents", [], [((len(values),), "int64")], build)[0], array.shape)
 
     def call(
         self,
@@ -173,8 +173,8 @@ class GraphBuilder:
         prim = PrimBuilder(self._fresh(name), [v.type for v in inputs], types)
         build(prim)
         function = prim.finish()
-        if self.turns:
-            inputs = [*inputs, *read_turns(function, len(inputs), self.turns)]
+        if self.iterations:
+            inputs = [*inputs, *read_iterations(function, len(inputs), self.iterations)]
         self.module.op.body.block.add_op(function)
         destinations = [self._builder.insert(tensor_alloc(t)).tensor for t in types]
         op = self._builder.insert(CallOp(function.sym_name.data, list(inputs), destinations, types, self.node or name))
@@ -273,33 +273,34 @@ class GraphBuilder:
         begins: bool = False,
     ) -> list[SSAValue]:
         """``lb.loop``: ``build`` is given what it carries, then an element of each of ``scanned``, and gives what the
-        next trip carries, and the rows of this one. What all trips compute alike comes before it. ``back`` are the
-        directions of the scanned, and of the rows.
+        next iteration carries, and the rows of this one. What all iterations compute alike comes before it. ``back``
+        are the directions of the scanned, and of the rows.
 
-        Raises ShapeError where a trip carries on values of other types. Of a loop that ``begins``, as is known, what
-        no trip reads may be of another type at first.
+        Raises ShapeError where an iteration carries on values of other types. Of a loop that ``begins``, as is known,
+        what no iteration reads may be of another type at first.
         """
         elements = [tensor_type(shape_of(v.type)[1:], dtype_of(v.type), self.vdevice) for v in scanned]
         block = Block(arg_types=[*(v.type for v in carried), *elements])
-        kept, rows = build(self.nested(block), block.args)
+        retained, rows = build(self.nested(block), block.args)
         if begins:
             first = list(carried)
             carried = [
-                self._unread(block, at, value, v.type) for at, (value, v) in enumerate(zip(carried, kept, strict=True))
+                self._unread(block, at, value, v.type)
+                for at, (value, v) in enumerate(zip(carried, retained, strict=True))
             ]
             if carried != first:
-                self._check_alike(block, [*kept, *rows], build)
-        found, wanted = [v.type for v in kept], [v.type for v in carried]
+                self._check_unified(block, [*retained, *rows], build)
+        found, wanted = [v.type for v in retained], [v.type for v in carried]
         if found != wanted:
             changed = [pair for pair in zip(wanted, found, strict=True) if pair[0] != pair[1]]
-            given, made = (_types_text(types) for types in zip(*changed, strict=True))
-            raise ShapeError(f"{self.node}: a trip is given {given} and carries on {made}")
+            given, created = (_types_text(types) for types in zip(*changed, strict=True))
+            raise ShapeError(f"{self.node}: an iteration is given {given} and carries on {created}")
         for same in invariants(block):
             block.detach_op(same)
             self._builder.insert(same)
         for row in rows:
             block.insert_arg(row.type, len(block.args))
-        block.add_op(YieldOp([*kept, *rows]))
+        block.add_op(YieldOp([*retained, *rows]))
         stacks = [tensor_type((trips, *shape_of(v.type)), dtype_of(v.type), self.vdevice) for v in rows]
         values = ([] if count is None else [count], carried, scanned, ())
         directions = back or ([0] * len(scanned), [0] * len(rows))
@@ -322,18 +323,20 @@ class GraphBuilder:
 
         return self.call("unread", [], [(shape, dtype)], build)[0]
 
-    def _check_alike(
+    def _check_unified(
         self,
         block: Block,
         results: list[SSAValue],
         build: Callable[[GraphBuilder, Sequence[SSAValue]], tuple[Sequence[SSAValue], Sequence[SSAValue]]],
     ) -> None:
-        """Raise ShapeError unless trips of the types that ``block`` now takes do what the first one does: a tensor is
-        read by none where it has no elements, and its shape may be."""
+        """Raise ShapeError unless iterations of the types that ``block`` now takes do what the first one does: a tensor
+        is read by none where it has no elements, and its shape may be."""
         again = Block(arg_types=[a.type for a in block.args])
-        kept, rows = build(self.nested(again), again.args)
-        if block_code(self.module, block, results) != block_code(self.module, again, [*kept, *rows]):
-            raise ShapeError(f"{self.node}: what its first trip is given has another shape than what others are given")
+        retained, rows = build(self.nested(again), again.args)
+        if block_code(self.module, block, results) != block_code(self.module, again, [*retained, *rows]):
+            raise ShapeError(
+                f"{self.node}: what its first iteration is given has another shape than what others are given"
+            )
 
     def _fresh(self, name: str) -> str:
         stem = "".join(c if c.isalnum() or c == "_" else "_" for c in name)

@@ -226,14 +226,14 @@ class HostCallOp(IRDLOperation):
     @property
     def defines(self) -> tuple[int, ...]:
         """The dimensions that are known once it has run; the program is cut there."""
-        stated = self.parameters.data.get(DEFINES)
-        return ints(stated) if isinstance(stated, ArrayAttr) else ()
+        declared = self.parameters.data.get(DEFINES)
+        return ints(declared) if isinstance(declared, ArrayAttr) else ()
 
     @property
     def bodies(self) -> tuple[str, ...]:
         """The names of the programs that it runs."""
-        stated = self.parameters.data.get(BODIES)
-        return tuple(e.data for e in stated if isinstance(e, StringAttr)) if isinstance(stated, ArrayAttr) else ()
+        declared = self.parameters.data.get(BODIES)
+        return tuple(e.data for e in declared if isinstance(e, StringAttr)) if isinstance(declared, ArrayAttr) else ()
 
 
 @irdl_op_definition
@@ -266,10 +266,11 @@ class IfOp(IRDLOperation):
 class LoopOp(IRDLOperation):
     """A body that runs ``trips`` times, or as often as the int64 ``count`` says when the program runs.
 
-    Its block takes the ``carried`` values, then the elements of ``scanned`` along their first axis, one a trip (the
-    last first where ``back`` says so), then a place for each row that a trip makes. It yields the next carried values
-    and the rows. The results are the last carried values, then the rows along a new first axis, by ``back`` too.
-    ``condition`` is the number of the carried value, a bool, that ends the loop where it is 0 before a trip.
+    Its block takes the ``carried`` values, then the elements of ``scanned`` along their first axis, one an iteration
+    (the last first where ``back`` says so), then a place for each row that an iteration makes. It yields the next
+    carried values and the rows. The results are the last carried values, then the rows along a new first axis, by
+    ``back`` too. ``condition`` is the number of the carried value, a bool, that ends the loop where it is 0 before an
+    iteration.
 
     On memrefs there are no results: ``destinations`` are what carries the values, and what holds the rows. The block
     takes elements and places of rows, and yields nothing.
@@ -317,7 +318,7 @@ class LoopOp(IRDLOperation):
 
     @property
     def rows(self) -> int:
-        """How many rows a trip makes."""
+        """How many rows an iteration makes."""
         return len(ints(self.back)) - len(self.scanned)
 
     @property
@@ -333,7 +334,7 @@ def graphs_in(op: Operation) -> Sequence[Region]:
 
 @irdl_op_definition
 class YieldOp(IRDLOperation):
-    """The values of a branch of ``lb.if``, or of a trip of ``lb.loop``."""
+    """The values of a branch of ``lb.if``, or of an iteration of ``lb.loop``."""
 
     name = "lb.yield"
     values = var_operand_def()

@@ -1,4 +1,4 @@
-"""What the trips of a loop all compute alike."""
+"""What the iterations of a loop all compute alike."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from landbridge.ir.graph_ops import CallOp, ConcatOp, ConstantOp, ViewOp
 
 
 def invariants(body: Block) -> list[Operation]:
-    """The operations of ``body``, with their destinations and in order, that depend on nothing that a trip is given:
-    they can stand before the loop. A function of the host is called by each trip."""
+    """The operations of ``body``, with their destinations and in order, that depend on nothing that an iteration is
+    given: they can stand before the loop. A function of the host is called by each iteration."""
     varying: set[SSAValue] = set(body.args)
     found: list[Operation] = []
     for op in body.ops:

@@ -81,22 +81,23 @@ def check_time(doing: str) -> None:
         )
 
 
-def check_file_bytes(count: int, what: str) -> None:
-    """Raise BudgetError where ``what`` has more than the bytes that are allowed."""
+def check_file_bytes(count: int, subject: str) -> None:
+    """Raise BudgetError where ``subject`` has more than the bytes that are allowed."""
     spending = _now.get()
     if spending is not None and spending.limits.bytes is not None and count > spending.limits.bytes:
         raise BudgetError(
-            f"{what} has {count:,} bytes, and limits= allows {spending.limits.bytes:,}; allow more, or take a smaller "
+            f"{subject} has {count:,} bytes, and limits= allows {spending.limits.bytes:,}; allow more, or take a "
+            "smaller "
             "model"
         )
 
 
-def take_constant(count: int, what: str) -> None:
+def take_constant(count: int, subject: str) -> None:
     """Count ``count`` bytes of a constant; raises BudgetError where all of them are more than is allowed."""
     spending = _now.get()
     if spending is not None:
         spending.constant_bytes += count
-        check_file_bytes(spending.constant_bytes, f"{what}: what is constant in the model")
+        check_file_bytes(spending.constant_bytes, f"{subject}: what is constant in the model")
 
 
 def way_to_more_nodes() -> str:

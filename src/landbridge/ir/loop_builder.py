@@ -73,15 +73,15 @@ class LoopBuilder(ScalarBuilder):
         self, condition: Value, then: Callable[[], Carried], otherwise: Callable[[], Carried] = lambda: ()
     ) -> list[Value]:
         """The values of ``then()`` where ``condition`` holds, else of ``otherwise()``; the other one does not run."""
-        regions, made = [], []
+        regions, created = [], []
         for build in (then, otherwise):
             block = Block()
             with self._at_end_of(block):
-                made.append(list(build()))
-                self._end(scf.YieldOp, made[-1])
+                created.append(list(build()))
+                self._end(scf.YieldOp, created[-1])
             regions.append(Region(block))
-        op = scf.IfOp(condition.ssa, [v.ssa.type for v in made[0]], regions[0], regions[1])
-        return self._as(self._builder.insert(op).results, made[0])
+        op = scf.IfOp(condition.ssa, [v.ssa.type for v in created[0]], regions[0], regions[1])
+        return self._as(self._builder.insert(op).results, created[0])
 
     def _as(self, values: Sequence[SSAValue], like: Carried) -> list[Value]:
         return [self.wrap(value, each.dtype) for value, each in zip(values, like, strict=True)]

@@ -33,7 +33,7 @@ ALIAS = "lb.alias"
 GUARDS = "lb.guards"
 #: Dimensions that data decide and of which 0 was not reckoned with.
 SUPPOSED = "lb.supposed"
-#: ``{pattern: #lb.vdevice}``: what the pass ``place`` is to put elsewhere.
+#: ``{pattern: #lb.vdevice}``: what the pass ``location`` is to put elsewhere.
 PLACE = "lb.place"
 #: ``{scope: scope}``: where the pass ``spill`` is to put what does not fit.
 SPILL = "lb.spill"
@@ -130,25 +130,25 @@ def guards(main: func.FuncOp) -> tuple[SizeGuard, ...]:
     found = []
     for each in cast(ArrayAttr[Any], main.attributes.get(GUARDS, ArrayAttr(()))):
         match each:
-            case ArrayAttr(data=(StringAttr(data=what), ArrayAttr() as numbers)):
-                found.append(SizeGuard(what, *ints(numbers)))
+            case ArrayAttr(data=(StringAttr(data=subject), ArrayAttr() as values)):
+                found.append(SizeGuard(subject, *ints(values)))
             case _:
                 raise CompileError(f"{GUARDS} has {each}; legal: [what, [found, legal]]")
     return tuple(found)
 
 
-def set_guards(main: func.FuncOp, stated: Sequence[SizeGuard]) -> None:
+def set_guards(main: func.FuncOp, declared: Sequence[SizeGuard]) -> None:
     """State what must hold for the dimensions of a run."""
     main.attributes[GUARDS] = ArrayAttr(
-        [ArrayAttr([StringAttr(guard.what), int_array([guard.found, guard.legal])]) for guard in stated]
+        [ArrayAttr([StringAttr(guard.subject), int_array([guard.found, guard.legal])]) for guard in declared]
     )
 
 
 def take_place_requests(main: func.FuncOp) -> dict[str, VDeviceAttr]:
     """The places that were asked for, by pattern of a name, taken off @main."""
-    asked = dictionary_at(main, PLACE)
+    requested = dictionary_at(main, PLACE)
     main.attributes.pop(PLACE, None)
-    return {pattern: place for pattern, place in asked.items() if isinstance(place, VDeviceAttr)}
+    return {pattern: location for pattern, location in requested.items() if isinstance(location, VDeviceAttr)}
 
 
 def set_place_requests(main: func.FuncOp, places: Mapping[str, VDeviceAttr]) -> None:
@@ -158,9 +158,9 @@ def set_place_requests(main: func.FuncOp, places: Mapping[str, VDeviceAttr]) -> 
 
 def take_spill_requests(main: func.FuncOp) -> dict[str, str]:
     """The scopes that take what does not fit, by the scope that it leaves, taken off @main."""
-    asked = dictionary_at(main, SPILL)
+    requested = dictionary_at(main, SPILL)
     main.attributes.pop(SPILL, None)
-    return {source: target.data for source, target in asked.items() if isinstance(target, StringAttr)}
+    return {source: target.data for source, target in requested.items() if isinstance(target, StringAttr)}
 
 
 def set_spill_requests(main: func.FuncOp, spill: Mapping[str, str]) -> None:

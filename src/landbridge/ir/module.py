@@ -45,7 +45,7 @@ def _none_declined(prim: func.FuncOp, target: Target) -> str | None:
     return None
 
 
-_STATED = re.compile(r"lb\.dimensions = \{([^{}]*)\}")
+_DECLARED = re.compile(r"lb\.dimensions = \{([^{}]*)\}")
 _ENTRY = re.compile(r'(\w+) = "([^"]*)"')
 
 
@@ -76,8 +76,10 @@ class IRModule:
     _symbols: dict[tuple[Any, ...], str] = field(default_factory=dict, init=False, repr=False, compare=False)
     #: Of constants of one hint, shape and dtype: the first, until there is a second, and then all by checksum.
     _first: dict[tuple[Any, ...], str] = field(default_factory=dict, init=False, repr=False, compare=False)
-    _alike: dict[tuple[Any, ...], list[str]] = field(default_factory=dict, init=False, repr=False, compare=False)
-    _numbers: dict[str, int] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _equal_constants: dict[tuple[Any, ...], list[str]] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
+    _values: dict[str, int] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def __repr__(self) -> str:
         return f"IRModule({len(self.prims())} PrimFuncs, {len(self.constants)} constants, {len(self.targets)} targets)"
@@ -138,11 +140,11 @@ class IRModule:
                 return twin
         # Handlers give one hint to thousands of constants: numbers go on where the last one was.
         take_constant(table_array.nbytes, hint)
-        symbol, n = stem, self._numbers.get(stem, 0)
+        symbol, n = stem, self._values.get(stem, 0)
         while symbol in self.constants:
             n += 1
             symbol = f"{stem}_{n}"
-        self._numbers[stem] = n
+        self._values[stem] = n
         self._symbols[key] = symbol
         self.constants[symbol] = table_array
         if twins is None:
@@ -160,9 +162,9 @@ class IRModule:
             return None
         if first:
             if first in self.constants:
-                self._alike[(*kind, _checksum(self.constants[first]))] = [first]
+                self._equal_constants[(*kind, _checksum(self.constants[first]))] = [first]
             self._first[kind] = ""
-        return self._alike.setdefault((*kind, _checksum(array)), [])
+        return self._equal_constants.setdefault((*kind, _checksum(array)), [])
 
     def symbols_of(self, name: str) -> frozenset[str]:
         """The symbols of what was put into the table under ``name``: a weight that is read in several layouts has some.
@@ -211,15 +213,15 @@ class IRModule:
         """IR from text, for ``vdevices`` unless it names its own; raises ParseError with the place of the fault."""
         _check_strings(text)
         try:
-            op = IrParser(context(), text, _stated_dimensions(text)).parse_module()
+            op = IrParser(context(), text, _declared_dimensions(text)).parse_module()
             op.verify()
         except RecursionError as error:
             raise ParseError("the IR text is nested too deep to parse; give it fewer regions inside regions") from error
         except Exception as error:  # xdsl has its own ParseError, and others where it did not expect the text
             raise ParseError(f"the IR text does not parse: {error}") from error
-        stated = _take_vdevices(op)
+        declared = _take_vdevices(op)
         op.attributes.pop(DIMENSIONS, None)
-        return IRModule(op, targets, stated or vdevices, dict(constants or {}))
+        return IRModule(op, targets, declared or vdevices, dict(constants or {}))
 
 
 def parameters(module: IRModule) -> frozenset[SSAValue]:
@@ -229,9 +231,9 @@ def parameters(module: IRModule) -> frozenset[SSAValue]:
     return frozenset(main.body.block.args[end - len(parameter_names(main)) : end])
 
 
-def _stated_dimensions(text: str) -> dict[str, Symbol]:
+def _declared_dimensions(text: str) -> dict[str, Symbol]:
     """The open dimensions that printed IR states, by name; types name them before the attribute could be read."""
-    found = _STATED.search(text)
+    found = _DECLARED.search(text)
     if found is None:
         return {}
     return dimensions_of([parse_range(name, text) for name, text in _ENTRY.findall(found[1])])
@@ -240,8 +242,8 @@ def _stated_dimensions(text: str) -> dict[str, Symbol]:
 def _take_vdevices(op: ModuleOp) -> tuple[VDevice, ...]:
     """The vdevices that printed IR names, with the numbers of their targets; none where it names none."""
     found = []
-    stated = op.attributes.pop(VDEVICES, ArrayAttr(()))
-    for entry in stated if isinstance(stated, ArrayAttr) else (stated,):
+    declared = op.attributes.pop(VDEVICES, ArrayAttr(()))
+    for entry in declared if isinstance(declared, ArrayAttr) else (declared,):
         match entry:
             case ArrayAttr(data=(StringAttr(data=name), IntegerAttr(value=IntAttr(data=target)))):
                 found.append(VDevice(name, target))

@@ -57,10 +57,10 @@ def _defaults(kind: type[Operation]) -> tuple[_Named, _Named]:
     """The properties and the attributes that ``kind`` has where nothing is said of them."""
     if not issubclass(kind, IRDLOperation):
         return (), ()
-    stated = kind.get_irdl_definition()
+    declared = kind.get_irdl_definition()
 
     def defaults(those: Mapping[str, PropertyDef] | Mapping[str, AttributeDef]) -> _Named:
-        stated_of = [(name, each) for name, each in those.items() if not isinstance(each, OptionalDef)]
-        return tuple((name, each.default_value) for name, each in stated_of if each.default_value is not None)
+        declaration_of = [(name, each) for name, each in those.items() if not isinstance(each, OptionalDef)]
+        return tuple((name, each.default_value) for name, each in declaration_of if each.default_value is not None)
 
-    return defaults(stated.properties), defaults(stated.attributes)
+    return defaults(declared.properties), defaults(declared.attributes)

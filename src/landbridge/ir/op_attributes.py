@@ -43,18 +43,18 @@ def set_crossing_reason(op: Operation, why: str) -> None:
     op.attributes[WHY] = StringAttr(why)
 
 
-def vdevice_stated(op: Operation) -> VDeviceAttr | None:
+def declared_vdevice(op: Operation) -> VDeviceAttr | None:
     """The vdevice that a memory-level operation states; None where the text has none."""
-    place = op.attributes.get(VDEVICE)
-    return place if isinstance(place, VDeviceAttr) else None
+    location = op.attributes.get(VDEVICE)
+    return location if isinstance(location, VDeviceAttr) else None
 
 
 def placed_on(op: Operation) -> VDeviceAttr:
     """The vdevice of a memory-level operation, which bufferize has stated; raises VerifyError where it was not run."""
-    place = vdevice_stated(op)
-    if place is None:
+    location = declared_vdevice(op)
+    if location is None:
         raise VerifyError(f"{op.name} states no vdevice, which the pass bufferize gives it; run place,bufferize before")
-    return place
+    return location
 
 
 def place_on(op: Operation, vdevice: VDeviceAttr) -> None:

@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from landbridge.beside import in_parts
+from landbridge.background_threads import in_parts
 from landbridge.executable.abi import STORAGE_ALIGNMENT
 
 Array: TypeAlias = np.ndarray[Any, Any]
@@ -42,10 +42,10 @@ def _from_a_line(array: Array) -> Array:
     """``array`` if it is C-contiguous from the start of a cache line on, else such a copy."""
     if array.flags.c_contiguous and array.ctypes.data % STORAGE_ALIGNMENT == 0:
         return array
-    room = np.empty(array.nbytes + STORAGE_ALIGNMENT, np.uint8)
-    start = -room.ctypes.data % STORAGE_ALIGNMENT
-    made = room[start : start + array.nbytes].view(array.dtype).reshape(array.shape)
-    source, target = np.atleast_1d(array, made)
+    buffer = np.empty(array.nbytes + STORAGE_ALIGNMENT, np.uint8)
+    start = -buffer.ctypes.data % STORAGE_ALIGNMENT
+    created = buffer[start : start + array.nbytes].view(array.dtype).reshape(array.shape)
+    source, target = np.atleast_1d(array, created)
     axis = next((a for a, extent in enumerate(source.shape) if extent > 1), 0)  # no other can be cut
 
     def copy(begin: int, end: int) -> None:
@@ -53,7 +53,7 @@ def _from_a_line(array: Array) -> Array:
         target[part] = source[part]
 
     in_parts(copy, source.shape[axis], array.nbytes)
-    return made
+    return created
 
 
 def unpack_array(array: Array, axes: Sequence[int], tiles: Sequence[int], shape: Sequence[int]) -> Array:

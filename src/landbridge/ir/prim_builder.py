@@ -1,8 +1,8 @@
 """PrimBuilder: writes one PrimFunc, a sequence of stages over memrefs.
 
 A stage is a ``linalg.generic`` (with ``lb.extents``, its loop bounds), a ``linalg.fill`` before a reduction,
-``lb.pad``, ``lb.steps`` around stages that take turns, or ``lb.forall``, scalar code with loops of its own. Stages meet
-in temporaries (``memref.alloc``), which later passes inline or place.
+``lb.pad``, ``lb.steps`` around stages that are iterated, or ``lb.forall``, scalar code with loops of its own. Stages
+meet in temporaries (``memref.alloc``), which later passes inline or place.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class PrimBuilder:
         self._block = Block(arg_types=arguments)
         self._builder = Builder(InsertPoint.at_end(self._block))
         self._name = name
-        self._in_turns = False
+        self._in_steps = False
         self._dtypes: dict[SSAValue, str] = {
             arg: dtype_of(t) for arg, t in zip(self._block.args, (*inputs, *outputs), strict=True)
         }
@@ -107,7 +107,7 @@ class PrimBuilder:
         maps = [affine_map(dims, spec) for _, spec in ins]
         out_maps = [affine_map(dims, spec) for _, spec in outs]
         sources = [b for b, _ in ins]
-        hidden = [d for d in _hidden_loops(dims, [*maps, *out_maps]) if d or not self._in_turns]
+        hidden = [d for d in _hidden_loops(dims, [*maps, *out_maps]) if d or not self._in_steps]
         if hidden:
             # MLIR derives a loop's bound from an operand it indexes alone: a window that nobody reads states it.
             sources.append(self.temp([extents[d] for d in hidden], "float32"))
@@ -161,16 +161,16 @@ class PrimBuilder:
         return target
 
     def steps(self, count: Extent, buffers: Sequence[SSAValue], build: Callable[..., None]) -> None:
-        """Stages that take ``count`` turns: ``build(*buffers)`` writes them, each with a first loop of ``count``.
+        """Stages that take ``count`` iterations: ``build(*buffers)`` writes them, each with a first loop of ``count``.
 
-        A stage may read what a turn before it wrote. They make no temporaries.
+        A stage may read what an iteration before it wrote. They make no temporaries.
         """
         block = Block(arg_types=[b.type for b in buffers])
         self._dtypes.update((a, self._dtypes[b]) for a, b in zip(block.args, buffers, strict=True))
         outside, self._builder = self._builder, Builder(InsertPoint.at_end(block))
-        self._in_turns = True
+        self._in_steps = True
         build(*block.args)
-        self._in_turns, self._builder = False, outside
+        self._in_steps, self._builder = False, outside
         self._builder.insert(StepsOp(count, buffers, Region(block)))
 
     def forall(self, count: Extent, buffers: Sequence[SSAValue], build: Callable[..., None]) -> None:

@@ -77,8 +77,8 @@ class GenericOp(linalg.ops.GenericOp):
         if 0 in extents:
             return
         last = [extent - 1 for extent in extents]
-        for number, (operand, stated) in enumerate(zip(self.operands, self.indexing_maps, strict=True)):
-            for expr, size in zip(stated.data.results, shape_of(operand.type), strict=True):
+        for number, (operand, declared) in enumerate(zip(self.operands, self.indexing_maps, strict=True)):
+            for expr, size in zip(declared.data.results, shape_of(operand.type), strict=True):
                 if not cut.isdisjoint(expr.used_dims()):
                     continue
                 ends = expr.eval([0] * len(last), []), expr.eval(last, [])
@@ -127,11 +127,11 @@ class PadOp(IRDLOperation):
 
 @irdl_op_definition
 class StepsOp(IRDLOperation):
-    """Stages that take turns, ``count`` times: in turn t each of them, in order, runs at t of its first loop.
+    """Stages that are iterated, ``count`` times: in iteration t each of them, in order, runs at t of its first loop.
 
-    A stage may read what a turn before it wrote: so a recurrent layer is one kernel. The arguments of the region stand
-    for ``buffers``; in it are ``linalg.generic``, each with a first loop of ``count`` that is no reduction,
-    ``linalg.fill`` before a reduction, which is done in every turn, and constants.
+    A stage may read what an iteration before it wrote: so a recurrent layer is one kernel. The arguments of the region
+    stand for ``buffers``; in it are ``linalg.generic``, each with a first loop of ``count`` that is no reduction,
+    ``linalg.fill`` before a reduction, which is done in every iteration, and constants.
     """
 
     name = "lb.steps"
@@ -144,8 +144,8 @@ class StepsOp(IRDLOperation):
         super().__init__(operands=[list(buffers)], attributes={"count": int_attr(count)}, regions=[body])
 
     @property
-    def turns(self) -> int:
-        """How many turns there are."""
+    def iterations(self) -> int:
+        """The number of iterations."""
         return int_of(self.count)
 
     def argument_for(self, number: int) -> SSAValue:
@@ -159,9 +159,9 @@ class StepsOp(IRDLOperation):
         for op in inside.ops:
             if isinstance(op, GenericOp):
                 first = op.iterator_types.data[0].data if op.iterator_types.data else None
-                if first is not IteratorType.PARALLEL or not same(loop_extents(op)[0], self.turns):
+                if first is not IteratorType.PARALLEL or not same(loop_extents(op)[0], self.iterations):
                     raise VerifyException(
-                        f"a stage of lb.steps begins with a loop of {self.turns} turns that is no reduction"
+                        f"a stage of lb.steps begins with a loop of {self.iterations} iterations that is no reduction"
                     )
             elif not isinstance(op, linalg.ops.FillOp | arith.ConstantOp):
                 raise VerifyException(f"{op.name} is no stage of lb.steps; legal: linalg.generic, linalg.fill")

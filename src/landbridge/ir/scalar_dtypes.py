@@ -49,8 +49,8 @@ def bits_of(dtype: str) -> int:
 def in_range(value: float, dtype: str) -> float:
     """``value``, or an infinity where a float dtype has no number as large."""
     with np.errstate(over="ignore"):
-        near = float(np.asarray(value, np.float64).astype(numpy_dtype(dtype)))
-    return near if np.isinf(near) else float(value)
+        rounded = float(np.asarray(value, np.float64).astype(numpy_dtype(dtype)))
+    return rounded if np.isinf(rounded) else float(value)
 
 
 def saturation(dtype: str) -> float:

@@ -267,7 +267,7 @@ class ScalarBuilder:
         return self._add(memref.LoadOp.get(source, where), dtype)
 
     def store(self, target: SSAValue, indices: Sequence[Number], value: Value) -> None:
-        """Write one element at computed indices, which must be in bounds. Of stages that take turns alone."""
+        """Write one element at computed indices, which must be in bounds. Of stages that are iterated alone."""
         where = [self.value(i, "index").ssa for i in indices]
         self._builder.insert(memref.StoreOp.get(value.ssa, target, where))
 

@@ -83,7 +83,7 @@ class PrimView:
     stages: tuple[Operation, ...]
 
     def generics(self) -> Iterator[Generic]:
-        """The generic stages, in order; those that take turns among them."""
+        """The generic stages, in order; those that are iterated among them."""
         for op in self.stages:
             if isinstance(op, linalg.ops.GenericOp):
                 yield view_generic(op)
@@ -91,8 +91,8 @@ class PrimView:
                 yield from PrimView(self.function, (), _stages(op.body.block)).generics()
 
     @property
-    def takes_turns(self) -> bool:
-        """Whether stages take turns: such a PrimFunc runs as it stands, and is neither fused nor blocked."""
+    def is_iterated(self) -> bool:
+        """Whether stages are iterated: such a PrimFunc runs as it stands, and is neither fused nor blocked."""
         return any(isinstance(op, StepsOp) for op in self.stages)
 
     @property
@@ -104,10 +104,11 @@ class PrimView:
     @property
     def has_own_order(self) -> bool:
         """Whether it runs as it stands, and is neither fused nor blocked nor cut."""
-        return self.takes_turns or self.forall is not None
+        return self.is_iterated or self.forall is not None
 
     def sections(self) -> Iterator[tuple[StepsOp | None, PrimView]]:
-        """The stages that take turns, with their ``lb.steps``, and those before, between and after such, with None."""
+        """The stages that are iterated, with their ``lb.steps``, and those before, between and after such, with
+        None."""
         straight: list[Operation] = []
         for op in self.stages:
             if isinstance(op, StepsOp):

@@ -225,7 +225,7 @@ class _Verifier:
         if len(places) > 1:
             self.fail(op, f"operands on vdevices {sorted(places)}", "one vdevice; lb.to_vdevice moves a tensor")
 
-    def _same_place(self, op: Operation, sources: Sequence[SSAValue], result: SSAValue) -> None:
+    def _same_location(self, op: Operation, sources: Sequence[SSAValue], result: SSAValue) -> None:
         for source in sources:
             if place_in(source.type) != place_in(result.type):
                 self.fail(
@@ -237,7 +237,7 @@ class _Verifier:
                 self.fail(op, f"{source.type} becomes {result.type}", "one element type")
 
     def _view(self, op: ViewOp) -> None:
-        self._same_place(op, [op.source], op.result)
+        self._same_location(op, [op.source], op.result)
         if is_nd(op.result.type) and op.source.type != op.result.type:
             self.fail(
                 op, f"{op.source.type} becomes {op.result.type}", "the same: rows of an n-D scope are not in line"
@@ -248,7 +248,7 @@ class _Verifier:
             self.fail(op, f"a view of elements {first} to {last}", f"0 to {have}, the elements of its source")
 
     def _concat(self, op: ConcatOp) -> None:
-        self._same_place(op, list(op.inputs), op.result)
+        self._same_location(op, list(op.inputs), op.result)
         axis = op.axis.value.data
         shapes = [shape_of(v.type) for v in op.inputs]
         if not shapes or not 0 <= axis < min(map(len, shapes)):
@@ -265,7 +265,7 @@ class _Verifier:
         self._packed(op, op.result, op.source)
 
     def _packed(self, op: PackOp | UnpackOp, plain: SSAValue, packed: SSAValue) -> None:
-        self._same_place(op, [op.source], op.result)
+        self._same_location(op, [op.source], op.result)
         shape, axes, tiles = shape_of(plain.type), ints(op.axes), ints(op.tiles)
         rank = len(shape)
         if len(axes) != len(tiles) or not all(0 <= a < rank for a in axes) or not all(t > 0 for t in tiles):
@@ -315,11 +315,11 @@ class _Verifier:
             self.fail(op, f"returned types {_types(found)}", f"those of the function, {_types(expected)}")
 
     def fail(self, op: Operation, found: str, expected: str) -> NoReturn:
-        what = f"@{op.sym_name.data}" if isinstance(op, func.FuncOp) else op.name
+        subject = f"@{op.sym_name.data}" if isinstance(op, func.FuncOp) else op.name
         if name := node_name(op):
-            what += f" (node {name!r})"
+            subject += f" (node {name!r})"
         when = f"after pass {self.after!r}: " if self.after else ""
-        raise VerifyError(f"{when}{what}: {found}; expected {expected}")
+        raise VerifyError(f"{when}{subject}: {found}; expected {expected}")
 
 
 def _nothing(op: Operation) -> None:

@@ -30,7 +30,7 @@ def check_loop(op: LoopOp, fail: Fail) -> None:
     ):
         fail(op, f"carried value {op.tested} as its condition", "the number of one that is a bool")
     if op.rows and (op.count or op.tested is not None):
-        fail(op, "rows of as many trips as a run decides", "rows where the trips are known")
+        fail(op, "rows of as many iterations as a run decides", "rows where the iterations are known")
     arguments = op.body.block.args
     wholes = op.sliced if on_memrefs else [*op.scanned, *op.res[len(carried) :]]
     slices = list(arguments) if on_memrefs else list(arguments[len(carried) :])
@@ -40,21 +40,23 @@ def check_loop(op: LoopOp, fail: Fail) -> None:
         expected = (op.most_trips, *shape_of(each.type)), dtype_of(each.type)
         found = shape_of(whole.type), dtype_of(whole.type)
         if found != expected or place_in(each.type) != place_in(whole.type):
-            fail(op, f"an argument {each.type} for {whole.type}", f"a slice along its axis of {op.most_trips} trips")
+            fail(
+                op, f"an argument {each.type} for {whole.type}", f"a slice along its axis of {op.most_trips} iterations"
+            )
     if on_memrefs:
         if op.res or op.carried or terminator.values:
             fail(op, "results on memrefs", "destinations alone")
         return
     kinds = [v.type for v in carried]
     expected_types = [*kinds, *(a.type for a in slices[len(op.scanned) :])]
-    for what, types in (
+    for subject, types in (
         ("takes", [a.type for a in arguments[: len(carried)]]),
         ("gives", [r.type for r in op.res[: len(carried)]]),
         ("yields", [v.type for v in terminator.values]),
     ):
-        wanted = expected_types if what == "yields" else kinds
+        wanted = expected_types if subject == "yields" else kinds
         if types != wanted or not all(isinstance(ty, TensorType) for ty in types):
-            fail(op, f"it {what} ({_join(types)})", f"({_join(wanted)}), as it carries and collects")
+            fail(op, f"it {subject} ({_join(types)})", f"({_join(wanted)}), as it carries and collects")
 
 
 def _is_one(value: SSAValue) -> bool:

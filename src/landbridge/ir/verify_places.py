@@ -40,8 +40,8 @@ def place_in(ty: Attribute) -> Attribute:
 
 def is_nd(ty: Attribute) -> bool:
     """Whether a tensor or memref is in a scope of more than one dimension."""
-    place = place_in(ty)
-    return isinstance(place, SpaceAttr) or (isinstance(place, VDeviceAttr) and bool(place.axis_separators))
+    location = place_in(ty)
+    return isinstance(location, SpaceAttr) or (isinstance(location, VDeviceAttr) and bool(location.axis_separators))
 
 
 def check_place(module: IRModule, op: Operation, ty: Attribute, fail: Fail) -> None:
@@ -57,11 +57,11 @@ def check_place(module: IRModule, op: Operation, ty: Attribute, fail: Fail) -> N
         fail(op, f"{ty} is no type of a graph value", "a tensor or a memref")
 
 
-def _check_vdevice(module: IRModule, op: Operation, ty: Attribute, place: VDeviceAttr, fail: Fail) -> None:
-    index, known = place.index.data, module.vdevices
+def _check_vdevice(module: IRModule, op: Operation, ty: Attribute, location: VDeviceAttr, fail: Fail) -> None:
+    index, known = location.index.data, module.vdevices
     if not 0 <= index < len(known):
-        fail(op, f"{place} names vdevice {index}", f"0 to {len(known) - 1}")
-    separators = place.axis_separators
+        fail(op, f"{location} names vdevice {index}", f"0 to {len(known) - 1}")
+    separators = location.axis_separators
     try:
         check_axis_separators(separators, len(shape_of(ty)))
     except InputError as error:
@@ -69,11 +69,11 @@ def _check_vdevice(module: IRModule, op: Operation, ty: Attribute, place: VDevic
     target = module.target_of(index)
     if target is not None and target.memory:
         try:
-            kind = target.memory_kind(place.scope.data)
+            kind = target.memory_kind(location.scope.data)
         except TargetError as error:
-            fail(op, f"scope {place.scope.data!r} of vdevice {index}", str(error))
+            fail(op, f"scope {location.scope.data!r} of vdevice {index}", str(error))
         if len(separators) != kind.ndim - 1:
-            fail(op, f"{len(separators)} axis separators in {place}", f"{kind.ndim - 1}: ndim is {kind.ndim}")
+            fail(op, f"{len(separators)} axis separators in {location}", f"{kind.ndim - 1}: ndim is {kind.ndim}")
 
 
 def check_alloc_tensor(op: AllocTensorOp, fail: Fail) -> None:
@@ -96,8 +96,8 @@ def _check_rows(op: AllocTensorOp, storage: AllocStorageOp, fail: Fail) -> None:
     extents = physical_shape(shape_of(op.result.type), separators_of(op.result.type))
     have = ints(storage.shape)
     row = have[-1] * dtype(storage.dtype.data).itemsize
-    first, beside = divmod(op.first, max(1, row))
+    first, remainder = divmod(op.first, max(1, row))
     end = first + element_count(extents[:-1])
     width = extents[-1] * item_bytes(op.result.type)
-    if beside or first < 0 or end > element_count(have[:-1]) or width > row:
+    if remainder or first < 0 or end > element_count(have[:-1]) or width > row:
         fail(op, f"rows {first} to {end} of {width} bytes", f"whole rows of {list(have)}, {row} bytes each")

@@ -44,11 +44,11 @@ class Access:
         """Whether another access of that range may not happen at the same time."""
         return (self.writes or writes) and self.start < stop and start < self.stop
 
-    def refuse(self, start: int, stop: int, writes: bool, what: str) -> None:
-        """Raise HostAccessError when this is an open view that conflicts with ``what``."""
+    def refuse(self, start: int, stop: int, writes: bool, subject: str) -> None:
+        """Raise HostAccessError when this is an open view that conflicts with ``subject``."""
         if self.conflicts(start, stop, writes):
             raise HostAccessError(
-                f"{what} {'writes' if writes else 'reads'} bytes {start} to {stop} while {self.holder} is open; "
+                f"{subject} {'writes' if writes else 'reads'} bytes {start} to {stop} while {self.holder} is open; "
                 "leave its `with` block first"
             )
 

@@ -27,7 +27,7 @@ class Backing:
     thread; lists are replaced, never changed, and only while ``changing`` is held.
     """
 
-    __slots__ = ("__weakref__", "domains", "merged", "order", "queued", "tenants", "turns")
+    __slots__ = ("__weakref__", "domains", "locks", "merged", "order", "queued", "tenants")
 
     def __init__(self) -> None:
         #: Where barriers are needed: one for the memory itself, or one for each device that sees it past a cache.
@@ -38,7 +38,7 @@ class Backing:
         self.order: AbstractContextManager[Any] | None = None
         self.queued: tuple[tuple[int, Queued], ...] = ()
         self.tenants: tuple[tuple[int, ref[Tenant]], ...] = ()
-        self.turns: tuple[Sized, ...] = ()
+        self.locks: tuple[Sized, ...] = ()
 
     def add_domain(self, domain: CoherenceDomain) -> None:
         """Have barriers around accesses of the bytes; runs that the host does in place on them, too, from then on."""
@@ -71,9 +71,9 @@ class Backing:
     def wait_for_runs(self, start: int, stop: int, writes: bool, program: UsingProgram | None) -> None:
         """Wait for runs of other threads that an access of ``start <= b < stop`` must come after.
 
-        ``program``: whose turn this thread has.
+        ``program``: whose lock this thread holds.
         """
-        if all(self.turns):
+        if all(self.locks):
             return
         for origin, tenant in self.live_tenants():
             other = tenant.program
@@ -113,7 +113,7 @@ class Backing:
             for _, tenant in tenants:
                 tenant.program.shares |= tenant.in_place
         self.tenants = tuple((origin, ref(tenant)) for origin, tenant in tenants)
-        self.turns = tuple([program.free for program in programs])
+        self.locks = tuple([program.free for program in programs])
 
     def absorb(self, other: Backing, shift: int) -> None:
         """Take over all that ``other`` knows, whose byte 0 is byte ``shift`` here; while ``changing`` is held."""
@@ -125,7 +125,7 @@ class Backing:
         moved = [(origin + shift, tenant) for origin, tenant in other.live_tenants()]
         if moved or other.domains:
             self._have_tenants([*self.live_tenants(), *moved])
-        other.merged, other.turns = (self, shift), ((),)  # not idle: whoever looks there finds where it went
+        other.merged, other.locks = (self, shift), ((),)  # not idle: whoever looks there finds where it went
 
 
 def root_of(backing: Backing, origin: int) -> tuple[Backing, int]:

@@ -19,11 +19,11 @@ from landbridge.device.registry import device as find_device
 from landbridge.errors import DeviceLostError, InputError, ZeroCopyError
 from landbridge.memory.allocators.base import QueuedUse, wait_for
 from landbridge.memory.backing import Backing, root_of
+from landbridge.memory.borrowed_file import BorrowedFile
+from landbridge.memory.borrowed_source import BorrowedSource
 from landbridge.memory.coherence import mark_imported
 from landbridge.memory.extents import OTHER_MEMORY, unreachable
 from landbridge.memory.host_array import byte_bounds
-from landbridge.memory.lent_file import LentFile
-from landbridge.memory.lent_source import LentSource
 from landbridge.memory.memory_barriers import (
     ArrayBarriers,
     DmaBufBarriers,
@@ -110,11 +110,11 @@ def import_memory(
         holder=holder,
     )
     if isinstance(source, DmaBuf):
-        file = LentFile(source)
-        storage.source = LentSource(replace(source, fd=file.fd), file)
+        file = BorrowedFile(source)
+        storage.source = BorrowedSource(replace(source, fd=file.fd), file)
         storage.file = file if file.can_shrink else None
     elif isinstance(source, BusAddress):
-        storage.source = LentSource(source, owner)
+        storage.source = BorrowedSource(source, owner)
     if (problem := unreachable(storage, 0, storage.nbytes)) is not None:
         storage.free()
         raise ZeroCopyError(f"{device} cannot use {source} in place: {problem}; {OTHER_MEMORY}")
@@ -137,21 +137,21 @@ def _whole_of(source: BusAddress, provider: MemoryProvider, device: Device) -> t
 
 def _backing_of(source: ImportSource, holder: WindowKeeper) -> tuple[Backing, int]:
     """A Backing of what is imported, part of that of others who have it, and the byte at which ``source`` begins."""
-    made = Backing()
+    created = Backing()
     match source:
         case HostPointer(address=address, nbytes=nbytes):
-            host_windows.enter(address, address + nbytes, made, 0, holder)
+            host_windows.enter(address, address + nbytes, created, 0, holder)
         case BusAddress(address=address, nbytes=nbytes, host_address=host_address):
-            bus_windows.enter(address, address + nbytes, made, 0, holder)
+            bus_windows.enter(address, address + nbytes, created, 0, holder)
             if host_address is not None:
-                host_windows.enter(host_address, host_address + nbytes, made, 0, holder)
+                host_windows.enter(host_address, host_address + nbytes, created, 0, holder)
         case DmaBuf(offset=offset, nbytes=nbytes):
             windows = file_windows(source.fd)
             if is_dma_buf(source.fd):  # whose barriers have no range: all of it is one
-                windows.enter(0, _WHOLE, made, 0, holder)
-                return made, offset
-            windows.enter(offset, offset + nbytes, made, 0, holder)
-    return made, 0
+                windows.enter(0, _WHOLE, created, 0, holder)
+                return created, offset
+            windows.enter(offset, offset + nbytes, created, 0, holder)
+    return created, 0
 
 
 def borrow_host(address: int, nbytes: int, owner: object, *, readonly: bool) -> Storage:
@@ -182,4 +182,4 @@ def _enter_board(storage: Storage, board: ArrayBarriers, low: int) -> None:
     known = bus_windows.enter(bus, bus + board.nbytes, *known, storage)
     if not board.coherent:
         have_barriers(*known, board.nbytes, board)
-    storage.source = LentSource(BusAddress(bus + low - start, low, storage.nbytes), storage.owner, board.caching)
+    storage.source = BorrowedSource(BusAddress(bus + low - start, low, storage.nbytes), storage.owner, board.caching)

@@ -1,4 +1,4 @@
-"""ByteRanges: a set of bytes as half-open ranges that are apart."""
+"""ByteRanges: a set of bytes as disjoint half-open ranges."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ class ByteRanges:
         """Put ``start <= b < stop`` in; ranges that touch become one."""
         if any(low <= start and stop <= high for low, high in self._ranges):
             return
-        apart: list[Range] = []
+        disjoint: list[Range] = []
         for low, high in self._ranges:
             if high < start or stop < low:
-                apart.append((low, high))
+                disjoint.append((low, high))
             else:
                 start, stop = min(start, low), max(stop, high)
         if start < stop:
-            apart.append((start, stop))
-        self._ranges = sorted(apart)
+            disjoint.append((start, stop))
+        self._ranges = sorted(disjoint)
 
     def remove(self, start: int, stop: int) -> None:
         """Take ``start <= b < stop`` out."""

@@ -23,7 +23,7 @@ def begin_host_access(
 ) -> None:
     """Make ``start <= b < stop`` ready for the host, which then reads or writes them as ``mode`` says.
 
-    Waits for what is queued on their granules, and for runs of others than ``program``, whose turn this thread has.
+    Waits for what is queued on their granules, and for runs of others than ``program``, whose lock this thread holds.
     "w" discards what the range held, but not what else those hold.
     """
     storage.wait(*_widest(storage, start, stop), writes=mode != "r", program=program)
@@ -45,7 +45,7 @@ def begin_host_access(
             domain.by_device.remove(low, high)
         elif domain.by_device.within(low, high):
             domain.flush(low, high)
-            domain.bring_home(low, high)
+            domain.write_to_host(low, high)
         if mode != "r":
             domain.by_host.add(low, high)
 
@@ -106,7 +106,7 @@ def before_device_access(storage: Storage, start: int, stop: int, *, writes: boo
     for domain in domains:
         low, high = domain.granules(first, last)
         if not _is_for(storage, domain) and domain.device != storage.device and domain.by_device.within(low, high):
-            domain.bring_home(low, high)
+            domain.write_to_host(low, high)
             for other in domains:
                 if other is not domain:
                     other.by_host.add(low, high)
@@ -122,7 +122,7 @@ def before_device_access(storage: Storage, start: int, stop: int, *, writes: boo
             domain.by_host.add(low, high)  # as that device sees it, which needs a barrier of its own
 
 
-def is_lent(storage: Storage) -> bool:
+def is_borrowed(storage: Storage) -> bool:
     """Whether ``storage`` is memory of an owner who looks at it unasked, with no barriers but the device's."""
     return storage.owner is not None and storage.domain is not None and not _has_own_barriers(storage.domains()[0])
 

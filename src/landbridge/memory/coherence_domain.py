@@ -53,7 +53,7 @@ class CoherenceDomain:
             self.sync(*written, "w", "device")
         self.by_host.remove(start, stop)
 
-    def bring_home(self, start: int, stop: int) -> None:
+    def write_to_host(self, start: int, stop: int) -> None:
         """Let the host, and whoever sees memory as it does, see what devices wrote of ``start <= b < stop``."""
         for written in self.by_device.within(start, stop):
             self.sync(*written, "r", "host")

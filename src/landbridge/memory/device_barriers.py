@@ -61,11 +61,11 @@ def enter_domain(
 
 
 def leave_domain(domain: CoherenceDomain, backing: Backing) -> None:
-    """Give it back; the last user brings home what the device wrote, as nobody knows of it from then on."""
+    """Give it back; the last user writes back what the device wrote, as nobody knows of it from then on."""
     with changing:
         domain.users -= 1
         is_last = not domain.users
         if is_last:
             backing.domains = tuple(known for known in backing.domains if known is not domain)
     if is_last and (device := domain.device) is not None and not device.is_lost:
-        domain.bring_home(domain.origin, domain.origin + domain.nbytes)
+        domain.write_to_host(domain.origin, domain.origin + domain.nbytes)

@@ -13,28 +13,28 @@ from landbridge.memory.storage import Storage
 class Exporter:
     """The base of exported arrays: slices and memoryviews of them refer to it, and it refers to the Storage.
 
-    ``str`` is ``what``, or where that is longer to build, what its call gives.
+    ``str`` is ``subject``, or where that is longer to build, what its call gives.
     """
 
-    __slots__ = ("__array_interface__", "__weakref__", "storage", "what")
+    __slots__ = ("__array_interface__", "__weakref__", "storage", "subject")
 
     __array_interface__: dict[str, Any]
 
-    def __init__(self, storage: Storage, what: Callable[[], str] | str) -> None:
+    def __init__(self, storage: Storage, subject: Callable[[], str] | str) -> None:
         self.storage = storage
-        self.what = what
+        self.subject = subject
         storage.add_export(self)
 
     def __str__(self) -> str:
-        return self.what if isinstance(self.what, str) else self.what()
+        return self.subject if isinstance(self.subject, str) else self.subject()
 
 
-def exported_bytes(storage: Storage, *, readonly: bool, what: Callable[[], str] | str) -> np.ndarray[Any, Any]:
-    """All bytes of host-addressable ``storage`` as uint8; ``what`` names the export in later messages.
+def exported_bytes(storage: Storage, *, readonly: bool, subject: Callable[[], str] | str) -> np.ndarray[Any, Any]:
+    """All bytes of host-addressable ``storage`` as uint8; ``subject`` names the export in later messages.
 
     Raises HostViewError when the host cannot address them.
     """
-    exporter = Exporter(storage, what)
+    exporter = Exporter(storage, subject)
     exporter.__array_interface__ = {
         "version": 3,
         "shape": (storage.nbytes,),

@@ -10,13 +10,13 @@ from landbridge.memory.storage import Storage
 from landbridge.warning_notes import warn
 
 
-def warn_if_slow(storage: Storage, what: Callable[[], str]) -> None:
-    """Warn where ``what``, which reads the bytes in place, does so past the host's caches: a copy made once is faster
-    than reading them more than once, and so is reading them by a device."""
+def warn_if_slow(storage: Storage, subject: Callable[[], str]) -> None:
+    """Warn where ``subject``, which reads the bytes in place, does so past the host's caches: a copy made once is
+    faster than reading them more than once, and so is reading them by a device."""
     caching = storage.caching
     if caching in (Caching.WRITE_COMBINED, Caching.UNCACHED):
         warn(
-            f"{what()} reads {caching.value} memory of {storage.device}, which the host does past its caches, many "
+            f"{subject()} reads {caching.value} memory of {storage.device}, which the host does past its caches, many "
             "times slower; copy it once to the host, with set_input for one, or allocate cached memory",
             SlowMemoryWarning,
         )

@@ -22,10 +22,10 @@ from landbridge.device.state import DeviceState
 from landbridge.errors import DeviceLostError, ZeroCopyError
 from landbridge.locks import new_lock
 from landbridge.memory.allocators.base import round_up
+from landbridge.memory.borrowed_source import BorrowedSource
 from landbridge.memory.coherence import mark_imported
 from landbridge.memory.extents import OTHER_MEMORY, unreachable
 from landbridge.memory.host_array import byte_bounds
-from landbridge.memory.lent_source import LentSource
 from landbridge.memory.storage import Storage
 from landbridge.memory_kind import MemoryKind
 
@@ -38,13 +38,13 @@ _Key = tuple[DeviceState, int, HostPointer, AccessMode]
 class _User:
     """A Storage over an import, as who wants to free the imported bytes is told."""
 
-    __slots__ = ("__weakref__", "_what")
+    __slots__ = ("__weakref__", "_subject")
 
-    def __init__(self, what: str) -> None:
-        self._what = what
+    def __init__(self, subject: str) -> None:
+        self._subject = subject
 
     def __str__(self) -> str:
-        return self._what
+        return self._subject
 
 
 class _Import:
@@ -68,11 +68,11 @@ class _Import:
 
     def user(self) -> _User:
         """Somebody who needs the import for as long as the result lives."""
-        made = _User(f"an import by {self.device}")
-        self._users.add(made)
-        return made
+        created = _User(f"an import by {self.device}")
+        self._users.add(created)
+        return created
 
-    def let_go(self) -> None:
+    def release_idle(self) -> None:
         """Release the range unless somebody uses it."""
         if not self._users:
             self.release()
@@ -128,11 +128,11 @@ def import_range(
         within=(backing, origin + start),
     )
     if sources and known.first is None:
-        held.source = LentSource(sources[0], storage)
+        held.source = BorrowedSource(sources[0], storage)
     if (problem := unreachable(held, 0, stop - start)) is not None:
         held.free()
         del user
-        known.let_go()
+        known.release_idle()
         raise ZeroCopyError(f"{device} cannot use {stop - start} bytes in place: {problem}; {OTHER_MEMORY}")
     mark_imported(held)
     if isinstance(root, Storage):

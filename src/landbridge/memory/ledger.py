@@ -18,7 +18,7 @@ from landbridge.errors import CopyForbiddenError, InputError
 from landbridge.memory.host_array import byte_bounds
 from landbridge.records import record
 
-#: Cause of a compiled kernel that only moves data; its bytes are counted apart.
+#: Cause of a compiled kernel that only moves data; its bytes are counted separately.
 KERNEL_REORDER = "kernel:reorder"
 
 
@@ -157,13 +157,15 @@ def copy_array(
     Raises InputError for another shape, for another dtype unless ``casting`` is "unsafe", for a read-only
     ``dst`` and for arrays that overlap without being the same.
     """
-    what = f"{cause}: {tensor or 'a tensor'}"
+    subject = f"{cause}: {tensor or 'a tensor'}"
     if dst.shape != src.shape:
-        raise InputError(f"{what} has shape {src.shape}, its destination {dst.shape}; they must be equal")
+        raise InputError(f"{subject} has shape {src.shape}, its destination {dst.shape}; they must be equal")
     if casting == "no" and dst.dtype != src.dtype:
-        raise InputError(f"{what} has dtype {src.dtype}, its destination {dst.dtype}; a dtype is never cast silently")
+        raise InputError(
+            f"{subject} has dtype {src.dtype}, its destination {dst.dtype}; a dtype is never cast silently"
+        )
     if not dst.flags.writeable:
-        raise InputError(f"{what} cannot be copied to a read-only destination; give a writable array")
+        raise InputError(f"{subject} cannot be copied to a read-only destination; give a writable array")
     if dst.size == 0:
         return
     (src_low, src_high), (dst_low, dst_high) = byte_bounds(src), byte_bounds(dst)
@@ -171,6 +173,6 @@ def copy_array(
         if (src_low, src.strides, src.dtype) == (dst_low, dst.strides, dst.dtype):
             return
         if np.shares_memory(src, dst):
-            raise InputError(f"{what} overlaps its destination; give memory that is apart from the source")
+            raise InputError(f"{subject} overlaps its destination; give memory disjoint from the source")
     announce(dst.nbytes, cause=cause, tensor=tensor, source=source, destination=destination)
     np.copyto(dst, src, casting=casting)

@@ -8,7 +8,7 @@ from landbridge.device.granted import open_file
 from landbridge.device.import_source import BusAddress, DmaBuf
 from landbridge.device.memory_provider import Caching, MemoryProvider, ProvidedMemory
 from landbridge.device.protocols import ImportSources
-from landbridge.memory.lent_source import LentSource
+from landbridge.memory.borrowed_source import BorrowedSource
 from landbridge.memory.memory_barriers import DmaBufBarriers, have_barriers, is_dma_buf
 from landbridge.memory.storage import Storage
 from landbridge.memory.windows import bus_windows, file_windows
@@ -57,7 +57,7 @@ def _enter_provider(storage: Storage, provider: MemoryProvider) -> None:
         bus = _address(provider.device_address(device), device, "device_address")
     if bus is not None:
         mapped = None if host is None else host + before
-        storage.source = LentSource(BusAddress(bus + before, mapped, storage.nbytes), storage.live_region.space)
+        storage.source = BorrowedSource(BusAddress(bus + before, mapped, storage.nbytes), storage.live_region.space)
         storage.be_known(bus_windows, bus + before)
     backing, origin = storage.part()
     have_barriers(backing, origin - before, provider.nbytes, provider)
@@ -75,7 +75,7 @@ def _enter_file(storage: Storage, api: ImportSources) -> None:
     open_file(source.fd, device, "import_source")
     number(source.offset, device, "import_source", "a DmaBuf with the byte of its file at which the space begins")
     begin = source.offset + region.byte_offset
-    storage.source = LentSource(DmaBuf(source.fd, begin, storage.nbytes), region.space)
+    storage.source = BorrowedSource(DmaBuf(source.fd, begin, storage.nbytes), region.space)
     storage.be_known(file_windows(source.fd), begin)
     if is_dma_buf(source.fd):
         backing, origin = storage.part()

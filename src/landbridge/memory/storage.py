@@ -24,12 +24,12 @@ from landbridge.errors import (
 )
 from landbridge.memory.accesses import Access, Tenant, UsingProgram, changing, open_views
 from landbridge.memory.allocators.base import Queue, QueuedUse, wait_for
-from landbridge.memory.allocators.in_flight import let_go
+from landbridge.memory.allocators.in_flight import release_finished
 from landbridge.memory.backing import Backing, root_of
+from landbridge.memory.borrowed_file import BorrowedFile
+from landbridge.memory.borrowed_source import BorrowedSource
 from landbridge.memory.coherence_domain import CoherenceDomain
 from landbridge.memory.device_barriers import enter_domain, leave_domain
-from landbridge.memory.lent_file import LentFile
-from landbridge.memory.lent_source import LentSource
 from landbridge.memory.row_space import lies_in_a_table
 from landbridge.memory.windows import AddressWindows, WindowKeeper, host_windows
 from landbridge.memory_kind import MemoryKind
@@ -39,7 +39,7 @@ from landbridge.process_bound import ProcessBound
 class ExportCache(Protocol):
     """Keeps exports of a Storage that nobody uses now, because the next user would get the same."""
 
-    def let_go(self) -> None:
+    def release(self) -> None:
         """Drop them."""
 
 
@@ -102,9 +102,9 @@ class Storage(ProcessBound):
         #: Where the device that this is memory of needs barriers before it and the host see each other's writes.
         self.domain: CoherenceDomain | None = None
         #: What the bytes are of, where others can cut it.
-        self.file: LentFile | None = None
+        self.file: BorrowedFile | None = None
         #: What the memory was imported from, where devices can use more of it than its address.
-        self.source: LentSource | None = None
+        self.source: BorrowedSource | None = None
         self._exports: set[ref[Any]] | None = None
         self._caches: set[ref[ExportCache]] | None = None
         if not kind.coherent and kind.host_access != "none":
@@ -125,7 +125,7 @@ class Storage(ProcessBound):
 
     def domains(self) -> tuple[tuple[CoherenceDomain, ...], int]:
         """Where barriers are needed around accesses of the bytes, and the byte of the Backing at which they begin."""
-        if self._met() is None:
+        if self._is_waited_for() is None:
             return (), 0
         backing, origin = self.part()
         domains, stop = backing.domains, origin + self.nbytes
@@ -149,7 +149,7 @@ class Storage(ProcessBound):
             self._backing = Backing()
         windows.enter(start, start + self.nbytes, self._backing, self._origin, self)
 
-    def _met(self) -> Backing | None:
+    def _is_waited_for(self) -> Backing | None:
         """The Backing, where one is known: of this Storage, or of another one that shares bytes with it."""
         if self._backing is not None:
             return self.part()[0]
@@ -231,7 +231,7 @@ class Storage(ProcessBound):
     def users(self) -> list[str]:
         """Who uses the bytes besides Tensors, by name: exports, open views, programs they are bound to."""
         exports = [export() for export in list(self._exports or ())]
-        views = [view.holder for view, of in self._views() if of is self]
+        views = [view.holder for view, storage in self._views() if storage is self]
         return sorted([*(str(export) for export in exports if export is not None), *views])
 
     def free(self) -> None:
@@ -240,7 +240,7 @@ class Storage(ProcessBound):
             return
         for known in [known() for known in self._caches or ()]:
             if known is not None:
-                known.let_go()
+                known.release()
         with changing:  # whoever becomes a user from here on finds that they are gone
             users, region = self.users, self.region
             if not users:
@@ -310,11 +310,11 @@ class Storage(ProcessBound):
         """Whether the bytes are there, whatever others do, no access is pending and no run under way: nobody waits."""
         backing = self._backing
         if backing is None and host_windows:
-            backing = self._met()
+            backing = self._is_waited_for()
         return (
             self.region is not None
             and self.file is None
-            and (backing is None or (not backing.queued and all(backing.turns)))
+            and (backing is None or (not backing.queued and all(backing.locks)))
         )
 
     def queue(self, access: Access, use: QueuedUse) -> None:
@@ -325,7 +325,7 @@ class Storage(ProcessBound):
     @property
     def has_queued(self) -> bool:
         """Whether accesses may be pending, so that ``wait`` is worth its call."""
-        backing = self._met()
+        backing = self._is_waited_for()
         return backing is not None and bool(backing.queued)
 
     def wait(
@@ -334,29 +334,31 @@ class Storage(ProcessBound):
         """Wait for the queued accesses, and runs of other threads, that an access of ``start <= b < stop`` must follow.
 
         ``queue``: where that access will be submitted, which needs no wait for what is there already. ``program``:
-        whose turn this thread has.
+        whose lock this thread holds.
         """
-        if self._met() is None:
+        if self._is_waited_for() is None:
             return
         backing, origin = self.part()
         if backing.queued:
             self.device.state.check()
             backing.wait_for_queued(origin + start, origin + stop, writes, queue)
-            let_go((self.device,))
+            release_finished((self.device,))
         backing.wait_for_runs(origin + start, origin + stop, writes, program)
 
-    def check_access(self, start: int, stop: int, *, writes: bool, what: str) -> None:
-        """Raise HostAccessError when an open view conflicts with ``what``, which uses ``start <= b < stop``."""
-        for view, of in self._views():
-            apart = 0 if of is self else self.part()[1] - of.part()[1]
-            view.refuse(start + apart, stop + apart, writes, what)
+    def check_access(self, start: int, stop: int, *, writes: bool, subject: str) -> None:
+        """Raise HostAccessError when an open view conflicts with ``subject``, which uses ``start <= b < stop``."""
+        for view, storage in self._views():
+            distance = 0 if storage is self else self.part()[1] - storage.part()[1]
+            view.refuse(start + distance, stop + distance, writes, subject)
 
     def _views(self) -> list[tuple[Access, Storage]]:
         """The open views of the Backing, and what each is a view of."""
         found = [
-            (view, of) for view, of in list(open_views.items()) if isinstance(view, Access) and type(of) is Storage
+            (view, storage)
+            for view, storage in list(open_views.items())
+            if isinstance(view, Access) and type(storage) is Storage
         ]
-        return [(view, of) for view, of in found if of is self or self._shares_with(of)]
+        return [(view, storage) for view, storage in found if storage is self or self._shares_with(storage)]
 
     def _shares_with(self, other: Storage) -> bool:
         return other.region is not None and self.part()[0] is other.part()[0]
@@ -367,5 +369,5 @@ class Storage(ProcessBound):
         ``open_views.pop(access, None)`` leaves it.
         """
         with changing:
-            self.check_access(access.start, access.stop, writes=access.writes, what=access.holder)
+            self.check_access(access.start, access.stop, writes=access.writes, subject=access.holder)
             open_views[access] = self

@@ -119,7 +119,7 @@ _NAMES_OF = {
     "providers": ("get_available_providers",),
     "sparse_tensor": ("OrtSparseFormat", "SparseTensor"),
 }
-_HOME = {name: home for home, names in _NAMES_OF.items() for name in names}
+_MODULE_OF = {name: module for module, names in _NAMES_OF.items() for name in names}
 #: Modules that programs reach as attributes, without an import of their own.
 _MODULES = ("capi", "datasets")
 
@@ -130,7 +130,7 @@ def __getattr__(name: str) -> Any:
             return import_module(f"{__name__}.{name}")
         if name not in __all__:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        value = getattr(import_module(f"{__name__}.{_HOME.get(name, 'process')}"), name)
+        value = getattr(import_module(f"{__name__}.{_MODULE_OF.get(name, 'process')}"), name)
     globals()[name] = value
     return value
 

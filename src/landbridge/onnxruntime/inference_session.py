@@ -19,7 +19,7 @@ from landbridge.onnxruntime import model_file
 from landbridge.onnxruntime.capi import onnxruntime_pybind11_state as failures
 from landbridge.onnxruntime.feeds import taken
 from landbridge.onnxruntime.io_binding import IOBinding
-from landbridge.onnxruntime.kept import Kept
+from landbridge.onnxruntime.lru_cache import Retained
 from landbridge.onnxruntime.memory_info import OrtMemoryInfo
 from landbridge.onnxruntime.model_facts import ModelMetadata, NodeArg, typed
 from landbridge.onnxruntime.model_source import read_source
@@ -28,7 +28,7 @@ from landbridge.onnxruntime.options import RunOptions, SessionOptions
 from landbridge.onnxruntime.ort_value import OrtValue
 from landbridge.onnxruntime.ort_value_vector import OrtValueVector
 from landbridge.onnxruntime.profile import Profile
-from landbridge.onnxruntime.programs import Programs, as_onnxruntime, kept_programs
+from landbridge.onnxruntime.programs import Programs, as_onnxruntime, retained_programs
 from landbridge.onnxruntime.providers import CPU, get_available_providers
 
 Array = np.ndarray[Any, Any]
@@ -70,7 +70,7 @@ class InferenceSession:
             if self._options.optimized_model_filepath:
                 write_optimized(Path(self._options.optimized_model_filepath), self._source, self._programs)
         #: By names of weights that feeds have other values of.
-        self._by_overridden: Kept[frozenset[str], InferenceSession] = Kept(kept_programs(self._options))
+        self._by_overridden: Retained[frozenset[str], InferenceSession] = Retained(retained_programs(self._options))
         session = self._programs.session
         known = () if session is None else session.outputs
         self._outputs = [typed(output, known) for output in self._source.outputs]

@@ -82,10 +82,10 @@ class _Known(Loader):
 
     def __init__(self, module: ModuleType) -> None:
         self._module = module
-        self._said: dict[str, Any] = {name: getattr(module, name) for name in ("__spec__", "__loader__")}
+        self._text: dict[str, Any] = {name: getattr(module, name) for name in ("__spec__", "__loader__")}
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
         return self._module
 
     def exec_module(self, module: ModuleType) -> None:
-        vars(module).update(self._said)  # the import wrote its own there
+        vars(module).update(self._text)  # the import wrote its own there

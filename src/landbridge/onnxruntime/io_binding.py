@@ -100,25 +100,25 @@ class IOBinding:
     def synchronize_outputs(self) -> None:
         """Nothing: a run is over when it returns."""
 
-    def _check(self, name: str, known: Sequence[str], what: str) -> None:
+    def _check(self, name: str, known: Sequence[str], subject: str) -> None:
         if name not in known:
-            raise InvalidArgument(f"Failed to find {what} name: {name}; the model has {', '.join(known)}")
+            raise InvalidArgument(f"Failed to find {subject} name: {name}; the model has {', '.join(known)}")
 
     def run_by(self, results: Callable[[Mapping[str, Array], Any], list[Array]]) -> None:
         """Run with what is bound; results of a session in memory of the caller are written in place where all are."""
         memory = [self._outputs.get(name) for name in self._output_names]
         out = memory if memory and all(array is not None and array.flags.carray for array in memory) else None
-        made = dict(zip(self._output_names, results(self._inputs, out), strict=True))
+        created = dict(zip(self._output_names, results(self._inputs, out), strict=True))
         self._results = {}
         for name, array in self._outputs.items():
             if array is not None and out is None:
-                if array.shape != made[name].shape or array.dtype != made[name].dtype:
+                if array.shape != created[name].shape or array.dtype != created[name].dtype:
                     raise InvalidArgument(
-                        f"output {name!r} is {made[name].dtype}{list(made[name].shape)}, the memory bound to it "
+                        f"output {name!r} is {created[name].dtype}{list(created[name].shape)}, the memory bound to it "
                         f"{array.dtype}{list(array.shape)}"
                     )
-                np.copyto(array, made[name])
-            self._results[name] = OrtValue(made[name] if array is None else array)
+                np.copyto(array, created[name])
+            self._results[name] = OrtValue(created[name] if array is None else array)
 
 
 #: Another name that onnxruntime has for it.

@@ -89,4 +89,4 @@ def _read(file: str | os.PathLike[str]) -> _Adapter:
 def _parameter(table: FlatTable) -> tuple[str, OrtValue]:
     dtype = np.dtype(onnx.helper.tensor_dtype_to_np_dtype(table.number(2, "i")))
     array: np.ndarray[Any, Any] = np.frombuffer(table.data(3), dtype.newbyteorder("<"))
-    return table.text(0), OrtValue(array.reshape(table.numbers(1)).astype(dtype, copy=False))
+    return table.text(0), OrtValue(array.reshape(table.values(1)).astype(dtype, copy=False))

@@ -66,9 +66,9 @@ def with_inputs(model: bytes | Path, names: Collection[str], options: SessionOpt
     """``model`` in which the initializers ``names``, which are listed as inputs, are inputs only."""
     changed = read(model)
     _fill(changed, model, options)
-    kept = [initializer for initializer in changed.graph.initializer if initializer.name not in names]
+    retained = [initializer for initializer in changed.graph.initializer if initializer.name not in names]
     del changed.graph.initializer[:]
-    changed.graph.initializer.extend(kept)
+    changed.graph.initializer.extend(retained)
     return bytes(changed.SerializeToString())
 
 
@@ -102,11 +102,11 @@ def _replace(graph: onnx.GraphProto, values: Mapping[str, OrtValue]) -> None:
             raise failures.InvalidArgument(f"the model has no initializer {name!r}; it has {_some(given)}")
         array: np.ndarray[Any, Any] = value.numpy()
         tensor = onnx.numpy_helper.from_array(array, name)
-        stated = (given[name].data_type, list(given[name].dims))
-        if (tensor.data_type, list(tensor.dims)) != stated:
+        declared = (given[name].data_type, list(given[name].dims))
+        if (tensor.data_type, list(tensor.dims)) != declared:
             raise failures.InvalidArgument(
                 f"initializer {name!r} is {value.data_type()}{list(array.shape)}; the model's is of element "
-                f"{onnx.TensorProto.DataType.Name(stated[0])} and shape {stated[1]}"
+                f"{onnx.TensorProto.DataType.Name(declared[0])} and shape {declared[1]}"
             )
         given[name].CopyFrom(tensor)
 

@@ -97,9 +97,9 @@ def _program(model: bytes | Path) -> Executable:
 
 
 def _of_program(executable: Executable) -> ModelSource:
-    said: dict[str, Any] = json.loads(executable.metadata.get(_FACTS, "{}"))
-    if said:
-        inputs, outputs = ([NodeArg(*value) for value in said[what]] for what in ("inputs", "outputs"))
+    facts: dict[str, Any] = json.loads(executable.metadata.get(_FACTS, "{}"))
+    if facts:
+        inputs, outputs = ([NodeArg(*value) for value in facts[what]] for what in ("inputs", "outputs"))
     else:
         inputs, outputs = ([argument_of(spec) for spec in s] for s in (executable.main.inputs, executable.main.outputs))
     return ModelSource(
@@ -108,6 +108,6 @@ def _of_program(executable: Executable) -> ModelSource:
         tuple(inputs),
         (),
         tuple(outputs),
-        ModelMetadata(**said.get("metadata", {})),
-        tuple(Labels(output, tuple(names), are_maps) for output, names, are_maps in said.get("labels", ())),
+        ModelMetadata(**facts.get("metadata", {})),
+        tuple(Labels(output, tuple(names), are_maps) for output, names, are_maps in facts.get("labels", ())),
     )

@@ -57,7 +57,7 @@ class OptionFields:
         return self._entries.get(key, "")
 
 
-def _converted(what: str, value: Any, kind: type[bool | int | str]) -> Any:
+def _converted(subject: str, value: Any, kind: type[bool | int | str]) -> Any:
     """``value`` as one of ``kind``; raises FieldTypeError where onnxruntime takes it for none."""
     if kind is bool:
         is_legal = isinstance(value, bool | int) or type(value).__name__ in ("bool", "bool_")
@@ -68,5 +68,5 @@ def _converted(what: str, value: Any, kind: type[bool | int | str]) -> Any:
     else:
         is_legal = hasattr(value, "__index__")
     if not is_legal:
-        raise FieldTypeError(f"{what} takes {kind.__name__}, not {type(value).__name__} {value!r}")
+        raise FieldTypeError(f"{subject} takes {kind.__name__}, not {type(value).__name__} {value!r}")
     return value if issubclass(kind, IntEnum) else kind(value)

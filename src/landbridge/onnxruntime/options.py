@@ -110,9 +110,9 @@ class SessionOptions(OptionFields):
 
     def without_initializers(self) -> SessionOptions:
         """These options for a model that has the initializers already."""
-        made = copy(self)
-        made._initializers = {}
-        return made
+        created = copy(self)
+        created._initializers = {}
+        return created
 
     def add_free_dimension_override_by_name(self, name: str, value: int) -> None:
         """Fix the open dimension ``name`` of inputs to ``value``."""

@@ -12,7 +12,7 @@ from landbridge.errors import CompileError, FallbackWarning, ImportModelError, M
 from landbridge.executable.executable import Executable
 from landbridge.frontend.onnx.data_rules import DataRules
 from landbridge.onnxruntime.capi import onnxruntime_pybind11_state as failures
-from landbridge.onnxruntime.kept import Kept
+from landbridge.onnxruntime.lru_cache import Retained
 from landbridge.onnxruntime.options import SessionOptions
 from landbridge.session import Session
 from landbridge.sizes.dim import Dim
@@ -20,8 +20,8 @@ from landbridge.stages import listening
 from landbridge.warning_notes import warn
 
 #: Programs that are kept of one model, where the options say no other number: the entry that says one.
-KEPT_PROGRAMS = "landbridge.kept_programs"
-_KEPT = 8
+RETAINED_PROGRAMS = "landbridge.kept_programs"
+_RETAINED = 8
 
 Shapes = Mapping[str, tuple[int, ...]]
 
@@ -42,10 +42,10 @@ class Programs:
         are_named: bool,
     ) -> None:
         self._model, self._options, self._external, self._are_named = model, options, external, are_named
-        self._limit = kept_programs(options)
-        self._told: set[str] = set()
+        self._limit = retained_programs(options)
+        self._reported: set[str] = set()
         self._why = ""
-        self._by_shapes: Kept[tuple[tuple[int, ...], ...], Session] = Kept(self._limit)
+        self._by_shapes: Retained[tuple[tuple[int, ...], ...], Session] = Retained(self._limit)
         #: For all sizes; None where the model is compiled for each that comes.
         self.session: Session | None = None
         with as_onnxruntime():
@@ -75,8 +75,8 @@ class Programs:
 
     def tell(self, reason: str, text: str) -> None:
         """Warn of ``text`` unless that was done for ``reason`` before."""
-        if reason not in self._told:
-            self._told.add(reason)
+        if reason not in self._reported:
+            self._reported.add(reason)
             warn(text, FallbackWarning)
 
     def tell_drop(self) -> None:
@@ -85,7 +85,7 @@ class Programs:
             "drop",
             f"runs need more than {self._limit} programs of this model; the one that was not used for longest goes, "
             "and a run that needs it again compiles it again; keep more by "
-            f"SessionOptions.add_session_config_entry({KEPT_PROGRAMS!r}, {str(4 * self._limit)!r})",
+            f"SessionOptions.add_session_config_entry({RETAINED_PROGRAMS!r}, {str(4 * self._limit)!r})",
         )
 
     def executable(self, shapes: Shapes | None = None, dump: Path | None = None) -> Executable:
@@ -121,12 +121,12 @@ class Programs:
         return Session(executable, num_threads=self._options.threads)
 
 
-def kept_programs(options: SessionOptions) -> int:
+def retained_programs(options: SessionOptions) -> int:
     """How many programs ``options`` keep of one model; raises InvalidArgument where they say no such number."""
-    said = options.config_entry(KEPT_PROGRAMS) or str(_KEPT)
-    if not (said.isascii() and said.isdigit() and int(said)):
-        raise failures.InvalidArgument(f"{KEPT_PROGRAMS} is {said!r}; a whole number from 1 is legal")
-    return int(said)
+    text = options.config_entry(RETAINED_PROGRAMS) or str(_RETAINED)
+    if not (text.isascii() and text.isdigit() and int(text)):
+        raise failures.InvalidArgument(f"{RETAINED_PROGRAMS} is {text!r}; a whole number from 1 is legal")
+    return int(text)
 
 
 @contextmanager

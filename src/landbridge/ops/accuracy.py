@@ -101,7 +101,7 @@ def spacing(want: Array, dtype: str) -> Array:
     return np.asarray(np.ldexp(want.dtype.type(1), exponent - digits))
 
 
-_STATED: dict[Handler, Accuracy] = {}
+_DECLARED: dict[Handler, Accuracy] = {}
 
 #: Bit for bit: moves, shapes, comparisons, integers.
 EXACT = Accuracy(0.0)
@@ -115,7 +115,7 @@ OF_SUMS = Accuracy(400, note="up to 16384 terms")
 
 
 def accuracy(
-    stated: Accuracy | None = None,
+    declared: Accuracy | None = None,
     /,
     *,
     ulp: float = 0.0,
@@ -126,10 +126,10 @@ def accuracy(
     note: str = "",
 ) -> Callable[[Handler], Handler]:
     """State the Accuracy of a handler: one that is given, or of these fields. Directly above its ``def``."""
-    found = stated or Accuracy(ulp, sums, float64, dict(targets or {}), least, note)
+    found = declared or Accuracy(ulp, sums, float64, dict(targets or {}), least, note)
 
     def state(handler: Handler) -> Handler:
-        _STATED[handler] = found
+        _DECLARED[handler] = found
         return handler
 
     return state
@@ -140,4 +140,4 @@ def accuracy_of(op_type: str, opset: int, domain: str = "") -> Accuracy | None:
     handler = handler_for(domain, op_type, opset)
     if handler is None:
         raise CompileError(f"no handler for {op_type} of opset {opset}; legal: what operators() lists")
-    return _STATED.get(handler)
+    return _DECLARED.get(handler)

@@ -222,7 +222,7 @@ def first_maximum(c: OpContext, x: Operand, axis: int) -> Operand:
     shape = c.shape(x)
     others = [a for a in range(len(shape)) if a != axis]
     loops = [shape[a] for a in others]
-    place = [others.index(a) if a != axis else len(others) for a in range(len(shape))]
+    location = [others.index(a) if a != axis else len(others) for a in range(len(shape))]
     dtype, at = c.dtype(x), position_dtype(shape[axis])
 
     def build(p: PrimBuilder) -> None:
@@ -231,7 +231,7 @@ def first_maximum(c: OpContext, x: Operand, axis: int) -> Operand:
         p.generic(
             "p" * n + "r",
             [*loops, shape[axis]],
-            [(p.inputs[0], lambda *d: [d[i] for i in place])],
+            [(p.inputs[0], lambda *d: [d[i] for i in location])],
             [(best, lambda *d: d[:n])],
             lambda s, acc, v: s.maximum(acc, v),
             init=float_limits(dtype)[0],
@@ -239,7 +239,7 @@ def first_maximum(c: OpContext, x: Operand, axis: int) -> Operand:
         p.generic(
             "p" * n + "r",
             [*loops, shape[axis]],
-            [(p.inputs[0], lambda *d: [d[i] for i in place]), (best, lambda *d: d[:n])],
+            [(p.inputs[0], lambda *d: [d[i] for i in location]), (best, lambda *d: d[:n])],
             [(where, lambda *d: d[:n])],
             lambda s, acc, v, m: s.minimum(
                 acc, s.select(s.matches(v, m), s.cast(s.index(n), at), s.const(shape[axis], at))
@@ -250,7 +250,7 @@ def first_maximum(c: OpContext, x: Operand, axis: int) -> Operand:
             "p" * (n + 1),
             [*loops, shape[axis]],
             [(where, lambda *d: d[:n])],
-            [(p.outputs[0], lambda *d: [d[i] for i in place])],
+            [(p.outputs[0], lambda *d: [d[i] for i in location])],
             lambda s, w: s.select(w.eq(s.cast(s.index(n), at)), s.const(1, dtype), 0),
         )
 

@@ -39,19 +39,19 @@ class RegionAxis:
         begin, end = (s.cast(v, self.dtype) * self.scale - (0.5 if self.half_pixel else 0.0) for v in (begin, end))
         return begin, end - begin if self.half_pixel else s.maximum(end - begin, 1.0)
 
-    def pixels(self, s: ScalarBuilder, place: Value) -> tuple[Value, Value, Value]:
-        """The pixel before ``place``, a whole float, and the weights of it and of the next one; both are 0 outside of
-        the image."""
+    def pixels(self, s: ScalarBuilder, location: Value) -> tuple[Value, Value, Value]:
+        """The pixel before ``location``, a whole float, and the weights of it and of the next one; both are 0 outside
+        of the image."""
         extent = s.const(self.extent, self.dtype)
-        inside = (place >= -1.0) & (place <= extent)
-        place = s.maximum(place, 0.0)
-        low = s.minimum(s.math("floor", place), extent - 1.0)
-        after = s.select(low >= extent - 1.0, 0.0, place - low)
+        inside = (location >= -1.0) & (location <= extent)
+        location = s.maximum(location, 0.0)
+        low = s.minimum(s.math("floor", location), extent - 1.0)
+        after = s.select(low >= extent - 1.0, 0.0, location - low)
         return s.select(inside, low, 0.0), s.select(inside, 1.0 - after, 0.0), s.select(inside, after, 0.0)
 
-    def corners(self, s: ScalarBuilder, place: Value) -> list[tuple[Value, Value]]:
-        """The indices of the two pixels around ``place``, with their weights."""
-        low, before, after = self.pixels(s, place)
+    def corners(self, s: ScalarBuilder, location: Value) -> list[tuple[Value, Value]]:
+        """The indices of the two pixels around ``location``, with their weights."""
+        low, before, after = self.pixels(s, location)
         first = s.cast(low, "int64")
         return [(index_within(s, first, self.extent), before), (index_within(s, first + 1, self.extent), after)]
 
@@ -68,8 +68,8 @@ def write_adaptive(p: PrimBuilder, axes: Sequence[RegionAxis], largest: bool) ->
     count = shape_of(p.outputs[0].type)[0]
 
     def region(s: LoopBuilder, number: Value, *memrefs: SSAValue) -> None:
-        image, corners, numbers, result, totals = (BodyBuffer(each, p.dtype(each)) for each in memrefs)
-        of = index_within(s, numbers.load(s, [number]), batch)
+        image, corners, batch_indices, result, totals = (BodyBuffer(each, p.dtype(each)) for each in memrefs)
+        of = index_within(s, batch_indices.load(s, [number]), batch)
         samples = [_Samples.of(s.uncontracted(), axis, corners, number) for axis in axes]
         some = samples[0].some & samples[1].some
         first = s.select(some, s.const(float("-inf"), dtype), 0.0) if largest else s.const(0.0, dtype)
@@ -89,7 +89,7 @@ def write_adaptive(p: PrimBuilder, axes: Sequence[RegionAxis], largest: bool) ->
 
             def sample(i: Value, j: Value) -> None:
                 ends = [
-                    axis.corners(s, each.place(s, begin, at))
+                    axis.corners(s, each.location(s, begin, at))
                     for axis, each, begin, at in zip(axes, samples, begins, (i, j), strict=True)
                 ]
 
@@ -163,7 +163,7 @@ class _Samples:
         """Where ``cell`` begins."""
         return self.begin + s.cast(s.cast(cell, "int64"), self.axis.dtype) * self.cell
 
-    def place(self, s: ScalarBuilder, start: Value, number: Value) -> Value:
+    def location(self, s: ScalarBuilder, start: Value, number: Value) -> Value:
         """Where sample ``number`` of a cell that begins at ``start`` is."""
         return start + (s.cast(s.cast(number, "int64"), self.axis.dtype) + 0.5) * self.step
 

@@ -87,20 +87,20 @@ def _shifted(c: OpContext, zero: Operand | None, by: int, column: Sequence[int])
 def _summed(c: OpContext, words: SSAValue, axis: int, term: Callable[[ScalarBuilder, Value], Value]) -> SSAValue:
     """The sums of ``term`` of ``words`` along ``axis``."""
     shape = list(c.shape(words))
-    kept = [a for a in range(len(shape)) if a != axis]
+    retained = [a for a in range(len(shape)) if a != axis]
 
     def build(p: PrimBuilder) -> None:
-        order = [*kept, axis]
+        order = [*retained, axis]
         p.generic(
-            "p" * len(kept) + "r",
+            "p" * len(retained) + "r",
             [shape[a] for a in order],
             [(p.inputs[0], lambda *d: [d[order.index(a)] for a in range(len(shape))])],
-            [(p.outputs[0], lambda *d: d[: len(kept)])],
+            [(p.outputs[0], lambda *d: d[: len(retained)])],
             lambda s, acc, v: acc + term(s, v),
             init=0,
         )
 
-    return c.g.call("sums", [words], [([shape[a] for a in kept], "int32")], build)[0]
+    return c.g.call("sums", [words], [([shape[a] for a in retained], "int32")], build)[0]
 
 
 def byte_convolution(

@@ -14,7 +14,7 @@ from landbridge.ops.softmax import softmax_along
 
 _TRANSFORMS = ("NONE", "LOGISTIC", "SOFTMAX", "SOFTMAX_ZERO", "PROBIT")
 #: Scores nearer to 0 than this are none to SOFTMAX_ZERO.
-_NEAR_ZERO = 1e-7
+_ALMOST_ZERO = 1e-7
 #: Of the approximation of the inverse of erf (S. Winitzki, 2008).
 _BEND = np.float32(0.147)
 
@@ -45,7 +45,7 @@ def _softmax_but_of_zeros(c: OpContext, scores: Operand) -> Operand:
     most = reduced(c, "max", scores, [1], keepdims=True)
 
     def power(s: ScalarBuilder, v: Value, most: Value) -> Value:
-        return s.select(s.math("abs", v) > _NEAR_ZERO, s.exp(v - most), v * s.exp(s.neg(most)))
+        return s.select(s.math("abs", v) > _ALMOST_ZERO, s.exp(v - most), v * s.exp(s.neg(most)))
 
     powers = c.elementwise("powers", [scores, most], power)
     total = reduced(c, "sum", powers, [1], keepdims=True)
@@ -80,8 +80,8 @@ def of_two(c: OpContext, one: Operand, labels: Sequence[int], transform: str, th
         return 1.0 - v if threshold and transform == "NONE" else s.neg(v)
 
     both = c.g.concat([c.value(c.elementwise("other_class", [one], of_other)), c.value(one)], 1)
-    made = c.elementwise("label", [one], label, "int64")
-    return c.reshape(made, c.shape(one)[:1]), c.cast(transformed(c, both, transform), "float32")
+    created = c.elementwise("label", [one], label, "int64")
+    return c.reshape(created, c.shape(one)[:1]), c.cast(transformed(c, both, transform), "float32")
 
 
 def label_of(c: OpContext, scores: Operand, labels: Sequence[int]) -> Operand:

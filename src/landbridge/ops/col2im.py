@@ -112,9 +112,9 @@ def _spread(c: OpContext, x: Operand, axis: int, by: int) -> Operand:
     shape[axis] = (extent - 1) * by + 1
 
     def body(s: ScalarBuilder, buffers: Sequence[BodyBuffer], at: Sequence[Value]) -> Value:
-        where, place = list(at), s.cast(at[axis], "int64")
-        where[axis] = index_within(s, s.binary("div", place, by), extent)
-        return s.select(s.binary("rem", place, by).eq(0), buffers[0].load(s, where), 0)
+        where, location = list(at), s.cast(at[axis], "int64")
+        where[axis] = index_within(s, s.binary("div", location, by), extent)
+        return s.select(s.binary("rem", location, by).eq(0), buffers[0].load(s, where), 0)
 
     return c.compute("spread", [x], shape, body, dtype)
 
@@ -145,5 +145,5 @@ def _summed(c: OpContext, x: Operand, axes: Sequence[_Axis]) -> Operand:
             init=0,
         )
 
-    made = c.g.call("col2im", [c.value(x)], [(shape, c.dtype(x))], build)[0]
-    return c.reshape(made, (batch, channels, *(axis.strides * axis.stride for axis in axes)))
+    created = c.g.call("col2im", [c.value(x)], [(shape, c.dtype(x))], build)[0]
+    return c.reshape(created, (batch, channels, *(axis.strides * axis.stride for axis in axes)))

@@ -75,14 +75,14 @@ class OpContext:
             return self.g.extents(x)
         return self.g.constant(x, self.names.get(id(x)) or self.g.node)
 
-    def _named_as(self, x: Array, made: Array) -> Array:
-        """``made`` of ``x``, under its name: by that a model's weight is placed, whatever layout it is read in."""
+    def _named_as(self, x: Array, created: Array) -> Array:
+        """``created`` of ``x``, under its name: by that a model's weight is placed, whatever layout it is read in."""
         if id(x) in self.names:
-            self.names[id(made)] = self.names[id(x)]
-            self._renamed.append(made)
-        return made
+            self.names[id(created)] = self.names[id(x)]
+            self._renamed.append(created)
+        return created
 
-    def constant(self, x: Operand | None, what: str) -> Array:
+    def constant(self, x: Operand | None, subject: str) -> Array:
         """The operand as an ndarray; UnsupportedOperatorError when it is only known when the model runs."""
         if isinstance(x, SSAValue):
             x = self.g.whole.get(x, x)
@@ -94,20 +94,20 @@ class OpContext:
             if isinstance(count, Size)
             else "; make it a constant, or fix the shapes it comes from"
         )
-        error = self.unsupported(f"its {what} is computed when the model runs{way}")
+        error = self.unsupported(f"its {subject} is computed when the model runs{way}")
         error.needed = x
         raise error
 
-    def within(self, what: str, extent: Extent, low: int, high: Extent | None = None) -> Extent:
-        """``extent``, that of ``what``, which no model can have outside of ``low`` to ``high``: what an input says is
-        held there, and a run of another is refused."""
+    def within(self, subject: str, extent: Extent, low: int, high: Extent | None = None) -> Extent:
+        """``extent``, that of ``subject``, which no model can have outside of ``low`` to ``high``: what an input says
+        is held there, and a run of another is refused."""
         if not self.g.is_read(extent):
             return extent
-        near = self.near(extent, low, high)
-        self.g.held(what, extent, smallest(near, high) if isinstance(high, Size) else near)
-        return near
+        limited = self.limited(extent, low, high)
+        self.g.held(subject, extent, smallest(limited, high) if isinstance(high, Size) else limited)
+        return limited
 
-    def near(self, extent: Extent, low: int, high: Extent | None = None) -> Extent:
+    def limited(self, extent: Extent, low: int, high: Extent | None = None) -> Extent:
         """``extent`` that an input says, moved into ``low`` to the largest that ``high`` may be: for proofs a number of
         its own."""
         if not self.g.is_read(extent):
@@ -182,7 +182,7 @@ class OpContext:
         def baked(s: ScalarBuilder, *values: Value) -> Value | Sequence[Value]:
             left = iter(values)
             # A tensor meets the scalars' dtypes too, which the PrimFunc's operands do not show, and so do results.
-            made = body(
+            created = body(
                 s,
                 *(
                     s.const(x.reshape(-1).tolist()[0], t)
@@ -191,19 +191,19 @@ class OpContext:
                     for x, t, fixed in zip(operands, dtypes, scalar, strict=True)
                 ),
             )
-            met = meeting(result, given)
-            results = [made] if isinstance(made, Value) else made
-            return [s.cast(v, result) if v.dtype == met else v for v in results]
+            joined = meeting(result, given)
+            results = [created] if isinstance(created, Value) else created
+            return [s.cast(v, result) if v.dtype == joined else v for v in results]
 
         return self.g.reshape(self.g.elementwise(name, inputs, baked, result), shape)
 
-    def broadcast(self, operands: Sequence[Operand], kept: int = 0) -> tuple[tuple[Extent, ...], list[Operand]]:
-        """Return the shape that operands broadcast to, but for the ``kept`` last axes of each, and the operands, those
-        repeated that may be 1 in a run along an axis that has more (``ir/broadcasting.py``).
+    def broadcast(self, operands: Sequence[Operand], retained: int = 0) -> tuple[tuple[Extent, ...], list[Operand]]:
+        """Return the shape that operands broadcast to, but for the ``retained`` last axes of each, and the operands,
+        those repeated that may be 1 in a run along an axis that has more (``ir/broadcasting.py``).
 
         Raises ShapeError where they do not broadcast.
         """
-        shapes = [self.shape(x)[: self.rank(x) - kept] for x in operands]
+        shapes = [self.shape(x)[: self.rank(x) - retained] for x in operands]
         try:
             shape = broadcast_shape(self.g, shapes, [isinstance(x, np.ndarray) for x in operands])
         except ValueError as error:
@@ -211,15 +211,15 @@ class OpContext:
                 f"{self.g.node}: {self.op_type} of shapes {', '.join(map(str, map(self.shape, operands)))} does not "
                 "broadcast"
             ) from error
-        return shape, [self.repeated(x, shape, f"operand {i}", kept) for i, x in enumerate(operands)]
+        return shape, [self.repeated(x, shape, f"operand {i}", retained) for i, x in enumerate(operands)]
 
-    def repeated(self, x: Operand, shape: Sequence[Extent], what: str, kept: int = 0) -> Operand:
-        """Return ``x``, which broadcasts to ``shape`` but for its ``kept`` last axes, repeated along axes that may be 1
-        in a run. ``what`` names it in the error of a run in which it does not fit."""
+    def repeated(self, x: Operand, shape: Sequence[Extent], subject: str, retained: int = 0) -> Operand:
+        """Return ``x``, which broadcasts to ``shape`` but for its ``retained`` last axes, repeated along axes that may
+        be 1 in a run. ``subject`` names it in the error of a run in which it does not fit."""
         if isinstance(x, np.ndarray):
             return x
-        own = self.shape(x)
-        return repeated(self.g, x, (*shape, *own[len(own) - kept :]), what)
+        owned = self.shape(x)
+        return repeated(self.g, x, (*shape, *owned[len(owned) - retained :]), subject)
 
     def function(self, name: str, operands: Sequence[Operand], body: Body) -> Operand:
         """``elementwise`` of operands of one dtype by several operations: 16-bit floats are computed in f32 and
@@ -300,10 +300,10 @@ class OpContext:
             return x
         if isinstance(x, np.ndarray) and x.dtype != object:
             return self._named_as(x, converted(x, numpy_dtype(dtype), saturate=saturate))
-        made = self.elementwise("cast", [x], lambda s, v: s.cast(v, dtype), dtype)
-        if isinstance(x, np.ndarray) and isinstance(made, SSAValue):
-            self.g.whole[made] = x
-        return made
+        created = self.elementwise("cast", [x], lambda s, v: s.cast(v, dtype), dtype)
+        if isinstance(x, np.ndarray) and isinstance(created, SSAValue):
+            self.g.whole[created] = x
+        return created
 
     def whole(self, x: Operand) -> list[Extent] | None:
         """The elements of an operand of whole numbers that is known, or made of extents; None for another."""
@@ -312,8 +312,8 @@ class OpContext:
             return x.reshape(-1).tolist() if x.dtype == object else None
         if x.dtype == object or x.dtype.kind in "iu":
             return cast(list[Extent], x.reshape(-1).tolist())
-        numbers = x.reshape(-1).tolist()
-        return [int(n) for n in numbers] if all(float(n).is_integer() for n in numbers) else None
+        values = x.reshape(-1).tolist()
+        return [int(n) for n in values] if all(float(n).is_integer() for n in values) else None
 
 
 class BodyBuffer:
@@ -338,5 +338,5 @@ class BodyBuffer:
         return s.load(self._memref, indices, self._dtype)
 
     def store(self, s: ScalarBuilder, indices: Sequence[Value | int], value: Value) -> None:
-        """Write the element at computed indices, which must be in bounds, in a stage that takes turns or a forall."""
+        """Write the element at computed indices, which must be in bounds, in a stage that is iterated or a forall."""
         s.store(self._memref, indices, s.cast(value, self._dtype))

@@ -22,22 +22,22 @@ MOST_SUBSETS = 8
 
 
 def contraction_order(
-    terms: Sequence[Collection[str]], kept: Collection[str], extents: Mapping[str, int]
+    terms: Sequence[Collection[str]], retained: Collection[str], extents: Mapping[str, int]
 ) -> list[Pair]:
     """The pairs to contract one after the other, until one tensor is left; none where one loop nest over all of
-    ``terms`` takes no more operations than the pairs. ``kept``: the labels of the result."""
+    ``terms`` takes no more operations than the pairs. ``retained``: the labels of the result."""
     sets = [frozenset(term) for term in terms]
     if len(sets) < 3:
         return [(0, 1)] if len(sets) == 2 else []
-    wanted = frozenset(kept)
+    wanted = frozenset(retained)
     order = (_of_subsets if len(sets) <= MOST_SUBSETS else _greedy)(sets, wanted, extents)
     at_once = (len(sets) - 1) * _count(frozenset[str]().union(*sets), extents)
     return order if _cost(sets, wanted, extents, order) < at_once else []
 
 
-def contracted(terms: Sequence[Collection[str]], kept: Collection[str], pair: Pair) -> Labels:
+def contracted(terms: Sequence[Collection[str]], retained: Collection[str], pair: Pair) -> Labels:
     """The labels of the product of the two ``terms`` of ``pair`` that the result or another of ``terms`` has."""
-    needed = frozenset(kept).union(*(t for i, t in enumerate(terms) if i not in pair))
+    needed = frozenset(retained).union(*(t for i, t in enumerate(terms) if i not in pair))
     return frozenset(terms[pair[0]]).union(terms[pair[1]]) & needed
 
 
@@ -45,53 +45,53 @@ def _count(labels: Labels, extents: Mapping[str, int]) -> int:
     return prod(extents[v] for v in labels)
 
 
-def _pair_cost(both: Labels, made: Labels, extents: Mapping[str, int]) -> int:
+def _pair_cost(both: Labels, created: Labels, extents: Mapping[str, int]) -> int:
     """Products, and elements that are written."""
-    return _count(both, extents) + _count(made, extents)
+    return _count(both, extents) + _count(created, extents)
 
 
-def _cost(terms: Sequence[Labels], kept: Labels, extents: Mapping[str, int], order: Sequence[Pair]) -> int:
+def _cost(terms: Sequence[Labels], retained: Labels, extents: Mapping[str, int], order: Sequence[Pair]) -> int:
     total, left = 0, list(terms)
     for pair in order:
-        made = contracted(left, kept, pair)
-        total += _pair_cost(left[pair[0]] | left[pair[1]], made, extents)
-        left = [t for i, t in enumerate(left) if i not in pair] + [made]
+        created = contracted(left, retained, pair)
+        total += _pair_cost(left[pair[0]] | left[pair[1]], created, extents)
+        left = [t for i, t in enumerate(left) if i not in pair] + [created]
     return total
 
 
-def _greedy(terms: Sequence[Labels], kept: Labels, extents: Mapping[str, int]) -> list[Pair]:
+def _greedy(terms: Sequence[Labels], retained: Labels, extents: Mapping[str, int]) -> list[Pair]:
     left, order = list(terms), list[Pair]()
 
     def cost(pair: Pair) -> int:
-        return _pair_cost(left[pair[0]] | left[pair[1]], contracted(left, kept, pair), extents)
+        return _pair_cost(left[pair[0]] | left[pair[1]], contracted(left, retained, pair), extents)
 
     while len(left) > 1:
         pair = min(combinations(range(len(left)), 2), key=cost)
-        made = contracted(left, kept, pair)
-        left = [t for i, t in enumerate(left) if i not in pair] + [made]
+        created = contracted(left, retained, pair)
+        left = [t for i, t in enumerate(left) if i not in pair] + [created]
         order.append(pair)
     return order
 
 
-def _of_subsets(terms: Sequence[Labels], kept: Labels, extents: Mapping[str, int]) -> list[Pair]:
+def _of_subsets(terms: Sequence[Labels], retained: Labels, extents: Mapping[str, int]) -> list[Pair]:
     """The cheapest order of all. Subsets are numbers whose bits are terms."""
     count = len(terms)
     whole = (1 << count) - 1
 
     def labels(subset: int) -> Labels:
         inside = frozenset[str]().union(*(t for i, t in enumerate(terms) if subset >> i & 1))
-        return inside & kept.union(*(t for i, t in enumerate(terms) if not subset >> i & 1))
+        return inside & retained.union(*(t for i, t in enumerate(terms) if not subset >> i & 1))
 
-    made = {1 << i: t for i, t in enumerate(terms)}
+    created = {1 << i: t for i, t in enumerate(terms)}
     best: dict[int, tuple[int, int]] = {1 << i: (0, 0) for i in range(count)}  # cost, and one of the two parts
     for subset in range(1, whole + 1):
         if subset in best:
             continue
-        made[subset] = labels(subset)
+        created[subset] = labels(subset)
         part, found = (subset - 1) & subset, list[tuple[int, int]]()
         while part > subset ^ part:  # each split once
             other = subset ^ part
-            here = _pair_cost(made[part] | made[other], made[subset], extents)
+            here = _pair_cost(created[part] | created[other], created[subset], extents)
             found.append((best[part][0] + best[other][0] + here, part))
             part = (part - 1) & subset
         best[subset] = min(found)

@@ -12,7 +12,7 @@ from landbridge.ir.scalars import ScalarBuilder, Value
 from landbridge.ops.context import OpContext, Operand
 from landbridge.ops.contraction_order import contracted, contraction_order
 from landbridge.records import record
-from landbridge.sizes.size import Extent, likely, same
+from landbridge.sizes.size import Extent, expected_size, same
 
 
 @record(frozen=True, eq=False)
@@ -23,23 +23,25 @@ class Labelled:
     labels: tuple[str, ...]
 
 
-def contract(c: OpContext, terms: Sequence[Labelled], kept: Sequence[str], extents: Mapping[str, Extent]) -> Operand:
-    """The sum over all labels but ``kept`` of the product of ``terms``, in the dtype of the first: [*kept].
+def contract(
+    c: OpContext, terms: Sequence[Labelled], retained: Sequence[str], extents: Mapping[str, Extent]
+) -> Operand:
+    """The sum over all labels but ``retained`` of the product of ``terms``, in the dtype of the first: [*kept].
 
     ``extents``: of each label; an operand may have 1 there, which is read for all of them.
     """
     dtype, left = c.dtype(terms[0].operand), list(terms)
     if len(left) > 1:
         left = [_without_broadcast(c, t, extents) for t in left]
-        left = [_alone(c, t, [*left[:i], *left[i + 1 :]], kept, extents) for i, t in enumerate(left)]
-    sizes = {label: likely(extent) for label, extent in extents.items()}
-    for pair in contraction_order([t.labels for t in left], kept, sizes)[:-1]:
-        made = contracted([t.labels for t in left], kept, pair)
+        left = [_alone(c, t, [*left[:i], *left[i + 1 :]], retained, extents) for i, t in enumerate(left)]
+    sizes = {label: expected_size(extent) for label, extent in extents.items()}
+    for pair in contraction_order([t.labels for t in left], retained, sizes)[:-1]:
+        created = contracted([t.labels for t in left], retained, pair)
         first, second = (left[i] for i in pair)
-        labels = _order(first.labels, second.labels, made)
+        labels = _order(first.labels, second.labels, created)
         result = _nest(c, (first, second), labels, extents, accumulator(dtype))
         left = [t for i, t in enumerate(left) if i not in pair] + [Labelled(result, labels)]
-    return _nest(c, left, kept, extents, dtype)
+    return _nest(c, left, retained, extents, dtype)
 
 
 def _without_broadcast(c: OpContext, term: Labelled, extents: Mapping[str, Extent]) -> Labelled:
@@ -52,32 +54,32 @@ def _without_broadcast(c: OpContext, term: Labelled, extents: Mapping[str, Exten
 
 
 def _alone(
-    c: OpContext, term: Labelled, others: Sequence[Labelled], kept: Collection[str], extents: Mapping[str, Extent]
+    c: OpContext, term: Labelled, others: Sequence[Labelled], retained: Collection[str], extents: Mapping[str, Extent]
 ) -> Labelled:
     """``term`` with each label once, summed over those that neither ``others`` nor the result have."""
-    needed = set(kept).union(*(t.labels for t in others))
+    needed = set(retained).union(*(t.labels for t in others))
     labels = tuple(v for v in dict.fromkeys(term.labels) if v in needed)
     if labels == term.labels:
         return term
     return Labelled(_nest(c, [term], labels, extents, accumulator(c.dtype(term.operand))), labels)
 
 
-def _order(first: Sequence[str], second: Sequence[str], made: Collection[str]) -> tuple[str, ...]:
-    """The labels ``made`` of a product: last those of an operand whose last axis is among them, for vectors."""
-    both = [v for v in first if v in second and v in made]
-    parts = [[v for v in own if v in made and v not in both] for own in (first, second)]
+def _order(first: Sequence[str], second: Sequence[str], created: Collection[str]) -> tuple[str, ...]:
+    """The labels ``created`` of a product: last those of an operand whose last axis is among them, for vectors."""
+    both = [v for v in first if v in second and v in created]
+    parts = [[v for v in owned if v in created and v not in both] for owned in (first, second)]
     if parts[0] and first[-1] == parts[0][-1] and not (parts[1] and second[-1] == parts[1][-1]):
         parts.reverse()
     return (*both, *parts[0], *parts[1])
 
 
 def _nest(
-    c: OpContext, terms: Sequence[Labelled], kept: Sequence[str], extents: Mapping[str, Extent], dtype: str
+    c: OpContext, terms: Sequence[Labelled], retained: Sequence[str], extents: Mapping[str, Extent], dtype: str
 ) -> Operand:
     """One nest whose loops are the labels."""
     found = dict.fromkeys(v for t in terms for v in t.labels)
-    summed = [v for v in found if v not in kept]
-    loops = {label: i for i, label in enumerate([*kept, *summed])}
+    summed = [v for v in found if v not in retained]
+    loops = {label: i for i, label in enumerate([*retained, *summed])}
 
     def access(term: Labelled) -> Any:
         shape = c.shape(term.operand)
@@ -94,8 +96,8 @@ def _nest(
 
     def build(p: PrimBuilder) -> None:
         ins: list[Access] = [(b, access(t)) for b, t in zip(p.inputs, terms, strict=True)]
-        out: Access = (p.outputs[0], lambda *d: d[: len(kept)])
-        p.generic("p" * len(kept) + "r" * len(summed), [extents[v] for v in loops], ins, [out], product, init=0)
+        out: Access = (p.outputs[0], lambda *d: d[: len(retained)])
+        p.generic("p" * len(retained) + "r" * len(summed), [extents[v] for v in loops], ins, [out], product, init=0)
 
-    result = [extents[v] for v in kept]
+    result = [extents[v] for v in retained]
     return c.g.call("einsum", [c.value(t.operand) for t in terms], [(result, dtype)], build)[0]

@@ -125,17 +125,17 @@ def _flipped(c: OpContext, w: Operand, group: int) -> Operand:
     result = (group * per_group, inner, *kernel)
     if isinstance(w, np.ndarray):
         grouped = w.reshape(group, inner, per_group, *kernel).swapaxes(1, 2)
-        turned = np.flip(grouped, tuple(range(3, 3 + rank)))
-        return np.ascontiguousarray(turned).reshape(result)
+        mirrored = np.flip(grouped, tuple(range(3, 3 + rank)))
+        return np.ascontiguousarray(mirrored).reshape(result)
     split = (group, per_group, inner, *kernel)
     grouped_value = c.g.reshape(w, (group, inner, per_group, *kernel))
-    turned_value = c.gather(
+    mirrored_value = c.gather(
         "flip",
         grouped_value,
         split,
         lambda g, o, i, *t: [g, i, o, *(v * -1 + (k - 1) for v, k in zip(t, kernel, strict=True))],
     )
-    return c.reshape(turned_value, result)
+    return c.reshape(mirrored_value, result)
 
 
 def _cut(c: OpContext, x: Operand, before: Sequence[int], after: Sequence[int]) -> Operand:

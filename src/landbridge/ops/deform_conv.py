@@ -106,12 +106,12 @@ def deform_conv(
     taken = c.reshape(_taken(c, node, x, offset, mask), (node.groups, rows, terms))
     weights = c.reshape(c.transpose(w, [0, 2, 3, 1]), (node.groups, outputs // node.groups, terms))
     if node.groups == 1:
-        made = matrix_product(c, c.reshape(taken, (rows, terms)), c.reshape(weights, (outputs, terms)), trans_b=True)
+        created = matrix_product(c, c.reshape(taken, (rows, terms)), c.reshape(weights, (outputs, terms)), trans_b=True)
     else:
-        made = batched_product(c, taken, c.transpose(weights, [0, 2, 1]))
-        made = c.transpose(made, [1, 0, 2])
-    made = c.transpose(c.reshape(made, (batch, *output, outputs)), [0, 3, 1, 2])
-    return add_bias(c, made, bias, c.dtype(x))
+        created = batched_product(c, taken, c.transpose(weights, [0, 2, 1]))
+        created = c.transpose(created, [1, 0, 2])
+    created = c.transpose(c.reshape(created, (batch, *output, outputs)), [0, 3, 1, 2])
+    return add_bias(c, created, bias, c.dtype(x))
 
 
 def _taken(c: OpContext, node: _Taps, x: Operand, offset: Operand, mask: Operand | None) -> SSAValue:
@@ -153,9 +153,11 @@ def _write_taps(p: PrimBuilder, node: _Taps) -> None:
             first = s.cast(s.index(loop), "int64") * node.stride[axis] - node.low[axis]
             first = first + s.cast(s.index(tap), "int64") * node.dilation[axis]
             ends.append(_around(exact, exact.cast(first, dtype) + exact.cast(offset, dtype), node.spatial[axis]))
-        made = [(a[0] * node.spatial[1] + b[0], a[1] * b[1]) for a in ends[0] for b in ends[1]]
-        factors = [weight * s.cast(m, dtype) for _, weight in made for m in mask] or [weight for _, weight in made]
-        return [*(place for place, _ in made), *factors]
+        created = [(a[0] * node.spatial[1] + b[0], a[1] * b[1]) for a in ends[0] for b in ends[1]]
+        factors = [weight * s.cast(m, dtype) for _, weight in created for m in mask] or [
+            weight for _, weight in created
+        ]
+        return [*(location for location, _ in created), *factors]
 
     reads = [moved(0), moved(1), *((each, of_offset) for each in p.inputs[2:])]
     p.generic("p" * len(shape), shape, reads, [(b, lambda *d: d) for b in (*places, *weights)], around)
@@ -165,8 +167,8 @@ def _write_taps(p: PrimBuilder, node: _Taps) -> None:
     def take(s: ScalarBuilder, *read: Value) -> Value:
         channel = s.index(2) * held + s.index(6)
         total: Value | None = None
-        for place, weight in zip(read[:4], read[4:], strict=True):
-            at = index_within(s, place, element_count(node.spatial))
+        for location, weight in zip(read[:4], read[4:], strict=True):
+            at = index_within(s, location, element_count(node.spatial))
             term = s.cast(source.load(s, [s.index(0), at, channel]), dtype) * weight
             total = term if total is None else total + term
         assert total is not None
@@ -190,8 +192,8 @@ def _around(s: ScalarBuilder, at: Value, extent: Extent) -> list[tuple[Value, Va
     """The two elements around ``at`` of an axis of ``extent``, and their weights: 0 of what is not there."""
     first, found = s.math("floor", at), []
     last = s.const(extent, at.dtype) - 1.0
-    for place, weight in ((first, first + 1.0 - at), (first + 1.0, at - first)):
-        inside = (place >= 0.0) & (place <= last)
-        held = s.select(inside, place, 0.0)
+    for location, weight in ((first, first + 1.0 - at), (first + 1.0, at - first)):
+        inside = (location >= 0.0) & (location <= last)
+        held = s.select(inside, location, 0.0)
         found.append((s.cast(held, "int64"), s.select(inside, weight, 0.0)))
     return found

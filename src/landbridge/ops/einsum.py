@@ -40,25 +40,27 @@ def einsum(c: OpContext, *operands: Operand) -> Operand:
     dots = [str(i) for i in range(max((r for t, r in zip(terms, ranks, strict=True) if "..." in t), default=0))]
     labels = [_labels(t, dots[len(dots) - r :] if "..." in t else []) for t, r in zip(terms, ranks, strict=True)]
     if arrow:
-        kept = _labels(right, dots)
+        retained = _labels(right, dots)
     else:
         every = [v for term in labels for v in term if v not in dots]
-        kept = dots + sorted(v for v in set(every) if every.count(v) == 1)
+        retained = dots + sorted(v for v in set(every) if every.count(v) == 1)
     known = {v for term in labels for v in term}
     if any(len(term) != c.rank(x) for term, x in zip(labels, operands, strict=True)):
         raise ShapeError(f"{c.g.node}: the terms of {equation!r} are of other ranks than the operands")
-    if len(set(kept)) != len(kept) or not known.issuperset(kept):
-        raise ShapeError(f"{c.g.node}: the result of {equation!r} has {kept}; each label of the operands is legal once")
+    if len(set(retained)) != len(retained) or not known.issuperset(retained):
+        raise ShapeError(
+            f"{c.g.node}: the result of {equation!r} has {retained}; each label of the operands is legal once"
+        )
     given = _with_shared_dots(c, operands, labels, dots)
     extents: dict[str, int] = {}
     for term, x in zip(labels, given, strict=True):
         for label, extent in zip(term, c.shape(x), strict=True):
             if extents.setdefault(label, extent) == 1:
                 extents[label] = extent
-            what = f"{c.g.node}: label {label!r} of {equation!r}"
-            if extent != 1 and not must_agree(what, extents[label], extent):
-                raise ShapeError(f"{what} is {extents[label]} and {extent}")
-    return contract(c, [Labelled(x, tuple(t)) for x, t in zip(given, labels, strict=True)], kept, extents)
+            subject = f"{c.g.node}: label {label!r} of {equation!r}"
+            if extent != 1 and not must_agree(subject, extents[label], extent):
+                raise ShapeError(f"{subject} is {extents[label]} and {extent}")
+    return contract(c, [Labelled(x, tuple(t)) for x, t in zip(given, labels, strict=True)], retained, extents)
 
 
 def _with_shared_dots(

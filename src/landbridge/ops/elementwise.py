@@ -49,10 +49,10 @@ def divide(c: OpContext, a: Operand, b: Operand) -> Operand:
     return c.elementwise("div", [a, b], body)
 
 
-def _variadic(op_type: str, kind: str, stated: Accuracy) -> None:
+def _variadic(op_type: str, kind: str, declared: Accuracy) -> None:
     @rules("*data: &S")
     @operator(op_type)
-    @accuracy(stated)
+    @accuracy(declared)
     def handler(c: OpContext, *operands: Operand) -> Operand:
         def body(s: ScalarBuilder, first: Value, *rest: Value) -> Value:
             for value in rest:
@@ -81,10 +81,10 @@ def mean(c: OpContext, *operands: Operand) -> Operand:
     return operands[0] if len(operands) == 1 else c.function("mean", operands, body)
 
 
-def _unary(op_type: str, function: str, stated: Accuracy) -> None:
+def _unary(op_type: str, function: str, declared: Accuracy) -> None:
     @rules("X: ...")
     @operator(op_type)
-    @accuracy(stated)
+    @accuracy(declared)
     def handler(c: OpContext, x: Operand) -> Operand:
         if not is_float(c.dtype(x)):
             return x  # rounding an integer changes nothing; the others take floats only

@@ -14,10 +14,10 @@ from landbridge.sizes.size import Extent, Size
 def extents_array(extents: Extent | Sequence[Extent]) -> np.ndarray[Any, Any]:
     """``extents`` as an array: of int64 where all are numbers, else of objects."""
     array = np.array(extents, object)
-    return as_numbers(array)
+    return as_values(array)
 
 
-def as_numbers(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+def as_values(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """An array of objects as int64 where none is a Size; else itself."""
     if array.dtype != object or any(isinstance(e, Size) for e in array.reshape(-1)):
         return array

@@ -24,32 +24,32 @@ from landbridge.ops.butterflies import Complex, butterfly
 from landbridge.ops.context import Array, OpContext, Operand
 from landbridge.ops.fourier_plan import FourierPlan
 from landbridge.records import record
-from landbridge.sizes.size import Extent, likely, product, same
+from landbridge.sizes.size import Extent, expected_size, product, same
 
 #: Points from which on the stages of a few rows are kernels of their own, whose tasks many threads share.
 _LONG_ROW = 1 << 15
 _FEW_ROWS = 4
 
 #: The indices at which an operand has part ``part`` of point ``at``, in a row that ``lead`` counts.
-Place: TypeAlias = Callable[[Sequence[Any], Any, Any], Sequence[Any]]
+Location: TypeAlias = Callable[[Sequence[Any], Any, Any], Sequence[Any]]
 
 
 @record(frozen=True, eq=False)
 class Signal:
     """What is transformed: rows, which loops of extents ``rows`` count, of ``used`` points with ``parts`` parts each,
-    at ``place`` of ``operand``. ``window``: [used] or more numbers, by which points are multiplied first."""
+    at ``location`` of ``operand``. ``window``: [used] or more numbers, by which points are multiplied first."""
 
     operand: Operand
     rows: tuple[Extent, ...]
     used: Extent
     parts: int
-    place: Place
+    location: Location
     window: Operand | None = None
 
 
 @record(frozen=True)
 class Spectrum:
-    """What is made: ``bins`` of a transform of ``points``, with ``parts`` parts each, at ``place`` of a result of
+    """What is made: ``bins`` of a transform of ``points``, with ``parts`` parts each, at ``location`` of a result of
     ``shape``. The inverse is divided by ``points``."""
 
     points: int
@@ -57,7 +57,7 @@ class Spectrum:
     parts: int
     inverse: bool
     shape: Sequence[Extent]
-    place: Place
+    location: Location
 
 
 @record(frozen=True, eq=False)
@@ -86,7 +86,7 @@ def transformed(c: OpContext, signal: Signal, spectrum: Spectrum, plan: FourierP
     def values(stage: _Stage) -> list[SSAValue]:
         return [c.value(t.astype(kind) if isinstance(t, np.ndarray) else t) for t in stage.tables]
 
-    if spectrum.points >= _LONG_ROW and likely(product(rows)) < _FEW_ROWS:
+    if spectrum.points >= _LONG_ROW and expected_size(product(rows)) < _FEW_ROWS:
         current = c.value(signal.operand)
         for stage in chain:
             last = stage is chain[-1]
@@ -124,7 +124,7 @@ class _Stages:
         if plan.length:
             return [*self._convolution(scale), self._result()]
         if signal.window is None and same(signal.used, spectrum.points) is True:
-            return [*self._transform(signal.place, signal.parts, self.sign, scale), self._result()]
+            return [*self._transform(signal.location, signal.parts, self.sign, scale), self._result()]
         first = self._weighed()
         return [first, *self._transform(_interleaved, signal.parts, self.sign, scale), self._result()]
 
@@ -139,7 +139,7 @@ class _Stages:
         window = [] if signal.window is None else [signal.window]
 
         def write(p: PrimBuilder, source: SSAValue, tables: Sequence[SSAValue], target: SSAValue) -> None:
-            ins: list[Access] = [(source, lambda *d: signal.place(d[:n], d[n], d[n + 1]))]
+            ins: list[Access] = [(source, lambda *d: signal.location(d[:n], d[n], d[n + 1]))]
             ins += [(t, lambda *d: [d[n]]) for t in tables]
 
             def weigh(s: ScalarBuilder, v: Value, *weight: Value) -> Value:
@@ -152,24 +152,24 @@ class _Stages:
 
         return _Stage((points, signal.parts), write, window)
 
-    def _zeros(self, p: PrimBuilder, count: Extent, target: SSAValue, place: Place, parts: int) -> None:
+    def _zeros(self, p: PrimBuilder, count: Extent, target: SSAValue, location: Location, parts: int) -> None:
         if same(count, 0) is not True:
             n = self.lead
-            outs: list[Access] = [(target, lambda *d: place(d[:n], d[n], d[n + 1]))]
+            outs: list[Access] = [(target, lambda *d: location(d[:n], d[n], d[n + 1]))]
             self._generic(p, (count, parts), [], outs, lambda s: s.const(0, self.dtype))
 
-    def _transform(self, place: Place, parts: int, sign: int, scale: float) -> list[_Stage]:
-        """From points at ``place`` to [1, 2, points]."""
+    def _transform(self, location: Location, parts: int, sign: int, scale: float) -> list[_Stage]:
+        """From points at ``location`` to [1, 2, points]."""
         first, *others = self.plan.radices
         points = prod(self.plan.radices)
-        stages = [self._table(points, first, place, parts, sign, scale)]
+        stages = [self._table(points, first, location, parts, sign, scale)]
         done = first
         for radix in others:
             stages.append(self._butterflies(points, radix, done, sign))
             done *= radix
         return stages
 
-    def _table(self, points: int, radix: int, place: Place, parts: int, sign: int, scale: float) -> _Stage:
+    def _table(self, points: int, radix: int, location: Location, parts: int, sign: int, scale: float) -> _Stage:
         """Transforms of ``radix`` points that lie ``points / radix`` from each other, by one product."""
         blocks, n, rows = points // radix, self.lead, self.signal.rows
         w = roots(np.outer(np.arange(radix), np.arange(radix)), radix, sign) * scale
@@ -181,7 +181,7 @@ class _Stages:
                 "p" * (n + 3) + "rr",
                 (*rows, blocks, 2, radix, radix, parts),
                 [
-                    (source, lambda *d: place(d[:n], d[n + 3] * blocks + d[n], d[n + 4])),
+                    (source, lambda *d: location(d[:n], d[n + 3] * blocks + d[n], d[n + 4])),
                     (tables[0], lambda *d: [d[n + 3], d[n + 4], d[n + 1], d[n + 2]]),
                 ],
                 [(target, lambda *d: d[: n + 3])],
@@ -208,8 +208,8 @@ class _Stages:
             ]
 
             def body(s: ScalarBuilder, *values: Value) -> list[Value]:
-                numbers = [Complex(*pair) for pair in zip(values[::2], values[1::2], strict=True)]
-                points, factors = numbers[:radix], numbers[radix:]
+                elements = [Complex(*pair) for pair in zip(values[::2], values[1::2], strict=True)]
+                points, factors = elements[:radix], elements[radix:]
                 weighed = [points[0], *(v.times(w) for v, w in zip(points[1:], factors, strict=True))]
                 return [v for bin_ in butterfly(weighed, sign) for v in bin_]
 
@@ -226,7 +226,7 @@ class _Stages:
                 p,
                 (spectrum.bins, spectrum.parts),
                 [(source, lambda *d: [*d[:n], 0, d[n + 1], d[n]])],
-                [(target, lambda *d: spectrum.place(d[:n], d[n], d[n + 1]))],
+                [(target, lambda *d: spectrum.location(d[:n], d[n], d[n + 1]))],
                 lambda s, v: v,
             )
 
@@ -256,7 +256,7 @@ class _Stages:
 
         def write(p: PrimBuilder, source: SSAValue, tables: Sequence[SSAValue], target: SSAValue) -> None:
             ins: list[Access] = [
-                (source, lambda *d, part=part: signal.place(d[:n], d[n], part)) for part in range(signal.parts)
+                (source, lambda *d, part=part: signal.location(d[:n], d[n], part)) for part in range(signal.parts)
             ]
             ins += [(tables[0], lambda *d, part=part: [part, d[n]]) for part in range(2)]
             ins += [(t, lambda *d: [d[n]]) for t in tables[1:]]

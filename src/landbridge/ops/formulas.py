@@ -45,7 +45,7 @@ def table(
 
         def body(s: ScalarBuilder, _: Sequence[BodyBuffer], at: Sequence[Value]) -> Value:
             exact = s.uncontracted()
-            places = [exact.cast(exact.cast(place, "int64"), "float64") for place in at]
+            places = [exact.cast(exact.cast(location, "int64"), "float64") for location in at]
             return exact.cast(formula(_InKernel(exact), *places), dtype)
 
         return c.compute(name, [], shape, body, dtype)

@@ -53,10 +53,10 @@ def _by_table(c: OpContext, signal: Signal, spectrum: Spectrum, used: int) -> Op
             "p" * (n + 2) + "rr",
             (*signal.rows, bins, outs, used, parts),
             [
-                (p.inputs[0], lambda *d: signal.place(d[:n], d[n + 2], d[n + 3])),
+                (p.inputs[0], lambda *d: signal.location(d[:n], d[n + 2], d[n + 3])),
                 (p.inputs[1], lambda *d: [d[n + 2], d[n + 3], d[n], d[n + 1]]),
             ],
-            [(p.outputs[0], lambda *d: spectrum.place(d[:n], d[n], d[n + 1]))],
+            [(p.outputs[0], lambda *d: spectrum.location(d[:n], d[n], d[n + 1]))],
             multiply_add,
             init=0,
         )
@@ -107,13 +107,13 @@ def _dft(c: OpContext, x: Operand, length: Operand | None, along: int) -> Operan
     used = smallest(extent, limit)
     before, inner = product(shape[:axis]), product(shape[axis + 1 : -1])
 
-    def place(lead: Sequence[Any], at: Any, part: Any) -> list[Any]:
+    def location(lead: Sequence[Any], at: Any, part: Any) -> list[Any]:
         return [lead[0], at, lead[1], part]
 
     operand = c.reshape(x, (before, extent, inner, parts))
     outs = 1 if mirrored else 2
-    signal = Signal(operand, (before, inner), used, parts, place, _twice(points, limit) if mirrored else None)
-    y = _transform(c, signal, Spectrum(points, bins, outs, inverse, (before, bins, inner, outs), place))
+    signal = Signal(operand, (before, inner), used, parts, location, _twice(points, limit) if mirrored else None)
+    y = _transform(c, signal, Spectrum(points, bins, outs, inverse, (before, bins, inner, outs), location))
     return c.reshape(y, [*(bins if a == axis else e for a, e in enumerate(shape[:-1])), outs])
 
 

@@ -16,7 +16,7 @@ from landbridge.ops.context import Array, BodyBuffer, OpContext, Operand
 from landbridge.ops.legal import Condition, axis_of, between, one_of
 from landbridge.ops.registry import operator
 from landbridge.ops.rules import index_of, rules
-from landbridge.ops.scatter_turns import scatter_in_turns
+from landbridge.ops.scatter_steps import scatter_by_steps
 from landbridge.ops.slicing import part
 from landbridge.sizes.size import Extent, Size, at_least, largest, product
 from landbridge.targets.grid import grid_limits
@@ -212,7 +212,7 @@ def _kind(c: OpContext) -> str:
     return _COMBINE.get(c.attribute("reduction", "none"), ("", 0))[0]
 
 
-def _in_turns(c: OpContext, x: Operand, indices: Operand, count: Extent) -> bool:
+def _needs_steps(c: OpContext, x: Operand, indices: Operand, count: Extent) -> bool:
     """Whether ``count`` updates are put in one after the other. Narrow floats are added up in wider ones, which only
     the search for updates can."""
     if 0 in c.shape(indices) or 0 in c.shape(x) or (at_least(_FEW, count) and not _on_cpus(c)):
@@ -317,27 +317,27 @@ def scatter_elements(c: OpContext, x: Operand, indices: Operand, updates: Operan
     if fixed is not None:
         last = np.full(shape, -1)
         where = np.indices(extents)
-        numbers = where[axis].copy()
+        ordinals = where[axis].copy()
         where[axis] = np.where(fixed < 0, fixed + shape[axis], fixed)
         inside = (where[axis] >= 0) & (where[axis] < shape[axis])
-        last[tuple(w[inside] for w in where)] = numbers[inside]  # of equal places numpy keeps the last
+        last[tuple(w[inside] for w in where)] = ordinals[inside]  # of equal places numpy keeps the last
 
         def taken(s: ScalarBuilder, at: Sequence[Value], number: Value) -> list[Value]:
             return [number if a == axis else s.minimum(at[a], e - 1) for a, e in enumerate(extents)]
 
         return _placed(c, x, updates, last, taken)
-    if _in_turns(c, x, indices, extents[axis]):
+    if _needs_steps(c, x, indices, extents[axis]):
         others = [a for a in range(len(shape)) if a != axis]
 
-        def place(
-            s: ScalarBuilder, numbers: BodyBuffer, at: Sequence[Value]
+        def location(
+            s: ScalarBuilder, ordinals: BodyBuffer, at: Sequence[Value]
         ) -> tuple[Mapping[int, Value], Mapping[int, Value], Sequence[Value]]:
             by_axis = dict(zip((axis, *others), at, strict=True))
             update = [by_axis[a] for a in range(len(shape))]
-            return {axis: numbers.load(s, update)}, {a: by_axis[a] for a in others}, update
+            return {axis: ordinals.load(s, update)}, {a: by_axis[a] for a in others}, update
 
         loops = [extents[axis], *(extents[a] for a in others)]
-        return scatter_in_turns(c, x, indices, updates, loops, _kind(c), place)
+        return scatter_by_steps(c, x, indices, updates, loops, _kind(c), location)
     return _scatter(c, x, indices, updates, [extents[axis]], hit)
 
 
@@ -379,14 +379,14 @@ def scatter_nd(c: OpContext, x: Operand, indices: Operand, updates: Operand) -> 
         flat = c.reshape(updates, (len(rows), *shape[depth:]))
         return _placed(c, x, flat, last, lambda s, at, number: [number, *at[depth:]])
     count = product(outer)
-    if _in_turns(c, x, indices, count):
+    if _needs_steps(c, x, indices, count):
 
-        def place(
-            s: ScalarBuilder, numbers: BodyBuffer, at: Sequence[Value]
+        def location(
+            s: ScalarBuilder, ordinals: BodyBuffer, at: Sequence[Value]
         ) -> tuple[Mapping[int, Value], Mapping[int, Value], Sequence[Value]]:
-            picked = {a: numbers.load(s, [at[0], a]) for a in range(depth)}
+            picked = {a: ordinals.load(s, [at[0], a]) for a in range(depth)}
             return picked, dict(enumerate(at[1:], depth)), at
 
         tuples, new = c.reshape(indices, (count, depth)), c.reshape(updates, (count, *shape[depth:]))
-        return scatter_in_turns(c, x, tuples, new, (count, *shape[depth:]), _kind(c), place)
+        return scatter_by_steps(c, x, tuples, new, (count, *shape[depth:]), _kind(c), location)
     return _scatter(c, x, indices, updates, outer, hit)

@@ -17,7 +17,7 @@ from landbridge.ops.registry import operator
 from landbridge.ops.rules import rules
 from landbridge.ops.slicing import index_within
 from landbridge.records import record
-from landbridge.sizes.size import Extent, likely, never_below
+from landbridge.sizes.size import Extent, expected_size, never_below
 
 #: How many elements an axis has, in the dtype of coordinates: a number, or what is known when the input comes.
 _Length: TypeAlias = Value | float
@@ -47,7 +47,7 @@ def grid_sample(c: OpContext, x: Operand, grid: Operand) -> Operand:
     if not spatial:
         raise c.unsupported("a grid without spatial axes")
     # Tasks are rows of the output where these are long, else images.
-    cut = 1 if len(output) > 1 and likely(element_count(output[1:])) >= _LONG_ROW else 0
+    cut = 1 if len(output) > 1 and expected_size(element_count(output[1:])) >= _LONG_ROW else 0
     rows, pixels = [n, *output[:cut]], element_count(output[cut:])
     dtype = "float64" if "float64" in (c.dtype(x), c.dtype(grid)) else accumulator(c.dtype(grid))
     sampling = _Sampling(
@@ -64,8 +64,8 @@ def grid_sample(c: OpContext, x: Operand, grid: Operand) -> Operand:
     source = c.reshape(x, (n, channels, element_count(spatial)))
     points = c.reshape(grid, (*rows, pixels, len(spatial)))
     shape = (n, channels, *output[:cut], pixels)
-    made = c.g.call("grid_sample", [c.value(source), c.value(points)], [(shape, c.dtype(x))], build)[0]
-    return c.reshape(made, (n, channels, *output))
+    created = c.g.call("grid_sample", [c.value(source), c.value(points)], [(shape, c.dtype(x))], build)[0]
+    return c.reshape(created, (n, channels, *output))
 
 
 def _write_stages(
@@ -73,7 +73,7 @@ def _write_stages(
 ) -> None:
     """Places and weights of the pixels of each row, then every channel of it."""
     rank, last, shape = len(sampling.spatial), len(rows), [*rows, pixels]
-    places = [p.temp(shape, sampling.place_dtype) for _ in sampling.corners]
+    places = [p.temp(shape, sampling.location_dtype) for _ in sampling.corners]
     weights = [p.temp(shape, sampling.dtype) for _ in range(rank) for _ in range(sampling.weighted)]
     p.generic(
         "p" * len(shape),
@@ -118,13 +118,13 @@ class _Sampling:
         return self.taps.count if self.taps.count > 1 else 0
 
     @property
-    def place_dtype(self) -> str:
+    def location_dtype(self) -> str:
         """Of an element's place among all of a channel: vectors have twice as many narrow ones."""
         return "int32" if never_below(element_count(self.spatial)) < 2**31 else "int64"
 
     def of_point(self, s: ScalarBuilder, *coordinates: Value) -> list[Value]:
         """Places of the corners, below 0 those that are none, and the weights along each axis."""
-        kept, inside, weights = [], [], []
+        retained, inside, weights = [], [], []
         for v, axis in zip(coordinates, self.spatial, strict=True):
             extent = float(axis) if isinstance(axis, int) else s.const(axis, self.dtype)
             low, high = self._ends(extent)
@@ -134,10 +134,10 @@ class _Sampling:
                 where = _padded(s, where, low, high, extent, self.padding)
             along = self.taps.around(s, where)
             held = [self._held(s, position, extent) for position, _ in along]
-            kept.append([s.cast(h, self.place_dtype) for h in held])
+            retained.append([s.cast(h, self.location_dtype) for h in held])
             inside.append([position.eq(h) for (position, _), h in zip(along, held, strict=True)])
             weights += [s.value(w, self.dtype) for _, w in along][: self.weighted]
-        return [*(self._place(s, corner, kept, inside) for corner in self.corners), *weights]
+        return [*(self._location(s, corner, retained, inside) for corner in self.corners), *weights]
 
     def _ends(self, extent: _Length) -> tuple[float, _Length]:
         return (0.0, extent - 1.0) if self.align else (-0.5, extent - 0.5)
@@ -148,28 +148,28 @@ class _Sampling:
             position = _reflected(s, position, *self._ends(extent))
         return s.minimum(s.maximum(position, 0.0), extent - 1.0)
 
-    def _place(
+    def _location(
         self,
         s: ScalarBuilder,
         corner: Sequence[int],
-        kept: Sequence[Sequence[Value]],
+        retained: Sequence[Sequence[Value]],
         inside: Sequence[Sequence[Value]],
     ) -> Value:
-        place, held = kept[0][corner[0]], inside[0][corner[0]]
+        location, held = retained[0][corner[0]], inside[0][corner[0]]
         for a, i in list(enumerate(corner))[1:]:
-            place, held = place * self.spatial[a] + kept[a][i], held & inside[a][i]
-        return s.select(held, place, -1) if self.padding == "zeros" else place
+            location, held = location * self.spatial[a] + retained[a][i], held & inside[a][i]
+        return s.select(held, location, -1) if self.padding == "zeros" else location
 
     def total(self, s: ScalarBuilder, source: BodyBuffer, plane: Sequence[Value], read: Sequence[Value]) -> Value:
         """The weighted sum of the corners in one ``plane``, whose places and weights were ``read``."""
         corners, count = self.corners, self.weighted
         along = [read[len(corners) + a * count :][:count] for a in range(len(self.spatial))]
         total: Value | None = None
-        for place, corner in zip(read, corners, strict=False):
-            value = source.load(s, [*plane, index_within(s, place, element_count(self.spatial))])
+        for location, corner in zip(read, corners, strict=False):
+            value = source.load(s, [*plane, index_within(s, location, element_count(self.spatial))])
             value = s.cast(value, self.dtype)
             if self.padding == "zeros":
-                value = s.select(place < 0, 0.0, value)
+                value = s.select(location < 0, 0.0, value)
             if count:
                 weight = along[0][corner[0]]
                 for a, i in list(enumerate(corner))[1:]:
@@ -221,13 +221,13 @@ def _taps(c: OpContext, mode: str) -> _Taps:
         base = s.math("floor", v)
         t, a = v - base, -0.75
 
-        def near(d: Value) -> Value:
+        def inner(d: Value) -> Value:
             return ((a + 2) * d - (a + 3)) * d * d + 1.0
 
-        def far(d: Value) -> Value:
+        def outer(d: Value) -> Value:
             return ((a * d - 5 * a) * d + 8 * a) * d - 4 * a
 
-        weights = [far(t + 1.0), near(t), near(1.0 - t), far(2.0 - t)]
+        weights = [outer(t + 1.0), inner(t), inner(1.0 - t), outer(2.0 - t)]
         return [(base + float(i - 1), w) for i, w in enumerate(weights)]
 
     two, four = _Taps(2, linear), _Taps(4, cubic)

@@ -35,20 +35,20 @@ def label_encoder(c: OpContext, x: Operand) -> Operand:
 
 
 def _encoded(c: OpContext, x: Operand, nan_matches: bool) -> Operand:
-    keys, values = _numbers(c, "keys"), _numbers(c, "values")
+    keys, values = _values(c, "keys"), _values(c, "values")
     if len(keys) != len(values) or not len(keys):
         raise c.unsupported(f"{len(keys)} keys and {len(values)} values; legal: as many of both, at least 1")
     default = values.dtype.type(_default(c, values.dtype.kind == "f"))
     is_nan = np.isnan(keys) if keys.dtype.kind == "f" else np.zeros(len(keys), bool)
     of_nan = values[is_nan][0] if nan_matches and is_nan.any() else None
-    kept, first = np.unique(keys[~is_nan], return_index=True)
-    of_kept = values[~is_nan][first]
-    if not len(kept):
-        kept, of_kept = np.zeros(1, keys.dtype), np.array([default])
-    spread = int(kept[-1]) - int(kept[0]) + 1 if keys.dtype.kind == "i" else 0
-    if 0 < spread <= _MOST_SPREAD * len(kept):
-        return _by_distance(c, x, kept, of_kept, default, spread)
-    return _by_search(c, x, kept, of_kept, default, of_nan)
+    retained, first = np.unique(keys[~is_nan], return_index=True)
+    of_retained = values[~is_nan][first]
+    if not len(retained):
+        retained, of_retained = np.zeros(1, keys.dtype), np.array([default])
+    spread = int(retained[-1]) - int(retained[0]) + 1 if keys.dtype.kind == "i" else 0
+    if 0 < spread <= _MOST_SPREAD * len(retained):
+        return _by_distance(c, x, retained, of_retained, default, spread)
+    return _by_search(c, x, retained, of_retained, default, of_nan)
 
 
 def _by_distance(c: OpContext, x: Operand, keys: Array, values: Array, default: np.generic, spread: int) -> Operand:
@@ -78,21 +78,21 @@ def _by_search(
         while step:
             key = buffers[1].load(s, [index_within(s, low + step, length)])
             low, step = s.select(key <= given, low + step, low), step // 2
-        place = [index_within(s, low, length)]
-        found = s.select(buffers[1].load(s, place).eq(given), buffers[2].load(s, place), default.item())
+        location = [index_within(s, low, length)]
+        found = s.select(buffers[1].load(s, location).eq(given), buffers[2].load(s, location), default.item())
         return found if of_nan is None else s.select(given.ne(given), of_nan.item(), found)
 
     return c.compute("label_encoder", [x, filled, table], c.shape(x), value, str(values.dtype))
 
 
-def _numbers(c: OpContext, what: str) -> Array:
+def _values(c: OpContext, subject: str) -> Array:
     for ending, dtype in (("int64s", np.int64), ("floats", np.float32)):
-        if found := c.attribute(f"{what}_{ending}", []):
+        if found := c.attribute(f"{subject}_{ending}", []):
             return np.array(found, dtype)
-    tensor = c.attribute(f"{what}_tensor")
+    tensor = c.attribute(f"{subject}_tensor")
     if isinstance(tensor, np.ndarray) and tensor.dtype.kind in "if":
         return np.asarray(tensor.reshape(-1))
-    raise c.unsupported(f"{what} that are text; legal: numbers")
+    raise c.unsupported(f"{subject} that are text; legal: numbers")
 
 
 def _default(c: OpContext, is_float: bool) -> float | int:

@@ -43,8 +43,8 @@ def _broadcasts(extent: Extent, wanted: Extent, either: bool) -> bool:
     repeats = isinstance(extent, Size) and may_broadcast(extent, wanted)
     if either and repeats:
         return True
-    what = f"{extent} broadcasts to {wanted}"
-    raise undecided(what, extent, wanted, equal=True, needed=True, broadcasts=repeats)
+    subject = f"{extent} broadcasts to {wanted}"
+    raise undecided(subject, extent, wanted, equal=True, needed=True, broadcasts=repeats)
 
 
 def _equal(left: Any, right: Any, needed: bool = False) -> bool:
@@ -53,8 +53,8 @@ def _equal(left: Any, right: Any, needed: bool = False) -> bool:
     Raises UndecidedSizeError where that is open; ``needed``: the rule is broken where they do not.
     """
     if isinstance(left, tuple | list) and isinstance(right, tuple | list):
-        is_alike = type(left) is type(right) and len(left) == len(right)
-        return is_alike and all(_equal(a, b, needed) for a, b in zip(left, right, strict=True))
+        is_same_shape = type(left) is type(right) and len(left) == len(right)
+        return is_same_shape and all(_equal(a, b, needed) for a, b in zip(left, right, strict=True))
     if isinstance(left, Size) or isinstance(right, Size):
         if not (isinstance(left, int | Size) and isinstance(right, int | Size)):
             return False

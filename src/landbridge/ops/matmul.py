@@ -61,7 +61,7 @@ def matmul(c: OpContext, a: Operand, b: Operand) -> Operand:
     (m, k), n = left[-2:], right[-1]
     if len(shape_b) == 2 and len(shape_a) > 1 and (total := dequantized_product(c, a, b)) is not None:
         return total
-    batch, (a, b) = c.broadcast([c.reshape(a, left), c.reshape(b, right)], kept=2)
+    batch, (a, b) = c.broadcast([c.reshape(a, left), c.reshape(b, right)], retained=2)
     left, right = c.shape(a), c.shape(b)
     count = element_count(batch)
     if element_count(right[:-2]) == 1:

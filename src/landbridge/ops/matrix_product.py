@@ -35,7 +35,8 @@ def matrix_product(
     trans_b: bool = False,
     term: Body = multiply_add,
 ) -> Operand:
-    """``a @ b`` of matrices, [M, K] x [K, N], in the accumulator's dtype; a transposed constant is turned over here.
+    """``a @ b`` of matrices, [M, K] x [K, N], in the accumulator's dtype; a transposed constant is transposed back
+    here.
 
     ``term(s, total, x, y)`` is the total with one more term, that of ``x`` and ``y``.
     """
@@ -43,7 +44,7 @@ def matrix_product(
         a, trans_a = c.transpose(a, (1, 0)), False
     if trans_b and isinstance(b, np.ndarray):
         b, trans_b = c.transpose(b, (1, 0)), False
-    (m, k), (k_b, n) = _turned(c.shape(a), trans_a), _turned(c.shape(b), trans_b)
+    (m, k), (k_b, n) = _transposed(c.shape(a), trans_a), _transposed(c.shape(b), trans_b)
     check_inner(c, (m, k), (k_b, n), k, k_b)
 
     def build(p: PrimBuilder) -> None:
@@ -79,5 +80,5 @@ def batched_product(c: OpContext, a: Operand, b: Operand, term: Body = multiply_
     return c.g.call("matmul", [c.value(a), c.value(b)], [((count, m, n), accumulator(c.dtype(a)))], build)[0]
 
 
-def _turned(shape: tuple[int, ...], turn: bool) -> tuple[int, ...]:
-    return shape[::-1] if turn else shape
+def _transposed(shape: tuple[int, ...], transpose: bool) -> tuple[int, ...]:
+    return shape[::-1] if transpose else shape

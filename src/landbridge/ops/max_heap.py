@@ -22,9 +22,9 @@ class MaxHeap:
     def __init__(self, s: LoopBuilder, keys: BodyBuffer, capacity: Extent) -> None:
         self._s, self._keys, self._extent = s, keys, capacity + 1
 
-    def put(self, place: Value, key: Value) -> None:
-        """Store ``key`` at ``place``, an index; ``order`` makes a heap of what was put."""
-        self._keys.store(self._s, [self._s.inside(place, self._extent)], key)
+    def put(self, location: Value, key: Value) -> None:
+        """Store ``key`` at ``location``, an index; ``order`` makes a heap of what was put."""
+        self._keys.store(self._s, [self._s.inside(location, self._extent)], key)
 
     def order(self, count: Value) -> None:
         """Make a heap of the first ``count`` keys."""
@@ -48,11 +48,11 @@ class MaxHeap:
         self._sink(s.const(0, "index"), moved, last)
         return largest
 
-    def _at(self, place: Value) -> Value:
-        return self._keys.load(self._s, [self._s.inside(place, self._extent)])
+    def _at(self, location: Value) -> Value:
+        return self._keys.load(self._s, [self._s.inside(location, self._extent)])
 
-    def _sink(self, place: Value, key: Value, count: Value) -> None:
-        """Put ``key`` at ``place`` or below it, where larger keys move up to."""
+    def _sink(self, location: Value, key: Value, count: Value) -> None:
+        """Put ``key`` at ``location`` or below it, where larger keys move up to."""
         s = self._s
 
         def test(hole: Value) -> tuple[Value, Sequence[Value]]:
@@ -65,5 +65,5 @@ class MaxHeap:
             self.put(hole, larger)
             return [child]
 
-        hole, *_ = s.repeat([place], test, rise)
+        hole, *_ = s.repeat([location], test, rise)
         self.put(hole, key)

@@ -110,9 +110,11 @@ class _Axis:
 
 def _rounded(s: ScalarBuilder, v: Value) -> Value:
     """The nearest whole number, of two the one farther from 0."""
-    near = s.math("trunc", v)
-    left = v - near
-    return near + s.select(left >= 0.5, s.const(1.0, v.dtype), 0.0) - s.select(left <= -0.5, s.const(1.0, v.dtype), 0.0)
+    rounded = s.math("trunc", v)
+    left = v - rounded
+    return (
+        rounded + s.select(left >= 0.5, s.const(1.0, v.dtype), 0.0) - s.select(left <= -0.5, s.const(1.0, v.dtype), 0.0)
+    )
 
 
 def _whole(s: ScalarBuilder, v: Value) -> Value:

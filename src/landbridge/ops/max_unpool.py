@@ -40,23 +40,23 @@ def max_unpool(c: OpContext, x: Operand, indices: Operand, output: Operand | Non
     Of equal indices the last one counts. One that is outside of the result is left out. ``output`` is the shape of a
     larger result, with zeros behind the other along each axis.
     """
-    own = _own_shape(c, c.shape(x))
-    made = c.reshape(_scattered(c, x, indices, element_count(own)), own)
+    owned = _output_shape(c, c.shape(x))
+    created = c.reshape(_scattered(c, x, indices, element_count(owned)), owned)
     if output is None:
-        return made
+        return created
     wanted = c.ints("output_shape", output) or []
-    if any(w < e for w, e in zip(wanted, own, strict=True)):
-        raise ShapeError(f"{c.g.node}: output_shape {wanted} is less than {own}, the shape that the strides make")
+    if any(w < e for w, e in zip(wanted, owned, strict=True)):
+        raise ShapeError(f"{c.g.node}: output_shape {wanted} is less than {owned}, the shape that the strides make")
 
     def widen(p: PrimBuilder) -> None:
-        rank = len(own)
-        whole = p.pad(p.inputs[0], [0] * rank, [w - e for w, e in zip(wanted, own, strict=True)], 0)
+        rank = len(owned)
+        whole = p.pad(p.inputs[0], [0] * rank, [w - e for w, e in zip(wanted, owned, strict=True)], 0)
         p.generic("p" * rank, wanted, [(whole, lambda *d: d)], [(p.outputs[0], lambda *d: d)], lambda s, v: v)
 
-    return c.g.call("max_unpool", [c.value(made)], [(wanted, c.dtype(x))], widen)[0]
+    return c.g.call("max_unpool", [c.value(created)], [(wanted, c.dtype(x))], widen)[0]
 
 
-def _own_shape(c: OpContext, shape: Sequence[Extent]) -> list[Extent]:
+def _output_shape(c: OpContext, shape: Sequence[Extent]) -> list[Extent]:
     """The shape of what MaxPool made ``shape`` of, where no element was left over."""
     batch, channels, *spatial = shape
     rank, kernel = len(spatial), c.ints("kernel_shape") or []
@@ -77,13 +77,13 @@ def _scattered(c: OpContext, x: Operand, indices: Operand, extent: Extent) -> SS
             values, places, result = (BodyBuffer(each, p.dtype(each)) for each in memrefs)
 
             def scatter(i: Value) -> Sequence[Value]:
-                place = places.load(s, [i])
+                location = places.load(s, [i])
 
                 def store() -> Sequence[Value]:
-                    result.store(s, [s.inside(place, extent)], values.load(s, [i]))
+                    result.store(s, [s.inside(location, extent)], values.load(s, [i]))
                     return ()
 
-                s.branch((place >= 0) & (place < s.const(extent, "int64")), store)
+                s.branch((location >= 0) & (location < s.const(extent, "int64")), store)
                 return ()
 
             result.fill(s, 0)

@@ -126,10 +126,10 @@ class _Class:
         """Select boxes, and store how many there are."""
         s, node = self.s, self.node
         none = s.const(0, "index")
-        (kept,) = s.branch(s.const(node.boxes, "int64") > 0, lambda: [self._kept()], lambda: [none])
-        self.counts.store(s, [self.group], s.cast(kept, "int64"))
+        (retained,) = s.branch(s.const(node.boxes, "int64") > 0, lambda: [self._retained()], lambda: [none])
+        self.counts.store(s, [self.group], s.cast(retained, "int64"))
 
-    def _kept(self) -> Value:
+    def _retained(self) -> Value:
         """Selects boxes; how many there are."""
         s, node = self.s, self.node
         count = self._candidates()
@@ -139,22 +139,22 @@ class _Class:
             given = s.maximum(self.limits["most"].load(s, _only(self.limits["most"])), 0)
             most = s.cast(s.minimum(given, s.const(node.capacity, "int64")), "index")
 
-        def test(count: Value, kept: Value) -> tuple[Value, Sequence[Value]]:
-            return (count > 0) & (kept < most), [count, kept]
+        def test(count: Value, retained: Value) -> tuple[Value, Sequence[Value]]:
+            return (count > 0) & (retained < most), [count, retained]
 
-        def next_best(count: Value, kept: Value) -> Sequence[Value]:
+        def next_best(count: Value, retained: Value) -> Sequence[Value]:
             key = self.heap.take(count)
             box = s.inside(s.cast(s.const(_LAST, "int64") - (key & _LAST), "index"), node.boxes)
             corners = self._corners(box)
 
             def keep() -> Sequence[Value]:
-                place = s.inside(kept, largest(node.capacity, 1))
+                location = s.inside(retained, largest(node.capacity, 1))
                 for i, corner in enumerate(corners):
-                    self.corners.store(s, [place, i], corner)
-                self.selected.store(s, [self.group, place], s.cast(box, "int32"))
-                return [kept + 1]
+                    self.corners.store(s, [location, i], corner)
+                self.selected.store(s, [self.group, location], s.cast(box, "int32"))
+                return [retained + 1]
 
-            (after,) = s.branch(self._overlaps(corners, kept), lambda: [kept], keep)
+            (after,) = s.branch(self._overlaps(corners, retained), lambda: [retained], keep)
             return [count - 1, after]
 
         return s.repeat([count, s.const(0, "index")], test, next_best)[1]
@@ -193,16 +193,16 @@ class _Class:
             return [a - wide, b - high, a + wide, b + high]
         return [_less(s, a, c), _less(s, b, d), _more(s, a, c), _more(s, b, d)]
 
-    def _overlaps(self, corners: Sequence[Value], kept: Value) -> Value:
-        """Whether one of the ``kept`` boxes covers too much of what it and a box of these ``corners`` cover."""
+    def _overlaps(self, corners: Sequence[Value], retained: Value) -> Value:
+        """Whether one of the ``retained`` boxes covers too much of what it and a box of these ``corners`` cover."""
         s, limit = self.s, self._limit("overlap")
 
         def test(number: Value, overlaps: Value) -> tuple[Value, Sequence[Value]]:
-            return (number < kept) & s.logical_not(overlaps), [number, overlaps]
+            return (number < retained) & s.logical_not(overlaps), [number, overlaps]
 
         def compare(number: Value, _: Value) -> Sequence[Value]:
-            place = s.inside(number, largest(self.node.capacity, 1))
-            other = [self.corners.load(s, [place, i]) for i in range(4)]
+            location = s.inside(number, largest(self.node.capacity, 1))
+            other = [self.corners.load(s, [location, i]) for i in range(4)]
             return [number + 1, self._is_above(corners, other, limit)]
 
         none = s.const(False, "bool")
@@ -275,9 +275,9 @@ def _rows(c: OpContext, node: _Suppression, selected: SSAValue, starts: SSAValue
 
             ends: list[Any] = [s.const(0, "index"), s.const(node.groups, "index")]
             group = s.inside(s.repeat(ends, test, halve)[0], node.groups)
-            place = s.inside(s.cast(at - starts.load(s, [group]), "index"), largest(node.capacity, 1))
+            location = s.inside(s.cast(at - starts.load(s, [group]), "index"), largest(node.capacity, 1))
             found = [s.binary("div", group, node.classes), s.binary("rem", group, node.classes)]
-            for column, value in enumerate([*found, selected.load(s, [group, place])]):
+            for column, value in enumerate([*found, selected.load(s, [group, location])]):
                 result.store(s, [number, column], s.cast(value, "int64"))
 
         p.forall(rows, [*p.inputs, *p.outputs], row)

@@ -90,8 +90,8 @@ def _of_the_batch(
     statistics = []
     for old, new in ((mean, now), (var, spread)):
         flat = c.reshape(new, c.shape(old))
-        made = c.elementwise("running", [c.cast(old, wide), flat], moved, wide)
-        statistics.append(c.cast(made, c.dtype(old)))
+        created = c.elementwise("running", [c.cast(old, wide), flat], moved, wide)
+        statistics.append(c.cast(created, c.dtype(old)))
     return [y, *statistics]
 
 
@@ -99,8 +99,8 @@ def _mean(c: OpContext, x: Operand, axes: Sequence[int]) -> Operand:
     """The mean of ``x`` over ``axes``, which are kept, in the accumulator's dtype: with the mean of what is left beside
     a rough one, so that it is the element itself where all are equal, however many they are."""
     rough = reduced(c, "mean", x, axes, keepdims=True)
-    beside = c.elementwise("center", [x, rough], lambda s, v, m: v - m, accumulator(c.dtype(x)))
-    return c.elementwise("mean", [rough, reduced(c, "mean", beside, axes, keepdims=True)], lambda s, m, v: m + v)
+    centered = c.elementwise("center", [x, rough], lambda s, v, m: v - m, accumulator(c.dtype(x)))
+    return c.elementwise("mean", [rough, reduced(c, "mean", centered, axes, keepdims=True)], lambda s, m, v: m + v)
 
 
 def normalize_rows(

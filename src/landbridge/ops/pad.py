@@ -68,12 +68,12 @@ def pad(
         raise ShapeError(f"{c.g.node}: Pad with mode {mode!r} of {shape}; an axis without elements has none to repeat")
     given = c.attribute("value", 0.0) if value is None or c.shape(value) == (0,) else value
     fill = None if isinstance(given, SSAValue) else np.asarray(given, numpy_dtype(dtype)).reshape(-1)[0].item()
-    numbers = all(isinstance(amount, int) for amount in (*low, *high))
-    kept = [e + min(a, 0) + min(b, 0) for e, a, b in zip(shape, low, high, strict=True)] if numbers else []
-    if mode == "constant" and fill is not None and numbers and all(sizes.at_least(e, 0) for e in kept):
-        x = part(c, x, [max(-a, 0) for a in low], [1] * rank, kept)
+    values = all(isinstance(amount, int) for amount in (*low, *high))
+    retained = [e + min(a, 0) + min(b, 0) for e, a, b in zip(shape, low, high, strict=True)] if values else []
+    if mode == "constant" and fill is not None and values and all(sizes.at_least(e, 0) for e in retained):
+        x = part(c, x, [max(-a, 0) for a in low], [1] * rank, retained)
         return _constant_pad(c, x, [max(a, 0) for a in low], [max(b, 0) for b in high], fill)
-    known = numbers and all(amount >= 0 for amount in (*low, *high))
+    known = values and all(amount >= 0 for amount in (*low, *high))
     if 0 in shape and 0 not in result:
         if mode != "constant":
             raise ShapeError(
@@ -190,8 +190,8 @@ def _position(s: ScalarBuilder, c: OpContext, mode: str, at: Value, extent: Exte
         last = extent - 1
         if sizes.at_least(last, low) and sizes.at_least(last, high):
             return s.select(at < 0, -at, s.minimum(at, 2 * last - at))
-        turned = _remainder(s, at + last, largest(2 * last, 1)) - last
-        return s.maximum(turned, -turned)
+        mirrored = _remainder(s, at + last, largest(2 * last, 1)) - last
+        return s.maximum(mirrored, -mirrored)
     if mode == "wrap":
         first = largest(-low, 0)
         return _remainder(s, at - first, largest(extent - first - largest(-high, 0), 1)) + first

@@ -1,4 +1,4 @@
-"""Transposed convolutions as one dense convolution whose results lie in turns."""
+"""Transposed convolutions as one dense convolution whose results are interleaved."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from landbridge.ops.context import BodyBuffer, OpContext, Operand
 from landbridge.ops.matrix_product import multiply_add
 from landbridge.ops.phases import Phases
 from landbridge.ops.slicing import index_within, part
-from landbridge.sizes.size import Extent, ceildiv, largest, likely, same
+from landbridge.sizes.size import Extent, ceildiv, expected_size, largest, same
 
 
 def convolve_phases(
@@ -45,7 +45,7 @@ def convolve_phases(
     groups = (n, outputs) if group == 1 or depthwise else (n, group, outputs // group)
     summed = () if depthwise else (inner,)
     # Beyond two axes no layout is blocked by channels, and vectors lie along pixels: of one phase they are neighbours.
-    apart = outputs < FEW_CHANNELS or not isinstance(flipped, np.ndarray) or len(axes) > 2
+    separate = outputs < FEW_CHANNELS or not isinstance(flipped, np.ndarray) or len(axes) > 2
     phase_extents, tap_extents = loops.extents
     count = len(phase_extents)
 
@@ -73,7 +73,7 @@ def convolve_phases(
 
         def result(*d: Any) -> list[Any]:
             whole, _, _, pixel, at = split(d)
-            return [d[0], whole, *((*at[:count], *pixel) if apart else loops.written(pixel, at))]
+            return [d[0], whole, *((*at[:count], *pixel) if separate else loops.written(pixel, at))]
 
         extents = (*groups, *pixels, *phase_extents, *summed, *tap_extents)
         reduced = len(summed) + len(tap_extents)
@@ -88,16 +88,16 @@ def convolve_phases(
 
     whole = (n, outputs, *(q * a.stride for q, a in zip(pixels, axes, strict=True)))
     total = accumulator(c.dtype(x))
-    shape = (n, outputs, *phase_extents, *pixels) if apart else whole
-    made: Operand
+    shape = (n, outputs, *phase_extents, *pixels) if separate else whole
+    created: Operand
     if _is_less_as_product(c, flipped, axes, pixels[-1], group):
-        made = _by_product(c, x, flipped, axes, loops, pixels, group)
+        created = _by_product(c, x, flipped, axes, loops, pixels, group)
     else:
         values = [c.value(x), c.value(_laid_out(c, flipped, axes, loops))]
-        made = c.g.call("conv_transpose", values, [(shape, total)], build)[0]
-    if apart:
-        made = _in_turns(c, made, axes, whole)
-    return part(c, made, [0] * len(whole), [1] * len(whole), [n, outputs, *output])  # type: ignore[list-item]
+        created = c.g.call("conv_transpose", values, [(shape, total)], build)[0]
+    if separate:
+        created = _interleaved(c, created, axes, whole)
+    return part(c, created, [0] * len(whole), [1] * len(whole), [n, outputs, *output])  # type: ignore[list-item]
 
 
 def _is_less_as_product(c: OpContext, flipped: Operand, axes: Sequence[Phases], line: Extent, group: int) -> bool:
@@ -109,8 +109,8 @@ def _is_less_as_product(c: OpContext, flipped: Operand, axes: Sequence[Phases], 
     if len(axes) < 3:
         return outputs < FEW_CHANNELS and group == 1 and inner >= LONG_SUM
     multiplied = phases * prod(a.taps for a in axes) / prod(kernel)
-    lanes = -(-likely(line) // _LANES) * _LANES / likely(line)
-    return inner * (_SLOWER * multiplied * lanes - 1) > _KEPT_PRODUCT
+    lanes = -(-expected_size(line) // _LANES) * _LANES / expected_size(line)
+    return inner * (_SLOWER * multiplied * lanes - 1) > _RETAINED_PRODUCT
 
 
 def _by_product(
@@ -140,19 +140,22 @@ def _by_product(
         p.generic("ppppr", (n, group, rows, plane, inner), reads, [out], multiply_add, init=0)
 
     shape: Sequence[Extent] = (n, group, rows, plane)
-    made = c.g.call("conv_transpose", [c.value(v) for v in operands], [(shape, total)], multiply)[0]
-    products = c.g.reshape(made, (n, outputs, *kernel, *spatial))
+    created = c.g.call("conv_transpose", [c.value(v) for v in operands], [(shape, total)], multiply)[0]
+    products = c.g.reshape(created, (n, outputs, *kernel, *spatial))
     windows = [[_window(a, phase) for phase in range(a.stride)] for a in axes]
     offsets = [[offset for window in axis for _, offset in window] for axis in windows]
-    low = [max(-min(of), 0) for of in offsets]
-    high = [largest(q - 1 + max(of) - (e - 1), 0) for q, of, e in zip(pixels, offsets, spatial, strict=True)]
+    low = [max(-min(axis_offsets), 0) for axis_offsets in offsets]
+    high = [
+        largest(q - 1 + max(axis_offsets) - (e - 1), 0)
+        for q, axis_offsets, e in zip(pixels, offsets, spatial, strict=True)
+    ]
 
     def add_up(p: PrimBuilder) -> None:
         lead = (0,) * (2 + len(kernel))
         source = p.pad(p.inputs[0], (*lead, *low), (*lead, *high), 0)
         for phase in product(*(range(a.stride) for a in axes)):
             corners = list(product(*(windows[i][r] for i, r in enumerate(phase))))
-            place = loops.phase(phase)
+            location = loops.phase(phase)
 
             def read(corner: Sequence[tuple[int, int]]) -> Access:
                 at = [low[i] + offset for i, (_, offset) in enumerate(corner)]
@@ -162,7 +165,7 @@ def _by_product(
             def total_of(s: ScalarBuilder, *values: Value) -> Value:
                 return reduce(add, values) if values else s.const(0, total)
 
-            out: Access = (p.outputs[0], lambda *d, place=place: [d[0], d[1], *place, *d[2:]])
+            out: Access = (p.outputs[0], lambda *d, location=location: [d[0], d[1], *location, *d[2:]])
             extents = (n, outputs, *pixels)
             p.generic("p" * len(extents), extents, [read(corner) for corner in corners], [out], total_of)
 
@@ -178,19 +181,19 @@ def _window(axis: Phases, phase: int) -> list[tuple[int, int]]:
     return [(axis.kernel - 1 - tap, offset) for tap, offset in places if tap is not None]
 
 
-#: Result channels below which vectors lie along the pixels of one phase, and phases are put in turns afterwards.
+#: Result channels below which vectors lie along the pixels of one phase, and phases are interleaved afterwards.
 FEW_CHANNELS = 8
 #: Phases that are summed each by code of its own, and channels of the data from which on products of few result
 #: channels are more work than what it takes to keep them.
 MOST_PHASES, LONG_SUM = 32, 16
 #: Multiplications that take as long as to keep one product and to add it up, and how much longer each takes in a
 #: convolution of unblocked pixels than in a matrix product, measured with vectors of so many lanes.
-_KEPT_PRODUCT, _SLOWER, _LANES = 128, 4, 16
+_RETAINED_PRODUCT, _SLOWER, _LANES = 128, 4, 16
 _ONE = Phases(stride=1, low=0, kernel=1, dilation=1, outer=1, shift=0, first=0, step=1, taps=1)
 
 
 class _Loops:
-    """The loops over phases, but those of one turn, and over taps of all axes."""
+    """The loops over phases, but those of one iteration, and over taps of all axes."""
 
     def __init__(self, axes: Sequence[Phases]) -> None:
         self._axes = axes
@@ -203,10 +206,10 @@ class _Loops:
         """Those of phases, which are parallel, and those of taps, which are summed."""
         return [p[2] for p in self._phase], [t[2] for t in self._tap]
 
-    def phase(self, numbers: Sequence[int]) -> list[int]:
-        """The loops over phases at those of these ``numbers``, one of each axis."""
+    def phase(self, values: Sequence[int]) -> list[int]:
+        """The loops over phases at those of these ``values``, one of each axis."""
         return [
-            numbers[i] // self._axes[i].inner if part == "outer" else numbers[i] % self._axes[i].inner
+            values[i] // self._axes[i].inner if part == "outer" else values[i] % self._axes[i].inner
             for i, part, _ in self._phase
         ]
 
@@ -236,18 +239,18 @@ class _Loops:
         return {(i, part): d for (i, part, _), d in zip((*self._phase, *self._tap), at, strict=True)}
 
 
-def _in_turns(c: OpContext, made: Operand, axes: Sequence[Phases], shape: Sequence[Extent]) -> Operand:
+def _interleaved(c: OpContext, created: Operand, axes: Sequence[Phases], shape: Sequence[Extent]) -> Operand:
     """Results [N, M, phases, pixels] as [N, M, *spatial], of ``shape``: a transpose, seen as fewer axes."""
     of_axis = [[e for e in (a.outer, a.inner) if e > 1] for a in axes]
     count = sum(map(len, of_axis))
-    source = c.shape(made)
+    source = c.shape(created)
     order = [0, 1]
     for i, extents in enumerate(of_axis):
         first = 2 + sum(map(len, of_axis[:i]))
         order += [2 + count + i, *range(first, first + len(extents))]
     places = [order.index(axis) for axis in range(len(order))]
-    turned = c.gather("shuffle", made, [source[axis] for axis in order], lambda *d: [d[at] for at in places])
-    return c.reshape(turned, shape)
+    shuffled = c.gather("shuffle", created, [source[axis] for axis in order], lambda *d: [d[at] for at in places])
+    return c.reshape(shuffled, shape)
 
 
 def _laid_out(c: OpContext, flipped: Operand, axes: Sequence[Phases], loops: _Loops) -> Operand:
@@ -261,8 +264,8 @@ def _laid_out(c: OpContext, flipped: Operand, axes: Sequence[Phases], loops: _Lo
         filled = np.pad(flipped, [(0, 0), (0, 0), *((0, 1) for _ in kernel)])
         for i in reversed(range(rank)):
             filled = np.take(filled, tables[i], axis=2 + i)
-        turns = [2 + 2 * i for i in range(rank)] + [3 + 2 * i for i in range(rank)]
-        return np.ascontiguousarray(filled.transpose(0, 1, *turns)).reshape(shape)
+        order = [2 + 2 * i for i in range(rank)] + [3 + 2 * i for i in range(rank)]
+        return np.ascontiguousarray(filled.transpose(0, 1, *order)).reshape(shape)
     strides = [a.stride for a in axes]
     whole = (outputs, inner, *strides, *(a.taps for a in axes))
 

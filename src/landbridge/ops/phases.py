@@ -1,4 +1,4 @@
-"""The phases of a transposed convolution along one axis: dense convolutions whose results lie in turns."""
+"""The phases of a transposed convolution along one axis: dense convolutions whose results are interleaved."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ class Phases:
     def tap(self, phase: int, j: int) -> int | None:
         """Which tap of the kernel window element ``j`` of a phase is; None where it has no part in the sum."""
         offset = self.first + phase // self.inner * self.shift + j * self.step
-        t, beside = divmod(phase + self.low - offset * self.stride, self.dilation)
-        return t if not beside and 0 <= t < self.kernel else None
+        t, remainder = divmod(phase + self.low - offset * self.stride, self.dilation)
+        return t if not remainder and 0 <= t < self.kernel else None
 
 
 def phases(stride: int, low: int, kernel: int, dilation: int) -> Phases:
@@ -52,7 +52,7 @@ def phases(stride: int, low: int, kernel: int, dilation: int) -> Phases:
     found = []
     for outer in (a for a in range(1, stride + 1) if stride % a == 0):
         for shift in (0, 1) if outer > 1 else (0,):
-            offsets = {i - r // (stride // outer) * shift for r, near in enumerate(reached) for i in near}
+            offsets = {i - r // (stride // outer) * shift for r, offsets_of in enumerate(reached) for i in offsets_of}
             first = min(offsets)
             step = gcd(*(i - first for i in offsets)) or 1
             taps = (max(offsets) - first) // step + 1

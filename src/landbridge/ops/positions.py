@@ -36,8 +36,8 @@ def trilu(c: OpContext, x: Operand, k: Operand | None = None) -> Operand:
 
     def body(s: ScalarBuilder, buffers: Sequence[BodyBuffer], at: Sequence[Value]) -> Value:
         row, column = at[-2] + diagonal, at[-1]
-        kept = column >= row if upper else column <= row
-        return s.select(kept, buffers[0].load(s, at), 0)
+        retained = column >= row if upper else column <= row
+        return s.select(retained, buffers[0].load(s, at), 0)
 
     return c.compute("trilu", [x], c.shape(x), body, c.dtype(x))
 
@@ -145,26 +145,28 @@ def _running(c: OpContext, x: Operand, axis: Operand, product: bool) -> Operand:
     along = c.axis(int(c.constant(axis, "axis").reshape(-1)[0]), len(shape))
     exclusive, reverse = bool(c.attribute("exclusive", 0)), bool(c.attribute("reverse", 0))
     others = [*shape[:along], *shape[along + 1 :]] or [1]
-    turns, wide = shape[along], accumulator(dtype)
+    iterations, wide = shape[along], accumulator(dtype)
     kind = "mul" if product else "add"
 
     def build(p: PrimBuilder) -> None:
         elements = "p" * len(others)
         p.generic(elements, others, [], [(p.outputs[1], lambda *d: d)], lambda s: s.const(int(product), wide))
 
-        def place(t: Any, *d: Any) -> list[Any]:
-            at = extent_expr(turns - 1) - t if reverse else t
+        def location(t: Any, *d: Any) -> list[Any]:
+            at = extent_expr(iterations - 1) - t if reverse else t
             return [*d[:along], at, *d[along : len(shape) - 1]]
 
-        def turn(source: SSAValue, result: SSAValue, state: SSAValue) -> None:
+        def iteration(source: SSAValue, result: SSAValue, state: SSAValue) -> None:
             def body(s: ScalarBuilder, v: Value, before: Value) -> list[Value]:
                 after = s.binary(kind, before, s.cast(v, wide))
                 return [s.cast(before if exclusive else after, dtype), after]
 
-            own: Access = (state, lambda t, *d: d)
-            p.generic("p" + elements, [turns, *others], [(source, place), own], [(result, place), own], body)
+            owned: Access = (state, lambda t, *d: d)
+            p.generic(
+                "p" + elements, [iterations, *others], [(source, location), owned], [(result, location), owned], body
+            )
 
-        p.steps(turns, [p.inputs[0], *p.outputs], turn)
+        p.steps(iterations, [p.inputs[0], *p.outputs], iteration)
 
     return c.g.call(f"running_{kind}", [c.value(x)], [(shape, dtype), (others, wide)], build)[0]
 
@@ -203,15 +205,15 @@ def cumulative_product_along(c: OpContext, x: Operand) -> Operand:
 @operator("ReverseSequence")
 @accuracy(EXACT)
 def reverse_sequence(c: OpContext, x: Operand, lengths: Operand) -> Operand:
-    """The first ``lengths[b]`` elements along the time axis turned around, for each batch."""
+    """The first ``lengths[b]`` elements along the time axis reversed, for each batch."""
     batch, time = c.attribute("batch_axis", 1), c.attribute("time_axis", 0)
 
     def body(s: ScalarBuilder, buffers: Sequence[BodyBuffer], at: Sequence[Value]) -> Value:
         length = s.minimum(s.cast(buffers[1].load(s, [at[batch]]), "int64"), c.shape(x)[time])
         t = s.cast(at[time], "int64")
-        turned = s.select(t < length, length - t - 1, t)
+        from_end = s.select(t < length, length - t - 1, t)
         where = list(at)
-        where[time] = as_index(s, turned, c.shape(x)[time])
+        where[time] = as_index(s, from_end, c.shape(x)[time])
         return buffers[0].load(s, where)
 
     return c.compute("reverse_sequence", [x, lengths], c.shape(x), body, c.dtype(x))

@@ -31,9 +31,9 @@ from landbridge.ops.rules import rules
 from landbridge.ops.windows import windows
 
 
-def _per_axis(of: str) -> Callable[[Handler], Handler]:
-    """Rules of ``x`` with the scale and zero point of ``of``: one, one an element of ``axis``, or one a block."""
-    scale, zero = f"{of}_scale", f"{of}_zero_point"
+def _per_axis(operand: str) -> Callable[[Handler], Handler]:
+    """Rules of ``x`` with the scale and zero point of ``operand``: one, one an element of ``axis``, or one a block."""
+    scale, zero = f"{operand}_scale", f"{operand}_zero_point"
     blocks = "tuple(-(-e // block_size) if a == axis % len(S) else e for a, e in enumerate(S))"
     return rules(
         "x: *S",

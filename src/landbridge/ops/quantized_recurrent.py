@@ -88,12 +88,12 @@ def dynamic_quantize_lstm(
         number = int(d.back and r_scale.shape[0] > 1)
         weights, scales = np.ascontiguousarray(states[number].T), _columns(r_scale[number], c.shape(d.r)[0])
         in_words = weights.dtype == np.int8 and c.shape(d.r)[1] % WORD == 0
-        return lstm_cell(c, d, (_of_words if in_words else _of_numbers)(c, d, weights, scales))
+        return lstm_cell(c, d, (_of_words if in_words else _of_values)(c, d, weights, scales))
 
     return recur(c, layer, ["Sigmoid", "Tanh", "Tanh"], cell, product=product)
 
 
-def _of_numbers(c: OpContext, d: Direction, weights: Array, scales: Array) -> Cell:
+def _of_values(c: OpContext, d: Direction, weights: Array, scales: Array) -> Cell:
     """The state by ``weights`` [columns, H], whose numbers are multiplied one by one."""
     rows, hidden = c.shape(d.r)
     scratch = [*_scratch(c, d), ((c.shape(d.inputs)[1], hidden), "int32")]

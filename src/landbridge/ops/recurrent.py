@@ -130,8 +130,8 @@ def lstm_cell(c: OpContext, d: Direction, product: Cell) -> Cell:
 def gru(c: OpContext, x: Operand, w: Operand, r: Operand, *optional: Operand | None) -> Sequence[Operand]:
     """Gates z, r, h; ``linear_before_reset`` multiplies the reset gate after the product."""
     linear = bool(c.attribute("linear_before_reset", 0))
-    cell, apart = (_linear_gru, [2]) if linear else (_gru, [])
-    return recur(c, Layer.of(x, w, r, optional), ["Sigmoid", "Tanh"], cell, apart)
+    cell, separate = (_linear_gru, [2]) if linear else (_gru, [])
+    return recur(c, Layer.of(x, w, r, optional), ["Sigmoid", "Tanh"], cell, separate)
 
 
 def _linear_gru(c: OpContext, d: Direction) -> Cell:

@@ -18,13 +18,13 @@ def activations_of(c: OpContext, defaults: Sequence[str], directions: int) -> li
     alphas = list(c.attribute("activation_alpha") or [])
     betas = list(c.attribute("activation_beta") or [])
     clip = c.attribute("clip")
-    made = []
+    created = []
     for name in names:
         alpha = alphas.pop(0) if alphas and name in _WITH_ALPHA else _WITH_ALPHA.get(name, 0.0)
         beta = betas.pop(0) if betas and name in ("hardsigmoid", "affine", "scaledtanh") else 0.5
-        made.append(_clipped(_activation(c, name, alpha, beta), clip))
+        created.append(_clipped(_activation(c, name, alpha, beta), clip))
     size = len(defaults)
-    return [made[i * size : (i + 1) * size] for i in range(directions)]
+    return [created[i * size : (i + 1) * size] for i in range(directions)]
 
 
 _WITH_ALPHA = {

@@ -1,4 +1,4 @@
-"""Recurrent layers: a product for the inputs of all steps, then a kernel a direction whose stages take turns.
+"""Recurrent layers: a product for the inputs of all steps, then a kernel a direction whose stages are iterated.
 
 Layouts: X [T, N, I], W [D, G*H, I], R [D, G*H, H], B [D, 2*G*H], states [D, N, H]; D directions, G gates.
 """
@@ -66,23 +66,23 @@ def _multiplied(s: ScalarBuilder, total: Value, a: Value, b: Value) -> Value:
 
 
 class StepWriter:
-    """The stages of one step of one direction, while they are written; loops are turns, batch and columns."""
+    """The stages of one step of one direction, while they are written; loops are iterations, batch and columns."""
 
     def __init__(self, p: PrimBuilder, steps: Extent, batch: Extent, hidden: int, back: bool) -> None:
         self._p, self._size, self._back = p, (steps, batch, hidden), back
 
     def time(self, t: Any) -> Any:
-        """The step that is done in turn ``t``."""
+        """The step that is done in iteration ``t``."""
         return extent_expr(self._size[0] - 1) - t if self._back else t
 
-    def gates(self, buffer: SSAValue, numbers: Sequence[int]) -> list[Access]:
+    def gates(self, buffer: SSAValue, values: Sequence[int]) -> list[Access]:
         """Reads of gates of ``[T, N, G*H]``, ``[N, G*H]`` or ``[G*H]``: gate g of unit h is in column ``g * H + h``."""
         rank, hidden = len(shape_of(buffer.type)), self._size[2]
 
         def at(gate: int) -> Access:
             return buffer, lambda t, n, h: [self.time(t), n, h + gate * hidden][3 - rank :]
 
-        return [at(gate) for gate in numbers]
+        return [at(gate) for gate in values]
 
     def product(self, state: SSAValue, panels: SSAValue, result: SSAValue, term: Body = _multiplied) -> None:
         """``result`` [N, columns] = ``state`` [N, H] or [1, N, H] by ``panels`` of weights, of which ``term`` adds up
@@ -126,20 +126,20 @@ class StepWriter:
         A row of the batch without this step keeps its states, and its output is 0.
         """
         old: list[Access] = [(b, lambda t, n, h: [0, n, h]) for b in states]
-        told: list[Access] = [] if valid is None else [(valid, lambda t, n, h: [self.time(t), n])]
+        lengths: list[Access] = [] if valid is None else [(valid, lambda t, n, h: [self.time(t), n])]
 
         def whole(s: ScalarBuilder, *v: Value) -> Sequence[Value]:
             given = v[: len(ins) + len(old)]
             new = body(s, *given)
-            if not told:
+            if not lengths:
                 return [new[0], *new]
-            kept = given[len(ins) :]
-            return [s.select(v[-1], new[0], 0.0), *(s.select(v[-1], a, b) for a, b in zip(new, kept, strict=True))]
+            retained = given[len(ins) :]
+            return [s.select(v[-1], new[0], 0.0), *(s.select(v[-1], a, b) for a, b in zip(new, retained, strict=True))]
 
-        self.stage([*ins, *old, *told], [(y, lambda t, n, h: [self.time(t), 0, n, h]), *old], whole)
+        self.stage([*ins, *old, *lengths], [(y, lambda t, n, h: [self.time(t), 0, n, h]), *old], whole)
 
 
-#: ``write(turn, buffers)``: writes the stages of a step.
+#: ``write(iteration, buffers)``: writes the stages of a step.
 Write: TypeAlias = Callable[[StepWriter, "Buffers"], None]
 
 
@@ -178,13 +178,13 @@ def recur(
     layer: Layer,
     defaults: Sequence[str],
     cell: MakeCell,
-    apart: Sequence[int] = (),
+    separate: Sequence[int] = (),
     product: Product | None = None,
 ) -> list[Operand]:
     """Run ``cell`` over time: Y [T, D, N, H], then the last states [D, N, H].
 
     Everything is computed in the accumulator of the dtype of ``layer.x``. ``defaults`` are the activations of one
-    direction. ``apart``: the gates whose bias of the state is not just added. ``product``: where that is not of
+    direction. ``separate``: the gates whose bias of the state is not just added. ``product``: where that is not of
     ``layer.w`` as it is.
     """
     dtype, layer = c.dtype(layer.x), _prepared(c, layer)
@@ -198,7 +198,7 @@ def recur(
     valid = _valid(c, layer)
     runs = []
     for number in range(directions):
-        d = _direction(c, layer, number, forms[number], valid, apart, product or _product_of(layer.w))
+        d = _direction(c, layer, number, forms[number], valid, separate, product or _product_of(layer.w))
         runs.append(_run(c, d, cell(c, d)))
     y, *ends = (c.cast(_joined(c, parts, 0 if i else 1), dtype) for i, parts in enumerate(zip(*runs, strict=True)))
     if c.attribute("layout", 0):
@@ -255,7 +255,7 @@ def _direction(
     number: int,
     activations: list[Activation],
     valid: Operand | None,
-    apart: Sequence[int],
+    separate: Sequence[int],
     multiply: Product,
 ) -> Direction:
     (steps, batch, inputs), (_, rows, hidden) = c.shape(layer.x), c.shape(layer.r)
@@ -265,7 +265,7 @@ def _direction(
         both = c.reshape(row_of(c, layer.bias, number), (2, rows))
         bias = row_of(c, both, 1)
         added = np.ones(rows // hidden, bool)
-        added[list(apart)] = False
+        added[list(separate)] = False
         mask = np.repeat(added, hidden)
         product = c.elementwise(
             "add_bias", [product, _summed(c, row_of(c, both, 0), bias, mask)], lambda s, a, b: a + b
@@ -308,9 +308,9 @@ def panels_of(c: OpContext, r: Operand) -> Operand:
 def _run(c: OpContext, d: Direction, cell: Cell) -> list[SSAValue]:
     """One direction: its outputs [T, 1, N, H] in the order of time, and its last states [1, N, H]."""
     (steps, batch, _), hidden, dtype = c.shape(d.inputs), c.shape(d.r)[1], c.dtype(d.inputs)
-    told = [] if d.valid is None else [d.valid]
+    lengths = [] if d.valid is None else [d.valid]
     firsts = [v for v in d.states if v is not None]
-    operands = [d.inputs, *cell.panels, *cell.vectors, *told, *firsts]
+    operands = [d.inputs, *cell.panels, *cell.vectors, *lengths, *firsts]
     count = len(operands) - len(firsts)
 
     def build(p: PrimBuilder) -> None:
@@ -328,24 +328,24 @@ def _run(c: OpContext, d: Direction, cell: Cell) -> list[SSAValue]:
             else:
                 p.generic("pp", (batch, hidden), [(next(given), lambda n, h: [n, h]), *any_step], out, first_state)
 
-        def turn(*buffers: SSAValue) -> None:
+        def iteration(*buffers: SSAValue) -> None:
             taken = iter(buffers)
 
             def take(number: int) -> list[SSAValue]:
                 return [next(taken) for _ in range(number)]
 
             inputs, panels, vectors = next(taken), take(len(cell.panels)), take(len(cell.vectors))
-            valid = next(iter(take(len(told))), None)
+            valid = next(iter(take(len(lengths))), None)
             y, states, scratch = next(taken), take(len(d.states)), list(taken)
             cell.write(
                 StepWriter(p, steps, batch, hidden, d.back), Buffers(inputs, panels, vectors, valid, y, states, scratch)
             )
 
-        p.steps(steps, [*p.inputs[:count], *p.outputs], turn)
+        p.steps(steps, [*p.inputs[:count], *p.outputs], iteration)
 
     outputs: list[tuple[Sequence[Extent], str]] = [((steps, 1, batch, hidden), dtype)]
     outputs += [((1, batch, hidden), dtype)] * len(d.states)
-    # What a turn leaves for the next stage is planned with all other tensors, of whatever size it is.
+    # What an iteration leaves for the next stage is planned with all other tensors, of whatever size it is.
     outputs += cell.scratch
     name = f"{c.op_type.lower()}_steps"
     return c.g.call(name, [c.value(v) for v in operands], outputs, build)[: 1 + len(d.states)]

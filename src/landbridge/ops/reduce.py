@@ -16,7 +16,7 @@ from landbridge.ops.legal import axis_of, one_of
 from landbridge.ops.registry import operator
 from landbridge.ops.rules import rules
 from landbridge.records import record
-from landbridge.sizes.size import Extent, largest, likely, never_below
+from landbridge.sizes.size import Extent, expected_size, largest, never_below
 
 Finish = Callable[[ScalarBuilder, Value, Extent], Value]
 
@@ -73,7 +73,7 @@ def reduced_access(shape: Sequence[int], axes: Sequence[int]) -> tuple[list[int]
 
 def position_dtype(extent: Extent) -> str:
     """Of positions along an axis of ``extent`` while they are looked for: vectors have twice as many narrow ones."""
-    return "int32" if likely(extent) < 2**31 else "int64"
+    return "int32" if expected_size(extent) < 2**31 else "int64"
 
 
 def past_positions(extent: Extent) -> int:
@@ -95,17 +95,17 @@ def reduced(c: OpContext, kind: str, x: Operand, axes: Sequence[int], keepdims: 
     limits = dict(zip(("lowest", "highest"), float_limits(dtype), strict=True))
     identity = limits[k.identity] if isinstance(k.identity, str) else k.identity
     order, loop = reduced_access(shape, axes)
-    kept = len(shape) - len(axes)
+    retained = len(shape) - len(axes)
     result = [1 if a in axes else e for a, e in enumerate(shape) if keepdims or a not in axes]
 
     def target(*d: Any) -> list[Any]:
         if keepdims:
             return [0 if a in axes else d[loop[a]] for a in range(len(shape))]
-        return list(d[:kept])
+        return list(d[:retained])
 
     def build(p: PrimBuilder) -> None:
         p.generic(
-            "p" * kept + "r" * len(axes),
+            "p" * retained + "r" * len(axes),
             [shape[a] for a in order],
             [(p.inputs[0], lambda *d: [d[i] for i in loop])],
             [(p.outputs[0], target)],

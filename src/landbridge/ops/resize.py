@@ -222,12 +222,12 @@ def _nearest(
     regular = {a: found for a, table in tables.items() if (found := resize_tables.regular(table)) is not None}
     if len(regular) == len(tables):
 
-        def place(i: int, v: Any) -> Any:
+        def location(i: int, v: Any) -> Any:
             if i in factors:
                 return v // factors[i]
             return v * regular[i].step + regular[i].first if i in regular else v
 
-        return c.gather("resize_nearest", x, shape, lambda *d: [place(i, v) for i, v in enumerate(d)])
+        return c.gather("resize_nearest", x, shape, lambda *d: [location(i, v) for i, v in enumerate(d)])
 
     def body(s: ScalarBuilder, buffers: Sequence[BodyBuffer], at: Sequence[Value]) -> Value:
         loads = dict(zip(tables, buffers[1:], strict=True))
@@ -260,12 +260,12 @@ def _weighted(c: OpContext, x: Operand, axis: ResizedAxis, taps: Taps, inner: st
 
         def body(s: ScalarBuilder, acc: Value, weight: Value) -> Value:
             at = [s.index(d) for d in range(rank)]
-            place = at[axis.axis]
+            location = at[axis.axis]
             if factor is None:
-                position = index.load(s, [place, s.index(rank)])
+                position = index.load(s, [location, s.index(rank)])
             else:
-                element = s.binary("floordiv", place, factor)
-                position = index.load(s, [place - element * factor, s.index(rank)]) + s.cast(element, "int64")
+                element = s.binary("floordiv", location, factor)
+                position = index.load(s, [location - element * factor, s.index(rank)]) + s.cast(element, "int64")
             at[axis.axis] = index_within(s, position, axis.old)
             return acc + s.cast(data.load(s, at), inner) * weight
 

@@ -1,4 +1,5 @@
-"""Where the elements of a resized axis read, and by which weights (https://onnx.ai/onnx/operators/onnx__Resize.html)."""
+"""Where the elements of a resized axis read, and by which weights
+(https://onnx.ai/onnx/operators/onnx__Resize.html)."""
 
 from __future__ import annotations
 
@@ -59,9 +60,9 @@ def regular(source: Operand) -> RegularTap | None:
     """The steps of a table of sources that lie a whole number apart, all of them inside; None for another."""
     if not isinstance(source, np.ndarray) or not source.size:
         return None
-    apart = np.diff(source)
-    step = int(apart[0]) if apart.size else 1
-    return RegularTap(int(source[0]), step) if step > 0 and source[0] >= 0 and (apart == step).all() else None
+    gaps = np.diff(source)
+    step = int(gaps[0]) if gaps.size else 1
+    return RegularTap(int(source[0]), step) if step > 0 and source[0] >= 0 and (gaps == step).all() else None
 
 
 def steady(taps: Taps) -> list[RegularTap] | None:
@@ -151,9 +152,9 @@ def _kernel(f: Formulas, mode: str, a: float, distance: Any) -> Any:
     d = f.absolute(distance)
     if mode == "linear":
         return f.within(1.0 - d, 0.0, 1.0)
-    near = (a + 2) * d * d * d - (a + 3) * d * d + 1.0
-    far = a * d * d * d - 5 * a * d * d + 8 * a * d - 4 * a
-    return f.chosen(d <= 1.0, near, f.chosen(d < 2.0, far, f.number(0.0)))
+    inner = (a + 2) * d * d * d - (a + 3) * d * d + 1.0
+    outer = a * d * d * d - 5 * a * d * d + 8 * a * d - 4 * a
+    return f.chosen(d <= 1.0, inner, f.chosen(d < 2.0, outer, f.number(0.0)))
 
 
 def _position(f: Formulas, i: Any, axis: ResizedAxis, transform: str) -> Any:

@@ -81,8 +81,8 @@ def _aligned(c: OpContext, x: Operand, rois: Operand, batches: Operand, half_pix
             write_adaptive(p, axes, largest)
 
     operands = [c.value(v) for v in (c.transpose(x, (0, 2, 3, 1)), rois, batches)]
-    made = c.g.call("roi_align", operands, [((count, *cells, channels), c.dtype(x))], build)[0]
-    return c.transpose(made, (0, 3, 1, 2))
+    created = c.g.call("roi_align", operands, [((count, *cells, channels), c.dtype(x))], build)[0]
+    return c.transpose(created, (0, 3, 1, 2))
 
 
 def _write_stages(p: PrimBuilder, axes: list[RegionAxis], samples: int, largest: bool) -> None:

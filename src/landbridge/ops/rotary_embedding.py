@@ -70,8 +70,8 @@ def rotary_embedding(
         _write_stages(p, axes, positions is not None, interleaved, whole)
 
     operands = [c.value(v) for v in (c.reshape(x, (*sizes, size)), cosines, sines, positions) if v is not None]
-    made = c.g.call("rotary_embedding", operands, [((*sizes, size), c.dtype(x))], build)[0]
-    return c.reshape(made, shape)
+    created = c.g.call("rotary_embedding", operands, [((*sizes, size), c.dtype(x))], build)[0]
+    return c.reshape(created, shape)
 
 
 def _write_stages(p: PrimBuilder, axes: tuple[int, int], by_position: bool, interleaved: bool, whole: bool) -> None:

@@ -52,34 +52,34 @@ class Checked:
 
 def check(c: OpContext, handler: Handler, inputs: Sequence[Operand | None]) -> Checked:
     """Raise ShapeError or NodeError where the rules of ``handler`` do not allow the node."""
-    stated = rules_of(handler)
-    if stated is None:
+    declared = rules_of(handler)
+    if declared is None:
         return Checked({})
     facts = _Facts({"broadcasts": partial(broadcasts, either=c.g.broadcasting.either)})
-    given = _bind(c, stated, inputs, facts)
-    _check_attributes(c, stated, given, facts)
-    for condition in stated.where:
+    given = _bind(c, declared, inputs, facts)
+    _check_attributes(c, declared, given, facts)
+    for condition in declared.where:
         if condition.fails(facts.names):
             found = _values(names_in(condition.expression), facts)
             raise ShapeError(f"{_node(c)}: it must hold that {condition}; {found}")
-    return Checked(dict(_indices(c, stated, given, facts)), dict(_needed(c, stated, given, facts)))
+    return Checked(dict(_indices(c, declared, given, facts)), dict(_needed(c, declared, given, facts)))
 
 
 def _node(c: OpContext) -> str:
     return f"{c.op_type} node {c.g.node!r}"
 
 
-def _bind(c: OpContext, stated: Rules, inputs: Sequence[Operand | None], facts: _Facts) -> dict[str, Operand]:
+def _bind(c: OpContext, declared: Rules, inputs: Sequence[Operand | None], facts: _Facts) -> dict[str, Operand]:
     """Match every operand; the operands that are there, by name."""
     left = list(inputs)
     given: dict[str, Operand] = {}
     groups: dict[str, list[tuple[str, Shape]]] = {}
-    for operand in stated.operands:
+    for operand in declared.operands:
         here = left if operand.variadic else left[:1]
         left = left[len(here) :]
         present = [x for x in here if x is not None]
         if not present and not operand.optional:
-            raise NodeError(f"{_node(c)} lacks operand {operand.name}; its operands: {_texts(stated)}")
+            raise NodeError(f"{_node(c)} lacks operand {operand.name}; its operands: {_texts(declared)}")
         if len(present) < len(here) and operand.variadic:
             raise NodeError(f"{_node(c)}: an operand of {operand.name} is left out; each must be given")
         for number, x in enumerate(present):
@@ -90,7 +90,7 @@ def _bind(c: OpContext, stated: Rules, inputs: Sequence[Operand | None], facts: 
             given[operand.name] = present[0]
             facts.names[operand.name] = c.shape(present[0])
     if any(x is not None for x in left):
-        raise NodeError(f"{_node(c)} has {len(inputs)} operands; {c.op_type} takes {_texts(stated) or 'none'}")
+        raise NodeError(f"{_node(c)} has {len(inputs)} operands; {c.op_type} takes {_texts(declared) or 'none'}")
     for members in groups.values():
         try:
             constants = [isinstance(given[name], np.ndarray) for name, _ in members]
@@ -101,8 +101,8 @@ def _bind(c: OpContext, stated: Rules, inputs: Sequence[Operand | None], facts: 
     return given
 
 
-def _texts(stated: Rules) -> str:
-    return ", ".join(f"{o.name}{'?' * o.optional}" for o in stated.operands)
+def _texts(declared: Rules) -> str:
+    return ", ".join(f"{o.name}{'?' * o.optional}" for o in declared.operands)
 
 
 def _match(
@@ -170,14 +170,14 @@ def _same(word: str, value: Extent | Shape, name: str, facts: _Facts) -> bool:
     return bool(known == value) or facts.agree(cast(Extent, known), cast(Extent, value))
 
 
-def _check_attributes(c: OpContext, stated: Rules, given: Mapping[str, Operand], facts: _Facts) -> None:
+def _check_attributes(c: OpContext, declared: Rules, given: Mapping[str, Operand], facts: _Facts) -> None:
     """Attributes, and constant operands that are their newer form; their values join the names."""
     values: dict[str, Any] = {}
-    for name, legal in stated.attributes.items():
+    for name, legal in declared.attributes.items():
         operand, value = given.get(name), c.attribute(name)
         if isinstance(operand, np.ndarray):
             value = operand.reshape(-1).tolist()
-            value = value[0] if _is_single(stated, name) else value
+            value = value[0] if _is_single(declared, name) else value
         elif operand is not None:
             del facts.names[name]  # its values are not known
             continue
@@ -190,15 +190,15 @@ def _check_attributes(c: OpContext, stated: Rules, given: Mapping[str, Operand],
         if value is not None:
             facts.names[name] = value
     for name, value in values.items():
-        legal = stated.attributes[name]
+        legal = declared.attributes[name]
         wrong = legal.wrong(value, facts.names)
         if wrong is not None:
             raise NodeError(f"{_node(c)}: {name} is {_shown(value)}; legal: {wrong}")
 
 
-def _is_single(stated: Rules, name: str) -> bool:
+def _is_single(declared: Rules, name: str) -> bool:
     """Whether an operand is one value by its rule, and no list that may be written as a number."""
-    return any(o.name == name and () in o.forms and ("_",) not in o.forms for o in stated.operands)
+    return any(o.name == name and () in o.forms and ("_",) not in o.forms for o in declared.operands)
 
 
 def _shown(value: Any) -> str:
@@ -211,10 +211,10 @@ def _values(names: frozenset[str], facts: _Facts) -> str:
 
 
 def _indices(
-    c: OpContext, stated: Rules, given: Mapping[str, Operand], facts: _Facts
+    c: OpContext, declared: Rules, given: Mapping[str, Operand], facts: _Facts
 ) -> Iterator[tuple[str, tuple[Operand, Sequence[int], Sequence[int]]]]:
     """The index operands that are not constant; constant ones, and those no index of which is legal, are checked."""
-    for name, index in stated.indices.items():
+    for name, index in declared.indices.items():
         if name not in given or 0 in c.shape(given[name]):
             continue
         x, low, high = given[name], _many(index.low, facts.names), _many(index.high, facts.names)
@@ -231,10 +231,10 @@ def _indices(
 
 
 def _needed(
-    c: OpContext, stated: Rules, given: Mapping[str, Operand], facts: _Facts
+    c: OpContext, declared: Rules, given: Mapping[str, Operand], facts: _Facts
 ) -> Iterator[tuple[int, tuple[int, int]]]:
     """Operands that the handler may want to know."""
-    for name, legal in stated.attributes.items():
+    for name, legal in declared.attributes.items():
         operand = given.get(name)
         if operand is None or isinstance(operand, np.ndarray):
             continue

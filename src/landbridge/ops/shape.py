@@ -114,29 +114,29 @@ def _read_shape(c: OpContext, x: Operand, wanted: Sequence[Extent]) -> Operand:
     """``x`` as a shape that a run reads, 0 and -1 among it perhaps: elements move, as no rule says that it fits."""
     old, total = c.shape(x), element_count(c.shape(x))
     keeps = not c.attribute("allowzero", 0)
-    stated, rests = [], []
+    declared, rests = [], []
     for i, extent in enumerate(wanted):
         number = largest(extent, 0)
         rests.append(number - extent)  # 1 where it is -1, else 0
         zero = 1 - smallest(number, 1) - rests[-1]
-        stated.append(number + zero * old[i] if keeps and i < len(old) else number)
+        declared.append(number + zero * old[i] if keeps and i < len(old) else number)
     given: list[Extent] = []
-    for i, (extent, rest) in enumerate(zip(stated, rests, strict=True)):
-        others = product(e + r for j, (e, r) in enumerate(zip(stated, rests, strict=True)) if j != i)
+    for i, (extent, rest) in enumerate(zip(declared, rests, strict=True)):
+        others = product(e + r for j, (e, r) in enumerate(zip(declared, rests, strict=True)) if j != i)
         given.append(extent + rest * (total // clamped(others, 1)))
     c.g.held("the number of elements", product(given), total)
     # Beside an extent that is 0 another may be more than there are elements.
     most = total if never_below(total, 1) else largest(total, LARGEST_EXTENT)
-    result = [c.near(extent, c.fewest(total), most) for extent in given]
+    result = [c.limited(extent, c.fewest(total), most) for extent in given]
     if total == 0:
         return broadcast(c, np.zeros((), numpy_dtype(c.dtype(x))), result)
     flat = c.reshape(x, [total])
 
     def body(s: ScalarBuilder, buffers: Sequence[BodyBuffer], at: Sequence[Value]) -> Value:
-        place: Value = s.cast(at[0], "int64") if at else s.const(0, "int64")
+        location: Value = s.cast(at[0], "int64") if at else s.const(0, "int64")
         for index, extent in zip(at[1:], result[1:], strict=True):
-            place = place * s.const(extent, "int64") + s.cast(index, "int64")
-        return buffers[0].load(s, [index_within(s, place, total)])
+            location = location * s.const(extent, "int64") + s.cast(index, "int64")
+        return buffers[0].load(s, [index_within(s, location, total)])
 
     return c.compute("reshape", [flat], result, body, c.dtype(x))
 
@@ -255,7 +255,7 @@ def tile(c: OpContext, x: Operand, repeats: Operand) -> Operand:
         else:
             loops += [count, extent]
             places.append(_loop(len(loops) - 1))
-    return c.reshape(c.gather("tile", x, loops, lambda *d: [place(*d) for place in places]), result)
+    return c.reshape(c.gather("tile", x, loops, lambda *d: [location(*d) for location in places]), result)
 
 
 def _loop(number: int, modulo: int | None = None) -> Callable[..., Any]:

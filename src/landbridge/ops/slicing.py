@@ -154,7 +154,7 @@ def _read_range(c: OpContext, start: Extent, step: Extent, count: Extent, extent
     count = c.within("the number of elements", count, c.fewest(count), extent)
     if c.g.is_read(count):
         count = as_one(count, c.fewest(count), extent.high if isinstance(extent, Size) else extent)
-    return c.near(start, 0, extent - 1), cast(int, step), count
+    return c.limited(start, 0, extent - 1), cast(int, step), count
 
 
 def _read_part(c: OpContext, x: Operand, start: Sequence[int], step: Sequence[int], shape: Sequence[int]) -> Operand:

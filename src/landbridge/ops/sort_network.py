@@ -3,7 +3,7 @@ and their applications", 1968).
 
 A row of 2**m places is a matrix of columns: place ``c * height + h`` stands in row h, column c. Neighbouring columns
 are neighbours in memory, so that elements which one comparison meets lie a whole vector apart. Only where columns meet
-each other is the matrix transposed. Each turn of a stage compares all pairs whose places differ in one bit.
+each other is the matrix transposed. Each iteration of a stage compares all pairs whose places differ in one bit.
 """
 
 from __future__ import annotations
@@ -52,35 +52,37 @@ class Sorting:
 
 @record(frozen=True)
 class SortPhase:
-    """Turns whose pairs lie in one column of the matrix, or, ``across``, in one row of it.
+    """Iterations whose pairs lie in one column of the matrix, or, ``across``, in one row of it.
 
-    ``apart`` has by how many places along that axis pairs lie apart in each turn. Those are put the other way whose
-    place along it has the bit ``own`` of the turn, or along the other axis the bit ``other``, 0 for none; those that
-    have both are not.
+    ``distance`` has the number of places along that axis between the two of each pair in each iteration. Those are put
+    the other way whose place along it has the bit ``owned`` of the iteration, or along the other axis the bit
+    ``other``, 0 for none; those that have both are not.
     """
 
     across: bool
-    apart: tuple[int, ...]
-    own: tuple[int, ...]
+    distance: tuple[int, ...]
+    owned: tuple[int, ...]
     other: int = 0
 
     @property
-    def turns(self) -> int:
-        """How many turns there are."""
-        return len(self.apart)
+    def iterations(self) -> int:
+        """The number of iterations."""
+        return len(self.distance)
 
     @property
     def table(self) -> np.ndarray[tuple[int, int], np.dtype[np.int32]]:
-        """``apart`` and ``own`` of each turn."""
-        return np.array(list(zip(self.apart, self.own, strict=True)), np.int32)
+        """``distance`` and ``owned`` of each iteration."""
+        return np.array(list(zip(self.distance, self.owned, strict=True)), np.int32)
 
 
 def phases(height: int, columns: int) -> list[SortPhase]:
     """The network of ``height * columns`` places, both powers of two: longer and longer runs of places are put in
     order, those of an odd number backwards, first within columns, then of whole ones."""
     runs = [2 << level for level in range(height.bit_length() - 2)]
-    within = [(apart, run) for run in runs for apart in _halves(run)]
-    merges = [SortPhase(False, tuple(apart for apart, _ in within), tuple(run for _, run in within))] if within else []
+    within = [(distance, run) for run in runs for distance in _halves(run)]
+    merges = (
+        [SortPhase(False, tuple(distance for distance, _ in within), tuple(run for _, run in within))] if within else []
+    )
     for run in (1 << level for level in range(columns.bit_length())):
         way = run if run < columns else 0
         if run > 1:
@@ -112,7 +114,8 @@ def sorted_rows(c: OpContext, operands: Sequence[SSAValue], sorting: Sorting, ke
 
 
 class _Writer:
-    """Writes the stages. Keys and positions stand in two halves, of which a turn reads one and writes the other."""
+    """Writes the stages. Keys and positions stand in two halves, of which an iteration reads one and writes the
+    other."""
 
     def __init__(self, p: PrimBuilder, sorting: Sorting, network: Sequence[SortPhase]) -> None:
         self.p, self.sorting, self.network, self.n = p, sorting, network, len(sorting.rows)
@@ -126,8 +129,8 @@ class _Writer:
             if standing is phase.across:
                 self._transpose(half, standing)
                 half, standing = 0, not standing
-            self._turns(phase, table, half)
-            half = (half + phase.turns) % 2
+            self._iterations(phase, table, half)
+            half = (half + phase.iterations) % 2
         if not standing:
             self._transpose(half, standing)
             half = 0
@@ -138,7 +141,7 @@ class _Writer:
         n, s_, extent = self.n, self.sorting, self.sorting.extent
         buffers = [BodyBuffer(b, self.p.dtype(b)) for b in given]
 
-        def place(s: ScalarBuilder) -> list[Value]:
+        def location(s: ScalarBuilder) -> list[Value]:
             at = s.cast(s.index(n), "int64") * _COLUMNS + s.cast(s.index(n + 1), "int64")
             row, inside = [s.index(i) for i in range(n)], at < extent
             which = index_within(s, at, extent)
@@ -151,7 +154,7 @@ class _Writer:
             return [number, s.select(inside, position, _NONE)]
 
         outs = [(b, lambda *d: [0, *d]) for b in self.upright]
-        self.p.generic("p" * (n + 2), [*s_.rows, s_.height, _COLUMNS], [], outs, place)
+        self.p.generic("p" * (n + 2), [*s_.rows, s_.height, _COLUMNS], [], outs, location)
 
     def _transpose(self, half: int, standing: bool) -> None:
         n, height = self.n, self.sorting.height
@@ -161,33 +164,33 @@ class _Writer:
             read = (a, lambda *d: [half, *d[:n], d[n + 1], d[n]])
             self.p.generic("p" * (n + 2), [*self.sorting.rows, *extents], [read], [(b, lambda *d: [0, *d])], _same)
 
-    def _turns(self, phase: SortPhase, table: SSAValue, half: int) -> None:
-        """Turn t compares every place with its partner: of each pair one keeps what comes first."""
+    def _iterations(self, phase: SortPhase, table: SSAValue, half: int) -> None:
+        """Iteration t compares every place with its partner: of each pair one keeps what comes first."""
         n, height, p = self.n, self.sorting.height, self.p
         extents = [_COLUMNS, height] if phase.across else [height, _COLUMNS]
         before = self.sorting.before
 
-        def turn(table: SSAValue, keys: SSAValue, positions: SSAValue) -> None:
+        def iteration(table: SSAValue, keys: SSAValue, positions: SSAValue) -> None:
             sources = [BodyBuffer(b, p.dtype(b)) for b in (keys, positions)]
 
-            def exchange(s: ScalarBuilder, key: Value, at: Value, apart: Value, own: Value) -> list[Value]:
+            def exchange(s: ScalarBuilder, key: Value, at: Value, distance: Value, owned: Value) -> list[Value]:
                 line = s.cast(s.index(n + 1), "int32")
-                partner = index_within(s, line ^ apart, extents[0])
+                partner = index_within(s, line ^ distance, extents[0])
                 read = index_within(s, s.binary("rem", s.index(0) + half, 2), 2)
                 where = [read, *(s.index(1 + i) for i in range(n)), partner, s.index(n + 2)]
                 key2, at2 = (b.load(s, where) for b in sources)
-                keeps = before(s, key, at, key2, at2) ^ (line & apart).ne(0) ^ (line & own).ne(0)
+                keeps = before(s, key, at, key2, at2) ^ (line & distance).ne(0) ^ (line & owned).ne(0)
                 if phase.other:
                     keeps = keeps ^ (s.cast(s.index(n + 2), "int32") & phase.other).ne(0)
                 return [s.select(keeps, key, key2), s.select(keeps, at, at2)]
 
-            shape = [phase.turns, *self.sorting.rows, *extents]
+            shape = [phase.iterations, *self.sorting.rows, *extents]
             reads: list[Access] = [(b, lambda t, *d: [(t + half) % 2, *d]) for b in (keys, positions)]
             reads += [(table, lambda t, *d: [t, 0]), (table, lambda t, *d: [t, 1])]
             outs: list[Access] = [(b, lambda t, *d: [(t + (half + 1)) % 2, *d]) for b in (keys, positions)]
             p.generic("p" * (n + 3), shape, reads, outs, exchange)
 
-        p.steps(phase.turns, [table, *(self.lying if phase.across else self.upright)], turn)
+        p.steps(phase.iterations, [table, *(self.lying if phase.across else self.upright)], iteration)
 
     def _result(self, half: int) -> None:
         """The positions of the first places, column by column."""
@@ -195,9 +198,9 @@ class _Writer:
         positions = BodyBuffer(self.upright[1], self.sorting.at)
 
         def first(s: ScalarBuilder) -> Value:
-            place = s.cast(s.index(n), "int64")
-            row = index_within(s, s.binary("rem", place, height), height)
-            column = index_within(s, s.binary("div", place, height), _COLUMNS)
+            location = s.cast(s.index(n), "int64")
+            row = index_within(s, s.binary("rem", location, height), height)
+            column = index_within(s, s.binary("div", location, height), _COLUMNS)
             found = positions.load(s, [s.const(half, "index"), *(s.index(i) for i in range(n)), row, column])
             return s.select(found.eq(_NONE), -1, found)
 

@@ -12,7 +12,7 @@ from landbridge.ops.context import BodyBuffer, OpContext, Operand
 from landbridge.ops.legal import axis_of, one_of
 from landbridge.ops.registry import operator
 from landbridge.ops.rules import rules
-from landbridge.ops.scatter_turns import scatter_in_turns
+from landbridge.ops.scatter_steps import scatter_by_steps
 from landbridge.sizes.size import at_least
 
 
@@ -43,15 +43,15 @@ def tensor_scatter(c: OpContext, cache: Operand, update: Operand, starts: Operan
     others = [a for a in range(len(shape)) if a != axis]
     loops = (count, *(new[a] for a in others))
 
-    def place(
-        s: ScalarBuilder, numbers: BodyBuffer, at: Sequence[Value]
+    def location(
+        s: ScalarBuilder, indices: BodyBuffer, at: Sequence[Value]
     ) -> tuple[Mapping[int, Value], Mapping[int, Value], Sequence[Value]]:
         by_axis = dict(zip((axis, *others), at, strict=True))
-        start = s.cast(numbers.load(s, [by_axis[0]]), "int64")
+        start = s.cast(indices.load(s, [by_axis[0]]), "int64")
         number = start + s.cast(at[0], "int64")
         # The rest of a negative number is negative, which counts from the end; where the axis ends, nothing lands.
         number = s.binary("rem", number, length) if circular else s.select(number < 0, length, number)
         return {axis: number}, {a: by_axis[a] for a in others}, [by_axis[a] for a in range(len(shape))]
 
-    numbers = np.zeros(shape[0], np.int64) if starts is None else starts
-    return scatter_in_turns(c, cache, numbers, update, loops, "", place)
+    indices = np.zeros(shape[0], np.int64) if starts is None else starts
+    return scatter_by_steps(c, cache, indices, update, loops, "", location)

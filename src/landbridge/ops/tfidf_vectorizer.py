@@ -51,14 +51,14 @@ class _Trie:
                     nodes[gram[:end]] = len(nodes)
                     edges.append((nodes[gram[: end - 1]], gram[end - 1], len(nodes) - 1, grams.get(gram[:end], -1)))
         rows = max(2, 1 << (2 * len(edges)).bit_length())  # half of them and more hold nothing
-        made = _Trie(*(np.full(rows, -1, dtype) for dtype in (np.int32, np.int64, np.int32, np.int32)))
+        created = _Trie(*(np.full(rows, -1, dtype) for dtype in (np.int32, np.int64, np.int32, np.int32)))
         for node, token, after, index in edges:
             key = (token ^ (node * _OF_NODE)) % (1 << 64)
-            row = (key * _OF_KEY) % (1 << 64) >> made.shift
-            while made.node[row] >= 0:
+            row = (key * _OF_KEY) % (1 << 64) >> created.shift
+            while created.node[row] >= 0:
                 row = (row + 1) % rows
-            made.node[row], made.token[row], made.after[row], made.index[row] = node, token, after, index
-        return made
+            created.node[row], created.token[row], created.after[row], created.index[row] = node, token, after, index
+        return created
 
 
 @rules(
@@ -87,15 +87,15 @@ def tfidf_vectorizer(c: OpContext, x: Operand) -> Operand:
     *batch, length = c.shape(x)
     width, rows = max(indexes) + 1, element_count(batch)
     trie = _Trie.of(dict(zip(grams, indexes, strict=True)))
-    made: Operand = c.g.reshape(_counted(c, c.value(c.reshape(x, (rows, length))), trie, width), (*batch, width))
+    created: Operand = c.g.reshape(_counted(c, c.value(c.reshape(x, (rows, length))), trie, width), (*batch, width))
     if mode == "IDF":
-        made = c.elementwise("found", [made], lambda s, v: s.minimum(v, 1.0))
+        created = c.elementwise("found", [created], lambda s, v: s.minimum(v, 1.0))
     weights = c.attribute("weights", [])
     if mode == "TF" or not len(weights):
-        return made
+        return created
     of_index = np.ones(width, np.float32)
     of_index[indexes] = weights
-    return c.elementwise("weighted", [made, of_index], lambda s, v, w: v * w)
+    return c.elementwise("weighted", [created, of_index], lambda s, v, w: v * w)
 
 
 def _grams(pool: Sequence[int], counts: Sequence[int]) -> list[tuple[int, ...]]:
@@ -122,23 +122,23 @@ def _counted(c: OpContext, x: SSAValue, trie: _Trie, width: int) -> SSAValue:
                     return ()
 
                 def count(index: Value) -> Sequence[Value]:
-                    place = [at, s.inside(index, width)]
-                    found.store(s, place, found.load(s, place) + 1.0)
+                    location = [at, s.inside(index, width)]
+                    found.store(s, location, found.load(s, location) + 1.0)
                     return ()
 
-                def apart(step: Value) -> Sequence[Value]:
+                def with_skips(step: Value) -> Sequence[Value]:
                     def begin(first: Value) -> Sequence[Value]:
-                        def goes_on(node: Value, place: Value, depth: Value) -> tuple[Value, Sequence[Value]]:
-                            inside = (node >= 0) & (place < s.const(length, "index")) & (depth < most)
-                            return inside, [node, place, depth]
+                        def goes_on(node: Value, location: Value, depth: Value) -> tuple[Value, Sequence[Value]]:
+                            inside = (node >= 0) & (location < s.const(length, "index")) & (depth < most)
+                            return inside, [node, location, depth]
 
-                        def longer(node: Value, place: Value, depth: Value) -> Sequence[Value]:
-                            token = s.cast(x.load(s, [at, s.inside(place, length)]), "int64")
+                        def longer(node: Value, location: Value, depth: Value) -> Sequence[Value]:
+                            token = s.cast(x.load(s, [at, s.inside(location, length)]), "int64")
                             after, index = lookup.after(node, token)
                             # One token alone has none between it and the next.
                             is_counted = (index >= 0) & (depth + 1 >= least) & ((depth > 0) | step.eq(1))
                             s.branch(is_counted, lambda: count(index))
-                            return [after, place + step, depth + 1]
+                            return [after, location + step, depth + 1]
 
                         s.repeat([s.const(0, "int32"), first, s.const(0, "index")], goes_on, longer)
                         return ()
@@ -147,7 +147,7 @@ def _counted(c: OpContext, x: SSAValue, trie: _Trie, width: int) -> SSAValue:
                     return ()
 
                 s.loop(0, width, [], clear)
-                s.loop(1, (c.attribute("max_skip_count") if most > 1 else 0) + 2, [], apart)
+                s.loop(1, (c.attribute("max_skip_count") if most > 1 else 0) + 2, [], with_skips)
                 return ()
 
             first = number * _ROWS
@@ -155,7 +155,7 @@ def _counted(c: OpContext, x: SSAValue, trie: _Trie, width: int) -> SSAValue:
 
         p.forall((rows + _ROWS - 1) // _ROWS, [*p.inputs, *p.outputs], block)
 
-    tables = [c.g.constant(of, c.g.node) for of in (trie.node, trie.token, trie.after, trie.index)]
+    tables = [c.g.constant(table, c.g.node) for table in (trie.node, trie.token, trie.after, trie.index)]
     return c.g.call("count_grams", [x, *tables], [((rows, width), "float32")], build)[0]
 
 

@@ -24,7 +24,7 @@ from landbridge.ops.rules import rules
 from landbridge.ops.slicing import index_within
 from landbridge.ops.sort_network import Sorting, sorted_rows
 from landbridge.records import record
-from landbridge.sizes.size import Extent, Size, largest, likely
+from landbridge.sizes.size import Extent, Size, expected_size, largest
 
 #: So few elements are compared each with each: what groups would save is less than what they cost.
 _FEW = 128
@@ -38,7 +38,7 @@ _SIZES = (3, 4, 5, 6, 8, 10, 12, 16, 24, 32, 48, 64, 128, 256)
 #: What a level costs beside its comparisons: kernels of their own, and code.
 _LEVEL = 4096
 #: So few of an axis before others are kept in registers while the axis is read once, for vectors of rows.
-_KEPT = 8
+_RETAINED = 8
 _VECTOR = 16
 
 
@@ -92,25 +92,25 @@ class _Elements:
 
 @record(frozen=True)
 class _Groups:
-    """``size`` elements a group: element j of group g is ``j * apart + g``; the last groups, from ``apart`` on, have
+    """``size`` elements a group: element j of group g is ``j * stride + g``; the last groups, from ``stride`` on, have
     the last such element alone, so that every element is in one group and none is out of range."""
 
     size: int
-    apart: Extent
+    stride: Extent
     count: Extent
 
     @staticmethod
     def of(extent: Extent, size: int) -> _Groups:
-        apart = extent // size
-        return _Groups(size, apart, extent - apart * (size - 1))
+        stride = extent // size
+        return _Groups(size, stride, extent - stride * (size - 1))
 
     def has(self, group: Value, j: Value) -> Value:
-        return (group < self.apart) | j.eq(self.size - 1)
+        return (group < self.stride) | j.eq(self.size - 1)
 
     def of_element(self, s: ScalarBuilder, element: Value) -> Value:
         """The group of an element, by its number."""
-        before = s.minimum(s.binary("div", element, largest(self.apart, 1)), self.size - 1)
-        return element - before * s.const(self.apart, element.dtype)  # of few elements none is apart: each is a group
+        before = s.minimum(s.binary("div", element, largest(self.stride, 1)), self.size - 1)
+        return element - before * s.const(self.stride, element.dtype)  # few elements have stride 0: each is a group
 
 
 @rules(
@@ -138,15 +138,15 @@ def top_k(c: OpContext, x: Operand, k: Operand | None = None) -> Sequence[Operan
     axes, loop = reduced_access(shape, [axis])
     order = _Order(dtype, bool(c.attribute("largest", 1)), position_dtype(shape[axis]))
     inner = element_count(shape[axis + 1 :])
-    if isinstance(count, int) and 0 < count <= _KEPT and likely(inner) >= _VECTOR:
-        return _kept(c, x, axis, count, order)
+    if isinstance(count, int) and 0 < count <= _RETAINED and expected_size(inner) >= _VECTOR:
+        return _retained(c, x, axis, count, order)
     row_major = c.value(c.transpose(x, axes))
     positions = _Selection(c, order, shape_of(row_major.type), count).positions(row_major)
     values, places = _result(c, row_major, positions)
     return c.transpose(values, loop), c.transpose(places, loop)
 
 
-def _kept(c: OpContext, x: Operand, axis: int, count: int, order: _Order) -> Sequence[Operand]:
+def _retained(c: OpContext, x: Operand, axis: int, count: int, order: _Order) -> Sequence[Operand]:
     """The first few along an axis before others: each element moves those that come after it one place on."""
     shape, dtype = c.shape(x), order.dtype
     axes, loop = reduced_access(shape, [axis])
@@ -158,20 +158,22 @@ def _kept(c: OpContext, x: Operand, axis: int, count: int, order: _Order) -> Seq
         def keep(s: ScalarBuilder, *read: Value) -> list[Value]:
             held, places = read[:count], read[count:-1]
             key, here = order.key(s, read[-1]), s.cast(s.index(n), at)
-            first = [(place < 0) | (key < v) for v, place in zip(held, places, strict=True)]  # equal ones came before
-            kept = []
+            first = [
+                (location < 0) | (key < v) for v, location in zip(held, places, strict=True)
+            ]  # equal ones came before
+            retained = []
             for old, new in ((held, key), (places, here)):
                 # Where an element comes before one it does so before all that follow, which move one place on.
                 moved = [new, *(s.select(f, v, new) for f, v in zip(first, old[:-1], strict=False))]
-                kept += [s.select(f, m, v) for f, m, v in zip(first, moved, old, strict=True)]
-            return kept
+                retained += [s.select(f, m, v) for f, m, v in zip(first, moved, old, strict=True)]
+            return retained
 
         outs: list[Access] = [(b, lambda *d, i=i: [i, *d[:n]]) for b in (keys, places) for i in range(count)]
         loops = [*others, shape[axis]]
         p.generic("p" * n + "r", loops, [(p.inputs[0], lambda *d: [d[i] for i in loop])], outs, keep, init=-1)
         source = BodyBuffer(p.inputs[0], dtype)
 
-        def at_place(s: ScalarBuilder, position: Value) -> list[Value]:
+        def at_location(s: ScalarBuilder, position: Value) -> list[Value]:
             where = [s.index(1 + loop[a]) if a != axis else index_within(s, position, e) for a, e in enumerate(shape)]
             return [source.load(s, where), s.cast(position, "int64")]
 
@@ -179,7 +181,7 @@ def _kept(c: OpContext, x: Operand, axis: int, count: int, order: _Order) -> Seq
             return [i if a == axis else d[loop[a]] for a in range(len(shape))]
 
         p.generic(
-            "p" * (n + 1), [count, *others], [(places, lambda *d: d)], [(b, in_model) for b in p.outputs], at_place
+            "p" * (n + 1), [count, *others], [(places, lambda *d: d)], [(b, in_model) for b in p.outputs], at_location
         )
 
     result = [count if a == axis else e for a, e in enumerate(shape)]
@@ -193,12 +195,12 @@ def _result(c: OpContext, x: SSAValue, positions: SSAValue) -> Sequence[SSAValue
     def build(p: PrimBuilder) -> None:
         source = BodyBuffer(p.inputs[0], dtype)
 
-        def at_place(s: ScalarBuilder, position: Value) -> list[Value]:
+        def at_location(s: ScalarBuilder, position: Value) -> list[Value]:
             where = [*(s.index(i) for i in range(len(rows))), index_within(s, position, extent)]
             return [source.load(s, where), s.cast(position, "int64")]
 
         outs: list[Access] = [(b, lambda *d: d) for b in p.outputs]
-        p.generic("p" * len(shape), shape, [(p.inputs[1], lambda *d: d)], outs, at_place)
+        p.generic("p" * len(shape), shape, [(p.inputs[1], lambda *d: d)], outs, at_location)
 
     return c.g.call("top_k", [x, positions], [(shape, dtype), (shape, "int64")], build)
 
@@ -288,9 +290,9 @@ class _Selection:
         """The first of each group."""
         n, shape, at = len(self.rows), [*self.rows, groups.count], self.order.at
 
-        def better(s: ScalarBuilder, key: Value, position: Value, v: Value, *own: Value) -> list[Value]:
+        def better(s: ScalarBuilder, key: Value, position: Value, v: Value, *owned: Value) -> list[Value]:
             group, j = s.cast(s.index(n), at), s.cast(s.index(n + 1), at)
-            here, new = own[0] if own else j * s.const(groups.apart, at) + group, self._key(s, e, v)
+            here, new = owned[0] if owned else j * s.const(groups.stride, at) + group, self._key(s, e, v)
             first = (position < 0) | self.order.before(s, new, here, key, position)
             taken = groups.has(group, j) & first
             return [s.select(taken, new, key), s.select(taken, here, position)]
@@ -299,7 +301,7 @@ class _Selection:
             p.generic(
                 "p" * (n + 1) + "r",
                 [*shape, groups.size],
-                self._reads(e, p.inputs, lambda *d: d[n + 1] * extent_expr(groups.apart) + d[n]),
+                self._reads(e, p.inputs, lambda *d: d[n + 1] * extent_expr(groups.stride) + d[n]),
                 [(b, lambda *d: d[: n + 1]) for b in p.outputs],
                 better,
                 init=-1,
@@ -322,10 +324,10 @@ class _Selection:
                 number = s.maximum(position, 0)
                 for each in groups:
                     number = each.of_element(s, number)
-                number, inside = number + j * s.const(group.apart, at), group.has(number, j) & (position >= 0)
+                number, inside = number + j * s.const(group.stride, at), group.has(number, j) & (position >= 0)
                 which = index_within(s, number, level.count)
-                place = number if places is None else places.load(s, [*row, which])
-                return [self._key(s, level, source.load(s, [*row, which])), s.select(inside, place, -1)]
+                location = number if places is None else places.load(s, [*row, which])
+                return [self._key(s, level, source.load(s, [*row, which])), s.select(inside, location, -1)]
 
             p.generic(
                 "p" * (n + 2),
@@ -336,9 +338,9 @@ class _Selection:
             )
 
         outputs = [(shape, self.order.key_dtype), (shape, at)]
-        made = self.c.g.call("top_k_members", [*level.operands, chosen], outputs, build)
+        created = self.c.g.call("top_k_members", [*level.operands, chosen], outputs, build)
         flat = [*self.rows, self.count * group.size]
-        keys, positions = (self.c.g.reshape(v, flat) for v in made)
+        keys, positions = (self.c.g.reshape(v, flat) for v in created)
         return _Elements(keys, positions, self.count * group.size)
 
     def _ranked(self, e: _Elements) -> SSAValue:
@@ -354,11 +356,11 @@ class _Selection:
                 before = self.order.before(s, other, there, v, here) & (there >= 0)
             return acc + s.cast(before, at)
 
-        def pick(s: ScalarBuilder, found: Value, r: Value, *own: Value) -> Value:
+        def pick(s: ScalarBuilder, found: Value, r: Value, *owned: Value) -> Value:
             hit = r.eq(s.cast(s.index(n), at))
-            if own:
-                hit = hit & (own[0] >= 0)
-            return s.select(hit, own[0] if own else s.cast(s.index(n + 1), at), found)
+            if owned:
+                hit = hit & (owned[0] >= 0)
+            return s.select(hit, owned[0] if owned else s.cast(s.index(n + 1), at), found)
 
         def build(p: PrimBuilder) -> None:
             ranks = p.temp([*self.rows, e.count], at)

@@ -59,15 +59,15 @@ class _MaskedEnds:
     targets: int
 
     def votes(self, c: OpContext, votes: Array, speaks: Array, kind: str = "add") -> SSAValue:
-        said = np.where(speaks, votes, _INITS[kind])
-        said = np.where(self.nodes[..., None] < 0, _INITS[kind], said[self.nodes])
+        voted = np.where(speaks, votes, _INITS[kind])
+        voted = np.where(self.nodes[..., None] < 0, _INITS[kind], voted[self.nodes])
         if self.targets:
-            parts = said.reshape(self.targets, -1, *said.shape[1:])
-            own = np.stack([part[..., target] for target, part in enumerate(parts)])
-            found = votes_of_targets(c, self.leaves, own, kind)
+            parts = voted.reshape(self.targets, -1, *voted.shape[1:])
+            owned = np.stack([part[..., target] for target, part in enumerate(parts)])
+            found = votes_of_targets(c, self.leaves, owned, kind)
         else:
-            found = votes_of_leaves(c, self.leaves, said, kind)
-        return c.g.reshape(found, (self.rows, said.shape[-1]))
+            found = votes_of_leaves(c, self.leaves, voted, kind)
+        return c.g.reshape(found, (self.rows, voted.shape[-1]))
 
     def are_always_spoken_of(self, nodes: TreeNodes) -> bool:
         spoken = np.asarray((nodes.has_vote[self.nodes] | (self.nodes < 0)[..., None]).all(1))
@@ -117,15 +117,15 @@ def _few_leaves(c: OpContext, x: SSAValue, tests: TreeTests, nodes: TreeNodes) -
     if tests.equal.any() or np.isnan(tests.value[~tests.is_leaf]).any():
         return None
     # NaN goes the way of a comparison with it, or that of a number which is less than others.
-    own = tests.is_leaf | ~tests.nan_first
+    owned = tests.is_leaf | ~tests.nan_first
     fills: list[float | None] = [None, -np.inf]
-    kept = [fill for fill, used in zip(fills, (own[~tests.is_leaf].any(), not own.all()), strict=True) if used]
-    column = tests.feature + np.where(own, 0, features) * (len(kept) == 2)
+    retained = [fill for fill, used in zip(fills, (owned[~tests.is_leaf].any(), not owned.all()), strict=True) if used]
+    column = tests.feature + np.where(owned, 0, features) * (len(retained) == 2)
     targets, roots = _by_target(tests, nodes)
     trees = masked(tests, roots, column)
     if trees is None:
         return None
-    blocks = feature_blocks(c, x, kept or [None])
+    blocks = feature_blocks(c, x, retained or [None])
     return _MaskedEnds(masked_leaves(c, blocks, trees), trees.leaves, rows, targets)
 
 
@@ -141,8 +141,8 @@ def _by_target(tests: TreeTests, nodes: TreeNodes) -> tuple[int, Array]:
         return 0, tests.roots
     found = np.full((targets, most), -1)
     for target in range(targets):
-        own = tests.roots[of == target]
-        found[target, : len(own)] = own
+        owned = tests.roots[of == target]
+        found[target, : len(owned)] = owned
     return targets, found.reshape(-1)
 
 

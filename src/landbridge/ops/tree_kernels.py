@@ -31,7 +31,7 @@ def feature_blocks(c: OpContext, x: SSAValue, fills: Sequence[float | None]) -> 
     """``x`` (rows, features) in blocks of rows: (blocks, features, rows of a block), 0 for rows that are not there.
 
     Features are there once for each of ``fills``: NaN is that number, or as it is. In a block neighbouring rows are
-    neighbours, and all of it fits the nearest cache.
+    neighbours, and all of it fits L1.
     """
     (rows, features), dtype = c.shape(x), c.dtype(x)
     block = _BLOCK_BYTES // (bits_of(dtype) // 8)
@@ -44,14 +44,14 @@ def feature_blocks(c: OpContext, x: SSAValue, fills: Sequence[float | None]) -> 
             def filled(s: ScalarBuilder, v: Value, fill: float | None = fill) -> Value:
                 return v if fill is None else s.select(v.ne(v), s.const(fill, dtype), v)
 
-            def place(b: Any, f: Any, r: Any, first: int = number * features) -> list[Any]:
+            def location(b: Any, f: Any, r: Any, first: int = number * features) -> list[Any]:
                 return [b, f + first, r]
 
             p.generic(
                 "ppp",
                 [blocks, features, block],
                 [(whole, lambda b, f, r: [b * block + r, f])],
-                [(p.outputs[0], place)],
+                [(p.outputs[0], location)],
                 filled,
             )
 
@@ -85,7 +85,7 @@ def masked_leaves(c: OpContext, x: SSAValue, trees: MaskedTrees) -> SSAValue:
 
         p.generic("ppp", shape, [(left, lambda *d: d)], [(p.outputs[0], lambda *d: d)], lowest)
 
-    operands = [x, *(_table(c, of) for of in (trees.feature, trees.value, trees.mask))]
+    operands = [x, *(_table(c, table) for table in (trees.feature, trees.value, trees.mask))]
     return c.g.call("tree_leaves", operands, [(shape, "uint8")], build)[0]
 
 
@@ -139,5 +139,5 @@ def _within(s: ScalarBuilder, number: Value, extent: int) -> Value:
     return s.cast(s.minimum(s.maximum(s.cast(number, "int64"), 0), extent - 1), "index")
 
 
-def _table(c: OpContext, of: Array) -> SSAValue:
-    return c.g.constant(np.ascontiguousarray(of), c.g.node)
+def _table(c: OpContext, table: Array) -> SSAValue:
+    return c.g.constant(np.ascontiguousarray(table), c.g.node)

@@ -42,7 +42,7 @@ class TreeNodes:
         return replace(self, value=self.value.astype(np.float64)) if wide else self
 
 
-def of_nodes(a: Mapping[str, Any], of: str, targets: int) -> TreeNodes:
+def of_nodes(a: Mapping[str, Any], prefix: str, targets: int) -> TreeNodes:
     """Those of TreeEnsembleRegressor and TreeEnsembleClassifier, whose nodes have numbers and may be leaves."""
     keys = list(zip(a["nodes_treeids"], a["nodes_nodeids"], strict=True))
     number = {key: i for i, key in enumerate(keys)}
@@ -52,8 +52,10 @@ def of_nodes(a: Mapping[str, Any], of: str, targets: int) -> TreeNodes:
         for ids in (a["nodes_truenodeids"], a["nodes_falsenodeids"])
     )
     votes, has_vote = np.zeros((count, targets)), np.zeros((count, targets), bool)
-    weights = _listed(a, f"{of}_weights")
-    for tree, node, target, weight in zip(a[f"{of}_treeids"], a[f"{of}_nodeids"], a[f"{of}_ids"], weights, strict=True):
+    weights = _listed(a, f"{prefix}_weights")
+    for tree, node, target, weight in zip(
+        a[f"{prefix}_treeids"], a[f"{prefix}_nodeids"], a[f"{prefix}_ids"], weights, strict=True
+    ):
         votes[number[tree, node], target] += weight
         has_vote[number[tree, node], target] = True
     wide = "nodes_values_as_tensor" in a
@@ -72,22 +74,22 @@ def of_nodes(a: Mapping[str, Any], of: str, targets: int) -> TreeNodes:
 
 
 def of_branches(a: Mapping[str, Any], targets: int) -> TreeNodes:
-    """Those of TreeEnsemble, whose leaves are apart: they become nodes after the others."""
+    """Those of TreeEnsemble, whose leaves are separate: they become nodes after the others."""
     splits = np.asarray(a["nodes_splits"])
     dtype = splits.dtype if splits.dtype.kind == "f" and splits.dtype.itemsize > 2 else np.dtype(np.float32)
     inner, weights = len(a["nodes_featureids"]), np.array(a["leaf_weights"], np.float64)
     count = inner + len(weights)
-    own = np.arange(inner, count)
+    owned = np.arange(inner, count)
 
     def after(ids: Sequence[int], are_leaves: Sequence[int]) -> Array:
-        return np.concatenate([np.array(ids) + inner * np.array(are_leaves, bool), own])
+        return np.concatenate([np.array(ids) + inner * np.array(are_leaves, bool), owned])
 
     def padded(values: Sequence[float] | Array) -> Array:
         return np.concatenate([np.array(values), np.zeros(len(weights))])
 
     votes, has_vote = np.zeros((count, targets)), np.zeros((count, targets), bool)
-    votes[own, a["leaf_targetids"]] = weights
-    has_vote[own, a["leaf_targetids"]] = True
+    votes[owned, a["leaf_targetids"]] = weights
+    has_vote[owned, a["leaf_targetids"]] = True
     mode = padded(np.asarray(a["nodes_modes"], np.int64) + 1).astype(np.int8)
     return TreeNodes(
         padded(a["nodes_featureids"]).astype(np.int64),
@@ -111,10 +113,10 @@ def _members(mode: Array, values: Sequence[float] | Array) -> Array:
             sets.append([])
         else:
             sets[-1].append(value)
-    made = np.full((len(mode), max(1, *map(len, sets)) if sets else 1), np.nan)
+    created = np.full((len(mode), max(1, *map(len, sets)) if sets else 1), np.nan)
     for node, each in zip(np.flatnonzero(mode == MEMBER), sets, strict=False):
-        made[node, : len(each)] = each
-    return made
+        created[node, : len(each)] = each
+    return created
 
 
 def _given(a: Mapping[str, Any], name: str, otherwise: Sequence[float]) -> Sequence[float] | Array:

@@ -37,14 +37,14 @@ class TreeTests:
         mode, value = nodes.mode, nodes.value
         below, inner, above = np.isin(mode, (LT, GTE)), mode != LEAF, np.isin(mode, (GTE, GT))
         # x >= v is no x < v, x > v no x <= v, x != v no x == v; but nothing is at least NaN.
-        turned = (above & ~np.isnan(value)) | (mode == NEQ)
+        swapped = (above & ~np.isnan(value)) | (mode == NEQ)
         tests = TreeTests(
             np.where(inner, nodes.feature, 0),
-            _apart_from_zero(np.where(below, _next_below(value), value)),
+            _never_zero(np.where(below, _next_below(value), value)),
             np.isin(mode, (EQ, NEQ, MEMBER)),
-            (nodes.missing | (mode == NEQ)) != turned,
-            np.where(turned, nodes.no, nodes.yes),
-            np.where(turned, nodes.yes, nodes.no),
+            (nodes.missing | (mode == NEQ)) != swapped,
+            np.where(swapped, nodes.no, nodes.yes),
+            np.where(swapped, nodes.yes, nodes.no),
             ~inner,
             nodes.roots,
             np.arange(len(mode)),
@@ -90,7 +90,7 @@ def _next_below(value: Array) -> Array:
     return np.where(value == -np.inf, np.nan, np.nextafter(value, np.array(-np.inf, value.dtype))).astype(value.dtype)
 
 
-def _apart_from_zero(value: Array) -> Array:
+def _never_zero(value: Array) -> Array:
     """``value``, of which no number below 0 is one that kernels flush to 0, so that 0 stays above it."""
     tiny = np.finfo(value.dtype).tiny
     return np.where((value < 0) & (value > -tiny), -tiny, value)
@@ -147,23 +147,23 @@ class _Spread:
 
 def _spread(tests: TreeTests, root: int) -> _Spread | None:
     """The tree below ``root``; None where it has too many leaves."""
-    made = _Spread([], [], [])
+    created = _Spread([], [], [])
     pending: list[tuple[int, int]] = [(root, -1)]  # a node, or the end of what is left of an inner one
     while pending:
-        node, of = pending.pop()
-        if of >= 0:
-            made.left[of] = made.left[of][0], len(made.leaves)
+        node, parent = pending.pop()
+        if parent >= 0:
+            created.left[parent] = created.left[parent][0], len(created.leaves)
         elif tests.is_leaf[node]:
-            made.leaves.append(node)
-            if len(made.leaves) > MOST_LEAVES:
+            created.leaves.append(node)
+            if len(created.leaves) > MOST_LEAVES:
                 return None
         else:
-            if len(made.nodes) >= MOST_LEAVES:
+            if len(created.nodes) >= MOST_LEAVES:
                 return None
-            made.nodes.append(node)
-            made.left.append((len(made.leaves), 0))
-            pending += [(int(tests.second[node]), -1), (node, len(made.nodes) - 1), (int(tests.first[node]), -1)]
-    return made
+            created.nodes.append(node)
+            created.left.append((len(created.leaves), 0))
+            pending += [(int(tests.second[node]), -1), (node, len(created.nodes) - 1), (int(tests.first[node]), -1)]
+    return created
 
 
 def spoken_of(tests: TreeTests, root: int, has_vote: Array) -> int | None:

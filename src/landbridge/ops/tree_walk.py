@@ -1,7 +1,7 @@
 """Kernels that follow decision trees from node to node, and that add up what the leaves say.
 
 A step waits for two loads, one after the other, so that several ways are followed at once: those of neighbouring
-samples down one tree, whose nodes stay in the nearest cache, and where there are too few samples those of one sample
+samples down one tree, whose nodes stay in L1, and where there are too few samples those of one sample
 down neighbouring trees. A way ends where the leaf is, however deep trees are.
 """
 
@@ -41,10 +41,10 @@ def walked_leaves(c: OpContext, x: SSAValue, trees: WalkedTrees) -> SSAValue:
             walk = _Walk(s, x, words, value, trees, features)
             first = number * _ROWS
 
-            def ends(rows_of_block: Sequence[Value], of: Sequence[Value]) -> None:
+            def ends(rows_of_block: Sequence[Value], votes: Sequence[Value]) -> None:
                 samples = [s.inside(first + row, rows) for row in rows_of_block]
-                nodes = walk.ends(samples, [tree + 1 for tree in of])
-                for row, tree, node in zip(rows_of_block, of, nodes, strict=True):
+                nodes = walk.ends(samples, [tree + 1 for tree in votes])
+                for row, tree, node in zip(rows_of_block, votes, nodes, strict=True):
                     found.store(s, [number, row, tree], s.cast(node, "int32"))
 
             def down_tree(tree: Value) -> Sequence[Value]:
@@ -121,9 +121,9 @@ def votes_of_nodes(
     ``votes`` (nodes, targets) has what the nodes of the file say, where ``speaks`` says that they do.
     """
     targets = votes.shape[1]
-    is_said = speaks[trees.nodes] & (trees.nodes >= 0)[:, None]
-    first = np.concatenate([[0], np.cumsum(is_said.sum(1))]).astype(np.int32)
-    target, weight = np.nonzero(is_said)[1].astype(np.int32), votes[trees.nodes][is_said].astype(np.float64)
+    is_voted = speaks[trees.nodes] & (trees.nodes >= 0)[:, None]
+    first = np.concatenate([[0], np.cumsum(is_voted.sum(1))]).astype(np.int32)
+    target, weight = np.nonzero(is_voted)[1].astype(np.int32), votes[trees.nodes][is_voted].astype(np.float64)
     if not len(weight):
         target, weight = np.zeros(1, np.int32), np.zeros(1)
 
@@ -147,8 +147,8 @@ def votes_of_nodes(
 
                 def of_vote(vote: Value) -> Sequence[Value]:
                     vote = s.inside(vote, weight_count)
-                    place = [row, s.inside(target.load(s, [vote]), targets)]
-                    total.store(s, place, s.binary(kind, total.load(s, place), weight.load(s, [vote])))
+                    location = [row, s.inside(target.load(s, [vote]), targets)]
+                    total.store(s, location, s.binary(kind, total.load(s, location), weight.load(s, [vote])))
                     return ()
 
                 s.loop(0, targets, [], clear)
@@ -160,9 +160,9 @@ def votes_of_nodes(
         p.forall((rows + _ROWS - 1) // _ROWS, [*p.inputs, *p.outputs], block)
 
     weight_count = len(weight)
-    operands = [leaves, *(_table(c, of) for of in (first, target, weight))]
+    operands = [leaves, *(_table(c, table) for table in (first, target, weight))]
     return c.g.call("tree_votes", operands, [((rows, targets), "float64")], build)[0]
 
 
-def _table(c: OpContext, of: Array) -> SSAValue:
-    return c.g.constant(np.ascontiguousarray(of), c.g.node)
+def _table(c: OpContext, table: Array) -> SSAValue:
+    return c.g.constant(np.ascontiguousarray(table), c.g.node)

@@ -45,8 +45,8 @@ def unique(c: OpContext, x: Operand) -> Sequence[Operand]:
         raise c.unsupported("how many elements there are is open, or too many for a table")
     values, first, which, times, total = _found(c, c.value(c.reshape(x, (count,))), count)
     once = c.extent_read_from(total, count)
-    kept = [part(c, each, [0], [1], cast(list[int], [once])) for each in (values, first, times)]
-    return kept[0], kept[1], which, kept[2]
+    retained = [part(c, each, [0], [1], cast(list[int], [once])) for each in (values, first, times)]
+    return retained[0], retained[1], which, retained[2]
 
 
 def _found(c: OpContext, x: SSAValue, count: int) -> Sequence[SSAValue]:
@@ -76,20 +76,20 @@ def _found(c: OpContext, x: SSAValue, count: int) -> Sequence[SSAValue]:
                 row, number = s.repeat([_hash(s, value, rows)], is_another, following)
 
                 def enter() -> Sequence[Value]:
-                    place = [s.inside(once, count)]
+                    location = [s.inside(once, count)]
                     table.store(s, [s.inside(row, rows)], s.cast(once, "int32"))
-                    values.store(s, place, value)
-                    first.store(s, place, s.cast(at, "int64"))
-                    times.store(s, place, s.const(1, "int64"))
+                    values.store(s, location, value)
+                    first.store(s, location, s.cast(at, "int64"))
+                    times.store(s, location, s.const(1, "int64"))
                     return [once, once + 1]
 
                 def again() -> Sequence[Value]:
-                    place = s.inside(number, count)
-                    times.store(s, [place], times.load(s, [place]) + 1)
-                    return [place, once]
+                    location = s.inside(number, count)
+                    times.store(s, [location], times.load(s, [location]) + 1)
+                    return [location, once]
 
-                place, after = s.branch(number < 0, enter, again)
-                which.store(s, [at], s.cast(place, "int64"))
+                location, after = s.branch(number < 0, enter, again)
+                which.store(s, [at], s.cast(location, "int64"))
                 return [after]
 
             (once,) = s.loop(0, count, [s.const(0, "index")], element)

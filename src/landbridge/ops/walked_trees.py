@@ -52,11 +52,11 @@ def walked(tests: TreeTests, column: Array, together: int) -> WalkedTrees | None
     pair = np.zeros(len(tests.value), np.int64)
     pair[inner] = 1 + padded + 2 * np.arange(len(inner))
     is_leaf = (nodes < 0) | tests.is_leaf[nodes]
-    own = np.arange(len(nodes))
+    owned = np.arange(len(nodes))
     words = pair[nodes] | (column[nodes].astype(np.int64) << FEATURE_SHIFT)
     words |= np.where(tests.nan_first[nodes], NAN_FIRST, 0) | np.where(tests.equal[nodes], EQUAL, 0)
     # No test of NaN holds: a leaf goes one further than what is before it.
-    words = np.where(is_leaf, np.maximum(own - 1, 0) | _LEAF, words)
+    words = np.where(is_leaf, np.maximum(owned - 1, 0) | _LEAF, words)
     return WalkedTrees(
         words, np.where(is_leaf, np.nan, tests.value[nodes]).astype(tests.value.dtype), nodes, count, padded
     )
@@ -70,12 +70,12 @@ def _inner_nodes(tests: TreeTests) -> Array | None:
         is_reached[level] = True
         level = np.unique(np.concatenate([tests.first[level], tests.second[level]]))
     inner = np.flatnonzero(is_reached)
-    ways = np.bincount(np.concatenate([tests.first[inner], tests.second[inner]]), minlength=len(tests.value))
-    level, ordered = inner[ways[inner] == 0], 0
+    in_degrees = np.bincount(np.concatenate([tests.first[inner], tests.second[inner]]), minlength=len(tests.value))
+    level, ordered = inner[in_degrees[inner] == 0], 0
     while len(level):
         ordered += len(level)
         following = np.concatenate([tests.first[level], tests.second[level]])
-        np.subtract.at(ways, following, 1)
+        np.subtract.at(in_degrees, following, 1)
         following = np.unique(following)
-        level = following[(ways[following] == 0) & ~tests.is_leaf[following]]
+        level = following[(in_degrees[following] == 0) & ~tests.is_leaf[following]]
     return inner if ordered == len(inner) else None

@@ -83,12 +83,12 @@ def windows(
             total = largest((ceildiv(extent, stride[i]) - 1) * stride[i] + reach - extent, 0)
             before = total // 2 if auto == "SAME_UPPER" else total - total // 2
             after = total - before
-        room: Extent = extent + before + after - reach
-        fits = at_least_size(room, 0) if may_be_empty else True
+        capacity: Extent = extent + before + after - reach
+        fits = at_least_size(capacity, 0) if may_be_empty else True
         if fits is None:
-            raise undecided(f"{c.g.node}: {room} >= 0", room, 0, needed=True, fills=True)
+            raise undecided(f"{c.g.node}: {capacity} >= 0", capacity, 0, needed=True, fills=True)
         rounds_up = ceil_mode or not fits
-        count = (ceildiv(room, stride[i]) if rounds_up else room // stride[i]) + 1
+        count = (ceildiv(capacity, stride[i]) if rounds_up else capacity // stride[i]) + 1
         if ceil_mode:  # a window must begin inside the input or the padding before it
             beyond = at_least_size((count - 1) * stride[i], extent + before)
             count = smallest(count, ceildiv(extent + before, stride[i])) if beyond is None else count - beyond

@@ -32,10 +32,10 @@ def request_aliases(module: IRModule, alias: Mapping[str, str]) -> None:
         raise CompileError("alias= is for IR without a plan; give an earlier dump")
     inputs, outputs = io_names(module.main)
     for output, input in alias.items():
-        asked = f"alias={{{output!r}: {input!r}}}"
-        for what, name, legal in (("output", output, outputs), ("input", input, inputs)):
+        requested = f"alias={{{output!r}: {input!r}}}"
+        for subject, name, legal in (("output", output, outputs), ("input", input, inputs)):
             if name not in legal:
-                raise CompileError(f"{asked}: there is no {what} {name!r}; legal: {', '.join(legal)}")
+                raise CompileError(f"{requested}: there is no {subject} {name!r}; legal: {', '.join(legal)}")
     twice = [name for name in set(alias.values()) if list(alias.values()).count(name) > 1]
     if twice:
         raise CompileError(f"alias= makes two outputs the memory of input {min(twice)!r}; legal: one")
@@ -45,18 +45,18 @@ def request_aliases(module: IRModule, alias: Mapping[str, str]) -> None:
 @register_pass("alias")
 def alias(module: IRModule) -> None:
     """Prove which outputs may be the memory of an input, and let their kernels work in place."""
-    asked = aliases(module.main)
+    requested = aliases(module.main)
     aliasing = Aliasing(module)
     found: dict[str, str] = {}
-    for output in sorted(aliasing.outputs, key=lambda name: name not in asked):  # what is asked for comes first
-        input = asked.get(output) or _updated(module, aliasing, output)
+    for output in sorted(aliasing.outputs, key=lambda name: name not in requested):  # what is asked for comes first
+        input = requested.get(output) or _updated(module, aliasing, output)
         if not input or input in found.values():
             continue
         shared = aliasing.shared(output, input)
         if isinstance(shared, Shared):
             found[output] = input
             _work_in_place(module, shared.call)
-        elif output in asked:
+        elif output in requested:
             raise CompileError(f"output {output!r} cannot be the memory of input {input!r}: {shared}")
     set_aliases(module.main, found)
     module.drop_unused()

@@ -1,9 +1,9 @@
 """Bufferize: @main on tensors becomes @main on memrefs, results written where they are wanted.
 
 Arguments become the inputs, then the outputs, which the caller owns. Every produced value gets one place: an
-output, a part of a concatenation, the result of a branch, what a loop carries or the row of a trip, or memory of its
-own (``memref.alloc`` at the top, which carries ``lb.vdevice``). A copy is made only where a value cannot be produced in
-its place, and is a PrimFunc of its own, so that the ledger shows it.
+output, a part of a concatenation, the result of a branch, what a loop carries or the row of an iteration, or memory of
+its own (``memref.alloc`` at the top, which carries ``lb.vdevice``). A copy is made only where a value cannot be
+produced in its place, and is a PrimFunc of its own, so that the ledger shows it.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, Region
 from xdsl.rewriter import Rewriter
 
 from landbridge.analysis.claims import Claim, Claims, parts
-from landbridge.analysis.homes import shared_homes
 from landbridge.analysis.offsets import may_begin
+from landbridge.analysis.placements import shared_placements
 from landbridge.errors import CompileError
 from landbridge.ir.allocations import buffer_alloc
 from landbridge.ir.copy_prims import CopyPrims
@@ -77,7 +77,7 @@ class _Bufferizer:
         self.constants: dict[tuple[str, Attribute], SSAValue] = {}
         self.head: list[Operation] = []
         self.body: list[Operation] = []
-        self.heads: dict[Block, list[Operation]] = {}  # of bodies of loops: views of what a trip has
+        self.heads: dict[Block, list[Operation]] = {}  # of bodies of loops: views of what an iteration has
         self.lowerings: dict[type[Operation], Callable[[Any], None]] = {
             CallOp: self.lower_call,
             HostCallOp: self.lower_call,
@@ -101,7 +101,7 @@ class _Bufferizer:
         self.values.update(zip(block.args, new.args, strict=False))
         destinations = list(new.args[len(block.args) :])
         self.claims = Claims(self.module, block, returned, destinations)
-        self.homes = shared_homes(self.module, block)
+        self.placements = shared_placements(self.module, block)
         self.lower_block(block)
         for value, destination, name in zip(returned, destinations, outputs, strict=True):
             if not self.claims.holds(value, Claim(destination, 0)):
@@ -113,7 +113,7 @@ class _Bufferizer:
         self.module.op.body.block.insert_op_before(main, old)
         Rewriter.erase_op(old, safe_erase=False)
 
-    def place(self, value: OpResult) -> SSAValue:
+    def vdevice(self, value: OpResult) -> SSAValue:
         """The memref that ``value`` is produced in."""
         at: SSAValue = value
         parts: list[tuple[OpResult, Claim]] = []  # a part of a part of ..., the innermost first
@@ -121,7 +121,7 @@ class _Bufferizer:
             claim = self.claims.of(at)
             if claim is None:
                 alloc = buffer_alloc(buffer_type(cast(AnyTensor, at.type)))
-                place_on(alloc, self.homes.get(at, vdevice_of(at.type)))
+                place_on(alloc, self.placements.get(at, vdevice_of(at.type)))
                 set_node_name(alloc, _node(at.owner))
                 self.head.append(alloc)
                 self.places[at] = alloc.memref
@@ -134,9 +134,9 @@ class _Bufferizer:
             whole = self.places[part] = self.view(whole, ty, claim.first, self.head_of(whole))
         return whole
 
-    def head_of(self, place: SSAValue) -> list[Operation]:
-        """Where a view of ``place`` may stand first: in the body of a loop where it is of one trip."""
-        root = viewed(place)
+    def head_of(self, vdevice: SSAValue) -> list[Operation]:
+        """Where a view of ``vdevice`` may stand first: in the body of a loop where it is of one iteration."""
+        root = viewed(vdevice)
         return self.heads.get(root.block, self.head) if isinstance(root, BlockArgument) else self.head
 
     def view(self, source: SSAValue, ty: AnyMemRef, first: int, ops: list[Operation]) -> SSAValue:
@@ -166,7 +166,7 @@ class _Bufferizer:
             self.body.append(shared)
             self.values[op.result] = shared.result
             return
-        target = self.values[op.result] = self.place(op.result)
+        target = self.values[op.result] = self.vdevice(op.result)
         copied = memref.CopyOp(self.values[op.source], target)
         set_node_name(copied, _node(op))
         if why := crossing_reason(op):
@@ -175,7 +175,7 @@ class _Bufferizer:
 
     def lower_call(self, op: CallOp | HostCallOp) -> None:
         inputs = [self.values[v] for v in op.inputs]
-        destinations = [self.place(r) for r in op.res]
+        destinations = [self.vdevice(r) for r in op.res]
         self.values.update(zip(op.res, destinations, strict=True))
         attributes = {k: v for k, v in op.attributes.items() if k != "operandSegmentSizes"}
         if op.res:
@@ -186,11 +186,11 @@ class _Bufferizer:
 
     def lower_constant(self, op: ConstantOp) -> None:
         ty = buffer_type(cast(AnyTensor, op.result.type))
-        place = vdevice_of(op.result.type)
+        vdevice = vdevice_of(op.result.type)
         symbol = op.symbol_name
         if (symbol, op.result.type) not in self.constants:
             loaded = ConstantOp(symbol, ty)
-            place_on(loaded, place)
+            place_on(loaded, vdevice)
             self.head.append(loaded)
             self.constants[symbol, op.result.type] = loaded.result
         self.values[op.result] = self.constants[symbol, op.result.type]
@@ -198,27 +198,27 @@ class _Bufferizer:
     def lower_view(self, op: ViewOp) -> None:
         ty, first = buffer_type(cast(AnyTensor, op.result.type)), op.first
         source = self.values[op.source]
-        count, place = element_count(shape_of(op.result.type)), vdevice_of(op.result.type)
+        count, vdevice = element_count(shape_of(op.result.type)), vdevice_of(op.result.type)
         if may_begin(self.module, op.result, first) or count == 0:
             self.values[op.result] = self.view(source, ty, first, self.body)
             return
         # No kernel can be given what begins there: the elements are copied to where it can.
         alloc = buffer_alloc(ty)
-        place_on(alloc, place)
+        place_on(alloc, vdevice)
         set_node_name(alloc, _node(op))
         self.head.append(alloc)
         self.values[op.result] = alloc.memref
         dtype, total = dtype_of(op.result.type), element_count(shape_of(op.source.type))
-        line = self.view(source, memref_type([total], dtype, place.space), 0, self.body)
-        target = self.view(alloc.memref, memref_type([count], dtype, place.space), 0, self.body)
-        self.append_copy(self.copies.part(total, first, count, dtype, place), line, target, place, _node(op))
+        line = self.view(source, memref_type([total], dtype, vdevice.space), 0, self.body)
+        target = self.view(alloc.memref, memref_type([count], dtype, vdevice.space), 0, self.body)
+        self.append_copy(self.copies.part(total, first, count, dtype, vdevice), line, target, vdevice, _node(op))
 
     def lower_concat(self, op: ConcatOp) -> None:
-        whole = self.values[op.result] = self.place(op.result)
+        whole = self.values[op.result] = self.vdevice(op.result)
         axis, shape = op.axis.value.data, shape_of(op.result.type)
         inner = element_count(shape[axis + 1 :])
         rows, total = element_count(shape[:axis]), shape[axis] * inner
-        dtype, place = dtype_of(op.result.type), vdevice_of(op.result.type)
+        dtype, vdevice = dtype_of(op.result.type), vdevice_of(op.result.type)
         for part in parts(self.module, op):
             value, first = part.value, part.first
             if self.claims.holds(value, Claim(op.result, first)):
@@ -229,22 +229,22 @@ class _Bufferizer:
             width = shape_of(value.type)[axis] * inner
             if rows * width == 0:
                 continue
-            source = self.view(self.values[value], memref_type([rows, width], dtype, place.space), 0, self.body)
-            target = self.view(whole, memref_type([rows * total], dtype, place.space), 0, self.body)
-            prim = self.copies.columns(rows, width, total, first, dtype, place)
-            self.append_copy(prim, source, target, place, _node(op))
+            source = self.view(self.values[value], memref_type([rows, width], dtype, vdevice.space), 0, self.body)
+            target = self.view(whole, memref_type([rows * total], dtype, vdevice.space), 0, self.body)
+            prim = self.copies.columns(rows, width, total, first, dtype, vdevice)
+            self.append_copy(prim, source, target, vdevice, _node(op))
 
     def lower_reorder(self, op: PackOp | UnpackOp) -> None:
-        target = self.values[op.result] = self.place(op.result)
-        dtype, place = dtype_of(op.result.type), vdevice_of(op.result.type)
+        target = self.values[op.result] = self.vdevice(op.result)
+        dtype, vdevice = dtype_of(op.result.type), vdevice_of(op.result.type)
         if isinstance(op, PackOp):
-            prim = self.copies.pack(shape_of(op.source.type), ints(op.axes), ints(op.tiles), dtype, place)
+            prim = self.copies.pack(shape_of(op.source.type), ints(op.axes), ints(op.tiles), dtype, vdevice)
         else:
-            prim = self.copies.unpack(shape_of(op.result.type), ints(op.axes), ints(op.tiles), dtype, place)
-        self.append_copy(prim, self.values[op.source], target, place, _node(op))
+            prim = self.copies.unpack(shape_of(op.result.type), ints(op.axes), ints(op.tiles), dtype, vdevice)
+        self.append_copy(prim, self.values[op.source], target, vdevice, _node(op))
 
     def lower_if(self, op: IfOp) -> None:
-        destinations = [self.place(r) for r in op.res]
+        destinations = [self.vdevice(r) for r in op.res]
         regions = [self.lower_branch(region.block, op.res, destinations) for region in (op.then_region, op.else_region)]
         self.values.update(zip(op.res, destinations, strict=True))
         self.body.append(IfOp(self.values[op.condition], [], regions[0], regions[1], destinations))
@@ -252,9 +252,9 @@ class _Bufferizer:
     def lower_branch(self, old: Block, results: Sequence[SSAValue], places: Sequence[SSAValue]) -> Region:
         outer, self.body = self.body, []
         self.lower_block(old)
-        for value, result, place in zip(cast(YieldOp, old.last_op).values, results, places, strict=True):
+        for value, result, vdevice in zip(cast(YieldOp, old.last_op).values, results, places, strict=True):
             if not self.claims.holds(value, Claim(result, 0)):
-                self.copy(self.values[value], place, 0, value.type, "branch")
+                self.copy(self.values[value], vdevice, 0, value.type, "branch")
         block = Block()
         block.add_ops([*self.body, YieldOp([])])
         self.body = outer
@@ -262,17 +262,17 @@ class _Bufferizer:
 
     def lower_loop(self, op: LoopOp) -> None:
         count = len(op.carried)
-        places = [self.place(r) for r in op.res]
-        for value, result, place in zip(op.carried, op.res, places, strict=False):
+        places = [self.vdevice(r) for r in op.res]
+        for value, result, vdevice in zip(op.carried, op.res, places, strict=False):
             if not self.claims.holds(value, Claim(result, 0)):
-                self.copy(self.values[value], place, 0, value.type, _node(op))
+                self.copy(self.values[value], vdevice, 0, value.type, _node(op))
         old = op.body.block
         block = Block(arg_types=[buffer_type(cast(AnyTensor, a.type)) for a in old.args[count:]])
         self.values.update(zip(old.args, [*places[:count], *block.args], strict=True))
         self.places.update(zip(old.args[len(old.args) - op.rows :], block.args[len(op.scanned) :], strict=True))
         outer, self.body, self.heads[block] = self.body, [], []
         self.lower_block(old)
-        self.end_trip(op, places)
+        self.end_iteration(op, places)
         block.add_ops([*self.heads.pop(block), *self.body, YieldOp([])])
         self.body = outer
         counted, scanned = ([self.values[v] for v in of] for of in (op.count, op.scanned))
@@ -281,9 +281,9 @@ class _Bufferizer:
         self.body.append(LoopOp(op.most_trips, values, [], Region(block), ints(op.back), op.tested, _node(op)))
         self.values.update(zip(op.res, places, strict=True))
 
-    def end_trip(self, op: LoopOp, places: Sequence[SSAValue]) -> None:
+    def end_iteration(self, op: LoopOp, places: Sequence[SSAValue]) -> None:
         """Copy rows and carried values that could not be produced in their places: rows first, which may be of values
-        that the next trip has others for."""
+        that the next iteration has others for."""
         block, count = op.body.block, len(op.carried)
         yielded = cast(YieldOp, block.last_op).values
         for value, row in zip(yielded[count:], block.args[len(block.args) - op.rows :], strict=True):
@@ -307,17 +307,17 @@ class _Bufferizer:
 
     def copy(self, source: SSAValue, target: SSAValue, first: int, ty: Attribute, node: str) -> None:
         """Copy all of ``source`` into ``target`` from element ``first`` on."""
-        count, dtype, place = element_count(shape_of(ty)), dtype_of(ty), vdevice_of(ty)
+        count, dtype, vdevice = element_count(shape_of(ty)), dtype_of(ty), vdevice_of(ty)
         if count == 0:
             return
-        line = memref_type([count], dtype, place.space)
-        prim = self.copies.flat(count, dtype, place)
+        line = memref_type([count], dtype, vdevice.space)
+        prim = self.copies.flat(count, dtype, vdevice)
         source, target = self.view(source, line, 0, self.body), self.view(target, line, first, self.body)
-        self.append_copy(prim, source, target, place, node)
+        self.append_copy(prim, source, target, vdevice, node)
 
-    def append_copy(self, prim: str, source: SSAValue, target: SSAValue, place: VDeviceAttr, node: str) -> None:
+    def append_copy(self, prim: str, source: SSAValue, target: SSAValue, vdevice: VDeviceAttr, node: str) -> None:
         call = CallOp(prim, [source], [target], [], node)
-        place_on(call, place)
+        place_on(call, vdevice)
         self.body.append(call)
 
 

@@ -18,7 +18,7 @@ from landbridge.ir.kernel_attributes import is_checked, mark_checked, target_num
 from landbridge.ir.main_attributes import io_names
 from landbridge.ir.memory_ops import AllocStorageOp, AllocTensorOp
 from landbridge.ir.module import IRModule
-from landbridge.ir.op_attributes import node_name, set_plan_quality, vdevice_stated
+from landbridge.ir.op_attributes import declared_vdevice, node_name, set_plan_quality
 from landbridge.ir.plain_attributes import int_array, int_attr
 from landbridge.ir.types import VDeviceAttr, item_bytes, memref_type, nbytes_of
 from landbridge.passes.registry import register_pass
@@ -49,23 +49,23 @@ class _Reports:
 
     def __init__(self, block: Block) -> None:
         self._block = block
-        self._made: dict[tuple[VDeviceAttr, int], SSAValue] = {}
+        self._created: dict[tuple[VDeviceAttr, int], SSAValue] = {}
 
     def of(self, call: CallOp) -> SSAValue:
         """The report of ``call``, clear when @main begins."""
-        stated = vdevice_stated(call)
-        place = VDeviceAttr.of(0 if stated is None else stated.index.data)
+        declared = declared_vdevice(call)
+        vdevice = VDeviceAttr.of(0 if declared is None else declared.index.data)
         words = report_words(len(call.operands))
-        if (place, words) not in self._made:
-            storage = AllocStorageOp(words * _WORD, STORAGE_ALIGNMENT, place)
+        if (vdevice, words) not in self._created:
+            storage = AllocStorageOp(words * _WORD, STORAGE_ALIGNMENT, vdevice)
             set_plan_quality(storage, words * _WORD, proved_optimal=True)
             report = AllocTensorOp(storage.result, 0, memref_type((words,), "int64"), "access report")
             clear = _host_call(CLEAR_REPORT, report.result, {})
             first = self._block.first_op
             assert first is not None  # the call
             self._block.insert_ops_before([storage, report, clear], first)
-            self._made[place, words] = report.result
-        return self._made[place, words]
+            self._created[vdevice, words] = report.result
+        return self._created[vdevice, words]
 
 
 def _check(call: CallOp, report: SSAValue, names: dict[SSAValue, str]) -> None:
@@ -76,14 +76,14 @@ def _check(call: CallOp, report: SSAValue, names: dict[SSAValue, str]) -> None:
         "kernel": StringAttr(call.callee_name),
         "names": ArrayAttr([StringAttr(_named(v, names)) for v in operands]),
         "items": int_array([item_bytes(v.type) for v in operands]),
-        "nbytes": ArrayAttr([_stated(nbytes_of(v.type)) for v in operands]),
+        "nbytes": ArrayAttr([_declared(nbytes_of(v.type)) for v in operands]),
     }
     checked = CallOp(call.callee_name, list(call.inputs), [*call.destinations, report], [])
     checked.attributes = call.attributes | checked.attributes
     Rewriter.replace_op(call, [checked, _host_call(ACCESS_CHECK, report, facts)], [])
 
 
-def _stated(nbytes: Extent) -> Attribute:
+def _declared(nbytes: Extent) -> Attribute:
     """Bytes as a message names them: what a run decides by the sizes it is made of."""
     return StringAttr(str(nbytes)) if isinstance(nbytes, Size) else int_attr(nbytes)
 
@@ -103,8 +103,8 @@ def _named(value: SSAValue, names: dict[SSAValue, str]) -> str:
         return f"argument {names[source]!r}" if source in names else "a value of a branch"
     if isinstance(source.owner, ConstantOp):
         return f"constant {source.owner.symbol_name!r}"
-    made = node_name(source.owner) if isinstance(source.owner, AllocTensorOp) else ""
-    return f"the result of {made!r}" if made else "a tensor of the model"
+    created = node_name(source.owner) if isinstance(source.owner, AllocTensorOp) else ""
+    return f"the result of {created!r}" if created else "a tensor of the model"
 
 
 def _add_report(prim: func.FuncOp) -> None:

@@ -12,7 +12,7 @@ from xdsl.ir import SSAValue
 from xdsl.rewriter import Rewriter
 
 from landbridge.analysis.claims import produced
-from landbridge.analysis.homes import decide_crossings
+from landbridge.analysis.placements import decide_crossings
 from landbridge.analysis.shared_memory import is_host, shares
 from landbridge.ir.graph_ops import ToVDeviceOp, viewed
 from landbridge.ir.module import IRModule
@@ -40,12 +40,12 @@ def _host_for_both(module: IRModule) -> int | None:
     """The CPU's vdevice that inputs and outputs should be on, as its code looks at them and the first one's too."""
     block = module.main.body.block
     returned = block.last_op.operands if block.last_op is not None else ()
-    made = {found for value in returned if (found := produced(value)) is not None}
+    created = {found for value in returned if (found := produced(value)) is not None}
     for op in module.main.walk():
         if not isinstance(op, ToVDeviceOp):
             continue
         ends = vdevice_of(op.source.type), vdevice_of(op.result.type)
-        outside = viewed(op.source) in block.args or op.result in made or produced(op.source) in made
+        outside = viewed(op.source) in block.args or op.result in created or produced(op.source) in created
         for mine, other in (ends, ends[::-1]):
             if outside and mine.index.data == 0 and is_host(module, other) and shares(module, mine, other):
                 return other.index.data

@@ -17,34 +17,34 @@ from landbridge.passes.registry import register_pass
 def dedup(module: IRModule) -> None:
     """Keep one PrimFunc of those that are equal but for their names."""
     first: dict[Hashable, str] = {}
-    kept: dict[str, str] = {}
+    retained: dict[str, str] = {}
     for name, function in module.prims().items():
-        kept[name] = first.setdefault(content(function), name)
-        if kept[name] != name:
+        retained[name] = first.setdefault(content(function), name)
+        if retained[name] != name:
             Rewriter.erase_op(function)
     for op in module.main.walk():
         if isinstance(op, CallOp):
             callee = op.callee_name
-            if kept.get(callee, callee) != callee:
-                op.callee_name = kept[callee]
+            if retained.get(callee, callee) != callee:
+                op.callee_name = retained[callee]
 
 
 def content(function: func.FuncOp) -> Hashable:
     """A key that is equal for functions that differ in their name alone."""
-    numbers: dict[SSAValue, int] = {}
+    indices: dict[SSAValue, int] = {}
     attributes = _sorted(function.attributes)
-    return (function.function_type, attributes, _block(function.body.block, numbers))
+    return (function.function_type, attributes, _block(function.body.block, indices))
 
 
-def _block(block: Block, numbers: dict[SSAValue, int]) -> Hashable:
+def _block(block: Block, indices: dict[SSAValue, int]) -> Hashable:
     for argument in block.args:
-        numbers[argument] = len(numbers)
+        indices[argument] = len(indices)
     rows = []
     for op in block.ops:
-        operands = tuple(numbers[v] for v in op.operands)
-        regions = tuple(_block(b, numbers) for r in op.regions for b in r.blocks)
+        operands = tuple(indices[v] for v in op.operands)
+        regions = tuple(_block(b, indices) for r in op.regions for b in r.blocks)
         for result in op.results:
-            numbers[result] = len(numbers)
+            indices[result] = len(indices)
         types = tuple(r.type for r in op.results)
         rows.append((op.name, operands, _sorted(op.attributes), _sorted(op.properties), types, regions))
     return (tuple(a.type for a in block.args), tuple(rows))

@@ -39,8 +39,8 @@ def inplace(module: IRModule) -> None:
         if callee not in pairs:
             pairs[callee] = overwritable(prims[callee], len(op.destinations))
         for i, o in pairs[callee]:
-            place = _vdevice(root(op.destinations[o]))
-            if image_limits(module.target_of(place.index.data), place.scope.data):
+            vdevice = _vdevice(root(op.destinations[o]))
+            if image_limits(module.target_of(vdevice.index.data), vdevice.scope.data):
                 continue  # no kernel reads the image that it writes
             if _share(op, op.inputs[i], op.destinations[o], step, lives):
                 if not is_in_place(prims[callee]):
@@ -54,10 +54,10 @@ def in_place_twin(module: IRModule, name: str) -> str:
     twin = f"{name}_in_place"
     prims = module.prims()
     if twin not in prims:
-        made = module.clone_prim(prims[name], twin)
-        mark_in_place(made)
-        if copies_whole(made):
-            mark_unless_same(made)
+        created = module.clone_prim(prims[name], twin)
+        mark_in_place(created)
+        if copies_whole(created):
+            mark_unless_same(created)
     return twin
 
 
@@ -85,16 +85,16 @@ def _vdevice(value: SSAValue) -> VDeviceAttr:
     return placed_on(value.op) if isinstance(value, OpResult) else VDeviceAttr.of()
 
 
-def _become_view(gone: memref.AllocOp, kept: SSAValue) -> None:
-    """Replace an allocation by a view of ``kept``, of the same block."""
+def _become_view(gone: memref.AllocOp, retained: SSAValue) -> None:
+    """Replace an allocation by a view of ``retained``, of the same block."""
     block = gone.parent
     assert block is not None
-    if isinstance(kept, OpResult):  # it may come after what it replaces
-        block.detach_op(kept.op)
+    if isinstance(retained, OpResult):  # it may come after what it replaces
+        block.detach_op(retained.op)
         first = block.first_op
         assert first is not None
-        block.insert_op_before(kept.op, first)
-    view = ViewOp(kept, gone.memref.type)
+        block.insert_op_before(retained.op, first)
+    view = ViewOp(retained, gone.memref.type)
     block.insert_op_before(view, gone)
     gone.memref.replace_all_uses_with(view.result)
     Rewriter.erase_op(gone)

@@ -47,14 +47,14 @@ def prepare(module: IRModule) -> None:
     if not prepared:
         return
     first = {step.op for step in prepared}
-    kept = {buffer for step in prepared for buffer in step.writes}
+    retained = {buffer for step in prepared for buffer in step.writes}
     later = frozenset[SSAValue]().union(*(step.reads for step in found if step.op not in first))
     ops = list(block.ops)
     for op in ops:
         block.detach_op(op)
     block.add_ops(op for op in ops if isinstance(op, _PLACES))
     block.add_ops(op for op in ops if op in first)
-    block.add_op(PreparedOp([buffer for buffer in _in_order(ops) if buffer in kept & later]))
+    block.add_op(PreparedOp([buffer for buffer in _in_order(ops) if buffer in retained & later]))
     block.add_ops(op for op in ops if not isinstance(op, _PLACES) and op not in first)
 
 
@@ -66,20 +66,20 @@ def _prepared(steps: Sequence[_Step], weights: frozenset[SSAValue]) -> list[_Ste
     while True:
         left = {step.op for step in chosen}
         others = frozenset[SSAValue]().union(*(step.writes for step in steps if step.op not in left))
-        made = set[SSAValue]().union(*(step.writes for step in chosen)) - others
-        known, kept = set(weights), []
+        created = set[SSAValue]().union(*(step.writes for step in chosen)) - others
+        known, retained = set(weights), []
         for step in chosen:
-            fits = all(v in weights or isinstance(v.owner, ConstantOp) or v in made for v in step.reads)
-            fits = fits and step.writes <= made and not any(isinstance(v, BlockArgument) for v in step.writes)
+            fits = all(v in weights or isinstance(v.owner, ConstantOp) or v in created for v in step.reads)
+            fits = fits and step.writes <= created and not any(isinstance(v, BlockArgument) for v in step.writes)
             # Of constants alone there is nothing to prepare: they do not change.
             if fits and not known.isdisjoint(step.reads):
                 known |= step.writes
-                kept.append(step)
+                retained.append(step)
             else:
-                made -= step.writes  # so that what follows from it goes in the same round
-        if len(kept) == len(chosen):
-            return kept
-        chosen = kept
+                created -= step.writes  # so that what follows from it goes in the same round
+        if len(retained) == len(chosen):
+            return retained
+        chosen = retained
 
 
 def _is_open(buffer: SSAValue) -> bool:

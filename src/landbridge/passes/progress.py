@@ -22,8 +22,8 @@ def passes_to_do(module: IRModule, pipeline: Sequence[str]) -> Sequence[str]:
     if not values or any(isinstance(v.type, TensorType) for v in values):
         return pipeline
     planned = any(isinstance(op, AllocStorageOp) for op in module.main.body.block.ops)
-    asked = open_requests(module.main)
-    if PLACE in asked or (planned and asked):
+    requested = open_requests(module.main)
+    if PLACE in requested or (planned and requested):
         raise CompileError(
             "place= is for IR on tensors and spill= for IR without a plan; this IR is further, give an earlier dump"
         )

@@ -14,7 +14,7 @@ from landbridge.ir.allocations import buffer_alloc
 from landbridge.ir.graph_ops import CallOp
 from landbridge.ir.kernel_attributes import first_scratch, set_first_scratch, target_number
 from landbridge.ir.module import IRModule
-from landbridge.ir.op_attributes import node_name, place_on, set_node_name, vdevice_stated
+from landbridge.ir.op_attributes import declared_vdevice, node_name, place_on, set_node_name
 from landbridge.ir.stages import view_prim
 from landbridge.ir.types import AnyMemRef, VDeviceAttr
 from landbridge.passes.lower.scratch import scratch_types
@@ -36,8 +36,8 @@ def scratch(module: IRModule) -> None:
         given: list[SSAValue] = []
         for ty in needed[call.callee_name]:
             alloc = buffer_alloc(ty)
-            stated = vdevice_stated(call)
-            place_on(alloc, VDeviceAttr.of(0 if stated is None else stated.index.data))
+            declared = declared_vdevice(call)
+            place_on(alloc, VDeviceAttr.of(0 if declared is None else declared.index.data))
             set_node_name(alloc, f"{node_name(call)} scratch".lstrip())
             first = block.first_op
             assert first is not None  # the call, or what is around it

@@ -31,15 +31,15 @@ def request_spill(module: IRModule, spill: Mapping[str, str]) -> None:
     Raises PlacementError for a scope that no target describes and for one that leads to itself.
     """
     for source, destination in spill.items():
-        asked = f"spill={{{source!r}: {destination!r}}}"
+        requested = f"spill={{{source!r}: {destination!r}}}"
         for scope, flat in ((source, False), (destination, True)):
             if not _described(module, scope, flat=flat):
                 raise PlacementError(
-                    f"{asked}: no target describes {scope!r}{' as flat memory' if flat else ''}; legal: scopes of "
+                    f"{requested}: no target describes {scope!r}{' as flat memory' if flat else ''}; legal: scopes of "
                     "memory=[...], to a flat one"
                 )
         if source == destination:
-            raise PlacementError(f"{asked} leads to itself; name another scope")
+            raise PlacementError(f"{requested} leads to itself; name another scope")
     if spill:
         set_spill_requests(module.main, spill)
 
@@ -112,12 +112,12 @@ def _move(buffer: SSAValue, scope: str) -> None:
     """Give a buffer or a weight, and its views, another scope of the same vdevice, a flat one."""
     op = buffer.owner
     assert isinstance(op, Operation)
-    place = VDeviceAttr.of(placed_on(op).index.data, scope)
-    place_on(op, place)
+    vdevice = VDeviceAttr.of(placed_on(op).index.data, scope)
+    place_on(op, vdevice)
     pending = [buffer]
     while pending:
         value = pending.pop()
         ty = value.type
         pending += [use.operation.results[0] for use in value.uses if isinstance(use.operation, ViewOp | ToVDeviceOp)]
         if isinstance(ty, MemRefType):
-            Rewriter.replace_value_with_new_type(value, MemRefType(ty.element_type, ty.shape, ty.layout, place.space))
+            Rewriter.replace_value_with_new_type(value, MemRefType(ty.element_type, ty.shape, ty.layout, vdevice.space))

@@ -56,18 +56,18 @@ def is_same_memory(left: SSAValue, right: SSAValue) -> bool:
     )
 
 
-def _is_of_a_cpu(module: IRModule, place: VDeviceAttr) -> bool:
-    return place.scope.data == GLOBAL_SCOPE and grid_limits(module.target_of(place.index.data)) is None
+def _is_of_a_cpu(module: IRModule, vdevice: VDeviceAttr) -> bool:
+    return vdevice.scope.data == GLOBAL_SCOPE and grid_limits(module.target_of(vdevice.index.data)) is None
 
 
 def _copy(copies: CopyPrims, op: CallOp, source: SSAValue, target: SSAValue) -> None:
     """Copy ``source`` to ``target`` before ``op``."""
-    place, dtype = placed_on(op), dtype_of(source.type)
+    vdevice, dtype = placed_on(op), dtype_of(source.type)
     count = element_count(shape_of(source.type))
-    line = memref_type([count], dtype, place.space)
+    line = memref_type([count], dtype, vdevice.space)
     views = [_view(op, value, line) for value in (source, target)]
-    call = CallOp(copies.flat(count, dtype, place), views[:1], views[1:], [], node_name(op))
-    place_on(call, place)
+    call = CallOp(copies.flat(count, dtype, vdevice), views[:1], views[1:], [], node_name(op))
+    place_on(call, vdevice)
     _insert(op, call)
 
 
@@ -97,6 +97,6 @@ def _leave_out(module: IRModule, op: CallOp, copied: int) -> None:
     op.callee_name = name
     inputs = [value for number, value in enumerate(op.inputs) if number != copied]
     attributes = {key: value for key, value in op.attributes.items() if key != OPERAND_SEGMENTS}
-    made = CallOp.build(operands=[inputs, list(op.destinations)], result_types=[[]], attributes=attributes)
-    _insert(op, made)
+    created = CallOp.build(operands=[inputs, list(op.destinations)], result_types=[[]], attributes=attributes)
+    _insert(op, created)
     Rewriter.erase_op(op)

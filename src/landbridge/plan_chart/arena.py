@@ -46,7 +46,7 @@ class Use:
 class ArenaBlock:
     """``nbytes`` at byte ``offset`` of the arena, in use during the half-open steps ``start <= step < end``.
 
-    ``kind`` is that of the step which first writes it; ``what`` says dtype and shape where there are any.
+    ``kind`` is that of the step which first writes it; ``subject`` says dtype and shape where there are any.
     """
 
     id: str
@@ -56,7 +56,7 @@ class ArenaBlock:
     start: int
     end: int
     kind: Kind = Kind.UNKNOWN
-    what: str = ""
+    subject: str = ""
     uses: tuple[Use, ...] = ()
 
     def rewritten_at(self) -> list[int]:

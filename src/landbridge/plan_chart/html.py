@@ -79,7 +79,7 @@ def _block(block: ArenaBlock) -> dict[str, object]:
         "start": block.start,
         "end": block.end,
         "kind": block.kind,
-        "what": block.what,
+        "what": block.subject,
         "uses": [asdict(use) for use in block.uses],
         "rewrittenAt": block.rewritten_at(),
     }

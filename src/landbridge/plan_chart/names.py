@@ -33,9 +33,9 @@ def shortened(name: str, characters: int) -> str:
         return f"{node}+…"
     if len(node) <= characters:
         return node
-    kept = max(characters - 1, 0)
-    tail = kept // 2
-    return f"{node[: kept - tail]}…{node[len(node) - tail :]}"
+    retained = max(characters - 1, 0)
+    tail = retained // 2
+    return f"{node[: retained - tail]}…{node[len(node) - tail :]}"
 
 
 def _ends(name: str) -> list[int]:

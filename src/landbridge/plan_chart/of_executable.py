@@ -50,14 +50,14 @@ def arenas_of_executable(executable: Executable) -> MemoryPlan:
             raise ExecutableError(
                 f"a storage is of vdevice {storage.vdevice}, of {len(executable.vdevices)}; compile again"
             )
-        place = executable.vdevices[storage.vdevice]
-        kind = _memory_kind(executable, place)
+        vdevice = executable.vdevices[storage.vdevice]
+        kind = _memory_kind(executable, vdevice)
         placed = reader.tensors_of(storage) if steps else ()  # without a step nothing is ever alive
         blocks = tuple(tensor.block(steps, storage, kind) for tensor in placed)
         arenas.append(
             Arena(
-                device=place.name,
-                scope=place.scope,
+                device=vdevice.name,
+                scope=vdevice.scope,
                 peak=storage.nbytes,
                 lower_bound=report.lower_bound_bytes if report else 0,
                 proved_optimal=report.proved_optimal if report else False,
@@ -71,12 +71,12 @@ def arenas_of_executable(executable: Executable) -> MemoryPlan:
     return MemoryPlan(arenas, executable.metadata.get("model") or "a program")
 
 
-def _memory_kind(executable: Executable, place: VDevice) -> MemoryKind | None:
-    """What the target that ``place`` was compiled for says of its scope, if anything."""
-    if place.target >= len(executable.modules):
+def _memory_kind(executable: Executable, vdevice: VDevice) -> MemoryKind | None:
+    """What the target that ``vdevice`` was compiled for says of its scope, if anything."""
+    if vdevice.target >= len(executable.modules):
         return None
-    memory = Target.from_json(executable.modules[place.target].target).memory
-    return next((kind for kind in memory if kind.scope == place.scope), None)
+    memory = Target.from_json(executable.modules[vdevice.target].target).memory
+    return next((kind for kind in memory if kind.scope == vdevice.scope), None)
 
 
 @record
@@ -87,7 +87,7 @@ class _Tensor:
     alloc: AllocTensor
     nbytes: int
     uses: list[Use] = field(default_factory=list)
-    kept: bool = False  # its value is for every run
+    retained: bool = False  # its value is for every run
 
     def block(self, steps: Sequence[Step], storage: AllocStorage, kind: MemoryKind | None) -> ArenaBlock:
         touched = [use.step for use in self.uses]
@@ -104,9 +104,9 @@ class _Tensor:
             nbytes=taken,
             alignment=1 if storage.shape else max(STORAGE_ALIGNMENT, granule, kind.offset_alignment if kind else 1),
             start=min(touched, default=0),
-            end=len(steps) if self.kept else max(touched, default=0) + 1,
+            end=len(steps) if self.retained else max(touched, default=0) + 1,
             kind=Kind.UNKNOWN if writer is None else steps[writer].kind,
-            what=f"{self.alloc.dtype} {shape}",
+            subject=f"{self.alloc.dtype} {shape}",
             uses=tuple(self.uses),
         )
 
@@ -165,7 +165,7 @@ class _Reader:
                 case Prepared():
                     for register in instruction.registers:
                         if register in self._parts:
-                            self._parts[register].tensor.kept = True
+                            self._parts[register].tensor.retained = True
 
     def _loop(self, loop: Loop) -> None:
         """A step before the body and one behind it; what was made before and is used there is in use until the end."""

@@ -69,8 +69,8 @@ class Panel:
         ]
         if arena.capacity is not None:
             facts.append(f"capacity {bytes_text(arena.capacity)}")
-        place = f"{arena.device} · {arena.scope}: " if arena.device else ""
-        return text(0, 14, place + ", ".join(facts), "head")
+        location = f"{arena.device} · {arena.scope}: " if arena.device else ""
+        return text(0, 14, location + ", ".join(facts), "head")
 
     def _grid(self) -> Iterator[str]:
         right = PANEL_WIDTH - _RIGHT
@@ -132,7 +132,7 @@ class Panel:
             f"{block.id}: {block.nbytes:,} bytes at {block.offset:,}",
             f"from {steps[block.start].name} to {steps[block.end - 1].name}",
         ]
-        return "\n".join([*lines, block.what] if block.what else lines)
+        return "\n".join([*lines, block.subject] if block.subject else lines)
 
     def _lines(self) -> Iterator[str]:
         arena, right = self.arena, PANEL_WIDTH - _RIGHT
@@ -165,8 +165,8 @@ class Panel:
         steps, peak = self.arena.steps, self.arena.peak_step
         if not steps:
             return
-        room = 13 if self._named else 80
-        every = max(1, -(-room * len(steps) // (PANEL_WIDTH - _LEFT - _RIGHT)))
+        width = 13 if self._named else 80
+        every = max(1, -(-width * len(steps) // (PANEL_WIDTH - _LEFT - _RIGHT)))
         for number, step in enumerate(steps):
             if number != peak and (number % every or abs(number - peak) < every):
                 continue

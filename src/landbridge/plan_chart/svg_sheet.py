@@ -10,38 +10,40 @@ from landbridge.plan_chart.text_width import shortened, text_width
 
 #: Where the left edge of titles is.
 MARGIN = 20
-_TITLE_ROOM = 800.0
+_TITLE_WIDTH = 800.0
 _SHARED = (
     "text{font:11px system-ui,-apple-system,'Segoe UI',Roboto,sans-serif}.title{font-size:18px;font-weight:600}"
     ".head{font-size:13px;font-weight:600}.end{text-anchor:end}.mid{text-anchor:middle}"
 )
 
 
-def sheet(size: tuple[float, float], of: str, title: str, style: str, body: Iterable[str], said: str = "") -> str:
-    """A whole SVG file of ``size`` in user units, on one page of which is ``title``, ``said`` below it and ``body``.
+def sheet(
+    size: tuple[float, float], title_id: str, title: str, style: str, body: Iterable[str], message: str = ""
+) -> str:
+    """A whole SVG file of ``size`` in user units, on one page of which is ``title``, ``message`` below it and ``body``.
 
-    ``of`` is what kind of picture it is, for who hears it read; ``style`` is from ``light_and_dark``.
+    ``title_id`` is what kind of picture it is, for who hears it read; ``style`` is from ``light_and_dark``.
     """
     width, height = size
     return "\n".join(
         [
             f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" '
-            f'height="{height}" role="img" aria-label="{markup(of)}">',
+            f'height="{height}" role="img" aria-label="{markup(title_id)}">',
             f"<style>{style}</style>",
             f'<rect class="page" width="{width}" height="{height}"/>',
-            text(MARGIN, 34, shortened(title, _TITLE_ROOM, 18), "title"),
-            *([text(MARGIN, 56, said, "quiet")] if said else []),
+            text(MARGIN, 34, shortened(title, _TITLE_WIDTH, 18), "title"),
+            *([text(MARGIN, 56, message, "quiet")] if message else []),
             *body,
             "</svg>\n",
         ]
     )
 
 
-def text(x: float, y: float, content: str, css: str = "", turn: float = 0.0) -> str:
-    """A line of text from ``(x, y)``, turned by ``turn`` degrees about that point."""
-    turned = f' transform="rotate({turn:g} {x:.1f} {y:.1f})"' if turn else ""
+def text(x: float, y: float, content: str, css: str = "", rotation: float = 0.0) -> str:
+    """A line of text from ``(x, y)``, rotated by ``rotation`` degrees about that point."""
+    rotated = f' transform="rotate({rotation:g} {x:.1f} {y:.1f})"' if rotation else ""
     styled = f' class="{css}"' if css else ""
-    return f'<text x="{x:.1f}" y="{y:.1f}"{styled}{turned}>{markup(content)}</text>'
+    return f'<text x="{x:.1f}" y="{y:.1f}"{styled}{rotated}>{markup(content)}</text>'
 
 
 def legend(entries: Sequence[tuple[str, str]], right: float) -> Iterator[str]:
@@ -53,13 +55,13 @@ def legend(entries: Sequence[tuple[str, str]], right: float) -> Iterator[str]:
             yield text(right + 17, 35, label, "quiet")
 
 
-def light_and_dark(own: str, rules: Callable[[str], str]) -> str:
-    """The style of a picture: what all share, its ``own``, and the ``rules`` of colours for "light" and "dark" pages.
+def light_and_dark(owned: str, rules: Callable[[str], str]) -> str:
+    """The style of a picture: what all share, its ``owned``, and the ``rules`` of colours for "light" and "dark" pages.
 
     Shapes take their colours by class, so that a dark page is one media query.
     """
     light, dark = (_page_rules(mode) + rules(mode) for mode in ("light", "dark"))
-    return f"{_SHARED}{own}{light}@media(prefers-color-scheme:dark){{{dark}}}"
+    return f"{_SHARED}{owned}{light}@media(prefers-color-scheme:dark){{{dark}}}"
 
 
 def _page_rules(mode: str) -> str:

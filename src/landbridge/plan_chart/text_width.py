@@ -17,12 +17,12 @@ def text_width(text: str, size: float = 11.0) -> float:
     return sum(_WIDTHS.get(letter, _WIDEST) for letter in text) * size / 11.0
 
 
-def shortened(text: str, room: float, size: float = 11.0) -> str:
-    """``text`` as it fits into ``room``, its middle left out; empty where fewer than four letters would be left."""
-    if text_width(text, size) <= room:
+def shortened(text: str, width: float, size: float = 11.0) -> str:
+    """``text`` as it fits into ``width``, its middle left out; empty where fewer than four letters would be left."""
+    if text_width(text, size) <= width:
         return text
-    for kept in range(min(len(text) - 1, int(room / 4)), 3, -1):
-        shorter = f"{text[: kept // 2]}{_ELLIPSIS}{text[len(text) - (kept - kept // 2) :]}"
-        if text_width(shorter, size) <= room:
+    for retained in range(min(len(text) - 1, int(width / 4)), 3, -1):
+        shorter = f"{text[: retained // 2]}{_ELLIPSIS}{text[len(text) - (retained - retained // 2) :]}"
+        if text_width(shorter, size) <= width:
             return shorter
     return ""

@@ -24,12 +24,12 @@ def variants(buffers: Sequence[Buffer]) -> list[list[Body]]:
 
     Raises PlanError when required aliases contradict alignments, pins or each other.
     """
-    of = targets(buffers)
-    root = roots(buffers, of)
-    required = _Merger(buffers, of, root)
+    target_indices = targets(buffers)
+    root = roots(buffers, target_indices)
+    required = _Merger(buffers, target_indices, root)
     optional = [i for i, b in enumerate(buffers) if b.alias is not None and b.alias.optional]
     optional.sort(key=lambda i: -buffers[i].size)
-    found = [_Merger(buffers, of, root), _Merger(buffers, of, root), required]
+    found = [_Merger(buffers, target_indices, root), _Merger(buffers, target_indices, root), required]
     for i in optional:
         found[0].take(i)
         found[1].take(i, without_waste=True)
@@ -40,8 +40,10 @@ def variants(buffers: Sequence[Buffer]) -> list[list[Body]]:
 class _Merger:
     """Members by body, each with the byte it starts at; bodies are named by one of their members."""
 
-    def __init__(self, buffers: Sequence[Buffer], of: Sequence[int | None], root: Sequence[tuple[int, int]]) -> None:
-        self._buffers, self._of, self._root = buffers, of, root
+    def __init__(
+        self, buffers: Sequence[Buffer], target_indices: Sequence[int | None], root: Sequence[tuple[int, int]]
+    ) -> None:
+        self._buffers, self._of, self._root = buffers, target_indices, root
         self._body = [group for group, _ in root]
         self._members: dict[int, dict[int, int]] = {}
         for i, (group, offset) in enumerate(root):

@@ -53,12 +53,13 @@ def _check_aliases(buffers: Sequence[Buffer], plan: Plan) -> None:
     for b in buffers:
         if b.alias is None:
             continue
-        of = named.get(b.alias.of)
-        if of is None or b.alias.offset < 0 or b.alias.offset + b.size > of.size:
+        aliased = named.get(b.alias.of)
+        if aliased is None or b.alias.offset < 0 or b.alias.offset + b.size > aliased.size:
             raise PlanError(f"buffer {b.id!r} is an alias of bytes that {b.alias.of!r} does not have")
-        if not b.alias.optional and plan.offsets[b.id] != plan.offsets[of.id] + b.alias.offset:
+        if not b.alias.optional and plan.offsets[b.id] != plan.offsets[aliased.id] + b.alias.offset:
             raise PlanError(
-                f"buffer {b.id!r} is byte {b.alias.offset} and on of {of.id!r} at {plan.offsets[of.id]}, and was "
+                f"buffer {b.id!r} is byte {b.alias.offset} and on of {aliased.id!r} at {plan.offsets[aliased.id]}, and "
+                "was "
                 f"placed at {plan.offsets[b.id]}"
             )
 

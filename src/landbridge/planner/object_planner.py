@@ -16,24 +16,26 @@ def plan_objects(requests: Sequence[ObjectRequest]) -> ObjectPlan:
     at least its shape in every dimension; else an object is made for it. An object is as large as the request it was
     made for. Raises PlanError when ids repeat.
     """
-    made: list[ObjectRequest] = []
+    created: list[ObjectRequest] = []
     users: list[list[ObjectRequest]] = []
     uses: dict[BufferId, int] = {}
     for request in sorted(requests, key=lambda r: -r.nbytes):
         if request.id in uses:
             raise PlanError(f"two objects are called {request.id!r}; ids must differ")
         fitting = [
-            k for k, first in enumerate(made)
+            k for k, first in enumerate(created)
             if _fits(request, first) and all(u.end <= request.start or request.end <= u.start for u in users[k])
         ]  # fmt: skip
-        chosen = min(fitting, key=lambda k: made[k].nbytes, default=len(made))
-        if chosen == len(made):
-            made.append(request)
+        chosen = min(fitting, key=lambda k: created[k].nbytes, default=len(created))
+        if chosen == len(created):
+            created.append(request)
             users.append([])
         users[chosen].append(request)
         uses[request.id] = chosen
     live = (sum(r.nbytes for r in requests if r.start <= t < r.end) for t in {r.start for r in requests})
-    result = ObjectPlan([(r.shape, r.dtype) for r in made], uses, sum(r.nbytes for r in made), max(live, default=0))
+    result = ObjectPlan(
+        [(r.shape, r.dtype) for r in created], uses, sum(r.nbytes for r in created), max(live, default=0)
+    )
     check_objects(requests, result)
     return result
 
@@ -42,5 +44,5 @@ def _fits(request: ObjectRequest, first: ObjectRequest) -> bool:
     return (
         request.dtype == first.dtype
         and len(request.shape) == len(first.shape)
-        and all(asked <= there for asked, there in zip(request.shape, first.shape, strict=True))
+        and all(requested <= there for requested, there in zip(request.shape, first.shape, strict=True))
     )

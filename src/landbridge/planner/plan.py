@@ -110,11 +110,11 @@ def _solve_aliases(
     buffers: Sequence[Buffer], bound: int, capacity: int | None, budget_seconds: float, goal: int
 ) -> tuple[list[int], int]:
     """As `_solve`, each way to take the aliases in its share of the time; ``bound`` stays, as it speaks for all."""
-    ways = variants(buffers)
+    specializations = variants(buffers)
     best: list[int] = []
-    for bodies in ways:
+    for bodies in specializations:
         hulls = [body.hull for body in bodies]
-        for offsets in _alias_plans(buffers, bodies, hulls, capacity, budget_seconds / len(ways), goal):
+        for offsets in _alias_plans(buffers, bodies, hulls, capacity, budget_seconds / len(specializations), goal):
             if not best or peak(buffers, offsets) < peak(buffers, best):
                 best = offsets
             if peak(buffers, best) <= max(bound, goal):

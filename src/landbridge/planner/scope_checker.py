@@ -15,14 +15,14 @@ def check_scopes(
 ) -> None:
     """Raise PlanError unless each buffer is planned once, where it was asked to be or down that scope's spills, and
     every scope's plan is correct and within its capacity."""
-    asked = {b.id: (scope, b) for scope, found in buffers.items() for b in found}
+    requested = {b.id: (scope, b) for scope, found in buffers.items() for b in found}
     planned = [(id_, scope) for scope, found in scoped.plans.items() for id_ in found.offsets]
-    if sorted(map(str, asked)) != sorted(str(id_) for id_, _ in planned):
+    if sorted(map(str, requested)) != sorted(str(id_) for id_, _ in planned):
         raise PlanError("some buffer is planned in no scope, or in two")
     ended: dict[DeviceScope, list[Buffer]] = {}
     where = dict(planned)
     for id_, scope in planned:
-        wanted, buffer = asked[id_]
+        wanted, buffer = requested[id_]
         if scope != wanted:
             legal, at = [], wanted
             while at in limits and (to := limits[at].spill_to) is not None and to not in legal:

@@ -32,11 +32,11 @@ def supported(
     return result, largest(0, *(result[n] + sizes[n] for n in _highest(done, together)))
 
 
-def _highest(numbers: Sequence[int], together: Sequence[set[int]]) -> list[int]:
-    """Of ``numbers``, lowest first, those that none of the others lies on: its end is beyond theirs."""
+def _highest(values: Sequence[int], together: Sequence[set[int]]) -> list[int]:
+    """Of ``values``, lowest first, those that none of the others lies on: its end is beyond theirs."""
     found: list[int] = []
     later = set[int]()
-    for number in reversed(numbers):
+    for number in reversed(values):
         if together[number].isdisjoint(later):
             found.append(number)
         later.add(number)

@@ -23,13 +23,14 @@ def targets(buffers: Sequence[Buffer]) -> list[int | None]:
             continue
         if b.alias.of not in number:
             raise PlanError(f"buffer {b.id!r} is an alias of {b.alias.of!r}, and there is no such buffer")
-        of = buffers[number[b.alias.of]]
-        if b.alias.offset < 0 or b.alias.offset + b.size > of.size:
+        target_indices = buffers[number[b.alias.of]]
+        if b.alias.offset < 0 or b.alias.offset + b.size > target_indices.size:
             raise PlanError(
-                f"buffer {b.id!r} is an alias of bytes {b.alias.offset} to {b.alias.offset + b.size} of {of.id!r}, "
-                f"which has {of.size}"
+                f"buffer {b.id!r} is an alias of bytes {b.alias.offset} to {b.alias.offset + b.size} of "
+                f"{target_indices.id!r}, "
+                f"which has {target_indices.size}"
             )
-        found.append(number[of.id])
+        found.append(number[target_indices.id])
     for i in range(len(buffers)):
         at, steps = found[i], 0
         while at is not None:
@@ -39,14 +40,14 @@ def targets(buffers: Sequence[Buffer]) -> list[int | None]:
     return found
 
 
-def roots(buffers: Sequence[Buffer], of: Sequence[int | None]) -> list[tuple[int, int]]:
+def roots(buffers: Sequence[Buffer], target_indices: Sequence[int | None]) -> list[tuple[int, int]]:
     """For each buffer the one it is a view of in the end (itself when of none), and the byte of that it starts at."""
     found = []
     for i in range(len(buffers)):
         offset, at = 0, i
         while (alias := buffers[at].alias) is not None and not alias.optional:
             offset += alias.offset
-            target = of[at]
+            target = target_indices[at]
             assert target is not None  # an alias has a target: targets() has seen to it
             at = target
         found.append((at, offset))
@@ -59,15 +60,15 @@ def least(buffers: Sequence[Buffer]) -> list[Buffer]:
     A group is what are views of one buffer; it needs the bytes that its living members cover. Two groups can share
     bytes only when an optional alias leads from one to the other: of a chain of such, the last living one counts.
     """
-    of = targets(buffers)
-    root = roots(buffers, of)
+    targets_of = targets(buffers)
+    root = roots(buffers, targets_of)
     members: dict[int, list[int]] = {}
     for i, (group, _) in enumerate(root):
         members.setdefault(group, []).append(i)
     lives = {group: [(buffers[i].start, buffers[i].end) for i in inside] for group, inside in members.items()}
     counted: list[Buffer] = []
     for group, inside in members.items():
-        above = list(_above(group, of, root))
+        above = list(_above(group, targets_of, root))
         if not above and len(inside) == 1:
             counted.append(replace(buffers[group], alias=None))
             continue
@@ -83,8 +84,8 @@ def least(buffers: Sequence[Buffer]) -> list[Buffer]:
     return counted
 
 
-def _above(group: int, of: Sequence[int | None], root: Sequence[tuple[int, int]]) -> Iterable[int]:
-    while (target := of[group]) is not None:
+def _above(group: int, target_indices: Sequence[int | None], root: Sequence[tuple[int, int]]) -> Iterable[int]:
+    while (target := target_indices[group]) is not None:
         group = root[target][0]
         yield group
 

@@ -58,10 +58,10 @@ def scales_of(kernels: Sequence[TimedKernel], limits: MachineLimits) -> Scales:
     lowest = min((math.log10(kernel.flops_rate) for kernel in computing), default=top)
     least, most = _DECADES
     bottom = top - min(max(math.ceil(top - lowest), least), most)
-    left = STRIP[1] + _GAP if any(is_apart(kernel) for kernel in kernels) else _LEFT
+    left = STRIP[1] + _GAP if any(is_in_strip(kernel) for kernel in kernels) else _LEFT
     return Scales(low, max(high, low + 1), bottom, top, left)
 
 
-def is_apart(kernel: TimedKernel) -> bool:
+def is_in_strip(kernel: TimedKernel) -> bool:
     """Whether ``kernel`` has no place among operations a byte: it computes nothing."""
     return not kernel.flops

@@ -1,7 +1,7 @@
 """A roofline as one standalone SVG: operations a second by operations a byte, both in powers of ten.
 
 A dot is a kernel, its area the time it takes; the roof is the peak, and a slope for each level of memory. Kernels that
-compute nothing stand apart, by the share of their memory's bandwidth.
+compute nothing stand in a strip, by the share of their memory's bandwidth.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from landbridge.plan_chart.palette import KINDS, SURFACES
 from landbridge.plan_chart.svg_sheet import MARGIN, legend, light_and_dark, sheet, text
 from landbridge.plan_chart.text_width import shortened
 from landbridge.roofline.limits import MachineLimits
-from landbridge.roofline.scales import BOTTOM, HEIGHT, RIGHT, STRIP, TOP, WIDTH, is_apart, scales_of
+from landbridge.roofline.scales import BOTTOM, HEIGHT, RIGHT, STRIP, TOP, WIDTH, is_in_strip, scales_of
 from landbridge.roofline.timed_kernel import TimedKernel, roof_share
 
 #: Names stand beside the kernels that take longest.
 _NAMED = 8
 _LARGEST = 26.0
 #: What a name takes at most.
-_NAME_ROOM = 280.0
+_NAME_WIDTH = 280.0
 #: How high a name is, and from which distance to its dot a line leads there.
-_LINE, _FAR = 13, 5
+_LINE, _SHIFTED = 13, 5
 
 
 def render_svg(kernels: Sequence[TimedKernel], limits: MachineLimits, title: str) -> str:
@@ -59,23 +59,23 @@ class _Chart:
         taken: list[tuple[float, float]] = []
         for kernel in self._kernels[:_NAMED]:
             x, y = self._at(kernel)
-            beside = x + 8 + self._radius(kernel)
-            is_left = beside + _NAME_ROOM > RIGHT
-            beside = x - 8 - self._radius(kernel) if is_left else beside
+            label_x = x + 8 + self._radius(kernel)
+            is_left = label_x + _NAME_WIDTH > RIGHT
+            label_x = x - 8 - self._radius(kernel) if is_left else label_x
             step = -_LINE if y > BOTTOM - _LINE * _NAMED else _LINE  # no name runs below the axis
-            place = y
-            while any(abs(place - other) < _LINE and abs(x - across) < 2 * _NAME_ROOM for across, other in taken):
-                place += step
-            taken.append((x, place))
-            end = beside + 3 if is_left else beside - 3
-            line = f'<line class="leader" x1="{x:.1f}" y1="{y:.1f}" x2="{end:.1f}" y2="{place:.1f}"/>'
+            location = y
+            while any(abs(location - other) < _LINE and abs(x - across) < 2 * _NAME_WIDTH for across, other in taken):
+                location += step
+            taken.append((x, location))
+            end = label_x + 3 if is_left else label_x - 3
+            line = f'<line class="leader" x1="{x:.1f}" y1="{y:.1f}" x2="{end:.1f}" y2="{location:.1f}"/>'
             yield (
-                text(beside, place + 4, shortened(kernel.name, _NAME_ROOM), "name end" if is_left else "name"),
-                line if abs(place - y) > _FAR else "",
+                text(label_x, location + 4, shortened(kernel.name, _NAME_WIDTH), "name end" if is_left else "name"),
+                line if abs(location - y) > _SHIFTED else "",
             )
 
     def _at(self, kernel: TimedKernel) -> tuple[float, float]:
-        if is_apart(kernel):
+        if is_in_strip(kernel):
             left, right = STRIP
             return (left + right) / 2, _of_strip(kernel.of_bandwidth(self._limits))
         return self._scales.x(kernel.intensity), self._scales.y(kernel.flops_rate)
@@ -115,7 +115,7 @@ class _Chart:
 
     def _strip(self) -> Iterator[str]:
         """The axis of kernels that compute nothing."""
-        if not any(map(is_apart, self._kernels)):
+        if not any(map(is_in_strip, self._kernels)):
             return
         left, right = STRIP
         for share in (0, 50, 100):
@@ -127,9 +127,9 @@ class _Chart:
 
     def _roofs(self) -> Iterator[str]:
         scales, peak = self._scales, self._limits.flops
-        nearest = max(level.bandwidth for level in self._limits.levels)
+        fastest = max(level.bandwidth for level in self._limits.levels)
         y = scales.y(peak)
-        yield f'<line class="roof" x1="{scales.x(peak / nearest):.1f}" y1="{y:.1f}" x2="{RIGHT}" y2="{y:.1f}"/>'
+        yield f'<line class="roof" x1="{scales.x(peak / fastest):.1f}" y1="{y:.1f}" x2="{RIGHT}" y2="{y:.1f}"/>'
         yield text(RIGHT + 6, y + 4, f"{peak / 1e9:.0f} GFLOP/s", "ink")
         for level in self._limits.levels:
             first = max(10.0**scales.low, 10.0**scales.bottom / level.bandwidth)

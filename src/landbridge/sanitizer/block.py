@@ -13,7 +13,7 @@ from landbridge.sanitizer.shadow import Shadow
 
 @record(frozen=True, slots=True)
 class StampedAccess:
-    """A use of the bytes ``start <= b < stop`` of a block by the work of ``stamp``; ``what`` names call and work.
+    """A use of the bytes ``start <= b < stop`` of a block by the work of ``stamp``; ``subject`` names call and work.
 
     ``writes`` is None where a kernel may write, and nobody here knows.
     """
@@ -22,7 +22,7 @@ class StampedAccess:
     stop: int
     writes: bool | None
     stamp: Stamp
-    what: str
+    subject: str
 
     def conflicts(self, other: StampedAccess) -> bool:
         """Whether the two may not happen at the same time; of two that may write and need not, nothing is known."""

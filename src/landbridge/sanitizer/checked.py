@@ -89,8 +89,8 @@ def begin_host_access(self: SanitizedDevice, region: Region, nbytes: int, mode: 
     block = self.block_of(region.space, "begin_host_access")
     inner.begin_host_access(self.within(region), nbytes, mode)
     start = region.byte_offset
-    for touched, what in self.order.host_waited(block, start, start + nbytes, mode != "r"):
-        self.spaces.check_redzones(touched, what)
+    for touched, subject in self.order.host_waited(block, start, start + nbytes, mode != "r"):
+        self.spaces.check_redzones(touched, subject)
     if mode != "r" and block.nbytes < 1 << 62:
         block.written.add(start, start + nbytes)
     shadow = _shadow(self, block)
@@ -106,7 +106,7 @@ def begin_host_access(self: SanitizedDevice, region: Region, nbytes: int, mode: 
         fail(
             "missing barrier",
             f"the host wrote byte {lost} of {block} after the last end_host_access, and "
-            f"{self.said(f'begin_host_access {mode!r}')} loses it; write while a view is open, or flush() it",
+            f"{self.described(f'begin_host_access {mode!r}')} loses it; write while a view is open, or flush() it",
         )
 
 
@@ -175,16 +175,16 @@ def launch(
 ) -> Event | None:
     """Ordered by the first byte of each region: how much of it a kernel uses, and how, is not known here."""
     inner: Any = self.inner
-    what = self.said(f"launch of {function}")
+    subject = self.described(f"launch of {function}")
     regions = regions_of(args)
     index = next((r.space.device.index for r in regions if r.space.device.api is self), 0)
     queue = self.queue(index if stream is None else stream.device.index, stream)
     recorded = self.order.recording(queue)
-    used = [(self.used(region, 0, what), region.byte_offset) for region in regions]
+    used = [(self.used(region, 0, subject), region.byte_offset) for region in regions]
     if recorded is not None:
         recorded += [arg for arg in args if isinstance(arg, Region | RowTable)]
         return inner.launch(module, function, grid, block, self.within(args), self.within(stream))  # type: ignore[no-any-return]
-    work = self.order.begin(queue, what, [(b, at, at + 1, None) for b, at in used if b is not None])
+    work = self.order.begin(queue, subject, [(b, at, at + 1, None) for b, at in used if b is not None])
     event = inner.launch(module, function, grid, block, self.within(args), self.within(stream))
     for known, at in used:
         if known is not None and known.nbytes < 1 << 62:
@@ -213,14 +213,14 @@ def replay(
 ) -> Event | None:
     """Ordered as the launches that it repeats."""
     inner: Any = self.inner
-    what = self.said(f"replay of work on {len(recording.regions)} regions")
+    subject = self.described(f"replay of work on {len(recording.regions)} regions")
     for position, region in args.items():
         if not 0 <= position < len(recording.regions):
             raise InputError(f"a recording of {len(recording.regions)} regions has no position {position}")
         recording.regions[position] = region
-    used = [(self.used(region, 0, what), region.byte_offset) for region in (*recording.regions, *recording.rows)]
+    used = [(self.used(region, 0, subject), region.byte_offset) for region in (*recording.regions, *recording.rows)]
     work = self.order.begin(
-        self.queue(recording.index, stream), what, [(b, at, at + 1, None) for b, at in used if b is not None]
+        self.queue(recording.index, stream), subject, [(b, at, at + 1, None) for b, at in used if b is not None]
     )
     event = inner.replay(recording.inner, self.within(dict(args)), self.within(stream))
     for known, at in used:

@@ -50,9 +50,9 @@ def tell(kind: str, text: str) -> None:
 
 def untold() -> list[Finding]:
     """The findings that nothing raised, each once: whoever asks tells them."""
-    told = _untold.copy()
+    reported = _untold.copy()
     _untold.clear()
-    return told
+    return reported
 
 
 def call_site() -> str:

@@ -68,8 +68,8 @@ class InnerBytes:
     def _copy(self, region: Region, content: bytearray, *, to_device: bool) -> bool:
         peer = self._device.capability(PeerCopy)
         array = (ctypes.c_char * len(content)).from_buffer(content)
-        near = Space(self._host, "global", ctypes.addressof(array))
-        src, dst = (Region(near), region) if to_device else (region, Region(near))
+        host_space = Space(self._host, "global", ctypes.addressof(array))
+        src, dst = (Region(host_space), region) if to_device else (region, Region(host_space))
         if peer is None or not peer.can_copy(src.space, dst.space):
             return False
         event = self._device.api.copy_data_from_to(src, dst, len(content), None, (array, region))

@@ -20,11 +20,11 @@ Work = tuple[Stamp, list[tuple[TrackedBlock, StampedAccess]]]
 class TrackedEvent:
     """An Event of the inner device at ``stamp``; ``done`` is told when the host sees it complete."""
 
-    __slots__ = ("_done", "_told", "inner", "stamp")
+    __slots__ = ("_done", "_reported", "inner", "stamp")
 
     def __init__(self, inner: Event, stamp: Stamp, done: Callable[[Stamp], None]) -> None:
         self.inner, self.stamp, self._done = inner, stamp, done
-        self._told = False
+        self._reported = False
 
     def query(self) -> bool:
         """As the inner Event's."""
@@ -35,8 +35,8 @@ class TrackedEvent:
         return self._noted(self.inner.synchronize(timeout))
 
     def _noted(self, over: bool) -> bool:
-        if over is True and not self._told:
-            self._told = True
+        if over is True and not self._reported:
+            self._reported = True
             self._done(self.stamp)
         return over
 
@@ -53,13 +53,13 @@ class Order:
         self._pending: list[tuple[Stamp, list[tuple[TrackedBlock, StampedAccess]], Any]] = []
         self._recording: dict[Hashable, list[Region | RowTable]] = {}
 
-    def begin(self, queue: Hashable, what: str, uses: Sequence[Use]) -> Work:
+    def begin(self, queue: Hashable, subject: str, uses: Sequence[Use]) -> Work:
         """The stamp and accesses of work on ``queue``; a finding where an access has a conflicting one before it that
         nothing orders."""
         with self.lock:
             stamp = self.clocks.submit(queue)
             accesses = [
-                (block, StampedAccess(start, stop, writes, stamp, what))
+                (block, StampedAccess(start, stop, writes, stamp, subject))
                 for block, start, stop, writes in uses
                 if start < stop
             ]
@@ -69,24 +69,30 @@ class Order:
                         byte = max(access.start, known.start)
                         fail(
                             "race",
-                            f"{what} {_does(access)} byte {byte} of {block}, and nothing orders it after {known.what}, "
+                            f"{subject} {_does(access)} byte {byte} of {block}, and nothing orders it after "
+                            f"{known.subject}, "
                             f"which {_does(known)} it; wait for its event, or call sync_stream_from_to",
                         )
             return stamp, accesses
 
-    def submit(self, stamp: Stamp, accesses: list[tuple[TrackedBlock, StampedAccess]], lent: Any) -> None:
-        """The device has taken the work; ``lent`` (LentSnapshot and who keeps them alive) is kept until it is done."""
+    def submit(self, stamp: Stamp, accesses: list[tuple[TrackedBlock, StampedAccess]], borrowed: Any) -> None:
+        """The device has taken the work; ``borrowed`` (LentSnapshot and who keeps them alive) is kept until it is
+        done."""
         with self.lock:
             for block, access in accesses:
                 block.accesses.append(access)
-            self._pending.append((stamp, accesses, lent))
+            self._pending.append((stamp, accesses, borrowed))
 
     def forget(self, api: DeviceAPI, index: int) -> None:
         """The memory of instance ``index`` of ``api`` is gone: nothing is checked of what work did there."""
         with self.lock:
             self._pending = [
-                (stamp, [(b, a) for b, a in uses if (b.inner.device.api, b.inner.device.index) != (api, index)], lent)
-                for stamp, uses, lent in self._pending
+                (
+                    stamp,
+                    [(b, a) for b, a in uses if (b.inner.device.api, b.inner.device.index) != (api, index)],
+                    borrowed,
+                )
+                for stamp, uses, borrowed in self._pending
             ]
 
     def observe(self, stamp: Stamp) -> list[tuple[TrackedBlock, str]]:
@@ -96,15 +102,15 @@ class Order:
             over = [work for work in self._pending if self.clocks.is_over(work[0])]
             self._pending = [work for work in self._pending if not self.clocks.is_over(work[0])]
         touched: dict[TrackedBlock, str] = {}
-        for _, accesses, lent in over:
-            if lent is not None:
-                lent[0].check()
+        for _, accesses, borrowed in over:
+            if borrowed is not None:
+                borrowed[0].check()
             for block, access in accesses:
                 with self.lock:
                     if access in block.accesses:
                         block.accesses.remove(access)
                 if access.writes is not False:
-                    touched[block] = f"{touched[block]} or {access.what}" if block in touched else access.what
+                    touched[block] = f"{touched[block]} or {access.subject}" if block in touched else access.subject
         return list(touched.items())
 
     def unfinished(self, block: TrackedBlock, start: int, stop: int, writes: bool) -> list[StampedAccess]:

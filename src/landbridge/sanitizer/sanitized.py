@@ -12,9 +12,9 @@ from landbridge.device.protocols import RowTable
 from landbridge.device.state import state_of
 from landbridge.memory_kind import MemoryKind
 from landbridge.sanitizer.block import SpaceHandle, TrackedBlock
+from landbridge.sanitizer.borrowed import BorrowedSnapshot
 from landbridge.sanitizer.clocks import Stamp
 from landbridge.sanitizer.findings import call_site, fail
-from landbridge.sanitizer.lent import LentSnapshot
 from landbridge.sanitizer.order import Order, TrackedEvent, Work
 from landbridge.sanitizer.spaces import Spaces
 
@@ -81,10 +81,10 @@ class SanitizedDevice(DeviceAPI):
         self, src: Region, dst: Region, nbytes: int, stream: Stream | None, keep_alive: object
     ) -> Event | None:
         """As the inner device's, ordered with all other work on the bytes."""
-        what = self.said(f"copy_data_from_to of {nbytes} bytes")
+        subject = self.described(f"copy_data_from_to of {nbytes} bytes")
         owner = next((end.space.device for end in (dst, src) if end.space.device.api is self), None)
         index = owner.index if owner is not None else stream.device.index if stream is not None else 0
-        source, target = self.used(src, nbytes, what), self.used(dst, nbytes, what)
+        source, target = self.used(src, nbytes, subject), self.used(dst, nbytes, subject)
         queue = self.queue(index, stream)
         recorded = self.order.recording(queue)
         if recorded is not None:
@@ -94,12 +94,12 @@ class SanitizedDevice(DeviceAPI):
             )
         ends = ((source, src.byte_offset, False), (target, dst.byte_offset, True))
         uses = [(block, start, start + nbytes, writes) for block, start, writes in ends if block is not None]
-        self.spaces.note_copy(source, src.byte_offset, target, dst.byte_offset, nbytes, what)
+        self.spaces.note_copy(source, src.byte_offset, target, dst.byte_offset, nbytes, subject)
         inner_src, inner_dst = self.within(src), self.within(dst)
-        work = self.order.begin(queue, what, uses)
-        lent = LentSnapshot.of(inner_src, nbytes, self.host, what)
+        work = self.order.begin(queue, subject, uses)
+        borrowed = BorrowedSnapshot.of(inner_src, nbytes, self.host, subject)
         event = self.inner.copy_data_from_to(inner_src, inner_dst, nbytes, self.within(stream), keep_alive)
-        return self.queued(event, work, (lent, keep_alive) if event is not None and lent is not None else None)
+        return self.queued(event, work, (borrowed, keep_alive) if event is not None and borrowed is not None else None)
 
     # --- for the methods of Protocols --------------------------------------------------------------------------
 
@@ -110,7 +110,7 @@ class SanitizedDevice(DeviceAPI):
             known = self._devices[index] = Device(self.inner, index)
         return known
 
-    def said(self, call: str) -> str:
+    def described(self, call: str) -> str:
         """``call``, and the work that it is part of, as messages name it."""
         works = {state.last_work for state in (state_of(self, i) for i in range(self.count()))} - {"nothing"}
         part = f" (last submitted: {'; '.join(sorted(works))})" if works else ""
@@ -120,10 +120,10 @@ class SanitizedDevice(DeviceAPI):
         """What names ``stream`` of instance ``index`` to the clocks."""
         return id(self), index, None if stream is None else id(stream.handle)
 
-    def queued(self, event: Event | None, work: Work, lent: Any = None) -> Event | None:
+    def queued(self, event: Event | None, work: Work, borrowed: Any = None) -> Event | None:
         """The Event of work that ``order`` has begun, which tells the clocks when it is done."""
         stamp, accesses = work
-        self.order.submit(stamp, accesses, lent)
+        self.order.submit(stamp, accesses, borrowed)
         if event is None:
             self.done(stamp)
             return None
@@ -131,8 +131,8 @@ class SanitizedDevice(DeviceAPI):
 
     def done(self, stamp: Stamp) -> None:
         """The host has seen the work of ``stamp`` done: check what it may have done wrong."""
-        for block, what in self.order.observe(stamp):
-            self.spaces.check_redzones(block, what)
+        for block, subject in self.order.observe(stamp):
+            self.spaces.check_redzones(block, subject)
 
     def handed_out(self, block: TrackedBlock, *, owned: bool = True) -> Space:
         """A Space over ``block``; one that is ``owned`` and let go without being freed is a leak."""
@@ -159,18 +159,18 @@ class SanitizedDevice(DeviceAPI):
         if not isinstance(handle, SpaceHandle):  # memory of others, named by its address
             return TrackedBlock(self.within(space), 1 << 62, "others")
         if handle.block.death is not None:
-            fail("use after free", f"{self.said(call)} uses {handle.block}, freed at {handle.block.death}")
+            fail("use after free", f"{self.described(call)} uses {handle.block}, freed at {handle.block.death}")
         return handle.block
 
-    def used(self, region: Region, nbytes: int, what: str) -> TrackedBlock | None:
+    def used(self, region: Region, nbytes: int, subject: str) -> TrackedBlock | None:
         """The TrackedBlock that ``region`` of any sanitized device is in, checked; None for memory of others."""
         handle = region.space.handle
         if not isinstance(handle, SpaceHandle):
             return None
         block = handle.block
         if block.death is not None:
-            fail("use after free", f"{what} uses {block}, freed at {block.death}")
-        self.spaces.check_inside(block, region, nbytes, what)
+            fail("use after free", f"{subject} uses {block}, freed at {block.death}")
+        self.spaces.check_inside(block, region, nbytes, subject)
         return block
 
     def within(self, value: Any) -> Any:

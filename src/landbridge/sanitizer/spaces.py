@@ -37,7 +37,7 @@ class Spaces:
         self._host = host
         self._lock = new_lock()
         self._watched: dict[TrackedBlock, weakref.finalize[[TrackedBlock, DeviceState], SpaceHandle]] = {}
-        self._let_go: deque[tuple[TrackedBlock, DeviceState]] = deque()
+        self._freed_by_owner: deque[tuple[TrackedBlock, DeviceState]] = deque()
         self._quarantine: deque[_Held] = deque()
 
     def allocate(
@@ -58,7 +58,7 @@ class Spaces:
             try:
                 block = TrackedBlock(alloc(nbytes, alignment), nbytes, call_site())
             except OutOfMemoryError:
-                self.let_go(inner.index)
+                self.release_all(inner.index)
                 block = TrackedBlock(alloc(nbytes, alignment), nbytes, call_site())
         block.has_shadow = (
             kind is not None and kind.host_access == "read_write" and not kind.coherent and kind.ndim == 1
@@ -72,7 +72,7 @@ class Spaces:
 
     def watch(self, handle: SpaceHandle, block: TrackedBlock, life: DeviceState) -> None:
         """Have ``check_all`` tell a leak when ``handle`` is let go, ``block`` is not freed and ``life`` did not end."""
-        finalizer = weakref.finalize(handle, self._let_go_of, block, life)
+        finalizer = weakref.finalize(handle, self._note_freed, block, life)
         finalizer.atexit = False
         self._watched[block] = finalizer
 
@@ -93,7 +93,7 @@ class Spaces:
         """Check ``block``, and give it back by ``free``, now or when it has been held back long enough."""
         pending = self._order.unfinished(block, 0, block.nbytes, True)
         freed_at = call_site()
-        done_by = " or ".join(dict.fromkeys(known.what for known in pending)) or "somebody"
+        done_by = " or ".join(dict.fromkeys(known.subject for known in pending)) or "somebody"
         self.check_redzones(block, f"{done_by}, before the free at {freed_at},")
         block.died = freed_at
         self.unwatch(block)
@@ -115,7 +115,7 @@ class Spaces:
             first = pending[0]
             fail(
                 "freed in use",
-                f"{block} is freed at {block.died} while {first.what} may still use it from byte {first.start} on",
+                f"{block} is freed at {block.died} while {first.subject} may still use it from byte {first.start} on",
             )
 
     def held_back(self, index: int) -> int:
@@ -126,19 +126,19 @@ class Spaces:
         around = sum(block.front + block.back for block in watched if block.inner.device.index == index)
         return quarantined + around
 
-    def let_go(self, index: int) -> None:
+    def release_all(self, index: int) -> None:
         """Give up all that is held back of instance ``index``."""
         for entry in self._held_of(index):
             self._release(*entry)
 
-    def check_inside(self, block: TrackedBlock, region: Region, nbytes: int, what: str) -> None:
+    def check_inside(self, block: TrackedBlock, region: Region, nbytes: int, subject: str) -> None:
         """Raise InputError, as devices do, for bytes outside of ``block``."""
-        check_inside(region.byte_offset, nbytes, block.nbytes, f"{block.inner.device}: {what}")
+        check_inside(region.byte_offset, nbytes, block.nbytes, f"{block.inner.device}: {subject}")
 
     def note_copy(
-        self, source: TrackedBlock | None, start: int, target: TrackedBlock | None, to: int, nbytes: int, what: str
+        self, source: TrackedBlock | None, start: int, target: TrackedBlock | None, to: int, nbytes: int, subject: str
     ) -> None:
-        """``what`` copies bytes that nobody wrote as such; a finding where they leave the memory that is watched."""
+        """``subject`` copies bytes that nobody wrote as such; a finding where they leave the memory that is watched."""
         holes = [] if source is None else source.written.outside(start, start + nbytes)
         if target is not None:
             target.written.add(to, to + nbytes)
@@ -147,11 +147,11 @@ class Spaces:
         elif holes:
             fail(
                 "uninitialised",
-                f"{what} reads bytes {holes[0][0]} to {holes[0][1]} of {source}, which nothing has written since",
+                f"{subject} reads bytes {holes[0][0]} to {holes[0][1]} of {source}, which nothing has written since",
             )
 
-    def check_redzones(self, block: TrackedBlock, what: str) -> None:
-        """A finding where a redzone of ``block`` was written, by ``what`` as far as can be said."""
+    def check_redzones(self, block: TrackedBlock, subject: str) -> None:
+        """A finding where a redzone of ``block`` was written, by ``subject`` as far as can be said."""
         if not block.checked or block.death is not None:
             return
         bytes_of = InnerBytes(block.inner.device, self._host)
@@ -160,7 +160,7 @@ class Spaces:
             wrong = _first_other(found, REDZONE)
             if wrong is not None:
                 bytes_of.fill(block.region(offset), size, REDZONE)
-                fail("redzone", f"{what} wrote byte {offset + wrong} of {block}, which is outside of it")
+                fail("redzone", f"{subject} wrote byte {offset + wrong} of {block}, which is outside of it")
 
     def check_all(self) -> None:
         """Look at every redzone, at what was freed and at what was not; findings are told."""
@@ -170,8 +170,8 @@ class Spaces:
         for block, _, filled in self._quarantine.copy():
             with suppress(DeviceError):  # closed, or lost
                 self._check_freed(block, filled)
-        while self._let_go:
-            block, life = self._let_go.popleft()
+        while self._freed_by_owner:
+            block, life = self._freed_by_owner.popleft()
             if block.died is None and life.failure is None:
                 tell("leak", f"{block} was let go and never freed")
 
@@ -198,10 +198,10 @@ class Spaces:
             bytes_of.fill(block.region(), block.nbytes, FREED)  # so that it is told once
             tell("use after free", f"byte {wrong} of {block} was written after it was freed at {block.died}")
 
-    def _let_go_of(self, block: TrackedBlock, life: DeviceState) -> None:
+    def _note_freed(self, block: TrackedBlock, life: DeviceState) -> None:
         # The collector comes here before it calls the __del__ of who will free it: check_all looks again.
         self._watched.pop(block, None)
-        self._let_go.append((block, life))
+        self._freed_by_owner.append((block, life))
 
 
 def _redzones(kind: MemoryKind, nbytes: int, alignment: int) -> tuple[int, int]:

@@ -70,8 +70,8 @@ def _class_for(api: DeviceAPI) -> type[SanitizedDevice]:
         for name in vars(protocol)
         if not name.startswith("_") and callable(getattr(protocol, name))
     }
-    stated = {name: getattr(api, name) for name in ("name", "device_type", "api_version", "survives_fork")}
-    return type("Sanitized" + type(api).__name__, (SanitizedDevice,), methods | stated)
+    declared = {name: getattr(api, name) for name in ("name", "device_type", "api_version", "survives_fork")}
+    return type("Sanitized" + type(api).__name__, (SanitizedDevice,), methods | declared)
 
 
 def _protocols() -> Iterator[Any]:

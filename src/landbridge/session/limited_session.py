@@ -34,7 +34,7 @@ class LimitedSession(Session):
     """A Session whose uses take ``time_limit`` seconds at most for the caller; made by ``landbridge.Session``.
 
     Another Session, without a limit, does them, each in a thread: a device that does not answer has that thread wait,
-    with the Session's turn, and with all that the use was given.
+    with the Session's lock, and with all that the use was given.
     """
 
     def __init__(self, executable: Executable, *args: Any, time_limit: float, **kwargs: Any) -> None:
@@ -45,7 +45,7 @@ class LimitedSession(Session):
         #: Uses that took longer than they may; they remove themselves when they are over.
         self._late: dict[_Use, None] = {}
 
-    def _do(self, what: str, action: Callable[[], _T], waits: Waits | None = None) -> _T:
+    def _do(self, subject: str, action: Callable[[], _T], waits: Waits | None = None) -> _T:
         """What ``action`` returns or raises within the limit, else RunTimeoutError; SessionBusyError while another is
         late."""
         if is_exiting() or os.getpid() != self._process:  # then there are no threads, and the Session says so
@@ -58,7 +58,7 @@ class LimitedSession(Session):
         except IndexError:
             worker = Worker(f"{self._inner!r} time_limit")
         results: list[_T] = []
-        use = _Use(f"{what} of {self._inner!r}", waits or Waits())
+        use = _Use(f"{subject} of {self._inner!r}", waits or Waits())
         there = carried(lambda: results.append(action()))
         try:
             worker.submit(partial(self._finish, use, there, worker))
@@ -165,24 +165,25 @@ class LimitedSession(Session):
 
 
 class _Use:
-    """One use, ``what`` it is, and what it waits for; ``error`` is what it raised, once it is ``over``."""
+    """One use, ``subject`` it is, and what it waits for; ``error`` is what it raised, once it is ``over``."""
 
-    def __init__(self, what: str, waits: Waits) -> None:
-        self.what, self.waits = what, waits
+    def __init__(self, subject: str, waits: Waits) -> None:
+        self.subject, self.waits = subject, waits
         self.over = threading.Event()
         self.error: BaseException | None = None
 
     def time_out(self, limit: float) -> NoReturn:
         """Raise that the caller waits no longer."""
         raise RunTimeoutError(
-            f"{self.what} is not over after {limit} s (time_limit= of the Session): it waits for {self.waits}. It goes "
+            f"{self.subject} is not over after {limit} s (time_limit= of the Session): it waits for {self.waits}. It "
+            "goes "
             f"on, the Session is busy until it is over, and what it was given stays in use; {_WAY_OUT}"
         )
 
     def refuse(self) -> NoReturn:
         """Raise that the Session is busy with it."""
         raise SessionBusyError(
-            f"{self.what}, whose caller waits no longer, is not over yet: it waits for {self.waits}; {_WAY_OUT}"
+            f"{self.subject}, whose caller waits no longer, is not over yet: it waits for {self.waits}; {_WAY_OUT}"
         )
 
 

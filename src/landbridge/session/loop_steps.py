@@ -11,17 +11,17 @@ from landbridge.dtypes import numpy_dtype
 from landbridge.errors import ShapeError
 from landbridge.executable.segments import DataCall
 from landbridge.records import record
-from landbridge.session.body_trips import BodyTrips
+from landbridge.session.body_iterations import BodyIterations
 from landbridge.session.open_arguments import array_of
 from landbridge.sizes.size import all_at, dimensions_of
 
 
 class LoopBody(Protocol):
-    """A program in the program: ``trips`` takes several in place, where it can."""
+    """A program in the program: ``iterations`` takes several in place, where it can."""
 
     @property
-    def trips(self) -> BodyTrips | None:
-        """What takes trips of it in place."""
+    def iterations(self) -> BodyIterations | None:
+        """What takes iterations of it in place."""
 
     def run(self, given: Sequence[Any], known: Mapping[str, int]) -> list[Any]:
         """Its results for what its inputs are, in order; ``known``: dimensions of the program around it."""
@@ -29,44 +29,50 @@ class LoopBody(Protocol):
 
 @record
 class _Progress:
-    """``trip`` trips were taken and gave ``state``; ``going``: what the last one said."""
+    """``iteration`` iterations were taken and gave ``state``; ``going``: what the last one said."""
 
-    trip: int
+    iteration: int
     going: bool
     state: list[Any]
 
 
 class LoopSteps:
-    """``call``, whose ``bodies`` are that of the first trip, where it is another, and that of all others."""
+    """``call``, whose ``bodies`` are that of the first iteration, where it is another, and that of all others."""
 
     def __init__(self, call: DataCall, bodies: Sequence[LoopBody]) -> None:
         self._call, self._bodies = call, bodies
-        stated: Any = call.attributes.get("attributes", {})
-        self._carried: int = stated["carried"]
+        declared: Any = call.attributes.get("attributes", {})
+        self._carried: int = declared["carried"]
 
     def run(self, given: Sequence[Any], known: Mapping[str, int]) -> list[np.ndarray[Any, Any]]:
-        """What is carried last, and the rows of all trips; a count below 0 is none."""
+        """What is carried last, and the rows of all iterations; a count below 0 is none."""
         count, condition, *rest = given
         captured = rest[self._carried :]
         limit = None if count is None else int(array_of(count).reshape(-1)[0])
         now = _Progress(0, condition is None or _is_true(condition), rest[: self._carried])
         rows: list[list[np.ndarray[Any, Any]]] = [[] for _ in self._call.outputs[self._carried :]]
-        trips = self._bodies[-1].trips
-        while now.going and (limit is None or now.trip < limit):
-            is_another = now.trip == 0 and len(self._bodies) > 1
-            pays = not is_another and (limit is None or limit - now.trip > 1)  # one alone is sooner run than prepared
-            taken = trips.take(now.trip, limit, now.state, captured, known) if trips is not None and pays else None
+        iterations = self._bodies[-1].iterations
+        while now.going and (limit is None or now.iteration < limit):
+            is_another = now.iteration == 0 and len(self._bodies) > 1
+            pays = not is_another and (
+                limit is None or limit - now.iteration > 1
+            )  # one alone is sooner run than prepared
+            taken = (
+                iterations.take(now.iteration, limit, now.state, captured, known)
+                if iterations is not None and pays
+                else None
+            )
             if taken is not None:
-                now = _Progress(now.trip + taken.count, taken.goes_on, taken.state)
-                made = taken.rows
+                now = _Progress(now.iteration + taken.count, taken.goes_on, taken.state)
+                created = taken.rows
             else:
-                trips = trips if not pays else None  # where none could be taken, it is not asked again
+                iterations = iterations if not pays else None  # where none could be taken, it is not asked again
                 body = self._bodies[0 if is_another else -1]
-                numbers = [np.asarray(now.trip, np.int64), np.asarray(now.going)]
-                again, *results = body.run([*numbers, *now.state, *captured], known)
-                now = _Progress(now.trip + 1, _is_true(again), results[: self._carried])
-                made = [array_of(row)[None] for row in results[self._carried :]]
-            for collected, block in zip(rows, made, strict=True):
+                values = [np.asarray(now.iteration, np.int64), np.asarray(now.going)]
+                again, *results = body.run([*values, *now.state, *captured], known)
+                now = _Progress(now.iteration + 1, _is_true(again), results[: self._carried])
+                created = [array_of(row)[None] for row in results[self._carried :]]
+            for collected, block in zip(rows, created, strict=True):
                 collected.append(block)
         return [
             *map(array_of, now.state),

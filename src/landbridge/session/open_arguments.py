@@ -22,8 +22,8 @@ def array_of(value: Any) -> np.ndarray[Any, Any]:
     """
     if isinstance(value, ByValue):
         value = value.value
-    if (own := array_without_storage(value)) is not None:
-        return own.view()
+    if (owned := array_without_storage(value)) is not None:
+        return owned.view()
     if isinstance(value, Tensor) and not value.storage.kind.host_readable:
         value = value.to_device(host_device())
     if not isinstance(value, Tensor):
@@ -34,25 +34,25 @@ def array_of(value: Any) -> np.ndarray[Any, Any]:
 
 def copy_for(spec: TensorSpec, value: Any) -> np.ndarray[Any, Any]:
     """A copy of ``value`` for input ``spec``; raises InputError where it is no array of its dtype."""
-    what = f"input {spec.name!r}"
-    array = array_of(value) if isinstance(value, Tensor | ByValue) else array_like(what, value)
-    check_dtype(what, name_of(what, array.dtype, spec.dtype), spec.dtype)
+    subject = f"input {spec.name!r}"
+    array = array_of(value) if isinstance(value, Tensor | ByValue) else array_like(subject, value)
+    check_dtype(subject, name_of(subject, array.dtype, spec.dtype), spec.dtype)
     return np.array(array, order="C")  # not as its strides are ordered: it is bound as it is
 
 
-def check_lent(spec: TensorSpec, value: Any) -> None:
+def check_borrowed(spec: TensorSpec, value: Any) -> None:
     """Raise InputError where ``value`` is no memory of the dtype of input ``spec``, ZeroCopyError for an array whose
     memory has gaps or another order, where the program reads it densely."""
-    what = f"input {spec.name!r}"
+    subject = f"input {spec.name!r}"
     given = value.value if isinstance(value, ByValue) else value
     if isinstance(given, Tensor):
-        check_dtype(what, given.dtype, spec.dtype)
+        check_dtype(subject, given.dtype, spec.dtype)
     elif isinstance(given, np.ndarray):
-        check_dtype(what, name_of(what, given.dtype, spec.dtype), spec.dtype)
+        check_dtype(subject, name_of(subject, given.dtype, spec.dtype), spec.dtype)
         if type(given) is np.ndarray and value is given and not spec.strides and not given.flags.c_contiguous:
-            raise not_contiguous(what, given.strides, given.itemsize, is_input=True)
+            raise not_contiguous(subject, given.strides, given.itemsize, is_input=True)
     elif not hasattr(given, "__dlpack__"):
-        raise not_in_memory(what, given, spec.dtype)
+        raise not_in_memory(subject, given, spec.dtype)
 
 
 def argument(value: Any) -> Any:

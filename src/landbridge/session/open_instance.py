@@ -7,7 +7,7 @@ from typing import Protocol
 
 from landbridge.executable.executable import Executable
 from landbridge.executable.parts import TensorSpec
-from landbridge.session.session import Session, bound_program_of, take_states, turn_calls, turn_runs
+from landbridge.session.session import Session, bound_program_of, resize_calls, resize_runs, take_states
 from landbridge.vm.planned_memory import PlannedMemory, planned_memory
 from landbridge.vm.resizing import Resizing, SizeFit
 
@@ -37,8 +37,8 @@ class Instance(Protocol):
         """The Session, whose calls are of these sizes now."""
 
 
-class OwnInstance:
-    """An instance with a Session of its own, where that cannot be turned to other sizes."""
+class OwnedInstance:
+    """An instance with a Session of its own, where that cannot be rebound to other sizes."""
 
     def __init__(self, session: Session) -> None:
         self.session = session
@@ -60,7 +60,7 @@ class OwnInstance:
 
 
 class SharedSession:
-    """A Session that turns from size to size, and for which its runs and its calls are now."""
+    """A Session that is rebound from size to size, and for which its runs and its calls are now."""
 
     def __init__(self, session: Session, resizing: Resizing) -> None:
         self.session, self.resizing = session, resizing
@@ -100,7 +100,7 @@ class SharedInstance:
         shared = self._shared
         if shared.of_runs is not self._fit:
             shared.of_runs = None
-            turn_runs(shared.session, shared.resizing, self._fit)
+            resize_runs(shared.session, shared.resizing, self._fit)
             shared.of_runs = self._fit
         return shared.session
 
@@ -108,6 +108,6 @@ class SharedInstance:
         shared = self._shared
         if shared.of_calls is not self._fit:
             shared.of_calls = None
-            turn_calls(shared.session, shared.resizing, self._fit)
+            resize_calls(shared.session, shared.resizing, self._fit)
             shared.of_calls = self._fit
         return shared.session

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from landbridge.executable.executable import Executable
-from landbridge.executable.instance import Numbers, dimensions, instance
+from landbridge.executable.instance import ExtentValues, dimensions, instance
 from landbridge.executable.instructions import storages
-from landbridge.session.open_instance import Instance, OwnInstance, SharedInstance, SharedSession
+from landbridge.session.open_instance import Instance, OwnedInstance, SharedInstance, SharedSession
 from landbridge.session.session import Session, bound_program_of
 from landbridge.sizes.size import Extent
 from landbridge.vm.arena import ProgramArena
@@ -34,7 +34,7 @@ class OpenProgram:
             [_most(storage.nbytes) for storage in storages(main.instructions) if not storage.shape]
         )
         self._bind, self._outgrown = bind, outgrown
-        self._numbers = Numbers()
+        self._extent_values = ExtentValues()
         #: Whether instances may share one Session, as far as that is known.
         self.may_share = may_be_resized(executable)
         #: What instances share, once one does.
@@ -47,7 +47,7 @@ class OpenProgram:
 
     def at(self, values: Mapping[str, int]) -> Executable:
         """The program of numbers where its dimensions have ``values``, by name; raises ShapeError as ``instance``."""
-        return instance(self.executable, values, self._numbers)
+        return instance(self.executable, values, self._extent_values)
 
     def _at(self, values: Sequence[int]) -> Executable:
         return self.at(dict(zip(self.dimensions, values, strict=True)))
@@ -68,16 +68,16 @@ class OpenProgram:
                 fit = None if shared is None else shared.resizing.fit(values)
             if shared is not None and fit is not None:
                 return SharedInstance(shared, fit, self._at, tuple(map(values.__getitem__, self.dimensions)))
-        return OwnInstance(self._bind(self.at(values), self.arena))
+        return OwnedInstance(self._bind(self.at(values), self.arena))
 
     def _share(self, values: Mapping[str, int]) -> SharedSession | None:
-        """A Session that can be turned to other sizes, now at ``values``; None where there is none."""
-        numbers = Numbers()
-        session = self._bind(instance(self.executable, values, numbers, remembers=True), self.arena)
+        """A Session that can be rebound to other sizes, now at ``values``; None where there is none."""
+        extent_values = ExtentValues()
+        session = self._bind(instance(self.executable, values, extent_values, remembers=True), self.arena)
         program = bound_program_of(session)
         self.may_share = Resizing.takes(program)
         if self.may_share:
-            resizing = Resizing(program, self.executable, numbers, self.arena.pieces)
+            resizing = Resizing(program, self.executable, extent_values, self.arena.pieces)
             self.shared = SharedSession(session, resizing)
         return self.shared
 

@@ -25,7 +25,7 @@ from landbridge.executable.executable import Executable
 from landbridge.executable.instance import check_guards, check_values
 from landbridge.executable.parts import TensorSpec
 from landbridge.exhaustion import raise_exhaustion
-from landbridge.session.open_arguments import array_of, check_lent, copy_for
+from landbridge.session.open_arguments import array_of, check_borrowed, copy_for
 from landbridge.session.open_instance import Instance
 from landbridge.session.open_program import OpenProgram
 from landbridge.session.open_states import OpenStates
@@ -34,7 +34,7 @@ from landbridge.session.session import (
     bound_program_of,
     let_calls_go,
     let_results_go,
-    set_own_input,
+    set_owned_input,
     spares_of,
 )
 from landbridge.session.session_options import checked_options
@@ -43,17 +43,17 @@ from landbridge.vm.arena import ProgramArena
 from landbridge.vm.background import AsyncRun
 from landbridge.vm.background_runs import BackgroundRuns
 from landbridge.vm.bound_program import BoundProgram
-from landbridge.vm.entry import Entry, takes_turn
+from landbridge.vm.entry import Entry, takes_lock
 from landbridge.vm.named import in_order
 from landbridge.vm.planned_memory import PlannedMemory
 from landbridge.vm.resizing import Resizing
 from landbridge.vm.slot_names import unknown_keyword
-from landbridge.vm.turn import NOBODY
+from landbridge.vm.token_lock import NOBODY
 
 __all__ = ["OpenSession", "Session"]
 
 #: Sizes whose instances a Session keeps.
-_KEPT = 64
+_RETAINED = 64
 #: Shapes, and elements that say sizes, of which an instance is known: some may need the same one.
 _MOST_SHAPES = 1024
 #: Quicker than numpy's function.
@@ -113,10 +113,10 @@ class OpenSession(Session):
         return found
 
     def _bound(self, options: Mapping[str, Any], executable: Executable, arena: ProgramArena) -> Session:
-        made = Session(executable, **options, arena=arena)
+        created = Session(executable, **options, arena=arena)
         if self._given_params:
-            made.set_params(self._given_params)
-        return made
+            created.set_params(self._given_params)
+        return created
 
     def _of(self, given: Sequence[Any]) -> Instance:
         """The instance for what ``given`` has for each input but states."""
@@ -129,21 +129,21 @@ class OpenSession(Session):
         known = self._by_shapes.get(key) if key is not None else None
         if known is not None:
             self._instances.move_to_end(known[0])
-            self._turn_states_to(known[1])
+            self._rebind_states_to(known[1])
             return known[1]
         by_name = {spec.name: array for spec, array in zip(self._given_inputs(), given, strict=True)}
         name, values = self._sizes(by_name)
         found = self._instance(name, values)
-        self._turn_states_to(found)
+        self._rebind_states_to(found)
         if key is not None:
             if len(self._by_shapes) >= _MOST_SHAPES:
                 self._by_shapes.clear()
             self._by_shapes[key] = self._key(name, values), found
         return found
 
-    def _turn_states_to(self, instance: Instance) -> None:
+    def _rebind_states_to(self, instance: Instance) -> None:
         if self._states.pairs:
-            self._states.turn_to(instance)
+            self._states.rebind_to(instance)
 
     def _key(self, name: str, values: Mapping[str, int]) -> tuple[Any, ...]:
         return (name, *(values[each] for each in self._program_of(name).dimensions))
@@ -157,7 +157,7 @@ class OpenSession(Session):
             if program.arena.generation != before:  # the others have memory that nobody else uses any more
                 self._let_instances_go()
             self._instances[key] = found
-            if len(self._instances) > _KEPT:
+            if len(self._instances) > _RETAINED:
                 _, gone = self._instances.popitem(last=False)
                 self._by_shapes = {shapes: known for shapes, known in self._by_shapes.items() if known[1] is not gone}
         else:
@@ -168,13 +168,15 @@ class OpenSession(Session):
         self._instances.clear()
         self._by_shapes.clear()
 
-    @takes_turn
+    @takes_lock
     def prepare(self, **sizes: int | Sequence[int]) -> None:
         choices = {name: [value] if isinstance(value, int) else list(value) for name, value in sizes.items()}
-        asked = [dict(zip(choices, values, strict=True)) for values in product(*choices.values())]
-        fitting = [self._programs_at(values) for values in asked]
-        asked_of = sorted(zip(asked, fitting, strict=True), key=lambda each: tuple(each[0].values()), reverse=True)
-        for values, names in asked_of:  # the largest memory first
+        requested = [dict(zip(choices, values, strict=True)) for values in product(*choices.values())]
+        fitting = [self._programs_at(values) for values in requested]
+        requested_with = sorted(
+            zip(requested, fitting, strict=True), key=lambda each: tuple(each[0].values()), reverse=True
+        )
+        for values, names in requested_with:  # the largest memory first
             for name in names:
                 self._instance(name, values)
 
@@ -208,14 +210,14 @@ class OpenSession(Session):
     def _check(self, spec: TensorSpec, shape: Sequence[int]) -> None:
         """Raise ShapeError where no program takes an input ``spec`` of ``shape``."""
         index = self._executable.main.inputs.index(spec)
-        asked = index, tuple(shape)
-        if asked in self._accepted:
+        requested = index, tuple(shape)
+        if requested in self._accepted:
             return
         programs = self._programs_for([shape])
         first_that_fits(list(programs), lambda name: BoundSizes().add(programs[name].inputs[index], shape))
-        if len(self._accepted) >= _KEPT * len(self._executable.main.inputs):
+        if len(self._accepted) >= _RETAINED * len(self._executable.main.inputs):
             self._accepted.clear()
-        self._accepted.add(asked)
+        self._accepted.add(requested)
 
     def _hold(self, spec: TensorSpec, value: Any) -> None:
         self._check(spec, np.shape(value))
@@ -225,7 +227,7 @@ class OpenSession(Session):
     def _spec(self, name: str | int) -> TensorSpec:
         return _find("input", name, self._specs)
 
-    @takes_turn
+    @takes_lock
     def set_input(self, name: str | int, value: Any) -> None:
         spec = self._spec(name)
         copied = copy_for(spec, value)
@@ -236,16 +238,16 @@ class OpenSession(Session):
             self._hold(spec, copied)
             self._by_value.add(spec.name)
 
-    @takes_turn
+    @takes_lock
     def set_input_zero_copy(self, name: str | int, value: Any) -> None:
         spec = self._spec(name)
         if self._states.has(spec):
             raise InputError(f"input {spec.name!r} is a recurrent state, whose memory swaps at each run; use set_input")
-        check_lent(spec, value)
+        check_borrowed(spec, value)
         self._hold(spec, value)
         self._by_value.discard(spec.name)
 
-    @takes_turn
+    @takes_lock
     def set_output_zero_copy(self, index: int | str, out: Any) -> None:
         spec = _find("output", index, self._output_specs)
         if self._states.has(spec):
@@ -291,7 +293,7 @@ class OpenSession(Session):
         session = found.for_runs()
         for name, value in self._held.items():
             if name in self._by_value:
-                set_own_input(session, name, value)
+                set_owned_input(session, name, value)
             else:
                 session.set_input_zero_copy(name, value)
         for index, out in self._held_outputs.items():
@@ -301,12 +303,12 @@ class OpenSession(Session):
 
     # Runs -------------------------------------------------------------------------------------------------------
 
-    @takes_turn
+    @takes_lock
     def run(self) -> None:
         self._settle().run()
 
     def run_async(self) -> AsyncRun:
-        started: list[AsyncRun] = []  # of an instance: this Session keeps its turn as long, for others share memory
+        started: list[AsyncRun] = []  # of an instance: this Session keeps its lock as long, for others share memory
 
         def wait(begun: Callable[[], object]) -> None:
             begun()
@@ -319,7 +321,7 @@ class OpenSession(Session):
             raise unknown_keyword(next(iter(unknown)), [spec.name for spec in self.inputs])
         entry = self._entry
         try:
-            turn = entry.take()
+            token = entry.take()
         except IndexError:
             return self._call_a_spare(arrays, out)
         try:
@@ -350,13 +352,13 @@ class OpenSession(Session):
             raise
         finally:
             entry.owner = NOBODY
-            entry.give_back(turn)
+            entry.give_back(token)
 
     def call_at(self, sizes: Mapping[str, int], *arrays: Any) -> list[Tensor]:
         """A call on ``arrays`` by somebody who knows the sizes of all dimensions, by name, and has looked at shapes."""
         entry = self._entry
         try:
-            turn = entry.take()
+            token = entry.take()
         except IndexError:
             return cast(list[Tensor], self._call_a_spare(arrays, None))
         try:
@@ -371,16 +373,16 @@ class OpenSession(Session):
             return cast(list[Tensor], self._called(instance, *arrays, out=None))
         finally:
             entry.owner = NOBODY
-            entry.give_back(turn)
+            entry.give_back(token)
 
     def with_shared(
         self, sizes: Mapping[str, int], run: Callable[[BoundProgram, Resizing], object], *, enough: bool
     ) -> None:
-        """Have ``run`` run the program that all sizes share, and turn it itself: where it has a single one, and nobody
-        else uses it. With ``enough`` it has memory for ``sizes``, by name."""
+        """Have ``run`` run the program that all sizes share, and resize it itself: where it has a single one, and
+        nobody else uses it. With ``enough`` it has memory for ``sizes``, by name."""
         entry = self._entry
         try:
-            turn = entry.take()
+            token = entry.take()
         except IndexError:
             return
         try:
@@ -399,7 +401,7 @@ class OpenSession(Session):
                 run(bound_program_of(shared.session), shared.resizing)
         finally:
             entry.owner = NOBODY
-            entry.give_back(turn)
+            entry.give_back(token)
 
     def _called(self, instance: Instance, *arrays: Any, out: Any) -> Any:
         results = instance.for_calls()(*arrays, out=out)
@@ -415,22 +417,22 @@ class OpenSession(Session):
             )
         return self._now
 
-    @takes_turn
+    @takes_lock
     def get_input(self, name: str | int) -> Tensor:
         return self._settle().get_input(name)
 
-    @takes_turn
+    @takes_lock
     def get_output(self, index: int | str, out: Any = None) -> Any:
         holder = self._states.holder
         if holder is not None and self._states.has(_find("output", index, self._output_specs)):
             return holder.get_output(index, out)
         return self._last().session.get_output(index, out)
 
-    @takes_turn
+    @takes_lock
     def register_buffers(self, name: str | int, values: Sequence[Any]) -> None:
         self._settle().register_buffers(name, values)
 
-    @takes_turn
+    @takes_lock
     def set_params(self, values: Mapping[str, Any]) -> None:
         shared = [program.session for program in self._programs.values() if program.session is not None]
         for session in {*shared, *(each.session for each in self._instances.values())}:
@@ -439,11 +441,11 @@ class OpenSession(Session):
         if self._spares is not None:
             self._spares.forget()
 
-    @takes_turn
+    @takes_lock
     def get_params(self) -> dict[str, Tensor]:
         return self._last().session.get_params()
 
-    @takes_turn
+    @takes_lock
     def bind_state(self, output: str | int, input: str | int) -> None:
         source, target = _find("output", output, self._output_specs), self._spec(input)
         self._states.bind(source, target)
@@ -470,12 +472,12 @@ def elements_of(value: Any) -> list[int]:
     return cast(list[int], array.reshape(-1).tolist())
 
 
-def _find(what: str, name: str | int, specs: Mapping[str | int, TensorSpec]) -> TensorSpec:
+def _find(subject: str, name: str | int, specs: Mapping[str | int, TensorSpec]) -> TensorSpec:
     try:
         return specs[name]
     except (KeyError, TypeError):
         names = ", ".join(known for known in specs if isinstance(known, str))
-        raise InputError(f"there is no {what} {name!r}; legal: {names}") from None
+        raise InputError(f"there is no {subject} {name!r}; legal: {names}") from None
 
 
 def _table(specs: Sequence[TensorSpec]) -> dict[str | int, TensorSpec]:

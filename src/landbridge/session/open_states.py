@@ -91,7 +91,7 @@ class OpenStates:
             )
         return self.holder.get_input(spec.name).shape
 
-    def turn_to(self, instance: Instance) -> None:
+    def rebind_to(self, instance: Instance) -> None:
         """Let the next run be one of ``instance``: copy to its Session the values that are elsewhere.
 
         The ledger's cause is ``set_input``. Raises InputError naming a state whose shape is another one there, before

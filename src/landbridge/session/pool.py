@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from landbridge.beside import check_threads
+from landbridge.background_threads import check_threads
 from landbridge.errors import ForkedDeviceError, InputError
 from landbridge.executable.executable import Executable
 from landbridge.exhaustion import raise_exhaustion
@@ -51,7 +51,7 @@ class Pool(ProcessBound):
         self._sessions = deque(Session(executable, **options) for _ in range(count))
         self._name = f"Pool({self._sessions[0]}, n={count})"
         self._most = count + most
-        self._room = threading.Semaphore(self._most)
+        self._capacity = threading.Semaphore(self._most)
         self._order = threading.Lock()
         check_threads(count)
         self._threads = ThreadPoolExecutor(count, "landbridge-pool")
@@ -73,7 +73,7 @@ class Pool(ProcessBound):
             raise ForkedDeviceError(
                 f"{self._name} and its threads are of the parent process; make a new one in the child"
             )
-        self._room.acquire()
+        self._capacity.acquire()
         try:
             with self._order:  # tickets are in the order in which runs begin
                 ticket = None if callback is None else self._delivery.ticket()
@@ -85,7 +85,7 @@ class Pool(ProcessBound):
                     raise_exhaustion(error, "a Pool took a run")
                     raise InputError(f"{self._name} takes no more runs ({error}); make another one") from error
         except BaseException:
-            self._room.release()
+            self._capacity.release()
             raise
         future.add_done_callback(lambda done: self._over(done, ticket))
         return future
@@ -132,12 +132,12 @@ class Pool(ProcessBound):
         finally:
             self._sessions.append(session)
         if callback is not None and ticket is not None:
-            with self._delivery.turn(ticket):
+            with self._delivery.served(ticket):
                 callback(outputs)
         return outputs
 
     def _over(self, done: Future[Any], ticket: int | None) -> None:
-        self._room.release()
+        self._capacity.release()
         if ticket is not None:  # of a run that failed or was cancelled, whose callback is not called
             self._delivery.skip(ticket)
 
@@ -156,7 +156,7 @@ class _Delivery:
             return self._given - 1
 
     @contextmanager
-    def turn(self, ticket: int) -> Iterator[None]:
+    def served(self, ticket: int) -> Iterator[None]:
         """Wait until ``ticket`` is served; it is over when the block is."""
         with self._changed:
             self._changed.wait_for(lambda: self._next == ticket)

@@ -16,7 +16,7 @@ from landbridge.executable.executable import Executable
 from landbridge.executable.instance import check_guard
 from landbridge.executable.parts import Function, SizeGuard, TensorSpec
 from landbridge.executable.segments import BRANCH, DIMENSIONS, LOOP, READ, BodyProgram, DataCall, Segment
-from landbridge.session.body_trips import BodyTrips
+from landbridge.session.body_iterations import BodyIterations
 from landbridge.session.loop_steps import LoopSteps
 from landbridge.session.open_arguments import argument, array_of
 from landbridge.session.open_session import OpenSession, elements_of
@@ -27,7 +27,7 @@ from landbridge.vm.host_functions import HostFunction
 #: Makes the Session of a function of the program, whose name is given.
 MakesPiece: TypeAlias = "Callable[[str], ProgramPiece]"
 #: An extent, and the name of the dimension that it is.
-_Said: TypeAlias = tuple[Extent, str | None]
+_Form: TypeAlias = tuple[Extent, str | None]
 
 
 class SegmentSteps:
@@ -69,8 +69,10 @@ class SegmentSteps:
                 for body in call.bodies:
                     yield from body.pieces()
 
-    def run(self, given: Mapping[str, Any], lent: Set[str], around: Mapping[str, int] | None = None) -> dict[str, Any]:
-        """The values of a run, by name; those of ``given`` that are ``lent`` are used in place or refused.
+    def run(
+        self, given: Mapping[str, Any], borrowed: Set[str], around: Mapping[str, int] | None = None
+    ) -> dict[str, Any]:
+        """The values of a run, by name; those of ``given`` that are ``borrowed`` are used in place or refused.
 
         ``around``: what dimensions of the program that runs these are. Raises ShapeError for what does not fit.
         """
@@ -89,7 +91,7 @@ class SegmentSteps:
         for piece, calls in self._steps:
             guards = _held(guards, known)
             if piece is not None:
-                values |= piece.run(values, known, lent)
+                values |= piece.run(values, known, borrowed)
             for call in calls:
                 call.run(values, known)
         return values
@@ -131,11 +133,11 @@ class ProgramPiece:
         if mine & values.keys():
             self.session.set_params({name: value for name, value in values.items() if name in mine})
 
-    def run(self, values: Mapping[str, Any], known: Mapping[str, int], lent: Set[str]) -> dict[str, Any]:
+    def run(self, values: Mapping[str, Any], known: Mapping[str, int], borrowed: Set[str]) -> dict[str, Any]:
         """The outputs by name; raises ShapeError where a dimension is 0 that code was made for at least 1 of."""
         empty = [name for name in self._dimensions if known.get(name) == 0]
-        if empty and (made := _without_elements(self.function, known)) is not None:
-            return made
+        if empty and (created := _without_elements(self.function, known)) is not None:
+            return created
         narrow = [name for name in empty if self._dimensions[name].low > 0]
         if narrow:
             raise ShapeError(
@@ -145,7 +147,7 @@ class ProgramPiece:
         given = [
             self._dimensions_at(known)
             if name == DIMENSIONS
-            else (values[name] if name in lent else argument(values[name]))
+            else (values[name] if name in borrowed else argument(values[name]))
             for name in self._inputs
         ]
         session = self.session
@@ -163,15 +165,15 @@ class _Call:
 
     def __init__(self, call: DataCall, piece: MakesPiece) -> None:
         self._call = call
-        stated: Any = call.attributes.get("attributes", {})
-        appended = stated.get("appended", ())
-        self.bodies = [_Body(each, piece, stated.get("carried"), appended) for each in call.bodies]
+        declared: Any = call.attributes.get("attributes", {})
+        appended = declared.get("appended", ())
+        self.bodies = [_Body(each, piece, declared.get("carried"), appended) for each in call.bodies]
         self._loop = LoopSteps(call, self.bodies) if call.operator == LOOP else None
         self._function: HostFunction | None = None
         if call.operator not in (READ, LOOP, BRANCH):
             self._function = HostFunction(call.operator, call.attributes)
-        self._read = [(spec.name, _said(spec.elements)) for spec in call.read]
-        self._extents = [_said(spec.shape) for spec in call.outputs]
+        self._read = [(spec.name, _text(spec.elements)) for spec in call.read]
+        self._extents = [_text(spec.shape) for spec in call.outputs]
 
     def run(self, values: dict[str, Any], known: dict[str, int]) -> None:
         """Add the results to ``values``, and the dimensions that they say to ``known``."""
@@ -184,9 +186,9 @@ class _Call:
         for number, spec in enumerate(call.outputs):
             found = results[number] if number < len(results) else None
             if found is None or found.ndim != len(spec.shape) or dtype_name(found.dtype) != spec.dtype:
-                said = "nothing" if found is None else f"{dtype_name(found.dtype)} of {found.ndim} axes"
+                text = "nothing" if found is None else f"{dtype_name(found.dtype)} of {found.ndim} axes"
                 raise ShapeError(
-                    f"node {call.node!r} gave {said} as output {number}, and said it would be "
+                    f"node {call.node!r} gave {text} as output {number}, and said it would be "
                     f"{spec.dtype} of {len(spec.shape)} axes"
                 )
             check_limit(
@@ -211,22 +213,23 @@ class _Call:
         except ShapeError as error:
             raise ShapeError(f"node {self._call.node!r}: {error}") from error
 
-    def _learn(self, said: Sequence[_Said], found: Sequence[int], known: dict[str, int], what: str) -> None:
-        for (extent, name), number in zip(said, found, strict=True):
+    def _learn(self, forms: Sequence[_Form], found: Sequence[int], known: dict[str, int], subject: str) -> None:
+        for (extent, name), number in zip(forms, found, strict=True):
             if name is not None and name not in known:
                 if number == 0 and name in self._call.supposed:
                     raise ShapeError(
-                        f"node {self._call.node!r}: {what} of its result, {name!r}, is 0 in this run; the model asks "
+                        f"node {self._call.node!r}: {subject} of its result, {name!r}, is 0 in this run; the model "
+                        "asks "
                         "what it is, and the program was compiled for at least 1 alone"
                     )
                 known[name] = number
             elif _at(extent, known) != number:
                 raise ShapeError(
-                    f"node {self._call.node!r}: {what} of its result is {number}; {_at(extent, known)} is legal"
+                    f"node {self._call.node!r}: {subject} of its result is {number}; {_at(extent, known)} is legal"
                 )
 
 
-def _said(extents: Sequence[Extent]) -> list[_Said]:
+def _text(extents: Sequence[Extent]) -> list[_Form]:
     """Each of ``extents``, and the dimension that it is, if it is one."""
     return [(extent, _dimension(extent)) for extent in extents]
 
@@ -247,9 +250,9 @@ class _Body:
         self._body = body
         self._steps = SegmentSteps(body.segments, body.inputs, body.guards, piece)
         alone = None if carried is None else self._steps.alone
-        self.trips = None
+        self.iterations = None
         if carried is not None and alone is not None:
-            self.trips = BodyTrips.of(body, carried, appended, alone.function, alone.session)
+            self.iterations = BodyIterations.of(body, carried, appended, alone.function, alone.session)
 
     def pieces(self) -> Iterator[ProgramPiece]:
         """Those of its own."""
@@ -266,10 +269,10 @@ class _Body:
 
 def _whole(array: np.ndarray[Any, Any], node: str) -> list[int]:
     """The elements of a value of sizes."""
-    numbers = array.reshape(-1).tolist()
-    if any(number != int(number) for number in numbers):
-        raise ShapeError(f"node {node!r}: {numbers} says sizes; whole numbers are legal")
-    return [int(number) for number in numbers]
+    values = array.reshape(-1).tolist()
+    if any(number != int(number) for number in values):
+        raise ShapeError(f"node {node!r}: {values} says sizes; whole numbers are legal")
+    return [int(number) for number in values]
 
 
 def _at(extent: Extent, known: Mapping[str, int]) -> int:
@@ -278,10 +281,10 @@ def _at(extent: Extent, known: Mapping[str, int]) -> int:
 
 def _without_elements(function: Function, known: Mapping[str, int]) -> dict[str, Any] | None:
     """The outputs of ``function`` where none of them has elements; None where one has."""
-    made = {}
+    created = {}
     for spec in function.outputs:
         shape = tuple(_at(extent, known) for extent in spec.shape)
         if 0 not in shape:
             return None
-        made[spec.name] = np.zeros(shape, numpy_dtype(spec.dtype))
-    return made
+        created[spec.name] = np.zeros(shape, numpy_dtype(spec.dtype))
+    return created

@@ -27,11 +27,11 @@ from landbridge.tensor import Tensor
 from landbridge.tensor.copy import copy_tensor
 from landbridge.vm.background import AsyncRun
 from landbridge.vm.background_runs import BackgroundRuns
-from landbridge.vm.entry import Entry, takes_turn
+from landbridge.vm.entry import Entry, takes_lock
 from landbridge.vm.named import in_order
 from landbridge.vm.planned_memory import PlannedMemory
 from landbridge.vm.slot_names import unknown_keyword
-from landbridge.vm.turn import NOBODY
+from landbridge.vm.token_lock import NOBODY
 
 __all__ = ["OpenSession", "SegmentedSession", "Session"]
 
@@ -62,38 +62,38 @@ class SegmentedSession(Session):
         self._spares = spares_of(executable, self._entry, self._given_params, **options)
         self._held: dict[str, Any] = {}
         #: Those of them that are the application's memory, and used where they are.
-        self._lent: frozenset[str] = frozenset()
+        self._borrowed: frozenset[str] = frozenset()
         self._held_outputs: dict[str, Any] = {}
         self._results: dict[str, Any] | None = None
 
     # What is bound ----------------------------------------------------------------------------------------------
 
-    def _name(self, what: str, name: str | int, specs: Sequence[TensorSpec]) -> str:
+    def _name(self, subject: str, name: str | int, specs: Sequence[TensorSpec]) -> str:
         if isinstance(name, int) and not isinstance(name, bool) and 0 <= name < len(specs):
             return specs[name].name
         for spec in specs:
             if spec.name == name:
                 return spec.name
-        raise _unknown(what, name, specs)
+        raise _unknown(subject, name, specs)
 
-    @takes_turn
+    @takes_lock
     def set_input(self, name: str | int, value: Any) -> None:
         found = self._name("input", name, self.inputs)
         self._hold(found, np.array(array_of(value)))
-        self._lent -= {found}
+        self._borrowed -= {found}
 
-    @takes_turn
+    @takes_lock
     def set_input_zero_copy(self, name: str | int, value: Any) -> None:
         found = self._name("input", name, self.inputs)
         self._hold(found, value)
-        self._lent |= {found}
+        self._borrowed |= {found}
 
     def _hold(self, name: str, value: Any) -> None:
         spec = next(spec for spec in self.inputs if spec.name == name)
         BoundSizes().add(spec, np.shape(value))
         self._held[name] = value
 
-    @takes_turn
+    @takes_lock
     def set_output_zero_copy(self, index: int | str, out: Any) -> None:
         spec = next(s for s in self.outputs if s.name == self._name("output", index, self.outputs))
         raise UnsupportedError(
@@ -101,7 +101,7 @@ class SegmentedSession(Session):
             "get_output, or give out= to it or to a call, which copies"
         )
 
-    @takes_turn
+    @takes_lock
     def get_input(self, name: str | int) -> Tensor:
         found = self._name("input", name, self.inputs)
         if found not in self._held:
@@ -109,7 +109,7 @@ class SegmentedSession(Session):
         held = self._held[found]
         return held if isinstance(held, Tensor) else Tensor.from_numpy_view(array_of(held))
 
-    @takes_turn
+    @takes_lock
     def get_output(self, index: int | str, out: Any = None) -> Any:
         name = self._name("output", index, self.outputs)
         if self._results is None:
@@ -121,13 +121,13 @@ class SegmentedSession(Session):
             return _tensor(result)
         return _copied(result, out, name)
 
-    @takes_turn
+    @takes_lock
     def register_buffers(self, name: str | int, values: Sequence[Any]) -> None:
         self._refuse(
             "register_buffers", "give set_input_zero_copy the next buffer before each run, which copies nothing"
         )
 
-    @takes_turn
+    @takes_lock
     def bind_state(self, output: str | int, input: str | int) -> None:
         self._refuse("bind_state", "give set_input_zero_copy what get_output gave, before the next run")
 
@@ -136,18 +136,18 @@ class SegmentedSession(Session):
         self._refuse("hold_scopes", "take memory from lb.empty(scope=), whose owner is the caller")
         yield
 
-    def _refuse(self, what: str, way_out: str) -> NoReturn:
+    def _refuse(self, subject: str, way_out: str) -> NoReturn:
         raise UnsupportedError(
-            f"{what} is for programs that run whole; this one is cut in {len(self._steps)} where data decide sizes; "
+            f"{subject} is for programs that run whole; this one is cut in {len(self._steps)} where data decide sizes; "
             f"{way_out}"
         )
 
-    @takes_turn
+    @takes_lock
     def prepare(self, **sizes: int | Sequence[int]) -> None:
         for piece in self._steps.pieces():
             piece.prepare(sizes)
 
-    @takes_turn
+    @takes_lock
     def set_params(self, values: Mapping[str, Any]) -> None:
         known = {spec.name for spec in self.params}
         for name in values:
@@ -159,7 +159,7 @@ class SegmentedSession(Session):
         if self._spares is not None:
             self._spares.forget()
 
-    @takes_turn
+    @takes_lock
     def get_params(self) -> dict[str, Tensor]:
         first = {spec.name: self._executable.constants[parameter_constant(spec.name)] for spec in self.params}
         now = {name: self._given_params.get(name, value).view() for name, value in first.items()}
@@ -173,14 +173,14 @@ class SegmentedSession(Session):
 
     # Runs -------------------------------------------------------------------------------------------------------
 
-    @takes_turn
+    @takes_lock
     def run(self) -> None:
         self._run()
 
     def _run(self) -> None:
         self._make_ready()
         with limited_to(self._memory_limit):
-            self._results = self._steps.run(self._held, self._lent)
+            self._results = self._steps.run(self._held, self._borrowed)
 
     def _make_ready(self) -> None:
         missing = [spec.name for spec in self.inputs if spec.name not in self._held]
@@ -191,7 +191,7 @@ class SegmentedSession(Session):
         def execute(begun: Callable[[], object]) -> None:
             begun()
             with limited_to(self._memory_limit):
-                self._results = self._steps.run(self._held, self._lent)
+                self._results = self._steps.run(self._held, self._borrowed)
 
         return self._background.start(self._make_ready, execute)
 
@@ -200,7 +200,7 @@ class SegmentedSession(Session):
             raise unknown_keyword(next(iter(unknown)), [spec.name for spec in self.inputs])
         entry = self._entry
         try:
-            turn = entry.take()
+            token = entry.take()
         except IndexError:
             return self._call_a_spare(arrays, out)
         try:
@@ -227,12 +227,12 @@ class SegmentedSession(Session):
             raise
         finally:
             entry.owner = NOBODY
-            entry.give_back(turn)
+            entry.give_back(token)
 
 
-def _unknown(what: str, name: object, specs: Sequence[TensorSpec]) -> InputError:
+def _unknown(subject: str, name: object, specs: Sequence[TensorSpec]) -> InputError:
     names = [spec.name for spec in specs]
-    return InputError(f"no {what} {name!r}{did_you_mean(str(name), names)}; legal: {', '.join(names) or 'none'}")
+    return InputError(f"no {subject} {name!r}{did_you_mean(str(name), names)}; legal: {', '.join(names) or 'none'}")
 
 
 def _tensor(value: Any) -> Tensor:

@@ -36,16 +36,16 @@ from landbridge.vm.arena import ProgramArena
 from landbridge.vm.background import AsyncRun
 from landbridge.vm.background_runs import BackgroundRuns
 from landbridge.vm.bound_program import BoundProgram, read_only
-from landbridge.vm.entry import Entry, takes_turn
+from landbridge.vm.device_binding import bind_devices
+from landbridge.vm.entry import Entry, takes_lock
 from landbridge.vm.frame import Execute, Frame
-from landbridge.vm.home import bind_devices
 from landbridge.vm.host_access import host_access
 from landbridge.vm.named import in_order
 from landbridge.vm.slot import Slot
 from landbridge.vm.slot_names import by_name_and_index, find_slot, unknown_keyword, unknown_slot
 from landbridge.vm.spares import Spares
 from landbridge.vm.thread_pool import is_exiting, thread_count
-from landbridge.vm.turn import NOBODY
+from landbridge.vm.token_lock import NOBODY
 
 if TYPE_CHECKING:
     from landbridge.vm.planned_memory import PlannedMemory
@@ -123,10 +123,10 @@ class Session(ProcessBound):
         sides = (", ".join(spec.name for spec in specs) for specs in (main.inputs, main.outputs))
         self._entry = entry = Entry(f"Session({' -> '.join(sides)})")
         self._executable = executable
-        homes = bind_devices(executable, current_device() if device is None else device, devices, memory_cfg)
+        bindings = bind_devices(executable, current_device() if device is None else device, devices, memory_cfg)
         access = None if host_access is None else normalize_host_access(host_access)
         self._program = program = BoundProgram(
-            executable, homes, threads, entry, access, arena, checked_limit(memory_limit)
+            executable, bindings, threads, entry, access, arena, checked_limit(memory_limit)
         )
         self._run_frame = frame = program.runs.frame
         self._inputs = by_name_and_index(frame.inputs)
@@ -171,7 +171,7 @@ class Session(ProcessBound):
         """What its runs need of each scope, in bytes, besides weights and buffers of the caller."""
         from landbridge.vm.planned_memory import planned_memory
 
-        by_value = [slot.spec for slot in self._run_frame.inputs if slot.own is not None]
+        by_value = [slot.spec for slot in self._run_frame.inputs if slot.owned is not None]
         return planned_memory(self._executable, self._program.memory, self._program.threads, by_value)
 
     def __repr__(self) -> str:
@@ -189,14 +189,14 @@ class Session(ProcessBound):
     def hold_scopes(self) -> Iterator[None]:
         """Have the scopes that come and go, where tensors of the program were placed, until the ``with`` ends.
 
-        Runs and calls meanwhile find there what they left, weights too, and nobody else gets a turn. A device may take
-        a scope away all the same, between two runs: the next one loads again what was lost, or raises ScopeBusyError.
-        Raises ScopeBusyError, and holds none, while another program has one of them.
+        Runs and calls meanwhile find there what they left, weights too, and nobody else gets the lock. A device may
+        take a scope away all the same, between two runs: the next one loads again what was lost, or raises
+        ScopeBusyError. Raises ScopeBusyError, and holds none, while another program has one of them.
         """
         with self._program.hold_scopes():
             yield
 
-    @takes_turn
+    @takes_lock
     def set_input(self, name: str | int, value: Any) -> None:
         """Give input ``name`` (or index) the values of ``value`` now; later writes to ``value`` have no effect.
 
@@ -216,7 +216,7 @@ class Session(ProcessBound):
         """
         entry = self._entry
         try:
-            turn = entry.take()
+            token = entry.take()
         except IndexError:
             entry.refuse()
         try:
@@ -253,9 +253,9 @@ class Session(ProcessBound):
                 raise
         finally:
             entry.owner = NOBODY
-            entry.give_back(turn)
+            entry.give_back(token)
 
-    @takes_turn
+    @takes_lock
     def register_buffers(self, name: str | int, values: Sequence[Any]) -> None:
         """Prepare ``values`` to be bound to input or output ``name`` again and again, as the frames of a camera are.
 
@@ -266,16 +266,16 @@ class Session(ProcessBound):
         slots = self._outputs if name in self._outputs and name not in self._inputs else self._inputs
         self._program.runs.buffers.register(find_slot("input or output", name, slots), values)
 
-    @takes_turn
+    @takes_lock
     def get_input(self, name: str | int) -> Tensor:
         """The memory bound to input ``name`` (or index); writable through its host view unless lent read-only.
 
         An input with nothing bound gets memory of the Session, zeroed.
         """
         slot = find_slot("input", name, self._inputs)
-        return self._program.runs.bind_own(slot) if slot.owner is None else slot.tensor()
+        return self._program.runs.bind_owned(slot) if slot.owner is None else slot.tensor()
 
-    @takes_turn
+    @takes_lock
     def set_params(self, values: Mapping[str, Any]) -> None:
         """Give weights new values, by the names they have in the model; the next run uses them.
 
@@ -289,7 +289,7 @@ class Session(ProcessBound):
         if self._spares is not None:
             self._spares.forget()
 
-    @takes_turn
+    @takes_lock
     def get_params(self) -> dict[str, Tensor]:
         """The weights that ``set_params`` may replace, as read-only Tensors over their memory, by name.
 
@@ -297,7 +297,7 @@ class Session(ProcessBound):
         """
         return {name: read_only(slot.tensor()) for name, slot in self._parameters.items()}
 
-    @takes_turn
+    @takes_lock
     def set_output_zero_copy(self, index: int | str, out: Any) -> None:
         """Bind output ``index`` (or name) to the memory of ``out``: the next runs write their results there.
 
@@ -310,7 +310,7 @@ class Session(ProcessBound):
         runs.check_no_overlap(slot, address, (*runs.frame.inputs, *runs.frame.outputs))
         runs.bind(slot, address, owner)
 
-    @takes_turn
+    @takes_lock
     def get_output(self, index: int | str, out: Any = None) -> Any:
         """Output ``index`` (or name) of the last ``run`` as a Tensor over its own memory, valid until the next run.
 
@@ -337,7 +337,7 @@ class Session(ProcessBound):
         """
         entry = self._entry
         try:
-            turn = entry.take()
+            token = entry.take()
         except IndexError:
             entry.refuse()
         try:
@@ -364,7 +364,7 @@ class Session(ProcessBound):
             raise
         finally:
             entry.owner = NOBODY
-            entry.give_back(turn)
+            entry.give_back(token)
 
     def run_async(self) -> AsyncRun:
         """Start a run on what is bound and return at once; ``wait(timeout)`` of the result ends it.
@@ -410,7 +410,7 @@ class Session(ProcessBound):
             raise unknown_keyword(next(iter(unknown)), [spec.name for spec in self.inputs])
         entry = self._entry
         try:
-            turn = entry.take()
+            token = entry.take()
         except IndexError:
             return self._call_a_spare(arrays, out)
         try:
@@ -453,10 +453,10 @@ class Session(ProcessBound):
             raise
         finally:
             entry.owner = NOBODY
-            entry.give_back(turn)
+            entry.give_back(token)
 
     def _call_a_spare(self, arrays: Sequence[Any], out: Any) -> Any:
-        """A call while the turn is another's; raises why it is where no other instance can serve."""
+        """A call while another thread holds the lock; raises why it is where no other instance can serve."""
         if is_exiting() or self._entry.pending is not None or self._has_states or self._spares is None:
             self._entry.refuse()
         spare = self._spares.take()
@@ -465,7 +465,7 @@ class Session(ProcessBound):
         finally:
             self._spares.give_back(spare)
 
-    @takes_turn
+    @takes_lock
     def bind_state(self, output: str | int, input: str | int) -> None:
         """Make ``output`` of each run the ``input`` of the next: one memory where the program says that the one may be
         that of the other (``compile(alias=)``), else two buffers that swap. No copy.
@@ -491,12 +491,12 @@ def spares_of(
     """
 
     def make() -> Session:
-        made = Session(executable, *args, num_threads=threads, **kwargs)
-        made._spares = None
+        created = Session(executable, *args, num_threads=threads, **kwargs)
+        created._spares = None
         if params:
             with entry.waited_for():
-                made.set_params(params)
-        return made
+                created.set_params(params)
+        return created
 
     threads = num_threads or 1
     return Spares(make, lambda: usable_cores() // threads)
@@ -507,9 +507,9 @@ def bound_program_of(session: Session) -> BoundProgram:
     return session._program
 
 
-def set_own_input(session: Session, name: str, array: np.ndarray[Any, Any]) -> None:
+def set_owned_input(session: Session, name: str, array: np.ndarray[Any, Any]) -> None:
     """Give input ``name`` of ``session`` the ``array``, which nobody writes: in place where memory of the host is."""
-    if session._inputs[name].home is None:
+    if session._inputs[name].binding is None:
         session.set_input_zero_copy(name, array)
     else:
         session.set_input(name, array)
@@ -517,7 +517,7 @@ def set_own_input(session: Session, name: str, array: np.ndarray[Any, Any]) -> N
 
 def let_calls_go(session: Session) -> None:
     """Keep nothing alive that the last call of ``session`` was given or gave."""
-    session._program.calls.let_go()
+    session._program.calls.release()
 
 
 def let_results_go(session: Session) -> None:
@@ -528,18 +528,18 @@ def let_results_go(session: Session) -> None:
     session._complete = False
 
 
-def turn_runs(session: Session, resizing: Resizing, fit: SizeFit) -> None:
+def resize_runs(session: Session, resizing: Resizing, fit: SizeFit) -> None:
     """Let runs of ``session`` be for ``fit``, with nothing bound to inputs and outputs but recurrent states."""
     runs = session._program.runs
     runs.let_all_go()
-    session._program.states.turn_runs(partial(resizing.turn, runs.frame, fit))
+    session._program.states.resize_runs(partial(resizing.resize, runs.frame, fit))
     session._execute, session._listed = runs.frame.execute, runs.frame.listed
     session._complete = False
 
 
-def turn_calls(session: Session, resizing: Resizing, fit: SizeFit) -> None:
+def resize_calls(session: Session, resizing: Resizing, fit: SizeFit) -> None:
     """Let calls of ``session`` be for ``fit``."""
-    session._program.states.turn_calls(partial(resizing.turn, session._program.calls.frame, fit))
+    session._program.states.resize_calls(partial(resizing.resize, session._program.calls.frame, fit))
 
 
 def take_states(session: Session, specs: Sequence[TensorSpec]) -> None:

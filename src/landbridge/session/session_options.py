@@ -20,7 +20,7 @@ from landbridge.executable.executable import Executable
 from landbridge.memory.allocators.memory_cfg import MemoryCfg
 from landbridge.memory_kind import HostAccess, normalize_host_access
 from landbridge.vm.arena import ProgramArena
-from landbridge.vm.home import bind_devices
+from landbridge.vm.device_binding import bind_devices
 
 #: Bytes that a ``memory_limit`` has at least.
 _LEAST_LIMIT = 1 << 20

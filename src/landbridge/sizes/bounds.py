@@ -99,9 +99,9 @@ def _quotients(atom: Floor, terms: Terms) -> list[tuple[Terms, int]]:
             times = max(other.numerator[0][1] // atom.numerator[0][1], 1)
             if times * by % part:
                 continue
-            apart = add(scale(atom.numerator, times), scale(other.numerator, -1))
-            more = -constant_part(apart) % part
-            shift = divide_exactly(plus_constant(apart, more), part) if more < times else None
+            difference = add(scale(atom.numerator, times), scale(other.numerator, -1))
+            more = -constant_part(difference) % part
+            shift = divide_exactly(plus_constant(difference, more), part) if more < times else None
             if shift is not None:
                 found.append((add(of_atom(other), shift), times * by // part))
     return found
@@ -156,13 +156,13 @@ def _sign(factor: Terms, depth: int) -> int:
 
 def _by_term(terms: Terms, depth: int) -> int | None:
     """The bound of the polynomial in numbers that begin at 0, each atom counted from its low end."""
-    numbers: dict[Atom, int] = {}
+    values: dict[Atom, int] = {}
     ranges: list[tuple[int | None, int | None]] = []
     shifted: dict[tuple[int, ...], int] = {}  # by the numbers of the atoms that are multiplied, sorted
     for product, coefficient in terms:
         factors: list[int] = []
         for atom, power in product:
-            number = numbers.setdefault(atom, len(numbers))
+            number = values.setdefault(atom, len(values))
             if number == len(ranges):
                 ranges.append(_range(atom, depth))
             if ranges[number][0] is None:

@@ -64,8 +64,8 @@ def _extent(axis: Sequence[Extent], shapes: Sequence[Sequence[Extent]], either: 
 
 def _max(left: Extent, right: Extent) -> Extent:
     """Return the larger of two extents that broadcast together; the one that is a number of more than 1."""
-    numbers = [each for each in (left, right) if isinstance(each, int)]
-    return numbers[0] if numbers else largest(left, right)
+    values = [each for each in (left, right) if isinstance(each, int)]
+    return values[0] if values else largest(left, right)
 
 
 def may_broadcast(left: Extent, right: Extent) -> bool:

@@ -25,32 +25,32 @@ class Dim:
     likely: int | None = None
 
 
-def dimension_of(name: str, stated: Dim | str | int) -> Extent:
+def dimension_of(name: str, declared: Dim | str | int) -> Extent:
     """The dimension ``name`` as stated, also as text, ``32..2560:8``, or as the one number that it is.
 
     Raises ShapeError where no number is legal.
     """
-    if isinstance(stated, int) and not isinstance(stated, bool):
-        stated = Dim(stated, stated)
-    if isinstance(stated, str) and not stated.lstrip().startswith("-"):
-        return parse_range(name, stated)
-    if not isinstance(stated, Dim):
-        raise ShapeError(f"dimension {name!r} is {stated!r}; a Dim is legal, a number, or text as '32..2560:8@320'")
-    low, high, by = stated.low, stated.high, stated.multiple_of
-    for field, number in (("low", low), ("high", high), ("multiple_of", by), ("likely", stated.likely)):
+    if isinstance(declared, int) and not isinstance(declared, bool):
+        declared = Dim(declared, declared)
+    if isinstance(declared, str) and not declared.lstrip().startswith("-"):
+        return parse_range(name, declared)
+    if not isinstance(declared, Dim):
+        raise ShapeError(f"dimension {name!r} is {declared!r}; a Dim is legal, a number, or text as '32..2560:8@320'")
+    low, high, by = declared.low, declared.high, declared.multiple_of
+    for field, number in (("low", low), ("high", high), ("multiple_of", by), ("likely", declared.likely)):
         if number is not None and (isinstance(number, bool) or not hasattr(number, "__index__")):
             raise ShapeError(f"dimension {name!r}: {field}={number!r} is not legal; give one integer")
     if low < 0:
-        raise ShapeError(f"dimension {name!r}: {stated} is not legal; numbers of at least 0 are")
+        raise ShapeError(f"dimension {name!r}: {declared} is not legal; numbers of at least 0 are")
     try:
-        return dimension(name, low, LARGEST_EXTENT if high is None else high, by, stated.likely)
+        return dimension(name, low, LARGEST_EXTENT if high is None else high, by, declared.likely)
     except (ValueError, TypeError) as error:
-        raise ShapeError(f"dimension {name!r}: {error}; {stated} is not legal") from None
+        raise ShapeError(f"dimension {name!r}: {error}; {declared} is not legal") from None
 
 
-def stated_of(symbol: Symbol) -> Dim:
+def declaration_of(symbol: Symbol) -> Dim:
     """What says all that is known of ``symbol``."""
-    unit, likely = symbol.unit, symbol.likely
+    unit, likely = symbol.unit, symbol.expected
     high = None if symbol.high is None or (symbol.high + 1) * unit > LARGEST_EXTENT else symbol.high * unit
     return Dim(symbol.low * unit, high, unit, None if likely is None else likely * unit)
 
@@ -62,12 +62,12 @@ def either(one: Dim, other: Dim) -> Dim:
     return Dim(min(one.low, other.low), high, by, one.likely or other.likely)
 
 
-def dimensions_stated(dims: Mapping[str, Dim | str | int]) -> dict[str, Extent]:
+def declared_dimensions(dims: Mapping[str, Dim | str | int]) -> dict[str, Extent]:
     """Those of ``dims`` by name."""
-    return {name: dimension_of(identifier(name), stated) for name, stated in dims.items()}
+    return {name: dimension_of(identifier(name), declared) for name, declared in dims.items()}
 
 
 def identifier(name: str) -> str:
     """``name`` as sizes write it: every character that is no letter, digit or underscore becomes one."""
-    made = "".join(c if c.isalnum() else "_" for c in name)
-    return made if made.isidentifier() else f"_{made}"
+    created = "".join(c if c.isalnum() else "_" for c in name)
+    return created if created.isidentifier() else f"_{created}"

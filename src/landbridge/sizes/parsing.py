@@ -33,10 +33,10 @@ def parse_range(name: str, text: str) -> Extent:
         raise ShapeError(
             f"{text!r} is no range of dimension {name!r}; legal are 32..2560, 32.., 32..2560:8, 32..2560:8@320 and 48"
         )
-    low, high, unit, often = match.groups()
+    low, high, unit, expected = match.groups()
     try:
         bound = int(high) if high else LARGEST_EXTENT if ".." in text else int(low)
-        return dimension(name, int(low), bound, int(unit or 1), int(often) if often else None)
+        return dimension(name, int(low), bound, int(unit or 1), int(expected) if expected else None)
     except (ValueError, ZeroDivisionError) as error:
         raise ShapeError(f"dimension {name!r}: {error}") from None
 

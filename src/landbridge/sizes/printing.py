@@ -53,13 +53,13 @@ def range_text(symbol: Symbol) -> str:
     """What the dimension may be: ``32..2560:8@320``, multiples of 8 of which 320 comes often."""
     ends = f"{symbol.low * symbol.unit}..{'' if symbol.high is None else symbol.high * symbol.unit}"
     step = "" if symbol.unit == 1 else f":{symbol.unit}"
-    return f"{ends}{step}" + ("" if symbol.likely is None else f"@{symbol.likely * symbol.unit}")
+    return f"{ends}{step}" + ("" if symbol.expected is None else f"@{symbol.expected * symbol.unit}")
 
 
-def nearest_text(symbol: Symbol, number: int) -> str:
+def closest_text(symbol: Symbol, number: int) -> str:
     """What the dimension may be instead of ``number``, which it may not be: ``"multiples of 4, as 320 or 324"``."""
     units = number // symbol.unit
     high = max(symbol.low, units + 1) if symbol.high is None else symbol.high
-    near = dict.fromkeys(min(high, max(symbol.low, each)) * symbol.unit for each in (units, units + 1))
-    what = f"multiples of {symbol.unit}, as" if symbol.unit > 1 else "numbers as"
-    return f"{what} {' or '.join(map(str, near))}"
+    closest = dict.fromkeys(min(high, max(symbol.low, each)) * symbol.unit for each in (units, units + 1))
+    subject = f"multiples of {symbol.unit}, as" if symbol.unit > 1 else "numbers as"
+    return f"{subject} {' or '.join(map(str, closest))}"

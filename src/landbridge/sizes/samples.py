@@ -12,7 +12,7 @@ from zlib import crc32
 from landbridge.sizes.terms import AboveZero, Atom, Clamped, Floor, Symbol, Terms
 
 #: How far from its low end a dimension without a high end is looked at.
-_FAR = 1 << 24
+_LARGE = 1 << 24
 #: Each dimension at its low end, at its high end, and twice somewhere between, near and far.
 _POINTS = 4
 
@@ -44,6 +44,6 @@ def _of_atom(atom: Atom) -> tuple[int, ...]:
 
 def _of_symbol(symbol: Symbol) -> tuple[int, ...]:
     low = symbol.low
-    high = low + _FAR if symbol.high is None else symbol.high
+    high = low + _LARGE if symbol.high is None else symbol.high
     drawn = crc32(symbol.name.encode())  # another one for each name, the same in each process
     return low, high, low + drawn % (min(high - low, 8) + 1), low + (drawn >> 8) % (high - low + 1)

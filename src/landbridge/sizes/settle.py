@@ -117,10 +117,10 @@ def _divisors(terms: Terms) -> Iterator[int]:
 def _dimension(symbol: Symbol, low: int, high: int, units: int) -> Extent:
     """``symbol`` with its units from ``low`` to ``high`` and multiples of ``units``."""
     unit = symbol.unit
-    likely = symbol.likely
-    kept = likely is not None and likely % units == 0 and low <= likely <= high
-    often = likely * unit if likely is not None and kept else None
-    return dimension(symbol.name, low * unit, high * unit, unit * units, often)
+    expected = symbol.expected
+    retained = expected is not None and expected % units == 0 and low <= expected <= high
+    expected = expected * unit if expected is not None and retained else None
+    return dimension(symbol.name, low * unit, high * unit, unit * units, expected)
 
 
 def _high(symbol: Symbol) -> int:

@@ -11,7 +11,7 @@ from typing import Any
 from landbridge.locks import new_lock
 
 _lock = new_lock()
-_made: weakref.WeakValueDictionary[tuple[Any, ...], Any] = weakref.WeakValueDictionary()
+_created: weakref.WeakValueDictionary[tuple[Any, ...], Any] = weakref.WeakValueDictionary()
 
 
 class Single(type):
@@ -21,10 +21,10 @@ class Single(type):
     """
 
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
-        made = super().__call__(*args, **kwargs)
-        key = cls, *vars(made).values()
+        created = super().__call__(*args, **kwargs)
+        key = cls, *vars(created).values()
         with _lock:
-            return _made.setdefault(key, made)
+            return _created.setdefault(key, created)
 
 
 def remade(single: Any) -> tuple[Any, tuple[Any, ...]]:

@@ -165,11 +165,11 @@ LARGEST_EXTENT = (1 << 31) - 1
 
 
 def dimension(
-    name: str, low: int = 1, high: int | None = LARGEST_EXTENT, multiple_of: int = 1, often: int | None = None
+    name: str, low: int = 1, high: int | None = LARGEST_EXTENT, multiple_of: int = 1, expected: int | None = None
 ) -> Extent:
     """The dimension ``name``: a multiple of ``multiple_of`` from ``low`` to ``high``, both rounded to one.
 
-    ``often`` is a value that comes often. An element of an input may be below 0. Raises ValueError where there is no
+    ``expected`` is a value that comes often. An element of an input may be below 0. Raises ValueError where there is no
     such number.
     """
     if multiple_of < 1:
@@ -180,9 +180,9 @@ def dimension(
         raise ValueError(f"no multiple of {multiple_of} is in {low} to {high}")
     if most == least:
         return least * multiple_of
-    if often is not None and (often % multiple_of or not low <= often <= (often if high is None else high)):
-        raise ValueError(f"{often}, which comes often, is no multiple of {multiple_of} in {low} to {high}")
-    units = None if often is None else often // multiple_of
+    if expected is not None and (expected % multiple_of or not low <= expected <= (expected if high is None else high)):
+        raise ValueError(f"{expected}, which comes often, is no multiple of {multiple_of} in {low} to {high}")
+    units = None if expected is None else expected // multiple_of
     return Size(of_atom(Symbol(name, least, most, multiple_of, units), multiple_of))
 
 
@@ -322,16 +322,16 @@ def never_below(extent: Extent) -> int:
     return _LARGEST if most is None else min(most, _LARGEST)
 
 
-def likely(extent: Extent) -> int:
+def expected_size(extent: Extent) -> int:
     """``extent`` for likely values of its dimensions: those between the ends of their ranges, by ratio."""
     if isinstance(extent, int):
         return extent
-    return extent.at({name: _likely(symbol) for name, symbol in extent.symbols.items()})
+    return extent.at({name: _expected_size(symbol) for name, symbol in extent.symbols.items()})
 
 
-def _likely(symbol: Symbol) -> int:
-    if symbol.likely is not None:
-        return symbol.likely * symbol.unit
+def _expected_size(symbol: Symbol) -> int:
+    if symbol.expected is not None:
+        return symbol.expected * symbol.unit
     high = 64 * max(symbol.low, 1)
     high = high if symbol.high is None else min(high, symbol.high)
     return symbol.unit * min(max(isqrt(max(symbol.low, 1) * max(high, 0)), symbol.low), high)
@@ -351,7 +351,7 @@ def product(extents: Iterable[Extent]) -> Extent:
 
 
 def undecided(
-    what: str,
+    subject: str,
     left: Extent,
     right: Extent,
     *,
@@ -360,25 +360,26 @@ def undecided(
     broadcasts: bool = False,
     fills: bool = False,
 ) -> UndecidedSizeError:
-    """Return the error that it depends on the input whether ``what``: ``left`` is at least, or ``equal`` to, ``right``.
+    """Return the error that it depends on the input whether ``subject``: ``left`` is at least, or ``equal`` to,
+    ``right``.
 
     ``needed``: where it is not, no model can be run; with ``broadcasts``, unless one of the two is 1. ``fills``: where
     it is not, a tensor has no elements.
     """
-    error = UndecidedSizeError(what + _depends(left, right))
+    error = UndecidedSizeError(subject + _depends(left, right))
     error.question = Question(_difference(left, right), equal, needed, broadcasts, fills)
     return error
 
 
-def must_agree(what: str, left: Extent, right: Extent) -> bool:
+def must_agree(subject: str, left: Extent, right: Extent) -> bool:
     """Return whether two extents are equal, in a place where nothing else can be run.
 
-    Raises UndecidedSizeError, naming ``what`` has them, where that depends on the input: the importer then takes them
-    as one, which each run tests.
+    Raises UndecidedSizeError, naming ``subject`` has them, where that depends on the input: the importer then takes
+    them as one, which each run tests.
     """
     equal = same(left, right)
     if equal is None:
-        raise undecided(f"{what}: {left} == {right}", left, right, equal=True, needed=True)
+        raise undecided(f"{subject}: {left} == {right}", left, right, equal=True, needed=True)
     return equal
 
 
@@ -402,9 +403,9 @@ def extent_of(terms: Terms) -> Extent:
     return Size(terms) if number is None else number
 
 
-def _decided(answer: bool | None, what: str, left: Extent, right: Extent, *, equal: bool = False) -> bool:
+def _decided(answer: bool | None, subject: str, left: Extent, right: Extent, *, equal: bool = False) -> bool:
     if answer is None:
-        raise undecided(what, left, right, equal=equal)
+        raise undecided(subject, left, right, equal=equal)
     return answer
 
 

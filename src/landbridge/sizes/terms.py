@@ -29,7 +29,7 @@ class Symbol(metaclass=Single):
     high: int | None = None
     unit: int = 1
     #: Of these numbers one that comes often, where that is known.
-    likely: int | None = None
+    expected: int | None = None
 
     __reduce__ = remade
 
@@ -250,7 +250,7 @@ def _product_key(product: Product) -> tuple[object, ...]:
 def _atom_key(atom: Atom) -> tuple[object, ...]:
     match atom:
         case Symbol():
-            return (0, atom.name, atom.unit, atom.low, -1 if atom.high is None else atom.high, atom.likely or 0)
+            return (0, atom.name, atom.unit, atom.low, -1 if atom.high is None else atom.high, atom.expected or 0)
         case Floor():
             return (1, _terms_key(atom.numerator), _terms_key(atom.divisor))
         case AboveZero():

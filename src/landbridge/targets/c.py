@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from landbridge.errors import TargetError
 from landbridge.targets import c_compiler
-from landbridge.targets.cpu_options import CPU_OPTIONS, stated_features, switched_on
+from landbridge.targets.cpu_options import CPU_OPTIONS, declared_features, switched_on
 from landbridge.targets.host_memory import host_memory
 from landbridge.targets.kind import Option, Options, OptionValue, TargetKind
 from landbridge.usable_cores import usable_cores
@@ -17,7 +17,7 @@ def _parse(given: dict[str, OptionValue]) -> dict[str, OptionValue]:
     """Complete ``given`` by what the compiler says of the CPU; without a compiler the CPU is generic."""
     options = dict(given)
     cpu = str(options.setdefault("mcpu", "native"))
-    mattr = stated_features(options.get("mattr", ()))
+    mattr = declared_features(options.get("mattr", ()))
     for name in mattr:
         if name[:1] not in ("+", "-"):
             raise TargetError(f"target 'c': -mattr={name}: a feature starts with + (on) or - (off)")

@@ -32,11 +32,11 @@ def flushes_denormals(options: Options) -> bool:
     return options.get("denormals") == "flush"
 
 
-def stated_features(mattr: object) -> tuple[str, ...]:
+def declared_features(mattr: object) -> tuple[str, ...]:
     """The signed features of ``mattr``, which is one or several."""
     return mattr if isinstance(mattr, tuple) else (str(mattr),)
 
 
 def switched_on(mattr: object) -> tuple[str, ...]:
     """The features that ``mattr`` switches on, sorted."""
-    return tuple(sorted(name[1:] for name in stated_features(mattr) if name.startswith("+")))
+    return tuple(sorted(name[1:] for name in declared_features(mattr) if name.startswith("+")))

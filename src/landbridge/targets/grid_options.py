@@ -11,7 +11,7 @@ from landbridge.targets.kind import Options, OptionValue
 _FLOAT_BITS = 32
 
 
-def stated(options: Options, name: str) -> int | None:
+def declared(options: Options, name: str) -> int | None:
     """The number that an option states; None when it states none."""
     value = options.get(name)
     return value if isinstance(value, int) else None
@@ -32,7 +32,7 @@ def powers_of_two(kind: str, names: Sequence[str]) -> Callable[[dict[str, Option
 
 def vector_width(options: Options) -> dict[str, object]:
     """Attrs of a target: ``vector-width``, the floats of one vector."""
-    return {"vector-width": max(1, (stated(options, "vector-bits") or 0) // _FLOAT_BITS)}
+    return {"vector-width": max(1, (declared(options, "vector-bits") or 0) // _FLOAT_BITS)}
 
 
 def shared_host_memory(options: Options) -> tuple[tuple[str, str], ...]:

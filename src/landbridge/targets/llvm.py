@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from landbridge.errors import TargetError
 from landbridge.targets import llvm_cpu
-from landbridge.targets.cpu_options import CPU_OPTIONS, stated_features, switched_on
+from landbridge.targets.cpu_options import CPU_OPTIONS, declared_features, switched_on
 from landbridge.targets.host_memory import host_memory
 from landbridge.targets.kind import Option, Options, OptionValue, TargetKind
 
@@ -18,14 +18,14 @@ def _parse(given: dict[str, OptionValue]) -> dict[str, OptionValue]:
     options.setdefault("mtriple", llvm_cpu.host().triple)
     triple, cpu = str(options["mtriple"]), str(options.setdefault("mcpu", "native"))
     if cpu == "native":
-        facts = _native(triple, stated="mcpu" in given)
+        facts = _native(triple, declared="mcpu" in given)
         options.setdefault("mattr", facts.features)
         options.setdefault("num-cores", facts.cores)
         options.setdefault("l1-bytes", facts.l1_bytes)
         options.setdefault("l2-bytes", facts.l2_bytes)
         cpu = options["mcpu"] = facts.cpu
     mattr = options.setdefault("mattr", ())
-    vectors = llvm_cpu.vectors(triple, cpu, stated_features(mattr))
+    vectors = llvm_cpu.vectors(triple, cpu, declared_features(mattr))
     options.setdefault("vector-bits", vectors.bits)
     options.setdefault("vector-registers", vectors.registers)
     for name, value in _ASSUMED.items():
@@ -33,14 +33,14 @@ def _parse(given: dict[str, OptionValue]) -> dict[str, OptionValue]:
     return options
 
 
-def _native(triple: str, stated: bool) -> llvm_cpu.Host:
-    """This host, which ``triple`` must name; ``stated``: whether it was asked for, or no CPU was."""
+def _native(triple: str, declared: bool) -> llvm_cpu.Host:
+    """This host, which ``triple`` must name; ``declared``: whether it was asked for, or no CPU was."""
     host, isa = llvm_cpu.host(), llvm_cpu.architecture(triple)
     if isa == llvm_cpu.architecture(host.triple):
         return host
     llvm_cpu.vectors(triple, "generic", ())  # an error that says so, if there is no such triple
-    llvm_cpu.check_code_is_made(triple)
-    wrong = f"-mcpu=native means this host, {host.triple}, and not" if stated else "-mcpu is missing beside"
+    llvm_cpu.check_code_is_generated(triple)
+    wrong = f"-mcpu=native means this host, {host.triple}, and not" if declared else "-mcpu is missing beside"
     raise TargetError(
         f"target 'llvm': {wrong} -mtriple={triple}; name the CPU, which may be generic (every CPU of {isa}), or take "
         "the tag of a board: `landbridge targets` lists them"

@@ -20,7 +20,7 @@ from landbridge.targets.host_caches import cache_bytes
 from landbridge.usable_cores import usable_cores
 
 #: Instruction sets that code is made for, as `landbridge.codegen.relocations` can link it; others are described only.
-MADE_FOR = ("x86_64", "aarch64")
+BUILT_FOR = ("x86_64", "aarch64")
 #: Parts of a triple that name no system.
 _NO_SYSTEM = ("", "unknown", "none", "pc", "elf", "gnu")
 
@@ -66,8 +66,8 @@ class Vectors:
 @cache
 def host() -> Host:
     """The CPU this process runs on; cores are those the process may use."""
-    if isinstance(told := llvm_process.answer(), Host):
-        return told
+    if isinstance(answer := llvm_process.answer(), Host):
+        return answer
     llvm = _llvmlite()
     features = llvm.get_host_cpu_features()
     return Host(
@@ -105,19 +105,19 @@ def system(triple: str) -> list[str]:
 def has_glibc(triple: str) -> bool:
     """Whether a triple names Linux with glibc, or no system."""
     parts = system(triple)
-    linux = next((place for place, part in enumerate(parts) if part.startswith("linux")), None)
+    linux = next((location for location, part in enumerate(parts) if part.startswith("linux")), None)
     if linux is None:
         return not parts
     return all(part.startswith("gnu") for part in parts[linux + 1 :])
 
 
-def check_code_is_made(triple: str) -> None:
+def check_code_is_generated(triple: str) -> None:
     """Raise TargetError for a triple that no code can be made for, before its CPU is asked about."""
     isa = architecture(triple)
-    if isa not in MADE_FOR:
+    if isa not in BUILT_FOR:
         raise TargetError(
             f"target 'llvm': no code is made for {isa}, as -mtriple={triple} has it, only for "
-            f"{' and '.join(MADE_FOR)}: {instead_of_triple(triple.split('-'))}"
+            f"{' and '.join(BUILT_FOR)}: {instead_of_triple(triple.split('-'))}"
         )
     if not has_glibc(triple):
         raise TargetError(f"target 'llvm': {other_system(triple)}")
@@ -170,8 +170,8 @@ def _probed(triple: str, cpu: str, features: tuple[str, ...]) -> Vectors:
         name = triple.partition("-")[0]
         raise TargetError(
             f"target 'llvm': LLVM knows no instruction set {name!r}, as -mtriple={triple} has it"
-            f"{did_you_mean(name.lower(), MADE_FOR)}; legal: as in "
-            f"{' or '.join(f'{isa}-linux-gnu' for isa in MADE_FOR)}{_way(triple.split('-'))}"
+            f"{did_you_mean(name.lower(), BUILT_FOR)}; legal: as in "
+            f"{' or '.join(f'{isa}-linux-gnu' for isa in BUILT_FOR)}{_way(triple.split('-'))}"
         )
     if done.returncode != 0:
         reason = (done.stderr.strip().splitlines() or ["no message"])[-1]
@@ -187,20 +187,20 @@ def cpu_names(triple: str) -> list[str]:
 
 
 def _raise_unknown(triple: str, name: str, is_cpu: bool) -> None:
-    check_code_is_made(triple)
+    check_code_is_generated(triple)
     known = _names(triple, is_cpu)
-    what, option = ("CPU", "-mcpu") if is_cpu else ("feature", "-mattr")
+    subject, option = ("CPU", "-mcpu") if is_cpu else ("feature", "-mattr")
     raise TargetError(
-        f"target 'llvm': LLVM knows no {what} {name!r} for {triple}{_near(triple, name, known, is_cpu)}; "
+        f"target 'llvm': LLVM knows no {subject} {name!r} for {triple}{_close_names(triple, name, known, is_cpu)}; "
         f"{option} takes one of {len(known)} names, "
         + ("native (this host) or generic (every CPU of the triple)" if is_cpu else "each after + or -")
     )
 
 
-def _near(triple: str, name: str, known: list[str], is_cpu: bool) -> str:
+def _close_names(triple: str, name: str, known: list[str], is_cpu: bool) -> str:
     """Of which other triple ``name`` is, else the nearest names: of another triple where that one's are nearer."""
     plain = name.lstrip("+-")
-    triples = {other: f"{isa}-linux-gnu" for isa in MADE_FOR if isa != architecture(triple)
+    triples = {other: f"{isa}-linux-gnu" for isa in BUILT_FOR if isa != architecture(triple)
                for other in _names(f"{isa}-linux-gnu", is_cpu) if other not in known}  # fmt: skip
     if plain in triples:
         return f", but for {triples[plain]}"

@@ -7,7 +7,7 @@ own. Limits are those of clGetDeviceInfo (OpenCL 3.0 specification, table 5).
 from __future__ import annotations
 
 from landbridge.memory_kind import GLOBAL_SCOPE, MemoryKind
-from landbridge.targets.grid_options import powers_of_two, shared_host_memory, stated, vector_width
+from landbridge.targets.grid_options import declared, powers_of_two, shared_host_memory, vector_width
 from landbridge.targets.images import TEXTURE_SCOPE
 from landbridge.targets.kind import Option, Options, TargetKind
 
@@ -24,7 +24,7 @@ def opencl_memory(options: Options) -> tuple[MemoryKind, ...]:
     SVM is coherent when it is fine-grained (OpenCL 3.0 specification, section 3.3.3).
     """
     unified = options["unified-memory"] is True
-    max_bytes, capacity = stated(options, "max-allocation-bytes"), stated(options, "memory-bytes")
+    max_bytes, capacity = declared(options, "max-allocation-bytes"), declared(options, "memory-bytes")
     alignment, granule = _integer(options, "memory-alignment"), _integer(options, "coherence-granule")
     kinds = [
         MemoryKind(
@@ -75,7 +75,7 @@ def opencl_memory(options: Options) -> tuple[MemoryKind, ...]:
 
 
 def _integer(options: Options, name: str) -> int:
-    return stated(options, name) or 1
+    return declared(options, name) or 1
 
 
 OPENCL = TargetKind(

@@ -15,9 +15,9 @@ from landbridge.memory_kind import MemoryKind, normalize_scope
 from landbridge.named_devices import device_named
 from landbridge.records import record
 from landbridge.targets import registry, tags, text
+from landbridge.targets.declared_memory import memory_kinds, shared_scopes, words
 from landbridge.targets.elsewhere import instead_of
 from landbridge.targets.kind import RESERVED, Form, Options, TargetKind
-from landbridge.targets.stated_memory import memory_kinds, shared_scopes, words
 
 
 class DescribedDevice(Protocol):
@@ -178,12 +178,12 @@ class Target:
 
     @property
     def l1_bytes(self) -> int:
-        """Bytes of the data cache nearest to one core."""
+        """Bytes of the L1 data cache of one core."""
         return self._integer("l1-bytes")
 
     @property
     def l2_bytes(self) -> int:
-        """Bytes of the second cache of one core."""
+        """Bytes of L2 of one core."""
         return self._integer("l2-bytes")
 
     def __str__(self) -> str:
@@ -213,8 +213,8 @@ class Target:
         kind = registry.get_kind(self.kind)
         memory = kind.memory(self.options) if kind.memory else ()
         shares = kind.shares(self.options) if kind.shares else ()
-        stated = self.memory, self.shares, self.keys, self.formats, self.host
-        return stated == (memory, shares, kind.keys, kind.formats, None)
+        declared = self.memory, self.shares, self.keys, self.formats, self.host
+        return declared == (memory, shares, kind.keys, kind.formats, None)
 
     def _option(self, name: str) -> object:
         try:
@@ -286,13 +286,13 @@ def _described(
             "landbridge.errors that says what is wrong"
         ) from error
     try:
-        made = form(() if isinstance(found, str) else found)
-        legal_texts = all(isinstance(each, str) for each in made)
+        created = form(() if isinstance(found, str) else found)
+        legal_texts = all(isinstance(each, str) for each in created)
     except (TypeError, ValueError):
         legal_texts = False
     if isinstance(found, str) or not legal_texts:
         raise DeviceError(f"{where}: {method}() returned {found!r}; legal: {legal}")
-    return made
+    return created
 
 
 def _kind_of(name: str) -> TargetKind:
@@ -300,12 +300,12 @@ def _kind_of(name: str) -> TargetKind:
         return registry.get_kind(name)
     except TargetError as error:
         known = tags.known_tags()
-        near = did_you_mean(name, known)
-        if name in registry.names() or (not near and did_you_mean(name, registry.names())):
+        close = did_you_mean(name, known)
+        if name in registry.names() or (not close and did_you_mean(name, registry.names())):
             raise
         if way := instead_of(name):
             raise TargetError(f"{name!r} is no target: {way}") from None
-        legal = f"{near}; `landbridge targets` lists them" if near else f"; legal: {', '.join(known)}"
+        legal = f"{close}; `landbridge targets` lists them" if close else f"; legal: {', '.join(known)}"
         raise TargetError(f"{error}. Nor is it a tag{legal}") from None
 
 

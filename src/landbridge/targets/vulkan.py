@@ -8,7 +8,7 @@ is not a number there is a feature of VkPhysicalDeviceFeatures and its extension
 from __future__ import annotations
 
 from landbridge.memory_kind import GLOBAL_SCOPE, MemoryKind
-from landbridge.targets.grid_options import powers_of_two, shared_host_memory, stated, vector_width
+from landbridge.targets.grid_options import declared, powers_of_two, shared_host_memory, vector_width
 from landbridge.targets.images import TEXTURE_SCOPE
 from landbridge.targets.kind import Option, Options, TargetKind
 
@@ -25,7 +25,7 @@ def vulkan_memory(options: Options) -> tuple[MemoryKind, ...]:
     kernels use them."""
     unified = options["unified-memory"] is True
     coherent = options["coherent-memory"] is True
-    max_bytes, capacity = stated(options, "max-allocation-bytes"), stated(options, "memory-bytes")
+    max_bytes, capacity = declared(options, "max-allocation-bytes"), declared(options, "memory-bytes")
     importable = _integer(options, "import-alignment") > 0
 
     images = MemoryKind(
@@ -46,7 +46,7 @@ def vulkan_memory(options: Options) -> tuple[MemoryKind, ...]:
             alignment=_integer(options, "memory-alignment"),
             coherence_granule=1 if shared and coherent else _integer(options, "coherence-granule"),
             max_bytes=max_bytes,
-            max_binding_bytes=stated(options, "max-binding-bytes"),
+            max_binding_bytes=declared(options, "max-binding-bytes"),
             capacity=capacity if scope == GLOBAL_SCOPE else None,
             importable=shared and importable,
             import_alignment=max(1, _integer(options, "import-alignment")) if shared else 1,
@@ -57,7 +57,7 @@ def vulkan_memory(options: Options) -> tuple[MemoryKind, ...]:
 
 
 def _integer(options: Options, name: str) -> int:
-    return stated(options, name) or 0
+    return declared(options, name) or 0
 
 
 VULKAN = TargetKind(

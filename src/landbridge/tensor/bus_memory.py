@@ -44,7 +44,7 @@ def from_bus_address(
         begin = provider.device_address(where)
         host_address = mapped if begin is None else mapped + address - begin
     known = [address] if host_address is None else [address, host_address]
-    if any(type(place) is not int or place < 0 for place in known) or any(step < 0 for step in steps):
+    if any(type(location) is not int or location < 0 for location in known) or any(step < 0 for step in steps):
         raise InputError(f"addresses {known} and strides {steps} of memory on a bus must be at least 0")
     source = BusAddress(address, host_address, span(extents, steps) * dtype_facts(name).itemsize)
     keep = owner if provider is None else (owner, provider)

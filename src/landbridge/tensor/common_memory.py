@@ -177,11 +177,11 @@ def _allocated(devices: Sequence[Device], lender: Device, kind: MemoryKind, want
     return tensor
 
 
-def _check_gathered(lent: Storage, imported: Storage, nbytes: int) -> None:
+def _check_gathered(borrowed: Storage, imported: Storage, nbytes: int) -> None:
     """Raise ZeroCopyError where a device that cannot gather imported pages of which nobody knows where they are."""
     most, user = imported.kind.max_segments, imported.device
     pages = -(-nbytes // PAGE) + 1
-    if most is None or most >= pages or lent.kind.physically_contiguous or extents(imported, user, 0, nbytes):
+    if most is None or most >= pages or borrowed.kind.physically_contiguous or extents(imported, user, 0, nbytes):
         return  # where addresses are known, the import looked at them
     raise ZeroCopyError(
         f"{user} takes {most} segments at most (max_segments), and nobody knows where the {pages} pages of such memory "

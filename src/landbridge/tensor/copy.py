@@ -20,7 +20,7 @@ from landbridge.memory.allocation import allocate
 from landbridge.memory.allocators.base import QueuedUse
 from landbridge.memory.allocators.in_flight import hold
 from landbridge.memory.borrowed import host_device
-from landbridge.memory.coherence import before_device_access, is_lent, lend, take_back
+from landbridge.memory.coherence import before_device_access, is_borrowed, lend, take_back
 from landbridge.memory.export import exported_bytes
 from landbridge.memory.row_space import lies_in_a_table, region_at
 from landbridge.memory_kind import GLOBAL_SCOPE
@@ -76,7 +76,7 @@ def copy_tensor(dst: _View, src: _View, *, cause: str, stream: Stream | None = N
             "memory; the device needs can_copy or host_pointer"
         )
     staged = allocate(host_device(), src.nbytes)
-    array = exported_bytes(staged, readonly=False, what="a staged copy").view(numpy_dtype(src.dtype))
+    array = exported_bytes(staged, readonly=False, subject="a staged copy").view(numpy_dtype(src.dtype))
     staging = type(src).from_numpy_view(array.reshape(src.shape))
     copy_tensor(staging, src, cause=f"{cause}:staged", stream=stream)
     copy_tensor(dst, staging, cause=f"{cause}:staged", stream=stream)
@@ -94,9 +94,9 @@ def copy_to(
     kind = device.memory_kind(scope)
     separators = separators_for(tensor.shape, axis_separators, kind)
     storage = allocate(device, dense_size(tensor.shape, tensor.dtype, separators), scope=kind.scope)
-    made = type(tensor)(storage, tensor.dtype, tensor.shape, axis_separators=separators)
-    copy_tensor(made, tensor, cause=cause, stream=stream)
-    return made
+    created = type(tensor)(storage, tensor.dtype, tensor.shape, axis_separators=separators)
+    copy_tensor(created, tensor, cause=cause, stream=stream)
+    return created
 
 
 def _copy_by(by: Device, dst: TypedView, src: TypedView, cause: str, stream: Stream | None, wait: bool = True) -> None:
@@ -113,7 +113,7 @@ def _copy_by(by: Device, dst: TypedView, src: TypedView, cause: str, stream: Str
     source.wait(src_start, src_stop, writes=False, queue=queue)
     target.wait(dst_start, dst_stop, writes=True, queue=queue)
     for end, start, stop, writes in ((source, src_start, src_stop, False), (target, dst_start, dst_stop, True)):
-        (lend if is_lent(end) else before_device_access)(end, start, stop, writes=writes)
+        (lend if is_borrowed(end) else before_device_access)(end, start, stop, writes=writes)
     last: Event | None = None  # of one stream, so that the others come before
 
     def note() -> None:
@@ -133,12 +133,12 @@ def _copy_by(by: Device, dst: TypedView, src: TypedView, cause: str, stream: Str
         note()  # what was queued before is done all the same
         raise
     by_host = source.kind.host_writable or source.owner is not None or target.owner is not None
-    if last is not None and ((wait and by_host) or is_lent(target)):
+    if last is not None and ((wait and by_host) or is_borrowed(target)):
         # The host may overwrite the source, and the owner of a borrowed target read it, once this returns.
         QueuedUse(last, queue).wait(cause)
     else:
         note()
-    if is_lent(target):
+    if is_borrowed(target):
         take_back(target, dst_start, dst_stop)
 
 
@@ -174,13 +174,13 @@ def _check_overlap(dst: TypedView, src: TypedView, cause: str) -> None:
     (src_start, src_stop), (dst_start, dst_stop) = src.byte_range, dst.byte_range
     shift = a.byte_offset - b.byte_offset
     if src_start + shift < dst_stop and dst_start < src_stop + shift:
-        raise InputError(f"{cause}: {src!r} and {dst!r} overlap; give memory that is apart from the source")
+        raise InputError(f"{cause}: {src!r} and {dst!r} overlap; give memory disjoint from the source")
 
 
 def _check_views(dst: TypedView, src: TypedView, cause: str) -> None:
     if any_view_open():
-        src.storage.check_access(*src.byte_range, writes=False, what=cause)
-        dst.storage.check_access(*dst.byte_range, writes=True, what=cause)
+        src.storage.check_access(*src.byte_range, writes=False, subject=cause)
+        dst.storage.check_access(*dst.byte_range, writes=True, subject=cause)
 
 
 def _copier(src: Space, dst: Space) -> Device | None:

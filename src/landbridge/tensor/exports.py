@@ -32,11 +32,12 @@ def check_host_reads(view: TypedView, *, waits: bool) -> None:
         storage.wait(*view.byte_range, writes=False)
 
 
-def array_over(view: TypedView, *, readonly: bool, what: Callable[[], str] | str) -> Array:
-    """A new array over the elements, which keeps the bytes in use; ``what`` names it to those who want them freed."""
+def array_over(view: TypedView, *, readonly: bool, subject: Callable[[], str] | str) -> Array:
+    """A new array over the elements, which keeps the bytes in use; ``subject`` names it to those who want them
+    freed."""
     dtype = numpy_dtype(view.dtype)
     strides = tuple([step * dtype.itemsize for step in view.strides])
-    buffer = exported_bytes(view.storage, readonly=readonly, what=what)
+    buffer = exported_bytes(view.storage, readonly=readonly, subject=subject)
     return np.ndarray(view.shape, dtype, buffer, view.byte_offset, strides)
 
 
@@ -68,6 +69,6 @@ def check_packed_argument(view: TypedView) -> None:
         )
     storage = view.storage
     start, stop = view.byte_range
-    storage.check_access(start, stop, writes=True, what="a PackedFunc")
+    storage.check_access(start, stop, writes=True, subject="a PackedFunc")
     storage.live_region  # noqa: B018  raises when freed
     storage.wait(start, stop, writes=True)

@@ -114,7 +114,7 @@ class HostView(ProcessBound, Generic[_View]):
         return self.tensor.__dlpack_device__()
 
     def _array(self, tensor: _View) -> np.ndarray[Any, Any]:
-        return array_over(tensor, readonly=self.mode == "r", what=self._access.holder)
+        return array_over(tensor, readonly=self.mode == "r", subject=self._access.holder)
 
 
 def _check_mode(tensor: TypedView, storage: Storage, mode: AccessMode) -> None:

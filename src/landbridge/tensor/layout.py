@@ -57,9 +57,9 @@ def strides_in_rows(
     space = storage.live_region.space
     if not isinstance(space, NdSpace):
         raise InputError(f"scope {space.scope!r} of {space.device} is flat and has no rows; give no axis_separators")
-    what = f"a tensor {dtype}{list(shape)} of axis_separators {tuple(axis_separators)} in scope {space.scope!r}"
+    subject = f"a tensor {dtype}{list(shape)} of axis_separators {tuple(axis_separators)} in scope {space.scope!r}"
     if len(axis_separators) != len(space.physical_shape) - 1:
-        raise InputError(f"{what}: the scope has {storage.kind.ndim} dimensions; give one separator less")
+        raise InputError(f"{subject}: the scope has {storage.kind.ndim} dimensions; give one separator less")
     itemsize, stride = dtype_facts(dtype).itemsize, stride_of(space)
     if strides is None:
         strides = row_strides(shape, axis_separators, stride // itemsize)
@@ -68,18 +68,18 @@ def strides_in_rows(
     row, byte = divmod(byte_offset, stride)
     multiple = max(itemsize, storage.kind.offset_alignment)
     if byte % multiple:
-        raise InputError(f"{what} cannot start at byte {byte} of its rows; give a multiple of {multiple}")
+        raise InputError(f"{subject} cannot start at byte {byte} of its rows; give a multiple of {multiple}")
     for axis, (extent, step) in enumerate(zip(shape, strides, strict=True)):
         way = (extent - 1) * step * itemsize
         if way < 0 or (axis < axis_separators[0] and way % stride):
-            raise InputError(f"{what} has strides {strides}, which do not lead from row to row")
+            raise InputError(f"{subject} has strides {strides}, which do not lead from row to row")
         if axis < axis_separators[0]:
             row += way // stride
         else:
             byte += way
     if byte_offset < 0 or byte + itemsize > space.row_bytes or row >= space.physical_shape[0]:
         raise InputError(
-            f"{what} reaches byte {byte + itemsize} of row {row}; the space has {space.physical_shape[0]} rows of "
+            f"{subject} reaches byte {byte + itemsize} of row {row}; the space has {space.physical_shape[0]} rows of "
             f"{space.row_bytes} bytes"
         )
     return strides

@@ -31,7 +31,7 @@ _View = TypeVar("_View", bound=TypedView)
 _Reduced: TypeAlias = "tuple[Callable[..., _View], tuple[Any, ...]]"
 
 
-class PickledPlace(NamedTuple):
+class PickledLocation(NamedTuple):
     """Where a Tensor lay that was not in ordinary memory of the host: the name of its device, and its scope and axis
     separators as ``landbridge.empty`` takes them."""
 
@@ -52,14 +52,14 @@ class CopiedByValue:
         host, which the ledger calls ``pickle``. Raises what such a copy does.
         """
         storage, kind = self.storage, self.storage.kind
-        place = None
+        location = None
         if storage.device != host_device() or kind.scope != GLOBAL_SCOPE:
-            place = PickledPlace(str(storage.device), kind.scope, self.axis_separators)
+            location = PickledLocation(str(storage.device), kind.scope, self.axis_separators)
         is_dense = not self.axis_separators and same_layout(self.shape, self.strides, row_major(self.shape))
         in_place = is_dense and kind.host_readable and kind.coherent
         array = (self if in_place else copy_to(self, host_device(), "pickle")).__array__()
         content = array.reshape(-1).view(np.uint8)  # arrays of ml_dtypes are no buffers
-        facts = (self.dtype, self.shape, place)
+        facts = (self.dtype, self.shape, location)
         if index(protocol) >= 5:
             from pickle import PickleBuffer  # 2 ms, which who pickles has spent already
 
@@ -88,22 +88,25 @@ class CopiedByValue:
 
 
 def from_buffer(
-    made: type[_View], buffer: Any, dtype: str, shape: tuple[int, ...], place: PickledPlace | None = None
+    created: type[_View], buffer: Any, dtype: str, shape: tuple[int, ...], location: PickledLocation | None = None
 ) -> _View:
     """Returns the Tensor of the elements in ``buffer``: on the host over these bytes, read-only where they are.
 
-    Bytes that do not begin at a multiple of the element's size are copied; one that lay at another ``place`` is copied
-    there. Raises InputError for a buffer of another size, DeviceError where the device of ``place`` is not here.
+    Bytes that do not begin at a multiple of the element's size are copied; one that lay at another ``location`` is
+    copied there. Raises InputError for a buffer of another size, DeviceError where the device of ``location`` is not
+    here.
     """
     array = _elements(buffer, dtype, shape)
-    return made.from_numpy_view(array) if array.flags.aligned and place is None else _own(made, array, place)
+    return (
+        created.from_numpy_view(array) if array.flags.aligned and location is None else _owned(created, array, location)
+    )
 
 
 def from_bytes(
-    made: type[_View], content: bytes, dtype: str, shape: tuple[int, ...], place: PickledPlace | None = None
+    created: type[_View], content: bytes, dtype: str, shape: tuple[int, ...], location: PickledLocation | None = None
 ) -> _View:
     """Returns a Tensor with memory of its own of the elements in ``content``; raises as ``from_buffer`` does."""
-    return _own(made, _elements(content, dtype, shape), place)
+    return _owned(created, _elements(content, dtype, shape), location)
 
 
 def _elements(content: Any, dtype: str, shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
@@ -117,22 +120,23 @@ def _elements(content: Any, dtype: str, shape: tuple[int, ...]) -> np.ndarray[An
         ) from error
 
 
-def _own(made: type[_View], array: np.ndarray[Any, Any], place: PickledPlace | None) -> _View:
-    """A Tensor with memory of its own at ``place``, with the elements of ``array``; the ledger's cause is
+def _owned(created: type[_View], array: np.ndarray[Any, Any], location: PickledLocation | None) -> _View:
+    """A Tensor with memory of its own at ``location``, with the elements of ``array``; the ledger's cause is
     ``unpickle``."""
-    if place is None or not array.flags.aligned:
-        own = made(allocate(host_device(), array.nbytes), dtype_name(array.dtype), array.shape)
-        aligned = own.__array__()
-        ledger.copy_array(aligned, array, cause="unpickle", tensor=repr(own), source="pickle", destination="host")
-        if place is None:
-            return own
+    if location is None or not array.flags.aligned:
+        owned = created(allocate(host_device(), array.nbytes), dtype_name(array.dtype), array.shape)
+        aligned = owned.__array__()
+        ledger.copy_array(aligned, array, cause="unpickle", tensor=repr(owned), source="pickle", destination="host")
+        if location is None:
+            return owned
         array = aligned
     try:
-        device = find_device(place.device)
+        device = find_device(location.device)
     except DeviceError as error:
         raise type(error)(
-            f"a pickled Tensor lay on {place.device}, which this process does not have: {error}. Have the device here, "
+            f"a pickled Tensor lay on {location.device}, which this process does not have: {error}. Have the device "
+            "here, "
             "or pickle tensor.to_device('cpu')"
         ) from error
-    tensor = made.from_numpy_view(array)
-    return copy_to(tensor, device, "unpickle", scope=place.scope, axis_separators=place.axis_separators)
+    tensor = created.from_numpy_view(array)
+    return copy_to(tensor, device, "unpickle", scope=location.scope, axis_separators=location.axis_separators)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from math import prod
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -118,8 +119,8 @@ class Tensor(Readable, CopiedByValue):
         self = _new(cls)
         self.dtype = known_names.get(array.dtype) or name_of(array.dtype)
         # A view of our own: the caller may give his array another shape later.
-        self._array = own = array.view() if type(array) is _ndarray else array.view(_ndarray)
-        self._shape = own.shape
+        self._array = owned = array.view() if type(array) is _ndarray else array.view(_ndarray)
+        self._shape = owned.shape
         self._storage = self._strides = self._address = self._packed = None
         self._byte_offset = 0
         self.axis_separators = ()
@@ -131,7 +132,7 @@ class Tensor(Readable, CopiedByValue):
         else:
             self.readonly = not flags.writeable
             if not flags.c_contiguous or not flags.aligned:
-                self._strides, self._byte_offset = strides_of(own)
+                self._strides, self._byte_offset = strides_of(owned)
         return self
 
     @property
@@ -314,7 +315,7 @@ class Tensor(Readable, CopiedByValue):
         from landbridge.dlpack import Elements, export_capsule
 
         source = self.copy() if copy else self
-        made = export_capsule(
+        created = export_capsule(
             Elements(source.storage, source.dtype, source.shape, source.strides, source.byte_offset),
             readonly=source.readonly,
             is_copy=bool(copy),
@@ -324,7 +325,7 @@ class Tensor(Readable, CopiedByValue):
         )
         if array is None and self.size and self.device == host_device():
             exported_array(self)  # the next one is numpy's
-        return made
+        return created
 
     def __dlpack_device__(self) -> tuple[int, int]:
         """The DLPack device type and index of the memory."""
@@ -351,11 +352,16 @@ class Tensor(Readable, CopiedByValue):
             self.storage.add_cache(self)
         return packed
 
-    def let_go(self) -> None:
+    def release(self) -> None:
         """Forget what is kept for the next export, so that only what others hold keeps the bytes in use."""
         self._packed = None
         if self._storage is not None:  # else the array is the memory
             self._array = None
+
+    def let_go(self) -> None:
+        """Deprecated: the former name of ``release``."""
+        warnings.warn("Tensor.let_go is deprecated; call Tensor.release", DeprecationWarning, stacklevel=2)
+        self.release()
 
     def __repr__(self) -> str:
         where = "freed" if self._storage is not None and self._storage.region is None else str(self.device)
@@ -394,7 +400,7 @@ def exported_array(tensor: Tensor, *, waits: bool = True) -> np.ndarray[Any, Any
         array = array_over(
             tensor,
             readonly=tensor.readonly or not tensor.storage.kind.host_writable,
-            what=lambda: f"numpy array or DLPack capsule over {element}{list(shape)}",
+            subject=lambda: f"numpy array or DLPack capsule over {element}{list(shape)}",
         )
         if tensor.device == host_device():
             tensor._array = array

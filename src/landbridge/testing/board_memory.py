@@ -30,7 +30,7 @@ class ExportedBlock(LazyBlock):
         self.data = np.frombuffer(mmap.mmap(self.file, max(nbytes, 1)), np.uint8)[:nbytes]
         self.address = int(self.data.ctypes.data)
 
-    def let_go(self) -> None:
+    def release(self) -> None:
         """Close the file and see its bytes no more: they are now those of whoever else has it."""
         os.close(self.file)
         self.data = np.full(self.data.nbytes, 0xA5, np.uint8)

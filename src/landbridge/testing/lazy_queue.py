@@ -32,22 +32,22 @@ class Task:
         "held",
         "keep_alive",
         "stream",
+        "subject",
         "uses",
-        "what",
     )
 
     def __init__(
         self,
         queue: LazyQueue,
         stream: Hashable,
-        what: str,
+        subject: str,
         action: Callable[[], None] | None,
         uses: tuple[tuple[Any, int, int, bool], ...],
         keep_alive: object,
     ) -> None:
         self._queue = queue
         self.stream = stream
-        self.what = what
+        self.subject = subject
         self.action = action
         self.uses = uses
         self.keep_alive = keep_alive
@@ -85,7 +85,7 @@ class LazyQueue:
     def submit(
         self,
         stream: Hashable,
-        what: str,
+        subject: str,
         action: Callable[[], None] | None = None,
         *,
         uses: tuple[tuple[Any, int, int, bool], ...] = (),
@@ -96,13 +96,13 @@ class LazyQueue:
         """Append a task to ``stream``, to run after ``after`` too; one that is ``held`` waits for ``release``."""
         with self._lock:
             self.check()
-            task = Task(self, stream, what, action, uses, keep_alive)
+            task = Task(self, stream, subject, action, uses, keep_alive)
             before = self._last.get(stream)
             task.after = [t for t in (*after, *([before] if before else [])) if not t.done]
             task.held = held
             self._pending.append(task)
             self._last[stream] = task
-            self.last_submitted = what
+            self.last_submitted = subject
             return task
 
     def release(self, task: Task) -> None:

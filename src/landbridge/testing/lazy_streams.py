@@ -110,9 +110,9 @@ class LazyStreams(DeviceAPI):
 
     # --- inside ------------------------------------------------------------------------------------------------
 
-    def _submit(self, index: int, stream: Stream | None, what: str, action: Any, **rest: Any) -> Task:
+    def _submit(self, index: int, stream: Stream | None, subject: str, action: Any, **rest: Any) -> Task:
         target = stream.device.index if stream is not None else index
-        return self._live(target).queue.submit(self._key(target, stream), what, action, **rest)
+        return self._live(target).queue.submit(self._key(target, stream), subject, action, **rest)
 
     def _begin(self, index: int) -> None:
         self._instance(index).queue.lose()

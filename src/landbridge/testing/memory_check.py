@@ -21,10 +21,10 @@ _ALIGNMENT = mmap.PAGESIZE
 
 @record(frozen=True)
 class MemoryFinding:
-    """``what`` was looked at in ``scope``: ``outcome`` says what is there. ``failed``: it should be otherwise."""
+    """``subject`` was looked at in ``scope``: ``outcome`` says what is there. ``failed``: it should be otherwise."""
 
     scope: str
-    what: str
+    subject: str
     outcome: str
     failed: bool = False
 
@@ -63,10 +63,12 @@ def _addresses(tensor: Tensor, scope: str) -> Iterator[MemoryFinding]:
         scope, "host's address", f"{'' if aligned else 'not '}at a multiple of {_ALIGNMENT}", not aligned
     )
     proof = is_contiguous(address, tensor.nbytes)
-    said = storage.kind.physically_contiguous
+    is_declared_contiguous = storage.kind.physically_contiguous
     outcome = {True: "yes, by pagemap now", False: "no, by pagemap", None: "pagemap does not say"}[proof]
-    said_so = {True: "stated", False: "stated not to be", None: "not stated"}[said]
-    yield MemoryFinding(scope, "contiguous", f"{outcome}; {said_so}", failed=said is True and proof is False)
+    declaration = {True: "stated", False: "stated not to be", None: "not stated"}[is_declared_contiguous]
+    yield MemoryFinding(
+        scope, "contiguous", f"{outcome}; {declaration}", failed=is_declared_contiguous is True and proof is False
+    )
 
 
 def _exported(tensor: Tensor, scope: str) -> Iterator[MemoryFinding]:

@@ -44,9 +44,9 @@ class BoardRecording:
     regions: list[Region] = field(default_factory=list)
     commands: list[tuple[str, tuple[Any, ...]]] = field(default_factory=list)
 
-    def add(self, what: str, *args: Any) -> None:
+    def add(self, subject: str, *args: Any) -> None:
         """Note a command; regions among ``args``, and in lists among them, become positions."""
-        self.commands.append((what, tuple(self._noted(arg) for arg in args)))
+        self.commands.append((subject, tuple(self._noted(arg) for arg in args)))
 
     def bound(self, args: tuple[Any, ...]) -> list[Any]:
         """``args`` of a command with the regions that their positions are bound to now."""
@@ -124,7 +124,7 @@ class SimBoardDeviceAPI(SimLazyDeviceAPI):
         self._blocks.pop(id(space.handle), None)
         if isinstance(space.handle, ExportedBlock) and space.handle.alive:
             self._finish(space.handle)
-            space.handle.let_go()
+            space.handle.release()
         super().free_data_space(space)
 
     def alloc_workspace(self, index: int, nbytes: int, stream: Stream | None) -> Space:
@@ -212,9 +212,9 @@ class SimBoardDeviceAPI(SimLazyDeviceAPI):
                 raise InputError(f"a recording of {len(recording.regions)} regions has no position {position}")
             recording.regions[position] = region
         event: Event | None = None
-        for what, noted in recording.commands:
+        for subject, noted in recording.commands:
             values: Any = recording.bound(noted)
-            if what == "copy":
+            if subject == "copy":
                 event = self.copy_data_from_to(values[0], values[1], values[2], stream, None) or event
             else:
                 event = self.launch(values[0], values[1], values[2], values[3], values[4], stream)
@@ -251,8 +251,8 @@ class SimBoardDeviceAPI(SimLazyDeviceAPI):
     def _recording(self, stream: Stream | None, *regions: Region) -> BoardRecording | None:
         if not self._recordings:
             return None
-        own = (region.space.device.index for region in regions if region.space.device.api is self)
-        index = stream.device.index if stream is not None else next(own, 0)
+        owned = (region.space.device.index for region in regions if region.space.device.api is self)
+        index = stream.device.index if stream is not None else next(owned, 0)
         return self._recordings.get((index, self._key(index, stream)))
 
     def _is_of(self, space: Space, source: ImportSource) -> bool:

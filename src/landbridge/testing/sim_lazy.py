@@ -23,7 +23,7 @@ from landbridge.device.checks import (
     host_reaches,
     is_copy_to_itself,
     kind_of,
-    own_device,
+    owning_device,
 )
 from landbridge.device.protocols import AccessMode
 from landbridge.errors import (
@@ -118,7 +118,7 @@ class SimLazyDeviceAPI(LazyStreams):
             freed.append(block)
             oldest = freed.popleft() if len(freed) > _QUARANTINE else None
         if pending:
-            self._violation(f"{block} is freed before its last queued use, {pending[0].what}")
+            self._violation(f"{block} is freed before its last queued use, {pending[0].subject}")
         if oldest is not None:
             self._check_poison(oldest)
 
@@ -137,7 +137,7 @@ class SimLazyDeviceAPI(LazyStreams):
     ) -> Event | None:
         """Queue the copy. Memory of the host is read or written when it runs, not before."""
         ends = (src, dst)
-        index = own_device(self, src.space, dst.space).index
+        index = owning_device(self, src.space, dst.space).index
         if stream is not None and stream.device not in (src.space.device, dst.space.device):
             raise InputError(
                 f"sim:lazy: a copy from {src.space.device} to {dst.space.device} on a stream of {stream.device}"
@@ -146,17 +146,17 @@ class SimLazyDeviceAPI(LazyStreams):
             self._check_region(end, nbytes)
         if is_copy_to_itself(self, src, dst, nbytes):
             return None
-        what = f"copy of {nbytes} bytes from {src.space.device} to {dst.space.device}"
+        subject = f"copy of {nbytes} bytes from {src.space.device} to {dst.space.device}"
 
         def run() -> None:
-            ctypes.memmove(self._address(dst, what), self._address(src, what), nbytes)
+            ctypes.memmove(self._address(dst, subject), self._address(src, subject), nbytes)
 
         uses = tuple(
             (end.space.handle, end.byte_offset, end.byte_offset + nbytes, end is dst)
             for end in ends
             if end.space.device.api is self
         )
-        return self._submit(index, stream, what, run, uses=uses, keep_alive=keep_alive)
+        return self._submit(index, stream, subject, run, uses=uses, keep_alive=keep_alive)
 
     # --- host access -------------------------------------------------------------------------------------------
 
@@ -167,7 +167,7 @@ class SimLazyDeviceAPI(LazyStreams):
             raise HostViewError(f"sim:lazy: the host cannot address scope {block.scope!r}; copy it to the host")
         if not block.host_accesses and (pending := self._pending(block, 0, block.data.nbytes, writes=True)):
             raise HostAccessError(
-                f"sim:lazy: {pending[0].what} is pending on {block}; wait for it, or use begin_host_access"
+                f"sim:lazy: {pending[0].subject} is pending on {block}; wait for it, or use begin_host_access"
             )
         return block.address
 
@@ -218,13 +218,13 @@ class SimLazyDeviceAPI(LazyStreams):
         index = stream.device.index if stream is not None else owner.index if owner is not None else 0
         for region in regions:
             self._check_region(region, 0)
-        what = f"launch of {function}"
+        subject = f"launch of {function}"
 
         def run() -> None:
-            kernel(grid, block, *(self._bytes(arg, what) if isinstance(arg, Region) else arg for arg in given))
+            kernel(grid, block, *(self._bytes(arg, subject) if isinstance(arg, Region) else arg for arg in given))
 
         uses = tuple((r.space.handle, r.byte_offset, self._block(r.space).data.nbytes, True) for r in regions)
-        return self._submit(index, stream, what, run, uses=uses)
+        return self._submit(index, stream, subject, run, uses=uses)
 
     # --- inside ------------------------------------------------------------------------------------------------
 
@@ -246,17 +246,17 @@ class SimLazyDeviceAPI(LazyStreams):
             return
         check_inside(region.byte_offset, nbytes, self._block(region.space).data.nbytes, "sim:lazy")
 
-    def _address(self, region: Region, what: str) -> int:
-        """The address of ``region``, asked when ``what`` runs."""
+    def _address(self, region: Region, subject: str) -> int:
+        """The address of ``region``, asked when ``subject`` runs."""
         space = region.space
         if space.device.api is self:
             if not space.handle.alive:
-                self._violation(f"{what} uses {space.handle} after it was freed")
+                self._violation(f"{subject} uses {space.handle} after it was freed")
             return int(space.handle.address) + region.byte_offset
         return host_address(region)
 
-    def _bytes(self, region: Region, what: str) -> np.ndarray[Any, Any]:
-        self._address(region, what)
+    def _bytes(self, region: Region, subject: str) -> np.ndarray[Any, Any]:
+        self._address(region, subject)
         data: np.ndarray[Any, Any] = region.space.handle.data[region.byte_offset :]
         return data
 
@@ -265,7 +265,7 @@ class SimLazyDeviceAPI(LazyStreams):
             block.data[:] = POISON
             self._violation(f"{block} was written after it was freed")
 
-    def _violation(self, what: str) -> None:
-        text = f"sim:lazy: {what} (seed {self.seed}; set {SEED_VARIABLE}={self.seed} to repeat)"
+    def _violation(self, subject: str) -> None:
+        text = f"sim:lazy: {subject} (seed {self.seed}; set {SEED_VARIABLE}={self.seed} to repeat)"
         self.violations.append(text)
         raise UseAfterFreeError(text)

@@ -28,7 +28,7 @@ class SimOnDemandDeviceAPI(SimScratchDeviceAPI):
         self._contents = dict.fromkeys(scopes, 0)
         self._holders: dict[str, str] = {}
         self._hidden: dict[str, list[tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]]] = {}
-        self._turn = new_lock()
+        self._lock = new_lock()
         #: How often each scope is acquired now.
         self.acquired = dict.fromkeys(scopes, 0)
 
@@ -39,7 +39,7 @@ class SimOnDemandDeviceAPI(SimScratchDeviceAPI):
     def acquire_scope(self, index: int, scope: str) -> int:
         """What was hidden is there again, unless somebody else had the scope."""
         self._check_scope(index, scope)
-        with self._turn:
+        with self._lock:
             if scope in self._holders:
                 raise ScopeBusyError(f"sim:scratch: {scope!r} is held by {self._holders[scope]}")
             self.acquired[scope] += 1
@@ -50,7 +50,7 @@ class SimOnDemandDeviceAPI(SimScratchDeviceAPI):
     def release_scope(self, index: int, scope: str) -> None:
         """Hide the bytes, at the last release."""
         self._check_scope(index, scope)
-        with self._turn:
+        with self._lock:
             if not self.acquired[scope]:
                 self._violation(DeviceError, f"scope {scope!r} is released and was not acquired")
             self.acquired[scope] -= 1
@@ -60,7 +60,7 @@ class SimOnDemandDeviceAPI(SimScratchDeviceAPI):
     def take(self, scope: str, holder: str) -> None:
         """Another program, ``holder``, has the scope from now on."""
         self._check_scope(0, scope)
-        with self._turn:
+        with self._lock:
             if self.acquired[scope]:
                 raise ScopeBusyError(f"sim:scratch: {scope!r} is acquired by this process")
             self._hidden.pop(scope, None)
@@ -70,7 +70,7 @@ class SimOnDemandDeviceAPI(SimScratchDeviceAPI):
     def revoke(self, scope: str, holder: str) -> None:
         """Another program, which comes first, takes ``scope`` away from whoever acquired it, between two runs."""
         self._check_scope(0, scope)
-        with self._turn:
+        with self._lock:
             self._hide(scope)
             self._hidden.pop(scope)
             self._contents[scope] += 1

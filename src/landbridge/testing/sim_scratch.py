@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 
 from landbridge.device.api import DEVICE_API_VERSION, Device, DeviceAPI, Event, NdSpace, Region, Space, Stream
 from landbridge.device.attr import DeviceAttr
-from landbridge.device.checks import host_address, host_reaches, is_copy_to_itself, kind_of, own_device
+from landbridge.device.checks import host_address, host_reaches, is_copy_to_itself, kind_of, owning_device
 from landbridge.dtypes import dtype as dtype_facts
 from landbridge.errors import (
     DeviceError,
@@ -190,7 +190,7 @@ class SimScratchDeviceAPI(DeviceAPI):
         """Copy now; each end lies in one block or one row."""
         if stream is not None:
             raise InputError(f"sim:scratch has one in-order stream, not {stream}; give None")
-        own_device(self, src.space, dst.space)
+        owning_device(self, src.space, dst.space)
         if is_copy_to_itself(self, src, dst, nbytes):
             return None
         ctypes.memmove(self._address(dst, nbytes), self._address(src, nbytes), nbytes)
@@ -210,12 +210,12 @@ class SimScratchDeviceAPI(DeviceAPI):
             raise DeviceIndexError(f"sim:scratch:{index} does not exist; legal indices: 0")
         return kind_of(self.memory_kinds(index), scope, f"sim:scratch:{index}")
 
-    def _charge(self, kind: MemoryKind, nbytes: int, asked: str) -> None:
+    def _charge(self, kind: MemoryKind, nbytes: int, requested: str) -> None:
         with self._lock:
             capacity, used = kind.capacity or 0, self._used[kind.scope]
             if nbytes > capacity - used:
                 raise OutOfMemoryError(
-                    f"sim:scratch: {asked} asked of scope {kind.scope!r}, {used} of {capacity} used; free tensors"
+                    f"sim:scratch: {requested} asked of scope {kind.scope!r}, {used} of {capacity} used; free tensors"
                 )
             self._used[kind.scope] += nbytes
 
@@ -245,6 +245,6 @@ class SimScratchDeviceAPI(DeviceAPI):
         if any(block.damaged() for block in handle.blocks()):
             self._violation(DeviceError, f"bytes outside of {handle} were written")
 
-    def _violation(self, error: type[Exception], what: str) -> None:
-        self.violations.append(f"sim:scratch: {what}")
+    def _violation(self, error: type[Exception], subject: str) -> None:
+        self.violations.append(f"sim:scratch: {subject}")
         raise error(self.violations[-1])

@@ -71,7 +71,7 @@ class Handle:
 
 def flat(scope: str, nbytes: int, alignment: int) -> Handle:
     """One poisoned block."""
-    return Handle(scope, _apart([nbytes], alignment, Random(0))[0], nbytes)
+    return Handle(scope, _scattered([nbytes], alignment, Random(0))[0], nbytes)
 
 
 def pitched(scope: str, rows: int, row_bytes: int, pitch: int, alignment: int) -> Handle:
@@ -83,9 +83,11 @@ def pitched(scope: str, rows: int, row_bytes: int, pitch: int, alignment: int) -
 
 def table(scope: str, rows: int, row_bytes: int, charged: int, alignment: int, random: Random) -> Handle:
     """Poisoned rows that lie anywhere: apart, and in an order of ``random``."""
-    made = Handle(scope, None, charged)
-    made.rows = tuple(Handle(scope, block, 0, made) for block in _apart([row_bytes] * rows, alignment, random))
-    return made
+    created = Handle(scope, None, charged)
+    created.rows = tuple(
+        Handle(scope, block, 0, created) for block in _scattered([row_bytes] * rows, alignment, random)
+    )
+    return created
 
 
 def _poisoned(nbytes: int, alignment: int) -> tuple[np.ndarray[Any, Any], int]:
@@ -94,7 +96,7 @@ def _poisoned(nbytes: int, alignment: int) -> tuple[np.ndarray[Any, Any], int]:
     return whole, GUARD_BYTES + -(whole.ctypes.data + GUARD_BYTES) % alignment
 
 
-def _apart(sizes: list[int], alignment: int, random: Random) -> list[Guarded]:
+def _scattered(sizes: list[int], alignment: int, random: Random) -> list[Guarded]:
     """A block for each of ``sizes``, all in one buffer, each between guards of its own."""
     places = list(range(len(sizes)))
     random.shuffle(places)

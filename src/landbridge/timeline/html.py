@@ -21,7 +21,7 @@ def render_html(spans: Sequence[Span], title: str) -> str:
 
 def _row(span: Span, busy: float) -> str:
     words = (span.name, "kernel" if span.is_kernel else "host", span.lane)
-    numbers = (f"{span.start_us:.1f}", f"{span.duration_us:.1f}", f"{100 * span.duration_us / busy:.1f} %")
+    values = (f"{span.start_us:.1f}", f"{span.duration_us:.1f}", f"{100 * span.duration_us / busy:.1f} %")
     cells = "".join(f"<td>{markup(word)}</td>" for word in words)
-    cells += "".join(f'<td class="n">{number}</td>' for number in (*numbers, span.tasks))
+    cells += "".join(f'<td class="n">{number}</td>' for number in (*values, span.tasks))
     return cells

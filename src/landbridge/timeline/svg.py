@@ -26,13 +26,13 @@ def render_svg(spans: Sequence[Span], title: str) -> str:
     lanes = list(dict.fromkeys(span.lane for span in spans))
     height = _TOP + _LANE * max(len(lanes), 1) + _AXIS
     busy = sum(span.duration_us for span in spans)
-    said = f"{len(spans)} kernels and host steps, {busy / 1e3:.3f} ms"
+    text = f"{len(spans)} kernels and host steps, {busy / 1e3:.3f} ms"
     end = max((span.end_us for span in spans), default=0.0) or 1.0
     scale = (WIDTH - _LEFT - _RIGHT) / end
     rows = [line for number, lane in enumerate(lanes) for line in _lane(lane, spans, _TOP + _LANE * number, scale)]
     entries = (("kernel", "kernel swatch"), ("step of the host", "host swatch"))
     body = [*legend(entries, WIDTH - _RIGHT), *_axis(end, scale, height), *rows]
-    return sheet((WIDTH, height), f"Timeline of {title}: {said}", title, _STYLE, body, said)
+    return sheet((WIDTH, height), f"Timeline of {title}: {text}", title, _STYLE, body, text)
 
 
 def time_text(microseconds: float) -> str:

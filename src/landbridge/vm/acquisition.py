@@ -12,7 +12,7 @@ from landbridge.device.protocols import AcquiredScopes
 from landbridge.errors import DeviceError, DeviceLostError, LandbridgeError, ScopeBusyError
 from landbridge.tensor import Tensor
 from landbridge.tensor.copy import copy_tensor
-from landbridge.vm.home import Home
+from landbridge.vm.device_binding import DeviceBinding
 
 #: A device and the name of its scope.
 DeviceScope = tuple[Device, str]
@@ -27,14 +27,18 @@ class ReloadedWeight(NamedTuple):
 
 
 class Acquisition:
-    """What a program in ``homes`` takes for each of its executions: every scope that comes and goes, once.
+    """What a program in ``bindings`` takes for each of its executions: every scope that comes and goes, once.
 
     ``residents`` are its weights there. ``preparation``, set once there is one, computes what depends on parameters,
     and may write there too. One execution at a time, as a Session has it.
     """
 
-    def __init__(self, homes: Sequence[Home], residents: Sequence[ReloadedWeight]) -> None:
-        self._scopes = {(home.device, home.kind.scope): api for home in homes if (api := home.acquired_by) is not None}
+    def __init__(self, bindings: Sequence[DeviceBinding], residents: Sequence[ReloadedWeight]) -> None:
+        self._scopes = {
+            (binding.device, binding.kind.scope): api
+            for binding in bindings
+            if (api := binding.acquired_by) is not None
+        }
         self._residents = residents
         self._loaded: dict[DeviceScope, int] = {}
         self.preparation: Callable[[], object] = _nothing

@@ -1,4 +1,4 @@
-"""Appending calls: what copies a value that a loop carries to the beginning of what a trip makes of it.
+"""Appending calls: what copies a value that a loop carries to the beginning of what an iteration makes of it.
 
 Where both are the same memory, that of the longer one, there is nothing to copy.
 """
@@ -35,14 +35,14 @@ def appending_call(function: Function, program: Program, taken: int, given: int)
     number = 0
     for each in function.instructions:
         if isinstance(each, ins.View) and each.src in parts:
-            of, begin, _ = parts[each.src]
+            source, begin, _ = parts[each.src]
             first = begin + each.offset
-            parts[each.dst] = of, first, first + product(each.shape) * dtype(each.dtype).itemsize
+            parts[each.dst] = source, first, first + product(each.shape) * dtype(each.dtype).itemsize
         if isinstance(each, ins.Call):
             touched = [parts[register] for register in each.args if register in parts]
             if each.moves_bytes == whole and touched == [(taken, 0, whole), (given, 0, whole)] and len(each.args) == 2:
                 return number
-            if not all(always_at_least(begin, whole) for of, begin, _ in touched if of == given):
+            if not all(always_at_least(begin, whole) for source, begin, _ in touched if source == given):
                 return None
             number += 1
     return None

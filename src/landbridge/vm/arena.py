@@ -45,14 +45,14 @@ class ProgramArena:
                 most = 2 * piece.nbytes
             piece = None
             self._pieces.pop(number, None)  # what nobody else has may be part of the new one
-            self._pieces[number] = piece = _made(nbytes, most, make, ahead)
+            self._pieces[number] = piece = _created(nbytes, most, make, ahead)
         return piece
 
     def _most_of(self, number: int) -> int | None:
         return self._most[number] if number < len(self._most) else None
 
 
-def _made(nbytes: int, most: int | None, make: Callable[[int], Tensor], ahead: int) -> Tensor:
+def _created(nbytes: int, most: int | None, make: Callable[[int], Tensor], ahead: int) -> Tensor:
     if most is not None and nbytes < most <= ahead:
         try:
             return make(most)

@@ -16,7 +16,7 @@ from landbridge.memory.host_use import warn_if_slow
 from landbridge.memory.memory_barriers import barriers_of_array
 from landbridge.tensor import Tensor, from_dlpack
 from landbridge.tensor.imported import import_tensor
-from landbridge.vm.home import Home
+from landbridge.vm.device_binding import DeviceBinding
 from landbridge.vm.slot import Slot
 
 Array = np.ndarray[Any, Any]
@@ -29,8 +29,8 @@ def borrow(slot: Slot, value: Any) -> tuple[int, object]:
 
     Raises InputError when ``value`` does not fit ``slot``, ZeroCopyError when its memory cannot be used in place.
     """
-    if slot.home is not None:
-        return _on_device(slot, slot.home, value)
+    if slot.binding is not None:
+        return _on_device(slot, slot.binding, value)
     if isinstance(value, np.ndarray) and not needs_barriers(value):
         if value.dtype == slot.dtype and value.shape == slot.shape:
             if slot.strides is None and value.flags.carray:  # contiguous, aligned to its elements, writable
@@ -75,12 +75,12 @@ def as_array(slot: Slot, value: Any) -> Array:
     return array
 
 
-def array_like(what: object, value: Any) -> Array:
-    """``value``, a number or a nested list, for ``what``; raises InputError where no array can be made of it."""
+def array_like(subject: object, value: Any) -> Array:
+    """``value``, a number or a nested list, for ``subject``; raises InputError where no array can be made of it."""
     try:
         return np.asarray(value)
     except (ValueError, TypeError) as error:
-        raise InputError(f"{what}: numpy makes no array of it: {error}") from error
+        raise InputError(f"{subject}: numpy makes no array of it: {error}") from error
 
 
 def as_tensor(slot: Slot, value: Any) -> Tensor:
@@ -92,21 +92,21 @@ def as_tensor(slot: Slot, value: Any) -> Tensor:
     return Tensor.from_numpy_view(array if array.dtype.isnative else array.astype(slot.dtype))
 
 
-def _on_device(slot: Slot, home: Home, value: Any) -> tuple[int, object]:
+def _on_device(slot: Slot, binding: DeviceBinding, value: Any) -> tuple[int, object]:
     """``borrow`` where code is kept away from and only the device itself looks."""
-    scope = f", scope={home.kind.scope!r}" if home.is_further else ""
-    way_out = f"pass tensor.to_device({str(home.device)!r}{scope})"
+    scope = f", scope={binding.kind.scope!r}" if binding.is_other_device else ""
+    way_out = f"pass tensor.to_device({str(binding.device)!r}{scope})"
     if slot.is_input:
         way_out += ", or let set_input copy it"
-    value = _imported(slot, home, value) if slot.for_kernels else value
+    value = _imported(slot, binding, value) if slot.for_kernels else value
     if not isinstance(value, Tensor):
-        raise ZeroCopyError(f"{slot}: a {type(value).__name__} is not in {home}; {way_out}")
+        raise ZeroCopyError(f"{slot}: a {type(value).__name__} is not in {binding}; {way_out}")
     _check_fit(slot, value.shape, value.dtype)
-    if value.device != home.device or (value.scope != home.kind.scope and not slot.for_kernels):
-        raise ZeroCopyError(f"{slot}: {value!r} is not in {home}; {way_out}")
+    if value.device != binding.device or (value.scope != binding.kind.scope and not slot.for_kernels):
+        raise ZeroCopyError(f"{slot}: {value!r} is not in {binding}; {way_out}")
     if slot.for_kernels:
-        _check_for_kernels(slot, home, value, way_out)
-    elif home.is_further:
+        _check_for_kernels(slot, binding, value, way_out)
+    elif binding.is_other_device:
         _check_layout(slot, value)
     if value.readonly and not slot.is_input:
         raise ZeroCopyError(f"{slot}: {value!r} is read-only, the run would write it; pass a new tensor")
@@ -114,25 +114,29 @@ def _on_device(slot: Slot, home: Home, value: Any) -> tuple[int, object]:
         value.storage.check_file()
     except HostViewError as error:
         raise ZeroCopyError(f"{slot}: {error}") from error
-    return slot.place(value), value
+    return slot.location(value), value
 
 
-def _imported(slot: Slot, home: Home, value: Any) -> Any:
+def _imported(slot: Slot, binding: DeviceBinding, value: Any) -> Any:
     """``value`` on the device, imported where it is memory of the host and the device can use that in place."""
     if not isinstance(value, Tensor):
         if not isinstance(value, np.ndarray) and not hasattr(value, "__dlpack__"):
             return value
         value = _tensor_of(slot, value)
-    if value.device == home.device or not is_host_memory(value.storage) or home.device.capability(MemoryImport) is None:
+    if (
+        value.device == binding.device
+        or not is_host_memory(value.storage)
+        or binding.device.capability(MemoryImport) is None
+    ):
         return value
     _check_fit(slot, value.shape, value.dtype)
     try:
-        return import_tensor(value, home.device, writes=not slot.is_input)
+        return import_tensor(value, binding.device, writes=not slot.is_input)
     except (ZeroCopyError, HostViewError) as error:
         raise ZeroCopyError(f"{slot}: {error}") from error
 
 
-def _check_for_kernels(slot: Slot, home: Home, value: Tensor, way_out: str) -> None:
+def _check_for_kernels(slot: Slot, binding: DeviceBinding, value: Tensor, way_out: str) -> None:
     _check_layout(slot, value)
     if (problem := unreachable(value.storage, *value.byte_range)) is not None:
         raise ZeroCopyError(f"{slot}: {value!r}: {problem}; {way_out}")
@@ -140,8 +144,8 @@ def _check_for_kernels(slot: Slot, home: Home, value: Tensor, way_out: str) -> N
     alignment = value.storage.kind.offset_alignment
     if start % alignment and value.device.capability(Addresses) is None:
         raise ZeroCopyError(
-            f"{slot}: {value!r} begins at byte {start} of its memory, and kernels of {home.device} take multiples of "
-            f"{alignment}; {way_out}"
+            f"{slot}: {value!r} begins at byte {start} of its memory, and kernels of {binding.device} take multiples "
+            f"of {alignment}; {way_out}"
         )
 
 
@@ -157,13 +161,13 @@ def _check_layout(slot: Slot, value: Array | Tensor) -> None:
     raise not_contiguous(slot, steps, size, is_input=slot.is_input)
 
 
-def not_contiguous(what: object, strides: tuple[int, ...], size: int, *, is_input: bool) -> ZeroCopyError:
+def not_contiguous(subject: object, strides: tuple[int, ...], size: int, *, is_input: bool) -> ZeroCopyError:
     """The error for memory with ``strides``, in units of which an element takes ``size``, where it is used densely."""
     way_out = "pass a new array"
     if is_input:
         way_out = "pass np.ascontiguousarray(...), let set_input copy it, or compile with its strides in an InputSpec"
     return ZeroCopyError(
-        f"{what}: the memory is not C-contiguous, its strides are {_in_elements(strides, size)} elements; {way_out}"
+        f"{subject}: the memory is not C-contiguous, its strides are {_in_elements(strides, size)} elements; {way_out}"
     )
 
 
@@ -205,10 +209,10 @@ def _from_producer(slot: Slot, value: Any) -> Tensor:
         raise ZeroCopyError(f"{slot}: its producer does not export it ({error}); pass a numpy array") from error
 
 
-def not_in_memory(what: object, value: object, dtype: str) -> InputError:
+def not_in_memory(subject: object, value: object, dtype: str) -> InputError:
     """The error for a ``value`` that has no memory of its own, where that is to be used."""
     return InputError(
-        f"{what}: a {type(value).__name__} cannot be bound by reference; pass a numpy array of {dtype}, a Tensor or "
+        f"{subject}: a {type(value).__name__} cannot be bound by reference; pass a numpy array of {dtype}, a Tensor or "
         "another object with __dlpack__"
     )
 
@@ -217,12 +221,12 @@ def _name_of(slot: Slot, dtype: np.dtype[Any]) -> str:
     return name_of(slot, dtype, slot.spec.dtype)
 
 
-def name_of(what: object, dtype: np.dtype[Any], wanted: str) -> str:
+def name_of(subject: object, dtype: np.dtype[Any], wanted: str) -> str:
     """What ``dtype`` is called here; raises InputError where no tensor has it."""
     try:
         return dtype_name(dtype)
     except (InputError, TypeError):
-        raise InputError(f"{what}: dtype {dtype} is none of a tensor's; it takes {wanted}") from None
+        raise InputError(f"{subject}: dtype {dtype} is none of a tensor's; it takes {wanted}") from None
 
 
 def _check_native(slot: Slot, dtype: np.dtype[Any]) -> None:
@@ -238,9 +242,9 @@ def _check_fit(slot: Slot, shape: tuple[int, ...], dtype: str) -> None:
     check_dtype(slot, dtype, slot.spec.dtype)
 
 
-def check_dtype(what: object, found: str, wanted: str) -> None:
+def check_dtype(subject: object, found: str, wanted: str) -> None:
     """Raise InputError unless both are the same."""
     if found != wanted:
         raise InputError(
-            f"{what}: dtype {found}, it takes {wanted}; nothing is cast silently, pass array.astype({wanted!r})"
+            f"{subject}: dtype {found}, it takes {wanted}; nothing is cast silently, pass array.astype({wanted!r})"
         )

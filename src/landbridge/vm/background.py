@@ -12,7 +12,7 @@ import weakref
 from collections.abc import Callable
 from typing import TYPE_CHECKING, ClassVar
 
-from landbridge.beside import start
+from landbridge.background_threads import start
 from landbridge.device.waits import Waits
 from landbridge.errors import ForkedDeviceError, InputError, RunTimeoutError
 from landbridge.process_bound import ProcessBound

@@ -1,4 +1,4 @@
-"""Runs of a Session in the background: the worker has the turn that ``run_async`` took, and gives it back."""
+"""Runs of a Session in the background: the worker holds the lock that ``run_async`` took, and gives it back."""
 
 from __future__ import annotations
 
@@ -10,28 +10,28 @@ from landbridge.device.stream import carried
 from landbridge.exhaustion import raise_exhaustion, reports_exhaustion
 from landbridge.vm.background import AsyncRun, Worker
 from landbridge.vm.entry import Entry
-from landbridge.vm.turn import NOBODY, Turn
+from landbridge.vm.token_lock import NOBODY, LockToken
 
 #: Executes what is bound and says when nothing can come before it any more.
 ExecuteAndTell = Callable[[Callable[[], object]], object]
 
 
 class BackgroundRuns:
-    """Starts them, one at a time, with the turn of ``entry``, in a thread that is made for the first one."""
+    """Starts them, one at a time, with the lock of ``entry``, in a thread that is made for the first one."""
 
     def __init__(self, entry: Entry) -> None:
         self._entry = entry
         self._worker: Worker | None = None
 
     def start(self, make_ready: Callable[[], object], execute: ExecuteAndTell) -> AsyncRun:
-        """Take the turn, ``make_ready`` here, then ``execute`` in the worker; what ``make_ready`` raises is raised."""
+        """Take the lock, ``make_ready`` here, then ``execute`` in the worker; what ``make_ready`` raises is raised."""
         entry = self._entry
         pending = AsyncRun()
         try:
-            turn = entry.take()
+            token = entry.take()
         except IndexError:
             entry.refuse()
-        tickets = [turn]  # who pops it has the run, whatever interrupts the other
+        tickets = [token]  # who pops it has the run, whatever interrupts the other
         try:
             entry.owner = threading.get_ident()
             make_ready()
@@ -49,23 +49,23 @@ class BackgroundRuns:
             raise
         return pending
 
-    def _take_back(self, pending: AsyncRun, tickets: list[Turn], error: BaseException) -> None:
+    def _take_back(self, pending: AsyncRun, tickets: list[LockToken], error: BaseException) -> None:
         """Give up a run that the worker has not begun."""
         try:
-            turn = tickets.pop()
+            token = tickets.pop()
         except IndexError:
             return
         self._entry.pending = None
         self._entry.owner = NOBODY
-        self._entry.give_back(turn)
+        self._entry.give_back(token)
         pending.complete(error)
 
     def _finish(
-        self, pending: AsyncRun, tickets: list[Turn], execute: Callable[[], object], started: threading.Event
+        self, pending: AsyncRun, tickets: list[LockToken], execute: Callable[[], object], started: threading.Event
     ) -> None:
-        """In the worker: execute with the turn that ``start`` took, and give it back."""
+        """In the worker: execute with the lock that ``start`` took, and give it back."""
         try:
-            turn = tickets.pop()
+            token = tickets.pop()
         except IndexError:
             return
         error: BaseException | None = None
@@ -78,6 +78,6 @@ class BackgroundRuns:
         finally:
             self._entry.pending = None
             self._entry.owner = NOBODY
-            self._entry.give_back(turn)
+            self._entry.give_back(token)
             pending.complete(error)
             started.set()

@@ -10,11 +10,11 @@ from landbridge.executable import abi
 from landbridge.executable import instructions as ins
 from landbridge.executable.open_number import OpenNumber
 from landbridge.executable.parts import Function, VDevice
+from landbridge.vm.borrowed_memory import BorrowedMemory, with_barriers
 from landbridge.vm.code_image import LoadedImage
 from landbridge.vm.device_kernels import ModuleKernels
 from landbridge.vm.kernel_buffers import KernelBuffers
 from landbridge.vm.kernel_step import KernelStep
-from landbridge.vm.lent_memory import LentMemory, with_barriers
 from landbridge.vm.operand_words import OperandWords
 from landbridge.vm.overlap import Item, Overlap, devices_first
 from landbridge.vm.program import (
@@ -28,7 +28,7 @@ from landbridge.vm.program import (
     Step,
     WaitStep,
 )
-from landbridge.vm.registers import Memory, RegisterPlace, Registers
+from landbridge.vm.registers import Memory, RegisterLocation, Registers
 from landbridge.vm.touches import Touches
 
 _WORD = (1 << 64) - 1
@@ -60,7 +60,7 @@ class _Binder:
         self._outputs = range(len(function.inputs), len(function.inputs) + len(function.outputs))
         self._buffers = KernelBuffers(memory, self._outputs)
         self._registers = Registers(function, vdevices, memory, may_lend=bool(self._on_devices))
-        self._lent = LentMemory()
+        self._borrowed = BorrowedMemory()
         self._records: list[int] = []
         kinds = [type(each) for each in ins.flattened(function.instructions)]
         self._first_operand = abi.RECORD_WORDS * (kinds.count(ins.Call) + 2 * kinds.count(ins.If))  # or fewer records
@@ -77,7 +77,7 @@ class _Binder:
             len(function.inputs) + len(function.outputs) + len(function.parameters),
             self._registers,
             memory,
-            self._lent,
+            self._borrowed,
             self._touches.may_write,
         )
 
@@ -119,18 +119,18 @@ class _Binder:
                 native.append(NativeStep(start, (len(self._records) - start) // abi.RECORD_WORDS))
             start = len(self._records)
             self._list_records()
-            lent = self._lent.take()
-            steps.extend(with_barriers(lent, native))
-            self._listing[listed:] = with_barriers(lent, self._listing[listed:])
+            borrowed = self._borrowed.take()
+            steps.extend(with_barriers(borrowed, native))
+            self._listing[listed:] = with_barriers(borrowed, self._listing[listed:])
             listed = len(self._listing)
 
         for instruction in instructions:
             if isinstance(instruction, _DEFINE):  # most do; they touch nothing
                 self._registers.define(instruction)
                 continue
-            if self._overlap and (numbers := self._before(instruction)):
+            if self._overlap and (ordinals := self._before(instruction)):
                 close()
-                steps.append(WaitStep(numbers))
+                steps.append(WaitStep(ordinals))
                 self._listing.append(steps[-1])
                 listed = len(self._listing)
             if _is_native(instruction, self._on_devices):
@@ -195,17 +195,17 @@ class _Binder:
         user = f"call {call.name or call.function!r}"
         places = [self._registers[register] for register in call.args]
         tables = (
-            [self._operands.table(place, user) for place in places]
+            [self._operands.table(location, user) for location in places]
             if self._registers.has_rows
             else [None] * len(places)
         )
         first = self._operands.next  # after the tables: a call's arguments are together
         self._pointers.append((len(self._records) + 2, first))
         nbytes = 0
-        for place, table in zip(places, tables, strict=True):
-            nbytes += place.nbytes
+        for location, table in zip(places, tables, strict=True):
+            nbytes += location.nbytes
             if table is None:
-                self._operands.address(place, user)
+                self._operands.address(location, user)
             else:
                 self._pointers.append((self._operands.next, table))
                 self._operands.words.append(0)
@@ -214,7 +214,7 @@ class _Binder:
             self._operands.words += (0, *call.sizes)
         self._needs_threads |= call.tasks > 1 and nbytes >= WORTH_SHARING_BYTES
         if call.moves_bytes:
-            device = str(self._memory.home(places[-1].vdevice).device)
+            device = str(self._memory.binding(places[-1].vdevice).device)
             operands = (first, first + 1) if len(places) == 2 and tables == [None, None] else None
             self._list_move(MoveStep(call.name or call.function, call.moves_bytes, device, operands))
         kind = abi.RECORD_FLUSHING_CALL if image.image.flushes_denormals else abi.RECORD_CALL
@@ -229,14 +229,14 @@ class _Binder:
         """Append the launches of a call whose kernels a device runs; neighbours on one device join in one step."""
         module = self._images[call.module]
         assert isinstance(module, ModuleKernels)
-        kernels = module.on(self._memory.home(call.vdevice).device)
+        kernels = module.on(self._memory.binding(call.vdevice).device)
         user = f"call {call.name or call.function!r}"
         sequence = kernels.image.functions.get(call.function)
         if sequence is None or sequence.operands != len(call.args):
-            made = "does not launch it" if sequence is None else f"launches it with {sequence.operands} operands"
+            created = "does not launch it" if sequence is None else f"launches it with {sequence.operands} operands"
             raise BindError(
                 f"{user} gives kernel {call.function!r} {len(call.args)} operands, and the image that the code "
-                f"generator of target kind {kernels.made_by!r} made {made}; compile the model again"
+                f"generator of target kind {kernels.created_by!r} made {created}; compile the model again"
             )
         if any(self._registers[register].moves for register in call.args):
             raise BindError(f"{user} is in a loop and {kernels.device} runs it on slices; compile the loop for the CPU")
@@ -258,7 +258,11 @@ class _Binder:
             self._list_move(MoveStep(call.name or call.function, call.moves_bytes, str(kernels.device)))
 
     def _branch(
-        self, condition: RegisterPlace, then: Sequence[ins.Instruction], orelse: Sequence[ins.Instruction], start: int
+        self,
+        condition: RegisterLocation,
+        then: Sequence[ins.Instruction],
+        orelse: Sequence[ins.Instruction],
+        start: int,
     ) -> None:
         self._list_records()
         outer, self._listing = self._listing, []
@@ -290,7 +294,7 @@ class _Binder:
 
                 user, function = f"host builtin {builtin!r}", host_function(builtin, attributes)
                 tensors = tuple(self._operands.host_tensor(self._registers[register], user) for register in args)
-                (host,) = with_barriers(self._lent.take(), [HostStep(function, tensors, attributes)])
+                (host,) = with_barriers(self._borrowed.take(), [HostStep(function, tensors, attributes)])
                 return host, host
             case ins.ToVDevice(src, dst, name):
                 source, destination = self._registers[src], self._registers[dst]
@@ -324,7 +328,7 @@ class _Binder:
                 raise BindError(f"{instruction} is no host instruction")
 
     def _loop(self, loop: ins.Loop) -> tuple[Step, Step]:
-        """The step of a loop, and the one that lists what its trips move."""
+        """The step of a loop, and the one that lists what its iterations move."""
         number, self._loops = self._loops, self._loops + 1
         user = f"loop {loop.name!r}"
         for register, least in (*((r, 8) for r in loop.count), *((r, 1) for r in loop.condition)):

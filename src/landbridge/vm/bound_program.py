@@ -21,10 +21,10 @@ from landbridge.vm.argument import as_tensor
 from landbridge.vm.bind import bind_function
 from landbridge.vm.call_arguments import CallArguments
 from landbridge.vm.code_image import LoadedImage
+from landbridge.vm.device_binding import ON_MISMATCH, DeviceBinding
 from landbridge.vm.device_kernels import ModuleKernels
 from landbridge.vm.entry import Entry
 from landbridge.vm.frame import Frame
-from landbridge.vm.home import ON_MISMATCH, Home
 from landbridge.vm.memory_check import check_memory
 from landbridge.vm.modules import load_modules
 from landbridge.vm.program import Program
@@ -36,14 +36,14 @@ from landbridge.vm.run_arguments import RunArguments
 from landbridge.vm.slot import Slot
 from landbridge.vm.staging import Staging
 from landbridge.vm.thread_pool import RunNative, native_runner, stop_at_exit
-from landbridge.vm.turn import NOBODY
+from landbridge.vm.token_lock import NOBODY
 from landbridge.vm.workspace import workspace_for
 
 
 class BoundProgram:
-    """The main function of ``executable`` in ``homes`` (one for each vdevice) and on ``threads`` threads.
+    """The main function of ``executable`` in ``bindings`` (one for each vdevice) and on ``threads`` threads.
 
-    Whoever executes it has the turn of ``entry``. ``host_access``: as for IoMemory. ``arena`` has the memory
+    Whoever executes it holds the lock of ``entry``. ``host_access``: as for IoMemory. ``arena`` has the memory
     of storages, where several programs run in turn. ``memory_limit``: bytes that activations, or one output, may take.
     Raises BindError or ExecutableError when it cannot be bound,
     OutOfMemoryError where the machine has not the memory.
@@ -52,7 +52,7 @@ class BoundProgram:
     def __init__(
         self,
         executable: Executable,
-        homes: Sequence[Home],
+        bindings: Sequence[DeviceBinding],
         threads: int,
         entry: Entry,
         host_access: HostAccess | None = None,
@@ -60,29 +60,29 @@ class BoundProgram:
         memory_limit: int | None = None,
     ) -> None:
         self.entry = entry
-        check_memory(executable, homes, threads, arena, memory_limit)
-        self.memory = memory = ProgramMemory(executable, homes, host_access, arena, memory_limit)
-        self._images = images = load_modules(executable, homes)
+        check_memory(executable, bindings, threads, arena, memory_limit)
+        self.memory = memory = ProgramMemory(executable, bindings, host_access, arena, memory_limit)
+        self._images = images = load_modules(executable, bindings)
         self.program = program = _bind(executable, images, memory)
-        _ = memory.io.home  # raises where there is none
+        _ = memory.io.binding  # raises where there is none
         self._native = native = [image for image in images if isinstance(image, LoadedImage)]
         self._workspace = workspace_for(executable.scratch_bytes)
         self.most_threads, self.threads = threads, threads if program.needs_threads else 1
         self.run_native = self.runner(self.threads)
         stop_at_exit(self)
 
-        self._acquisition = Acquisition(memory.homes, memory.residents)
+        self._acquisition = Acquisition(memory.bindings, memory.residents)
         frame = partial(
             Frame,
             program,
             executable.main,
             self.run_native,
             entry,
-            memory.homes,
+            memory.bindings,
             for_kernels=len(native) < len(images),
             acquisition=self._acquisition,
         )
-        staged = memory.home(0) is not homes[0]  # then arguments may go by way of the host
+        staged = memory.binding(0) is not bindings[0]  # then arguments may go by way of the host
         buffers = RegisteredBuffers()
         self.runs = RunArguments(frame(staging=Staging() if staged else None), memory, buffers)
         self._acquisition.preparation = self.runs.frame.prepare  # not of this, which then ends with its last user
@@ -94,13 +94,13 @@ class BoundProgram:
             self.calls.follow(slot)
         memory.finish_file_checks()
         if program.preparation:
-            turn = entry.take()
+            token = entry.take()
             try:
                 entry.owner = get_ident()
                 self._acquisition.prepare()
             finally:
                 entry.owner = NOBODY
-                entry.give_back(turn)
+                entry.give_back(token)
 
     def runner(self, threads: int) -> RunNative:
         """What runs its records on ``threads`` threads."""

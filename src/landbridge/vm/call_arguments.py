@@ -72,7 +72,7 @@ class CallArguments:
                 tensor = over_new(array, slot.spec.dtype, slot.shape, address)
             else:
                 slot.owner = tensor = self._memory.io.allocate(slot.spec)
-                address = slot.place(tensor)
+                address = slot.location(tensor)
             for word, offset in slot.places:
                 words[word] = address + offset
             results.append(tensor)
@@ -96,7 +96,7 @@ class CallArguments:
         owners = [owner for _, owner in borrowed]
         return [owners, [slot.lend(owner) for slot, owner in zip(self.outputs, owners)]]  # noqa: B905
 
-    def let_go(self) -> None:
+    def release(self) -> None:
         """Keep nothing of the last call alive."""
         for slot in self._slots:
             slot.owner = None
@@ -128,7 +128,7 @@ class CallArguments:
         except ZeroCopyError:
             memory = self._memory.io.allocate(slot.spec)
             copy_tensor(memory, as_tensor(slot, value.value), cause=value.cause)
-            return slot.place(memory), memory
+            return slot.location(memory), memory
 
     def leave_out(self, *states: Slot) -> None:
         """Take no more arguments for these halves of recurrent states, slots of runs."""
@@ -147,6 +147,6 @@ class CallArguments:
             self.frame.slots[slot.register].bind(slot.address, slot.owner)
 
 
-def _wrong_number(what: str, given: int, slots: Sequence[Slot]) -> InputError:
+def _wrong_number(subject: str, given: int, slots: Sequence[Slot]) -> InputError:
     names = ", ".join(slot.spec.name for slot in slots) or "none"
-    return InputError(f"{given} {what}s given, the program takes {len(slots)}: {names}")
+    return InputError(f"{given} {subject}s given, the program takes {len(slots)}: {names}")

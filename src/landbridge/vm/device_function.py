@@ -8,7 +8,7 @@ from landbridge.errors import InputError
 from landbridge.executable.parts import TensorSpec
 from landbridge.tensor import Tensor, empty
 from landbridge.vm.device_kernels import LoadedKernels
-from landbridge.vm.kernel_step import BoundBuffer, Buffer, KernelStep, OwnBuffer
+from landbridge.vm.kernel_step import BoundBuffer, Buffer, KernelStep, OwnedBuffer
 
 
 class DeviceFunction:
@@ -25,12 +25,12 @@ class DeviceFunction:
         if sequence.operands != len(self.operands):
             raise InputError(
                 f"kernel {name!r}: the program gives it {len(self.operands)} operands, and the code generator of "
-                f"target kind {kernels.made_by!r} launches it with {sequence.operands}; compile the model again"
+                f"target kind {kernels.created_by!r} launches it with {sequence.operands}; compile the model again"
             )
         buffers: list[Buffer] = [BoundBuffer(i, 0, spec.nbytes, True) for i, spec in enumerate(self.operands)]
         self._scratch = [empty((nbytes,), dtype="uint8", device=kernels.device) for nbytes in sequence.scratch]
         for tensor in self._scratch:
-            buffers.append(OwnBuffer(tensor.storage.live_region, tensor.nbytes))
+            buffers.append(OwnedBuffer(tensor.storage.live_region, tensor.nbytes))
         self._step = KernelStep(kernels.device)
         self._step.add(kernels, sequence.launches, buffers)
 
@@ -38,14 +38,14 @@ class DeviceFunction:
         if len(tensors) != len(self.operands):
             raise InputError(f"kernel {self.name!r} takes {len(self.operands)} tensors, {len(tensors)} were given")
         for number, (tensor, spec) in enumerate(zip(tensors, self.operands, strict=True)):
-            what = f"kernel {self.name!r}: operand {number} is {spec.dtype}{list(spec.shape)} on {self._device}"
+            subject = f"kernel {self.name!r}: operand {number} is {spec.dtype}{list(spec.shape)} on {self._device}"
             if not isinstance(tensor, Tensor) or tensor.device != self._device:
-                raise InputError(f"{what}; {tensor!r} is not, make it with device=")
+                raise InputError(f"{subject}; {tensor!r} is not, make it with device=")
             if (tensor.shape, tensor.dtype) != (spec.shape, spec.dtype) or not tensor.is_contiguous:
-                raise InputError(f"{what}, dense; {tensor!r} was given")
+                raise InputError(f"{subject}, dense; {tensor!r} was given")
             start = tensor.storage.live_region.byte_offset + tensor.byte_offset
             if start % self._alignment:
                 raise InputError(
-                    f"{what}, from a multiple of {self._alignment} bytes on; {tensor!r} is at byte {start}"
+                    f"{subject}, from a multiple of {self._alignment} bytes on; {tensor!r} is at byte {start}"
                 )
         self._step.run(tensors.__getitem__)

@@ -17,13 +17,13 @@ from landbridge.executable.device_image import DeviceImage, check_device_image
 class LoadedKernels:
     """A DeviceImage as ``device`` loaded it; buffers begin at multiples of ``offset_alignment`` bytes.
 
-    ``made_by`` names the code generator, by its target kind.
+    ``created_by`` names the code generator, by its target kind.
     """
 
-    __slots__ = ("__weakref__", "device", "image", "made_by", "module", "offset_alignment")
+    __slots__ = ("__weakref__", "created_by", "device", "image", "module", "offset_alignment")
 
-    def __init__(self, image: DeviceImage, device: Device, module: object, made_by: str) -> None:
-        self.image, self.device, self.module, self.made_by = image, device, module, made_by
+    def __init__(self, image: DeviceImage, device: Device, module: object, created_by: str) -> None:
+        self.image, self.device, self.module, self.created_by = image, device, module, created_by
         self.offset_alignment = device.memory_kind().offset_alignment
 
 
@@ -69,8 +69,8 @@ def load_kernels(image: DeviceImage, device: Device, target: str) -> LoadedKerne
             module = api.load_module(device.index, image.code, image.format, image.options)
         except InputError as error:
             raise BindError(f"{error}; {_way_out(target)}") from error
-    made = _loaded[id(image), device] = LoadedKernels(image, device, module, _kind_of(target))
-    return made
+    created = _loaded[id(image), device] = LoadedKernels(image, device, module, _kind_of(target))
+    return created
 
 
 def kernel_api(image: DeviceImage, device: Device, target: str) -> DeviceModules:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from queue import SimpleQueue
 
-from landbridge.beside import start
+from landbridge.background_threads import start
 from landbridge.device.api import Event, wait_for_event
 from landbridge.executable.device_image import Launch
 

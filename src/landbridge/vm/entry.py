@@ -15,17 +15,17 @@ from landbridge.exhaustion import raise_exhaustion
 from landbridge.memory.accesses import open_views
 from landbridge.vm.background import AsyncRun
 from landbridge.vm.thread_pool import is_exiting
-from landbridge.vm.turn import NOBODY, Turn, Turns
+from landbridge.vm.token_lock import NOBODY, LockToken, TokenLock
 
 _FIRST_NAP, _LONGEST_NAP = 20e-6, 1e-3
 
 
-class Entry(Turns):
-    """The turn that every use of the Session ``name`` takes, without waiting, and why it cannot be taken.
+class Entry(TokenLock):
+    """The lock that every use of the Session ``name`` takes, without waiting, and why it cannot be taken.
 
     ``pending`` is the run in the background that has it, if one does; ``shares`` whether memory may be bound that
-    others use, too: Sessions, or devices past the host's caches; ``waits``: who has the turn waits for other Sessions,
-    and touches no memory meanwhile.
+    others use, too: Sessions, or devices past the host's caches; ``waits``: who holds the lock waits for other
+    Sessions, and touches no memory meanwhile.
     """
 
     __slots__ = ("name", "pending", "shares", "waits")
@@ -38,7 +38,7 @@ class Entry(Turns):
         _entries.add(self)
 
     def refuse(self) -> NoReturn:
-        """Raise what says why the turn is taken."""
+        """Raise what says why the lock is taken."""
         if is_exiting():
             if threading.current_thread().daemon:
                 threading.Event().wait()  # as Python itself stops its daemon threads
@@ -53,7 +53,7 @@ class Entry(Turns):
         ) from None
 
     def is_used_elsewhere(self) -> bool:
-        """Whether another thread has the turn and may touch memory."""
+        """Whether another thread holds the lock and may touch memory."""
         return not self.free and not self.waits and self.owner != threading.get_ident()
 
     def wait_for_use(self) -> None:
@@ -82,12 +82,12 @@ class Entry(Turns):
 
     def let_watchers_go(self) -> None:
         """Say, at the beginning of a use, that the one before is over."""
-        for over, of in list(open_views.items()):
-            if of is self and isinstance(over, threading.Event):
+        for over, watched in list(open_views.items()):
+            if watched is self and isinstance(over, threading.Event):
                 over.set()
 
     def close(self) -> None:
-        """Let nobody in any more, in a child process, not even who had the turn when the parent forked."""
+        """Let nobody in any more, in a child process, not even who held the lock when the parent forked."""
         self.take, self.give_back = self._refuse_child, _drop
         self.waits = True  # for nobody: no run of this process uses its memory
         if self.pending is not None:
@@ -97,7 +97,7 @@ class Entry(Turns):
         raise ForkedDeviceError("this Session is of the parent process; make a new one in the child")
 
 
-def _drop(turn: Turn) -> None:
+def _drop(token: LockToken) -> None:
     pass
 
 
@@ -116,17 +116,17 @@ _Parameters = ParamSpec("_Parameters")
 _Result = TypeVar("_Result")
 
 
-def takes_turn(method: Callable[_Parameters, _Result]) -> Callable[_Parameters, _Result]:
-    """``method`` of an object with an ``_entry``, done with its turn; raises why when that cannot be taken.
+def takes_lock(method: Callable[_Parameters, _Result]) -> Callable[_Parameters, _Result]:
+    """``method`` of an object with an ``_entry``, done under its lock; raises why when that cannot be taken.
 
-    Where each 100 ns counts, methods take the turn themselves.
+    Where each 100 ns counts, methods take the lock themselves.
     """
 
     @wraps(method)
-    def with_turn(*args: Any, **kwargs: Any) -> _Result:  # unpacking ``self`` would cost as much as all else
+    def with_lock(*args: Any, **kwargs: Any) -> _Result:  # unpacking ``self`` would cost as much as all else
         entry: Entry = args[0]._entry
         try:
-            turn = entry.take()
+            token = entry.take()
         except IndexError:
             entry.refuse()
         try:
@@ -137,6 +137,6 @@ def takes_turn(method: Callable[_Parameters, _Result]) -> Callable[_Parameters, 
             raise
         finally:
             entry.owner = NOBODY
-            entry.give_back(turn)
+            entry.give_back(token)
 
-    return with_turn
+    return with_lock

@@ -46,7 +46,7 @@ class CodePages:
         OutOfMemoryError where there is no memory for it.
         """
         refused: list[str] = []
-        for what, create in (("a memfd", _memfd), ("a file for temporary ones", _temporary_file)):
+        for subject, create in (("a memfd", _memfd), ("a file for temporary ones", _temporary_file)):
             try:
                 file = create()
                 try:
@@ -57,7 +57,7 @@ class CodePages:
             except OSError as error:
                 if error.errno in _NO_MEMORY:
                     raise _out_of_memory(self.nbytes, error) from error
-                refused.append(f"{what}: {error.strerror or error}")
+                refused.append(f"{subject}: {error.strerror or error}")
         try:
             self._reserved[: len(content)] = content
             _libc("mprotect", self.base, self.nbytes, _READ_EXECUTE)

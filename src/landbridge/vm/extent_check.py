@@ -10,7 +10,7 @@ import numpy as np
 from landbridge.dtypes import dtype
 from landbridge.executable import instructions as ins
 from landbridge.executable.executable import Executable
-from landbridge.executable.instance import Numbers
+from landbridge.executable.instance import ExtentValues
 from landbridge.executable.parts import parameter_constant
 from landbridge.sizes.size import Extent, smallest
 from landbridge.vm.bind import WORTH_SHARING_BYTES
@@ -23,10 +23,10 @@ Bytes: TypeAlias = "NDArray[np.float64]"
 
 
 class ExtentCheck:
-    """The tensors and calls of ``executable`` in arrays, by slots of ``numbers``; ``storages`` are the bytes that there
-    are for each of its storages. Registers have a row each."""
+    """The tensors and calls of ``executable`` in arrays, by slots of ``extent_values``; ``storages`` are the bytes that
+    there are for each of its storages. Registers have a row each."""
 
-    def __init__(self, executable: Executable, numbers: Numbers, storages: Sequence[int]) -> None:
+    def __init__(self, executable: Executable, extent_values: ExtentValues, storages: Sequence[int]) -> None:
         main = executable.main
         self._io = len(main.inputs) + len(main.outputs)
         fixed = [0] * self._io
@@ -49,7 +49,7 @@ class ExtentCheck:
                     fixed.append(0)
                     tensors.append((row[dst], row[whole], offset, shape, dtype(kind).itemsize))
                 case ins.Loop(trips, slices):
-                    taken = smallest(trips, 1)  # no trip looks at no slice
+                    taken = smallest(trips, 1)  # no iteration looks at no slice
                     for part in slices:
                         stride = -part.stride if part.back else part.stride
                         last = taken * part.first + (trips - taken) * stride
@@ -62,10 +62,10 @@ class ExtentCheck:
                     calls.append(each)
         self._fixed = np.array(fixed, np.float64)
         self._rows, self._wholes = (np.array([each[k] for each in tensors], np.intp) for k in (0, 1))
-        self._offsets = np.array([numbers.slot(offset) for _, _, offset, _, _ in tensors], np.intp)
-        self._shapes = padded_slots([shape for _, _, _, shape, _ in tensors], numbers)
+        self._offsets = np.array([extent_values.slot(offset) for _, _, offset, _, _ in tensors], np.intp)
+        self._shapes = padded_slots([shape for _, _, _, shape, _ in tensors], extent_values)
         self._items = np.array([each[4] for each in tensors], np.float64)
-        self._tasks = np.array([numbers.slot(call.tasks) for call in calls], np.intp)
+        self._tasks = np.array([extent_values.slot(call.tasks) for call in calls], np.intp)
         self._args = np.array([row[register] for call in calls for register in call.args], np.intp)
         self._ends = np.cumsum([len(call.args) for call in calls], dtype=np.intp)
 
@@ -75,28 +75,28 @@ class ExtentCheck:
         return int(self._shapes.size)
 
     def sizes(
-        self, numbers: NDArray[np.int64], io: Sequence[int] | NDArray[np.float64]
+        self, extent_values: NDArray[np.int64], io: Sequence[int] | NDArray[np.float64]
     ) -> tuple[Bytes, NDArray[np.bool_]]:
         """The bytes of each row where inputs and outputs have ``io``, and whether each tensor lies in its whole.
 
-        For one choice of dimensions, or a row of ``numbers``, of ``io`` and of the result for each of several.
+        For one choice of dimensions, or a row of ``extent_values``, of ``io`` and of the result for each of several.
         """
-        extents, offsets = numbers[..., self._shapes], numbers[..., self._offsets]
-        found = np.empty((*numbers.shape[:-1], len(self._fixed)))
+        extents, offsets = extent_values[..., self._shapes], extent_values[..., self._offsets]
+        found = np.empty((*extent_values.shape[:-1], len(self._fixed)))
         found[...] = self._fixed
         found[..., : self._io] = io
-        own = found[..., self._rows] = extents.prod(axis=-1, dtype=np.float64) * self._items
-        fits = (offsets >= 0) & (offsets + own <= found[..., self._wholes]) & (extents >= 0).all(axis=-1)
+        owned = found[..., self._rows] = extents.prod(axis=-1, dtype=np.float64) * self._items
+        fits = (offsets >= 0) & (offsets + owned <= found[..., self._wholes]) & (extents >= 0).all(axis=-1)
         return found, fits.all(axis=-1)
 
-    def is_worth_sharing(self, numbers: NDArray[np.int64], sizes: Bytes) -> bool:
+    def is_worth_sharing(self, extent_values: NDArray[np.int64], sizes: Bytes) -> bool:
         """Whether several threads are quicker at any call, for one choice of dimensions."""
         sums = np.cumsum(np.append(0, sizes[self._args]))[np.append(0, self._ends)]
-        return bool(((numbers[self._tasks] > 1) & (np.diff(sums) >= WORTH_SHARING_BYTES)).any())
+        return bool(((extent_values[self._tasks] > 1) & (np.diff(sums) >= WORTH_SHARING_BYTES)).any())
 
 
-def padded_slots(shapes: Sequence[tuple[Extent, ...]], numbers: Numbers) -> NDArray[np.intp]:
-    """The slots of ``numbers`` of each of ``shapes``, a row each; behind shorter ones the slot of 1."""
-    most, one = max(map(len, shapes), default=0), numbers.slot(1)
-    rows = [[*map(numbers.slot, shape), *[one] * (most - len(shape))] for shape in shapes]
+def padded_slots(shapes: Sequence[tuple[Extent, ...]], extent_values: ExtentValues) -> NDArray[np.intp]:
+    """The slots of ``extent_values`` of each of ``shapes``, a row each; behind shorter ones the slot of 1."""
+    most, one = max(map(len, shapes), default=0), extent_values.slot(1)
+    rows = [[*map(extent_values.slot, shape), *[one] * (most - len(shape))] for shape in shapes]
     return np.array(rows, np.intp).reshape(len(shapes), most)

@@ -18,9 +18,9 @@ class Pending(Protocol):
 InFlight = dict[int, Pending]
 
 
-def wait_for(flight: InFlight, numbers: Sequence[int]) -> None:
-    """Wait for the steps of ``numbers`` that are in ``flight``, which they leave; raises what the first one raised."""
-    for number in numbers:
+def wait_for(flight: InFlight, ordinals: Sequence[int]) -> None:
+    """Wait for the steps of ``ordinals`` that are in ``flight``, which they leave; raises what the first one raised."""
+    for number in ordinals:
         pending = flight.get(number)
         if pending is not None:
             pending.wait()

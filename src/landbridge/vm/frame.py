@@ -13,8 +13,8 @@ import numpy as np
 from landbridge.executable.parts import Function, TensorSpec
 from landbridge.tensor import Tensor
 from landbridge.vm.acquisition import Acquisition
+from landbridge.vm.device_binding import DeviceBinding, host_binding
 from landbridge.vm.entry import Entry
-from landbridge.vm.home import Home, host_home
 from landbridge.vm.interpreter import run_steps
 from landbridge.vm.kernel_step import BoundTo, KernelStep
 from landbridge.vm.program import NativeStep, Program, Step
@@ -29,8 +29,8 @@ Execute = Callable[[], object]
 class Frame:
     """Words of ``program`` of its own, the slots of ``function`` in them, and what executes on them.
 
-    A program has two, so that what runs are given stays bound while calls are given something else. ``homes`` has the
-    memory of each vdevice; ``for_kernels``: arguments are given to kernels of a device, too; ``staging``: their way
+    A program has two, so that what runs are given stays bound while calls are given something else. ``bindings`` has
+    the memory of each vdevice; ``for_kernels``: arguments are given to kernels of a device, too; ``staging``: their way
     over the host, where they may take it; ``acquisition``: what executions take first.
 
     ``execute`` is ready to run: for compiled code alone it is the foreign function itself. ``listed`` does the same and
@@ -61,7 +61,7 @@ class Frame:
         function: Function,
         run_native: RunNative,
         entry: Entry,
-        homes: Sequence[Home],
+        bindings: Sequence[DeviceBinding],
         *,
         for_kernels: bool,
         staging: Staging | None,
@@ -78,13 +78,13 @@ class Frame:
         places, aliases = enumerate(program.places), dict(function.aliases)
 
         def bindable(role: Role, spec: TensorSpec) -> Slot:
-            home = homes[spec.vdevice]
-            return argument(role, spec, *next(places), home=home, lent=used and not home.is_direct)
+            binding = bindings[spec.vdevice]
+            return argument(role, spec, *next(places), binding=binding, borrowed=used and not binding.is_direct)
 
         self.inputs = tuple(bindable("input", spec) for spec in function.inputs)
         self.outputs = tuple(bindable("output", spec) for spec in function.outputs)
         self.parameters = tuple(
-            slot("parameter", spec, *next(places), home=host_home()) for spec in function.parameters
+            slot("parameter", spec, *next(places), binding=host_binding()) for spec in function.parameters
         )
         by_name = {each.spec.name: each for each in self.inputs}
         for output in self.outputs:

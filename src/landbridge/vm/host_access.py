@@ -38,8 +38,8 @@ def _is_seen(slot: Slot, owner: object) -> bool:
     """Whether ``owner`` is what code of the host uses in ``slot`` now, in memory with barriers; a call leaves the owner
     of the one before where its own argument needs none."""
     return (
-        slot.home is None
+        slot.binding is None
         and isinstance(owner, Tensor)
         and bool(owner.storage.domains()[0])
-        and slot.place(owner) == slot.address
+        and slot.location(owner) == slot.address
     )

@@ -60,17 +60,17 @@ def _in_planned_memory(name: str, attributes: Mapping[str, object]) -> Builtin:
     def run(args: Sequence[Array], _: Mapping[str, object]) -> None:
         results = function(args[:inputs])
         destinations = args[inputs:]
-        for number, place in enumerate(destinations):
+        for number, location in enumerate(destinations):
             found = results[number] if number < len(results) else None
-            if found is None or (found.shape, dtype_name(found.dtype)) != (place.shape, dtype_name(place.dtype)):
-                said = "nothing" if found is None else f"{dtype_name(found.dtype)} of shape {found.shape}"
+            if found is None or (found.shape, dtype_name(found.dtype)) != (location.shape, dtype_name(location.dtype)):
+                text = "nothing" if found is None else f"{dtype_name(found.dtype)} of shape {found.shape}"
                 raise ShapeError(
-                    f"node {node!r}: the host operator {function.operator.op_type} gave {said} as output {number}, and "
-                    f"{dtype_name(place.dtype)} of shape {place.shape} was planned; state results= of its "
+                    f"node {node!r}: the host operator {function.operator.op_type} gave {text} as output {number}, and "
+                    f"{dtype_name(location.dtype)} of shape {location.shape} was planned; state results= of its "
                     "host_operator, with None for an extent that the data decide"
                 )
             ledger.copy_array(
-                place,
+                location,
                 found,
                 cause="host_operator",
                 tensor=node,

@@ -21,17 +21,17 @@ from landbridge.vm.flight import InFlight, give_up, wait_for
 from landbridge.vm.kernel_step import BoundTo, KernelStep
 from landbridge.vm.program import (
     AccessStep,
+    BorrowedBytes,
     BoundTensor,
     BranchStep,
     CopyEnd,
     CopyStep,
     HostStep,
     HostTensor,
-    LentBytes,
     LoopStep,
     MoveStep,
     NativeStep,
-    OwnPart,
+    OwnedPart,
     Step,
     WaitStep,
 )
@@ -75,15 +75,15 @@ def _take(steps: Sequence[Step], words: array[int], run_native: RunNative, bound
                 _copy(step, src, dst, words, bound_to, flight)
             case KernelStep():
                 flight[step.number] = step.start(bound_to)
-            case WaitStep(numbers):
-                wait_for(flight, numbers)
+            case WaitStep(ordinals):
+                wait_for(flight, ordinals)
             case MoveStep(name, nbytes, device, operands):
                 if operands is not None and words[operands[0]] == words[operands[1]]:
                     continue
                 ledger.record_kernel_moves(nbytes, tensor=name, device=device)
-            case AccessStep(lent, inner):
+            case AccessStep(borrowed, inner):
                 with ExitStack() as barriers:
-                    for each in lent:
+                    for each in borrowed:
                         barriers.enter_context(_barriers(each, bound_to))
                     _take(inner, words, run_native, bound_to, flight)
             case BranchStep(condition, then, orelse):
@@ -97,7 +97,7 @@ def _loop(loop: LoopStep, words: array[int], run_native: RunNative, bound_to: Bo
     trips, done = loop.trips, 0
     if loop.counter is not None:
         trips = min(trips, ctypes.c_int64.from_address(words[loop.counter]).value)
-    take = _trip(loop.body, words, run_native, bound_to)
+    take = _iteration(loop.body, words, run_native, bound_to)
     going = None if loop.condition is None else ctypes.c_uint8.from_address(words[loop.condition])
     try:
         while done < trips and (going is None or going.value):
@@ -110,8 +110,10 @@ def _loop(loop: LoopStep, words: array[int], run_native: RunNative, bound_to: Bo
             words[word] -= stride * done
 
 
-def _trip(body: Sequence[Step], words: array[int], run_native: RunNative, bound_to: BoundTo) -> Callable[[], object]:
-    """What takes a trip: one native call, where it is no more."""
+def _iteration(
+    body: Sequence[Step], words: array[int], run_native: RunNative, bound_to: BoundTo
+) -> Callable[[], object]:
+    """What takes an iteration: one native call, where it is no more."""
     match body:
         case (NativeStep(first, records),):
             return partial(run_native, words.buffer_info()[0] + first * words.itemsize, records)
@@ -120,17 +122,17 @@ def _trip(body: Sequence[Step], words: array[int], run_native: RunNative, bound_
 
 
 @contextmanager
-def _barriers(lent: LentBytes, bound_to: BoundTo) -> Iterator[None]:
-    """The barriers around the host's use of ``lent``."""
-    memory = lent.memory
+def _barriers(borrowed: BorrowedBytes, bound_to: BoundTo) -> Iterator[None]:
+    """The barriers around the host's use of ``borrowed``."""
+    memory = borrowed.memory
     tensor: Tensor = bound_to(memory) if isinstance(memory, int) else memory
     storage, offset = tensor.storage, tensor.byte_offset
-    bytes_of = storage, offset + lent.start, min(offset + lent.stop, storage.nbytes)
-    begin_host_access(*bytes_of, lent.mode)
+    bytes_of = storage, offset + borrowed.start, min(offset + borrowed.stop, storage.nbytes)
+    begin_host_access(*bytes_of, borrowed.mode)
     try:
         yield
     finally:
-        end_host_access(*bytes_of, lent.mode)
+        end_host_access(*bytes_of, borrowed.mode)
 
 
 def _copy(step: CopyStep, src: CopyEnd, dst: CopyEnd, words: array[int], bound_to: BoundTo, flight: InFlight) -> None:
@@ -160,7 +162,7 @@ def _tensor(end: CopyEnd, words: array[int], bound_to: BoundTo) -> Tensor:
         case BoundTensor(register, offset, shape, element):
             whole = bound_to(register)
             return Tensor(whole.storage, element, shape, None, whole.byte_offset + offset, readonly=whole.readonly)
-        case OwnPart():
+        case OwnedPart():
             return end.tensor()
         case _:
             return end

@@ -19,26 +19,30 @@ from landbridge.memory_kind import HostAccess
 from landbridge.tensor import Tensor
 from landbridge.tensor.common_memory import common_kind, import_unit, is_particular
 from landbridge.tensor.imported import import_tensor
-from landbridge.vm.home import Home
+from landbridge.vm.device_binding import DeviceBinding
 
 
 class IoMemory:
     """Allocates for the inputs and outputs of ``function`` what nobody bound.
 
-    ``homes`` has the memory of each vdevice; it may change until something is asked. ``host_access``: what the host
+    ``bindings`` has the memory of each vdevice; it may change until something is asked. ``host_access``: what the host
     must be able to do with the bytes in place; None leaves that to the first vdevice's memory, which they are in then,
     unless another device of the program that uses them takes no such addresses. ``limit``: bytes that one may take.
     """
 
     def __init__(
-        self, function: Function, homes: Sequence[Home], host_access: HostAccess | None, limit: int | None = None
+        self,
+        function: Function,
+        bindings: Sequence[DeviceBinding],
+        host_access: HostAccess | None,
+        limit: int | None = None,
     ) -> None:
-        self._function, self._homes, self._host_access, self._limit = function, homes, host_access, limit
+        self._function, self._bindings, self._host_access, self._limit = function, bindings, host_access, limit
 
     @cached_property
-    def home(self) -> Home:
+    def binding(self) -> DeviceBinding:
         """Where they are; raises BindError where the devices have no memory in common that the host uses so."""
-        first = self._homes[0]
+        first = self._bindings[0]
         others = [user for user in self._users if user != first.device]
         if self._host_access is None and not any(map(is_particular, others)):
             return first
@@ -49,11 +53,11 @@ class IoMemory:
             raise BindError(
                 f"memory for inputs and outputs: {error}; or leave out the Session's host_access, and bind some"
             ) from error
-        return first if (device, kind) == (first.device, first.kind) else Home(device, kind)
+        return first if (device, kind) == (first.device, first.kind) else DeviceBinding(device, kind)
 
-    def home_of(self, spec: TensorSpec) -> Home:
+    def binding_of(self, spec: TensorSpec) -> DeviceBinding:
         """Where one is: with the others, unless it was placed in a scope of its own."""
-        return self._homes[spec.vdevice] if spec.vdevice else self.home
+        return self._bindings[spec.vdevice] if spec.vdevice else self.binding
 
     def nbytes(self, spec: TensorSpec) -> int:
         """Bytes for one: whole units that every device can use."""
@@ -62,33 +66,33 @@ class IoMemory:
     def allocate(self, spec: TensorSpec) -> Tensor:
         """New memory for one, where it was placed; else on the first vdevice's device or, where that is the host, on
         one that shares it. Raises OutOfMemoryError where the machine has not the bytes, or they are too many."""
-        home, first = self.home_of(spec), self._homes[0]
+        binding, first = self.binding_of(spec), self._bindings[0]
         if spec.nbytes >= NOTICED or self._limit is not None:
-            self._check_memory(spec, home)
+            self._check_memory(spec, binding)
         storage = allocate(
-            home.device,
+            binding.device,
             spec.nbytes,
-            scope=home.kind.scope,
+            scope=binding.kind.scope,
             granule=self._unit_of(spec),
-            allocator=home.allocator,
+            allocator=binding.allocator,
         )
         tensor = Tensor(storage, spec.dtype, spec.shape, spec.strides or None)
-        if spec.vdevice or first.is_host or home.device == first.device:
+        if spec.vdevice or first.is_host or binding.device == first.device:
             return tensor
         return import_tensor(tensor, first.device)
 
-    def _check_memory(self, spec: TensorSpec, home: Home) -> None:
-        what = f"tensor {spec.name!r} {spec.dtype}{list(spec.shape)} of a run"
+    def _check_memory(self, spec: TensorSpec, binding: DeviceBinding) -> None:
+        subject = f"tensor {spec.name!r} {spec.dtype}{list(spec.shape)} of a run"
         way_out = "give the run smaller sizes, bind memory of your own to it, or end other programs"
         with limited_to(self._limit):
-            if not home.is_host:
-                check_available(min(spec.nbytes, NOTICED - 1), what, way_out)
+            if not binding.is_host:
+                check_available(min(spec.nbytes, NOTICED - 1), subject, way_out)
                 return
             try:
-                check_available(spec.nbytes, what, way_out)
+                check_available(spec.nbytes, subject, way_out)
             except OutOfMemoryError:
-                trim(home.device)  # what pools keep for later
-                check_available(spec.nbytes, what, way_out)
+                trim(binding.device)  # what pools keep for later
+                check_available(spec.nbytes, subject, way_out)
 
     def _unit_of(self, spec: TensorSpec) -> int:
         return STORAGE_ALIGNMENT if spec.vdevice else self._unit
@@ -102,17 +106,17 @@ class IoMemory:
     @cached_property
     def _unit(self) -> int:
         """What memory must begin at a multiple of, and have one, for each device of the program to use it."""
-        importing = [user for user in self._users if user != self.home.device and user != host_device()]
+        importing = [user for user in self._users if user != self.binding.device and user != host_device()]
         return max(STORAGE_ALIGNMENT, *map(import_unit, importing), 1)
 
     @cached_property
     def _users(self) -> list[Device]:
         """The devices whose code uses an input or output where it is: the first, and those it crosses to as a view."""
         io = set(range(len(self._function.inputs) + len(self._function.outputs)))
-        users = [self._homes[0].device]
+        users = [self._bindings[0].device]
         for instruction in self._function.instructions:
             if isinstance(instruction, View) and instruction.src in io:
                 io.add(instruction.dst)
                 if instruction.name:
-                    users.append(self._homes[instruction.vdevice].device)
+                    users.append(self._bindings[instruction.vdevice].device)
         return list(dict.fromkeys(users))

@@ -12,9 +12,9 @@ from landbridge.memory.borrowed import import_memory
 from landbridge.memory.storage import Storage
 from landbridge.tensor.imported import import_tensor
 from landbridge.vm.device_kernels import LoadedKernels
-from landbridge.vm.kernel_step import BoundBuffer, Buffer, OwnBuffer
-from landbridge.vm.own_memory import FlatMemory, RowMemory
-from landbridge.vm.registers import Memory, RegisterPlace
+from landbridge.vm.kernel_step import BoundBuffer, Buffer, OwnedBuffer
+from landbridge.vm.owned_memory import FlatMemory, RowMemory
+from landbridge.vm.registers import Memory, RegisterLocation
 
 
 class KernelBuffers:
@@ -25,26 +25,28 @@ class KernelBuffers:
 
     def __init__(self, memory: Memory, outputs: range) -> None:
         self._memory, self._outputs = memory, outputs
-        self._scratch: dict[tuple[int, int], OwnBuffer] = {}
+        self._scratch: dict[tuple[int, int], OwnedBuffer] = {}
         self._imports: dict[tuple[LoadedKernels, int], Storage] = {}
         #: What regions in use stand on.
         self.owned: list[FlatMemory] = []
 
-    def operand(self, kernels: LoadedKernels, place: RegisterPlace, user: str, *, is_image: bool = False) -> Buffer:
-        """The bytes of ``place``, for a call by ``user``, or the whole image that it is; raises BindError where
+    def operand(
+        self, kernels: LoadedKernels, location: RegisterLocation, user: str, *, is_image: bool = False
+    ) -> Buffer:
+        """The bytes of ``location``, for a call by ``user``, or the whole image that it is; raises BindError where
         ``kernels`` cannot be given them."""
-        what = f"{user}: tensor {place.name!r}"
-        if isinstance(place.own, RowMemory):
+        subject = f"{user}: tensor {location.name!r}"
+        if isinstance(location.owned, RowMemory):
             if is_image:
-                return _whole(kernels, place.own, what)
-            return _in_rows(kernels, place.own, place, what)
-        if place.own is not None:
-            return self._own(kernels, place.own, place.offset, place.nbytes, what)
-        register = cast(int, place.io)
-        _check_offset(kernels, place.offset, what)
-        return BoundBuffer(register, place.offset, place.nbytes, register in self._outputs)
+                return _whole(kernels, location.owned, subject)
+            return _in_rows(kernels, location.owned, location, subject)
+        if location.owned is not None:
+            return self._owned(kernels, location.owned, location.offset, location.nbytes, subject)
+        register = cast(int, location.io)
+        _check_offset(kernels, location.offset, subject)
+        return BoundBuffer(register, location.offset, location.nbytes, register in self._outputs)
 
-    def _own(self, kernels: LoadedKernels, memory: FlatMemory, offset: int, nbytes: int, what: str) -> OwnBuffer:
+    def _owned(self, kernels: LoadedKernels, memory: FlatMemory, offset: int, nbytes: int, subject: str) -> OwnedBuffer:
         """``nbytes`` bytes from ``offset`` on of ``memory``; what is the host's is imported, once.
 
         Raises BindError where the device cannot use them.
@@ -52,10 +54,10 @@ class KernelBuffers:
         if memory.tensor is not None and memory.tensor.device == kernels.device:
             base = memory.tensor.storage.live_region
             start = base.byte_offset + memory.tensor.byte_offset + offset
-            _check_offset(kernels, start, what)
-            return OwnBuffer(Region(base.space, start), nbytes)
+            _check_offset(kernels, start, subject)
+            return OwnedBuffer(Region(base.space, start), nbytes)
         if memory.address is None:
-            raise BindError(f"{what} is neither on {kernels.device} nor on the host; compile the model again")
+            raise BindError(f"{subject} is neither on {kernels.device} nor on the host; compile the model again")
         key = (kernels, memory.address)
         storage = self._imports.get(key)
         if storage is None:
@@ -67,53 +69,53 @@ class KernelBuffers:
                     storage = import_memory(kernels.device, source, "rw", owner=memory)
             except ZeroCopyError as error:
                 raise BindError(
-                    f"{what}: the program was compiled for memory that host and device share, and {error}"
+                    f"{subject}: the program was compiled for memory that host and device share, and {error}"
                 ) from error
             self._imports[key] = storage
-        _check_offset(kernels, offset, what)
-        return OwnBuffer(
+        _check_offset(kernels, offset, subject)
+        return OwnedBuffer(
             Region(storage.live_region.space, storage.live_region.byte_offset + offset),
             nbytes,
-            lent=storage,
+            borrowed=storage,
         )
 
-    def scratch(self, kernels: LoadedKernels, vdevice: int, number: int) -> OwnBuffer:
+    def scratch(self, kernels: LoadedKernels, vdevice: int, number: int) -> OwnedBuffer:
         """The scratch buffer ``number`` of calls on ``vdevice``: as large as any function of its module needs."""
         found = self._scratch.get((vdevice, number))
         if found is None:
             sizes = [s.scratch[number] for s in kernels.image.functions.values() if number < len(s.scratch)]
             memory = self._memory.scratch(vdevice, max(sizes))
             self.owned.append(memory)
-            found = self._scratch[vdevice, number] = self._own(kernels, memory, 0, memory.nbytes, "scratch memory")
+            found = self._scratch[vdevice, number] = self._owned(kernels, memory, 0, memory.nbytes, "scratch memory")
         return found
 
 
-def _whole(kernels: LoadedKernels, memory: RowMemory, what: str) -> OwnBuffer:
+def _whole(kernels: LoadedKernels, memory: RowMemory, subject: str) -> OwnedBuffer:
     """The space of ``memory``, which is one object; raises BindError where it is none of the device's own."""
     region = memory.tensor.storage.live_region
     if memory.tensor.device != kernels.device or not isinstance(region.space, NdSpace):
         raise BindError(
-            f"{what} lies in memory of {memory.tensor.device}, which is no image of {kernels.device}; bind the "
+            f"{subject} lies in memory of {memory.tensor.device}, which is no image of {kernels.device}; bind the "
             "vdevice that it is on to the device that computes it"
         )
-    return OwnBuffer(region, memory.nbytes)
+    return OwnedBuffer(region, memory.nbytes)
 
 
-def _in_rows(kernels: LoadedKernels, memory: RowMemory, place: RegisterPlace, what: str) -> RowTable:
-    """The rows of ``place``, a tensor in ``memory``; raises BindError where they are not the device's own."""
+def _in_rows(kernels: LoadedKernels, memory: RowMemory, location: RegisterLocation, subject: str) -> RowTable:
+    """The rows of ``location``, a tensor in ``memory``; raises BindError where they are not the device's own."""
     if memory.tensor.device != kernels.device:
         raise BindError(
-            f"{what} lies in rows of {memory.tensor.device}, which {kernels.device} cannot import; bind the "
+            f"{subject} lies in rows of {memory.tensor.device}, which {kernels.device} cannot import; bind the "
             "vdevice that it is on to the device that computes it"
         )
-    return RowTable(memory.regions(place.offset, place.shape, place.dtype, place.axis_separators))
+    return RowTable(memory.regions(location.offset, location.shape, location.dtype, location.axis_separators))
 
 
-def _check_offset(kernels: LoadedKernels, offset: int, what: str) -> None:
+def _check_offset(kernels: LoadedKernels, offset: int, subject: str) -> None:
     """Raise BindError for bytes that begin where no kernel argument may."""
     alignment = kernels.offset_alignment
     if offset % alignment:
         raise BindError(
-            f"{what} begins at byte {offset} of its memory; {kernels.device} takes multiples of {alignment}: "
+            f"{subject} begins at byte {offset} of its memory; {kernels.device} takes multiples of {alignment}: "
             "compile for Target.from_device of the device"
         )

@@ -28,12 +28,13 @@ BoundTo = Callable[[int], Any]
 _NAMED = 3  # kernels of a recording that messages name
 
 
-class OwnBuffer(NamedTuple):
-    """``nbytes`` bytes of the program's own; ``lent``: of the host, whose code uses them too, what they are part of."""
+class OwnedBuffer(NamedTuple):
+    """``nbytes`` bytes of the program's own; ``borrowed``: of the host, whose code uses them too, what they are part
+    of."""
 
     region: Region
     nbytes: int
-    lent: Storage | None = None
+    borrowed: Storage | None = None
 
 
 class BoundBuffer(NamedTuple):
@@ -45,7 +46,7 @@ class BoundBuffer(NamedTuple):
     writes: bool
 
 
-Buffer = OwnBuffer | BoundBuffer | RowTable
+Buffer = OwnedBuffer | BoundBuffer | RowTable
 
 
 class BoundLaunch(NamedTuple):
@@ -111,7 +112,7 @@ class KernelStep:
         self._api = api
         self._launches: list[BoundLaunch] = []
         self._bound: list[BoundBuffer] = []
-        self._lent: list[tuple[Storage, int, int, bool]] = []
+        self._borrowed: list[tuple[Storage, int, int, bool]] = []
         self._mirrors: dict[int, Tensor] = {}
         self._recording: object = None
         #: Where each bound buffer is in the recording, and the region it has there now.
@@ -127,11 +128,11 @@ class KernelStep:
     def _argument(self, buffer: Buffer) -> Region | RowTable | int:
         if isinstance(buffer, RowTable):
             return buffer
-        if isinstance(buffer, OwnBuffer):
-            if buffer.lent is not None:
-                start = buffer.region.byte_offset - buffer.lent.live_region.byte_offset
-                if (lent := (buffer.lent, start, start + buffer.nbytes, True)) not in self._lent:
-                    self._lent.append(lent)
+        if isinstance(buffer, OwnedBuffer):
+            if buffer.borrowed is not None:
+                start = buffer.region.byte_offset - buffer.borrowed.live_region.byte_offset
+                if (borrowed := (buffer.borrowed, start, start + buffer.nbytes, True)) not in self._borrowed:
+                    self._borrowed.append(borrowed)
             return buffer.region
         if buffer not in self._bound:
             self._bound.append(buffer)
@@ -163,7 +164,7 @@ class KernelStep:
         return step
 
     def _run(self, bound_to: BoundTo, submit: Submit) -> KernelsInFlight:
-        lent = self._lent.copy()
+        borrowed = self._borrowed.copy()
         regions: list[Region] = []
         for buffer in self._bound:
             owner = bound_to(buffer.register)
@@ -177,14 +178,14 @@ class KernelStep:
             if storage.owner is None:
                 before_device_access(storage, start, start + buffer.nbytes, writes=buffer.writes)
             else:
-                lent.append((storage, start, start + buffer.nbytes, buffer.writes))
+                borrowed.append((storage, start, start + buffer.nbytes, buffer.writes))
         state, stream = self.device.state, current_stream(self.device)
         method = "launch" if self._recording is None else "replay"
         with state.submitting(f"a run of {len(self._launches)} kernels", method):
-            for storage, start, stop, writes in lent:
+            for storage, start, stop, writes in borrowed:
                 lend(storage, start, stop, writes=writes)
             flight = submit(regions, stream)
-            back = [each for each in lent if each[3] and each[0].domains()[0]]
+            back = [each for each in borrowed if each[3] and each[0].domains()[0]]
             if back:
                 flight.wait()
             for storage, start, stop, _ in back:

@@ -8,17 +8,17 @@ from landbridge.vm.entry import Entry
 
 
 class Lease:
-    """Stands in a Storage's list of users for as long as it lives: ``what`` uses the bytes, and whose it is."""
+    """Stands in a Storage's list of users for as long as it lives: ``subject`` uses the bytes, and whose it is."""
 
-    __slots__ = ("__weakref__", "_what")
+    __slots__ = ("__weakref__", "_subject")
 
-    def __init__(self, storage: Storage, what: str) -> None:
-        self._what = what
+    def __init__(self, storage: Storage, subject: str) -> None:
+        self._subject = subject
         storage.add_export(self)
         storage.live_region  # noqa: B018  raises when freed meanwhile
 
     def __str__(self) -> str:
-        return self._what
+        return self._subject
 
 
 class SlotUse:
@@ -39,9 +39,9 @@ class Tenancy(Lease):
     __slots__ = ("_high", "_low", "_use", "in_place", "may_write", "program")
 
     def __init__(
-        self, tensor: Tensor, what: str, program: Entry, use: SlotUse, *, may_write: bool, in_place: bool
+        self, tensor: Tensor, subject: str, program: Entry, use: SlotUse, *, may_write: bool, in_place: bool
     ) -> None:
-        super().__init__(tensor.storage, what)
+        super().__init__(tensor.storage, subject)
         self.program, self.may_write, self.in_place, self._use = program, may_write, in_place, use
         self._low, self._high = tensor.byte_range
         tensor.storage.add_tenant(self)

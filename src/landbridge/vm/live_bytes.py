@@ -63,8 +63,8 @@ class _Steps:
                     tensors[dst] = _Tensor(self._vdevices[storage], storage, offset, nbytes)
                 case ins.View(dst=dst, src=source) if source in tensors:
                     tensors[dst] = tensors[source]
-                case ins.Prepared(registers=kept):
-                    self.prepared += [tensors[register] for register in kept if register in tensors]
+                case ins.Prepared(registers=retained):
+                    self.prepared += [tensors[register] for register in retained if register in tensors]
                 case ins.If(condition=condition, then=then, orelse=orelse):
                     self._touch((condition,))
                     self.take(then)

@@ -11,13 +11,17 @@ from landbridge.errors import InputError
 from landbridge.executable import instructions as ins
 from landbridge.executable.executable import Executable
 from landbridge.vm.arena import ProgramArena
-from landbridge.vm.home import Home
+from landbridge.vm.device_binding import DeviceBinding
 
 
 def check_memory(
-    executable: Executable, homes: Sequence[Home], threads: int, arena: ProgramArena | None, limit: int | None
+    executable: Executable,
+    bindings: Sequence[DeviceBinding],
+    threads: int,
+    arena: ProgramArena | None,
+    limit: int | None,
 ) -> None:
-    """Raise OutOfMemoryError where the host has not the memory that ``executable`` will take in ``homes``, or it is
+    """Raise OutOfMemoryError where the host has not the memory that ``executable`` will take in ``bindings``, or it is
     more than ``limit`` bytes.
 
     That is for activations and the temporaries of ``threads``; inputs and outputs may be the caller's own. What
@@ -28,21 +32,21 @@ def check_memory(
     on_host = [
         (storage.nbytes, held[number] if number < len(held) else 0)
         for number, storage in enumerate(storages)
-        if 0 <= storage.vdevice < len(homes) and homes[storage.vdevice].is_host  # which binding finds
+        if 0 <= storage.vdevice < len(bindings) and bindings[storage.vdevice].is_host  # which binding finds
     ]
     activations, growth = sum(size for size, _ in on_host), sum(max(0, size - has) for size, has in on_host)
     scratch = executable.scratch_bytes * threads
     name = executable.metadata.get("model", "the program")
     if growth + scratch < NOTICED and limit is None:
         return
-    what = (
+    subject = (
         f"a run of {name!r} ({activations:,} bytes for activations, {scratch:,} for temporaries of {threads} threads"
         f"{_largest(executable)})"
     )
     way_out = "end other programs, compile for smaller shapes, give smaller inputs, or use fewer threads"
     with limited_to(limit):
-        check_limit(activations + scratch, what, way_out)
-    check_available(growth + scratch, what, way_out)
+        check_limit(activations + scratch, subject, way_out)
+    check_available(growth + scratch, subject, way_out)
 
 
 def _largest(executable: Executable) -> str:

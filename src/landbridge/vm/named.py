@@ -9,12 +9,14 @@ from landbridge.did_you_mean import did_you_mean
 from landbridge.errors import InputError
 
 
-def in_order(what: str, given: Mapping[Any, Any], names: Sequence[str]) -> tuple[Any, ...]:
+def in_order(subject: str, given: Mapping[Any, Any], names: Sequence[str]) -> tuple[Any, ...]:
     """The values of ``given`` in the order of ``names``; raises InputError for a name too many or too few."""
     for name in given:
         if name not in names:
-            raise InputError(f"no {what} {name!r}{did_you_mean(str(name), names)}; legal: {', '.join(names) or 'none'}")
+            raise InputError(
+                f"no {subject} {name!r}{did_you_mean(str(name), names)}; legal: {', '.join(names) or 'none'}"
+            )
     missing = [name for name in names if name not in given]
     if missing:
-        raise InputError(f"nothing is given for {what} {', '.join(map(repr, missing))}; it takes {', '.join(names)}")
+        raise InputError(f"nothing is given for {subject} {', '.join(map(repr, missing))}; it takes {', '.join(names)}")
     return tuple(given[name] for name in names)

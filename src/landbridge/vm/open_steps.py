@@ -15,7 +15,7 @@ from landbridge.vm.program import (
     LoopStep,
     MoveStep,
     NativeStep,
-    OwnPart,
+    OwnedPart,
     Step,
 )
 
@@ -39,47 +39,47 @@ def _may_be_another(step: Step) -> bool:
             return False
 
 
-def steps_at(steps: Sequence[Step], numbers: Sequence[int]) -> tuple[Step, ...]:
-    """``steps``, which ``may_be_others``, where the slots of their OpenNumbers have ``numbers``."""
-    return tuple(_step_at(step, numbers) for step in steps)
+def steps_at(steps: Sequence[Step], extent_values: Sequence[int]) -> tuple[Step, ...]:
+    """``steps``, which ``may_be_others``, where the slots of their OpenNumbers have ``extent_values``."""
+    return tuple(_step_at(step, extent_values) for step in steps)
 
 
-def number_at(number: int, numbers: Sequence[int]) -> int:
-    """What ``number`` is where the slots of OpenNumbers have ``numbers``."""
-    return number.at(numbers) if isinstance(number, OpenNumber) else number
+def number_at(number: int, extent_values: Sequence[int]) -> int:
+    """What ``number`` is where the slots of OpenNumbers have ``extent_values``."""
+    return number.at(extent_values) if isinstance(number, OpenNumber) else number
 
 
-def _step_at(step: Step, numbers: Sequence[int]) -> Step:
+def _step_at(step: Step, extent_values: Sequence[int]) -> Step:
     match step:
         case MoveStep():
-            return step._replace(nbytes=number_at(step.nbytes, numbers))
+            return step._replace(nbytes=number_at(step.nbytes, extent_values))
         case HostStep():
-            return step._replace(args=tuple(_tensor_at(each, numbers) for each in step.args))
+            return step._replace(args=tuple(_tensor_at(each, extent_values) for each in step.args))
         case CopyStep():
-            return step._replace(src=_end_at(step.src, numbers), dst=_end_at(step.dst, numbers))
+            return step._replace(src=_end_at(step.src, extent_values), dst=_end_at(step.dst, extent_values))
         case BranchStep():
-            return step._replace(then=steps_at(step.then, numbers), orelse=steps_at(step.orelse, numbers))
+            return step._replace(then=steps_at(step.then, extent_values), orelse=steps_at(step.orelse, extent_values))
         case LoopStep():
-            moving = tuple((word, number_at(stride, numbers)) for word, stride in step.moving)
-            body = steps_at(step.body, numbers)
-            return step._replace(trips=number_at(step.trips, numbers), body=body, moving=moving)
+            moving = tuple((word, number_at(stride, extent_values)) for word, stride in step.moving)
+            body = steps_at(step.body, extent_values)
+            return step._replace(trips=number_at(step.trips, extent_values), body=body, moving=moving)
         case _:
             return step
 
 
-def _end_at(end: CopyEnd, numbers: Sequence[int]) -> CopyEnd:
+def _end_at(end: CopyEnd, extent_values: Sequence[int]) -> CopyEnd:
     match end:
         case HostTensor():
-            return _tensor_at(end, numbers)
-        case BoundTensor() | OwnPart():
-            shape = tuple(number_at(extent, numbers) for extent in end.shape)
-            made = end._replace(offset=number_at(end.offset, numbers), shape=shape)
-            return made.tensor() if isinstance(made, OwnPart) else made
+            return _tensor_at(end, extent_values)
+        case BoundTensor() | OwnedPart():
+            shape = tuple(number_at(extent, extent_values) for extent in end.shape)
+            created = end._replace(offset=number_at(end.offset, extent_values), shape=shape)
+            return created.tensor() if isinstance(created, OwnedPart) else created
         case _:
             return end
 
 
-def _tensor_at(tensor: HostTensor, numbers: Sequence[int]) -> HostTensor:
+def _tensor_at(tensor: HostTensor, extent_values: Sequence[int]) -> HostTensor:
     if not any(isinstance(extent, OpenNumber) for extent in tensor.shape):
         return tensor
-    return tensor._replace(shape=tuple(number_at(extent, numbers) for extent in tensor.shape))
+    return tensor._replace(shape=tuple(number_at(extent, extent_values) for extent in tensor.shape))

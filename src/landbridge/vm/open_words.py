@@ -16,19 +16,19 @@ _WORD = (1 << 64) - 1
 
 
 class OpenWords:
-    """``numbers`` by word: OpenNumbers, whose slots are none that are subtracted, and numbers that all sizes have.
+    """``slot_words`` by word: OpenNumbers, whose slots are none that are subtracted, and numbers that all sizes have.
 
     ``words``: the words. ``value_of``: of each, which of the values it has, as many words have the same one: strides
     and extents that kernels share.
     """
 
-    def __init__(self, numbers: Iterable[tuple[int, int]]) -> None:
+    def __init__(self, slot_words: Iterable[tuple[int, int]]) -> None:
         each = [
             (word, number.slots, number.more) if isinstance(number, OpenNumber) else (word, (), number)
-            for word, number in numbers
+            for word, number in slot_words
         ]
         places = {(slots, more): 0 for _, slots, more in each}
-        places = {value: place for place, value in enumerate(places)}
+        places = {value: location for location, value in enumerate(places)}
         self.words = np.array([word for word, _, _ in each], np.intp)
         self.value_of = np.array([places[slots, more] for _, slots, more in each], np.intp)
         most = max((len(slots) for slots, _ in places), default=1)
@@ -38,10 +38,10 @@ class OpenWords:
         ]
         self._more = np.array([more & _WORD for _, more in places], np.uint64)
 
-    def values(self, numbers: NDArray[np.int64]) -> NDArray[np.uint64]:
-        """Each value once, where the slots have ``numbers``, the last of which is 0; a row for each row of them."""
-        found = np.empty((*numbers.shape[:-1], len(self._more)), np.uint64)
+    def values(self, slot_words: NDArray[np.int64]) -> NDArray[np.uint64]:
+        """Each value once, where the slots have ``slot_words``, the last of which is 0; a row for each row of them."""
+        found = np.empty((*slot_words.shape[:-1], len(self._more)), np.uint64)
         found[...] = self._more
         for slots in self._terms:
-            found += numbers.view(np.uint64)[..., slots]
+            found += slot_words.view(np.uint64)[..., slots]
         return found

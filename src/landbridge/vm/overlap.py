@@ -38,9 +38,9 @@ class Touch(NamedTuple):
 
 @record(frozen=True, slots=True)
 class Item(Generic[_T]):
-    """``what`` is done by ``device`` (None: the host) and touches this, or anything where ``touched`` is None."""
+    """``subject`` is done by ``device`` (None: the host) and touches this, or anything where ``touched`` is None."""
 
-    what: _T
+    subject: _T
     device: Device | None
     touched: Sequence[Touch] | None
 
@@ -50,12 +50,12 @@ def devices_first(items: Sequence[Item[_T]]) -> list[_T]:
     with; host and device each keep their own order."""
     order: list[Item[_T]] = []
     for item in items:
-        place = len(order)
+        location = len(order)
         if item.device is not None:
-            while place and len(order) - place < _EARLIEST and _may_pass(item, order[place - 1]):
-                place -= 1
-        order.insert(place, item)
-    return [item.what for item in order]
+            while location and len(order) - location < _EARLIEST and _may_pass(item, order[location - 1]):
+                location -= 1
+        order.insert(location, item)
+    return [item.subject for item in order]
 
 
 def _may_pass(item: Item[_T], before: Item[_T]) -> bool:

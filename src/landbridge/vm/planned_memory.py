@@ -9,7 +9,7 @@ from landbridge.executable import instructions as ins
 from landbridge.executable.executable import Executable
 from landbridge.executable.parts import TensorSpec
 from landbridge.records import record
-from landbridge.vm.home import Home, host_home
+from landbridge.vm.device_binding import DeviceBinding, host_binding
 from landbridge.vm.program_memory import ProgramMemory
 
 
@@ -51,25 +51,28 @@ def planned_memory(
 
     ``by_value``: the inputs of which the Session has copies.
     """
-    homes = memory.homes
-    found = {(str(home.device), home.kind.scope): PlannedMemory(str(home.device), home.kind.scope) for home in homes}
+    bindings = memory.bindings
+    found = {
+        (str(binding.device), binding.kind.scope): PlannedMemory(str(binding.device), binding.kind.scope)
+        for binding in bindings
+    }
 
-    def add(home: Home, **more: int) -> None:
-        key = str(home.device), home.kind.scope
+    def add(binding: DeviceBinding, **more: int) -> None:
+        key = str(binding.device), binding.kind.scope
         known = found.get(key, PlannedMemory(*key))
         found[key] = replace(known, **{name: getattr(known, name) + nbytes for name, nbytes in more.items()})
 
     for storage in ins.storages(executable.main.instructions):
-        home = homes[storage.vdevice]
-        add(home, activation_bytes=home.planned_bytes(storage))
+        binding = bindings[storage.vdevice]
+        add(binding, activation_bytes=binding.planned_bytes(storage))
     for vdevice, nbytes in memory.kernel_bytes.items():
-        add(homes[vdevice], kernel_bytes=nbytes)
+        add(bindings[vdevice], kernel_bytes=nbytes)
     for vdevice, nbytes in memory.constant_bytes.items():
-        add(homes[vdevice], constant_bytes=nbytes)
+        add(bindings[vdevice], constant_bytes=nbytes)
     for spec in executable.main.outputs:
-        add(memory.io.home_of(spec), output_bytes=memory.io.nbytes(spec))
+        add(memory.io.binding_of(spec), output_bytes=memory.io.nbytes(spec))
     for spec in by_value:
-        add(memory.io.home_of(spec), input_bytes=memory.io.nbytes(spec))
+        add(memory.io.binding_of(spec), input_bytes=memory.io.nbytes(spec))
     if executable.scratch_bytes:
-        add(host_home(), scratch_bytes=executable.scratch_bytes * threads)
+        add(host_binding(), scratch_bytes=executable.scratch_bytes * threads)
     return tuple(found.values())

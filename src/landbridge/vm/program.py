@@ -52,7 +52,7 @@ class HostStep(NamedTuple):
     attributes: Mapping[str, object]
 
 
-class OwnPart(NamedTuple):
+class OwnedPart(NamedTuple):
     """A tensor at byte ``offset`` of ``whole``, bytes of the program's own, whose shape or place depends on sizes."""
 
     whole: Tensor
@@ -66,7 +66,7 @@ class OwnPart(NamedTuple):
 
 
 #: One end of a copy between vdevices. A Tensor is memory of the program's own.
-CopyEnd = HostTensor | BoundTensor | OwnPart | Tensor
+CopyEnd = HostTensor | BoundTensor | OwnedPart | Tensor
 
 
 class CopyStep(NamedTuple):
@@ -82,9 +82,9 @@ class CopyStep(NamedTuple):
 
 
 class WaitStep(NamedTuple):
-    """Wait for the steps of these ``numbers`` that are in flight; what has none, and what is done, is passed over."""
+    """Wait for the steps of these ``ordinals`` that are in flight; what has none, and what is done, is passed over."""
 
-    numbers: tuple[int, ...]
+    ordinals: tuple[int, ...]
 
 
 class BranchStep(NamedTuple):
@@ -98,7 +98,7 @@ class BranchStep(NamedTuple):
 class LoopStep(NamedTuple):
     """``body`` as often as ``trips`` says, or the fewer times that the int64 at the address in word ``counter`` says.
 
-    Before each trip the byte at the address in word ``condition`` ends it where it is 0. After each, the words of
+    Before each iteration the byte at the address in word ``condition`` ends it where it is 0. After each, the words of
     ``moving`` grow by the bytes beside them; when the loop is left they are what they were.
     """
 
@@ -122,7 +122,7 @@ class MoveStep(NamedTuple):
     operands: tuple[int, int] | None = None
 
 
-class LentBytes(NamedTuple):
+class BorrowedBytes(NamedTuple):
     """The bytes ``start <= b < stop`` of a device's memory: of the program's own, or of what is bound to a register.
 
     ``mode``: what the host does with them.
@@ -135,9 +135,9 @@ class LentBytes(NamedTuple):
 
 
 class AccessStep(NamedTuple):
-    """``steps`` of the host between barriers, as they use ``lent`` in place; no two of these share a granule."""
+    """``steps`` of the host between barriers, as they use ``borrowed`` in place; no two of these share a granule."""
 
-    lent: tuple[LentBytes, ...]
+    borrowed: tuple[BorrowedBytes, ...]
     steps: tuple[Step, ...]
 
 

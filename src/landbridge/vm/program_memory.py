@@ -14,7 +14,7 @@ from landbridge.executable.file_watch import begin_checks
 from landbridge.executable.instructions import AllocStorage, LoadConstant
 from landbridge.executable.parts import TensorSpec, parameter_constant
 from landbridge.memory.allocation import allocate
-from landbridge.memory.allocators.workspace import own_workspace
+from landbridge.memory.allocators.workspace import owned_workspace
 from landbridge.memory.coherence import before_device_access
 from landbridge.memory.host_array import address_of
 from landbridge.memory_kind import HostAccess
@@ -24,22 +24,22 @@ from landbridge.tensor.copy import copy_tensor
 from landbridge.tensor.imported import import_tensor
 from landbridge.vm.acquisition import ReloadedWeight
 from landbridge.vm.arena import ProgramArena
-from landbridge.vm.home import Home, host_home
+from landbridge.vm.device_binding import DeviceBinding, host_binding
 from landbridge.vm.io_memory import IoMemory
 from landbridge.vm.lease import Lease
-from landbridge.vm.own_memory import FlatMemory, OwnMemory, RowMemory
+from landbridge.vm.owned_memory import FlatMemory, OwnedMemory, RowMemory
 
 
 class ProgramMemory:
     """Allocates what a program's instructions ask for and keeps it; the constants are used where they are.
 
-    ``homes`` has the memory of each vdevice. ``host_access``, ``memory_limit``: as for IoMemory.
+    ``bindings`` has the memory of each vdevice. ``host_access``, ``memory_limit``: as for IoMemory.
     """
 
     def __init__(
         self,
         executable: Executable,
-        homes: Sequence[Home],
+        bindings: Sequence[DeviceBinding],
         host_access: HostAccess | None = None,
         arena: ProgramArena | None = None,
         memory_limit: int | None = None,
@@ -47,14 +47,14 @@ class ProgramMemory:
         #: To be called before anything runs; raises ExecutableError where the constants are not what they were.
         self.finish_file_checks = begin_checks(executable.files)
         self._executable = executable
-        self.homes = list(homes)
+        self.bindings = list(bindings)
         #: For inputs and outputs.
-        self.io = IoMemory(executable.main, self.homes, host_access, memory_limit)
-        self._in_place = [self._is_in_place(vdevice) for vdevice in range(len(homes))]
+        self.io = IoMemory(executable.main, self.bindings, host_access, memory_limit)
+        self._in_place = [self._is_in_place(vdevice) for vdevice in range(len(bindings))]
         self._leases: list[Lease] = []
         self._arena = ProgramArena() if arena is None else arena
         self._storages = 0
-        self._copied: dict[tuple[str, int, tuple[int, ...]], OwnMemory] = {}
+        self._copied: dict[tuple[str, int, tuple[int, ...]], OwnedMemory] = {}
         #: Constants in scopes that come and go.
         self.residents: list[ReloadedWeight] = []
         #: Bytes of constants that had to be copied, by vdevice.
@@ -62,18 +62,18 @@ class ProgramMemory:
         #: Bytes of scratch buffers of kernels that devices run, by vdevice.
         self.kernel_bytes: dict[int, int] = {}
 
-    def home(self, vdevice: int) -> Home:
+    def binding(self, vdevice: int) -> DeviceBinding:
         """Where the tensors of ``vdevice`` live."""
-        return self.homes[vdevice]
+        return self.bindings[vdevice]
 
     def use_host(self, vdevice: int) -> None:
         """Take the memory of ``vdevice`` from the host instead, for code that cannot use it in place."""
-        self.homes[vdevice] = host_home()
+        self.bindings[vdevice] = host_binding()
         self._in_place[vdevice] = self._is_in_place(vdevice)
         self._copied.clear()
         self.residents.clear()
 
-    def storage(self, instruction: AllocStorage) -> OwnMemory:
+    def storage(self, instruction: AllocStorage) -> OwnedMemory:
         """A new storage, which lives as long as the program that holds it."""
         if instruction.shape:
             return self._rows(instruction)
@@ -82,7 +82,7 @@ class ProgramMemory:
                 self._storages,
                 instruction.nbytes,
                 lambda nbytes: self.tensor((nbytes,), "uint8", instruction.vdevice, instruction.alignment),
-                of_host=self.homes[instruction.vdevice].is_host,
+                of_host=self.bindings[instruction.vdevice].is_host,
             )
             self._storages += 1
         except InputError as error:
@@ -98,69 +98,69 @@ class ProgramMemory:
 
         It is of the device's own workspace, where it has one and no allocator was named for the memory.
         """
-        home = self.homes[vdevice]
-        own = own_workspace(home.device) if home.allocator is None else None
-        if own is None:
+        binding = self.bindings[vdevice]
+        owned = owned_workspace(binding.device) if binding.allocator is None else None
+        if owned is None:
             tensor = self.tensor((nbytes,), "uint8", vdevice)
         else:
-            tensor = Tensor(allocate(home.device, nbytes, allocator=own), "uint8", (nbytes,))
+            tensor = Tensor(allocate(binding.device, nbytes, allocator=owned), "uint8", (nbytes,))
         _give_to_device(tensor)
         self._leases.append(Lease(tensor.storage, "scratch of kernels"))
         self.kernel_bytes[vdevice] = self.kernel_bytes.get(vdevice, 0) + tensor.storage.nbytes
         return self._flat(tensor, vdevice)
 
-    def constant(self, instruction: LoadConstant) -> OwnMemory:
+    def constant(self, instruction: LoadConstant) -> OwnedMemory:
         """A constant: in the mapped file, no copy, which a device imports; unless that cannot use it there, or it was
         placed in a scope of its own: then copied once, here."""
         array, separators = self._constant(instruction.name), instruction.axis_separators
-        home, in_place = self.homes[instruction.vdevice], self._in_place[instruction.vdevice]
-        if in_place and home.kind.ndim == 1 and not separators:
+        binding, in_place = self.bindings[instruction.vdevice], self._in_place[instruction.vdevice]
+        if in_place and binding.kind.ndim == 1 and not separators:
             return FlatMemory(address_of(array), array.nbytes, None)
         source = tensor = Tensor.from_numpy_view(array)
-        if not separators and not in_place and (imported := self._imported(source, home)) is not None:
-            return FlatMemory(address_of(array) if home.is_direct else None, imported.nbytes, imported)
+        if not separators and not in_place and (imported := self._imported(source, binding)) is not None:
+            return FlatMemory(address_of(array) if binding.is_direct else None, imported.nbytes, imported)
         key = instruction.name, instruction.vdevice, separators
         if key in self._copied:
             return self._copied[key]
-        if not in_place or home.kind.ndim > 1:
+        if not in_place or binding.kind.ndim > 1:
             try:
                 tensor = self.tensor(source.shape, source.dtype, instruction.vdevice, axis_separators=separators)
             except InputError as error:
                 raise BindError(f"constant {instruction.name!r}: {error}; compile the model again") from error
-            if home.acquired_by is None:
+            if binding.acquired_by is None:
                 copy_tensor(tensor, source, cause="constants:bind")
             else:  # whoever acquires the scope loads it
-                self.residents.append(ReloadedWeight((home.device, home.kind.scope), tensor, source))
+                self.residents.append(ReloadedWeight((binding.device, binding.kind.scope), tensor, source))
             copied = self.constant_bytes.get(instruction.vdevice, 0)
             self.constant_bytes[instruction.vdevice] = copied + tensor.storage.nbytes
-        own: OwnMemory
+        owned: OwnedMemory
         if separators:
             physical = physical_shape(source.shape, separators)
-            own = RowMemory(tensor, physical[0], row_bytes(physical, source.dtype), home.is_direct)
+            owned = RowMemory(tensor, physical[0], row_bytes(physical, source.dtype), binding.is_direct)
         else:
-            own = self._flat(tensor, instruction.vdevice)
-        self._copied[key] = own
-        return own
+            owned = self._flat(tensor, instruction.vdevice)
+        self._copied[key] = owned
+        return owned
 
     def _is_in_place(self, vdevice: int) -> bool:
         """Whether constants of ``vdevice`` may stay in the file: no scope was asked for, and its code uses memory of
         the host there. Kernels of a device take its own alone."""
         number, modules = self._executable.vdevices[vdevice].target, self._executable.modules
         for_kernels = 0 <= number < len(modules) and isinstance(modules[number].image, DeviceImage)
-        home = self.homes[vdevice]
-        return not home.is_further and home.is_direct and not for_kernels
+        binding = self.bindings[vdevice]
+        return not binding.is_other_device and binding.is_direct and not for_kernels
 
-    def _imported(self, constant: Tensor, home: Home) -> Tensor | None:
+    def _imported(self, constant: Tensor, binding: DeviceBinding) -> Tensor | None:
         """``constant`` where the file is mapped, for a device that can use it there; None where it cannot.
 
         The pages of a file are cached, so that to a device whose memory is not they are of another kind: the host's,
         behind a bus over which each run would read all weights.
         """
-        importable = home.kind.importable and home.kind.cached
-        if home.is_further or not importable or home.kind.ndim > 1 or not constant.size:
+        importable = binding.kind.importable and binding.kind.cached
+        if binding.is_other_device or not importable or binding.kind.ndim > 1 or not constant.size:
             return None
         try:
-            tensor = import_tensor(constant, home.device)
+            tensor = import_tensor(constant, binding.device)
         except ZeroCopyError:
             return None
         before_device_access(tensor.storage, *tensor.byte_range, writes=False)  # kernels read it without a barrier
@@ -187,26 +187,26 @@ class ProgramMemory:
 
         ``axis_separators`` count where its memory has more than one dimension; without them each axis is one.
         """
-        home = self.homes[vdevice]
-        separators = (axis_separators or None) if home.kind.ndim > 1 else None
+        binding = self.bindings[vdevice]
+        separators = (axis_separators or None) if binding.kind.ndim > 1 else None
         return empty(
             shape,
             dtype=dtype,
-            device=home.device,
-            scope=home.kind.scope,
+            device=binding.device,
+            scope=binding.kind.scope,
             alignment=alignment,
             axis_separators=separators,
-            allocator=home.allocator,
+            allocator=binding.allocator,
         )
 
     def _rows(self, instruction: AllocStorage) -> RowMemory:
         """A storage of rows; flat memory can stand in for them."""
-        shape, home = instruction.shape, self.homes[instruction.vdevice]
+        shape, binding = instruction.shape, self.bindings[instruction.vdevice]
         try:
             usable, rows = row_bytes(shape, instruction.dtype), shape[0]
             if rows * usable != instruction.nbytes:
                 raise InputError(f"{instruction.nbytes} bytes of {instruction.dtype}{list(shape)}")
-            flat = home.kind.ndim == 1
+            flat = binding.kind.ndim == 1
             tensor = self.tensor(
                 (instruction.nbytes,) if flat else shape,
                 "uint8" if flat else instruction.dtype,
@@ -216,10 +216,10 @@ class ProgramMemory:
         except InputError as error:
             raise BindError(f"the program's storage does not fit: {error}; compile the model again") from error
         _give_to_device(tensor)
-        return RowMemory(tensor, rows, usable, home.is_direct)
+        return RowMemory(tensor, rows, usable, binding.is_direct)
 
     def _flat(self, tensor: Tensor, vdevice: int) -> FlatMemory:
-        return FlatMemory(tensor.data_address if self.homes[vdevice].is_direct else None, tensor.nbytes, tensor)
+        return FlatMemory(tensor.data_address if self.bindings[vdevice].is_direct else None, tensor.nbytes, tensor)
 
     def _constant(self, name: str) -> np.ndarray[Any, Any]:
         array = self._executable.constants.get(name)

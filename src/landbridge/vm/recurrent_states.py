@@ -39,10 +39,10 @@ class RecurrentStates:
         for half in (source, target):
             if frame.staging is not None:
                 frame.staging.unbind(half)
-            if half.own is not None:
+            if half.owned is not None:
                 others = tuple(other for other in frame.inputs if other is not target)
-                runs.check_no_overlap(half, half.place(half.own), others)
-        if target.owner is not None and target.owner is not target.own:
+                runs.check_no_overlap(half, half.location(half.owned), others)
+        if target.owner is not None and target.owner is not target.owned:
             runs.copy_in(target, target.tensor(), "bind_state")
         self._bind_both(source, target)
         source.partner, target.partner = target, source
@@ -55,10 +55,10 @@ class RecurrentStates:
             raise
 
     def _bind_both(self, source: Slot, target: Slot) -> None:
-        self._runs.bind_own(target)
+        self._runs.bind_owned(target)
         if is_in_place(source, target):
-            source.own = target.own
-        self._runs.bind_own(source)
+            source.owned = target.owned
+        self._runs.bind_owned(source)
 
     def _take_from_calls(self, *halves: Slot) -> None:
         self._calls.follow(*halves)
@@ -78,29 +78,29 @@ class RecurrentStates:
         """Let pair ``number`` be in the memory that it has in ``other``, of another program of the model; whether it
         could: where both use memory of the host in place."""
         mine, theirs = self.pairs[number], other.pairs[number]
-        memory = [half.own for half in theirs]
-        for half, of, own in zip(mine, theirs, memory, strict=True):
-            if own is None or half.home is not None or of.home is not None or half.shape != of.shape:
+        memory = [half.owned for half in theirs]
+        for half, of, owned in zip(mine, theirs, memory, strict=True):
+            if owned is None or half.binding is not None or of.binding is not None or half.shape != of.shape:
                 return False
         if is_in_place(*mine) != is_in_place(*theirs) or self._runs.frame.staging is not None:
             return False
-        for half, own in zip(mine, memory, strict=True):
-            if own is not None:
-                self._runs.take_over(half, own)
+        for half, owned in zip(mine, memory, strict=True):
+            if owned is not None:
+                self._runs.take_over(half, owned)
         self._calls.follow(*mine)
         return True
 
-    def turn_runs(self, turn: Callable[[], object]) -> None:
-        """``turn``, which binds nothing to the slots of runs, but states have then what they had."""
-        own = [(half, half.own) for pair in self.pairs for half in pair]
-        turn()
-        for half, memory in own:
-            half.own = memory
-            self._runs.bind_own(half)
+    def resize_runs(self, resize: Callable[[], object]) -> None:
+        """``resize``, which binds nothing to the slots of runs, but states have then what they had."""
+        owned = [(half, half.owned) for pair in self.pairs for half in pair]
+        resize()
+        for half, memory in owned:
+            half.owned = memory
+            self._runs.bind_owned(half)
 
-    def turn_calls(self, turn: Callable[[], object]) -> None:
-        """``turn``, which binds nothing to the slots of calls, but states have then what they have in runs."""
-        turn()
+    def resize_calls(self, resize: Callable[[], object]) -> None:
+        """``resize``, which binds nothing to the slots of calls, but states have then what they have in runs."""
+        resize()
         for pair in self.pairs:
             self._calls.follow(*pair)
 
@@ -112,7 +112,9 @@ class RecurrentStates:
     def swap(self) -> None:
         """After an execution: what it wrote is what the next reads."""
         swapped = [
-            (source, target, target.own, source.own) for source, target in self.pairs if not is_in_place(source, target)
+            (source, target, target.owned, source.owned)
+            for source, target in self.pairs
+            if not is_in_place(source, target)
         ]
         try:
             self._bind_all(swapped)
@@ -122,9 +124,9 @@ class RecurrentStates:
 
     def _bind_all(self, swapped: Sequence[tuple[Slot, Slot, Tensor | None, Tensor | None]]) -> None:
         for source, target, written, read in swapped:
-            source.own, target.own = written, read
-            self._runs.bind_own(source)
-            self._runs.bind_own(target)
+            source.owned, target.owned = written, read
+            self._runs.bind_owned(source)
+            self._runs.bind_owned(target)
             self._calls.follow(source, target)
 
 

@@ -22,8 +22,8 @@ class RegisteredBuffers:
         borrowed = {id(value): (value, *borrow(slot, value)) for value in values}
         # Runs use those alone that are bound.
         owners = [owner for _, _, owner in borrowed.values()]
-        what = f"{slot} of {slot.program.name}"
-        leases = [Lease(owner.storage, what) for owner in owners if isinstance(owner, Tensor)]
+        subject = f"{slot} of {slot.program.name}"
+        leases = [Lease(owner.storage, subject) for owner in owners if isinstance(owner, Tensor)]
         self._known[slot.register] = borrowed, leases
 
     def borrow(self, slot: Slot, value: Any) -> tuple[int, object]:

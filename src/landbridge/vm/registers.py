@@ -11,20 +11,20 @@ from landbridge.errors import BindError, InputError
 from landbridge.executable import instructions as ins
 from landbridge.executable.parts import Function, TensorSpec, VDevice
 from landbridge.physical_shape import check_axis_separators
-from landbridge.vm.home import Home
-from landbridge.vm.own_memory import FlatMemory, OwnMemory, RowMemory
+from landbridge.vm.device_binding import DeviceBinding
+from landbridge.vm.owned_memory import FlatMemory, OwnedMemory, RowMemory
 
 
 class Memory(Protocol):
     """Where a program's own memory is."""
 
-    def home(self, vdevice: int) -> Home:
+    def binding(self, vdevice: int) -> DeviceBinding:
         """Where the tensors of ``vdevice`` live."""
 
-    def storage(self, instruction: ins.AllocStorage) -> OwnMemory:
+    def storage(self, instruction: ins.AllocStorage) -> OwnedMemory:
         """A new storage."""
 
-    def constant(self, instruction: ins.LoadConstant) -> OwnMemory:
+    def constant(self, instruction: ins.LoadConstant) -> OwnedMemory:
         """A constant."""
 
     def scratch(self, vdevice: int, nbytes: int) -> FlatMemory:
@@ -39,12 +39,12 @@ class NotDirectError(BindError):
         self.vdevice = vdevice
 
 
-class RegisterPlace(NamedTuple):  # a tuple: hundreds are made while the maker of a Session waits
-    """Bytes of a register: ``nbytes`` from ``offset`` of ``own``, or of input, output or parameter ``io``.
+class RegisterLocation(NamedTuple):  # a tuple: hundreds are made while the maker of a Session waits
+    """Bytes of a register: ``nbytes`` from ``offset`` of ``owned``, or of input, output or parameter ``io``.
 
     In a RowMemory they are the rows that ``axis_separators`` make, from ``offset`` as instructions count it.
     ``address``: where code of the host uses them, 0 for what is yet to be bound to ``io``; None where it cannot, and
-    for rows. ``moves``: loops by number, with the bytes that each trip of them moves it by.
+    for rows. ``moves``: loops by number, with the bytes that each iteration of them moves it by.
     """
 
     io: int | None
@@ -53,7 +53,7 @@ class RegisterPlace(NamedTuple):  # a tuple: hundreds are made while the maker o
     shape: tuple[int, ...] = ()
     dtype: str = "uint8"
     vdevice: int = 0
-    own: OwnMemory | None = None
+    owned: OwnedMemory | None = None
     name: str = ""
     axis_separators: tuple[int, ...] = ()
     address: int | None = None
@@ -72,13 +72,13 @@ class Registers:
         self, function: Function, vdevices: Sequence[VDevice], memory: Memory, *, may_lend: bool = False
     ) -> None:
         specs = [*function.inputs, *function.outputs, *function.parameters]
-        self.owned: list[OwnMemory] = []
+        self.owned: list[OwnedMemory] = []
         self.has_rows = False
         self._vdevices, self._memory, self._may_lend = vdevices, memory, may_lend
         self._io = len(specs)
         first_parameter = self._io - len(function.parameters)  # parameters are in memory of the host
         self._places = {
-            i: RegisterPlace(
+            i: RegisterLocation(
                 i,
                 0,
                 _span_bytes(spec),
@@ -86,7 +86,7 @@ class Registers:
                 spec.dtype,
                 self._number(spec),
                 name=spec.name,
-                address=0 if i >= first_parameter or memory.home(spec.vdevice).is_direct else None,
+                address=0 if i >= first_parameter or memory.binding(spec.vdevice).is_direct else None,
             )
             for i, spec in enumerate(specs)
         }
@@ -102,46 +102,48 @@ class Registers:
             raise BindError(f"register {register} is an input, output or parameter and cannot be redefined")
         if isinstance(instruction, ins.LoadConstant):  # most are
             self.vdevice(instruction.vdevice)
-            own = self._memory.constant(instruction)
-            place = self._whole(own, instruction.vdevice, instruction.name, instruction.axis_separators)
+            owned = self._memory.constant(instruction)
+            location = self._whole(owned, instruction.vdevice, instruction.name, instruction.axis_separators)
         elif isinstance(instruction, ins.AllocTensor):
             if instruction.axis_separators:
-                place = self._rows(instruction)
+                location = self._rows(instruction)
             else:
                 i = instruction
-                place = self._part(i.storage, i.offset, i.shape, i.dtype, i.name)
-                if isinstance(place.own, FlatMemory):
-                    place.own.check(place.offset, place.nbytes, i.name)
+                location = self._part(i.storage, i.offset, i.shape, i.dtype, i.name)
+                if isinstance(location.owned, FlatMemory):
+                    location.owned.check(location.offset, location.nbytes, i.name)
         elif isinstance(instruction, ins.View):
             if instruction.name:
                 self._check_crossing(instruction, self[instruction.src])
-            place = self._part(instruction.src, instruction.offset, instruction.shape, instruction.dtype)
+            location = self._part(instruction.src, instruction.offset, instruction.shape, instruction.dtype)
         else:
             self.vdevice(instruction.vdevice)
-            place = self._whole(self._memory.storage(instruction), instruction.vdevice)
-        self._places[register] = place
+            location = self._whole(self._memory.storage(instruction), instruction.vdevice)
+        self._places[register] = location
 
     def slice(self, instruction: ins.Slice, loop: int, trips: int) -> None:
-        """Give the ``dst`` of a slice its place in the first trip of the loop of that number, of ``trips`` at most."""
+        """Give the ``dst`` of a slice its place in the first iteration of the loop of that number, of ``trips`` at
+        most."""
         each, register = instruction, instruction.dst
         stride = -each.stride if each.back else each.stride
         if register < self._io:
             raise BindError(f"register {register} is an input, output or parameter and cannot be redefined")
         if trips > 0:
             self._part(each.src, each.first + (trips - 1) * stride, each.shape, each.dtype)  # raises if it is outside
-        place = self._part(each.src, each.first, each.shape, each.dtype, is_used=trips > 0)
-        if place.address is None:
-            where = self._memory.home(place.vdevice)
+        location = self._part(each.src, each.first, each.shape, each.dtype, is_used=trips > 0)
+        if location.address is None:
+            where = self._memory.binding(location.vdevice)
             raise BindError(
-                f"a loop takes slices of tensor {place.name!r} in {where}, which code of the host cannot use in place; "
+                f"a loop takes slices of tensor {location.name!r} in {where}, which code of the host cannot use in "
+                "place; "
                 "bind cpu, or compile for memory that the host uses"
             )
-        self._places[register] = place._replace(moves=(*place.moves, (loop, stride)))
+        self._places[register] = location._replace(moves=(*location.moves, (loop, stride)))
 
-    def _check_crossing(self, view: ins.View, source: RegisterPlace) -> None:
+    def _check_crossing(self, view: ins.View, source: RegisterLocation) -> None:
         """Raise BindError unless the device of the view's vdevice can use the bytes of ``source`` where they are."""
         self.vdevice(view.vdevice)
-        there, where = self._memory.home(view.vdevice), self._memory.home(source.vdevice)
+        there, where = self._memory.binding(view.vdevice), self._memory.binding(source.vdevice)
         if there.device == where.device:
             return
         if where.lends if there.is_host else where.is_host and there.kind.importable:
@@ -152,7 +154,7 @@ class Registers:
             "Target.from_device of these, which then copies"
         )
 
-    def __getitem__(self, register: int) -> RegisterPlace:
+    def __getitem__(self, register: int) -> RegisterLocation:
         """Where the tensor of ``register`` is."""
         try:
             return self._places[register]
@@ -165,48 +167,50 @@ class Registers:
             raise BindError(f"vdevice {index} of {len(self._vdevices)}; compile the model again")
         return self._vdevices[index].name
 
-    def address(self, place: RegisterPlace, user: str) -> int:
-        """The address of ``place``, 0 until something is bound there; raises NotDirectError naming ``user``."""
-        if place.address is not None:
-            return place.address
-        if self.is_lent(place):
-            own = place.own
-            assert not isinstance(own, RowMemory)
-            return 0 if own is None or own.tensor is None else own.tensor.data_address + place.offset
-        where = self._memory.home(place.vdevice)
-        if isinstance(place.own, RowMemory) and place.own.is_direct:
+    def address(self, location: RegisterLocation, user: str) -> int:
+        """The address of ``location``, 0 until something is bound there; raises NotDirectError naming ``user``."""
+        if location.address is not None:
+            return location.address
+        if self.is_borrowed(location):
+            owned = location.owned
+            assert not isinstance(owned, RowMemory)
+            return 0 if owned is None or owned.tensor is None else owned.tensor.data_address + location.offset
+        where = self._memory.binding(location.vdevice)
+        if isinstance(location.owned, RowMemory) and location.owned.is_direct:
             raise BindError(
-                f"{user} uses tensor {place.name!r}, which lies in rows of {where}, as flat memory; compile the model "
+                f"{user} uses tensor {location.name!r}, which lies in rows of {where}, as flat memory; compile the "
+                "model "
                 "again"
             )
         raise NotDirectError(
-            f"{user} uses tensor {place.name!r} in {where}, which code of the host cannot use in place; bind vdevice "
-            f"{self.vdevice(place.vdevice)!r} to cpu, place the node on another one, or compile with "
+            f"{user} uses tensor {location.name!r} in {where}, which code of the host cannot use in place; bind "
+            "vdevice "
+            f"{self.vdevice(location.vdevice)!r} to cpu, place the node on another one, or compile with "
             'on_mismatch="copy"',
-            place.vdevice,
+            location.vdevice,
         )
 
-    def is_lent(self, place: RegisterPlace) -> bool:
-        """Whether code of the host uses ``place``, memory of a device, between barriers."""
-        if not self._may_lend or place.address is not None or isinstance(place.own, RowMemory):
+    def is_borrowed(self, location: RegisterLocation) -> bool:
+        """Whether code of the host uses ``location``, memory of a device, between barriers."""
+        if not self._may_lend or location.address is not None or isinstance(location.owned, RowMemory):
             return False
-        return self._memory.home(place.vdevice).lends
+        return self._memory.binding(location.vdevice).lends
 
     def _whole(
-        self, own: OwnMemory, vdevice: int, name: str = "", axis_separators: tuple[int, ...] = ()
-    ) -> RegisterPlace:
-        """All of ``own``, which is kept."""
-        self.owned.append(own)
-        nbytes = own.nbytes
-        if not isinstance(own, RowMemory):
-            return RegisterPlace(None, 0, nbytes, (nbytes,), "uint8", vdevice, own, name, (), own.address)
+        self, owned: OwnedMemory, vdevice: int, name: str = "", axis_separators: tuple[int, ...] = ()
+    ) -> RegisterLocation:
+        """All of ``owned``, which is kept."""
+        self.owned.append(owned)
+        nbytes = owned.nbytes
+        if not isinstance(owned, RowMemory):
+            return RegisterLocation(None, 0, nbytes, (nbytes,), "uint8", vdevice, owned, name, (), owned.address)
         self.has_rows = True
         if not axis_separators:  # a storage, of which only parts are used
-            return RegisterPlace(None, 0, nbytes, (nbytes,), "uint8", vdevice, own, name)
-        tensor = own.tensor
-        return RegisterPlace(None, 0, nbytes, tensor.shape, tensor.dtype, vdevice, own, name, axis_separators)
+            return RegisterLocation(None, 0, nbytes, (nbytes,), "uint8", vdevice, owned, name)
+        tensor = owned.tensor
+        return RegisterLocation(None, 0, nbytes, tensor.shape, tensor.dtype, vdevice, owned, name, axis_separators)
 
-    def _rows(self, instruction: ins.AllocTensor) -> RegisterPlace:
+    def _rows(self, instruction: ins.AllocTensor) -> RegisterLocation:
         """The rows of an AllocTensor that has axis separators."""
         whole, shape, dtype_name = self[instruction.storage], instruction.shape, instruction.dtype
         nbytes = _nbytes(shape, dtype_name)
@@ -214,20 +218,20 @@ class Registers:
             separators = check_axis_separators(instruction.axis_separators, len(shape))
         except InputError as error:
             raise BindError(f"the program has a tensor of {error}; compile the model again") from error
-        if not isinstance(whole.own, RowMemory) or whole.axis_separators:
+        if not isinstance(whole.owned, RowMemory) or whole.axis_separators:
             raise BindError(
                 f"tensor {instruction.name!r} has axis_separators {separators}, and register {instruction.storage} is "
                 "no storage of rows; compile the model again"
             )
-        whole.own.check(instruction.offset, shape, dtype_name, separators)
-        return RegisterPlace(
+        whole.owned.check(instruction.offset, shape, dtype_name, separators)
+        return RegisterLocation(
             None,
             instruction.offset,
             nbytes,
             shape,
             dtype_name,
             whole.vdevice,
-            whole.own,
+            whole.owned,
             instruction.name,
             separators,
         )
@@ -241,9 +245,9 @@ class Registers:
         name: str = "",
         *,
         is_used: bool = True,
-    ) -> RegisterPlace:
+    ) -> RegisterLocation:
         whole = self[register]
-        if isinstance(whole.own, RowMemory):
+        if isinstance(whole.owned, RowMemory):
             raise BindError(
                 f"register {register} lies in rows: a tensor {dtype_name}{list(shape)} of it needs axis_separators, "
                 "and no view of it has another shape; compile the model again"
@@ -254,11 +258,11 @@ class Registers:
                 f"a tensor of {nbytes} bytes at offset {offset} lies outside register {register}, "
                 f"which has {whole.nbytes} bytes; compile the model again"
             )
-        io, start, _, _, _, vdevice, own, whole_name, _, address, moves = whole
-        if address is not None and own is not None:
+        io, start, _, _, _, vdevice, owned, whole_name, _, address, moves = whole
+        if address is not None and owned is not None:
             address += offset
-        return RegisterPlace(
-            io, start + offset, nbytes, shape, dtype_name, vdevice, own, name or whole_name, (), address, moves
+        return RegisterLocation(
+            io, start + offset, nbytes, shape, dtype_name, vdevice, owned, name or whole_name, (), address, moves
         )
 
 

@@ -1,4 +1,4 @@
-"""Resizing: a program that was bound for one choice of sizes turns to others, where all that runs it is the host.
+"""Resizing: a program that was bound for one choice of sizes is rebound to others, where all that runs it is the host.
 
 Of its words only those change that depend on sizes, and of its slots what fits them; addresses of weights and of code
 stay. What there is for each size is an array of numbers.
@@ -15,7 +15,7 @@ import numpy as np
 
 from landbridge.dtypes import dtype
 from landbridge.executable.executable import Executable
-from landbridge.executable.instance import Numbers, choose_legal, dimensions, spec_at
+from landbridge.executable.instance import ExtentValues, choose_legal, dimensions, spec_at
 from landbridge.executable.open_number import OpenNumber
 from landbridge.executable.parts import CodeImage, TensorSpec
 from landbridge.memory import ledger
@@ -40,13 +40,13 @@ Places = tuple[tuple[int, int], ...]
 class SizeFit:
     """What a program is for one choice of its sizes.
 
-    ``numbers``: of its extents, by slot, then the bytes of each input and output, and 0. ``specs``: what fits each of
-    these, and ``places`` theirs, ``nbytes`` their bytes. ``threads``: on how many it runs. Made at the first turn:
-    ``values``, each that its words have, once, and ``steps``, where more is to do than one call. Many are kept: what
-    is alike in all of them is there once.
+    ``extent_values``: of its extents, by slot, then the bytes of each input and output, and 0. ``specs``: what fits
+    each of these, and ``places`` theirs, ``nbytes`` their bytes. ``threads``: on how many it runs. Made at the first
+    resize: ``values``, each that its words have, once, and ``steps``, where more is to do than one call. Many are kept:
+    what is alike in all of them is there once.
     """
 
-    numbers: NDArray[np.int64]
+    extent_values: NDArray[np.int64]
     specs: tuple[TensorSpec, ...]
     places: tuple[Places, ...]
     nbytes: list[int]
@@ -59,10 +59,10 @@ class SizeFit:
 class FitsAhead:
     """``count`` choices of sizes, the first ones that were asked about, for which the memory of the program is enough.
 
-    ``numbers``: of its extents, by slot, then 0, a row for each choice. ``threads``: on how many they run.
+    ``extent_values``: of its extents, by slot, then 0, a row for each choice. ``threads``: on how many they run.
     """
 
-    numbers: NDArray[np.int64]
+    extent_values: NDArray[np.int64]
     count: int
     threads: int
 
@@ -73,33 +73,36 @@ def may_be_resized(executable: Executable) -> bool:
 
 
 class Resizing:
-    """Turns ``bound`` to other sizes: that was bound where ``numbers`` were those of one choice, and remembered.
+    """Rebinds ``bound`` to other sizes: that was bound where ``extent_values`` were those of one choice, and
+    remembered.
 
     ``executable`` is the open program, ``storages`` the bytes that each of its storages has.
     """
 
-    def __init__(self, bound: BoundProgram, executable: Executable, numbers: Numbers, storages: Sequence[int]) -> None:
-        self._bound, self._main, self._numbers = bound, executable.main, numbers
+    def __init__(
+        self, bound: BoundProgram, executable: Executable, extent_values: ExtentValues, storages: Sequence[int]
+    ) -> None:
+        self._bound, self._main, self._extent_values = bound, executable.main, extent_values
         self._dimensions = dimensions(executable.main)
         program = bound.program
         io = (*self._main.inputs, *self._main.outputs)
         #: Those that fit all sizes.
-        self._fixed = [None if _is_open(spec) else spec_at(spec, numbers) for spec in io]
+        self._fixed = [None if _is_open(spec) else spec_at(spec, extent_values) for spec in io]
         self._items = [dtype(spec.dtype).itemsize for spec in io]
         self._places = program.places[: len(io)]
         self._moves = [any(type(offset) is OpenNumber for _, offset in each) for each in self._places]
         self._runner = cache(bound.runner)
         self._open = OpenWords(program.open_words)
-        self._check = ExtentCheck(executable, numbers, storages)
+        self._check = ExtentCheck(executable, extent_values, storages)
         self._formulas: SizeFormulas | None = None
-        self._io_shapes = padded_slots([spec.shape for spec in io], numbers)
+        self._io_shapes = padded_slots([spec.shape for spec in io], extent_values)
 
     @staticmethod
     def takes(bound: BoundProgram) -> bool:
-        """Whether ``bound`` can be turned: code uses its memory in place, none of it rows, and nothing that was
+        """Whether ``bound`` can be resized: code uses its memory in place, none of it rows, and nothing that was
         prepared is for one size."""
         program = bound.program
-        in_place = all(home.is_direct and home.kind.ndim == 1 for home in bound.memory.homes)
+        in_place = all(binding.is_direct and binding.kind.ndim == 1 for binding in bound.memory.bindings)
         sums = all(slot >= 0 for _, number in program.open_words for slot in number.slots)
         return in_place and sums and not program.prepares_open and may_be_others(program.steps)
 
@@ -108,11 +111,12 @@ class Resizing:
 
         Raises ShapeError as ``instance`` does.
         """
-        numbers = self._numbers
-        choose_legal(self._main, self._dimensions, values, numbers)
+        extent_values = self._extent_values
+        choose_legal(self._main, self._dimensions, values, extent_values)
         io = (*self._main.inputs, *self._main.outputs)
         specs = tuple(
-            spec_at(spec, numbers) if known is None else known for spec, known in zip(io, self._fixed, strict=True)
+            spec_at(spec, extent_values) if known is None else known
+            for spec, known in zip(io, self._fixed, strict=True)
         )
         nbytes = [
             spec.nbytes
@@ -120,7 +124,7 @@ class Resizing:
             else prod(spec.shape) * item  # of legal extents: looked at with all others below
             for spec, item in zip(specs, self._items, strict=True)
         ]
-        every = [*numbers.every, *nbytes, 0]
+        every = [*extent_values.every, *nbytes, 0]
         found = np.array(every, np.int64)
         sizes, fits = self._check.sizes(found, nbytes)
         if not fits:
@@ -136,10 +140,10 @@ class Resizing:
             )
         return SizeFit(found, specs, places, nbytes, threads)
 
-    def turn(self, frame: Frame, fit: SizeFit) -> None:
+    def resize(self, frame: Frame, fit: SizeFit) -> None:
         """Let ``frame``, one of the program's, be for ``fit``, its inputs and outputs bound to nothing."""
         if fit.values is None:
-            fit.values = self._open.values(fit.numbers)
+            fit.values = self._open.values(fit.extent_values)
         frame.number_words[self._open.words] = fit.values[self._open.value_of]
         for slot, spec, size, places in zip(frame.slots, fit.specs, fit.nbytes, fit.places):  # noqa: B905 - parameters stay
             slot.take(spec, size, places)
@@ -151,7 +155,7 @@ class Resizing:
     @property
     def width(self) -> int:
         """How many numbers it computes with for one choice of sizes."""
-        return self._check.width + len(self._numbers.every)
+        return self._check.width + len(self._extent_values.every)
 
     def fit_ahead(self, values: Mapping[str, int | NDArray[np.int64]], count: int) -> FitsAhead:
         """What the program is for ``count`` choices of its dimensions: by name one value for all of them, or as many.
@@ -159,39 +163,41 @@ class Resizing:
         What ``choose_legal`` looks at holds for all of them. No input or output has strides.
         """
         if self._formulas is None:
-            self._formulas = SizeFormulas([*self._numbers.extents, 0])
+            self._formulas = SizeFormulas([*self._extent_values.extents, 0])
         try:
-            numbers = self._formulas.at_each(values, count)
+            extent_values = self._formulas.at_each(values, count)
         except OverflowError:
-            return FitsAhead(np.zeros((0, len(self._numbers.every) + 1), np.int64), 0, 1)
-        io = numbers[:, self._io_shapes].prod(axis=2, dtype=np.float64) * self._items
-        sizes, fits = self._check.sizes(numbers, io)
+            return FitsAhead(np.zeros((0, len(self._extent_values.every) + 1), np.int64), 0, 1)
+        io = extent_values[:, self._io_shapes].prod(axis=2, dtype=np.float64) * self._items
+        sizes, fits = self._check.sizes(extent_values, io)
         count = count if fits.all() else int(fits.argmin())
         threads = self._bound.most_threads
-        if count and threads > 1 and not self._check.is_worth_sharing(numbers[count - 1], sizes[count - 1]):
+        if count and threads > 1 and not self._check.is_worth_sharing(extent_values[count - 1], sizes[count - 1]):
             threads = 1
-        return FitsAhead(numbers[:count], count, threads)
+        return FitsAhead(extent_values[:count], count, threads)
 
     def take_steps(self, frame: Frame, fits: FitsAhead, choice: int) -> None:
         """Let ``frame`` take the steps of one of the choices that ``fits``."""
         steps, listed = self._bound.program.steps, self._bound.program.listed_steps
-        run_native, told = self._runner(fits.threads), ledger.is_active() and bool(listed)
-        numbers = [] if _is_native(steps) and not told else fits.numbers[choice].tolist()
+        run_native, is_reported = self._runner(fits.threads), ledger.is_active() and bool(listed)
+        extent_values = [] if _is_native(steps) and not is_reported else fits.extent_values[choice].tolist()
         execute = (
-            partial(run_steps, steps_at(listed, numbers), frame.words, run_native, frame.bound_to) if told else None
+            partial(run_steps, steps_at(listed, extent_values), frame.words, run_native, frame.bound_to)
+            if is_reported
+            else None
         )
-        frame.take(steps if _is_native(steps) else steps_at(steps, numbers), execute, run_native)
+        frame.take(steps if _is_native(steps) else steps_at(steps, extent_values), execute, run_native)
 
     def _steps(self, fit: SizeFit) -> tuple[Step, ...]:
         steps = self._bound.program.steps
         if _is_native(steps):
             return steps
         if fit.steps is None:
-            fit.steps = steps_at(steps, fit.numbers.tolist())
+            fit.steps = steps_at(steps, fit.extent_values.tolist())
         return fit.steps
 
     def _list(self, frame: Frame, fit: SizeFit) -> None:
-        steps = steps_at(self._bound.program.listed_steps, fit.numbers.tolist())
+        steps = steps_at(self._bound.program.listed_steps, fit.extent_values.tolist())
         run_steps(steps, frame.words, self._runner(fit.threads), frame.bound_to)
 
 

@@ -31,28 +31,28 @@ class RunArguments:
     def __init__(self, frame: Frame, memory: ProgramMemory, buffers: RegisteredBuffers) -> None:
         self.frame, self.buffers = frame, buffers
         self._memory = memory
-        self._device = str(memory.home(0).device)
+        self._device = str(memory.binding(0).device)
         self._tenancies: dict[Slot, Tenancy] = {}
         #: Memory of outputs of other sizes, which those that come may have.
-        self._kept: dict[Slot, Storage] = {}
+        self._retained: dict[Slot, Storage] = {}
 
     def bind(self, slot: Slot, address: int, owner: object) -> None:
         """Let runs use the memory at ``address``, which ``owner`` keeps alive. Waits as ``Slot.lend`` does."""
-        slot.bind(address, owner, None if owner is slot.own else slot.lend(owner))
+        slot.bind(address, owner, None if owner is slot.owned else slot.lend(owner))
 
-    def bind_own(self, slot: Slot) -> Tensor:
+    def bind_owned(self, slot: Slot) -> Tensor:
         """Bind ``slot`` to memory of the program's own, zeroed when new."""
-        own = slot.own
-        if own is None:
-            own = self._own_tensor(slot)
-            _fill_zeros(own)
-        slot.bind_own(own)
-        return own
+        owned = slot.owned
+        if owned is None:
+            owned = self._owned_tensor(slot)
+            _fill_zeros(owned)
+        slot.bind_owned(owned)
+        return owned
 
-    def take_over(self, slot: Slot, own: Tensor) -> None:
-        """Bind ``slot`` to ``own``, memory of another program of the same Session, as the program's own."""
-        self._tenancies[slot] = slot.tenancy(own, own=True)
-        slot.bind_own(own)
+    def take_over(self, slot: Slot, owned: Tensor) -> None:
+        """Bind ``slot`` to ``owned``, memory of another program of the same Session, as the program's own."""
+        self._tenancies[slot] = slot.tenancy(owned, owned=True)
+        slot.bind_owned(owned)
 
     def borrow(self, slot: Slot, value: Any) -> tuple[int, object]:
         """As ``argument.borrow``; by way of memory of the program's own where that is allowed."""
@@ -60,7 +60,7 @@ class RunArguments:
         if staging is not None:
             if Staging.needs(value):
                 as_tensor(slot, value)
-                memory = self.bind_own(slot)
+                memory = self.bind_owned(slot)
                 staging.bind(slot, value, memory, slot.lend(value))
                 return memory.data_address, memory
             staging.unbind(slot)
@@ -76,7 +76,7 @@ class RunArguments:
         """Copy ``value``, which ``as_array`` or ``as_tensor`` takes, to memory of the program's own and bind that."""
         before, slot.use.writes = slot.use.writes, True
         try:
-            order = slot.own.storage.order if slot.own is not None and self.frame.entry.shares else None
+            order = slot.owned.storage.order if slot.owned is not None and self.frame.entry.shares else None
             if order is None:
                 self._copy_in(slot, value, cause)
             else:
@@ -85,18 +85,18 @@ class RunArguments:
             slot.use.writes = before
 
     def _copy_in(self, slot: Slot, value: Any, cause: str) -> None:
-        by_device = slot.home is not None or Staging.needs(value) or needs_barriers(value)
+        by_device = slot.binding is not None or Staging.needs(value) or needs_barriers(value)
         source = as_tensor(slot, value) if by_device else as_array(slot, value)
-        own = self._own_tensor(slot) if slot.own is None else slot.own
-        self.check_no_overlap(slot, slot.place(own), self.frame.outputs)  # it may have been lent meanwhile
+        owned = self._owned_tensor(slot) if slot.owned is None else slot.owned
+        self.check_no_overlap(slot, slot.location(owned), self.frame.outputs)  # it may have been lent meanwhile
         if isinstance(source, Tensor):
-            copy_tensor(own, source, cause=cause)
+            copy_tensor(owned, source, cause=cause)
         else:
-            slot.wait(own)
+            slot.wait(owned)
             if open_views:
-                own.storage.check_access(*own.byte_range, writes=True, what=cause)
+                owned.storage.check_access(*owned.byte_range, writes=True, subject=cause)
             ledger.copy_array(
-                exported_array(own, waits=False),
+                exported_array(owned, waits=False),
                 source,
                 cause=cause,
                 tensor=slot.spec.name,
@@ -106,13 +106,13 @@ class RunArguments:
             )
         if self.frame.staging is not None:
             self.frame.staging.unbind(slot)
-        slot.bind_own(own)  # now that it has values
+        slot.bind_owned(owned)  # now that it has values
 
     def copy_out(self, slot: Slot, result: Tensor, out: Any) -> None:
         """Copy ``result``, a value of ``slot``, to the array, Tensor or DLPack producer ``out``."""
         if not isinstance(out, np.ndarray | Tensor) and not hasattr(out, "__dlpack__"):
             raise InputError(f"{slot}: a {type(out).__name__} cannot be written; pass an array or a Tensor")
-        if slot.home is not None or Staging.needs(out) or needs_barriers(out):
+        if slot.binding is not None or Staging.needs(out) or needs_barriers(out):
             target = as_tensor(slot, out)
             copy_tensor(target, result, cause="get_output")
             target.storage.wait(*target.byte_range, writes=True)
@@ -132,31 +132,31 @@ class RunArguments:
         if missing:
             raise InputError(f"nothing is bound to input {', '.join(missing)}; call set_input or set_input_zero_copy")
         absent = [slot for slot in self.frame.outputs if slot.owner is None]
-        new = [slot for slot in absent if slot.own is None]
+        new = [slot for slot in absent if slot.owned is None]
         try:
             for slot in new:
-                slot.own = self._kept_tensor(slot)
-                if slot.own is None:
-                    slot.own = self._own_tensor(slot)
-                    _fill_zeros(slot.own)
+                slot.owned = self._retained_tensor(slot)
+                if slot.owned is None:
+                    slot.owned = self._owned_tensor(slot)
+                    _fill_zeros(slot.owned)
         except BaseException:
             for slot in new:
-                slot.own = None
+                slot.owned = None
                 self._tenancies.pop(slot, None)
             raise
         for slot in absent:
-            self.bind_own(slot)
+            self.bind_owned(slot)
 
     def let_outputs_go(self) -> None:
         """Give up the program's own memory of outputs that are no states; ``complete`` gives them new."""
         for slot in self.frame.outputs:
-            own = slot.own
-            if own is None or slot.partner is not None:
+            owned = slot.owned
+            if owned is None or slot.partner is not None:
                 continue
             self._tenancies.pop(slot, None)
-            self._kept.pop(slot, None)
-            slot.own = None
-            if slot.owner is own:
+            self._retained.pop(slot, None)
+            slot.owned = None
+            if slot.owner is owned:
                 slot.owner, slot.lease = None, None
 
     def let_all_go(self) -> None:
@@ -168,10 +168,10 @@ class RunArguments:
             if (
                 slot.partner is None
                 and self._tenancies.pop(slot, None) is not None
-                and slot.own is not None
+                and slot.owned is not None
                 and not slot.is_input
             ):
-                self._kept[slot] = slot.own.storage
+                self._retained[slot] = slot.owned.storage
 
     def check_views(self) -> None:
         """Raise HostAccessError when an open host view conflicts with a run on what is bound."""
@@ -179,22 +179,22 @@ class RunArguments:
         for slot in (*self.frame.inputs, *self.frame.outputs):
             slot.check_views(slot.owner)
 
-    def _kept_tensor(self, slot: Slot) -> Tensor | None:
+    def _retained_tensor(self, slot: Slot) -> Tensor | None:
         """What an output of another size had, where it is enough."""
-        storage = self._kept.pop(slot, None)
+        storage = self._retained.pop(slot, None)
         if storage is None or storage.nbytes < slot.nbytes:
             return None
         tensor = Tensor(storage, slot.spec.dtype, slot.shape, slot.strides)
-        self._tenancies[slot] = slot.tenancy(tensor, own=True)
+        self._tenancies[slot] = slot.tenancy(tensor, owned=True)
         return tensor
 
-    def _own_tensor(self, slot: Slot) -> Tensor:
+    def _owned_tensor(self, slot: Slot) -> Tensor:
         """Memory of the program's own, which nobody may free while the program lives."""
         if slot.role == "parameter":  # code reads it, wherever inputs are
             tensor = empty(slot.shape, dtype=slot.spec.dtype, device=host_device())
         else:
             tensor = self._memory.io.allocate(slot.spec)
-        self._tenancies[slot] = slot.tenancy(tensor, own=True)
+        self._tenancies[slot] = slot.tenancy(tensor, owned=True)
         return tensor
 
 

@@ -12,8 +12,8 @@ from landbridge.errors import InputError
 from landbridge.executable.parts import TensorSpec
 from landbridge.shape import same_layout
 from landbridge.tensor import Tensor
+from landbridge.vm.device_binding import DeviceBinding
 from landbridge.vm.entry import Entry
-from landbridge.vm.home import Home
 from landbridge.vm.lease import Lease, SlotUse, Tenancy
 
 Role = Literal["input", "output", "parameter"]
@@ -25,15 +25,15 @@ SMALL_BYTES = 1 << 16
 class Slot:
     """One input, output or parameter (its ``role``) in a Frame: what fits there, and what is bound.
 
-    ``places`` are the (word, byte offset) of ``words`` that depend on its address. ``home``: where arguments are.
+    ``places`` are the (word, byte offset) of ``words`` that depend on its address. ``binding``: where arguments are.
     ``for_kernels``: kernels of a device are given the memory, which has to be dense then. ``staged``: arguments may go
-    by way of the host. ``lent``: code of the host uses them between barriers.
+    by way of the host. ``borrowed``: code of the host uses them between barriers.
 
     ``alias``: the input whose memory an output may be, or the output that may be the memory of an input; both from the
     same byte on.
 
     Bound is the memory from ``address`` to ``end``, which ``owner`` keeps alive: an array or a Tensor, None while
-    nothing is bound. Of runs alone: ``own``, the program's memory for it, once it was needed; ``partner``, the other
+    nothing is bound. Of runs alone: ``owned``, the program's memory for it, once it was needed; ``partner``, the other
     half of a recurrent state; and ``use``, whether executions write it, or a copy does right now.
     """
 
@@ -42,16 +42,16 @@ class Slot:
         "address",
         "alias",
         "array_type",
+        "binding",
+        "borrowed",
         "dtype",
         "end",
         "for_kernels",
-        "home",
         "is_input",
         "is_small",
         "lease",
-        "lent",
         "nbytes",
-        "own",
+        "owned",
         "owner",
         "partner",
         "places",
@@ -73,23 +73,23 @@ class Slot:
         places: tuple[tuple[int, int], ...],
         words: array[int],
         program: Entry,
-        home: Home,
+        binding: DeviceBinding,
         *,
         for_kernels: bool = False,
         staged: bool = False,
-        lent: bool = False,
+        borrowed: bool = False,
     ) -> None:
         self.role, self.register, self.words = role, register, words
         self.program = program
         self.is_input = role != "output"
         self.dtype: np.dtype[Any] = numpy_dtype(spec.dtype)
-        self.for_kernels, self.lent = for_kernels, lent
-        in_place = home.is_direct and not home.is_further and (home.is_host or not for_kernels)
+        self.for_kernels, self.borrowed = for_kernels, borrowed
+        in_place = binding.is_direct and not binding.is_other_device and (binding.is_host or not for_kernels)
         #: Where bound memory must be, when code of the host does not use it in place.
-        self.home = None if in_place else home
+        self.binding = None if in_place else binding
         #: Arrays of exactly this type need only fit: their memory is used in place. Kernels look for owners instead.
         self.array_type: Any = np.ndarray if in_place and not (spec.strides or for_kernels or staged) else None
-        self._by_numpy = home.is_host and not for_kernels
+        self._by_numpy = binding.is_host and not for_kernels
         self.partner: Slot | None = None
         self.alias: Slot | None = None
         self.use = SlotUse(role == "output")
@@ -100,7 +100,7 @@ class Slot:
         self.address = self.end = 0
         self.owner: Any = None
         self.lease: Lease | None = None
-        self.own: Tensor | None = None
+        self.owned: Tensor | None = None
         self.spec, self.shape, self.nbytes, self.places = spec, spec.shape, nbytes, places
         #: Elements between neighbours of each axis where there are gaps; None where memory is dense.
         self.strides = spec.strides or None
@@ -123,11 +123,11 @@ class Slot:
             self.bind(address, owner, lease)
             raise
 
-    def bind_own(self, own: Tensor) -> None:
-        """Bind ``own``, the program's memory for this."""
-        self.own = own
-        if self.owner is not own:
-            self.bind(self.place(own), own)
+    def bind_owned(self, owned: Tensor) -> None:
+        """Bind ``owned``, the program's memory for this."""
+        self.owned = owned
+        if self.owner is not owned:
+            self.bind(self.location(owned), owned)
 
     def tensor(self) -> Tensor:
         """A Tensor over the memory that is bound."""
@@ -144,18 +144,18 @@ class Slot:
         self.wait(owner)
         return tenancy
 
-    def tenancy(self, tensor: Tensor, *, own: bool = False) -> Tenancy:
-        """The Lease of ``tensor``, which runs use as what is bound here; ``own``: the program's own memory."""
-        what = f"{self} of {self.program.name}"
-        in_place = self.home is None
-        return Tenancy(tensor, what, self.program, self.use, may_write=own or self.use.writes, in_place=in_place)
+    def tenancy(self, tensor: Tensor, *, owned: bool = False) -> Tenancy:
+        """The Lease of ``tensor``, which runs use as what is bound here; ``owned``: the program's own memory."""
+        subject = f"{self} of {self.program.name}"
+        in_place = self.binding is None
+        return Tenancy(tensor, subject, self.program, self.use, may_write=owned or self.use.writes, in_place=in_place)
 
-    def place(self, tensor: Tensor) -> int:
+    def location(self, tensor: Tensor) -> int:
         """The address of ``tensor``; for memory of a device, a number that is one within its Storage."""
         if (
-            self.home is None
-            or self.home.is_direct
-            or self.lent
+            self.binding is None
+            or self.binding.is_direct
+            or self.borrowed
             or (tensor.storage.owner is not None and tensor.storage.kind.host_access != "none")
         ):
             return tensor.data_address
@@ -182,8 +182,8 @@ class Slot:
     def check_views(self, owner: object) -> None:
         """Raise HostAccessError when an open host view conflicts with an execution on ``owner``."""
         if isinstance(owner, Tensor):
-            what = f"the run, as {self},"
-            owner.storage.check_access(*owner.byte_range, writes=not self.is_input, what=what)
+            subject = f"the run, as {self},"
+            owner.storage.check_access(*owner.byte_range, writes=not self.is_input, subject=subject)
 
     def check_no_overlap(self, address: int, other: Slot, start: int) -> None:
         """Raise InputError when the bytes from ``address`` share some with those of ``other`` from ``start``.

@@ -16,34 +16,34 @@ def by_name_and_index(slots: Sequence[Slot]) -> dict[str | int, Slot]:
     return table | {slot.spec.name: slot for slot in slots}
 
 
-def find_slot(what: str, name: Any, slots: Mapping[Any, Slot]) -> Slot:
-    """The ``what`` called ``name``; raises InputError naming the legal ones."""
+def find_slot(subject: str, name: Any, slots: Mapping[Any, Slot]) -> Slot:
+    """The ``subject`` called ``name``; raises InputError naming the legal ones."""
     try:
         return slots[name]
     except (KeyError, TypeError):
-        raise unknown_slot(what, name, slots) from None
+        raise unknown_slot(subject, name, slots) from None
 
 
 def unknown_keyword(name: str, inputs: Sequence[str]) -> UnknownArgumentError:
     """The error for a call of a Session with the keyword ``name``: inputs are given in order, or in one mapping."""
     example = f"session({{{inputs[0]!r}: array}})" if inputs else "session()"
-    near = did_you_mean(name, (*inputs, "out"))
+    close = did_you_mean(name, (*inputs, "out"))
     return UnknownArgumentError(
-        f"a call of a Session has no keyword {name!r}{near}; give arrays in order or in one mapping, as {example}; "
+        f"a call of a Session has no keyword {name!r}{close}; give arrays in order or in one mapping, as {example}; "
         f"inputs: {', '.join(inputs) or 'none'}, and out= is the one keyword"
     )
 
 
-def unknown_slot(what: str, name: object, slots: Mapping[Any, Slot]) -> InputError:
-    """The error for a ``what`` called ``name`` that there is not."""
+def unknown_slot(subject: str, name: object, slots: Mapping[Any, Slot]) -> InputError:
+    """The error for a ``subject`` called ``name`` that there is not."""
     names = [known for known in slots if isinstance(known, str)]
     if not isinstance(name, str | int):
         return InputError(
-            f"no {what} is named by a value of {type(name).__name__}; a name comes first, legal: "
+            f"no {subject} is named by a value of {type(name).__name__}; a name comes first, legal: "
             f"{', '.join(names) or 'none'}, or an index from 0"
         )
     hint = did_you_mean(str(name), names)
-    if what == "parameter":
+    if subject == "parameter":
         way_out = f"compile(..., mutable=({name!r},)) makes a weight one"
-        return InputError(f"no {what} {name!r}{hint}; legal: {', '.join(names) or 'none'}; {way_out}")
-    return InputError(f"no {what} {name!r}{hint}; legal: {', '.join(names) or 'none'}, or an index from 0")
+        return InputError(f"no {subject} {name!r}{hint}; legal: {', '.join(names) or 'none'}; {way_out}")
+    return InputError(f"no {subject} {name!r}{hint}; legal: {', '.join(names) or 'none'}, or an index from 0")

@@ -44,9 +44,9 @@ class Spares(Generic[_T]):
                     break
                 self._changed.wait(_LOOK_AGAIN)
         try:
-            made = self._make()
-            self._alive.add(made)
-            return made
+            created = self._make()
+            self._alive.add(created)
+            return created
         finally:
             with self._changed:
                 self._making -= 1

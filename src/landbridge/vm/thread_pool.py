@@ -31,7 +31,7 @@ from landbridge.locks import new_lock
 from landbridge.records import record
 from landbridge.usable_cores import usable_cores
 from landbridge.vm.code_image import LoadedImage
-from landbridge.vm.turn import Turns
+from landbridge.vm.token_lock import TokenLock
 from landbridge.vm.workspace import Workspace
 from landbridge.warning_notes import warn
 
@@ -52,8 +52,8 @@ class Runner(Protocol):
     """What executes code and keeps that code and its memory. It may be collected at any time."""
 
     @property
-    def entry(self) -> Turns:
-        """Whose turn everybody has who executes it."""
+    def entry(self) -> TokenLock:
+        """The lock that everybody holds who executes it."""
 
 
 @record
@@ -78,8 +78,8 @@ class _Runtime:
     def new_pool(self, threads: int) -> int:
         """The address of a new pool; 0 where the system gives none."""
         address = self.address(self.create)
-        made = _CREATE(address)(threads, WORKSPACE_BYTES) if self.has_workspaces else _STACK_CREATE(address)(threads)
-        return int(made or 0)
+        created = _CREATE(address)(threads, WORKSPACE_BYTES) if self.has_workspaces else _STACK_CREATE(address)(threads)
+        return int(created or 0)
 
 
 @record
@@ -154,24 +154,25 @@ def native_runner(images: Sequence[LoadedImage], threads: int, workspace: Worksp
 
 
 def stop_at_exit(runner: Runner) -> None:
-    """At exit, take the turn of ``runner`` for good before any code goes away; one that is in a run then is kept."""
+    """At exit, take the lock of ``runner`` for good before any code goes away; one that is in a run then is kept."""
     with _process.lock:
         _process.runners.add(runner)
 
 
-def thread_count(asked: int | None) -> int:
-    """Threads for who asks for ``asked``, None for all: no more than this process may use cores.
+def thread_count(requested: int | None) -> int:
+    """Threads for who asks for ``requested``, None for all: no more than this process may use cores.
 
     Threads without a core of their own wait for each other, and a run on them takes many times as long. A
     ThreadCountWarning says when there are fewer than asked for.
     """
-    if asked == 1:
+    if requested == 1:
         return 1
     cores = usable_cores()
-    if asked is None or asked <= cores:
-        return cores if asked is None else asked
+    if requested is None or requested <= cores:
+        return cores if requested is None else requested
     warn(
-        f"num_threads is {asked}, and this process may use {cores} core{'s' * (cores > 1)}: it gets as many threads, "
+        f"num_threads is {requested}, and this process may use {cores} core{'s' * (cores > 1)}: it gets as many "
+        "threads, "
         "for more would only wait for each other; ask for fewer, or give the process more cores",
         ThreadCountWarning,
     )
@@ -186,9 +187,9 @@ def _stop() -> None:
     if still:
         leave_open_at_exit()
     images = [runtime.image for runtime in _process.runtimes if runtime.image is not None]
-    for kept in (*still, *(images if still else [])):
+    for retained in (*still, *(images if still else [])):
         # Its code and memory must stay until the process ends.
-        ctypes.pythonapi.Py_IncRef(ctypes.py_object(kept))
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(retained))
     for runtime in _process.runtimes if not still else ():
         while runtime.pools:
             destroy = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(runtime.address(POOL_DESTROY_SYMBOL))

@@ -8,10 +8,10 @@ from landbridge.device.api import Device
 from landbridge.executable import instructions as ins
 from landbridge.tensor import Tensor
 from landbridge.tensor.copy import host_sees
-from landbridge.vm.lent_memory import granules
+from landbridge.vm.borrowed_memory import granules
 from landbridge.vm.overlap import Touch
-from landbridge.vm.own_memory import FlatMemory, RowMemory
-from landbridge.vm.registers import Memory, RegisterPlace, Registers
+from landbridge.vm.owned_memory import FlatMemory, RowMemory
+from landbridge.vm.registers import Memory, RegisterLocation, Registers
 
 
 class Touches:
@@ -28,7 +28,7 @@ class Touches:
         match instruction:
             case ins.Call(module, _, args):
                 on = module in self._on_devices
-                return self._memory.home(instruction.vdevice).device if on else None, self.of(args)
+                return self._memory.binding(instruction.vdevice).device if on else None, self.of(args)
             case ins.ToVDevice(src, dst):
                 return self.engine(self._registers[src], self._registers[dst]), self.of((src, dst), reads=(src,))
             case ins.HostCall() | ins.If() | ins.Loop() | ins.Prepared():
@@ -40,34 +40,34 @@ class Touches:
         """What an instruction touches; which operands of a call it writes is not known, but for what nobody writes."""
         touched = []
         for register in registers:
-            place = self._registers[register]
-            memory = id(place.own) if place.io is None else ("io", place.io)
-            writes = self.may_write(place) and register not in reads
-            if isinstance(place.own, RowMemory):
-                touched.append(Touch(memory, 0, place.own.nbytes, writes))
+            location = self._registers[register]
+            memory = id(location.owned) if location.io is None else ("io", location.io)
+            writes = self.may_write(location) and register not in reads
+            if isinstance(location.owned, RowMemory):
+                touched.append(Touch(memory, 0, location.owned.nbytes, writes))
             else:  # whole granules: barriers for some bytes of one reach all of them
-                granule = self._memory.home(place.vdevice).kind.coherence_granule
-                touched.append(Touch(memory, *granules(place, granule), writes))
+                granule = self._memory.binding(location.vdevice).kind.coherence_granule
+                touched.append(Touch(memory, *granules(location, granule), writes))
         return touched
 
-    def engine(self, source: RegisterPlace, destination: RegisterPlace) -> Device | None:
+    def engine(self, source: RegisterLocation, destination: RegisterLocation) -> Device | None:
         """The device whose queue does a copy between memory of its own, hidden from the host, and the host's.
 
         None for other copies: they are done when their step is.
         """
         ends = self._end_tensor(source), self._end_tensor(destination)
         match ends:
-            case (Tensor() as own, None) if destination.address is not None and not host_sees(own, "r"):
-                return own.device
-            case (None, Tensor() as own) if source.address is not None and not host_sees(own, "w"):
-                return own.device
+            case (Tensor() as owned, None) if destination.address is not None and not host_sees(owned, "r"):
+                return owned.device
+            case (None, Tensor() as owned) if source.address is not None and not host_sees(owned, "w"):
+                return owned.device
         return None
 
-    def _end_tensor(self, place: RegisterPlace) -> Tensor | None:
-        """The program's own memory of a device at ``place``; None for the host's and what is bound."""
-        own = place.own
-        return own.tensor if isinstance(own, FlatMemory) and own.address is None else None
+    def _end_tensor(self, location: RegisterLocation) -> Tensor | None:
+        """The program's own memory of a device at ``location``; None for the host's and what is bound."""
+        owned = location.owned
+        return owned.tensor if isinstance(owned, FlatMemory) and owned.address is None else None
 
-    def may_write(self, place: RegisterPlace) -> bool:
+    def may_write(self, location: RegisterLocation) -> bool:
         """Whether code may write it: which operands of a call it does is not known, but for what nobody writes."""
-        return place.io is None or place.io in self._outputs
+        return location.io is None or location.io in self._outputs

@@ -19,15 +19,15 @@ from landbridge.executable.abi import RECORD_BRANCH_IF_ZERO, RECORD_CALLS, RECOR
 from landbridge.executable.bound_sizes import sizes_of_inputs
 from landbridge.executable.device_image import Launch
 from landbridge.executable.executable import Executable
-from landbridge.executable.instance import Numbers, instance
+from landbridge.executable.instance import ExtentValues, instance
 from landbridge.executable.instructions import Call, flattened, storages
 from landbridge.executable.parts import CodeImage
 from landbridge.tensor import Tensor
 from landbridge.vm.bound_program import BoundProgram
 from landbridge.vm.builtins import Builtin
+from landbridge.vm.device_binding import bind_devices
 from landbridge.vm.device_lane import DeviceLane
 from landbridge.vm.entry import Entry
-from landbridge.vm.home import bind_devices
 from landbridge.vm.interpreter import run_steps
 from landbridge.vm.kernel_step import KernelStep
 from landbridge.vm.live_bytes import live_bytes
@@ -44,8 +44,8 @@ from landbridge.vm.program import (
 )
 from landbridge.vm.program_memory import ProgramMemory
 from landbridge.vm.thread_pool import thread_count
+from landbridge.vm.token_lock import NOBODY
 from landbridge.vm.trace_events import HOST_LANE, Trace, TraceEvent
-from landbridge.vm.turn import NOBODY
 
 _WORD = 8  # bytes
 #: Native calls of nothing, of which the quickest says what a call costs.
@@ -76,9 +76,9 @@ def trace_runs(
     """
     sizes = sizes_of_inputs(executable.main.inputs, {name: tensor.shape for name, tensor in inputs.items()})
     if sizes:
-        executable = instance(executable, sizes, Numbers())
-    homes = bind_devices(executable, device, None)
-    program = BoundProgram(executable, homes, thread_count(num_threads), Entry("a trace"))
+        executable = instance(executable, sizes, ExtentValues())
+    bindings = bind_devices(executable, device, None)
+    program = BoundProgram(executable, bindings, thread_count(num_threads), Entry("a trace"))
     for slot in program.runs.frame.inputs:
         program.runs.bind(slot, *program.runs.borrow(slot, inputs[slot.spec.name]))
     program.runs.complete()
@@ -86,7 +86,7 @@ def trace_runs(
     in_use = zip(every, _memory_in_use(executable, program.memory), strict=True)
     calls = [(call, used) for call, used in in_use if isinstance(executable.modules[call.module].image, CodeImage)]
     tracer = _Tracer(program, calls)
-    turn = program.entry.take()
+    token = program.entry.take()
     try:
         program.entry.owner = get_ident()
         tracer.run()
@@ -94,21 +94,21 @@ def trace_runs(
         return [Trace(tracer.run(), title) for _ in range(runs)]
     finally:
         program.entry.owner = NOBODY
-        program.entry.give_back(turn)
+        program.entry.give_back(token)
 
 
 def _memory_in_use(executable: Executable, memory: ProgramMemory) -> list[dict[str, tuple[int, int]]]:
     """For each Call what a TraceEvent says of memory."""
     planned: dict[str, int] = {}
     for storage in storages(executable.main.instructions):
-        place = str(memory.home(storage.vdevice))
-        planned[place] = planned.get(place, 0) + storage.nbytes
+        location = str(memory.binding(storage.vdevice))
+        planned[location] = planned.get(location, 0) + storage.nbytes
     in_use = []
     for live in live_bytes(executable.main):
         now = dict.fromkeys(planned, 0)
         for vdevice, nbytes in live.items():
-            now[str(memory.home(vdevice))] += nbytes
-        in_use.append({place: (nbytes, planned[place]) for place, nbytes in now.items()})
+            now[str(memory.binding(vdevice))] += nbytes
+        in_use.append({location: (nbytes, planned[location]) for location, nbytes in now.items()})
     return in_use
 
 

@@ -56,8 +56,8 @@ class Trace(list[TraceEvent]):
         from landbridge.timeline.svg import render_svg
 
         busy = sum(event.duration_us for event in self)
-        said = f"Timeline of {self.title}: {len(self)} kernels and host steps, {busy / 1e3:.3f} ms"
-        return embedded(render_svg(self.spans(), self.title), said)
+        text = f"Timeline of {self.title}: {len(self)} kernels and host steps, {busy / 1e3:.3f} ms"
+        return embedded(render_svg(self.spans(), self.title), text)
 
 
 def chrome_trace(events: Sequence[TraceEvent], process: str) -> str:

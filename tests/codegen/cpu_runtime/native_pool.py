@@ -93,7 +93,7 @@ class Pool:
         with mock.patch.object(code_image, "_library_function", find):
             self._image = code_image.load_image(_image())
         # For ever: a test that fails leaves threads behind.
-        _kept.append((functions, self._image))
+        _retained.append((functions, self._image))
         create = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)(
             self._image.address(abi.POOL_CREATE_SYMBOL)
         )
@@ -113,7 +113,7 @@ class Pool:
             for word in (0, ctypes.cast(kernel, ctypes.c_void_p).value or 0, 0, tasks)
         ]
         records = (ctypes.c_int64 * len(words))(*words)
-        _kept.append((kernels, records))
+        _retained.append((kernels, records))
         self._run(self.address, None, records, len(calls))
 
     def destroy(self) -> None:
@@ -121,7 +121,7 @@ class Pool:
         self._destroy(self.address)
 
 
-_kept: list[Any] = []
+_retained: list[Any] = []
 
 
 @cache

@@ -126,9 +126,9 @@ def test_each_record_says_what_every_thread_does(threads: int) -> None:
     kinds = [abi.RECORD_CALL, abi.RECORD_FLUSHING_CALL, abi.RECORD_FLUSHING_CALL, abi.RECORD_CALL]
     want = [{FLUSH if kind == abi.RECORD_FLUSHING_CALL else KEEP} for kind in kinds]
     try:
-        for turn in range(60):
+        for iteration in range(60):
             noted = Noted(image, kinds)
-            callers = CALLERS[turn % len(CALLERS)]
+            callers = CALLERS[iteration % len(CALLERS)]
             assert noted.run(pool, callers) == callers
             assert noted.settings == want
     finally:

@@ -68,12 +68,12 @@ class Runtime:
         create = ctypes.CFUNCTYPE(pointer, number, number)(image.address(abi.POOL_CREATE_SYMBOL))
         self.create = lambda threads, workspace_bytes=0: create(threads, workspace_bytes)
         self.destroy = ctypes.CFUNCTYPE(None, pointer)(image.address(abi.POOL_DESTROY_SYMBOL))
-        self._kept: list[object] = []
+        self._retained: list[object] = []
 
     def record(self, kernel: str, tasks: int, *arrays: Array) -> Record:
         """A call; the arrays must outlive it."""
         addresses = (ctypes.c_void_p * len(arrays))(*(a.ctypes.data for a in arrays))
-        self._kept.append(addresses)
+        self._retained.append(addresses)
         return abi.RECORD_CALL, self.image.address(kernel), ctypes.addressof(addresses), tasks
 
     def run(self, pool: int | None, records: Sequence[Record]) -> None:
@@ -96,22 +96,22 @@ def pool(runtime: Runtime, request: pytest.FixtureRequest) -> Iterator[int | Non
 def test_every_task_runs_exactly_once(runtime: Runtime, pool: int | None) -> None:
     rng = np.random.default_rng(0)
     a, want = np.zeros(SIZE, np.int64), np.zeros(SIZE, np.int64)
-    for turn in range(400):
+    for iteration in range(400):
         counts = rng.choice([1, 2, 3, 5, 7, 8, 9, 16, 17, 100, SIZE], int(rng.integers(1, 12)))
         runtime.run(pool, [runtime.record("count", int(n), a) for n in counts])
         for n in counts:
             want[:n] += 1
         np.testing.assert_array_equal(a, want)
-        if turn % 20 == 0:
+        if iteration % 20 == 0:
             time.sleep(rng.uniform(0, 1e-3))  # long enough that workers fall asleep
 
 
 def test_a_record_sees_all_that_records_before_it_wrote(runtime: Runtime, pool: int | None) -> None:
     a, b = np.zeros(SIZE, np.int64), np.zeros(SIZE, np.int64)
     step = [runtime.record("count", SIZE, a), runtime.record("scan", SIZE, a, b)]
-    for turn in range(1, 100):
+    for iteration in range(1, 100):
         runtime.run(pool, step)
-        assert (b == SIZE * turn).all()
+        assert (b == SIZE * iteration).all()
 
 
 def test_no_tasks_and_no_records(runtime: Runtime, pool: int | None) -> None:
@@ -150,11 +150,11 @@ def test_destroying_nothing_is_nothing(runtime: Runtime) -> None:
 def test_pools_come_and_go(runtime: Runtime) -> None:
     a = np.zeros(SIZE, np.int64)
     before = threads_of_process()
-    for turn in range(120):
-        pool = runtime.create(1 + turn % 4)
-        if turn % 3:
+    for iteration in range(120):
+        pool = runtime.create(1 + iteration % 4)
+        if iteration % 3:
             runtime.run(pool, [runtime.record("count", SIZE, a)] * 2)
-        if turn % 10 == 0:
+        if iteration % 10 == 0:
             time.sleep(2e-4)
         runtime.destroy(pool)
     assert (a == 160).all()

@@ -49,8 +49,8 @@ def test_helpers_are_there_where_many_are_expected(
     monkeypatch.setattr("landbridge.llvm_process.subprocess.Popen", start)
     monkeypatch.setattr("landbridge.codegen.llvm.compile_jobs.usable_cores", lambda: cores)
     with closing(Jobs(MACHINE, expected=expected)) as jobs:
-        numbers = [jobs.add(job) for job in JOBS]
-        assert jobs.objects(numbers[::-1]) == [compile_ir(job.text, MACHINE) for job in JOBS[::-1]]
+        indices = [jobs.add(job) for job in JOBS]
+        assert jobs.objects(indices[::-1]) == [compile_ir(job.text, MACHINE) for job in JOBS[::-1]]
     assert len(started) == helpers
 
 
@@ -77,11 +77,11 @@ def test_a_core_is_left_to_who_makes_the_modules_until_all_are_made(
     monkeypatch.setattr("landbridge.codegen.llvm.compile_jobs._helper", lambda machine: _Counting())
     with closing(Jobs(MACHINE, expected=100)) as jobs:
         _Counting.most = 0
-        numbers = [jobs.add(job) for job in JOBS * 4]
+        indices = [jobs.add(job) for job in JOBS * 4]
         time.sleep(0.2)
         assert _Counting.most == before
         _Counting.most = 0
-        assert jobs.objects(numbers) == [str(number).encode() for number in numbers]
+        assert jobs.objects(indices) == [str(number).encode() for number in indices]
         assert _Counting.most == cores
 
 

@@ -116,9 +116,9 @@ def test_micro_kernels_stay_in_registers(rows: int, columns: int, tmp_path: Path
 
 
 def test_vectors_on_the_stack_lie_in_one_cache_line_each(tmp_path: Path) -> None:
-    kept = [line for line in disassembled(8, 5, tmp_path) if "zmm" in line and "(%rsp)" in line]
-    assert any("vmovaps" in line for line in kept)  # which stops at an address that is no multiple
-    assert not any("vmovup" in line for line in kept)
+    retained = [line for line in disassembled(8, 5, tmp_path) if "zmm" in line and "(%rsp)" in line]
+    assert any("vmovaps" in line for line in retained)  # which stops at an address that is no multiple
+    assert not any("vmovup" in line for line in retained)
 
 
 def disassembled(rows: int, columns: int, folder: Path) -> list[str]:

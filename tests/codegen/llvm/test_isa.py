@@ -70,7 +70,7 @@ def test_every_cpu_that_llvm_names_is_known() -> None:
     assert {name for name in unknown if not short.fullmatch(name)} == set()
 
 
-def test_stated_features_become_cpuinfo_flags() -> None:
+def test_declared_features_become_cpuinfo_flags() -> None:
     assert required_flags("x86_64", "znver4", ("+avx2", "+sse4.1", "-avx512f", "+64bit", "+bmi"))[:3] == (
         "abm",
         "avx",

@@ -119,7 +119,8 @@ def test_only_the_address_of_an_element_is_promised_to_lie_in_its_buffer(monkeyp
 
 
 def test_what_is_hidden_of_addresses_is_computed_before_the_loop_of_a_sum(monkeypatch):
-    """A name that LLVM cannot look behind keeps it from weighing bases; within the loop it would cost a copy a turn."""
+    """A name that LLVM cannot look behind keeps it from weighing bases; within the loop it would cost a copy an
+    iteration."""
     target = "llvm -mcpu=x86-64-v4"
     text = texts(edges(12, 40, 40), target, monkeypatch)
     assert HIDDEN in text
@@ -127,12 +128,12 @@ def test_what_is_hidden_of_addresses_is_computed_before_the_loop_of_a_sum(monkey
     for module in text.split("\x00"):
         found = str(optimized(module, machine_of(Target(target)), vectorize=False))
         for function in found.split("\ndefine "):
-            loops += [block for block in innermost_turns(function) if "fmuladd" in block]
+            loops += [block for block in innermost_loops(function) if "fmuladd" in block]
     assert loops
     assert not any(HIDDEN in block for block in loops)
 
 
-def innermost_turns(function: str) -> Iterator[str]:
+def innermost_loops(function: str) -> Iterator[str]:
     """The basic blocks, as LLVM prints them, that go back to where a loop without others in it is tested."""
     blocks = function.split("\n\n")
     labels = [block.lstrip("\n").partition(":")[0] for block in blocks]

@@ -19,7 +19,7 @@ def text_of(name: str, lanes: int, size: int = SIZE) -> str:
 
 
 @pytest.mark.parametrize("denormals", ["keep", "flush"])
-def test_lanes_are_alike(denormals: str) -> None:
+def test_lanes_are_same(denormals: str) -> None:
     rng = np.random.default_rng(3)
     x = rng.integers(0, 2**32, SIZE, dtype=np.uint32).view(np.float32).copy()
     x[::2] = rng.uniform(-160, 140, SIZE // 2)  # many of whose powers are denormal

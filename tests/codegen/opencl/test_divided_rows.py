@@ -20,12 +20,12 @@ def test_parts_give_what_the_whole_gives(reduce: str, shape: tuple[int, ...], ax
     x = np.random.default_rng(0).normal(1, 1, shape).astype(np.float32)
     node = helper.make_node(reduce, ["x", "axes"], ["r"], keepdims=0)
     after = helper.make_node("Neg", ["r"], ["y"])
-    kept = [extent for axis, extent in enumerate(shape) if axis not in axes]
+    retained = [extent for axis, extent in enumerate(shape) if axis not in axes]
     graph = helper.make_graph(
         [node, after],
         "g",
         [helper.make_tensor_value_info("x", TensorProto.FLOAT, shape)],
-        [helper.make_tensor_value_info("y", TensorProto.FLOAT, kept)],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, retained)],
         [helper.make_tensor("axes", TensorProto.INT64, [len(axes)], axes)],
     )
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8)

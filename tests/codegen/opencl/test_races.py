@@ -35,8 +35,8 @@ def test_no_races_and_no_access_outside(tmp_path: Path) -> None:
     watched = {"OCL_ICD_VENDORS": str(tmp_path), "OCLGRIND_DATA_RACES": "1", "PYOPENCL_NO_CACHE": "1"}
     command = [sys.executable, "-m", "tests.codegen.opencl.races"]
     done = subprocess.run(command, cwd=ROOT, env=os.environ | watched, capture_output=True, text=True, check=False)
-    said = done.stdout + done.stderr
-    assert done.returncode == 0, said
-    assert "race" not in said.lower() and "invalid" not in said.lower(), said
-    errors = [float(line.split()[1]) for line in said.splitlines() if line.startswith("error ")]
-    assert len(errors) == 6 and max(errors) < 1e-4, said  # sums of 300 terms of magnitude 1
+    output = done.stdout + done.stderr
+    assert done.returncode == 0, output
+    assert "race" not in output.lower() and "invalid" not in output.lower(), output
+    errors = [float(line.split()[1]) for line in output.splitlines() if line.startswith("error ")]
+    assert len(errors) == 6 and max(errors) < 1e-4, output  # sums of 300 terms of magnitude 1

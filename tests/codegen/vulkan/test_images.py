@@ -70,12 +70,14 @@ def test_elements_that_no_image_holds() -> None:
         generate_image(ModuleOp([copied("int64", 4)]), TARGET)
 
 
-@pytest.mark.parametrize(("option", "what"), [("storage", "1 images to write"), ("sampled", "2 images to read")])
-def test_more_images_than_a_kernel_may_take(option: str, what: str) -> None:
+@pytest.mark.parametrize(("option", "subject"), [("storage", "1 images to write"), ("sampled", "2 images to read")])
+def test_more_images_than_a_kernel_may_take(option: str, subject: str) -> None:
     module = ModuleOp([copied("float32", 4, count=2)])
     limits = {"max-storage-images": 1, "max-sampled-images": 2}
     few = Target({**TARGET.to_dict(), **limits})
     check_legal(generate_image(module, few).code)
     fewer = Target({**TARGET.to_dict(), **limits, f"max-{option}-images": limits[f"max-{option}-images"] - 1})
-    with pytest.raises(CodegenError, match=rf"uses {what}; target 'vulkan' states -max-{option}-images=.; place fewer"):
+    with pytest.raises(
+        CodegenError, match=rf"uses {subject}; target 'vulkan' states -max-{option}-images=.; place fewer"
+    ):
         generate_image(module, fewer)

@@ -33,7 +33,7 @@ def image(dtype: object, to: Target) -> DeviceImage:
     return generate_image(module, to)
 
 
-def test_only_what_is_used_is_asked_of_the_device() -> None:
+def test_only_what_is_used_is_requested_of_the_device() -> None:
     plain = Target("vulkan")
     assert capabilities(image(np.int32, plain).code) == {"Shader"}
     assert capabilities(image(np.int8, plain).code) == {"Shader", "Int8", "StorageBuffer8BitAccess"}
@@ -41,7 +41,7 @@ def test_only_what_is_used_is_asked_of_the_device() -> None:
     assert capabilities(image(np.int64, plain).code) == {"Shader", "Int64"}
 
 
-def test_nan_is_kept_where_the_target_can() -> None:
+def test_nan_is_retained_where_the_target_can() -> None:
     kind = type_of(np.float32)
     module = module_of([kind], kind, 4, lambda code, x: code.emit(math.SqrtOp, x, kind))
     keeping = generate_image(module, Target("vulkan -preserve-nan=1")).code
@@ -96,7 +96,7 @@ def test_the_text_of_a_module_is_what_spirv_tools_say() -> None:
     assert [line.split()[0] for line in ours.splitlines() if line.startswith("%")] == results
 
 
-def test_what_has_no_form_is_said() -> None:
+def test_what_has_no_form_is_reported() -> None:
     kind = type_of(np.float64)
     module = module_of([kind], kind, 4, lambda code, x: code.emit(math.SinOp, x, kind))
     with pytest.raises(CodegenError, match=r"function 'f': math\.sin of f64 has no SPIR-V form"):

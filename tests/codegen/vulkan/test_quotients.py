@@ -31,9 +31,9 @@ class OffByUnits:
         return np.array(value, np.float32)
 
     def library(self, number: int, element: str, *x: Array) -> Array:
-        if number == glsl.NUMBERS["fabs"]:
+        if number == glsl.OPCODES["fabs"]:
             return np.abs(x[0])
-        assert number == glsl.NUMBERS["fma"]
+        assert number == glsl.OPCODES["fma"]
         a, b, c = (v.astype(np.longdouble) for v in x)
         return (a * b + c).astype(np.float32)
 

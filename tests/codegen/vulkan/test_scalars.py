@@ -28,8 +28,8 @@ _EDGES = [0.0, -0.0, 1.0, -1.5, 2.5, -2.5, 0.5, 3.7e5, 1e-40, inf, -inf, nan, 16
 def integers(dtype: Any) -> tuple[Array, Array]:
     """All pairs of a few numbers of each kind."""
     info = np.iinfo(dtype)
-    numbers = [0, 1, -1, 2, 7, -7, 100, -128, info.min, info.min + 1, info.max]
-    pairs = np.array(list(product(numbers, numbers)), dtype)
+    values = [0, 1, -1, 2, 7, -7, 100, -128, info.min, info.min + 1, info.max]
+    pairs = np.array(list(product(values, values)), dtype)
     return np.ascontiguousarray(pairs[:, 0]), np.ascontiguousarray(pairs[:, 1])
 
 
@@ -214,9 +214,9 @@ def test_roundings(op: type[Operation], dtype: Any) -> None:
 def test_floats_to_integers_are_clamped(source: Any, result: Any, sign: str) -> None:
     info = np.iinfo(result if sign == "s" else f"u{np.dtype(result).itemsize}")
     edge = float(info.max)
-    numbers = [*_EDGES, edge, edge + 1, 2 * edge, float(info.min), float(info.min) - 1, -edge * 3, 254.7, -0.9, 127.5]
+    values = [*_EDGES, edge, edge + 1, 2 * edge, float(info.min), float(info.min) - 1, -edge * 3, 254.7, -0.9, 127.5]
     with np.errstate(over="ignore"):
-        a = np.array(numbers, source)
+        a = np.array(values, source)
     exact = [0 if np.isnan(x) else info.max if x == inf else info.min if x == -inf else int(x) for x in a.astype(float)]
     wanted = np.array([min(max(x, info.min), info.max) for x in exact], info.dtype).view(result)
     same(unary(arith.FPToSIOp if sign == "s" else arith.FPToUIOp, a, result), wanted)

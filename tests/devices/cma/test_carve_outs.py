@@ -211,7 +211,7 @@ def test_registers_have_no_host_view_and_are_copied(plugged: Any, tmp_path: Path
         assert memory.read(21) == data.tobytes()
 
 
-def test_said_to_be_write_combined_it_has_a_host_view(plugged: Any, tmp_path: Path) -> None:
+def test_reported_to_be_write_combined_it_has_a_host_view(plugged: Any, tmp_path: Path) -> None:
     device = plugged(carve_out(tmp_path, Caching.WRITE_COMBINED))
     x = lb.empty((64,), dtype="uint8", device=device, scope="global.dev_mem")
     with x.host_view("w") as view:
@@ -220,7 +220,7 @@ def test_said_to_be_write_combined_it_has_a_host_view(plugged: Any, tmp_path: Pa
 
 
 @pytest.mark.parametrize(
-    ("stated", "why"),
+    ("declared", "why"),
     [
         ("", "LANDBRIDGE_DEV_MEM is not set"),
         ("0x30000000", "legal: ADDRESS"),
@@ -229,11 +229,11 @@ def test_said_to_be_write_combined_it_has_a_host_view(plugged: Any, tmp_path: Pa
         ("0x30000000+0", "whole pages"),
     ],
 )
-def test_what_is_stated_wrong(stated: str, why: str) -> None:
-    assert why in str(dev_mem(stated).missing())
+def test_what_is_declared_wrong(declared: str, why: str) -> None:
+    assert why in str(dev_mem(declared).missing())
 
 
-def test_what_is_stated() -> None:
+def test_what_is_declared() -> None:
     found = dev_mem(f"0x30000000+{4 * _PAGE:#x},uncached")
     assert isinstance(found, DevMem)
     assert (found.caching, found.capacity) == (Caching.UNCACHED, 4 * _PAGE)

@@ -120,7 +120,7 @@ def test_a_tensor_keeps_its_file(board: str) -> None:
     assert open_files() == before
 
 
-def test_buffers_are_kept_by_size_class(board: str) -> None:
+def test_buffers_are_retained_by_size_class(board: str) -> None:
     """One that came back serves the next tensor of its class; two that live never share one, nor a file."""
     first = lb.empty((20, 65536), dtype="uint8", device=board)
     again = first.storage.live_region.space
@@ -162,14 +162,14 @@ def test_random_sizes_and_frees_in_threads(board: str) -> None:
     def churn(number: int) -> None:
         rng, live = random.Random(number), list[tuple[lb.Tensor, int]]()
         try:
-            for turn in range(200):
+            for iteration in range(200):
                 if live and (len(live) > 5 or rng.random() < 0.4):
                     tensor, value = live.pop(rng.randrange(len(live)))
                     with tensor.host_view("r") as view:
                         assert view[0] == view[-1] == value
                 else:
                     tensor = lb.empty((int(2 ** rng.uniform(0, 20)),), dtype="uint8", device=board)
-                    value = (number * 50 + turn) % 256
+                    value = (number * 50 + iteration) % 256
                     with tensor.host_view("w") as view:
                         view[...] = value
                     live.append((tensor, value))
@@ -254,7 +254,7 @@ def test_an_allocator_that_refuses() -> None:
 
 
 @pytest.mark.parametrize(("proof", "is_refused"), [(True, False), (None, False), (False, True)])
-def test_scattered_memory_that_is_stated_contiguous(
+def test_scattered_memory_that_is_declared_contiguous(
     monkeypatch: pytest.MonkeyPatch, proof: bool | None, is_refused: bool
 ) -> None:
     class Claims(CmaDeviceAPI):

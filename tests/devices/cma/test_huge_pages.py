@@ -97,7 +97,7 @@ def test_more_pages_than_there_are(device: Device) -> None:
 
 def test_the_check_of_devices(device: Device) -> None:
     findings = list(check_memory(device))
-    assert {finding.what for finding in findings} == {
+    assert {finding.subject for finding in findings} == {
         *("allocated", "device's address", "host's address", "contiguous", "mapped twice")
     }
     assert not [finding for finding in findings if finding.failed]

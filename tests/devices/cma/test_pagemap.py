@@ -39,7 +39,7 @@ def test_frames_that_follow_each_other(tmp_path: Path, pages: int, frames: list[
     assert is_contiguous(pages, 4 * _PAGE, pagemap(tmp_path, pages, frames)) is expected
 
 
-def test_only_the_pages_that_are_asked_for_count(tmp_path: Path, pages: int) -> None:
+def test_only_the_pages_that_are_requested_count(tmp_path: Path, pages: int) -> None:
     frames = pagemap(tmp_path, pages, [1, 7, 8, 2])
     assert is_contiguous(pages + _PAGE + 5, 2 * _PAGE - 5, frames) is True
     assert is_contiguous(pages + _PAGE - 1, 2, frames) is False

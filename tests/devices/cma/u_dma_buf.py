@@ -17,10 +17,10 @@ class Node(UDmaBuf):
 
     def __init__(self, folder: Path, *, uncached: bool = False, nbytes: int = BYTES, **files: object) -> None:
         self.address = next(fresh_addresses)
-        stated = {"phys_addr": f"0x{self.address:016x}", "size": nbytes, "sync_mode": 1, "dma_coherent": 0, **files}
+        declared = {"phys_addr": f"0x{self.address:016x}", "size": nbytes, "sync_mode": 1, "dma_coherent": 0, **files}
         sysfs = folder / "sys" / "udmabuf0"
         sysfs.mkdir(parents=True)
-        for name, value in stated.items():
+        for name, value in declared.items():
             (sysfs / name).write_text(f"{value}\n")
         (folder / "dev").mkdir()
         with (folder / "dev" / "udmabuf0").open("wb") as memory:

@@ -19,14 +19,14 @@ from landbridge.devices.opencl.api import OpenCLDeviceAPI
 from landbridge.errors import DeviceIndexError
 
 
-def test_what_was_tried_is_told(device: Device) -> None:
+def test_what_was_tried_is_reported(device: Device) -> None:
     lines = registry.discovery("opencl")
     assert any("works; host memory is used in place" in line for line in lines)
     _, broken, tried = described_devices()
     assert "opencl" not in broken
-    told = next(t for t in tried if t["name"] == "opencl")
-    assert told["found"].startswith(f"{device.api.count()} instance")
-    assert sum("works" in line for line in told["looked_for"]) == device.api.count()
+    reported = next(t for t in tried if t["name"] == "opencl")
+    assert reported["found"].startswith(f"{device.api.count()} instance")
+    assert sum("works" in line for line in reported["looked_for"]) == device.api.count()
 
 
 def test_the_driver_names_itself(device: Device) -> None:

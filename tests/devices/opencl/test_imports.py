@@ -63,10 +63,10 @@ def test_rotating_frames_are_imported_once(device: Device, monkeypatch: pytest.M
     calls = []
     imports = device.api.import_memory
     monkeypatch.setattr(device.api, "import_memory", lambda *args: calls.append(args) or imports(*args))
-    for turn in range(20):
-        there = lb.asarray(ring[turn % 4], device=device, copy=False)
+    for iteration in range(20):
+        there = lb.asarray(ring[iteration % 4], device=device, copy=False)
         with there.host_view("w") as view:
-            view[:] = turn
+            view[:] = iteration
     assert len(calls) == 4
     assert imported_ranges(device) == before + 4
     assert ring[:, 0].tolist() == [16, 17, 18, 19]
@@ -105,7 +105,7 @@ def test_views_of_arrays_keep_their_strides(device: Device) -> None:
         assert np.array_equal(view, array[4:20:2, 8:16])
 
 
-def test_what_cannot_be_imported_is_said(device: Device, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_cannot_be_imported_is_reported(device: Device, monkeypatch: pytest.MonkeyPatch) -> None:
     array = frame()
     with pytest.raises(ZeroCopyError, match=r"as float64 .* needs a copy"):
         lb.asarray(array, dtype="float64", device=device, copy=False)

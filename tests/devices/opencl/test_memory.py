@@ -186,13 +186,13 @@ def test_views_are_the_drivers_mapping(device: Device) -> None:
     module = device.api.load_module(device.index, SOURCE, "opencl-c")
     x = lb.empty((64,), dtype="float32", device=device, host_access="read_write")
     addresses = set()
-    for turn in range(1, 6):
+    for iteration in range(1, 6):
         with x.host_view("w") as a:
-            a[:] = turn
+            a[:] = iteration
             addresses.add(a.ctypes.data)
         device.api.launch(module, "scale", (1, 1, 1), (64, 1, 1), (region(x), 2.0, 64), None)
         with x.host_view("r") as a:
-            assert (a == 2 * turn).all()
+            assert (a == 2 * iteration).all()
     assert len(addresses) == 1
 
 
@@ -202,13 +202,13 @@ def test_a_lasting_view_with_barriers_of_ones_own(device: Device) -> None:
     x = lb.empty((64,), dtype="float32", device=device, host_access="read_write")
     view = x.host_view("rw")
     a = np.asarray(view.tensor)
-    for turn in range(1, 4):
+    for iteration in range(1, 4):
         view.invalidate()
-        a[:] = turn
+        a[:] = iteration
         view.flush()
         device.api.launch(module, "scale", (1, 1, 1), (64, 1, 1), (region(x), 3.0, 64), None)
         view.invalidate()
-        assert (a == 3 * turn).all()
+        assert (a == 3 * iteration).all()
     view.close()
 
 
@@ -302,12 +302,12 @@ def test_coarse_grained_memory_is_mapped(device: Device, monkeypatch: pytest.Mon
     assert not coarse.memory_kind("global.svm").coherent
     module = coarse.api.load_module(0, SOURCE, "opencl-c")
     x = lb.empty((64,), dtype="float32", device=coarse, scope="global.svm")
-    for turn in range(1, 4):
+    for iteration in range(1, 4):
         with x.host_view("w") as array:
-            array[:] = turn
+            array[:] = iteration
         coarse.api.launch(module, "scale", (1, 1, 1), (32, 1, 1), (region(x), 2.0, 32), None)
         with x.host_view("r") as array:
-            assert array.tolist() == [2 * turn] * 32 + [turn] * 32
+            assert array.tolist() == [2 * iteration] * 32 + [iteration] * 32
     with pytest.raises(HostViewError, match="not host-readable coherent"):
         np.asarray(x)
 
@@ -328,7 +328,7 @@ def test_a_view_is_a_mapping_that_ends(device: Device) -> None:
     assert not block.mappings
 
 
-def test_a_mapping_that_another_thread_ends_meanwhile(device: Device, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_mapping_that_another_thread_ends_concurrently(device: Device, monkeypatch: pytest.MonkeyPatch) -> None:
     """Blocks of a pool share a buffer, all of whose mappings a command of another thread ends."""
     x = lb.empty((64,), dtype="float32", device=device)
     if device.memory_kind().host_access == "none":

@@ -69,13 +69,15 @@ def test_grid_counts_workgroups_along_three_axes(device: Device, module: object)
 
 def test_memory_is_held_while_a_launch_needs_it(device: Device, module: object) -> None:
     """The driver counts no references of arguments that were set: freeing one early would end the process."""
-    kept = filled(device, np.zeros(1 << 16))
+    retained = filled(device, np.zeros(1 << 16))
     for _ in range(50):
         x = filled(device, np.ones(1 << 16))
-        device.api.launch(module, "add", (1 << 10, 1, 1), (64, 1, 1), (region(x), region(kept), region(kept)), None)
+        device.api.launch(
+            module, "add", (1 << 10, 1, 1), (64, 1, 1), (region(x), region(retained), region(retained)), None
+        )
         x.storage.free()
         del x
-    assert (back(kept) == 50).all()
+    assert (back(retained) == 50).all()
 
 
 def test_a_build_error_has_log_and_source(device: Device) -> None:
@@ -120,9 +122,9 @@ def test_an_offset_no_kernel_can_be_given(device: Device, module: object) -> Non
 
 def test_quotients_are_rounded_right_where_the_device_says_it_can(device: Device) -> None:
     config = cl.device_fp_config
-    for stated, asked in ((config.CORRECTLY_ROUNDED_DIVIDE_SQRT, True), (config.FMA, False)):
-        options = source_options(SimpleNamespace(single_fp_config=config.DENORM | stated))  # type: ignore[arg-type]
-        assert ("-cl-fp32-correctly-rounded-divide-sqrt" in options) == asked
+    for declared, requested in ((config.CORRECTLY_ROUNDED_DIVIDE_SQRT, True), (config.FMA, False)):
+        options = source_options(SimpleNamespace(single_fp_config=config.DENORM | declared))  # type: ignore[arg-type]
+        assert ("-cl-fp32-correctly-rounded-divide-sqrt" in options) == requested
     source = (
         b"kernel void ratio(global float *x, global const float *y) { x[get_global_id(0)] /= y[get_global_id(0)]; }"
     )

@@ -31,7 +31,7 @@ def run(script: str) -> str:
     return done.stdout.strip()
 
 
-def test_a_child_process_is_told() -> None:
+def test_a_child_process_is_reported() -> None:
     script = """
 x = filled(device, [1, 2, 3])
 child = os.fork()

@@ -53,10 +53,10 @@ def test_nothing_is_done_before_the_replay(device: Device, module: object, way: 
     r = Recorded(device, module)
     put(r.a, 1)
     assert not back(r.c).any()
-    for turn in range(1, 4):
-        put(r.b, turn)
+    for iteration in range(1, 4):
+        put(r.b, iteration)
         r.replay()
-        assert (back(r.c) == 10 * (1 + turn)).all()
+        assert (back(r.c) == 10 * (1 + iteration)).all()
 
 
 def test_arguments_are_rebound_and_stay_so(device: Device, module: object, way: str) -> None:
@@ -64,11 +64,11 @@ def test_arguments_are_rebound_and_stay_so(device: Device, module: object, way: 
     frames = [filled(device, np.full(64, value)) for value in range(4)]
     outputs = [filled(device, np.zeros(64)) for _ in range(2)]
     put(r.b, 5)
-    for turn in range(12):
-        frame, output = frames[turn % 4], outputs[turn % 2]
+    for iteration in range(12):
+        frame, output = frames[iteration % 4], outputs[iteration % 2]
         put(output, 0)
         r.replay({0: region(frame), 4: region(output)})
-        assert (back(output) == 10 * (turn % 4 + 5)).all()
+        assert (back(output) == 10 * (iteration % 4 + 5)).all()
     r.replay()
     assert (back(outputs[1]) == 80).all()
     assert not back(r.c).any()
@@ -81,10 +81,10 @@ def test_a_driver_that_refuses_command_buffers(device: Device, module: object, m
     monkeypatch.setattr(CommandBufferAPI, "create", refuse)
     r = Recorded(device, module)
     put(r.a, 1)
-    for turn in range(1, 5):
-        put(r.b, turn)
+    for iteration in range(1, 5):
+        put(r.b, iteration)
         r.replay()
-        assert (back(r.c) == 10 * (1 + turn)).all()
+        assert (back(r.c) == 10 * (1 + iteration)).all()
 
 
 def test_replays_that_follow_at_once(device: Device, module: object, way: str) -> None:
@@ -119,18 +119,18 @@ def test_a_driver_that_takes_a_command_buffer_again_late(
             return -59 if refused[-1] else int(real(*arguments))
 
         monkeypatch.setitem(functions, "clEnqueueCommandBufferKHR", refuse)
-    for turn in range(1, 9):
-        put(r.b, turn)
+    for iteration in range(1, 9):
+        put(r.b, iteration)
         r.replay()
-        assert (back(r.c) == 10 * (1 + turn)).all()
+        assert (back(r.c) == 10 * (1 + iteration)).all()
     assert sum(refused) == (4 if way == "command buffer" else 0)
 
 
-@pytest.mark.parametrize("turns", [1000, pytest.param(30000, marks=pytest.mark.full)])
-def test_thousands_of_replays_back_to_back(device: Device, module: object, way: str, turns: int) -> None:
+@pytest.mark.parametrize("iterations", [1000, pytest.param(30000, marks=pytest.mark.full)])
+def test_thousands_of_replays_back_to_back(device: Device, module: object, way: str, iterations: int) -> None:
     r = Recorded(device, module)
     put(r.a, 1)
-    for _ in range(turns):
+    for _ in range(iterations):
         r.replay()
     put(r.b, 2)
     r.replay()

@@ -86,8 +86,8 @@ def test_the_applications_arrays_are_used_in_place(device: Device, exe: Executab
         s = lb.Session(exe, device=device)
         s.set_input_zero_copy("x", x)
         s.set_output_zero_copy("y", y)
-        for turn in range(4):
-            x[:] = np.random.default_rng(turn).normal(0, 1, SHAPE)
+        for iteration in range(4):
+            x[:] = np.random.default_rng(iteration).normal(0, 1, SHAPE)
             s.run()
             assert np.array_equal(y, expected(x))
     assert moves.total_bytes == 0
@@ -129,11 +129,11 @@ def test_tensors_of_the_device(device: Device, exe: Executable) -> None:
     with lb.no_copies():
         s.set_input_zero_copy("x", x)
         s.set_output_zero_copy("y", y)
-        for turn in range(1, 4):
+        for iteration in range(1, 4):
             with x.host_view("w") as array:
-                array[:] = turn
+                array[:] = iteration
             s.run()
-            assert np.array_equal(read(y), expected(np.full(SHAPE, turn, np.float32)))
+            assert np.array_equal(read(y), expected(np.full(SHAPE, iteration, np.float32)))
 
 
 @pytest.mark.usefixtures("importable")
@@ -148,10 +148,10 @@ def test_rotating_frames_import_nothing_after_the_first_round(
     real = device.api.import_memory
     monkeypatch.setattr(device.api, "import_memory", lambda *args: imports.append(args) or real(*args))
     with lb.no_copies():
-        for turn in range(12):
-            s.set_input_zero_copy("x", ring[turn % 4])
+        for iteration in range(12):
+            s.set_input_zero_copy("x", ring[iteration % 4])
             s.run()
-            assert np.array_equal(y, expected(ring[turn % 4]))
+            assert np.array_equal(y, expected(ring[iteration % 4]))
     assert len(imports) == 4
     s.set_input_zero_copy("x", frame(9))
     del ring
@@ -169,16 +169,16 @@ def test_registered_buffers_are_imported_at_once(
     s.register_buffers("y", outputs)
     monkeypatch.setattr(device.api, "import_memory", lambda *args: pytest.fail("imported again"))
     with lb.no_copies():
-        for turn in range(8):
-            s.set_input_zero_copy("x", inputs[turn % 4])
-            s.set_output_zero_copy("y", outputs[turn % 2])
+        for iteration in range(8):
+            s.set_input_zero_copy("x", inputs[iteration % 4])
+            s.set_output_zero_copy("y", outputs[iteration % 2])
             s.run()
-            assert np.array_equal(outputs[turn % 2], expected(inputs[turn % 4]))
+            assert np.array_equal(outputs[iteration % 2], expected(inputs[iteration % 4]))
     monkeypatch.undo()
-    kept = imported_ranges(device)
+    retained = imported_ranges(device)
     del inputs
     gc.collect()
-    assert imported_ranges(device) == kept
+    assert imported_ranges(device) == retained
     with pytest.raises(InputError, match="shape"):
         s.register_buffers("x", [frame(1), np.zeros(3, np.float32)])
     with pytest.raises(InputError, match="no input or output 'z'"):
@@ -186,7 +186,7 @@ def test_registered_buffers_are_imported_at_once(
     s.set_input("x", frame(1))
     s.register_buffers("x", [])
     gc.collect()
-    assert imported_ranges(device) <= kept - 4
+    assert imported_ranges(device) <= retained - 4
 
 
 def test_states_swap_without_a_copy(device: Device) -> None:
@@ -197,10 +197,10 @@ def test_states_swap_without_a_copy(device: Device) -> None:
     s.set_input_zero_copy("x", x)
     s.bind_state("g", "h")
     s.run()
-    for turn in range(2, 7):
+    for iteration in range(2, 7):
         with lb.no_copies():
             s.run()
-        assert (read(s.get_output("y")) == 2 * turn).all()
+        assert (read(s.get_output("y")) == 2 * iteration).all()
 
 
 def test_weights_of_the_session(device: Device) -> None:
@@ -235,12 +235,12 @@ def test_sessions_of_many_threads(device: Device, exe: Executable) -> None:
     def work(seed: int) -> None:
         try:
             s = lb.Session(exe, device=device)
-            for turn in range(10):
-                x = frame(seed * 100 + turn)
+            for iteration in range(10):
+                x = frame(seed * 100 + iteration)
                 s.set_input("x", x)
                 s.run()
                 if not np.array_equal(read(s.get_output(0)), expected(x)):
-                    failures.append(f"thread {seed}, turn {turn}: another result")
+                    failures.append(f"thread {seed}, iteration {iteration}: another result")
         except Exception as error:
             failures.append(f"thread {seed}: {error!r}")
 
@@ -265,7 +265,7 @@ def test_a_saved_program_runs_on_the_device(device: Device, exe: Executable, tmp
         assert moves.total_bytes == 0  # constants are where the file is mapped
 
 
-def test_what_does_not_fit_is_said(device: Device, exe: Executable) -> None:
+def test_what_does_not_fit_is_reported(device: Device, exe: Executable) -> None:
     with pytest.raises(BindError, match=r'opencl-c, and cpu:0 runs none; .*device="opencl"\)'):
         lb.Session(lb.compile(model(), target=Target.from_device(device), on_mismatch="copy"), device="cpu")
     s = lb.Session(exe, device=device)

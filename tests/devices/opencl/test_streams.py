@@ -55,21 +55,21 @@ def test_a_wait_has_a_limit(device: Device, slow: object) -> None:
 def test_other_threads_run_during_a_wait(device: Device, slow: object) -> None:
     x = filled(device, [1, 0])
     event = device.api.launch(slow, "slow", (1, 1, 1), (1, 1, 1), (region(x), 5_000_000), None)
-    turns = 0
+    iterations = 0
     done = threading.Event()
 
-    def turn() -> None:
-        nonlocal turns
+    def iteration() -> None:
+        nonlocal iterations
         while not done.is_set():
-            turns += 1
+            iterations += 1
             time.sleep(0.001)
 
-    thread = threading.Thread(target=turn, daemon=True)
+    thread = threading.Thread(target=iteration, daemon=True)
     thread.start()
     event.synchronize()
     done.set()
     thread.join()
-    assert turns > 1
+    assert iterations > 1
 
 
 def test_two_streams_with_a_dependence(device: Device, slow: object) -> None:
@@ -77,13 +77,13 @@ def test_two_streams_with_a_dependence(device: Device, slow: object) -> None:
     api, index = device.api, device.index
     first, second = api.create_stream(index), api.create_stream(index)
     x, y = filled(device, [1, 0]), filled(device, [0, 0])
-    for turn in range(1, 40):
-        api.launch(slow, "slow", (1, 1, 1), (1, 1, 1), (region(x), 20_000 * (turn % 3)), first)
+    for iteration in range(1, 40):
+        api.launch(slow, "slow", (1, 1, 1), (1, 1, 1), (region(x), 20_000 * (iteration % 3)), first)
         api.sync_stream_from_to(index, first, second)
         api.copy_data_from_to(region(x), region(y), 8, second, None)
         api.sync_stream_from_to(index, second, first)
         api.stream_sync(index, second)
-        assert read(y)[1] == turn
+        assert read(y)[1] == iteration
     api.free_stream(first)
     api.free_stream(second)
 

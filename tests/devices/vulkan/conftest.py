@@ -13,7 +13,7 @@ from landbridge.memory.allocators import default
 from tests.devices.present import first_instance
 
 #: Ways to use one driver: as it is, without coherent memory, and without memory that both sides share.
-WAYS = {
+VARIANTS = {
     "as it is": {},
     "not coherent": {"coherent": False},
     "not unified": {"unified": False},
@@ -37,10 +37,10 @@ def use_api(api: VulkanDeviceAPI, patch: pytest.MonkeyPatch) -> Device:
     return registry.device("vulkan:0")
 
 
-@pytest.fixture(params=WAYS)
+@pytest.fixture(params=VARIANTS)
 def device(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Device]:
     """``vulkan:0``, used in each of the WAYS."""
-    api = make_api(**WAYS[request.param])
+    api = make_api(**VARIANTS[request.param])
     yield use_api(api, monkeypatch)
     api.close(0)
 

@@ -55,12 +55,12 @@ def work(api):
     assert np.asarray(y.to_device("cpu"))[0] == 3 + 2 + 10 + 30
     device = lb.device("vulkan:0")
     session, frames = lb.Session(lb.compile(model(), Target.from_device(device)), device=device), [frame(1), frame(2)]
-    for turn in range(4):
+    for i in range(4):
         bind = session.set_input_zero_copy if device.memory_kind().importable else session.set_input
-        bind("x", frames[turn % 2])
+        bind("x", frames[i % 2])
         session.run()
         result = np.asarray(session.get_output(0).to_device("cpu"))
-        assert (result == expected(frames[turn % 2])).all()
+        assert (result == expected(frames[i % 2])).all()
     places = dict.fromkeys(("x", "conv", "relu"), TEXTURE)
     placed = lb.compile(network(), Target.from_device(device), place=places)
     run(placed, device, np.ones(SHAPE, np.float32))

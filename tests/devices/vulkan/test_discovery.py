@@ -44,8 +44,8 @@ def test_without_a_loader(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(calls, "LOADER_NAMES", ("libvulkan-that-is-not-there.so",))
     api = VulkanDeviceAPI()
     assert api.count() == 0
-    (told,) = api.discovery()
-    assert "no Vulkan loader" in told and "libvulkan1" in told
+    (reported,) = api.discovery()
+    assert "no Vulkan loader" in reported and "libvulkan1" in reported
     assert all(api.get_attr(0, attr) is None for attr in DeviceAttr)
     monkeypatch.setattr(registry, "_devices", {})
     monkeypatch.setitem(registry._plugins._known, "vulkan", api)
@@ -120,13 +120,13 @@ def test_a_device_that_does_no_work_is_not_opened(monkeypatch: pytest.MonkeyPatc
 def test_a_lost_device(monkeypatch: pytest.MonkeyPatch) -> None:
     api = make_api(unified=False)  # so that copies are the device's
     device = use_api(api, monkeypatch)
-    kept = lb.asarray(np.arange(4), device=device, copy=True)
+    retained = lb.asarray(np.arange(4), device=device, copy=True)
     api.logical(0).calls.replace("vkQueueSubmit", lambda *arguments: -4)
     with pytest.raises(DeviceLostError, match="VK_ERROR_DEVICE_LOST"):
-        kept.copy()
+        retained.copy()
     with pytest.raises(DeviceLostError, match=r"is lost.*the last work submitted was .*copy.*reopen\(\)"):
         lb.empty((4,), dtype="int8", device=device)
-    del kept
+    del retained
     t = lb.asarray(np.arange(4), device=device.reopen(), copy=True)
     assert (back(t) == np.arange(4)).all()
     api.close(0)
@@ -159,7 +159,7 @@ def test_exit_while_the_device_works(plain: Device) -> None:
     assert child(code) == "leaving\n"
 
 
-def test_a_child_after_fork_is_told(plain: Device) -> None:
+def test_a_child_after_fork_is_reported(plain: Device) -> None:
     code = (
         "import os, warnings, landbridge as lb\nwarnings.simplefilter('ignore')\n"
         "t = lb.empty((4,), dtype='int8', device='vulkan:0')\n"

@@ -147,13 +147,13 @@ class TestImport:
         array = np.frombuffer(ctypes.create_string_buffer(10000), np.uint8)[24:5024]
         with pytest.raises(ZeroCopyError) as raised:
             lb.asarray(array, device=plain, copy=False)
-        for said in (
+        for output in (
             f"{array.ctypes.data:#x}",
             "multiples of 4096",
             f"{array.ctypes.data % 4096} bytes past",
             "host_access",
         ):
-            assert said in str(raised.value), raised.value
+            assert output in str(raised.value), raised.value
 
     def test_the_owner_lives_until_the_device_is_done(self, plain: Device) -> None:
         api = api_of(plain)

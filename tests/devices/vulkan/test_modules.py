@@ -205,7 +205,7 @@ def test_a_workgroup_over_the_limit_is_refused_before_the_driver_sees_it(plain: 
     api.free_data_space(space)
 
 
-def test_modules_are_let_go_while_their_work_runs(plain: Device) -> None:
+def test_modules_are_released_while_their_work_runs(plain: Device) -> None:
     api = api_of(plain)
     one, y = floats(plain, np.ones(_COUNT)), floats(plain, np.zeros(_COUNT))
     for _ in range(4):

@@ -38,7 +38,7 @@ from tests.devices.opencl.test_session import (
     test_weights_of_the_session,
 )
 from tests.devices.opencl.transfers import read
-from tests.devices.vulkan.conftest import WAYS, make_api
+from tests.devices.vulkan.conftest import VARIANTS, make_api
 
 __all__ = [
     "exe",
@@ -56,9 +56,9 @@ __all__ = [
 ]
 
 
-@pytest.fixture(scope="module", params=WAYS)
+@pytest.fixture(scope="module", params=VARIANTS)
 def device(request: pytest.FixtureRequest) -> Iterator[Device]:
-    api = make_api(**WAYS[request.param])
+    api = make_api(**VARIANTS[request.param])
     yield Device(api, 0)
     api.close(0)
 
@@ -70,8 +70,8 @@ def test_the_applications_arrays_are_used_in_place(device: Device, exe: Executab
         s = lb.Session(exe, device=device)
         s.set_input_zero_copy("x", x)
         s.set_output_zero_copy("y", y)
-        for turn in range(4):
-            x[:] = np.random.default_rng(turn).normal(0, 1, SHAPE)
+        for iteration in range(4):
+            x[:] = np.random.default_rng(iteration).normal(0, 1, SHAPE)
             s.run()
             assert np.array_equal(y, expected(x))
     # Constants that are no mapped file lie where no driver imports them.
@@ -119,7 +119,7 @@ def test_an_array_anywhere_is_bound_where_memory_is_coherent_and_else_refused(de
     assert np.array_equal(read(s.get_output(0)), expected(odd))
 
 
-def test_what_does_not_fit_is_said(device: Device, exe: Executable) -> None:
+def test_what_does_not_fit_is_reported(device: Device, exe: Executable) -> None:
     with pytest.raises(BindError, match=r"spirv, and cpu:0 runs none"):
         lb.Session(lb.compile(model(), target=Target.from_device(device), on_mismatch="copy"), device="cpu")
     (module,) = exe.modules
@@ -135,8 +135,8 @@ def test_a_run_is_recorded_once(device: Device, exe: Executable, monkeypatch: py
     frames = [frame(seed) for seed in range(2)]
     y = frame(3)
     s.set_output_zero_copy("y", y)
-    for turn in range(2):
-        s.set_input_zero_copy("x", frames[turn])
+    for iteration in range(2):
+        s.set_input_zero_copy("x", frames[iteration])
         s.run()
     api = device.api
     calls = api.logical(0).calls  # type: ignore[attr-defined]
@@ -155,10 +155,10 @@ def test_a_run_is_recorded_once(device: Device, exe: Executable, monkeypatch: py
     for name in counts:
         counted(name)
     try:
-        for turn in range(6):
-            s.set_input_zero_copy("x", frames[turn % 2])
+        for iteration in range(6):
+            s.set_input_zero_copy("x", frames[iteration % 2])
             s.run()
-            assert np.array_equal(y, expected(frames[turn % 2]))
+            assert np.array_equal(y, expected(frames[iteration % 2]))
     finally:
         for name, real in before.items():
             calls.replace(name, real)

@@ -102,11 +102,11 @@ def test_layouts_and_numbers_are_those_of_the_header(tmp_path: Path) -> None:
 
 
 def test_formats_are_those_of_the_header() -> None:
-    numbers = dict(re.findall(r"(VK_FORMAT_\w+) = (\d+),", header()))
+    values = dict(re.findall(r"(VK_FORMAT_\w+) = (\d+),", header()))
     assert images._FORMATS.keys() == {*IMAGE_FORMATS.values()}
     for (itemsize, lanes), format in IMAGE_FORMATS.items():
         name = "".join(f"{lane}{8 * itemsize}" for lane in "RGBA"[:lanes])
-        assert int(numbers[f"VK_FORMAT_{name}_UINT"]) == images._FORMATS[format]
+        assert int(values[f"VK_FORMAT_{name}_UINT"]) == images._FORMATS[format]
 
 
 def _type_name(structure: str) -> str:

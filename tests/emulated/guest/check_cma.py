@@ -88,10 +88,10 @@ def check(scope):
     print(f"holds {scope} used by a process while this one has no rights to its pages")
     os.close(fd)
     if "huge" not in scope:
-        check_kept(scope)
+        check_retained(scope)
 
 
-def check_kept(scope):
+def check_retained(scope):
     """Tensors have a dma-buf each; those that come back are kept, and none that others have."""
     tensors = [lb.empty((3,), dtype="float32", device="cma", scope=scope) for _ in range(8)]
     files = {os.fstat(t.storage.live_region.space.handle.fd).st_ino for t in tensors}
@@ -108,8 +108,8 @@ def check_kept(scope):
         print(f"holds {scope} kept by size class")
 
 
-def check_reserved(stated):
-    os.environ["LANDBRIDGE_DEV_MEM"] = stated
+def check_reserved(declared):
+    os.environ["LANDBRIDGE_DEV_MEM"] = declared
     print(*discovery("cma"), sep="\n")
     tensor = lb.empty((64,), dtype="uint8", device="cma", scope="global.dev_mem", alignment=1 << 16)
     ((address, nbytes),) = tensor.extents()

@@ -16,7 +16,7 @@ from landbridge.device.registry import register
 from landbridge.testing.conformance.run import run_test, sentences
 
 ARENA = 8 << 20
-WAYS = {
+VARIANTS = {
     "uio": lambda card: open_uio(card, ARENA),
     "vfio": lambda card: open_vfio(card, ARENA),
     "dma_api": open_dma_api,
@@ -58,7 +58,7 @@ DEVICES = {
 
 way, device = [*sys.argv[1:], "EduDeviceAPI"][:2]
 (card,) = cards()
-register(DEVICES[device](WAYS[way](card)))
+register(DEVICES[device](VARIANTS[way](card)))
 # What a wrong device breaks is where host and card meet; the rest would take as long again.
 meeting = [name for name in sentences() if any(word in name for word in ("host", "sees", "rw", "barrier"))]
 results = [run_test("edu", name) for name in (sentences() if device == "EduDeviceAPI" else meeting)]

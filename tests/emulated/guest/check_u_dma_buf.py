@@ -88,6 +88,6 @@ del whole
 print("holds its end")
 found = list(check_memory(lb.device("cma")))
 for finding in found:
-    print(f"check {finding.scope} {finding.what}: {finding.outcome}")
+    print(f"check {finding.scope} {finding.subject}: {finding.outcome}")
 assert not any(finding.failed for finding in found)
 print("holds the check of devices")

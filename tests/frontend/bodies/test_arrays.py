@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tests.frontend.bodies.beside_onnxruntime import check
+from tests.frontend.bodies.against_onnxruntime import check
 
 R = np.random.default_rng(0)
 

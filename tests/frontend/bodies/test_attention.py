@@ -7,7 +7,7 @@ import pytest
 from onnx import parser
 
 import landbridge as lb
-from tests.frontend.bodies.beside_onnxruntime import HEAD, check
+from tests.frontend.bodies.against_onnxruntime import HEAD, check
 
 R = np.random.default_rng(0)
 

@@ -16,21 +16,21 @@ Array = np.ndarray[Any, Any]
 HEADS, SHARED, SIZE = 4, 2, 16
 
 
-def model(batch: int, steps: int | str, room: int, packed: bool, **attributes: Any) -> ModelProto:
+def model(batch: int, steps: int | str, capacity: int, packed: bool, **attributes: Any) -> ModelProto:
     """As exporters write it: past and present of one shape, lengths as inputs."""
     widths = (
         {"q": (HEADS + 2 * SHARED) * SIZE} if packed else {"q": HEADS * SIZE, "k": SHARED * SIZE, "v": SHARED * SIZE}
     )
     floats = {name: [batch, steps, width] for name, width in widths.items()}
-    floats |= {name: [batch, SHARED, room, SIZE] for name in ("pk", "pv")}
-    turned = ["c", "s"] if attributes.get("do_rotary") else []
-    floats |= {name: [room, SIZE // 2] for name in turned}
+    floats |= {name: [batch, SHARED, capacity, SIZE] for name in ("pk", "pv")}
+    rotary = ["c", "s"] if attributes.get("do_rotary") else []
+    floats |= {name: [capacity, SIZE // 2] for name in rotary}
     inputs = [helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name, shape in floats.items()]
     inputs.append(helper.make_tensor_value_info("ends", TensorProto.INT32, [batch]))
     inputs.append(helper.make_tensor_value_info("total", TensorProto.INT32, []))
     present = [helper.make_tensor_value_info(name, TensorProto.FLOAT, floats["pk"]) for name in ("nk", "nv")]
     y = helper.make_tensor_value_info("y", TensorProto.FLOAT, [batch, steps, HEADS * SIZE])
-    given = [*(["q", "", ""] if packed else ["q", "k", "v"]), "pk", "pv", "ends", "total", *turned]
+    given = [*(["q", "", ""] if packed else ["q", "k", "v"]), "pk", "pv", "ends", "total", *rotary]
     node = helper.make_node(
         "GroupQueryAttention",
         given,
@@ -76,16 +76,16 @@ FORMS: dict[str, Any] = {
 def test_a_prompt_and_steps_in_one_buffer(form: str, batch: int) -> None:
     """What is new is written, each run of another length; nothing is copied or moved but by kernels that compute."""
     packed, attributes = FORMS[form]
-    room, rng = 12, np.random.default_rng(5)
-    graph = model(batch, "S", room, packed, **attributes)
+    capacity, rng = 12, np.random.default_rng(5)
+    graph = model(batch, "S", capacity, packed, **attributes)
     session = lb.Session(lb.compile(graph))
     session.bind_state("nk", "pk")
     session.bind_state("nv", "pv")
-    shape = (batch, SHARED, room, SIZE)
+    shape = (batch, SHARED, capacity, SIZE)
     theirs = Theirs(graph.SerializeToString(), shape)
     tables = {}
     if attributes.get("do_rotary"):
-        angles = np.outer(np.arange(room), 0.8 ** np.arange(SIZE // 2)).astype(np.float32)
+        angles = np.outer(np.arange(capacity), 0.8 ** np.arange(SIZE // 2)).astype(np.float32)
         tables = {"c": np.cos(angles), "s": np.sin(angles)}
     widths = [(HEADS + 2 * SHARED) * SIZE] if packed else [HEADS * SIZE, SHARED * SIZE, SHARED * SIZE]
     total, where = 0, set()
@@ -110,11 +110,11 @@ def test_a_prompt_and_steps_in_one_buffer(form: str, batch: int) -> None:
 
 def test_a_step_moves_no_byte_of_the_buffer() -> None:
     """Of the buffer only what a step attends to is read, and its own rows are written."""
-    room = 64
-    session = lb.Session(lb.compile(model(1, 1, room, packed=False)))
+    capacity = 64
+    session = lb.Session(lb.compile(model(1, 1, capacity, packed=False)))
     session.bind_state("nk", "pk")
     session.bind_state("nv", "pv")
-    marked = np.full((1, SHARED, room, SIZE), np.nan, np.float32)  # what is read by mistake shows
+    marked = np.full((1, SHARED, capacity, SIZE), np.nan, np.float32)  # what is read by mistake shows
     marked[:, :, :5] = 1
     session.set_input("pk", marked)
     session.set_input("pv", marked)
@@ -132,28 +132,28 @@ def test_a_step_moves_no_byte_of_the_buffer() -> None:
 
 
 @pytest.mark.parametrize("total", [13, 0, -1, 2**31 - 1])
-def test_a_step_beyond_the_room_is_refused_before_anything_is_written(total: int) -> None:
-    room = 12
-    session = lb.Session(lb.compile(model(1, 1, room, packed=False)))
+def test_a_step_beyond_the_space_is_refused_before_anything_is_written(total: int) -> None:
+    capacity = 12
+    session = lb.Session(lb.compile(model(1, 1, capacity, packed=False)))
     session.bind_state("nk", "pk")
     session.bind_state("nv", "pv")
-    before = np.random.default_rng(1).random((1, SHARED, room, SIZE), np.float32)
+    before = np.random.default_rng(1).random((1, SHARED, capacity, SIZE), np.float32)
     session.set_input("pk", before)
     for name in "qkv":
         session.set_input(name, np.ones(next(s.shape for s in session.inputs if s.name == name), np.float32))
     session.set_input("ends", np.array([3], np.int32))
     session.set_input("total", np.array(4, np.int32))
     session.run()
-    kept = np.array(session.get_output("nk"))
+    retained = np.array(session.get_output("nk"))
     session.set_input("total", np.array(total, np.int32))
     with pytest.raises(lb.ShapeError, match="the steps so far with those of the run"):
         session.run()
-    np.testing.assert_array_equal(np.asarray(session.get_output("nk")), kept)
+    np.testing.assert_array_equal(np.asarray(session.get_output("nk")), retained)
 
 
 def test_without_a_state_present_is_a_copy_of_past_with_the_new_rows() -> None:
-    room = 12
-    session = lb.Session(lb.compile(model(1, 1, room, packed=False)))
+    capacity = 12
+    session = lb.Session(lb.compile(model(1, 1, capacity, packed=False)))
     rng = np.random.default_rng(2)
     feeds = {spec.name: rng.random(spec.shape, np.float32) for spec in session.inputs if spec.dtype == "float32"}
     past = feeds["pk"].copy()
@@ -196,17 +196,17 @@ def exported() -> ModelProto:
 
 
 @pytest.mark.parametrize("length", ["P", 12])
-def test_an_exporters_model_with_a_state_asked_for(length: int | str) -> None:
+def test_an_exporters_model_with_a_state_requested(length: int | str) -> None:
     """Its declared lengths differ; ``alias`` says that they are one buffer, of any length or of one."""
     graph = exported()
     shapes = dict.fromkeys(("pk", "pv"), ("B", SHARED, length, SIZE))
     session = lb.Session(lb.compile(graph, alias={"nk": "pk", "nv": "pv"}, shapes=shapes))
     session.bind_state("nk", "pk")
     session.bind_state("nv", "pv")
-    room, rng = (1, SHARED, 12, SIZE), np.random.default_rng(3)
-    session.set_input("pk", np.zeros(room, np.float32))
-    session.set_input("pv", np.zeros(room, np.float32))
-    theirs, total = Theirs(graph.SerializeToString(), room), 0
+    capacity, rng = (1, SHARED, 12, SIZE), np.random.default_rng(3)
+    session.set_input("pk", np.zeros(capacity, np.float32))
+    session.set_input("pv", np.zeros(capacity, np.float32))
+    theirs, total = Theirs(graph.SerializeToString(), capacity), 0
     for steps in (5, 1, 1, 1):
         total += steps
         x = rng.standard_normal((1, steps, (HEADS + 2 * SHARED) * SIZE)).astype(np.float32)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from onnx import TensorProto, helper
 
-from tests.frontend.bodies.beside_onnxruntime import check, of_model
+from tests.frontend.bodies.against_onnxruntime import check, of_model
 
 R = np.random.default_rng(0)
 

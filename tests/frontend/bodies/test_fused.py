@@ -10,7 +10,7 @@ from onnx import parser
 
 import landbridge as lb
 from landbridge.errors import FallbackWarning
-from tests.frontend.bodies.beside_onnxruntime import HEAD, check
+from tests.frontend.bodies.against_onnxruntime import HEAD, check
 
 R = np.random.default_rng(0)
 
@@ -45,19 +45,19 @@ def grouped(x: np.ndarray, gamma: np.ndarray, beta: np.ndarray, groups: int, eps
 @pytest.mark.parametrize("last", [0, 1])
 def test_group_normalization(last: int) -> None:
     x, gamma, beta, bias = floats(2, 5, 4, 6), floats(6), floats(6), floats(6)
-    turned = (0, 1, 2, 3) if last else (0, 3, 1, 2)
-    given = np.ascontiguousarray(x.transpose(turned))
+    order = (0, 1, 2, 3) if last else (0, 3, 1, 2)
+    given = np.ascontiguousarray(x.transpose(order))
     how = f"groups = 3, epsilon = 0.001, channels_last = {last}"
     plain = grouped(x, gamma, beta, 3, 1e-3)
     (y,) = ran(f"com.microsoft.GroupNorm <{how}, activation = 1> (x, g, b)", x=given, g=gamma, b=beta)
-    np.testing.assert_allclose(y, (plain / (1 + np.exp(-plain))).transpose(turned), rtol=2e-5, atol=2e-5)
+    np.testing.assert_allclose(y, (plain / (1 + np.exp(-plain))).transpose(order), rtol=2e-5, atol=2e-5)
     for skip in (floats(2, 5, 4, 6), floats(2, 6)):
         total = x + (skip if skip.ndim == 4 else skip[:, None, None]) + bias
-        s = np.ascontiguousarray(skip.transpose(turned)) if skip.ndim == 4 else skip
+        s = np.ascontiguousarray(skip.transpose(order)) if skip.ndim == 4 else skip
         call = f"com.microsoft.SkipGroupNorm <{how}, activation = 0> (x, g, b, s, c)"
         y, sums = ran(call, 2, x=given, g=gamma, b=beta, s=s, c=bias)
-        np.testing.assert_allclose(sums, total.transpose(turned), rtol=1e-6, atol=1e-6)
-        expected = grouped(total, gamma, beta, 3, 1e-3).transpose(turned)
+        np.testing.assert_allclose(sums, total.transpose(order), rtol=1e-6, atol=1e-6)
+        expected = grouped(total, gamma, beta, 3, 1e-3).transpose(order)
         np.testing.assert_allclose(y, expected, rtol=2e-5, atol=2e-5)
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.frontend.bodies.beside_onnxruntime import check
+from tests.frontend.bodies.against_onnxruntime import check
 
 R = np.random.default_rng(0)
 #: Two heads share each of two of keys and values, of 16 numbers.
 HEADS = "num_heads = 4, kv_num_heads = 2"
-#: Turned by positions, as caches of cosines and sines say.
-TURNED = {
+#: Rotated by positions, as caches of cosines and sines say.
+ROTARY = {
     "c": np.cos(np.outer(np.arange(32), 0.8 ** np.arange(8))),
     "s": np.sin(np.outer(np.arange(32), 0.8 ** np.arange(8))),
 }
@@ -44,35 +44,41 @@ def of_lengths(
             **{name: floats(*shape) for name, shape in shapes.items()},
             "ends": np.array(ends, np.int32),
             "mask": np.ones((len(ends), total), np.int64),
-            **{name: table.astype(np.float32) for name, table in TURNED.items()},
+            **{name: table.astype(np.float32) for name, table in ROTARY.items()},
             **({} if places is None else {"p": places}),
         },
     )
 
 
 PACKED = {"x": (2, 5, 128)}
-APART = {"x": (2, 1, 64), "k": (2, 1, 32), "v": (2, 1, 32)}
+SEPARATE = {"x": (2, 1, 64), "k": (2, 1, 32), "v": (2, 1, 32)}
 PAST = {"pk": (2, 2, 6, 16), "pv": (2, 2, 6, 16)}
-ROOM = {"pk": (2, 2, 16, 16), "pv": (2, 2, 16, 16)}
+CAPACITY = {"pk": (2, 2, 16, 16), "pv": (2, 2, 16, 16)}
 CASES = {
     "a prompt, packed": ("", "x, , , , , ends, n", PACKED, [4, 4], 5),
     "prompts of several lengths, turned": (", do_rotary = 1", "x, , , , , ends, n, c, s", PACKED, [4, 2], 5),
-    "a step, keys of those before": (", do_rotary = 1", "x, k, v, pk, pv, ends, n, c, s", {**APART, **PAST}, [6, 6], 7),
+    "a step, keys of those before": (
+        ", do_rotary = 1",
+        "x, k, v, pk, pv, ends, n, c, s",
+        {**SEPARATE, **PAST},
+        [6, 6],
+        7,
+    ),
     "a step, a buffer that has room": (
         ", do_rotary = 1",
         "x, k, v, pk, pv, ends, n, c, s",
-        {**APART, **ROOM},
+        {**SEPARATE, **CAPACITY},
         [9, 4],
         10,
     ),
     "turned in pairs": (
         ", do_rotary = 1, rotary_interleaved = 1",
         "x, k, v, pk, pv, ends, n, c, s",
-        {**APART, **PAST},
+        {**SEPARATE, **PAST},
         [6, 6],
         7,
     ),
-    "a window": (", local_window_size = 3", "x, k, v, pk, pv, ends, n", {**APART, **PAST}, [6, 6], 7),
+    "a window": (", local_window_size = 3", "x, k, v, pk, pv, ends, n", {**SEPARATE, **PAST}, [6, 6], 7),
     "a window of a prompt": (", local_window_size = 2", "x, , , , , ends, n", PACKED, [4, 4], 5),
     "scores that are capped": (", softcap = 0.5, scale = 0.7", "x, , , , , ends, n", PACKED, [4, 4], 5),
     "smooth": (", smooth_softmax = 1", "x, , , , , ends, n", PACKED, [4, 4], 5),
@@ -109,7 +115,7 @@ def test_of_open_lengths(batch: int, steps: int, past: int) -> None:
         "pk": floats(batch, 2, past, 16),
         "pv": floats(batch, 2, past, 16),
         "mask": np.ones((batch, past + steps), np.int64),
-        **{name: table.astype(np.float32) for name, table in TURNED.items()},
+        **{name: table.astype(np.float32) for name, table in ROTARY.items()},
     }
     check(
         f"""g (float[B, S, 128] x, float[B, 2, P, 16] pk, float[B, 2, P, 16] pv, int64[B, T] mask, float[32, 8] c,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.frontend.bodies.beside_onnxruntime import check
+from tests.frontend.bodies.against_onnxruntime import check
 
 R = np.random.default_rng(0)
 X, S = (R.standard_normal((2, 5, 16)).astype(np.float32) for _ in range(2))

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from tests.frontend.bodies.beside_onnxruntime import check, of_model
+from tests.frontend.bodies.against_onnxruntime import check, of_model
 
 R = np.random.default_rng(0)
 
@@ -15,7 +15,7 @@ def floats(*shape: int) -> np.ndarray:
     return R.standard_normal(shape).astype(np.float32)
 
 
-def test_operands_are_turned_and_results_scaled() -> None:
+def test_operands_are_transposed_and_results_scaled() -> None:
     check(
         """g (float[2, 3, 4, 5] a, float[2, 3, 6, 5] b, float[4, 2, 3, 5] c)
             => (float[2, 3, 4, 6] p, float[2, 3, 5, 5] q, float[2, 3, 4, 6] r) {

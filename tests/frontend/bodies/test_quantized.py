@@ -10,7 +10,7 @@ import onnxruntime
 
 import landbridge as lb
 from landbridge.executable.instructions import Call
-from tests.frontend.bodies.beside_onnxruntime import check
+from tests.frontend.bodies.against_onnxruntime import check
 
 R = np.random.default_rng(0)
 FACTS: dict[str, Any] = {

@@ -24,12 +24,14 @@ def check(session: lb.Session, module: object, inputs: tuple[torch.Tensor, ...])
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 def test_a_module_gives_what_torch_gives(case: Module) -> None:
     module, inputs = case.module(), case.inputs(2, 8)
-    with warnings.catch_warnings(record=True) as told:
+    with warnings.catch_warnings(record=True) as reported:
         warnings.simplefilter("always")
         program = lb.compile(module, inputs, dynamic_shapes=case.open_axes)
     session = lb.Session(program)
     check(session, module, inputs)
-    if any("torch's exporter fixed it" in str(each.message) for each in told):  # it does in some runs, and that is told
+    if any(
+        "torch's exporter fixed it" in str(each.message) for each in reported
+    ):  # it does in some runs, and that is told
         with pytest.raises(lb.ShapeError):
             session(*case.inputs(*case.others))
     elif case.open_axes is not None:
@@ -47,7 +49,7 @@ def test_an_exported_program_keeps_its_ranges() -> None:
         lb.compile(exported, (x,))
 
 
-def test_expressions_of_dimensions_are_kept() -> None:
+def test_expressions_of_dimensions_are_retained() -> None:
     program = lb.compile(CASES["unet, open"].module(), _of("unet, open"), dynamic_shapes=CASES["unet, open"].open_axes)
     assert tuple(map(str, program.main.inputs[0].shape)) == ("batch", "3", "4*h4", "4*w4")
     with pytest.raises(lb.LandbridgeError):
@@ -92,18 +94,18 @@ def test_gradients_that_are_off_change_nothing() -> None:
 def test_axes_that_torch_fixed_are_found() -> None:
     x = ir.Value(name="x", shape=ir.Shape([2, "time", 8]))
     graph = ir.Graph([x], [], nodes=[])
-    asked = {0: BATCH, 1: TIME, 2: torch.export.Dim.AUTO}
-    assert list(fixed_axes({"x": asked}, graph)) == ["axis 0 of input 'x' is 2"]
-    assert list(fixed_axes((asked,), graph)) == ["axis 0 of input 'x' is 2"]
+    requested = {0: BATCH, 1: TIME, 2: torch.export.Dim.AUTO}
+    assert list(fixed_axes({"x": requested}, graph)) == ["axis 0 of input 'x' is 2"]
+    assert list(fixed_axes((requested,), graph)) == ["axis 0 of input 'x' is 2"]
     assert list(fixed_axes({"x": [None, TIME, None]}, graph)) == []
 
 
-def test_a_module_in_training_mode_is_told() -> None:
+def test_a_module_in_training_mode_is_reported() -> None:
     with pytest.warns(ModelWarning, match="call eval"):
         lb.compile(GRU(), (torch.randn(9, 2, 8), torch.randn(1, 2, 16)))
 
 
-def test_what_torch_cannot_export_is_told() -> None:
+def test_what_torch_cannot_export_is_reported() -> None:
     class Unsupported(nn.Module):
         def forward(self, x: torch.Tensor) -> torch.Tensor:
             return torch.matrix_exp(x)
@@ -112,7 +114,7 @@ def test_what_torch_cannot_export_is_told() -> None:
         lb.compile(Unsupported(), torch.eye(3))
 
 
-def test_an_output_that_is_no_tensor_is_told_with_the_way_out() -> None:
+def test_an_output_that_is_no_tensor_is_reported_with_the_way_out() -> None:
     class DynamicCache:
         """As transformers have for keys and values."""
 
@@ -130,7 +132,7 @@ def test_an_output_that_is_no_tensor_is_told_with_the_way_out() -> None:
         lb.compile(Model(type("Unknown", (), {})), torch.eye(3))
 
 
-def test_a_result_is_kept_for_equal_modules(tmp_path: object, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_result_is_retained_for_equal_modules(tmp_path: object, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LANDBRIDGE_CACHE", str(tmp_path))
     module, x = CNN().eval(), torch.randn(1, 3, 16, 16)
     first = lb.compile(module, x).metadata["seconds"]

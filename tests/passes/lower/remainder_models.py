@@ -28,7 +28,7 @@ class Draft:
     inputs: dict[str, Array] = field(default_factory=dict)
     constants: dict[str, Array] = field(default_factory=dict)
 
-    def numbers(self, *shape: int, low: int = -4, high: int = 5) -> Array:
+    def values(self, *shape: int, low: int = -4, high: int = 5) -> Array:
         """Random integers as float32."""
         return self.rng.integers(low, high, shape).astype(np.float32)
 
@@ -65,37 +65,37 @@ class Draft:
 
 
 def _product(d: Draft, n: int) -> Array:
-    x, w = d.given("x", d.numbers(3, 5)), d.operand("w", d.numbers(5, n))
+    x, w = d.given("x", d.values(3, 5)), d.operand("w", d.values(5, n))
     d.node("MatMul", "x w", "r")
     return x @ w
 
 
 def _long_product(d: Draft, n: int) -> Array:
-    x, w = d.given("x", d.numbers(n, 70)), d.operand("w", d.numbers(70, n))
+    x, w = d.given("x", d.values(n, 70)), d.operand("w", d.values(70, n))
     d.node("MatMul", "x w", "r")
     return x @ w
 
 
 def _sums_along_memory(d: Draft, n: int) -> Array:
-    x, w = d.given("x", d.numbers(2, 40)), d.operand("w", d.numbers(n, 40))
+    x, w = d.given("x", d.values(2, 40)), d.operand("w", d.values(n, 40))
     d.node("Gemm", "x w", "r", transB=1)
     return x @ w.T
 
 
 def _row_dots(d: Draft, n: int) -> Array:
-    x, w = d.given("x", d.numbers(n, 4)), d.operand("w", d.numbers(n, 4))
+    x, w = d.given("x", d.values(n, 4)), d.operand("w", d.values(n, 4))
     d.node("Einsum", "x w", "r", equation="ab,ab->a")
     return np.einsum("ab,ab->a", x, w)
 
 
 def _rows_times_sums(d: Draft, n: int) -> Array:
-    x, w = d.given("x", d.numbers(n, 19)), d.operand("w", d.numbers(n, 3))
+    x, w = d.given("x", d.values(n, 19)), d.operand("w", d.values(n, 3))
     d.node("Einsum", "x w", "r", equation="ab,ac->a")
     return np.einsum("ab,ac->a", x, w)
 
 
 def _head_dots(d: Draft, n: int) -> Array:
-    x, w = d.given("x", d.numbers(2, n, 8)), d.operand("w", d.numbers(n, 8))
+    x, w = d.given("x", d.values(2, n, 8)), d.operand("w", d.values(n, 8))
     d.node("Einsum", "x w", "r", equation="bhd,hd->bh")
     return np.einsum("bhd,hd->bh", x, w)
 
@@ -108,8 +108,8 @@ def _conv(channels: int, pixels: int) -> Callable[[Draft, int], Array]:
     def schedule(d: Draft, n: int) -> Array:
         """``n`` output channels where ``channels``, else ``n`` pixels of a line."""
         outputs, line = (n, pixels) if pixels else (6, n)
-        x = d.given("x", d.numbers(1, channels, 3, line))
-        w = d.operand("w", d.numbers(outputs, channels, 3, 3, low=-2, high=3))
+        x = d.given("x", d.values(1, channels, 3, line))
+        w = d.operand("w", d.values(outputs, channels, 3, 3, low=-2, high=3))
         d.node("Conv", "x w", "r", pads=[1, 1, 1, 1])
         padded = np.pad(x, ((0, 0), (0, 0), (1, 1), (1, 1)))
         return np.einsum("bchwij,ocij->bohw", _windows(padded, 3, 3), w)
@@ -118,35 +118,35 @@ def _conv(channels: int, pixels: int) -> Callable[[Draft, int], Array]:
 
 
 def _blocked_convs(d: Draft, n: int) -> Array:
-    x = d.given("x", d.numbers(1, 3, 4, 5))
-    first = d.constant("first", d.numbers(n, 3, 1, 1, low=-2, high=3))
-    w = d.operand("w", d.numbers(n, n, 1, 1, low=-1, high=2))
+    x = d.given("x", d.values(1, 3, 4, 5))
+    first = d.constant("first", d.values(n, 3, 1, 1, low=-2, high=3))
+    w = d.operand("w", d.values(n, n, 1, 1, low=-1, high=2))
     d.node("Conv", "x first", "f")
     d.node("Conv", "f w", "r")
     return np.einsum("po,bohw->bphw", w[..., 0, 0], np.einsum("oc,bchw->bohw", first[..., 0, 0], x))
 
 
 def _depthwise(d: Draft, n: int) -> Array:
-    x, w = d.given("x", d.numbers(1, n, 4, 5)), d.operand("w", d.numbers(n, 1, 3, 3))
+    x, w = d.given("x", d.values(1, n, 4, 5)), d.operand("w", d.values(n, 1, 3, 3))
     d.node("Conv", "x w", "r", group=n, pads=[1, 1, 1, 1])
     return np.einsum("bchwij,cij->bchw", _windows(np.pad(x, ((0, 0), (0, 0), (1, 1), (1, 1))), 3, 3), w[:, 0])
 
 
 def _grouped(d: Draft, n: int) -> Array:
-    x, w = d.given("x", d.numbers(1, 6, 2, 3)), d.operand("w", d.numbers(2 * n, 3, 1, 1))
+    x, w = d.given("x", d.values(1, 6, 2, 3)), d.operand("w", d.values(2 * n, 3, 1, 1))
     d.node("Conv", "x w", "r", group=2)
     halves = [np.einsum("oc,bchw->bohw", w[g * n : g * n + n, :, 0, 0], x[:, 3 * g : 3 * g + 3]) for g in range(2)]
     return np.concatenate(halves, 1)
 
 
 def _transposed(d: Draft, n: int) -> Array:
-    x, w = d.given("x", d.numbers(1, 3, 2, 3)), d.operand("w", d.numbers(3, n, 2, 2))
+    x, w = d.given("x", d.values(1, 3, 2, 3)), d.operand("w", d.values(3, n, 2, 2))
     d.node("ConvTranspose", "x w", "r", strides=[2, 2])
     return np.einsum("bchw,coij->bohiwj", x, w).reshape(1, n, 4, 6)
 
 
 def _max_pool(d: Draft, n: int) -> Array:
-    x = d.given("x", d.numbers(1, 2, 4, n))
+    x = d.given("x", d.values(1, 2, 4, n))
     d.node("MaxPool", "x", "r", kernel_shape=[3, 3], pads=[1, 1, 1, 1])
     padded = np.pad(x, ((0, 0), (0, 0), (1, 1), (1, 1)), constant_values=-np.inf)
     found: Array = _windows(padded, 3, 3).max((4, 5))
@@ -154,14 +154,14 @@ def _max_pool(d: Draft, n: int) -> Array:
 
 
 def _average_pool(d: Draft, n: int) -> Array:
-    x = d.given("x", 4 * d.numbers(1, n, 4, 3))
+    x = d.given("x", 4 * d.values(1, n, 4, 3))
     d.node("AveragePool", "x", "r", kernel_shape=[2, 2])
     found: Array = _windows(x, 2, 2).mean((4, 5))
     return found
 
 
 def _sum_of_rows(d: Draft, n: int) -> Array:
-    x = d.given("x", d.numbers(n, 37))
+    x = d.given("x", d.values(n, 37))
     d.constant("axes", np.array([1]))
     d.node("ReduceSum", "x axes", "r", keepdims=0)
     found: Array = x.sum(1)
@@ -169,14 +169,14 @@ def _sum_of_rows(d: Draft, n: int) -> Array:
 
 
 def _max_of_columns(d: Draft, n: int) -> Array:
-    x = d.given("x", d.numbers(6, n))
+    x = d.given("x", d.values(6, n))
     d.node("ReduceMax", "x", "r", axes=[0], keepdims=1)
     found: Array = x.max(0, keepdims=True)
     return found
 
 
 def _softmax(d: Draft, n: int) -> Array:
-    x = d.given("x", d.numbers(3, n))
+    x = d.given("x", d.values(3, n))
     d.node("Softmax", "x", "shares", axis=-1)
     scale = d.operand("scale", np.array(100, np.float32))
     d.node("Mul", "shares scale", "r")
@@ -186,13 +186,13 @@ def _softmax(d: Draft, n: int) -> Array:
 
 
 def _elementwise(d: Draft, n: int) -> Array:
-    x, w = d.given("x", d.numbers(3, n)), d.operand("w", d.numbers(n))
+    x, w = d.given("x", d.values(3, n)), d.operand("w", d.values(n))
     d.node("Mul", "x w", "r")
     return x * w
 
 
 def _across(d: Draft, n: int) -> Array:
-    x, w = d.given("x", d.numbers(n, 6)), d.operand("w", d.numbers(6, n))
+    x, w = d.given("x", d.values(n, 6)), d.operand("w", d.values(6, n))
     d.node("Transpose", "x", "t", perm=[1, 0])
     d.node("Mul", "t w", "r")
     return x.T * w
@@ -233,13 +233,13 @@ def _relu(d: Draft, r: Array) -> Array:
 
 
 def _add(d: Draft, r: Array) -> Array:
-    k = d.operand("k", d.numbers(*r.shape[-1:]))
+    k = d.operand("k", d.values(*r.shape[-1:]))
     d.node("Add", "r k", "y")
     return r + k
 
 
 def _residual(d: Draft, r: Array) -> Array:
-    k = d.given("k", d.numbers(*r.shape))
+    k = d.given("k", d.values(*r.shape))
     d.node("Add", "r k", "s")
     d.node("Relu", "s", "y")
     return np.maximum(r + k, 0)
@@ -264,7 +264,7 @@ def _mod(d: Draft, r: Array) -> Array:
 
 
 def _where(d: Draft, r: Array) -> Array:
-    k = d.operand("k", d.numbers(*r.shape[-1:]))
+    k = d.operand("k", d.values(*r.shape[-1:]))
     d.node("Greater", "r k", "c")
     d.node("Where", "c r k", "y")
     return np.where(r > k, r, k)

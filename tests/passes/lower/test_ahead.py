@@ -1,4 +1,4 @@
-"""What is asked for before it is read: columns that the nearest cache does not keep, by enough rows, in one stream."""
+"""What is asked for before it is read: columns that L1 does not keep, by enough rows, in one stream."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from landbridge.ir.prim_builder import PrimBuilder
 from landbridge.ir.prim_ops import PrefetchOp
 from landbridge.ir.stages import view_prim
 from landbridge.ir.types import tensor_type
-from landbridge.passes.lower.ahead import rows_asked_ahead
+from landbridge.passes.lower.ahead import prefetched_rows
 from landbridge.passes.lower.nest import build_nests
 from landbridge.passes.lower.prims import lower_prim, vector_unit_of
 from landbridge.passes.lower.schedule import VectorUnit, schedule
@@ -19,8 +19,8 @@ from landbridge.targets import Target
 
 from .kernels import run_prim
 
-#: Vectors of 16, and a nearest cache of 32 KiB: 512 vectors of a column.
-WIDE = VectorUnit(64, 32, near_bytes=1 << 15, asks_ahead=True)
+#: Vectors of 16, and an L1 cache of 32 KiB: 512 vectors of a column.
+WIDE = VectorUnit(64, 32, l1_bytes=1 << 15, asks_ahead=True)
 HERE = "llvm"
 
 
@@ -36,18 +36,18 @@ def panels(p: PrimBuilder, m: int, panes: int, k: int) -> None:
     )
 
 
-def asked(m: int, panes: int, k: int, machine: VectorUnit) -> int:
+def prefetched(m: int, panes: int, k: int, machine: VectorUnit) -> int:
     types = [tensor_type(shape, "float32") for shape in ((m, k), (panes, k, 16), (m, panes, 16))]
     prim = PrimBuilder("kernel", types[:2], types[2:])
     panels(prim, m, panes, k)
     return sum(isinstance(op, PrefetchOp) for op in lower_prim(prim.finish(), machine).walk())
 
 
-def test_far_columns_are_asked_for_and_near_ones_are_not() -> None:
-    assert asked(28, 4, 600, WIDE)
-    assert not asked(28, 4, 100, WIDE)
-    assert not asked(2, 4, 600, WIDE)
-    assert not asked(28, 4, 600, replace(WIDE, asks_ahead=False))
+def test_columns_beyond_l1_are_prefetched_and_others_are_not() -> None:
+    assert prefetched(28, 4, 600, WIDE)
+    assert not prefetched(28, 4, 100, WIDE)
+    assert not prefetched(2, 4, 600, WIDE)
+    assert not prefetched(28, 4, 600, replace(WIDE, asks_ahead=False))
 
 
 def test_only_where_it_was_measured() -> None:
@@ -94,8 +94,8 @@ def test_a_tile_asks_for_the_numbers_of_the_next_one(rows: int, pitch: int, k: i
     rows_of(prim, rows, pitch, k, pixels)
     (nest,) = build_nests(view_prim(prim.finish()))
     machine = replace(WIDE, unrolls=True)
-    assert bool(rows_asked_ahead(nest, schedule(nest, machine))) is asks
-    assert not rows_asked_ahead(nest, schedule(nest, replace(machine, asks_ahead=False)))
+    assert bool(prefetched_rows(nest, schedule(nest, machine))) is asks
+    assert not prefetched_rows(nest, schedule(nest, replace(machine, asks_ahead=False)))
 
 
 @pytest.mark.parametrize(("rows", "k", "pixels"), [(136, 136, 49), (29, 70, 33)])

@@ -26,8 +26,8 @@ from .kernels import Array
 
 HERE = Target("llvm")
 #: Caches of Ice Lake, whatever the CPU here has, and none that is known.
-CACHES = replace(vector_unit_of(HERE), near_bytes=48 << 10, own_bytes=1280 << 10)
-UNKNOWN = replace(CACHES, near_bytes=0, own_bytes=0)
+CACHES = replace(vector_unit_of(HERE), l1_bytes=48 << 10, l2_bytes=1280 << 10)
+UNKNOWN = replace(CACHES, l1_bytes=0, l2_bytes=0)
 
 
 @dataclass(frozen=True)
@@ -127,19 +127,19 @@ def test_sums_of_copies_are_the_same_to_the_bit_and_right(case: Product, vector_
     copying, plain = case.lowered(replace(CACHES, **unit)), case.lowered(replace(UNKNOWN, **unit))
     assert copied_bytes(copying) and not copied_bytes(plain)
     found = [ran(copying.clone(), case, together) for together in (1, 3, 1000)]
-    near = ran(plain, case, 1)
-    assert all(np.array_equal(each, near) for each in found)
+    cached = ran(plain, case, 1)
+    assert all(np.array_equal(each, cached) for each in found)
     wanted = case.wanted(*case.inputs())
     # whose rounding errors add up as in a walk, of 512 steps at most
     unit_error = float(np.finfo(case.dtype).eps)
-    np.testing.assert_allclose(near, wanted, rtol=0, atol=unit_error * min(case.terms, 512) ** 0.5 * wanted.max())
+    np.testing.assert_allclose(cached, wanted, rtol=0, atol=unit_error * min(case.terms, 512) ** 0.5 * wanted.max())
 
 
 AVX512 = replace(CACHES, vector_bytes=64, registers=32)
 
 
 def test_a_copy_is_of_the_columns_of_a_tile_alone() -> None:
-    """Four vectors of 16 in each of 700 turns, of more than 64."""
+    """Four vectors of 16 in each of 700 iterations, of more than 64."""
     assert copied_bytes(CASES[0].lowered(AVX512)) == 700 * 4 * 64
     assert copied_bytes(replace(CASES[0], columns=1000).lowered(AVX512)) <= 700 * 6 * 64
 
@@ -150,7 +150,7 @@ def test_columns_that_are_no_longer_than_a_vector_or_lie_in_many_sets_stay() -> 
     assert not copied_bytes(replace(CASES[0], terms=200).lowered(AVX512)), "200 rows of 4 KiB fit 32 sets"
 
 
-def test_rows_that_are_no_whole_lines_are_copied_unless_the_nearest_cache_keeps_them() -> None:
+def test_rows_that_are_no_whole_lines_are_copied_unless_l1_keeps_them() -> None:
     assert copied_bytes(replace(CASES[0], pitch=1027).lowered(AVX512))
     assert not copied_bytes(replace(CASES[0], pitch=1027, terms=300).lowered(AVX512))
 
@@ -163,7 +163,7 @@ def test_a_copy_fits_half_of_the_cache_and_the_stack() -> None:
     long = replace(CASES[0], terms=6000)
     assert not copied_bytes(long.lowered(AVX512))
     assert 0 < copied_bytes(replace(long, terms=4000).lowered(AVX512)) <= 1 << 19
-    assert not copied_bytes(replace(long, terms=2000).lowered(replace(AVX512, own_bytes=256 << 10)))
+    assert not copied_bytes(replace(long, terms=2000).lowered(replace(AVX512, l2_bytes=256 << 10)))
 
 
 def test_few_columns_are_copied_by_tasks_of_some_rows_each() -> None:

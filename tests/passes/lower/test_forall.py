@@ -35,39 +35,39 @@ def _largest_first(c: OpContext, x: Operand) -> Operand:
     ones, and how many exchanges there were."""
 
     def build(p: PrimBuilder) -> None:
-        kept = p.temp([COLUMNS], "float32")
-        p.forall(ROWS, [*p.inputs, *p.outputs, kept], _sort)
+        retained = p.temp([COLUMNS], "float32")
+        p.forall(ROWS, [*p.inputs, *p.outputs, retained], _sort)
 
     return c.g.call("sort", [c.value(x)], [((ROWS, COLUMNS), "float32"), ((ROWS,), "int64")], build)[0]
 
 
 def _sort(s: LoopBuilder, row: Value, *memrefs: SSAValue) -> None:
-    given, result, moves, kept = (
+    given, result, moves, retained = (
         BodyBuffer(m, kind) for m, kind in zip(memrefs, ("float32", "float32", "int64", "float32"), strict=True)
     )
-    kept.fill(s, 1.0)
+    retained.fill(s, 1.0)
     zero = s.const(0, "int64")
 
     def insert(i: Value, count: Value) -> Sequence[Value]:
         new = given.load(s, [row, i])
 
         def before(hole: Value, count: Value) -> tuple[Value, Sequence[Value]]:
-            above = kept.load(s, [s.inside(hole - 1, COLUMNS)])
+            above = retained.load(s, [s.inside(hole - 1, COLUMNS)])
             return (hole > 0) & (above < new), [hole, count, above]
 
         def move(hole: Value, count: Value, above: Value) -> Sequence[Value]:
-            kept.store(s, [s.inside(hole, COLUMNS)], above)
+            retained.store(s, [s.inside(hole, COLUMNS)], above)
             return [hole - 1, count + 1]
 
         hole, count, _ = s.repeat([i, count], before, move)
-        kept.store(s, [s.inside(hole, COLUMNS)], new)
+        retained.store(s, [s.inside(hole, COLUMNS)], new)
         return [count]
 
     # All but the last, which stays as it was filled.
     (count,) = s.loop(0, COLUMNS - 1, [zero], insert)
 
     def copy(i: Value) -> Sequence[Value]:
-        result.store(s, [row, i], kept.load(s, [i]))
+        result.store(s, [row, i], retained.load(s, [i]))
         return ()
 
     s.loop(0, COLUMNS, [], copy)

@@ -17,7 +17,7 @@ from landbridge.ir.prim_builder import PrimBuilder
 from landbridge.ir.types import VDeviceAttr, tensor_type
 from landbridge.passes.lower import lowering_for
 from landbridge.passes.lower.access import Linear
-from landbridge.passes.lower.image_memory import is_image, pixel_place
+from landbridge.passes.lower.image_memory import is_image, pixel_location
 from landbridge.targets import Target
 
 TARGETS = ["opencl -images", "opencl -images -device-class=cpu -vector-bits=512"]
@@ -110,7 +110,7 @@ def test_pixel_and_lane_are_the_column(
 ) -> None:
     column = Linear(const, {0: coeffs[0], 1: coeffs[1] * lanes, 2: step})
     value = const + coeffs[0] * at[0] + coeffs[1] * lanes * at[1] + step * at[2]
-    place = pixel_place(column, lanes, 2, at[2])
+    place = pixel_location(column, lanes, 2, at[2])
     assert (place is None) == (coeffs[0] % lanes != 0)
     if place is not None:
         pixel = place.pixel.const + sum(c * at[d] for d, c in place.pixel.coeffs.items())

@@ -46,10 +46,10 @@ def expected(x: Array, out: int, taps: int, step: int, low: int, high: int, fill
 def test_steps_and_padding(
     width: int, taps: int, step: int, low: int, high: int, rows: int, fill: float, target: str
 ) -> None:
-    room = width + low + high - taps
-    if room < 0:
+    capacity = width + low + high - taps
+    if capacity < 0:
         return
-    out = room // step + 1
+    out = capacity // step + 1
     high = max(0, (out - 1) * step + taps - width - low)
     x = RNG.standard_normal((rows, width), dtype=np.float32)
     shape: Any = ((rows, out), "float32")

@@ -19,7 +19,7 @@ from landbridge.passes.lower.schedule import Schedule, VectorUnit, narrow_last_c
 from .kernels import run_prim
 
 #: Vectors of 8 floats that take two passes, in instructions that this machine has.
-HALVED = VectorUnit(32, 16, near_bytes=1 << 15, own_bytes=1 << 20, asks_ahead=True, two_passes=True, unrolls=True)
+HALVED = VectorUnit(32, 16, l1_bytes=1 << 15, l2_bytes=1 << 20, asks_ahead=True, two_passes=True, unrolls=True)
 HERE = "llvm -vector-bits=256 -vector-registers=16"
 
 
@@ -51,10 +51,10 @@ def schedules(m: int, n: int, machine: VectorUnit) -> list[Schedule]:
 def test_what_is_left_has_a_vector_of_its_size(columns: int, lanes: list[int]) -> None:
     found = schedules(30, columns, HALVED)
     assert [each.lanes for each in found] == lanes
-    kept = sum(
+    retained = sum(
         run.count * run.tile * s.lanes - (run.mask and s.lanes - run.mask) for s in found for run in s.column_runs
     )
-    assert kept == columns
+    assert retained == columns
     for s in found:
         rows, across = max(r.tile for r in s.row_runs), max(r.tile for r in s.column_runs)
         assert rows * across < HALVED.registers

@@ -97,7 +97,7 @@ def test_padding_that_changes_nothing_is_left_out(case: str) -> None:
 
 
 #: Rows, taps along them, stride, and padding of rows before and behind: a last tile that is short, shared or alone,
-#: padding of one end, of turns that differ, and more than a tile has.
+#: padding of one end, of iterations that differ, and more than a tile has.
 EDGES = [
     (56, 3, 1, (1, 1)),
     (28, 3, 1, (1, 1)),

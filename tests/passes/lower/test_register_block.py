@@ -1,4 +1,4 @@
-"""Register blocks: as few loads as can be, and many rows at once where columns come from afar."""
+"""Register blocks: as few loads as can be, and many rows at once where columns come from beyond L2."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ def test_many_rows_take_the_block_with_the_fewest_loads(rows: int, columns: int)
 
 
 @pytest.mark.parametrize("rows", [28, 49, 64])
-def test_few_rows_take_more_at_once_where_columns_come_from_afar(rows: int) -> None:
-    near = register_block(lambda tile: pieces(rows, tile), rows, 32, 32)
-    far = register_block(lambda tile: pieces(rows, tile), rows, 32, 32, far=1.0)
-    assert far[0] > near[0]
-    assert far[0] * far[1] + far[1] + 1 <= 32
+def test_few_rows_take_more_at_once_where_columns_come_from_beyond_l2(rows: int) -> None:
+    cached = register_block(lambda tile: pieces(rows, tile), rows, 32, 32)
+    beyond_l2 = register_block(lambda tile: pieces(rows, tile), rows, 32, 32, beyond_l2=1.0)
+    assert beyond_l2[0] > cached[0]
+    assert beyond_l2[0] * beyond_l2[1] + beyond_l2[1] + 1 <= 32
 
 
 def test_what_is_waited_for_once_in_many_passes_changes_no_block() -> None:
-    near = register_block(lambda tile: pieces(28, tile), 28, 32, 32)
-    assert register_block(lambda tile: pieces(28, tile), 28, 32, 32, far=1 / 1000) == near
+    cached = register_block(lambda tile: pieces(28, tile), 28, 32, 32)
+    assert register_block(lambda tile: pieces(28, tile), 28, 32, 32, beyond_l2=1 / 1000) == cached
 
 
 @pytest.mark.parametrize(("width", "more_rows"), [(256, False), (1024, True)])
-def test_weights_that_the_core_keeps_are_near(width: int, *, more_rows: bool) -> None:
+def test_weights_that_l2_keeps_are_cached(width: int, *, more_rows: bool) -> None:
     model = one_node("MatMul", [np.zeros((48, 1040), np.float32), np.zeros((1040, width), np.float32)], {1})
     (facts,) = facts_of(lb.compile(model, TARGET)).values()
     assert (int(facts.schedule.split("x")[0]) > 6) is more_rows

@@ -28,10 +28,10 @@ from .kernels import Array
 
 HERE = Target("llvm")
 #: Columns of any size are far, or near.
-FAR = replace(vector_unit_of(HERE), own_bytes=1, near_bytes=1 << 15, asks_ahead=True)
-NEAR = replace(FAR, own_bytes=1 << 30, near_bytes=1 << 30)
-#: Columns that the nearest cache does not keep, and the next one does.
-NEXT = replace(NEAR, near_bytes=1 << 15)
+STREAMED = replace(vector_unit_of(HERE), l2_bytes=1, l1_bytes=1 << 15, asks_ahead=True)
+CACHED = replace(STREAMED, l2_bytes=1 << 30, l1_bytes=1 << 30)
+#: Columns that L1 does not keep, and the next one does.
+NEXT = replace(CACHED, l1_bytes=1 << 15)
 
 
 @dataclass(frozen=True)
@@ -137,58 +137,58 @@ def test_sums_are_the_same_to_the_bit_and_right(case: Blocked, vector_bytes: int
     x, w, b = (rng.standard_normal(shape, dtype=np.float32) for shape in case.shapes()[:3])
     shape = case.shapes()[3]
     unit = {"vector_bytes": vector_bytes, "registers": vector_bytes // 2}
-    far = case.lowered(replace(FAR, **unit))
-    assert goes_by_blocks(far)
-    found = [ran(far.clone(), [x, w, b], shape, together) for together in (1, 3, 1000)]
+    streamed = case.lowered(replace(STREAMED, **unit))
+    assert goes_by_blocks(streamed)
+    found = [ran(streamed.clone(), [x, w, b], shape, together) for together in (1, 3, 1000)]
     if case.kernel > 1 and case.height > 1:
         beyond = case.lowered(replace(NEXT, **unit))
         assert goes_by_blocks(beyond)
         found.append(ran(beyond, [x, w, b], shape, 1))
-    near = ran(case.lowered(replace(NEAR, **unit)), [x, w, b], shape, 1)
-    assert all(np.array_equal(each, near) for each in found)
+    cached = ran(case.lowered(replace(CACHED, **unit)), [x, w, b], shape, 1)
+    assert all(np.array_equal(each, cached) for each in found)
     wanted = case.wanted(x, w, b)
     # whose rounding errors add up as in a walk, of 512 steps at most
     terms = case.halves * case.blocks * 16 * case.kernel**2
-    np.testing.assert_allclose(near, wanted, rtol=0, atol=2.0**-23 * min(terms, 512) ** 0.5 * np.abs(wanted).max())
+    np.testing.assert_allclose(cached, wanted, rtol=0, atol=2.0**-23 * min(terms, 512) ** 0.5 * np.abs(wanted).max())
 
 
-def test_near_columns_short_sums_long_windows_and_few_rows_go_tile_by_tile() -> None:
+def test_cached_columns_short_sums_long_windows_and_few_rows_go_tile_by_tile() -> None:
     case = CASES[0]
-    assert not goes_by_blocks(case.lowered(NEAR))
-    assert not goes_by_blocks(case.lowered(replace(FAR, asks_ahead=False)))
-    assert not goes_by_blocks(replace(case, blocks=1).lowered(FAR))
-    assert not goes_by_blocks(replace(case, kernel=5, blocks=4).lowered(FAR))
-    assert not goes_by_blocks(replace(case, kernel=1, blocks=40, height=1, width=9).lowered(FAR))
+    assert not goes_by_blocks(case.lowered(CACHED))
+    assert not goes_by_blocks(case.lowered(replace(STREAMED, asks_ahead=False)))
+    assert not goes_by_blocks(replace(case, blocks=1).lowered(STREAMED))
+    assert not goes_by_blocks(replace(case, kernel=5, blocks=4).lowered(STREAMED))
+    assert not goes_by_blocks(replace(case, kernel=1, blocks=40, height=1, width=9).lowered(STREAMED))
 
 
 def test_columns_of_the_next_cache_go_block_by_block_where_an_image_has_lines() -> None:
     assert goes_by_blocks(CASES[0].lowered(NEXT))
     assert not goes_by_blocks(CASES[1].lowered(NEXT))
-    lines, far = (task_count(CASES[4].lowered(machine)) for machine in (NEXT, FAR))
-    assert isinstance(lines, int) and isinstance(far, int) and lines > far
+    lines, streamed = (task_count(CASES[4].lowered(machine)) for machine in (NEXT, STREAMED))
+    assert isinstance(lines, int) and isinstance(streamed, int) and lines > streamed
 
 
 def test_too_few_columns_for_tasks_go_tile_by_tile() -> None:
-    assert not goes_by_blocks(replace(CASES[1], panes=3).lowered(FAR))
+    assert not goes_by_blocks(replace(CASES[1], panes=3).lowered(STREAMED))
 
 
 def test_few_columns_go_block_by_block_where_padded_rows_are_no_tasks() -> None:
-    assert goes_by_blocks(replace(CASES[0], height=1, width=60, panes=3).lowered(FAR))
+    assert goes_by_blocks(replace(CASES[0], height=1, width=60, panes=3).lowered(STREAMED))
 
 
 def test_totals_that_fit_no_scratch_go_tile_by_tile() -> None:
-    assert not goes_by_blocks(replace(CASES[0], width=2000, height=4).lowered(FAR))
+    assert not goes_by_blocks(replace(CASES[0], width=2000, height=4).lowered(STREAMED))
 
 
-def most_asked(case: Blocked, machine: VectorUnit) -> int:
+def most_requested(case: Blocked, machine: VectorUnit) -> int:
     """The most vectors that one block of code asks for."""
     loops = [op for op in case.lowered(machine).walk() if isinstance(op, scf.ForOp)]
     return max(sum(isinstance(op, PrefetchOp) for op in loop.body.block.ops) for loop in loops)
 
 
 def test_each_tile_asks_for_its_share_of_the_next_block() -> None:
-    """A turn of a window reads 3 columns of 16 vectors, for the 7 tiles of an image: each asks for 7 of the next. As
-    all tiles have padding, the 3 turns across are one after the other in one block of code."""
-    machine = replace(FAR, vector_bytes=64, registers=32)
-    assert most_asked(CASES[0], machine) == 7 * 3
-    assert most_asked(CASES[0], replace(machine, own_bytes=1 << 30, near_bytes=1 << 30)) < 7
+    """An iteration of a window reads 3 columns of 16 vectors, for the 7 tiles of an image: each asks for 7 of the next.
+    As all tiles have padding, the 3 iterations across are one after the other in one block of code."""
+    machine = replace(STREAMED, vector_bytes=64, registers=32)
+    assert most_requested(CASES[0], machine) == 7 * 3
+    assert most_requested(CASES[0], replace(machine, l2_bytes=1 << 30, l1_bytes=1 << 30)) < 7

@@ -1,4 +1,4 @@
-"""Running folds against numpy: lanes along the elements or along the turns, either way round."""
+"""Running folds against numpy: lanes along the elements or along the iterations, either way round."""
 
 from __future__ import annotations
 
@@ -38,21 +38,21 @@ RNG = np.random.default_rng(7)
 def running(p: PrimBuilder, shape: tuple[int, ...], axis: int, fold: str, exclusive: bool, back: bool) -> None:
     """``y`` [shape] and the last ``state`` of folding ``x`` along ``axis``."""
     dtype, others = p.dtype(p.inputs[0]), [*shape[:axis], *shape[axis + 1 :]]
-    elements, turns = "p" * len(others), shape[axis]
+    elements, iterations = "p" * len(others), shape[axis]
 
     def place(t: Any, *d: Any) -> list[Any]:
-        return [*d[:axis], AffineExpr.constant(turns - 1) - t if back else t, *d[axis:]]
+        return [*d[:axis], AffineExpr.constant(iterations - 1) - t if back else t, *d[axis:]]
 
     def body(s: ScalarBuilder, v: Value, before: Value) -> list[Value]:
         after = s.maximum(before, v) if fold == "max" else s.binary(fold, before, v)
         return [before if exclusive else after, after]
 
-    def turn(x: SSAValue, y: SSAValue, state: SSAValue) -> None:
-        own = (state, lambda t, *d: d)
-        p.generic("p" + elements, [turns, *others], [(x, place), own], [(y, place), own], body)
+    def iteration(x: SSAValue, y: SSAValue, state: SSAValue) -> None:
+        owned = (state, lambda t, *d: d)
+        p.generic("p" + elements, [iterations, *others], [(x, place), owned], [(y, place), owned], body)
 
     p.generic(elements, others, [], [(p.outputs[1], lambda *d: d)], lambda s: s.const(NEUTRAL[fold], dtype))
-    p.steps(turns, [p.inputs[0], *p.outputs], turn)
+    p.steps(iterations, [p.inputs[0], *p.outputs], iteration)
 
 
 def reference(x: Array, axis: int, fold: str, exclusive: bool, back: bool) -> list[Array]:
@@ -70,7 +70,7 @@ def reference(x: Array, axis: int, fold: str, exclusive: bool, back: bool) -> li
 @pytest.mark.parametrize("exclusive", [False, True])
 @pytest.mark.parametrize("fold", FOLDS)
 @pytest.mark.parametrize("shape,axis", [((3, 37), 1), ((2, 16), 1), ((37, 3), 0), ((2, 9, 40), 1), ((1, 5), 1)])
-def test_each_turn_continues_the_fold(
+def test_each_iteration_continues_the_fold(
     shape: tuple[int, ...], axis: int, fold: str, exclusive: bool, back: bool, target: str
 ) -> None:
     # Small numbers, of which sums and products are exact in whatever order they are taken.
@@ -120,14 +120,14 @@ def test_half_precision_is_rounded_once() -> None:
     np.testing.assert_array_equal(np.asarray(y), np.arange(1, 3001).astype(np.float16)[None].repeat(2, 0))
 
 
-def test_turns_that_read_more_than_their_own_element_are_no_fold() -> None:
+def test_iterations_that_read_more_than_their_own_element_are_no_fold() -> None:
     p = PrimBuilder("kernel", [tensor_type((4, 8), "float32")], [tensor_type(s, "float32") for s in ((4, 8), (8,))])
     p.generic("p", [8], [], [(p.outputs[1], lambda i: [i])], lambda s: s.const(0.0, "float32"))
 
-    def turn(x: SSAValue, y: SSAValue, state: SSAValue) -> None:
+    def iteration(x: SSAValue, y: SSAValue, state: SSAValue) -> None:
         ins = [(x, lambda t, i: [t, i]), (state, lambda t, i: [AffineExpr.constant(7) - i])]
         outs = [(y, lambda t, i: [t, i]), (state, lambda t, i: [i])]
         p.generic("pp", [4, 8], ins, outs, lambda s, v, before: [v + before, v])
 
-    p.steps(4, [p.inputs[0], *p.outputs], turn)
+    p.steps(4, [p.inputs[0], *p.outputs], iteration)
     assert scan_nest(view_prim(p.finish())) is None

@@ -54,7 +54,7 @@ def _sum(x: Linear) -> str:
 M4, M8X4, M1X4 = "memref<4xf32>", "memref<8x4xf32>", "memref<1x4xf32>"
 
 
-def test_a_loop_that_turns_once_goes() -> None:
+def test_a_loop_of_one_iteration_is_removed() -> None:
     nest = copy({"a": 1, "b": 4}, M1X4, M1X4, "a, b")
     assert shown(nest) == "1 4: 4i + j"
     assert shown(drop_unit_loops(nest)) == "4: i"

@@ -1,4 +1,4 @@
-"""Products whose sums lie along memory in both operands: tasks of enough rows turn the columns over as they copy them;
+"""Products whose sums lie along memory in both operands: tasks of enough rows transpose the columns as they copy them;
 lanes are summed in others, and blocks have rows of either."""
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def test_blocks_have_rows_of_both_operands() -> None:
 
 
 @pytest.mark.parametrize("sizes", [(8, 384, 384, 64), (1, 1024, 32, 1024), (2, 112, 20, 7)])
-def test_columns_are_turned_over_where_there_are_rows_enough(sizes: tuple[int, int, int, int]) -> None:
+def test_columns_are_transposed_where_there_are_rows_enough(sizes: tuple[int, int, int, int]) -> None:
     b, m, n, k = sizes
     executable = lb.compile(product("bmk,bnk->bmn", (b, m, k), (b, n, k)), "llvm -mcpu=x86-64-v4")
     (found,) = facts_of(executable).values()

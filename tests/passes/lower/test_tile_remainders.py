@@ -34,16 +34,16 @@ def check(schedule: str, epilogue: str, live: bool, n: int, target: str) -> None
         return  # this machine lacks instructions of that CPU
     (found,) = session(*inputs)
     got = np.asarray(found)
-    what = f"{schedule}, {epilogue}, {'live' if live else 'constant'} operand, {n}, {target}"
-    assert got.shape == expected.shape, what
+    subject = f"{schedule}, {epilogue}, {'live' if live else 'constant'} operand, {n}, {target}"
+    assert got.shape == expected.shape, subject
     if is_exact(schedule, epilogue):
-        np.testing.assert_array_equal(got, expected, what)
+        np.testing.assert_array_equal(got, expected, subject)
     elif expected.dtype.kind == "f":
         # exp and erf are within 4 ulp, 5e-7, and so is each of the two roundings of a quotient of sums
-        np.testing.assert_allclose(got, expected, rtol=2e-6, atol=1e-7, err_msg=what)
+        np.testing.assert_allclose(got, expected, rtol=2e-6, atol=1e-7, err_msg=subject)
     else:
         np.testing.assert_allclose(
-            got, expected, rtol=0, atol=1, err_msg=what
+            got, expected, rtol=0, atol=1, err_msg=subject
         )  # next to a number that rounds either way
 
 

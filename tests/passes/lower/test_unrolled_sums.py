@@ -1,4 +1,4 @@
-"""Long sums: turns of the innermost loop follow each other in its body, and none is left out."""
+"""Long sums: iterations of the innermost loop follow each other in its body, and none is left out."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def products(k: int, machine: VectorUnit) -> int:
     return sum(isinstance(op, arith.MulfOp) for op in lower_prim(prim.finish(), machine).walk())
 
 
-def test_of_a_long_sum_four_turns_follow_each_other() -> None:
+def test_of_a_long_sum_four_iterations_follow_each_other() -> None:
     unrolling = replace(PLAIN, unrolls=True)
     assert products(512, unrolling) == 4 * products(512, PLAIN)
     # of the first block, the others, and what is left, where there are two loops without
@@ -36,7 +36,7 @@ def test_of_a_long_sum_four_turns_follow_each_other() -> None:
 
 
 @pytest.mark.parametrize("k", [64, 67, 194, 1023])
-def test_turns_that_are_left_over_are_added(k: int) -> None:
+def test_iterations_that_are_left_over_are_added(k: int) -> None:
     rng = np.random.default_rng(5)
     x, w = rng.standard_normal((7, k), dtype=np.float32), rng.standard_normal((3, k, 16), dtype=np.float32)
     (y,) = run_prim(lambda p: panels(p, 7, 3, k), [x, w], [((7, 3, 16), "float32")], HERE)

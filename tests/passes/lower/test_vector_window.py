@@ -96,9 +96,9 @@ def test_a_line_is_loaded_once_for_all_rows_that_read_it(lines: int, stride: int
     made = function((8, 28, 64), 1, (lines, 3), stride)
     (nest,) = build_nests(view_prim(made))
     sched = schedule(nest, machine)
-    assert sched.vectors is not None and (sched.vectors.turns, sched.vectors.stride) == (lines, stride)
+    assert sched.vectors is not None and (sched.vectors.iterations, sched.vectors.stride) == (lines, stride)
     rows = sched.row_runs[0].tile
-    assert rows + sched.vectors.beside(rows, 1) <= machine.registers
+    assert rows + sched.vectors.extra_registers(rows, 1) <= machine.registers
     ops = list(lower_prim(made, machine).walk())
     loads = sum(isinstance(op, vector.LoadOp) for op in ops)
     products = sum(isinstance(op, arith.MulfOp) and isinstance(op.result.type, VectorType) for op in ops)
@@ -128,7 +128,7 @@ def test_rows_are_lines_where_these_have_something_in_common(
 
 def test_vectors_that_rows_read() -> None:
     window = VectorWindow(3, 5, 2)
-    read = {row * window.stride + turn for row in range(6) for turn in range(window.turns)}
+    read = {row * window.stride + iteration for row in range(6) for iteration in range(window.iterations)}
     assert window.vectors(6) == len(read)
 
 

@@ -36,8 +36,10 @@ def test_it_is_compiled_or_refused_by_its_node(inputs: int, sampled: int, storag
         lb.compile(network(inputs), target=target(sampled, storage), place=place)
     except PlacementError as error:
         too_many = [(inputs, "reads", sampled)] * (inputs > sampled) + [(1, "writes", storage)] * (storage < 1)
-        said = str(error)
-        assert any(f"{verb} {count} images at once" in said and f"={most}" in said for count, verb, most in too_many)
+        output = str(error)
+        assert any(
+            f"{verb} {count} images at once" in output and f"={most}" in output for count, verb, most in too_many
+        )
     else:
         assert inputs <= sampled
         assert storage or not placed
@@ -49,6 +51,6 @@ def test_the_node_and_the_way_out_are_named(inputs: int) -> None:
     if inputs == 3:
         lb.compile(network(inputs), target=target(3, 1), place=place)
         return
-    said = r"node '.*sum.*' was placed .* reads 4 images at once, .* states -max-sampled-images=3; place"
-    with pytest.raises(PlacementError, match=said):
+    output = r"node '.*sum.*' was placed .* reads 4 images at once, .* states -max-sampled-images=3; place"
+    with pytest.raises(PlacementError, match=output):
         lb.compile(network(inputs), target=target(3, 1), place=place)

@@ -56,7 +56,7 @@ def scopes_in(exe: lb.Executable) -> dict[str, str]:
         lambda node: "npu@global.fast" if node.operator == "relu" else None,
     ],
 )
-def test_a_place_is_asked_for_by_pattern_by_vdevice_or_by_function(places):
+def test_a_place_is_requested_by_pattern_by_vdevice_or_by_function(places):
     found = scopes_of_nodes(placed(places))
     assert found["relu"] == "global.fast"
     assert {scope for node, scope in found.items() if node != "relu"} == {"global"}
@@ -64,7 +64,7 @@ def test_a_place_is_asked_for_by_pattern_by_vdevice_or_by_function(places):
     assert scopes_in(exe)["conv+relu"] == "global.fast"
 
 
-def test_a_placement_function_is_asked_about_each_node():
+def test_a_placement_function_is_requested_about_each_node():
     seen: list[PlacedNode] = []
     placed(lambda node: seen.append(node))
     (relu,) = [node for node in seen if node.name == "relu"]
@@ -99,7 +99,7 @@ def test_inputs_and_outputs_take_of_the_capacity():
 
 
 def matrix_products() -> ModelProto:
-    """``x @ w @ u.T + x @ v + x @ v.T``: weights that are read as they are, turned over, and both."""
+    """``x @ w @ u.T + x @ v + x @ v.T``: weights that are read as they are, transposed, and both."""
     rng = np.random.default_rng(0)
     weights = {name: rng.standard_normal((16, 16)).astype(np.float32) for name in ("w", "u", "v")}
     nodes = [
@@ -273,7 +273,7 @@ PLACES = st.sampled_from(
 
 @settings(max_examples=10)
 @given(st.dictionaries(st.sampled_from(["conv", "relu", "conv2", "add", "sigmoid", "x"]), PLACES))
-def test_what_was_asked_holds_after_every_pass_and_prints_and_parses(places):
+def test_what_was_requested_holds_after_every_pass_and_prints_and_parses(places):
     module = placed(places)
     for name, scope in scopes_of_nodes(module).items():
         if name in places:
@@ -288,8 +288,8 @@ def test_what_was_asked_holds_after_every_pass_and_prints_and_parses(places):
             if node != "x" and scope != "global":
                 assert found[node] == scope, (done, node)
     exe = lb.compile(network(), {"npu": target()}, place=places)
-    asked = {VDevice.parse(wanted).scope for wanted in places.values()}
-    assert {v.scope for v in exe.vdevices} == {"global", *asked}
+    requested = {VDevice.parse(wanted).scope for wanted in places.values()}
+    assert {v.scope for v in exe.vdevices} == {"global", *requested}
     for tensor in exe.main.instructions:
         assert not isinstance(tensor, AllocTensor) or all(
             types_with(tensor, storage, exe) for storage in exe.main.instructions if isinstance(storage, AllocStorage)

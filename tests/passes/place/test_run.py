@@ -147,7 +147,7 @@ def test_weights_and_planned_tensors_take_exactly_what_was_counted(expected):
     assert np.abs(np.asarray(result) - expected).max() <= TOLERANCE
 
 
-def test_a_device_with_room_for_planned_tensors_or_weights_alone_is_refused():
+def test_a_device_with_space_for_planned_tensors_or_weights_alone_is_refused():
     described = lb.Target.from_device(lb.device(DEVICE), "llvm").to_dict()
     for kind in described["memory"]:
         kind.pop("capacity", None)

@@ -13,7 +13,7 @@ from landbridge.errors import PlacementError
 from landbridge.executable.instructions import AllocStorage, LoadConstant
 
 PLACES = dict.fromkeys(("conv", "relu", "conv2"), "npu@global.fast")
-APART = PLACES | {"relu": "npu"}  # not fused: conv and conv2 are two tensors in the scratchpad, each read twice
+UNFUSED = PLACES | {"relu": "npu"}  # not fused: conv and conv2 are two tensors in the scratchpad, each read twice
 
 
 def compiled(capacity: int, spill=None, places=PLACES, scope="global.fast"):
@@ -27,14 +27,14 @@ def test_without_a_spill_scope_too_little_is_an_error():
 
 
 @pytest.mark.parametrize("capacity", [0, 4096, 8192, 1 << 14])
-def test_what_does_not_fit_goes_where_it_was_told(capacity):
+def test_what_does_not_fit_goes_where_it_was_reported(capacity):
     exe = compiled(capacity, {"global.fast": "global"})
     planned = {exe.vdevices[i.vdevice].scope: i.nbytes for i in exe.main.instructions if isinstance(i, AllocStorage)}
     assert planned.get("global.fast", 0) <= capacity
-    kept = [name for name, scope in scopes_in(exe).items() if scope == "global.fast"]
+    retained = [name for name, scope in scopes_in(exe).items() if scope == "global.fast"]
     everything = [name for name, scope in scopes_in(compiled(1 << 16)).items() if scope == "global.fast"]
-    assert bool(kept) == (capacity > 0)
-    assert (set(kept) == set(everything)) == (capacity >= 8192)  # two tensors of 4096 bytes, in use together
+    assert bool(retained) == (capacity > 0)
+    assert (set(retained) == set(everything)) == (capacity >= 8192)  # two tensors of 4096 bytes, in use together
 
 
 def test_rows_spill_to_flat_memory():

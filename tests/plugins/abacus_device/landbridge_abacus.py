@@ -148,7 +148,7 @@ class AbacusDeviceAPI(DeviceAPI):
 
     def __init__(self) -> None:
         self._pieces: dict[int, np.ndarray[Any, Any]] = {}
-        self._numbers = count(1)
+        self._values = count(1)
         #: The functions launched, in order.
         self.launched: list[str] = []
 
@@ -188,7 +188,7 @@ class AbacusDeviceAPI(DeviceAPI):
     ) -> Event | None:
         source, target = self._bytes(src, nbytes), self._bytes(dst, nbytes)
         if np.shares_memory(source, target) and source.ctypes.data != target.ctypes.data:
-            raise InputError(f"abacus: a copy of {nbytes} bytes overlaps its source; give ranges that are apart")
+            raise InputError(f"abacus: a copy of {nbytes} bytes overlaps its source; give disjoint ranges")
         target[:] = source
         return None
 
@@ -229,7 +229,7 @@ class AbacusDeviceAPI(DeviceAPI):
     def _piece(self, nbytes: int) -> int:
         if nbytes > CAPACITY:
             raise OutOfMemoryError(f"abacus: {nbytes} bytes asked of {CAPACITY}")
-        handle = next(self._numbers)
+        handle = next(self._values)
         self._pieces[handle] = np.full(nbytes, 0xA5, np.uint8)
         return handle
 
@@ -261,12 +261,12 @@ def _run(lines: Sequence[Any], values: dict[int, Any]) -> list[Any]:
             _place(given[1], given[2:])[0] = given[0]
         elif name == "scf.for":
             (counter, *carried), body = more
-            kept = given[3:]
+            retained = given[3:]
             for i in range(given[0], given[1], given[2]):
                 values[counter] = i
-                values.update(zip(carried, kept, strict=True))
-                kept = _run(body, values)
-            values.update(zip(results, kept, strict=True))
+                values.update(zip(carried, retained, strict=True))
+                retained = _run(body, values)
+            values.update(zip(results, retained, strict=True))
         elif name == "scf.if":
             values.update(zip(results, _run(more[0 if given[0] else 1], values), strict=True))
         elif name == "scf.yield":

@@ -65,7 +65,7 @@ class SampleDeviceAPI(DeviceAPI):
     ) -> Event | None:
         source, target = self._address(src), self._address(dst)
         if source != target and abs(source - target) < nbytes:
-            raise InputError(f"sample: a copy of {nbytes} bytes overlaps its source; give ranges that are apart")
+            raise InputError(f"sample: a copy of {nbytes} bytes overlaps its source; give disjoint ranges")
         ctypes.memmove(target, source, nbytes)
         return None
 

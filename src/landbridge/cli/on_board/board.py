@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from landbridge.executable.executable import Executable
 
 #: Programs that stay there; of more, those go that were not used for longest.
-KEPT = 20
+RETAINED = 20
 
 _NOT_FOUND = 127
 #: Where the line of `install_line` puts it, and pip --user.
@@ -104,14 +104,14 @@ class Board:
         with progress(f"connecting to {address.place}"):
             done = connection.run(_FIND, address.program or "landbridge")
         if done.status == _NOT_FOUND:
-            what = address.program or "landbridge on PATH, in ~/.local/bin or ~/.landbridge/bin"
-            raise BoardError(f"{text} has no {what}; install it there: {install_line(address)}")
+            subject = address.program or "landbridge on PATH, in ~/.local/bin or ~/.landbridge/bin"
+            raise BoardError(f"{text} has no {subject}; install it there: {install_line(address)}")
         lines = done.stdout.splitlines()
         found = _VERSION.match(lines[0]) if done.status == 0 and len(lines) > 2 else None
         if found is None:
-            said = " ".join((done.stdout + done.stderr).split())
+            output = " ".join((done.stdout + done.stderr).split())
             raise BoardError(
-                f"the landbridge of {text} does not say which it is (status {done.status}: {said[-300:]}); this is "
+                f"the landbridge of {text} does not say which it is (status {done.status}: {output[-300:]}); this is "
                 f"{__version__}, install it there: {install_line(address)}"
             )
         if found["version"] != __version__:
@@ -126,20 +126,20 @@ class Board:
         """As the user named it."""
         return self.connection.address.text
 
-    def target(self, stated: str | None, model: Path) -> str | None:
-        """What to compile ``model`` for: what was ``stated``, else any CPU of the board's instruction set.
+    def target(self, declared: str | None, model: Path) -> str | None:
+        """What to compile ``model`` for: what was ``declared``, else any CPU of the board's instruction set.
 
         Raises BoardError for code of another one, before any is made.
         """
         if model.suffix == ".lbx":
-            return stated
-        if stated is not None:
+            return declared
+        if declared is not None:
             from landbridge.targets import Target
 
-            isa = Target(stated).attrs.get("isa")
+            isa = Target(declared).attrs.get("isa")
             if isinstance(isa, str):
                 self._check_isa(isa)
-            return stated
+            return declared
         text = f"llvm -mtriple={self.isa}-linux-gnu -mcpu=generic"
         message(f"compiled for every {self.isa}, as no target is stated; name the board's, as in -t raspberry-pi-5")
         return text
@@ -217,9 +217,9 @@ class Board:
             return path
         nbytes = file.stat().st_size
         with progress(f"copying {nbytes:,} bytes to {self.connection.address.place}"), file.open("rb") as content:
-            done = self.connection.send(content, _RECEIVE, self.folder, name, str(nbytes), str(KEPT + 1))
+            done = self.connection.send(content, _RECEIVE, self.folder, name, str(nbytes), str(RETAINED + 1))
         if done.status:
-            raise BoardError(f"{self.address} does not take {nbytes:,} bytes into {self.folder}: {_said(done)}")
+            raise BoardError(f"{self.address} does not take {nbytes:,} bytes into {self.folder}: {_text(done)}")
         self.known.add(name)
         return path
 
@@ -232,7 +232,7 @@ class Board:
             packed.seek(0)
             done = self.connection.send(packed, _UNPACK, self.folder, str(len(inputs) + 1))
         if done.status or not done.stdout.strip():
-            raise BoardError(f"{self.address} does not take the inputs into {self.folder}: {_said(done)}")
+            raise BoardError(f"{self.address} does not take the inputs into {self.folder}: {_text(done)}")
         return done.stdout.strip()
 
     def _fetch(self, folder: str) -> dict[str, bytes]:
@@ -240,7 +240,7 @@ class Board:
         with tempfile.TemporaryFile() as packed:
             done = self.connection.fetch(packed, 'tar -cf - -C "$1/out" .', folder)
             if done.status:
-                raise BoardError(f"the outputs cannot be fetched from {self.address}: {_said(done)}")
+                raise BoardError(f"the outputs cannot be fetched from {self.address}: {_text(done)}")
             found = {}
             with tarfile.open(fileobj=packed, mode="r:") as archive:
                 for member in archive:
@@ -267,7 +267,7 @@ class Board:
             if done.stderr.strip():
                 message(_named_here(done.stderr.rstrip(), names))
             return result
-        text = described["message"] if described else (_said(done) or f"ended with status {done.status}")
+        text = described["message"] if described else (_text(done) or f"ended with status {done.status}")
         raise BoardError(f"landbridge {command} on {self.address}: {_named_here(text, names)}")
 
 
@@ -275,8 +275,8 @@ def install_line(address: BoardAddress) -> str:
     """The line that installs this version there, in a folder that is looked into; Debian's pip wants one."""
     port = "" if address.port is None else f"-p {address.port} "
     pip = "~/.landbridge/bin/pip"
-    made = f"python3 -m venv --clear ~/.landbridge && {pip} install --no-compile landbridge=={__version__}"
-    return f"ssh {port}{address.place} '{made} && {pip} uninstall -qy setuptools pip'"
+    created = f"python3 -m venv --clear ~/.landbridge && {pip} install --no-compile landbridge=={__version__}"
+    return f"ssh {port}{address.place} '{created} && {pip} uninstall -qy setuptools pip'"
 
 
 def _named_here(text: str, names: Mapping[str, str]) -> str:
@@ -288,8 +288,8 @@ def _named_here(text: str, names: Mapping[str, str]) -> str:
 
 def _without_times(executable: Executable) -> Executable:
     """``executable`` without what its compile took, so that the same program is the same file."""
-    kept = {name: value for name, value in executable.metadata.items() if not name.startswith("seconds")}
-    return replace(executable, metadata=kept)
+    retained = {name: value for name, value in executable.metadata.items() if not name.startswith("seconds")}
+    return replace(executable, metadata=retained)
 
 
 def _anyones(member: tarfile.TarInfo) -> tarfile.TarInfo:
@@ -299,5 +299,5 @@ def _anyones(member: tarfile.TarInfo) -> tarfile.TarInfo:
     return member
 
 
-def _said(done: Done) -> str:
+def _text(done: Done) -> str:
     return " ".join((done.stderr or done.stdout).split())[-600:]

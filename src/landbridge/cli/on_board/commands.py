@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 Array = np.ndarray[Any, Any]
 
 
-def stated_options(**options: object) -> list[str]:
+def declared_options(**options: object) -> list[str]:
     """``memory_cfg=["naive"]`` as ``["--memory-cfg", "naive"]``; one that is None or False is left out."""
     words: list[str] = []
     for name, value in options.items():
@@ -53,16 +53,16 @@ def run_there(
 
     writes = {name: path for name, path in (("--output-dir", output_dir), ("--trace", trace)) if path is not None}
     answer = board.command("run", executable, options, files, writes, may_end_with=[EXIT_FOUND])
-    kept: list[str | Path] = [*executable.sources, *sources]
+    retained: list[str | Path] = [*executable.sources, *sources]
     if output_dir is not None:
         make_folder(output_dir)
         for output in answer.result["outputs"]:
             name = PurePosixPath(output["file"]).name
-            with open_output(output_dir / name, kept) as content:
+            with open_output(output_dir / name, retained) as content:
                 content.write(answer.files[f"output-dir/{name}"])
             output["file"] = str(output_dir / name)
     if trace is not None:
-        write_text(trace, answer.files["trace"].decode(), kept)
+        write_text(trace, answer.files["trace"].decode(), retained)
     return {**answer.result, "on": board.address}, answer.code
 
 
@@ -102,13 +102,13 @@ def explained_there(
         TimedKernel(**{name: kernel[name] for name in names} | {"weighed": tuple(kernel["weighed"])})
         for kernel in result["kernels"]
     ]
-    threads, stated = result["threads"], result["limits"]
+    threads, declared = result["threads"], result["limits"]
 
     def seconds(program: Executable, count: int) -> float:
-        measured = board.command("run", program, stated_options(repeat=ROUNDS, threads=count)).result
+        measured = board.command("run", program, declared_options(repeat=ROUNDS, threads=count)).result
         return float(measured["latency_ms"]["min"]) / 1e3
 
-    if stated is not None:
-        levels = tuple(Level(**level) for level in stated["levels"])
-        return timed, MachineLimits(stated["threads"], stated["flops"], levels), threads
+    if declared is not None:
+        levels = tuple(Level(**level) for level in declared["levels"])
+        return timed, MachineLimits(declared["threads"], declared["flops"], levels), threads
     return timed, None if target is None else measured_limits(target, threads, seconds), threads

@@ -20,7 +20,7 @@ _OF_SSH = 255
 
 #: What ssh says of a connection that it had; killed, it says nothing.
 _LOST = ("closed by", "broken pipe", "connection reset", "not responding")
-_WAYS_OUT = (
+_REMEDIES = (
     (
         "has changed",
         "its key is another than the one that is known: if the board was set up anew, take that line out of that file "
@@ -129,19 +129,19 @@ class Connection:
         lines = [line.strip() for line in stderr.splitlines()]
         cut = [line for line in lines if any(sign in line.lower() for sign in _LOST)]
         if cut or not any(lines):
-            said = " ".join(cut) or "ssh ended without a word"
+            output = " ".join(cut) or "ssh ended without a word"
             return BoardError(
-                f"the connection to {self.address.text} was lost: {said}; what was copied in part is removed there, "
+                f"the connection to {self.address.text} was lost: {output}; what was copied in part is removed there, "
                 "what ran there ends: give the command again"
             )
         port = "" if self.address.port is None else f"-p {self.address.port} "
         by_hand = f"ssh {port}{self.address.place}"
         # Of a changed key ssh says much, framed: what counts is where the old one stands, and the last lines.
         changed = [line for line in lines if line.startswith(("Offending", "Host key for"))]
-        said = " ".join(" ".join(changed or lines).split())
-        way = next(text for sign, text in _WAYS_OUT if sign in said.lower())
+        output = " ".join(" ".join(changed or lines).split())
+        way = next(text for sign, text in _REMEDIES if sign in output.lower())
         return BoardError(
-            f"{self.address.text} cannot be reached: {said}; {way.format(by_hand=by_hand, place=self.address.place)}"
+            f"{self.address.text} cannot be reached: {output}; {way.format(by_hand=by_hand, place=self.address.place)}"
         )
 
 

@@ -25,9 +25,9 @@ def _constant(e: CEmitter, op: Operation) -> None:
         return
     e.names[result] = e.unit.vector(kind, texts)
     if kind.element == "i1":
-        kept = [bool(v) for v in values] * (kind.lanes // len(values))
-        if all(kept[: sum(kept)]):
-            e.kept[result] = str(sum(kept))
+        retained = [bool(v) for v in values] * (kind.lanes // len(values))
+        if all(retained[: sum(retained)]):
+            e.retained[result] = str(sum(retained))
 
 
 def _elementwise(e: CEmitter, op: Operation) -> None:

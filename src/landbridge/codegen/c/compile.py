@@ -9,7 +9,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
-from landbridge.beside import check_threads
+from landbridge.background_threads import check_threads
 from landbridge.codegen.c.process_group import ProcessGroup
 from landbridge.codegen.link import only_linked
 from landbridge.codegen.llvm.isa import flags_of
@@ -63,10 +63,10 @@ class Compiler:
 
 def compiler_for(target: Target) -> Compiler:
     """The compiler of ``target``; raises CodegenError when there is none or it refuses the target's CPU."""
-    stated = str(target.options.get("compiler", ""))
-    path = c_compiler.find(stated)
+    declared = str(target.options.get("compiler", ""))
+    path = c_compiler.find(declared)
     if path is None:
-        looked_for = repr(stated) if stated else ", ".join(map(repr, c_compiler.NAMES))
+        looked_for = repr(declared) if declared else ", ".join(map(repr, c_compiler.NAMES))
         raise CodegenError(
             f"target 'c' needs a C compiler and finds none (looked for {looked_for}); install one (Debian: "
             "apt-get install gcc), name it with -compiler=, or use target 'llvm', which needs none"
@@ -107,12 +107,14 @@ def compile_all(sources: Sequence[str], compiler: Compiler) -> list[bytes]:
 
 
 def _compile(directory: Path, number: int, source: str, compiler: Compiler, group: ProcessGroup) -> bytes:
-    text, made = directory / f"{number}.c", directory / f"{number}.o"
+    text, created = directory / f"{number}.c", directory / f"{number}.o"
     text.write_text(source, encoding="utf-8")
-    command = [compiler.path, *compiler.flags, "-c", str(text), "-o", str(made)]
-    own = {**environment(), "TMPDIR": str(directory)}  # what it leaves when it is ended is removed with the folder
+    command = [compiler.path, *compiler.flags, "-c", str(text), "-o", str(created)]
+    owned = {**environment(), "TMPDIR": str(directory)}  # what it leaves when it is ended is removed with the folder
     try:
-        done = subprocess.run(command, capture_output=True, text=True, check=False, env=own, process_group=group.number)
+        done = subprocess.run(
+            command, capture_output=True, text=True, check=False, env=owned, process_group=group.number
+        )
     except OSError as error:
         raise CodegenError(
             f"the C compiler {compiler.path!r} does not run: {error}; name another with -compiler="
@@ -120,4 +122,4 @@ def _compile(directory: Path, number: int, source: str, compiler: Compiler, grou
     if done.returncode != 0:
         shown = "\n".join(done.stderr.strip().splitlines()[:5]) or f"status {done.returncode}, no message"
         raise CodegenError(f"{compiler.path} rejects the generated C, or an option (-cflags=): {shown}")
-    return made.read_bytes()
+    return created.read_bytes()

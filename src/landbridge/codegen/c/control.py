@@ -37,15 +37,15 @@ def _if(e: CEmitter, op: Operation) -> None:
 
 
 def _while(e: CEmitter, op: Operation) -> None:
-    test, turn = op.regions[0].block, op.regions[1].block
+    test, body_block = op.regions[0].block, op.regions[1].block
     names = [e.variable(v, e.names[start]) for v, start in zip(test.args, op.operands, strict=True)]
     results = [e.variable(result) for result in op.results]
     e.open("for (;;)")
     condition, *passed = e.nested(test)
     e.assign(results, passed)
     e.line(f"if (!{e.names[condition]}) break;")
-    e.names.update(zip(turn.args, results, strict=True))
-    e.assign(names, e.nested(turn))
+    e.names.update(zip(body_block.args, results, strict=True))
+    e.assign(names, e.nested(body_block))
     e.close()
 
 

@@ -23,7 +23,7 @@ class CEmitter(Dispatcher):
         #: The temporaries that the function gets as pointers.
         self.given: frozenset[Operation] = frozenset()
         #: Masks known to keep a first part of their lanes: value -> how many, as C text.
-        self.kept: dict[SSAValue, str] = {}
+        self.retained: dict[SSAValue, str] = {}
         self._indent = "  "
         self._count = 0
 

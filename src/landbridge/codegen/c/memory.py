@@ -70,9 +70,9 @@ def _store(e: CEmitter, op: Operation) -> None:
     e.line(f"{name}({pointer}, {e.names[value]});")
 
 
-def _kept(e: CEmitter, mask: SSAValue) -> tuple[str, str, str, str]:
+def _retained(e: CEmitter, mask: SSAValue) -> tuple[str, str, str, str]:
     """How helpers see the lanes that ``mask`` keeps: a word for it, its type as ``m``, their loop; and its C text."""
-    kind, first = e.kind(mask), e.kept.get(mask)
+    kind, first = e.kind(mask), e.retained.get(mask)
     if first is not None:
         return "first", "int64_t", f"for (int i = 0; i < {kind.lanes} && i < m; ++i)", first
     loop = f"for (int i = 0; i < {kind.lanes}; ++i) if ({lane(kind, 'm', 'i')})"
@@ -82,8 +82,8 @@ def _kept(e: CEmitter, mask: SSAValue) -> tuple[str, str, str, str]:
 def _masked_load(e: CEmitter, op: Operation) -> None:
     ref, *indices, mask, other = op.operands
     kind, pointer = e.kind(op.results[0]), address(e, ref, indices)
-    kept, keep, body, given = _kept(e, mask)
-    name = f"lb_load_{kept}_{kind.text}"
+    retained, keep, body, given = _retained(e, mask)
+    name = f"lb_load_{retained}_{kind.text}"
     value = "p[i] != 0" if kind.element == "i1" else "p[i]"
     text = (
         f"LB_INLINE {kind.text} {name}(const {kind.scalar} *p, {keep} m, {kind.text} r) {{\n"
@@ -96,8 +96,8 @@ def _masked_load(e: CEmitter, op: Operation) -> None:
 def _masked_store(e: CEmitter, op: Operation) -> None:
     ref, *indices, mask, value = op.operands
     kind, pointer = e.kind(value), address(e, ref, indices)
-    kept, keep, body, given = _kept(e, mask)
-    name = f"lb_store_{kept}_{kind.text}"
+    retained, keep, body, given = _retained(e, mask)
+    name = f"lb_store_{retained}_{kind.text}"
     text = (
         f"LB_INLINE void {name}({kind.scalar} *p, {keep} m, {kind.text} a) {{\n"
         f"  {body} p[i] = {lane(kind, 'a', 'i')};\n}}"
@@ -113,8 +113,8 @@ def _alloca(e: CEmitter, op: Operation) -> None:
     result = op.results[0]
     kind = result.type
     assert isinstance(kind, MemRefType)
-    stated = op.properties.get("alignment")
-    align = stated.value.data if isinstance(stated, IntegerAttr) else 64
+    declared = op.properties.get("alignment")
+    align = declared.value.data if isinstance(declared, IntegerAttr) else 64
     name = e.names[result] = e.fresh()
     e.entry_lines.append(f"  _Alignas({align}) {kind_of(kind.element_type).scalar} {name}[{max(span(kind), 1)}];")
 

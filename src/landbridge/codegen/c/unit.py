@@ -34,8 +34,8 @@ class CUnit:
     def define(self, name: str, text: Callable[[], str]) -> str:
         """``name``, defined by ``text()`` when it was not before."""
         if name not in self.definitions:
-            made = text()  # may define others, which must come first
-            self.definitions[name] = made
+            created = text()  # may define others, which must come first
+            self.definitions[name] = created
         return name
 
     def literal(self, value: float | int, element: str) -> str:

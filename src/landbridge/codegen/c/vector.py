@@ -137,8 +137,8 @@ def _shuffle(e: CEmitter, op: Operation) -> None:
         source = (first, x, max(number, 0)) if inside else (second, y, number - first.lanes)
         values.append(lane(*source))
     if e.unit.shuffles and first == second and first.is_native and result.is_native:
-        numbers = ", ".join(str(int(v)) for v in mask.get_values())
-        e.set(op.results[0], f"LB_SHUFFLE({result.text}, {x}, {y}, ({', '.join(values)}), {numbers})")
+        elements = ", ".join(str(int(v)) for v in mask.get_values())
+        e.set(op.results[0], f"LB_SHUFFLE({result.text}, {x}, {y}, ({', '.join(values)}), {elements})")
     else:
         e.set(op.results[0], make(result, values))
 
@@ -156,13 +156,13 @@ def _named(e: CEmitter, value: SSAValue) -> str:
 def _create_mask(e: CEmitter, op: Operation) -> None:
     kind, count = e.kind(op.results[0]), e.names[op.operands[0]]
     name = f"lb_first_{kind.text}"
-    numbers = e.unit.use(kind.of("s32"))
+    values = e.unit.use(kind.of("s32"))
     clamped = f"(int32_t)(a < {kind.lanes} ? a : {kind.lanes})"
-    counting = make(numbers, [str(i) for i in range(kind.lanes)])
+    counting = make(values, [str(i) for i in range(kind.lanes)])
     native = lanes.truths(f"{counting} < {clamped}", kind) if kind.is_native else None
     e.unit.define(name, lambda: lanes.helper(name, [CType("index")], kind, lambda x: "i < a", native))
     e.set(op.results[0], f"{name}({count})")
-    e.kept[op.results[0]] = count
+    e.retained[op.results[0]] = count
 
 
 def _bitcast(e: CEmitter, op: Operation) -> None:

@@ -26,9 +26,9 @@ def runtime_job(isa: str) -> Job | None:
     return None if isa in _objects else Job(runtime_ir(isa), vectorize=False, machine=_machine(isa))
 
 
-def keep_runtime(isa: str, made: bytes) -> bytes:
-    """Take ``made``, of ``runtime_job(isa)``, as the runtime's object."""
-    return _objects.setdefault(isa, made)
+def keep_runtime(isa: str, created: bytes) -> bytes:
+    """Take ``created``, of ``runtime_job(isa)``, as the runtime's object."""
+    return _objects.setdefault(isa, created)
 
 
 def _machine(isa: str) -> Machine:

@@ -200,14 +200,14 @@ entry:
   %start = call i64 @"landbridge.spent"(i64 0)
   br label %spin
 spin:
-  %turns = phi i64 [ 0, %entry ], [ %turns1, %pause ]
+  %iterations = phi i64 [ 0, %entry ], [ %iterations1, %pause ]
   %n = load atomic i32, ptr %pending acquire, align 4
   %ready = icmp eq i32 %n, 0
   br i1 %ready, label %done, label %pause
 pause:
   call void @"landbridge.pause"()
-  %turns1 = add i64 %turns, 1
-  %now = call i64 @"landbridge.spent"(i64 %turns1)
+  %iterations1 = add i64 %iterations, 1
+  %now = call i64 @"landbridge.spent"(i64 %iterations1)
   %spent = sub i64 %now, %start
   %go_on = icmp ult i64 %spent, [SPIN]
   br i1 %go_on, label %spin, label %doze
@@ -250,7 +250,7 @@ idle:
   %start = call i64 @"landbridge.spent"(i64 0)
   br label %spin
 spin:
-  %turns = phi i64 [ 0, %idle ], [ %turns1, %rest ]
+  %iterations = phi i64 [ 0, %idle ], [ %iterations1, %rest ]
   %n = load atomic i64, ptr %left monotonic, align 8
   %any = icmp ne i64 %n, 0
   br i1 %any, label %work, label %pause
@@ -260,8 +260,8 @@ pause:
   br i1 %stopping, label %quit, label %rest
 rest:
   call void @"landbridge.pause"()
-  %turns1 = add i64 %turns, 1
-  %now = call i64 @"landbridge.spent"(i64 %turns1)
+  %iterations1 = add i64 %iterations, 1
+  %now = call i64 @"landbridge.spent"(i64 %iterations1)
   %spent = sub i64 %now, %start
   %go_on = icmp ult i64 %spent, [SPIN]
   br i1 %go_on, label %spin, label %doze

@@ -28,7 +28,7 @@ from __future__ import annotations
 from importlib.resources import files
 
 #: What stands for the words in brackets.
-_NUMBERS = {
+_VALUES = {
     # Offsets into a pool; what different threads write stands in different cache lines.
     "BUSY": 0,
     "LEFT": 64,
@@ -80,6 +80,6 @@ def runtime_ir(isa: str) -> str:
     """The LLVM module of the runtime for Linux on ``isa``, ``x86_64`` or ``aarch64``."""
     names = ("runtime.ll", "packed.ll", f"float_control_{isa}.ll", f"spin_{isa}.ll")
     text = "\n".join(files(__package__).joinpath(name).read_text(encoding="utf-8") for name in names)
-    for name, number in {**_NUMBERS, **_OF_ISA[isa]}.items():
+    for name, number in {**_VALUES, **_OF_ISA[isa]}.items():
         text = text.replace(f"[{name}]", str(number))
     return text

@@ -2,7 +2,7 @@
 declare i64 @llvm.readcyclecounter()
 declare void @llvm.x86.sse2.pause()
 
-define internal i64 @"landbridge.spent"(i64 %turns) #0 {
+define internal i64 @"landbridge.spent"(i64 %iterations) #0 {
   %now = call i64 @llvm.readcyclecounter()
   ret i64 %now
 }

@@ -24,7 +24,7 @@ from heapq import heappop, heappush
 from typing import IO
 
 from landbridge import llvm_process
-from landbridge.beside import start
+from landbridge.background_threads import start
 from landbridge.codegen.llvm.machine import Machine
 from landbridge.errors import CodegenError, OutOfMemoryError
 from landbridge.helper_process import has_interpreter
@@ -66,22 +66,22 @@ class Jobs:
 
     def __init__(self, machine: Machine, processes: int | None = None, expected: int = 0) -> None:
         self._machine = machine
-        self._is_told = processes is not None
+        self._is_reported = processes is not None
         self._expected = expected
         self._most = min(usable_cores(), _MOST_PROCESSES) if processes is None else processes
         is_much = expected * _SMALL >= _WORTH_A_HELPER
-        is_apart = is_much or llvm_process.is_begun() or _memory_is_limited() or _is_foreign(machine)
-        self._apart = is_apart and has_interpreter()
+        is_separate = is_much or llvm_process.is_begun() or _memory_is_limited() or _is_foreign(machine)
+        self._separate = is_separate and has_interpreter()
         # Who makes the modules has a core; all others are there for what is left when they are made.
-        self._work = _Work(self._most if self._is_told else max(1, usable_cores() - 1))
+        self._work = _Work(self._most if self._is_reported else max(1, usable_cores() - 1))
         self._threads: list[threading.Thread] = []
 
     def add(self, job: Job) -> int:
         """The number of ``job``; raises CodegenError where no helper can be started for it."""
         work = self._work
         size = max(work.size + len(job.text), self._expected * _SMALL)
-        wanted = self._most if self._is_told else min(self._most, 1 + size // _WORTH_A_HELPER)
-        helpers = min(wanted, max(len(work.results) + 1, self._expected)) - (0 if self._apart else 1)
+        wanted = self._most if self._is_reported else min(self._most, 1 + size // _WORTH_A_HELPER)
+        helpers = min(wanted, max(len(work.results) + 1, self._expected)) - (0 if self._separate else 1)
         while len(self._threads) < min(helpers, self._most) and has_interpreter():
             self._start_helper()
         return work.add(job)
@@ -94,20 +94,20 @@ class Jobs:
             start(thread)
         except OutOfMemoryError:
             helper.end()
-            if not self._threads and self._apart:
+            if not self._threads and self._separate:
                 raise
             self._most = len(self._threads)
         else:
             self._threads.append(thread)
 
-    def objects(self, numbers: Sequence[int]) -> list[bytes]:
-        """The objects of the jobs ``numbers``, in this order; no job is added any more.
+    def objects(self, indices: Sequence[int]) -> list[bytes]:
+        """The objects of the jobs ``indices``, in this order; no job is added any more.
 
         Raises CodegenError for the first of them that LLVM rejects, BudgetError where the compile has taken too long.
         """
         work = self._work
         work.end()
-        while not self._apart and (taken := work.take()) is not None:
+        while not self._separate and (taken := work.take()) is not None:
             check_time("LLVM")
             work.done(taken[0], _compile(taken[1], self._machine))
         for thread in self._threads:
@@ -115,7 +115,7 @@ class Jobs:
                 thread.join(_LOOK_AT_TIME)
                 check_time("LLVM")
         objects = []
-        for result in [work.results[i] for i in numbers]:
+        for result in [work.results[i] for i in indices]:
             if isinstance(result, CodegenError):
                 raise result
             if result is None:
@@ -137,8 +137,8 @@ def compile_all(jobs: Iterable[Job], machine: Machine, processes: int | None = N
 
     Raises as ``Jobs`` does.
     """
-    with closing(Jobs(machine, processes)) as made:
-        return made.objects([made.add(job) for job in jobs])
+    with closing(Jobs(machine, processes)) as created:
+        return created.objects([created.add(job) for job in jobs])
 
 
 class _Work:
@@ -197,7 +197,7 @@ class _Work:
 
 def _memory_is_limited() -> bool:
     """Whether an allocation of this process may fail for a limit set to it (``ulimit -v``, ``ulimit -d``)."""
-    return any(resource.getrlimit(what)[0] != resource.RLIM_INFINITY for what in _MEMORY_LIMITS)
+    return any(resource.getrlimit(subject)[0] != resource.RLIM_INFINITY for subject in _MEMORY_LIMITS)
 
 
 def _is_foreign(machine: Machine) -> bool:

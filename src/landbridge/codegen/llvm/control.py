@@ -76,7 +76,7 @@ def _if(e: LlvmEmitter, op: Operation) -> None:
 
 
 def _while(e: LlvmEmitter, op: Operation) -> None:
-    test, turn = op.regions[0].block, op.regions[1].block
+    test, body_block = op.regions[0].block, op.regions[1].block
     head, body, done = e.label("while"), e.label("do"), e.label("done")
     before = e.block
     e.begin_loop()
@@ -88,10 +88,10 @@ def _while(e: LlvmEmitter, op: Operation) -> None:
     condition, *passed = e.nested(test)
     e.line(f"br i1 {e.names[condition]}, label %{body}, label %{done}")
     # What the test computed is visible in the body and after the loop: no phi is needed.
-    for value, result, source in zip(turn.args, op.results, passed, strict=True):
+    for value, result, source in zip(body_block.args, op.results, passed, strict=True):
         e.names[value] = e.names[result] = e.names[source]
     e.start_block(body)
-    yielded = e.nested(turn)
+    yielded = e.nested(body_block)
     e.line(f"br label %{head}")
     e.lines[phis] = "\n".join(_phis(e, test.args, op.operands, before, yielded))
     e.end_loop()

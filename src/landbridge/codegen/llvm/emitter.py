@@ -63,7 +63,7 @@ class _OpenLoop:
     """A loop that is being emitted: the line before it, the scope it is in, what is to be in it, and its addresses
     with bases of their own."""
 
-    place: int
+    location: int
     scope: int
     before: list[str]
     bases: set[str]
@@ -91,7 +91,7 @@ class LlvmEmitter(Dispatcher):
         #: How many loops enclose the definition of an index name; absent means 0.
         self.depths: dict[str, int] = {}
         self.depth = 0
-        #: Whether the innermost loop carries values from turn to turn, as a sum does.
+        #: Whether the innermost loop carries values from iteration to iteration, as a sum does.
         self.accumulates = False
         #: The names that are a counter and a base.
         self._based: set[str] = set()
@@ -155,7 +155,7 @@ class LlvmEmitter(Dispatcher):
     def end_loop(self) -> None:
         """The innermost loop has been emitted."""
         loop = self._loops.pop()
-        self.lines[loop.place] = "\n".join(loop.before)
+        self.lines[loop.location] = "\n".join(loop.before)
         self.depth -= 1
 
     def once(self, text: str, *operands: str) -> str:

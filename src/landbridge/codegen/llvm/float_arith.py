@@ -95,8 +95,8 @@ def _quotient(e: LlvmEmitter, op: Operation) -> None:
     x = e.names[op.operands[0]]
     inverse, size = splat(float(np.float32(1) / np.float32(divisor)), kind), splat(abs(divisor), kind)
     first = e.emit(f"fmul {kind} {x}, {inverse}")
-    of = x if divisor < 0 else e.emit(f"fneg {kind} {x}")
-    left = e.emit(e.intrinsic("fma", kind, [size, first, of]))
+    dividend = x if divisor < 0 else e.emit(f"fneg {kind} {x}")
+    left = e.emit(e.intrinsic("fma", kind, [size, first, dividend]))
     left = e.emit(e.intrinsic("minnum", kind, [left, splat(_MORE_THAN_LEFT, kind)]))
     if divisor > 0:
         left = e.emit(f"fneg {kind} {left}")

@@ -49,20 +49,20 @@ class BegunImage:
         self._jobs = Jobs(self._machine, expected=count)
         runtime = runtime_job(self._name)
         self._runtime = None if runtime is None else self._jobs.add(runtime)
-        self._numbers: dict[func.FuncOp, int] = {}
+        self._values: dict[func.FuncOp, int] = {}
 
     def add(self, function: func.FuncOp) -> None:
         """Begin with ``function``, which stays as it is; raises CodegenError, and ``finish`` does again."""
         if is_kernel(function) and not callees(function):
-            self._numbers[function] = self._job([function])
+            self._values[function] = self._job([function])
 
     def finish(self, module: ModuleOp) -> CodeImage:
         """The image of all functions of ``module``, those that were added among them; raises CodegenError."""
-        numbers = [self._number(group) for group in call_groups(module, self._numbers)]
+        indices = [self._number(group) for group in call_groups(module, self._values)]
         if self._runtime is None:
-            objects = [runtime_object(self._name), *self._jobs.objects(numbers)]
+            objects = [runtime_object(self._name), *self._jobs.objects(indices)]
         else:
-            objects = self._jobs.objects([self._runtime, *numbers])
+            objects = self._jobs.objects([self._runtime, *indices])
             keep_runtime(self._name, objects[0])
         linked = link_objects(objects)
         return CodeImage(
@@ -82,7 +82,7 @@ class BegunImage:
         self._jobs.close()
 
     def _number(self, group: Sequence[func.FuncOp]) -> int:
-        known = self._numbers.get(group[0]) if len(group) == 1 else None
+        known = self._values.get(group[0]) if len(group) == 1 else None
         return self._job(group) if known is None else known
 
     def _job(self, group: Sequence[func.FuncOp]) -> int:

@@ -17,7 +17,7 @@ from landbridge.codegen.llvm.terms import LlvmBody
 from landbridge.codegen.llvm.types import element_of, is_float, splat, suffix
 from landbridge.codegen.printing import FUNCTIONS
 from landbridge.expansions.functions import FOR_LANES, LIMITED
-from landbridge.expansions.remainder import is_far, near_fmod
+from landbridge.expansions.remainder import is_large, small_fmod
 from landbridge.expansions.terms import Term, as_read
 from landbridge.ir.prim_ops import RemFOp
 
@@ -145,7 +145,7 @@ def _fmod(module: LlvmModule, kind: str) -> str:
     def build(body: LlvmBody, arguments: list[Term]) -> str:
         if element_of(kind) != "float":
             return _by_lanes(module, "fmod", body, arguments)
-        return _else_library(module, "fmod", arguments, is_far(*arguments), near_fmod(*arguments))
+        return _else_library(module, "fmod", arguments, is_large(*arguments), small_fmod(*arguments))
 
     return module.define_helper(f'@"math.fmod.{suffix(kind)}"', [kind] * 2, kind, build)
 

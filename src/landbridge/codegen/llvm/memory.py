@@ -148,8 +148,8 @@ def _masked_store(e: LlvmEmitter, op: Operation) -> None:
     if (lane := _only_lane(mask)) is not None:
         # LLVM 22 writes all four bytes of such a lane that is truncated, where AVX-512 has byte masks.
         element = e.emit(f"extractelement {kind} {name}, i64 {lane}")
-        place = e.emit(f"getelementptr {element_of(kind)}, ptr {pointer}, i64 {lane}") if lane else pointer
-        e.line(f"store {element_of(kind)} {element}, ptr {place}, align {view.align}")
+        location = e.emit(f"getelementptr {element_of(kind)}, ptr {pointer}, i64 {lane}") if lane else pointer
+        e.line(f"store {element_of(kind)} {element}, ptr {location}, align {view.align}")
         return
     lanes = f"<{lanes_of(kind)} x i1>"
     symbol = f"llvm.masked.store.{suffix(kind)}.p0"
@@ -167,7 +167,7 @@ def _only_lane(mask: SSAValue) -> int | None:
 
 
 def _prefetch(e: LlvmEmitter, op: Operation) -> None:
-    """Into the nearest cache, for a read that comes again."""
+    """Into L1, for a read that comes again."""
     ref, *indices = op.operands
     pointer, _ = address(e, ref, indices, in_bounds=False)
     e.module.declare("llvm.prefetch.p0", "void", ["ptr", "i32", "i32", "i32"])
@@ -182,8 +182,8 @@ def _alloca(e: LlvmEmitter, op: Operation) -> None:
     kind = result.type
     view = e.view(kind)
     assert isinstance(kind, MemRefType)
-    stated = op.properties.get("alignment")
-    align = stated.value.data if isinstance(stated, IntegerAttr) else 64
+    declared = op.properties.get("alignment")
+    align = declared.value.data if isinstance(declared, IntegerAttr) else 64
     name = e.define(result)
     count = max(1, extent_bytes(kind) // view.align)
     e.entry_lines.append(f"  {name} = alloca [{count} x {view.element}], align {align}")

@@ -43,9 +43,9 @@ def _store(e: CEmitter, op: Operation) -> None:
         e.line(f"*{pointer} = {e.names[value]};")
 
 
-def _kept(e: CEmitter, mask: SSAValue) -> int:
+def _retained(e: CEmitter, mask: SSAValue) -> int:
     """How many lanes, the first ones, a constant mask keeps."""
-    first = e.kept.get(mask)
+    first = e.retained.get(mask)
     if first is None:
         raise CodegenError("a mask that is no constant of leading lanes has no OpenCL C form")
     return int(first)
@@ -68,11 +68,11 @@ def _at(pointer: str, first: int) -> str:
 def _masked_load(e: CEmitter, op: Operation) -> None:
     ref, *indices, mask, other = op.operands
     kind, pointer = e.kind(op.results[0]), address(e, ref, indices)
-    kept = _kept(e, mask)
+    retained = _retained(e, mask)
     lanes = [
-        f"vload{n}(0, {_at(pointer, first)})" if n > 1 else f"*({_at(pointer, first)})" for first, n in _parts(kept)
+        f"vload{n}(0, {_at(pointer, first)})" if n > 1 else f"*({_at(pointer, first)})" for first, n in _parts(retained)
     ]
-    rest = "".join(_LANES[kept : kind.lanes])
+    rest = "".join(_LANES[retained : kind.lanes])
     if rest:
         lanes += [f"{e.names[other]}.s{lane}" for lane in rest]
     text = f"({kind.text})({', '.join(lanes)})"
@@ -83,7 +83,7 @@ def _masked_store(e: CEmitter, op: Operation) -> None:
     ref, *indices, mask, value = op.operands
     pointer = address(e, ref, indices)
     name = e.names[value]
-    for first, n in _parts(_kept(e, mask)):
+    for first, n in _parts(_retained(e, mask)):
         lanes = f"{name}.s{_LANES[first : first + n]}"
         where = _at(pointer, first)
         e.line(f"vstore{n}({lanes}, 0, {where});" if n > 1 else f"*({where}) = {lanes};")
@@ -98,8 +98,8 @@ def _memory(e: CEmitter, op: Operation) -> None:
         raise CodegenError(f'memref.alloc of {ty} inside a launch; legal there: the scope "local"')
     name = e.names[result] = e.fresh()
     element: CType = kind_of(ty.element_type)
-    place = "local " if is_local(ty) else ""
-    e.entry_lines.append(f"  {place}{element.scalar} __attribute__((aligned(64))) {name}[{max(span(ty), 1)}];")
+    location = "local " if is_local(ty) else ""
+    e.entry_lines.append(f"  {location}{element.scalar} __attribute__((aligned(64))) {name}[{max(span(ty), 1)}];")
 
 
 PRINTERS: dict[type[Operation], Printer] = {

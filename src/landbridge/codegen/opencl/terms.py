@@ -12,7 +12,7 @@ from typing import Any
 from landbridge.codegen.c.types import CType, literal
 from landbridge.codegen.c.unit import CUnit
 from landbridge.codegen.opencl.unit import ELEMENTS
-from landbridge.expansions.functions import EVERY, FAR
+from landbridge.expansions.functions import EVERY, LARGE
 from landbridge.expansions.terms import Term, TermBody
 
 _INFIX = {"add": "+", "sub": "-", "mul": "*", "div": "/", "and": "&", "or": "|", "xor": "^", "shl": "<<"}
@@ -114,11 +114,11 @@ def function(unit: CUnit, name: str, lanes: int) -> str:
         parameters = ["a", "b"] if name in ("pow", "atan2", "fmod") else ["a"]
         arguments = [body.argument(p) for p in parameters]
         result = EVERY[name](*arguments)
-        if name in FAR:
-            beyond, continuation = FAR[name]
-            far = beyond(*arguments)
-            body.leave(far, result)
-            result = far.where(continuation(*arguments), result)
+        if name in LARGE:
+            beyond, continuation = LARGE[name]
+            large = beyond(*arguments)
+            body.leave(large, result)
+            result = large.where(continuation(*arguments), result)
         head = f"LB_INLINE {kind.text} {symbol}({', '.join(f'{kind.text} {p}' for p in parameters)}) {{"
         return "\n".join([head, *(f"  {line}" for line in body.lines), f"  return {result.name};", "}"])
 

@@ -25,65 +25,65 @@ def _fits(value: int, bits: int) -> bool:
 def _data(form: str, bits: int) -> Callable[[bytearray, int, int], None]:
     """A signed distance in ``bits`` bits of data."""
 
-    def write(code: bytearray, place: int, target: int) -> None:
-        struct.pack_into(form, code, place, _reaching(target - place, bits, place))
+    def write(code: bytearray, location: int, target: int) -> None:
+        struct.pack_into(form, code, location, _reaching(target - location, bits, location))
 
     return write
 
 
-def _word(code: bytearray, place: int, target: int) -> None:
-    struct.pack_into("<Q", code, place, target)
+def _word(code: bytearray, location: int, target: int) -> None:
+    struct.pack_into("<Q", code, location, target)
 
 
 def _branch(bits: int, shift: int) -> Callable[[bytearray, int, int], None]:
     """A distance in instructions, ``bits`` bits from bit ``shift`` of the instruction on."""
 
-    def write(code: bytearray, place: int, target: int) -> None:
-        distance = target - place
+    def write(code: bytearray, location: int, target: int) -> None:
+        distance = target - location
         if distance % 4:
-            raise CodegenError(f"a branch at byte {place} of the image goes to {target}, which is no instruction")
-        _insert(code, place, _reaching(distance >> 2, bits, place), bits, shift)
+            raise CodegenError(f"a branch at byte {location} of the image goes to {target}, which is no instruction")
+        _insert(code, location, _reaching(distance >> 2, bits, location), bits, shift)
 
     return write
 
 
-def _page(code: bytearray, place: int, target: int) -> None:
+def _page(code: bytearray, location: int, target: int) -> None:
     """The distance between pages of 4096 bytes, as ADRP has it: two low bits at 29, the others at 5."""
-    _address(code, place, _reaching((target >> 12) - (place >> 12), 21, place))
+    _address(code, location, _reaching((target >> 12) - (location >> 12), 21, location))
 
 
-def _near(code: bytearray, place: int, target: int) -> None:
+def _relative_21(code: bytearray, location: int, target: int) -> None:
     """The distance in bytes, as ADR has it."""
-    _address(code, place, _reaching(target - place, 21, place))
+    _address(code, location, _reaching(target - location, 21, location))
 
 
-def _address(code: bytearray, place: int, value: int) -> None:
-    _insert(code, place, value & 3, 2, 29)
-    _insert(code, place, value >> 2, 19, 5)
+def _address(code: bytearray, location: int, value: int) -> None:
+    _insert(code, location, value & 3, 2, 29)
+    _insert(code, location, value >> 2, 19, 5)
 
 
 def _low(scale: int) -> Callable[[bytearray, int, int], None]:
     """The low 12 bits of an address, in units of ``1 << scale`` bytes."""
 
-    def write(code: bytearray, place: int, target: int) -> None:
+    def write(code: bytearray, location: int, target: int) -> None:
         low = target & 0xFFF
         if low & ((1 << scale) - 1):
             raise CodegenError(f"what {1 << scale} bytes are loaded from stands at image offset {target}, not aligned")
-        _insert(code, place, low >> scale, 12, 10)
+        _insert(code, location, low >> scale, 12, 10)
 
     return write
 
 
-def _reaching(value: int, bits: int, place: int) -> int:
+def _reaching(value: int, bits: int, location: int) -> int:
     if not _fits(value, bits):
-        raise CodegenError(f"a reference at byte {place} of the image does not reach: {value} is over {bits} bits")
+        raise CodegenError(f"a reference at byte {location} of the image does not reach: {value} is over {bits} bits")
     return value
 
 
-def _insert(code: bytearray, place: int, value: int, bits: int, shift: int) -> None:
-    (word,) = struct.unpack_from("<I", code, place)
+def _insert(code: bytearray, location: int, value: int, bits: int, shift: int) -> None:
+    (word,) = struct.unpack_from("<I", code, location)
     mask = (1 << bits) - 1
-    struct.pack_into("<I", code, place, word & ~(mask << shift) | (value & mask) << shift)
+    struct.pack_into("<I", code, location, word & ~(mask << shift) | (value & mask) << shift)
 
 
 AARCH64 = Linkage(
@@ -96,7 +96,7 @@ AARCH64 = Linkage(
         261: Relocation(Through.NOTHING, _data("<i", 32)),  # PREL32
         262: Relocation(Through.NOTHING, _data("<h", 16)),  # PREL16
         273: Relocation(Through.NOTHING, _branch(19, 5)),  # LD_PREL_LO19
-        274: Relocation(Through.NOTHING, _near),  # ADR_PREL_LO21
+        274: Relocation(Through.NOTHING, _relative_21),  # ADR_PREL_LO21
         275: Relocation(Through.NOTHING, _page),  # ADR_PREL_PG_HI21
         276: Relocation(Through.NOTHING, _page),  # ADR_PREL_PG_HI21_NC
         277: Relocation(Through.NOTHING, _low(0)),  # ADD_ABS_LO12_NC

@@ -11,16 +11,16 @@ from landbridge.executable.abi import LARGEST_PAGE
 _STUB = b"\xff\x25\0\0\0\0\xcc\xcc"
 
 
-def _word(code: bytearray, place: int, target: int) -> None:
-    struct.pack_into("<Q", code, place, target)
+def _word(code: bytearray, location: int, target: int) -> None:
+    struct.pack_into("<Q", code, location, target)
 
 
-def _distance(code: bytearray, place: int, target: int) -> None:
-    struct.pack_into("<i", code, place, target - place)
+def _distance(code: bytearray, location: int, target: int) -> None:
+    struct.pack_into("<i", code, location, target - location)
 
 
-def _long_distance(code: bytearray, place: int, target: int) -> None:
-    struct.pack_into("<q", code, place, target - place)
+def _long_distance(code: bytearray, location: int, target: int) -> None:
+    struct.pack_into("<q", code, location, target - location)
 
 
 X86_64 = Linkage(

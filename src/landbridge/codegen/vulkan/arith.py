@@ -210,7 +210,7 @@ def _add(e: SpirvEmitter, op: Operation) -> None:
         return
     other = next(operand for operand in op.operands if operand.owner is not product)
     x = [e.ids[value] for value in (*product.operands, other)]
-    e.set(op.results[0], e.library(glsl.NUMBERS["fma"], e.element(op.results[0]), *x))
+    e.set(op.results[0], e.library(glsl.OPCODES["fma"], e.element(op.results[0]), *x))
 
 
 def _subtract(e: SpirvEmitter, op: Operation) -> None:
@@ -263,6 +263,6 @@ PRINTERS: dict[type[Operation], Printer] = {
     arith.NegfOp: apply(one(Op.FNegate)),
     arith.MaximumfOp: _float_extremum(Op.FOrdGreaterThan),
     arith.MinimumfOp: _float_extremum(Op.FOrdLessThan),
-    arith.MaxnumfOp: apply(lambda e, x, source, result: e.library(glsl.NUMBERS["maxnum"], result, *x)),
-    arith.MinnumfOp: apply(lambda e, x, source, result: e.library(glsl.NUMBERS["minnum"], result, *x)),
+    arith.MaxnumfOp: apply(lambda e, x, source, result: e.library(glsl.OPCODES["maxnum"], result, *x)),
+    arith.MinnumfOp: apply(lambda e, x, source, result: e.library(glsl.OPCODES["minnum"], result, *x)),
 }

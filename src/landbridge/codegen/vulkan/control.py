@@ -23,36 +23,36 @@ def _for(e: SpirvEmitter, op: Operation) -> None:
     induction, *carried = block.args
     element = e.element(lower)
     counter = e.variable(element, e.ids[lower])
-    kept = [e.variable(e.element(v), e.ids[start]) for v, start in zip(carried, initial, strict=True)]
-    header, test, turn, again, after = (e.label() for _ in range(5))
+    retained = [e.variable(e.element(v), e.ids[start]) for v, start in zip(carried, initial, strict=True)]
+    header, test, body_label, again, after = (e.label() for _ in range(5))
     _loop(e, header, after, again, test)
     count = e.load(counter, element)
-    e.statement(Op.BranchConditional, e.emit(Op.SLessThan, "i1", count, e.ids[upper]), turn, after)
-    e.begin(turn)
+    e.statement(Op.BranchConditional, e.emit(Op.SLessThan, "i1", count, e.ids[upper]), body_label, after)
+    e.begin(body_label)
     e.set(induction, count)
-    _load_all(e, carried, kept)
-    _store_all(e, kept, e.nested(block))
+    _load_all(e, carried, retained)
+    _store_all(e, retained, e.nested(block))
     e.statement(Op.Branch, again)
     e.begin(again)
     e.statement(Op.Store, counter, e.emit(Op.IAdd, element, e.load(counter, element), e.ids[step]))
     e.statement(Op.Branch, header)
     e.begin(after)
-    _load_all(e, op.results, kept)
+    _load_all(e, op.results, retained)
 
 
 def _while(e: SpirvEmitter, op: Operation) -> None:
     first, second = op.regions[0].block, op.regions[1].block
-    kept = [e.variable(e.element(v), e.ids[start]) for v, start in zip(first.args, op.operands, strict=True)]
+    retained = [e.variable(e.element(v), e.ids[start]) for v, start in zip(first.args, op.operands, strict=True)]
     results = [e.variable(e.element(result)) for result in op.results]
-    header, test, turn, again, after = (e.label() for _ in range(5))
+    header, test, body_label, again, after = (e.label() for _ in range(5))
     _loop(e, header, after, again, test)
-    _load_all(e, first.args, kept)
+    _load_all(e, first.args, retained)
     condition, *passed = e.nested(first)
     _store_all(e, results, passed)
-    e.statement(Op.BranchConditional, e.ids[condition], turn, after)
-    e.begin(turn)
+    e.statement(Op.BranchConditional, e.ids[condition], body_label, after)
+    e.begin(body_label)
     _load_all(e, second.args, results)
-    _store_all(e, kept, e.nested(second))
+    _store_all(e, retained, e.nested(second))
     e.statement(Op.Branch, again)
     e.begin(again)
     e.statement(Op.Branch, header)

@@ -92,7 +92,7 @@ class SpirvEmitter(Dispatcher):
     def emit(self, op: Op, element: str, *operands: int) -> int:
         """The id of the result, of type ``element``, of an instruction."""
         result = self.module.fresh()
-        self.body += encode(op, self.module.type_of(kept(element)), result, *operands)
+        self.body += encode(op, self.module.type_of(retained(element)), result, *operands)
         if op in _EXACT:
             self.module.decorate(result, Decoration.NoContraction)
         return result
@@ -107,7 +107,7 @@ class SpirvEmitter(Dispatcher):
 
     def constant(self, value: float | int, element: str) -> int:
         """A constant."""
-        return self.module.constant(value, kept(element))
+        return self.module.constant(value, retained(element))
 
     def set(self, value: SSAValue, found: int) -> None:
         """Make ``found`` the id of ``value``."""
@@ -115,7 +115,7 @@ class SpirvEmitter(Dispatcher):
 
     def variable(self, element: str, initial: int | None = None) -> int:
         """A variable of this invocation, which may be stored to more than once."""
-        pointer = self.module.pointer(StorageClass.Function, self.module.type_of(kept(element)))
+        pointer = self.module.pointer(StorageClass.Function, self.module.type_of(retained(element)))
         variable = self.module.fresh()
         self.variables += encode(Op.Variable, pointer, variable, StorageClass.Function)
         if initial is not None:
@@ -142,7 +142,7 @@ class SpirvEmitter(Dispatcher):
 Printer = Callable[[SpirvEmitter, Operation], None]
 
 
-def kept(element: str) -> str:
+def retained(element: str) -> str:
     """The element that values of ``element`` are kept in: 16-bit floats are their bits."""
     return "i16" if element in NARROW else element
 

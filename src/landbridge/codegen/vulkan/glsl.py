@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-NUMBERS = {
+OPCODES = {
     "roundeven": 2,
     "trunc": 3,
     "fabs": 4,

@@ -46,7 +46,7 @@ def _emit(module: SpirvModule, function: GridFunction, kernel: GridKernel, targe
     placed = [b for b in kernel.buffers if isinstance(b.type, MemRefType) and is_image(b.type)]
     flat = [buffer for buffer in kernel.buffers if buffer not in placed]
     written = [image for image in placed if is_written(kernel, image)]
-    for option, what, count in (
+    for option, subject, count in (
         ("max-storage-buffers", "buffers", len(flat)),
         ("max-storage-images", "images to write", len(written)),
         ("max-sampled-images", "images to read", len(placed) - len(written)),
@@ -54,8 +54,8 @@ def _emit(module: SpirvModule, function: GridFunction, kernel: GridKernel, targe
         most = target.options.get(option)
         if isinstance(most, int) and count > most:
             raise CodegenError(
-                f"function {function.name!r}: kernel {kernel.name!r} uses {count} {what}; target {target.kind!r} "
-                f"states -{option}={most}{'' if what == 'buffers' else '; place fewer of its tensors in images'}"
+                f"function {function.name!r}: kernel {kernel.name!r} uses {count} {subject}; target {target.kind!r} "
+                f"states -{option}={most}{'' if subject == 'buffers' else '; place fewer of its tensors in images'}"
             )
     doubles = target.options.get("fp64") is True and target.options.get("int64") is True
     rounds = target.options.get("rounded-quotients") is True
@@ -90,7 +90,7 @@ def _starts(e: SpirvEmitter, count: int) -> list[int]:
     e.interface[variable] = None
     found = []
     for i in range(count):
-        place = e.module.fresh()
-        e.statement(Op.AccessChain, pointer, place, variable, e.constant(i, "i32"))
-        found.append(casts.resized(e, e.emit(Op.Load, "i32", place), "i32", e.index, signed=False))
+        location = e.module.fresh()
+        e.statement(Op.AccessChain, pointer, location, variable, e.constant(i, "i32"))
+        found.append(casts.resized(e, e.emit(Op.Load, "i32", location), "i32", e.index, signed=False))
     return found

@@ -14,7 +14,7 @@ from xdsl.ir import Operation, SSAValue
 
 from landbridge.codegen.printing import lane_position
 from landbridge.codegen.vulkan.casts import resized
-from landbridge.codegen.vulkan.emitter import ImageVariable, Printer, SpirvEmitter, bits_of, kept
+from landbridge.codegen.vulkan.emitter import ImageVariable, Printer, SpirvEmitter, bits_of, retained
 from landbridge.errors import CodegenError
 from landbridge.executable.spirv import IMAGE_FORMATS, Op
 from landbridge.ir.types import dtype_of, shape_of
@@ -29,7 +29,7 @@ def declare(e: SpirvEmitter, image: SSAValue, binding: int, *, written: bool) ->
     lanes = shape_of(image.type)[2]
     if dtype_of(image.type) not in DTYPES or lanes not in LANES:
         raise CodegenError(f"{image.type}; images hold {', '.join(DTYPES)}, 1, 2 or 4 in a pixel")
-    element = kept(e.element_of(image.type.element_type))
+    element = retained(e.element_of(image.type.element_type))
     kind, variable = e.module.image(binding, IMAGE_FORMATS[bits_of(element) // 8, lanes] if written else None)
     e.images[image] = ImageVariable(variable, kind, element, lanes)
     e.interface[variable] = None

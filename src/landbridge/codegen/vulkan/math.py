@@ -21,14 +21,14 @@ from landbridge.codegen.vulkan.zeros import Rule
 from landbridge.errors import CodegenError
 from landbridge.executable.spirv import Op
 from landbridge.expansions import doubles
-from landbridge.expansions.functions import COMMON, EVERY, FAR
+from landbridge.expansions.functions import COMMON, EVERY, LARGE
 from landbridge.expansions.terms import Term
 from landbridge.ir.prim_ops import RemFOp
 
 
 def _library(name: str) -> Printer:
     """An instruction for every float."""
-    return apply(lambda e, x, source, result: e.library(glsl.NUMBERS[name], result, *x))
+    return apply(lambda e, x, source, result: e.library(glsl.OPCODES[name], result, *x))
 
 
 def _of_single(name: str, rule: Rule) -> Printer:
@@ -49,7 +49,7 @@ def _named(name: str, of_double: Callable[..., Term] | None = None) -> Printer:
         if source == "f64" and of_double is not None:
             return expanded(e, of_double, x, source)
         found = expanded(e, EVERY[name], x, source)
-        return _continued(e, name, x, found) if name in FAR else found
+        return _continued(e, name, x, found) if name in LARGE else found
 
     return _of_single(name, rule) if of_double is None else apply(rule)
 
@@ -57,12 +57,12 @@ def _named(name: str, of_double: Callable[..., Term] | None = None) -> Printer:
 def _continued(e: SpirvEmitter, name: str, x: Sequence[int], found: int) -> int:
     """``found`` where the expansion of function ``name`` holds, else its continuation: a branch, for that is rare and
     long."""
-    beyond, continuation = FAR[name]
-    far, after, result = e.label(), e.label(), e.variable("f32", found)
-    is_far = expanded(e, beyond, x, "f32")
+    beyond, continuation = LARGE[name]
+    large, after, result = e.label(), e.label(), e.variable("f32", found)
+    is_large = expanded(e, beyond, x, "f32")
     e.statement(Op.SelectionMerge, after, 0)
-    e.statement(Op.BranchConditional, is_far, far, after)
-    e.begin(far)
+    e.statement(Op.BranchConditional, is_large, large, after)
+    e.begin(large)
     e.statement(Op.Store, result, expanded(e, continuation, x, "f32"))
     e.statement(Op.Branch, after)
     e.begin(after)

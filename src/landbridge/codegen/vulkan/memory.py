@@ -11,7 +11,7 @@ from xdsl.ir import Operation, SSAValue
 from landbridge.codegen.grid import is_local
 from landbridge.codegen.layout import span, strides_and_offset
 from landbridge.codegen.vulkan import images
-from landbridge.codegen.vulkan.emitter import MemoryVariable, Printer, SpirvEmitter, kept
+from landbridge.codegen.vulkan.emitter import MemoryVariable, Printer, SpirvEmitter, retained
 from landbridge.errors import CodegenError
 from landbridge.executable.spirv import Op, StorageClass
 
@@ -20,7 +20,7 @@ def stored_element(e: SpirvEmitter, ref: SSAValue) -> str:
     """The element that memory of ``ref`` holds: a truth is a byte."""
     ty = ref.type
     assert isinstance(ty, MemRefType)
-    element = kept(e.element_of(ty.element_type))
+    element = retained(e.element_of(ty.element_type))
     return "i8" if element == "i1" else element
 
 

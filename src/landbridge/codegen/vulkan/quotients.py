@@ -20,24 +20,24 @@ def quotient(e: SpirvEmitter, x: Sequence[int], source: str, result: str) -> int
     "Computation of elementary functions on the IBM RISC System/6000 processor", 1990). Where that does not come close
     to the driver's own, as with infinities, zeros and the largest and smallest numbers, the driver's own is it.
     """
-    own = e.emit(Op.FDiv, result, *x)
+    owned = e.emit(Op.FDiv, result, *x)
     if result != "f32" or e.rounds_quotients:
-        return own
+        return owned
 
     def fused(a: int, b: int, c: int) -> int:
-        return e.library(glsl.NUMBERS["fma"], result, a, b, c)
+        return e.library(glsl.OPCODES["fma"], result, a, b, c)
 
     a, b = x
     less_b, one = e.emit(Op.FNegate, result, b), e.constant(1.0, result)
     reciprocal = e.emit(Op.FDiv, result, one, b)
     reciprocal = fused(fused(less_b, reciprocal, one), reciprocal, reciprocal)
-    near = e.emit(Op.FMul, result, a, reciprocal)
+    quotient = e.emit(Op.FMul, result, a, reciprocal)
     for _ in range(2):
-        near = fused(fused(less_b, near, a), reciprocal, near)
-    off = _absolute(e, e.emit(Op.FSub, result, near, own), result)
-    most = e.emit(Op.FMul, result, _absolute(e, own, result), e.constant(_SMALL, result))
-    return e.emit(Op.Select, result, e.emit(Op.FOrdLessThan, "i1", off, most), near, own)
+        quotient = fused(fused(less_b, quotient, a), reciprocal, quotient)
+    off = _absolute(e, e.emit(Op.FSub, result, quotient, owned), result)
+    most = e.emit(Op.FMul, result, _absolute(e, owned, result), e.constant(_SMALL, result))
+    return e.emit(Op.Select, result, e.emit(Op.FOrdLessThan, "i1", off, most), quotient, owned)
 
 
 def _absolute(e: SpirvEmitter, x: int, element: str) -> int:
-    return e.library(glsl.NUMBERS["fabs"], element, x)
+    return e.library(glsl.OPCODES["fabs"], element, x)

@@ -84,7 +84,7 @@ class SpirvBody(TermBody):
         if stem == "copysign":
             return copysign(*operands)
         names = [operand.name for operand in operands]
-        return Term(self, self.emitter.library(glsl.NUMBERS[stem], kind, *names), kind)
+        return Term(self, self.emitter.library(glsl.OPCODES[stem], kind, *names), kind)
 
     def convert(self, opcode: str, a: Term, element: str) -> Term:
         """One instruction."""

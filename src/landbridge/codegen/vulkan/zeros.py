@@ -30,8 +30,8 @@ def of_zero(operation: Operation, op: Op, usual: Rule | None = None) -> Rule:
 
     def rule(e: SpirvEmitter, x: Sequence[int], source: str, result: str) -> int:
         at = zeros.index(True)
-        turned = [e.constant(-0.0, source) if i == at else v for i, v in enumerate(x)]
-        return _minus(e, e.emit(op, result, *turned), result)
+        negated = [e.constant(-0.0, source) if i == at else v for i, v in enumerate(x)]
+        return _minus(e, e.emit(op, result, *negated), result)
 
     return rule
 

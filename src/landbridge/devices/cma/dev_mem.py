@@ -15,7 +15,7 @@ from landbridge.errors import InputError, OutOfMemoryError
 NODE = Path("/dev/mem")
 #: ``ADDRESS+BYTES``, and where it is not mapped as registers ``,write_combined`` or ``,uncached``.
 VARIABLE = "LANDBRIDGE_DEV_MEM"
-_STATED = re.compile(r"(0x[0-9a-fA-F]+|\d+)\+(0x[0-9a-fA-F]+|\d+)(?:,(device|write_combined|uncached))?")
+_DECLARED = re.compile(r"(0x[0-9a-fA-F]+|\d+)\+(0x[0-9a-fA-F]+|\d+)(?:,(device|write_combined|uncached))?")
 
 
 class DevMem:
@@ -91,12 +91,12 @@ class _Unstated:
         raise OutOfMemoryError(self._why)
 
 
-def dev_mem(stated: str | None = None) -> DevMem | _Unstated:
-    """The memory that ``stated`` describes (None: the environment's ``LANDBRIDGE_DEV_MEM``)."""
-    text = os.environ.get(VARIABLE, "") if stated is None else stated
+def dev_mem(declared: str | None = None) -> DevMem | _Unstated:
+    """The memory that ``declared`` describes (None: the environment's ``LANDBRIDGE_DEV_MEM``)."""
+    text = os.environ.get(VARIABLE, "") if declared is None else declared
     if not text:
         return _Unstated(f"{NODE}: {VARIABLE} is not set; ADDRESS+BYTES of reserved memory")
-    found = _STATED.fullmatch(text)
+    found = _DECLARED.fullmatch(text)
     if found is None:
         return _Unstated(f"{VARIABLE} is {text!r}; legal: ADDRESS+BYTES[,device|write_combined|uncached]")
     try:

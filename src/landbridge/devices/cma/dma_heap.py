@@ -9,7 +9,7 @@ import re
 import struct
 from pathlib import Path
 
-from landbridge.devices.cma.room import check_room
+from landbridge.devices.cma.capacity import check_capacity
 from landbridge.devices.cma.source import Piece, unusable
 from landbridge.errors import OutOfMemoryError
 
@@ -53,7 +53,7 @@ class DmaHeap:
     def allocate(self, nbytes: int, alignment: int) -> Piece:
         """A dma-buf; raises OutOfMemoryError when the heap has none."""
         if not self.physically_contiguous:  # a heap of the machine's pages, which takes the last of them
-            check_room(nbytes, str(self._node))
+            check_capacity(nbytes, str(self._node))
         try:
             heap = os.open(self._node, os.O_RDWR | os.O_CLOEXEC)
             try:

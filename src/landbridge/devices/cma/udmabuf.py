@@ -8,7 +8,7 @@ import os
 import struct
 from pathlib import Path
 
-from landbridge.devices.cma.room import check_room
+from landbridge.devices.cma.capacity import check_capacity
 from landbridge.devices.cma.source import Piece, unusable
 from landbridge.errors import OutOfMemoryError
 
@@ -49,7 +49,7 @@ class Udmabuf:
 
     def allocate(self, nbytes: int, alignment: int) -> Piece:
         """A dma-buf; raises OutOfMemoryError, naming the limit of the module."""
-        check_room(nbytes, str(self._node))
+        check_capacity(nbytes, str(self._node))
         file = os.memfd_create("landbridge", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
         try:
             os.ftruncate(file, nbytes)

@@ -31,33 +31,34 @@ def alloc_flat(instance: OpenCLInstance, nbytes: int, alignment: int, scope: str
         )
     alignment = max(alignment, kind.alignment)
     _check_size(instance, kind, nbytes)
-    what = f"{nbytes} bytes of scope {scope!r} on {where}"
+    subject = f"{nbytes} bytes of scope {scope!r} on {where}"
     if scope == SVM_SCOPE:
-        return _alloc_svm(instance, nbytes, alignment, what)
+        return _alloc_svm(instance, nbytes, alignment, subject)
     if kind.host_access == "none":  # nobody sees an address, and buffers begin where kernels can be given them
-        with driver_call(what):
+        with driver_call(subject):
             buffer = cl.Buffer(instance.context, cl.mem_flags.READ_WRITE, max(1, nbytes))
         return BufferBlock(instance.context, scope, buffer, 0, max(1, nbytes))
     # The driver aligns to the kind's alignment; what goes beyond is found inside a larger buffer.
     spare = alignment - kind.alignment
-    with driver_call(what):
+    with driver_call(subject):
         flags = cl.mem_flags.READ_WRITE | cl.mem_flags.ALLOC_HOST_PTR
         buffer = cl.Buffer(instance.context, flags, max(1, nbytes) + spare)
     origin = -mapped_address(instance, buffer) % alignment if spare else 0
     if origin % instance.base_alignment:
         raise DeviceError(
-            f"{what}: the driver maps the buffer where no part aligned to {alignment} can be given to kernels; ask for "
+            f"{subject}: the driver maps the buffer where no part aligned to {alignment} can be given to kernels; ask "
+            "for "
             f"an alignment of {kind.alignment} at most"
         )
     return BufferBlock(instance.context, scope, buffer, origin, max(1, nbytes))
 
 
-def _alloc_svm(instance: OpenCLInstance, nbytes: int, alignment: int, what: str) -> BufferBlock:
+def _alloc_svm(instance: OpenCLInstance, nbytes: int, alignment: int, subject: str) -> BufferBlock:
     fine = cl.svm_mem_flags.SVM_FINE_GRAIN_BUFFER if instance.facts.kinds[SVM_SCOPE].coherent else 0
     flags = cl.svm_mem_flags.READ_WRITE | fine
     # Drivers need not grant more than the size of their largest type: more is found inside a larger allocation.
     spare = alignment - instance.base_alignment
-    with driver_call(what):
+    with driver_call(subject):
         svm = cl.SVMAllocation(instance.context, max(1, nbytes) + spare, instance.base_alignment, flags)
         origin = -svm.svm_ptr % alignment
         address = svm.svm_ptr + origin
@@ -95,8 +96,8 @@ def alloc_image(instance: OpenCLInstance, device: Device, shape: Sequence[int], 
     channel, itemsize = CHANNEL_TYPES[dtype]
     pitch = width * lanes * itemsize
     _check_size(instance, kind, height * pitch)
-    what = f"an image of {dtype}{list(extents)} on opencl:{instance.index}"
-    with driver_call(what):
+    subject = f"an image of {dtype}{list(extents)} on opencl:{instance.index}"
+    with driver_call(subject):
         image = cl.create_image(
             instance.context,
             cl.mem_flags.READ_WRITE,

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from landbridge.device.api import DEVICE_API_VERSION, Device, DeviceAPI, Event, NdSpace, Region, Space, Stream
 from landbridge.device.attr import DeviceAttr
-from landbridge.device.checks import is_copy_to_itself, own_device, stream_handle
+from landbridge.device.checks import is_copy_to_itself, owning_device, stream_handle
 from landbridge.device.import_source import ImportSource
 from landbridge.device.protocols import AccessMode
 from landbridge.devices.opencl.allocation import alloc_flat, alloc_image
@@ -138,17 +138,17 @@ class OpenCLDeviceAPI(DeviceAPI):
         """Within one driver's context, and with coherent memory of the host."""
         if self not in (src.device.api, dst.device.api):
             return False
-        context = self._instance(own_device(self, src, dst).index).context
+        context = self._instance(owning_device(self, src, dst).index).context
         return reaches(context, src) and reaches(context, dst)
 
     def copy_data_from_to(
         self, src: Region, dst: Region, nbytes: int, stream: Stream | None, keep_alive: object
     ) -> Event | None:
         """Queue the copy on ``stream``, or on the queue of the destination's device."""
-        own = own_device(self, src.space, dst.space)
+        owned = owning_device(self, src.space, dst.space)
         if stream is not None and stream.device in (src.space.device, dst.space.device):
-            own = stream.device
-        queue = self._queue(own.index, stream)
+            owned = stream.device
+        queue = self._queue(owned.index, stream)
         check_copy(queue, src, dst, nbytes)
         if nbytes == 0 or is_copy_to_itself(self, src, dst, nbytes):
             return None

@@ -17,7 +17,7 @@ from landbridge.devices.opencl.image_formats import image_formats
 # a GPU keeps numbers, however wide the vectors are that the driver likes: 64, as without a word of the driver.
 _REGISTERS = {512: 32}
 _FEWEST_REGISTERS = 16
-_GPU_NUMBERS = 64
+_GPU_ATTRIBUTES = 64
 
 _SUB_GROUP_SIZES_INTEL = 0x4108  # of cl_intel_required_subgroup_size
 
@@ -91,7 +91,7 @@ def _device_class(device: cl.Device) -> str:
 def _vector_registers(device_class: str, vector_bits: int) -> int:
     """How many vectors of so many bits a work-item keeps, at least what target kind ``opencl`` has for the fewest."""
     if device_class == "gpu":
-        return max(4, _GPU_NUMBERS * 32 // vector_bits)
+        return max(4, _GPU_ATTRIBUTES * 32 // vector_bits)
     return _REGISTERS.get(vector_bits, _FEWEST_REGISTERS)
 
 

@@ -23,7 +23,7 @@ from landbridge.devices.opencl.instance import OpenCLInstance, Queue
 from landbridge.errors import DeviceError
 
 EXTENSION = "cl_khr_command_buffer"
-_KEPT = 16
+_RETAINED = 16
 _INVALID_OPERATION = -59  # CL_INVALID_OPERATION: a command buffer is pending
 
 _SIGNATURES: dict[str, tuple[Any, ...]] = {
@@ -74,10 +74,10 @@ class CommandBufferAPI:
     def create(self, queue: cl.CommandQueue) -> int:
         """An empty command buffer for ``queue``."""
         status, queues = c_int32(), (c_void_p * 1)(queue.int_ptr)
-        made = self._functions["clCreateCommandBufferKHR"](1, queues, None, ctypes.byref(status))
-        if status.value or not made:
+        created = self._functions["clCreateCommandBufferKHR"](1, queues, None, ctypes.byref(status))
+        if status.value or not created:
             raise DeviceError(f"clCreateCommandBufferKHR: the OpenCL driver refuses with {status.value}")
-        return int(made)
+        return int(created)
 
 
 class CommandBuffers:
@@ -85,8 +85,8 @@ class CommandBuffers:
 
     def __init__(self, api: CommandBufferAPI) -> None:
         self._api = api
-        self._made: OrderedDict[tuple[object, ...], _CommandBuffer] = OrderedDict()
-        self._seen: deque[tuple[object, ...]] = deque(maxlen=_KEPT)
+        self._created: OrderedDict[tuple[object, ...], _CommandBuffer] = OrderedDict()
+        self._seen: deque[tuple[object, ...]] = deque(maxlen=_RETAINED)
         self._refused = False
 
     @classmethod
@@ -110,19 +110,19 @@ class CommandBuffers:
         key = (queue.key, *key)
         if self._refused:
             return None
-        if key not in self._made and key not in self._seen:
+        if key not in self._created and key not in self._seen:
             self._seen.append(key)
             return None
-        found = self._made.get(key)
+        found = self._created.get(key)
         if found is None:
             try:
-                found = self._made[key] = _CommandBuffer(self._api, queue, launches, tuple(values))
+                found = self._created[key] = _CommandBuffer(self._api, queue, launches, tuple(values))
             except DeviceError:
                 self._refused = True
                 return None
-            if len(self._made) > _KEPT:
-                self._made.popitem(last=False)
-        self._made.move_to_end(key)
+            if len(self._created) > _RETAINED:
+                self._created.popitem(last=False)
+        self._created.move_to_end(key)
         return found.enqueue(queue)
 
 

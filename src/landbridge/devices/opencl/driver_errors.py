@@ -30,20 +30,20 @@ _NO_MEMORY = frozenset(
 
 
 @contextmanager
-def driver_call(what: str) -> Iterator[None]:
-    """Give the driver ``what``; its refusal becomes DeviceLostError, OutOfMemoryError or DeviceError."""
+def driver_call(subject: str) -> Iterator[None]:
+    """Give the driver ``subject``; its refusal becomes DeviceLostError, OutOfMemoryError or DeviceError."""
     try:
         yield
     except cl.Error as error:
-        raise translated(what, error) from error
+        raise translated(subject, error) from error
 
 
-def translated(what: str, error: cl.Error) -> LandbridgeError:
-    """The exception of Landbridge for ``error``, met while doing ``what``."""
+def translated(subject: str, error: cl.Error) -> LandbridgeError:
+    """The exception of Landbridge for ``error``, met while doing ``subject``."""
     if error.code in _LOST:
-        return DeviceLostError(f"{what}: the OpenCL driver says {error}")
+        return DeviceLostError(f"{subject}: the OpenCL driver says {error}")
     if error.code in _NO_MEMORY or isinstance(error, cl.MemoryError):
         return OutOfMemoryError(
-            f"{what}: the OpenCL driver has no memory for it ({error}); free tensors or ask for less"
+            f"{subject}: the OpenCL driver has no memory for it ({error}); free tensors or ask for less"
         )
-    return DeviceError(f"{what}: the OpenCL driver refuses: {error}")
+    return DeviceError(f"{subject}: the OpenCL driver refuses: {error}")

@@ -45,14 +45,14 @@ class Queue:
         """Note a command just queued: the ``blocks`` it uses, and what must live until it is done."""
         for block in blocks:
             block.uses[self.key] = event
-        made = QueueEvent(self.cl, event, keep)
+        created = QueueEvent(self.cl, event, keep)
         if keep is not None:
             with self._lock:
-                self._in_flight.append(made)
+                self._in_flight.append(created)
                 # In order: what came before a command that is done is done, too.
                 if len(self._in_flight) > _MOST_IN_FLIGHT and self._in_flight[_MOST_IN_FLIGHT // 2].query():
                     del self._in_flight[: _MOST_IN_FLIGHT // 2 + 1]
-        return made
+        return created
 
     def marker(self) -> QueueEvent:
         """An event after everything that is queued now."""

@@ -242,5 +242,5 @@ def _check_shape(instance: OpenCLInstance, name: str, grid: Grid, block: Grid) -
             f"kernel {name!r} with grid {grid} and block {block}; legal: three numbers over 0 each, and at most "
             f"{instance.device.max_work_group_size} work-items in a block"
         )
-    if any(asked > most for asked, most in zip(block, sizes, strict=False)):
+    if any(requested > most for requested, most in zip(block, sizes, strict=False)):
         raise InputError(f"kernel {name!r} with block {block}; opencl:{instance.index} allows at most {tuple(sizes)}")

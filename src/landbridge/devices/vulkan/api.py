@@ -21,7 +21,7 @@ from landbridge.devices.vulkan.memory_uses import UsedMemory, memory_of
 from landbridge.devices.vulkan.modules import VulkanModule
 from landbridge.devices.vulkan.open_devices import OpenDevices
 from landbridge.devices.vulkan.recording import VulkanRecording
-from landbridge.devices.vulkan.steps import MemoryPlace, VulkanRecorder
+from landbridge.devices.vulkan.steps import MemoryLocation, VulkanRecorder
 from landbridge.devices.vulkan.timeline import Point, Timeline, elapsed_ms
 from landbridge.errors import HostViewError, InputError, UseAfterFreeError
 from landbridge.memory_kind import MemoryKind, normalize_scope
@@ -153,10 +153,10 @@ class VulkanDeviceAPI(DeviceAPI):
 
     def can_copy(self, src: Space, dst: Space) -> bool:
         """Within one device, and between a device and memory that the host reaches."""
-        own = [space for space in (src, dst) if space.device.api is self]
-        if len(own) == 2:
+        owned = [space for space in (src, dst) if space.device.api is self]
+        if len(owned) == 2:
             return src.device == dst.device
-        return len(own) == 1 and all(space in own or host_reaches(space) for space in (src, dst))
+        return len(owned) == 1 and all(space in owned or host_reaches(space) for space in (src, dst))
 
     def copy_data_from_to(
         self, src: Region, dst: Region, nbytes: int, stream: Stream | None, keep_alive: object
@@ -250,9 +250,9 @@ class VulkanDeviceAPI(DeviceAPI):
         for arg in args:
             if isinstance(arg, Region) and arg.space.device.api is not self:
                 raise InputError(f"kernel {function!r} was given memory of {arg.space.device}; import it, or copy it")
-        places = [_place(arg) for arg in args if isinstance(arg, Region)]
-        numbers = [arg for arg in args if not isinstance(arg, Region)]
-        return module.device.give(timeline, dispatch(module.kernel(function), grid, block, places, numbers))
+        places = [_location(arg) for arg in args if isinstance(arg, Region)]
+        scalars = [arg for arg in args if not isinstance(arg, Region)]
+        return module.device.give(timeline, dispatch(module.kernel(function), grid, block, places, scalars))
 
     def begin_record(self, index: int, stream: Stream | None) -> None:
         """Note copies and launches given to ``stream`` instead of doing them."""
@@ -278,7 +278,7 @@ class VulkanDeviceAPI(DeviceAPI):
             self._check_region(region, 0)
         recording.device.check_open()
         timeline = self._timeline(recording.device.index, stream)
-        return recording.replay(timeline, {position: _place(region) for position, region in args.items()})
+        return recording.replay(timeline, {position: _location(region) for position, region in args.items()})
 
     # --- inside --------------------------------------------------------------------------------------------------
 
@@ -290,10 +290,10 @@ class VulkanDeviceAPI(DeviceAPI):
         return timeline
 
     def _check_region(self, region: Region, nbytes: int) -> None:
-        own = region.space.device.api is self
-        size = memory_of(region.space).nbytes if own else region.byte_offset + nbytes
+        owned = region.space.device.api is self
+        size = memory_of(region.space).nbytes if owned else region.byte_offset + nbytes
         check_inside(region.byte_offset, nbytes, size, "vulkan")
 
 
-def _place(region: Region) -> MemoryPlace:
-    return MemoryPlace(region.space.handle, region.byte_offset)
+def _location(region: Region) -> MemoryLocation:
+    return MemoryLocation(region.space.handle, region.byte_offset)

@@ -14,7 +14,7 @@ from landbridge.devices.vulkan.driver_objects import DriverObjects
 from landbridge.devices.vulkan.images import LARGEST_ROW, Image, check_pixels, copy_pixels
 from landbridge.devices.vulkan.logical_device import LogicalDevice
 from landbridge.devices.vulkan.memory_uses import UsedMemory
-from landbridge.devices.vulkan.steps import MemoryPlace
+from landbridge.devices.vulkan.steps import MemoryLocation
 from landbridge.devices.vulkan.timeline import Point, Timeline
 from landbridge.errors import UnsupportedError
 from landbridge.memory_kind import GLOBAL_SCOPE
@@ -32,12 +32,12 @@ _FEW_BYTES = 1 << 10
 class Copy:
     """``nbytes`` bytes from ``src`` to ``dst``; a Step."""
 
-    src: MemoryPlace
-    dst: MemoryPlace
+    src: MemoryLocation
+    dst: MemoryLocation
     nbytes: int
 
     @property
-    def places(self) -> tuple[MemoryPlace, ...]:
+    def places(self) -> tuple[MemoryLocation, ...]:
         """The source, then the destination."""
         return self.src, self.dst
 
@@ -46,7 +46,7 @@ class Copy:
         """It reads ``src`` and writes ``dst``."""
         return (self.src.memory, False), (self.dst.memory, True)
 
-    def moved(self, places: Sequence[MemoryPlace]) -> Copy:
+    def moved(self, places: Sequence[MemoryLocation]) -> Copy:
         """The same copy between other places."""
         src, dst = places
         return Copy(src, dst, self.nbytes)
@@ -65,7 +65,7 @@ class Copy:
 
 def copy(device: LogicalDevice, stream: Timeline, src: Region, dst: Region, nbytes: int) -> Point | None:
     """Queue a copy of which one end is memory of ``device`` at least; None where it is done, or recorded instead."""
-    source, target = _place(device, src), _place(device, dst)
+    source, target = _location(device, src), _location(device, dst)
     check_pixels([end for end in (source, target) if end is not None], nbytes)
     if source is not None and target is not None:
         return device.give(stream, Copy(source, target, nbytes))
@@ -78,7 +78,7 @@ def copy(device: LogicalDevice, stream: Timeline, src: Region, dst: Region, nbyt
     return None
 
 
-def copy_from_host(device: LogicalDevice, stream: Timeline, address: int, dst: MemoryPlace, nbytes: int) -> None:
+def copy_from_host(device: LogicalDevice, stream: Timeline, address: int, dst: MemoryLocation, nbytes: int) -> None:
     """Copy ``nbytes`` bytes of the host at ``address`` into ``dst`` after all that is on ``stream``; done on return."""
     stream.drain()
     memory = dst.memory
@@ -92,11 +92,11 @@ def copy_from_host(device: LogicalDevice, stream: Timeline, address: int, dst: M
             ctypes.memmove(window, address + start, part)
             stage.flush(0, part)
             device.submit(
-                stream, [Copy(MemoryPlace(stage, 0), MemoryPlace(memory, dst.offset + start), part)]
+                stream, [Copy(MemoryLocation(stage, 0), MemoryLocation(memory, dst.offset + start), part)]
             ).synchronize()
 
 
-def copy_to_host(device: LogicalDevice, stream: Timeline, src: MemoryPlace, address: int, nbytes: int) -> None:
+def copy_to_host(device: LogicalDevice, stream: Timeline, src: MemoryLocation, address: int, nbytes: int) -> None:
     """Copy ``nbytes`` bytes of ``src`` to the host at ``address`` after all that is on ``stream``; done on return."""
     stream.drain()
     memory = src.memory
@@ -108,7 +108,7 @@ def copy_to_host(device: LogicalDevice, stream: Timeline, src: MemoryPlace, addr
     with _stage(device, nbytes) as (stage, window):
         for start, part in _parts(memory, nbytes):
             device.submit(
-                stream, [Copy(MemoryPlace(memory, src.offset + start), MemoryPlace(stage, 0), part)]
+                stream, [Copy(MemoryLocation(memory, src.offset + start), MemoryLocation(stage, 0), part)]
             ).synchronize()
             stage.invalidate(0, part)
             ctypes.memmove(address + start, window, part)
@@ -121,11 +121,11 @@ def _is_slow_to_read(device: LogicalDevice, memory: Allocation, nbytes: int) -> 
     return any(kind.has(flags.MEMORY_HOST_VISIBLE | flags.MEMORY_HOST_CACHED) for kind in device.scopes.values())
 
 
-def _place(device: LogicalDevice, region: Region) -> MemoryPlace | None:
+def _location(device: LogicalDevice, region: Region) -> MemoryLocation | None:
     """Where ``region`` lies on ``device``; None for memory that only the host reaches."""
     memory = region.space.handle
-    own = isinstance(memory, UsedMemory) and memory.device is device
-    return MemoryPlace(memory, region.byte_offset) if own else None
+    owned = isinstance(memory, UsedMemory) and memory.device is device
+    return MemoryLocation(memory, region.byte_offset) if owned else None
 
 
 def _parts(memory: UsedMemory, nbytes: int) -> Iterator[tuple[int, int]]:

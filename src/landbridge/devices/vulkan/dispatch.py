@@ -13,7 +13,7 @@ from landbridge.devices.vulkan.images import Image
 from landbridge.devices.vulkan.memory_uses import UsedMemory
 from landbridge.devices.vulkan.modules import Pipeline, descriptor_types
 from landbridge.devices.vulkan.spirv_facts import EntryPoint, Shape
-from landbridge.devices.vulkan.steps import MemoryPlace
+from landbridge.devices.vulkan.steps import MemoryLocation
 from landbridge.devices.vulkan.structure import array, handles
 from landbridge.errors import InputError, UseAfterFreeError
 from landbridge.executable.spirv import ImageFormat
@@ -29,7 +29,7 @@ class Dispatch:
     """
 
     kernel: Pipeline
-    places: tuple[MemoryPlace, ...]
+    places: tuple[MemoryLocation, ...]
     push: bytes | None
     grid: Shape
 
@@ -38,9 +38,9 @@ class Dispatch:
         """The memory it is bound to, and what it may write of it."""
         entry = self.kernel.entry
         pairs = zip(entry.bindings, self.places, strict=True)
-        return [(place.memory, binding in entry.written) for binding, place in pairs]
+        return [(location.memory, binding in entry.written) for binding, location in pairs]
 
-    def moved(self, places: Sequence[MemoryPlace]) -> Dispatch:
+    def moved(self, places: Sequence[MemoryLocation]) -> Dispatch:
         """The same dispatch over other places."""
         _check_places(self.kernel, places, starts=self.push is None)
         return Dispatch(self.kernel, tuple(places), self.push, self.grid)
@@ -64,30 +64,30 @@ class Dispatch:
         entry = self.kernel.entry
         alignment = self.kernel.device.physical.limits.minStorageBufferOffsetAlignment
         triples = zip(entry.bindings, self.places, entry.strides, strict=True)
-        flat = [(place, stride) for binding, place, stride in triples if binding not in entry.images]
-        return _packed(entry.name, entry, [place.offset % alignment // stride for place, stride in flat])
+        flat = [(location, stride) for binding, location, stride in triples if binding not in entry.images]
+        return _packed(entry.name, entry, [location.offset % alignment // stride for location, stride in flat])
 
-    def _range(self, place: MemoryPlace) -> structs_work.VkDescriptorBufferInfo:
+    def _range(self, location: MemoryLocation) -> structs_work.VkDescriptorBufferInfo:
         """The part of its buffer that a kernel is given: descriptors begin where the device lets them."""
-        assert isinstance(place.memory, Allocation)
+        assert isinstance(location.memory, Allocation)
         limits = self.kernel.device.physical.limits
         alignment = limits.minStorageBufferOffsetAlignment
-        start = place.offset // alignment * alignment
-        reach = min(place.memory.bound_bytes - start, limits.maxStorageBufferRange)
-        return structs_work.VkDescriptorBufferInfo(place.memory.buffer, start, reach)
+        start = location.offset // alignment * alignment
+        reach = min(location.memory.bound_bytes - start, limits.maxStorageBufferRange)
+        return structs_work.VkDescriptorBufferInfo(location.memory.buffer, start, reach)
 
     def _write(self, descriptors: int) -> None:
         device = self.kernel.device
         writes = []
-        for (binding, kind), place in zip(descriptor_types(self.kernel.entry).items(), self.places, strict=True):
+        for (binding, kind), location in zip(descriptor_types(self.kernel.entry).items(), self.places, strict=True):
             write = structs_work.VkWriteDescriptorSet(
                 dstSet=descriptors, dstBinding=binding, descriptorCount=1, descriptorType=kind
             )
-            if isinstance(place.memory, Image):
-                view = structs_work.VkDescriptorImageInfo(0, place.memory.view, flags.IMAGE_LAYOUT_GENERAL)
+            if isinstance(location.memory, Image):
+                view = structs_work.VkDescriptorImageInfo(0, location.memory.view, flags.IMAGE_LAYOUT_GENERAL)
                 write.pImageInfo = ctypes.pointer(view)
             else:
-                write.pBufferInfo = ctypes.pointer(self._range(place))
+                write.pBufferInfo = ctypes.pointer(self._range(location))
             writes.append(write)
         every = array(structs_work.VkWriteDescriptorSet, writes)
         device.calls.vkUpdateDescriptorSets(device.handle, len(writes), every, 0, None)
@@ -97,76 +97,80 @@ def dispatch(
     kernel: Pipeline,
     grid: Sequence[int],
     block: Sequence[int],
-    places: Sequence[MemoryPlace],
-    numbers: Sequence[int | float],
+    places: Sequence[MemoryLocation],
+    scalars: Sequence[int | float],
 ) -> Dispatch:
     """The step that a launch is; raises InputError for arguments or shapes that the kernel does not have.
 
     Places go to the storage buffers in the order of their bindings, numbers to the push constants in theirs.
     """
     entry, limits = kernel.entry, kernel.device.physical.limits
-    what = f"kernel {entry.name!r} on {kernel.device.name}"
-    starts = not numbers and entry.can_take_starts
-    if len(places) != len(entry.bindings) or (len(numbers) != len(entry.push) and not starts):
+    subject = f"kernel {entry.name!r} on {kernel.device.name}"
+    starts = not scalars and entry.can_take_starts
+    if len(places) != len(entry.bindings) or (len(scalars) != len(entry.push) and not starts):
         images = f", {len(entry.images)} images" if entry.images else ""
         raise InputError(
-            f"{what} takes {entry.buffers} buffers{images} and {len(entry.push)} numbers; {len(places)} and "
-            f"{len(numbers)} were given"
+            f"{subject} takes {entry.buffers} buffers{images} and {len(entry.push)} numbers; {len(places)} and "
+            f"{len(scalars)} were given"
         )
     if tuple(block) != entry.local_size:
-        raise InputError(f"{what} was compiled for blocks of {entry.local_size}; {tuple(block)} was asked")
+        raise InputError(f"{subject} was compiled for blocks of {entry.local_size}; {tuple(block)} was asked")
     most = tuple(limits.maxComputeWorkGroupCount)
-    if len(grid) != 3 or min(grid) < 1 or any(asked > legal for asked, legal in zip(grid, most, strict=False)):
-        raise InputError(f"{what}: a grid of {tuple(grid)}; legal: three numbers from 1 to {most}")
+    if len(grid) != 3 or min(grid) < 1 or any(requested > legal for requested, legal in zip(grid, most, strict=False)):
+        raise InputError(f"{subject}: a grid of {tuple(grid)}; legal: three numbers from 1 to {most}")
     _check_places(kernel, places, starts=starts)
-    push = None if starts else _packed(what, entry, numbers)
+    push = None if starts else _packed(subject, entry, scalars)
     return Dispatch(kernel, tuple(places), push, (grid[0], grid[1], grid[2]))
 
 
-def _check_places(kernel: Pipeline, places: Sequence[MemoryPlace], *, starts: bool) -> None:
-    what = f"kernel {kernel.entry.name!r} on {kernel.device.name}"
+def _check_places(kernel: Pipeline, places: Sequence[MemoryLocation], *, starts: bool) -> None:
+    subject = f"kernel {kernel.entry.name!r} on {kernel.device.name}"
     alignment = kernel.device.physical.limits.minStorageBufferOffsetAlignment
     entry = kernel.entry
-    for binding, place, stride in zip(entry.bindings, places, entry.strides, strict=True):
-        memory, step = place.memory, stride if starts else alignment
+    for binding, location, stride in zip(entry.bindings, places, entry.strides, strict=True):
+        memory, step = location.memory, stride if starts else alignment
         if memory.device is not kernel.device:
-            raise InputError(f"{what} was given memory of {memory.device.name}; import it, or copy it there")
+            raise InputError(f"{subject} was given memory of {memory.device.name}; import it, or copy it there")
         if memory.freed:
-            raise UseAfterFreeError(f"{what} was given a space that was freed; allocate another one")
+            raise UseAfterFreeError(f"{subject} was given a space that was freed; allocate another one")
         if binding in entry.images:
-            _check_image(f"{what}, binding {binding},", place, entry.images[binding])
+            _check_image(f"{subject}, binding {binding},", location, entry.images[binding])
             continue
         if not isinstance(memory, Allocation):
-            raise InputError(f"{what} was given an image where it takes a buffer (binding {binding}); copy it to one")
-        if place.offset % step or not 0 <= place.offset < max(memory.nbytes, 1):
             raise InputError(
-                f"{what} was given a space of {memory.nbytes} bytes from byte {place.offset}; legal: a multiple of "
+                f"{subject} was given an image where it takes a buffer (binding {binding}); copy it to one"
+            )
+        if location.offset % step or not 0 <= location.offset < max(memory.nbytes, 1):
+            raise InputError(
+                f"{subject} was given a space of {memory.nbytes} bytes from byte {location.offset}; legal: a multiple "
+                "of "
                 f"{step} inside it ({'its elements' if starts else 'minStorageBufferOffsetAlignment'})"
             )
 
 
-def _check_image(what: str, place: MemoryPlace, format: ImageFormat) -> None:
-    image = place.memory
-    if not isinstance(image, Image) or place.offset:
-        found = f"an image from byte {place.offset} on" if isinstance(image, Image) else "a buffer"
+def _check_image(subject: str, location: MemoryLocation, format: ImageFormat) -> None:
+    image = location.memory
+    if not isinstance(image, Image) or location.offset:
+        found = f"an image from byte {location.offset} on" if isinstance(image, Image) else "a buffer"
         raise InputError(
-            f"{what} was given {found} where it takes an image; legal: all of one, of scope {TEXTURE_SCOPE!r}"
+            f"{subject} was given {found} where it takes an image; legal: all of one, of scope {TEXTURE_SCOPE!r}"
         )
     usage = flags.IMAGE_STORAGE if format else flags.IMAGE_SAMPLED
     if not image.usage & usage:
         raise InputError(
-            f"{what} {'writes' if format else 'reads'} an image of {image.format.name}, which no kernel does on this "
+            f"{subject} {'writes' if format else 'reads'} an image of {image.format.name}, which no kernel does on "
+            "this "
             "driver; take other lanes or another dtype"
         )
     if format not in (ImageFormat.Unknown, image.format):
-        raise InputError(f"{what} writes images of {format.name} and was given one of {image.format.name}")
+        raise InputError(f"{subject} writes images of {format.name} and was given one of {image.format.name}")
 
 
-def _packed(what: str, entry: EntryPoint, numbers: Sequence[int | float]) -> bytes:
+def _packed(subject: str, entry: EntryPoint, scalars: Sequence[int | float]) -> bytes:
     packed = bytearray(entry.push_bytes)
-    for number, (offset, form) in zip(numbers, entry.push, strict=True):
+    for number, (offset, form) in zip(scalars, entry.push, strict=True):
         try:
             struct.pack_into(form, packed, offset, number)
         except (struct.error, OverflowError) as error:
-            raise InputError(f"{what} was given {number!r}; {error}") from error
+            raise InputError(f"{subject} was given {number!r}; {error}") from error
     return bytes(packed)

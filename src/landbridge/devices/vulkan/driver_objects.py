@@ -38,10 +38,10 @@ class DriverObjects:
         maker = "vkAllocateMemory" if kind == "Memory" else f"vkCreate{kind}"
         result = getattr(self.calls, maker)(self.handle, ctypes.byref(request), None, ctypes.byref(handle))
         check(result, f"{self.name}: {maker}")
-        self.own(kind, handle.value)
+        self.owned(kind, handle.value)
         return handle.value
 
-    def own(self, kind: str, handle: int) -> None:
+    def owned(self, kind: str, handle: int) -> None:
         """Destroy ``handle`` with the device at the latest. Drivers may give one handle twice: each time counts."""
         with self._lock:
             self._owned[kind, handle] = self._owned.get((kind, handle), 0) + 1

@@ -18,7 +18,7 @@ from landbridge.devices.vulkan.driver_objects import DriverObjects
 from landbridge.devices.vulkan.logical_device import LogicalDevice
 from landbridge.devices.vulkan.memory_uses import UsedMemory
 from landbridge.devices.vulkan.result import check
-from landbridge.devices.vulkan.steps import MemoryPlace
+from landbridge.devices.vulkan.steps import MemoryLocation
 from landbridge.devices.vulkan.structs_device import VkExtent3D
 from landbridge.dtypes import dtype as dtype_facts
 from landbridge.errors import InputError, OutOfMemoryError
@@ -53,14 +53,14 @@ class Image(PixelRows, UsedMemory):
     def __init__(
         self,
         device: DriverObjects,
-        made: tuple[int, int, int],
+        created: tuple[int, int, int],
         shape: tuple[int, int, int],
         format: ImageFormat,
         usage: int,
     ) -> None:
-        """``made`` are the driver's image, memory and view; ``shape`` is of rows, pixels and the bytes of one."""
+        """``created`` are the driver's image, memory and view; ``shape`` is of rows, pixels and the bytes of one."""
         height, width, pixel_bytes = shape
-        self.image, memory, self.view = made
+        self.image, memory, self.view = created
         objects = (("ImageView", self.view), ("Image", self.image), ("Memory", memory))
         super().__init__(device, height * width * pixel_bytes, tuple(o for o in objects if o[1]))
         self.format = format
@@ -79,8 +79,8 @@ def alloc_image(device: LogicalDevice, owner: Device, shape: Sequence[int], dtyp
     """A Space of ``owner`` in ``scope``, which must hold images: ``shape`` elements of ``dtype``."""
     kind = device.kinds.get(scope)
     if kind is None or kind.ndim == 1:
-        what = "has no memory scope" if kind is None else "holds bytes, not images, in scope"
-        raise InputError(f"{device.name} {what} {scope!r}; images lie in {TEXTURE_SCOPE!r}")
+        subject = "has no memory scope" if kind is None else "holds bytes, not images, in scope"
+        raise InputError(f"{device.name} {subject} {scope!r}; images lie in {TEXTURE_SCOPE!r}")
     device.collect()
     image = _allocate(device, shape, dtype)
     return NdSpace(owner, scope, image, tuple(shape), image.row_pitch, row_pitch=image.row_pitch)
@@ -126,17 +126,17 @@ def _allocate(device: LogicalDevice, shape: Sequence[int], dtype: str) -> Image:
         memory = _bind(device, image)
         if usage & (flags.IMAGE_SAMPLED | flags.IMAGE_STORAGE):
             view = _view(device, image, _FORMATS[format])
-        made = Image(device, (image, memory, view), (height, width, lanes * itemsize), format, usage)
-        device.submit(device.stream, [_Prepare(made)]).synchronize()
+        created = Image(device, (image, memory, view), (height, width, lanes * itemsize), format, usage)
+        device.submit(device.stream, [_Prepare(created)]).synchronize()
     except BaseException:
         for kind, handle in (("ImageView", view), ("Image", image), ("Memory", memory)):
             if handle:
                 device.destroy(kind, handle)
         raise
-    return made
+    return created
 
 
-def copy_pixels(device: DriverObjects, commands: int, src: MemoryPlace, dst: MemoryPlace, nbytes: int) -> None:
+def copy_pixels(device: DriverObjects, commands: int, src: MemoryLocation, dst: MemoryLocation, nbytes: int) -> None:
     """Append a copy of which one end is an image at least; both ends were checked."""
     source, target = src.memory, dst.memory
     layout = flags.IMAGE_LAYOUT_GENERAL
@@ -155,7 +155,7 @@ def copy_pixels(device: DriverObjects, commands: int, src: MemoryPlace, dst: Mem
         device.calls.vkCmdCopyBufferToImage(commands, source.buffer, target.image, layout, 1, ctypes.byref(part))
 
 
-def check_pixels(ends: Sequence[MemoryPlace], nbytes: int) -> None:
+def check_pixels(ends: Sequence[MemoryLocation], nbytes: int) -> None:
     """Raise InputError unless the driver can copy these bytes: between images, or an image and a buffer or the host."""
     images = [end.memory for end in ends if isinstance(end.memory, Image)]
     for end in ends:
@@ -177,16 +177,16 @@ class _Prepare:
         self._image = image
 
     @property
-    def places(self) -> tuple[MemoryPlace, ...]:
+    def places(self) -> tuple[MemoryLocation, ...]:
         """The image."""
-        return (MemoryPlace(self._image, 0),)
+        return (MemoryLocation(self._image, 0),)
 
     @property
     def uses(self) -> Sequence[tuple[UsedMemory, bool]]:
         """It writes the image."""
         return ((self._image, True),)
 
-    def moved(self, places: Sequence[MemoryPlace]) -> _Prepare:
+    def moved(self, places: Sequence[MemoryLocation]) -> _Prepare:
         """Of no use elsewhere."""
         return self
 

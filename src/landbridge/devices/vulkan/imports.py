@@ -34,12 +34,15 @@ def _import_host(device: LogicalDevice, source: HostPointer) -> tuple[str, Alloc
     """The address and the size must be multiples of ``minImportedHostPointerAlignment``, which drivers need not check
     (Vulkan 1.3 specification, VkImportMemoryHostPointerInfoEXT)."""
     required = device.physical.import_alignment
-    what = f"{device.name} cannot use {source.nbytes} bytes of the host at {source.address:#x} in place"
+    subject = f"{device.name} cannot use {source.nbytes} bytes of the host at {source.address:#x} in place"
     if required is None:
-        raise ZeroCopyError(f"{what}: its driver has no {HOST_IMPORT}; copy the data, or install a driver that has it")
+        raise ZeroCopyError(
+            f"{subject}: its driver has no {HOST_IMPORT}; copy the data, or install a driver that has it"
+        )
     if source.nbytes <= 0 or source.address <= 0 or source.address % required or source.nbytes % required:
         raise ZeroCopyError(
-            f"{what}: address and size must be multiples of {required} (minImportedHostPointerAlignment); the address "
+            f"{subject}: address and size must be multiples of {required} (minImportedHostPointerAlignment); the "
+            "address "
             f"is {source.address % required} bytes past one and the size {source.nbytes % required}. Take memory from "
             f"mmap of a multiple of {required} bytes, or from lb.empty(..., device='{device.name}', host_access='rw')"
         )
@@ -48,8 +51,8 @@ def _import_host(device: LogicalDevice, source: HostPointer) -> tuple[str, Alloc
         device.handle, flags.HANDLE_HOST_ALLOCATION, source.address, ctypes.byref(properties)
     )
     if result < 0:
-        raise ZeroCopyError(f"{what}: the driver answered {result_name(result)}; copy the data")
-    scope, memory_type = _scope_of(device.scopes, properties.memoryTypeBits, what)
+        raise ZeroCopyError(f"{subject}: the driver answered {result_name(result)}; copy the data")
+    scope, memory_type = _scope_of(device.scopes, properties.memoryTypeBits, subject)
     request = structs_work.VkImportMemoryHostPointerInfoEXT(
         handleType=flags.HANDLE_HOST_ALLOCATION, pHostPointer=source.address
     )
@@ -65,41 +68,41 @@ def _import_host(device: LogicalDevice, source: HostPointer) -> tuple[str, Alloc
             source.address,
         )
     except (DeviceError, OutOfMemoryError) as error:
-        raise _refusal(what, error) from error
+        raise _refusal(subject, error) from error
 
 
 def _import_dma_buf(device: LogicalDevice, source: DmaBuf) -> tuple[str, Allocation]:
     """The descriptor stays the caller's."""
-    what = f"{device.name} cannot use {source.nbytes} bytes from {source.offset} of the dma-buf {source.fd} in place"
+    subject = f"{device.name} cannot use {source.nbytes} bytes from {source.offset} of the dma-buf {source.fd} in place"
     missing = [name for name in (MEMORY_FD, DMA_BUF) if name not in device.extensions]
     if missing:
-        raise ZeroCopyError(f"{what}: its driver has no {' and no '.join(missing)}; map the dma-buf and import that")
+        raise ZeroCopyError(f"{subject}: its driver has no {' and no '.join(missing)}; map the dma-buf and import that")
     alignment = device.physical.limits.minStorageBufferOffsetAlignment
     try:
         size = os.lseek(source.fd, 0, os.SEEK_END)
     except OSError as error:
-        raise ZeroCopyError(f"{what}: {error}; give the descriptor of a dma-buf") from error
+        raise ZeroCopyError(f"{subject}: {error}; give the descriptor of a dma-buf") from error
     if source.nbytes <= 0 or source.offset < 0 or source.offset + source.nbytes > size or source.offset % alignment:
         raise ZeroCopyError(
-            f"{what}: it has {size} bytes, and an offset must be a multiple of {alignment}; give a range inside it"
+            f"{subject}: it has {size} bytes, and an offset must be a multiple of {alignment}; give a range inside it"
         )
     properties = structs_work.VkMemoryFdPropertiesKHR()
     result = device.calls.vkGetMemoryFdPropertiesKHR(
         device.handle, flags.HANDLE_DMA_BUF, source.fd, ctypes.byref(properties)
     )
     if result < 0:
-        raise ZeroCopyError(f"{what}: the driver answered {result_name(result)}; copy the data")
-    scope, memory_type = _scope_of(device.scopes, properties.memoryTypeBits, what)
-    own = os.dup(source.fd)  # a successful import takes the descriptor over
-    request = structs_work.VkImportMemoryFdInfoKHR(handleType=flags.HANDLE_DMA_BUF, fd=own)
+        raise ZeroCopyError(f"{subject}: the driver answered {result_name(result)}; copy the data")
+    scope, memory_type = _scope_of(device.scopes, properties.memoryTypeBits, subject)
+    owned = os.dup(source.fd)  # a successful import takes the descriptor over
+    request = structs_work.VkImportMemoryFdInfoKHR(handleType=flags.HANDLE_DMA_BUF, fd=owned)
     try:
         return scope, import_as(
             device, memory_type, request, source.nbytes, size, source.offset, flags.HANDLE_DMA_BUF, None
         )
     except (DeviceError, OutOfMemoryError) as error:
         with suppress(OSError):  # some drivers close what they do not take
-            os.close(own)
-        raise _refusal(what, error) from error
+            os.close(owned)
+        raise _refusal(subject, error) from error
 
 
 def export_handle(device: LogicalDevice) -> int:
@@ -125,17 +128,18 @@ def export_dma_buf(device: LogicalDevice, allocation: Allocation) -> int:
     return found.value
 
 
-def _scope_of(scopes: Mapping[str, MemoryType], type_bits: int, what: str) -> tuple[str, MemoryType]:
+def _scope_of(scopes: Mapping[str, MemoryType], type_bits: int, subject: str) -> tuple[str, MemoryType]:
     """The first scope whose memory type is one of ``type_bits``, those the host sees before the others."""
     fitting = [(scope, kind) for scope, kind in scopes.items() if type_bits >> kind.index & 1]
     fitting.sort(key=lambda pair: not pair[1].has(flags.MEMORY_HOST_VISIBLE))
     if not fitting:
         kinds = ", ".join(f"{scope} (type {kind.index})" for scope, kind in scopes.items())
         raise ZeroCopyError(
-            f"{what}: the driver takes such memory as types {type_bits:#b}, and the scopes are {kinds}; copy the data"
+            f"{subject}: the driver takes such memory as types {type_bits:#b}, and the scopes are {kinds}; copy the "
+            "data"
         )
     return fitting[0]
 
 
-def _refusal(what: str, error: LandbridgeError) -> ZeroCopyError:
-    return ZeroCopyError(f"{what}: {error}; copy the data")
+def _refusal(subject: str, error: LandbridgeError) -> ZeroCopyError:
+    return ZeroCopyError(f"{subject}: {error}; copy the data")

@@ -65,13 +65,13 @@ def scopes(types: Iterable[MemoryType]) -> dict[str, MemoryType]:
     large = [t for t in local if t.heap_bytes >= _WHOLE_HEAP * most]
     found = {GLOBAL_SCOPE: max(large, key=_worth_to_the_host)}
     outside = [t for t in known if t.has(_VISIBLE) and t.heap != found[GLOBAL_SCOPE].heap]
-    beside = [t for t in known if t.has(_VISIBLE) and t != found[GLOBAL_SCOPE]]
+    others = [t for t in known if t.has(_VISIBLE) and t != found[GLOBAL_SCOPE]]
     if not found[GLOBAL_SCOPE].has(_VISIBLE | _COHERENT):
-        coherent = [t for t in (outside or beside) if t.has(_COHERENT)] or [t for t in beside if t.has(_COHERENT)]
+        coherent = [t for t in (outside or others) if t.has(_COHERENT)] or [t for t in others if t.has(_COHERENT)]
         if coherent:
             found[HOST_SCOPE] = max(coherent, key=_worth_to_the_host)
     if not any(t.has(_VISIBLE | _CACHED) for t in found.values()):
-        cached = [t for t in beside if t.has(_CACHED)]
+        cached = [t for t in others if t.has(_CACHED)]
         if cached:
             found[HOST_CACHED_SCOPE] = max(cached, key=_worth_to_the_host)
     return found

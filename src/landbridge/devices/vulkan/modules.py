@@ -184,14 +184,14 @@ class Pipeline:
             stage=flags.SHADER_STAGE_COMPUTE, module=module.handle, pName=self.entry.name.encode()
         )
         request = structs_work.VkComputePipelineCreateInfo(stage=stage, layout=self.layout, basePipelineIndex=-1)
-        made = ctypes.c_uint64()
+        created = ctypes.c_uint64()
         result = device.calls.vkCreateComputePipelines(
-            device.handle, 0, 1, ctypes.byref(request), None, ctypes.byref(made)
+            device.handle, 0, 1, ctypes.byref(request), None, ctypes.byref(created)
         )
-        if result != SUCCESS or not made.value:
+        if result != SUCCESS or not created.value:
             raise module.refusal(f"kernel {self.entry.name!r}: {result_name(result)}")
-        device.own("Pipeline", made.value)
-        return made.value
+        device.owned("Pipeline", created.value)
+        return created.value
 
     def _check_limits(self, limits: Any) -> None:
         x, y, z = self.entry.local_size
@@ -205,10 +205,11 @@ class Pipeline:
         }
         for axis, size, most in zip("xyz", self.entry.local_size, limits.maxComputeWorkGroupSize, strict=True):
             found[f"invocations of a workgroup along {axis}"] = (size, most)
-        for what, (asked, legal) in found.items():
-            if asked > legal:
+        for subject, (requested, legal) in found.items():
+            if requested > legal:
                 raise KernelBuildError(
-                    f"{self.device.name}: kernel {self.entry.name!r} has {asked} {what}; the device allows {legal}: "
+                    f"{self.device.name}: kernel {self.entry.name!r} has {requested} {subject}; the device allows "
+                    f"{legal}: "
                     f"compile for Target.from_device('{self.device.name}')"
                 )
 

@@ -100,17 +100,17 @@ def describe(calls: Calls, handle: int) -> PhysicalDevice:
         calls.vkGetPhysicalDeviceProperties2(handle, ctypes.byref(properties))
 
     def fill(extension: Chained) -> None:
-        asked = structs_device.VkPhysicalDeviceProperties2(extension)
-        calls.vkGetPhysicalDeviceProperties2(handle, ctypes.byref(asked))
+        query = structs_device.VkPhysicalDeviceProperties2(extension)
+        calls.vkGetPhysicalDeviceProperties2(handle, ctypes.byref(query))
 
     family, timestamp_bits = _compute_family(calls, handle)
     name = basic.deviceName.decode(errors="replace")
-    stated = f"{driver.driverName.decode(errors='replace')} {driver.driverInfo.decode(errors='replace')}".strip()
+    declared = f"{driver.driverName.decode(errors='replace')} {driver.driverInfo.decode(errors='replace')}".strip()
     return PhysicalDevice(
         handle=handle,
         name=name,
         vendor=_VENDORS.get(basic.vendorID, f"{basic.vendorID:#x}"),
-        driver=stated or str(basic.driverVersion),
+        driver=declared or str(basic.driverVersion),
         version=basic.apiVersion,
         device_type=flags.DEVICE_TYPES[min(basic.deviceType, len(flags.DEVICE_TYPES) - 1)],
         limits=basic.limits,
@@ -182,8 +182,8 @@ def _compute_family(calls: Calls, handle: int) -> tuple[int | None, int]:
 
 def _extensions(calls: Calls, handle: int) -> frozenset[str]:
     count = ctypes.c_uint32()
-    what = "listing the extensions of a Vulkan device"
-    check(calls.vkEnumerateDeviceExtensionProperties(handle, None, ctypes.byref(count), None), what)
+    subject = "listing the extensions of a Vulkan device"
+    check(calls.vkEnumerateDeviceExtensionProperties(handle, None, ctypes.byref(count), None), subject)
     found = (structs_device.VkExtensionProperties * count.value)()
-    check(calls.vkEnumerateDeviceExtensionProperties(handle, None, ctypes.byref(count), found), what)
+    check(calls.vkEnumerateDeviceExtensionProperties(handle, None, ctypes.byref(count), found), subject)
     return frozenset(entry.extensionName.decode(errors="replace") for entry in found)

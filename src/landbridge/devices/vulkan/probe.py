@@ -7,7 +7,7 @@ import ctypes
 from landbridge.devices.vulkan.allocation import allocate
 from landbridge.devices.vulkan.copies import Copy, copy_from_host, copy_to_host
 from landbridge.devices.vulkan.logical_device import LogicalDevice
-from landbridge.devices.vulkan.steps import MemoryPlace
+from landbridge.devices.vulkan.steps import MemoryLocation
 from landbridge.errors import DeviceError
 from landbridge.memory_kind import GLOBAL_SCOPE
 
@@ -19,7 +19,7 @@ def probe(device: LogicalDevice) -> None:
     sent = ctypes.create_string_buffer(bytes(range(_BYTES)), _BYTES)
     got = ctypes.create_string_buffer(_BYTES)
     spaces = [allocate(device, device.scopes[GLOBAL_SCOPE], _BYTES, 1) for _ in range(2)]
-    first, second = (MemoryPlace(space, 0) for space in spaces)
+    first, second = (MemoryLocation(space, 0) for space in spaces)
     try:
         copy_from_host(device, device.stream, ctypes.addressof(sent), first, _BYTES)
         device.submit(device.stream, [Copy(first, second, _BYTES)])

@@ -14,7 +14,7 @@ from functools import partial
 from landbridge.devices.vulkan import flags
 from landbridge.devices.vulkan.logical_device import LogicalDevice
 from landbridge.devices.vulkan.memory_uses import UsedMemory
-from landbridge.devices.vulkan.steps import MemoryPlace, VulkanRecorder
+from landbridge.devices.vulkan.steps import MemoryLocation, VulkanRecorder
 from landbridge.devices.vulkan.timeline import Point, Timeline
 from landbridge.errors import InputError, UseAfterFreeError
 from landbridge.locks import new_lock
@@ -41,19 +41,19 @@ class VulkanRecording:
         self.device = device
         self.places = tuple(recorder.places)
         self._steps = tuple(recorder.steps)
-        self._positions = [[recorder.places[place] for place in step.places] for step in self._steps]
-        self._recorded: OrderedDict[tuple[MemoryPlace, ...], _Recorded] = OrderedDict()
+        self._positions = [[recorder.places[location] for location in step.places] for step in self._steps]
+        self._recorded: OrderedDict[tuple[MemoryLocation, ...], _Recorded] = OrderedDict()
         self._lock = new_lock()
 
-    def replay(self, stream: Timeline, args: Mapping[int, MemoryPlace]) -> Point:
+    def replay(self, stream: Timeline, args: Mapping[int, MemoryLocation]) -> Point:
         """Queue all of it on ``stream``, ``args`` in their positions from now on."""
         for position in args:
             if not 0 <= position < len(self.places):
                 raise InputError(f"a recording of {len(self.places)} regions has no position {position}")
         with self._lock:
-            places = tuple(args.get(number, place) for number, place in enumerate(self.places))
-            for place in places:
-                if place.memory.freed:
+            places = tuple(args.get(number, location) for number, location in enumerate(self.places))
+            for location in places:
+                if location.memory.freed:
                     raise UseAfterFreeError("a recording uses memory that was freed; replay it with other memory")
             found = self._recorded.get(places) or self._record(places)
             self._recorded.move_to_end(places)
@@ -62,7 +62,7 @@ class VulkanRecording:
             found.last = self.device.enqueue(stream, found.commands, found.uses)
             return found.last
 
-    def _record(self, places: tuple[MemoryPlace, ...]) -> _Recorded:
+    def _record(self, places: tuple[MemoryLocation, ...]) -> _Recorded:
         steps = [
             step.moved([places[number] for number in positions])
             for step, positions in zip(self._steps, self._positions, strict=True)
@@ -70,13 +70,13 @@ class VulkanRecording:
         commands = self.device.begin_commands(flags.COMMAND_SIMULTANEOUS)
         releases = self.device.encode(commands, steps)
         self.device.end_commands(commands)
-        made = _Recorded(commands, releases, [use for step in steps for use in step.uses])
-        self._recorded[places] = made
+        created = _Recorded(commands, releases, [use for step in steps for use in step.uses])
+        self._recorded[places] = created
         if len(self._recorded) > _MOST_BINDINGS:
             _, oldest = self._recorded.popitem(last=False)
             self.device.release_after(oldest.last, oldest.commands, oldest.releases)
-        return made
+        return created
 
     def __del__(self) -> None:
-        for made in getattr(self, "_recorded", {}).values():
-            self.device.defer(partial(self.device.release_after, made.last, made.commands, made.releases))
+        for created in getattr(self, "_recorded", {}).values():
+            self.device.defer(partial(self.device.release_after, created.last, created.commands, created.releases))

@@ -34,9 +34,9 @@ def result_name(result: int) -> str:
     return _NAMES.get(result, f"VkResult {result}")
 
 
-def error_of(result: int, what: str) -> LandbridgeError:
-    """The exception for an error code; ``what`` says what was asked of the driver."""
-    text = f"{what}: the driver answered {result_name(result)}"
+def error_of(result: int, subject: str) -> LandbridgeError:
+    """The exception for an error code; ``subject`` says what was asked of the driver."""
+    text = f"{subject}: the driver answered {result_name(result)}"
     if result == DEVICE_LOST:
         return DeviceLostError(text)
     if result in _OUT_OF_MEMORY:
@@ -44,7 +44,7 @@ def error_of(result: int, what: str) -> LandbridgeError:
     return DeviceError(text)
 
 
-def check(result: int, what: str) -> None:
+def check(result: int, subject: str) -> None:
     """Raise the exception of ``result`` when it is an error."""
     if result < 0:
-        raise error_of(result, what)
+        raise error_of(result, subject)

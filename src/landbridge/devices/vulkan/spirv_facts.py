@@ -138,9 +138,9 @@ def _entry_point(r: _Reading, function: int, name: str, interface: Sequence[int]
         elif storage in (StorageClass.Uniform, StorageClass.UniformConstant):
             raise ValueError(f"entry point {name!r} uses %{variable}, which is no storage buffer and no image")
     written = frozenset(number for number, writes in bindings.items() if writes)
-    numbers = tuple(sorted(bindings))
-    sizes = tuple(strides[number] for number in numbers)
-    return EntryPoint(name, _local_size(r, function, name), numbers, sizes, written, push, images)
+    binding_numbers = tuple(sorted(bindings))
+    sizes = tuple(strides[number] for number in binding_numbers)
+    return EntryPoint(name, _local_size(r, function, name), binding_numbers, sizes, written, push, images)
 
 
 def _binding(r: _Reading, variable: int, name: str) -> int:
@@ -168,8 +168,8 @@ def _image_format(r: _Reading, image: int, name: str) -> ImageFormat:
 
 def _stride(r: _Reading, block: int) -> int:
     members = r.types.get(block, (0, (0,)))[1][1:]
-    stated = r.decorations.get((members[0], Decoration.ArrayStride)) if len(members) == 1 else None
-    return stated[0] if stated else 1
+    declared = r.decorations.get((members[0], Decoration.ArrayStride)) if len(members) == 1 else None
+    return declared[0] if declared else 1
 
 
 def _is_read_only(r: _Reading, variable: int, block: int) -> bool:

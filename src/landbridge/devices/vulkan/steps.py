@@ -11,7 +11,7 @@ from landbridge.records import record
 
 
 @record(frozen=True, slots=True)
-class MemoryPlace:
+class MemoryLocation:
     """The bytes of ``memory`` from ``offset`` on."""
 
     memory: UsedMemory
@@ -22,10 +22,10 @@ class CommandStep(Protocol):
     """One piece of work: what it uses, and how a command buffer says it."""
 
     @property
-    def places(self) -> tuple[MemoryPlace, ...]:
+    def places(self) -> tuple[MemoryLocation, ...]:
         """What it is given, in its own order."""
 
-    def moved(self, places: Sequence[MemoryPlace]) -> CommandStep:
+    def moved(self, places: Sequence[MemoryLocation]) -> CommandStep:
         """The same work on other ``places``, as many as it has."""
 
     @property
@@ -41,10 +41,10 @@ class VulkanRecorder:
 
     def __init__(self) -> None:
         self.steps: list[CommandStep] = []
-        self.places: dict[MemoryPlace, int] = {}
+        self.places: dict[MemoryLocation, int] = {}
 
     def add(self, step: CommandStep) -> None:
         """Note ``step``, which was checked."""
         self.steps.append(step)
-        for place in step.places:
-            self.places.setdefault(place, len(self.places))
+        for location in step.places:
+            self.places.setdefault(location, len(self.places))

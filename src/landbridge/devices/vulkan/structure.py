@@ -54,10 +54,10 @@ class Chained(ctypes.Structure):
             self.pNext = ctypes.addressof(following)
 
 
-def array(of: Any, values: Iterable[Any]) -> Any:
+def array(item_type: Any, values: Iterable[Any]) -> Any:
     """A C array of ``values``; assigning it to a pointer of a structure keeps it alive with that structure."""
     items = list(values)
-    return (of * len(items))(*items)
+    return (item_type * len(items))(*items)
 
 
 def handles(*values: int) -> Any:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import onnx_ir as ir
 
 
-def declare_alike(graph: ir.Graph, alias: Mapping[str, str]) -> None:
+def declare_unified(graph: ir.Graph, alias: Mapping[str, str]) -> None:
     """Declare each output of ``graph`` that ``alias`` names to have the shape of its input.
 
     Exporters write a past length for the one and a total length for the other, of caches that may also be one buffer.

@@ -33,10 +33,10 @@ class Appended:
 
         Raises UnsupportedOperatorError where that has other axes than what it is appended to.
         """
-        (trips, *shape), own, at = c.shape(rows), list(c.shape(self.first)), self.axis
-        if shape[:at] != own[:at] or shape[at + 1 :] != own[at + 1 :] or c.dtype(rows) != c.dtype(self.first):
-            raise UnsupportedOperatorError(f"a trip appends {tuple(shape)} to {tuple(own)}")
-        along = c.transpose(rows, [*range(1, at + 1), 0, *range(at + 1, len(own) + 1)])
+        (trips, *shape), owned, at = c.shape(rows), list(c.shape(self.first)), self.axis
+        if shape[:at] != owned[:at] or shape[at + 1 :] != owned[at + 1 :] or c.dtype(rows) != c.dtype(self.first):
+            raise UnsupportedOperatorError(f"a trip appends {tuple(shape)} to {tuple(owned)}")
+        along = c.transpose(rows, [*range(1, at + 1), 0, *range(at + 1, len(owned) + 1)])
         joined = c.reshape(along, [*shape[:at], trips * shape[at], *shape[at + 1 :]])
         parts = [x for x in (self.first, joined) if c.shape(x)[at] != 0]
         return parts[0] if len(parts) == 1 else c.g.concat([c.value(x) for x in parts], at)

@@ -10,7 +10,7 @@ from dataclasses import field
 
 from landbridge.errors import CompileError, NodeError, ShapeError, UndecidedSizeError, UnsupportedOperatorError
 from landbridge.frontend.onnx.graph_walk import Branches
-from landbridge.frontend.onnx.open_ranges import Alike
+from landbridge.frontend.onnx.open_ranges import UnifiedDimensions
 from landbridge.ir.data_dimensions import DataDimensions
 from landbridge.ir.module import IRModule
 from landbridge.records import record
@@ -22,7 +22,7 @@ class Attempts:
 
     ``reads``: values that are computed may become dimensions. ``hosts``: nodes that no kernel can be made for, as an
     input says what they do, run on the host. ``fixing``: gets the dimensions that would be one number for others to be
-    as wide as they are, where that is not to be. ``alike`` has dimensions that may become one. ``branches`` has what
+    as wide as they are, where that is not to be. ``unified`` has dimensions that may become one. ``branches`` has what
     loops and branches do.
     """
 
@@ -32,7 +32,7 @@ class Attempts:
     branches: Branches
     reads: bool = False
     fixing: list[str] | None = field(default_factory=list)
-    alike: Alike = field(default_factory=Alike)
+    unified: UnifiedDimensions = field(default_factory=UnifiedDimensions)
     might_read: bool = False
     might_host: bool = False
 
@@ -45,29 +45,29 @@ class Attempts:
         """What is compiled whole, or cut, with its loops and branches; else those are programs apart. Sizes that are
         compared are narrowed last."""
         try:
-            return self._with_programs_apart()
+            return self._with_separate_programs()
         except CompileError as error:
             if not self.branches.differed or _chooses(error):
                 raise
             first = error
         self.branches.differing, self.fixing = False, []
         try:
-            return self._with_programs_apart()
+            return self._with_separate_programs()
         except CompileError:
             raise first from None
 
-    def _with_programs_apart(self) -> IRModule:
+    def _with_separate_programs(self) -> IRModule:
         try:
             return self._counting()
         except CompileError as error:
             if not self.branches.might_part or _chooses(error):
                 raise
             first = error
-        self.branches.apart, self.fixing = True, []
+        self.branches.separate, self.fixing = True, []
         try:
             return self._counting()
         except CompileError as error:
-            self.branches.apart = False
+            self.branches.separate = False
             raise (error if self.branches.part_refused else first) from None
 
     def _counting(self) -> IRModule:
@@ -109,12 +109,12 @@ class Attempts:
             return self._with_loops()
         except CompileError:
             self.branches.related = False
-        if self.alike.might:
-            self.alike.allowed = True
+        if self.unified.might:
+            self.unified.allowed = True
             try:
                 return self._with_loops()
             except CompileError:
-                self.alike.allowed = False
+                self.unified.allowed = False
         if not self.fixing:
             raise first from None
         self.fixing = None

@@ -24,8 +24,8 @@ from landbridge.errors import (
     UnsupportedOperatorError,
 )
 from landbridge.executable.instructions import REFUSED_BRANCH
-from landbridge.frontend.onnx.apart import branch_apart, else_apart, is_legal
 from landbridge.frontend.onnx.graph_walk import GraphWalk
+from landbridge.frontend.onnx.separate import else_separate, is_legal, separate_branch
 from landbridge.frontend.onnx.values import UNKNOWN, Imported, check_single
 from landbridge.ir.graph_builder import GraphBuilder
 from landbridge.ir.types import dtype_of, element_count, shape_of
@@ -54,8 +54,8 @@ def import_if(walk: GraphWalk, node: ir.Node, inputs: Sequence[Any]) -> Sequence
         if found is not None:
             return found
     if is_legal(walk):
-        return else_apart(
-            walk, lambda: _in_whole(walk, node, condition), lambda: branch_apart(walk, condition, then, orelse)
+        return else_separate(
+            walk, lambda: _in_whole(walk, node, condition), lambda: separate_branch(walk, condition, then, orelse)
         )
     return _in_whole(walk, node, condition)
 
@@ -70,9 +70,9 @@ def _in_whole(walk: GraphWalk, node: ir.Node, condition: SSAValue) -> Sequence[I
     except UndecidedSizeError:
         raise
     except (ShapeError, NodeError):
-        alike = _of_one_rank(node, *shapes.values()) if len(shapes) == 2 else None
-        if alike is not None:
-            return walk.g.branch(condition, *(_reshaping(build, alike) for build in branches))
+        merged = _of_one_rank(node, *shapes.values()) if len(shapes) == 2 else None
+        if merged is not None:
+            return walk.g.branch(condition, *(_reshaping(build, merged) for build in branches))
         walk.branches.failed = True
         reasons = [_why_not(walk, build) for build in branches] if walk.branches.refused else []
         if len([why for why in reasons if why is not None]) != 1:
@@ -100,7 +100,7 @@ def _of_some(walk: GraphWalk, name: str, some: ir.Graph, none: ir.Graph) -> Sequ
         return None
     results = walk.run_graph(some)
     if len(walk.problems) == reported:
-        results = list(walk.own_outputs(results))
+        results = list(walk.owned_outputs(results))
         for value, wanted in zip(results, empty, strict=True):
             assert isinstance(value, SSAValue)
             shape = [replaced(e.terms, {name: 0}) if isinstance(e, Size) else e for e in shape_of(value.type)]
@@ -159,7 +159,7 @@ def _branch(walk: GraphWalk, name: str, graph: ir.Graph, shapes: dict[str, list[
             values = inner.run_graph(graph)
             if len(walk.problems) > reported:
                 raise UnsupportedOperatorError(f"{name} has operators that cannot be compiled")
-            owned = inner.own_outputs(values)
+            owned = inner.owned_outputs(values)
             shapes[name] = [shape_of(value.type) for value in owned]
             return owned
         except (UnsupportedOperatorError, BudgetError):

@@ -95,7 +95,7 @@ class _Counted:
 
 def _conjunction(value: ir.Value | None, known: Mapping[ir.Value, Any]) -> list[ir.Value | None]:
     root, more = sum_of(value, known)  # exporters add 0 to what a trip hands on
-    node = None if more else _made_by(root)
+    node = None if more else _created_by(root)
     if node is not None and node.op_type == "And":
         return [each for side in node.inputs for each in _conjunction(side, known)]
     return [value if more else root]
@@ -103,7 +103,7 @@ def _conjunction(value: ir.Value | None, known: Mapping[ir.Value, Any]) -> list[
 
 def _below(value: ir.Value | None) -> tuple[ir.Value | None, ir.Value | None] | None:
     """The sides of a ``Less``, the smaller first; None where ``value`` is no such."""
-    node = _made_by(value)
+    node = _created_by(value)
     if node is None or node.op_type not in ("Less", "Greater"):
         return None
     left, right = node.inputs
@@ -128,7 +128,7 @@ def _holds(value: ir.Value, known: Mapping[ir.Value, Any]) -> bool:
 def sum_of(value: ir.Value | None, known: Mapping[ir.Value, Any]) -> tuple[ir.Value | None, int]:
     """A value, and the number that nodes have added to it which made ``value``; itself and 0 where none has."""
     more = 0
-    while (node := _made_by(value)) is not None:
+    while (node := _created_by(value)) is not None:
         if node.op_type in _HANDED_ON:
             value = node.inputs[0]
             continue
@@ -162,9 +162,9 @@ def _whole(array: np.ndarray[Any, Any]) -> Extent | None:
 
 
 def _one_on(value: ir.Value | None) -> ir.Value | None:
-    node = _made_by(value)
+    node = _created_by(value)
     return node.inputs[0] if node is not None and node.op_type in _HANDED_ON else None
 
 
-def _made_by(value: ir.Value | None) -> ir.Node | None:
+def _created_by(value: ir.Value | None) -> ir.Node | None:
     return None if value is None else value.producer()

@@ -93,20 +93,20 @@ def _equal_to(terms: Terms, symbol: Symbol) -> Symbol | None:
     others = [each for name, each in symbols(terms).items() if name != symbol.name]
     if len(terms) != 2 or len(others) != 1:
         return None
-    numbers = dict(terms)
-    one, two = (numbers.get(((each, 1),), 0) for each in (symbol, others[0]))
+    values = dict(terms)
+    one, two = (values.get(((each, 1),), 0) for each in (symbol, others[0]))
     return others[0] if one and one * others[0].unit == -two * symbol.unit else None
 
 
 def _value(terms: Terms, symbol: Symbol) -> Size | None:
     """Return what ``symbol``, the dimension, is where ``terms`` are 0; None where they do not say it."""
-    own = [(product, number) for product, number in terms if symbol in dict(product)]
-    if len(own) != 1 or own[0][0] != ((symbol, 1),):
+    owned = [(product, number) for product, number in terms if symbol in dict(product)]
+    if len(owned) != 1 or owned[0][0] != ((symbol, 1),):
         return None
-    rest = tuple(each for each in terms if each not in own)
+    rest = tuple(each for each in terms if each not in owned)
     if symbol.name in symbols(rest):
         return None
-    number = own[0][1]
+    number = owned[0][1]
     units = divide_exactly(scale(rest, -1 if number > 0 else 1), abs(number))
     value = None if units is None else Size(units) * symbol.unit
     return value if isinstance(value, Size) else None
@@ -117,8 +117,8 @@ def _both(one: Symbol, other: Symbol) -> Extent | None:
     highs = [each.high * each.unit for each in (one, other) if each.high is not None]
     units = lcm(one.unit, other.unit)
     low, high = max(one.low * one.unit, other.low * other.unit), min(highs, default=None)
-    likely = [each.likely * each.unit for each in (other, one) if each.likely is not None]
-    legal = [n for n in likely if n % units == 0 and low <= n and (high is None or n <= high)]
+    expected = [each.expected * each.unit for each in (other, one) if each.expected is not None]
+    legal = [n for n in expected if n % units == 0 and low <= n and (high is None or n <= high)]
     try:
         return dimension(other.name, low, high, units, legal[0] if legal else None)
     except ValueError:
@@ -132,7 +132,7 @@ class EqualSizes:
 
     A walk that found some goes on to find all of them, and its module is dropped: the next one begins with them.
     ``fixed`` and ``decided``: see ``solved``. ``broadcasts``: one of the equalities is only needed of extents over 1.
-    ``has_more``: there is something that the next walk begins with. ``asked``: the error that asked for the last of
+    ``has_more``: there is something that the next walk begins with. ``requested``: the error that asked for the last of
     what was found. ``broadcasting`` of the program that is made: it learns which of two extents the larger one is.
     """
 
@@ -142,12 +142,12 @@ class EqualSizes:
     broadcasts: bool = False
     broadcasting: Broadcasting = field(default_factory=Broadcasting)
     has_more: bool = False
-    asked: UndecidedSizeError | None = None
+    requested: UndecidedSizeError | None = None
 
     def begin(self, fixed: Collection[str], decided: Container[str]) -> None:
         """Forget what was found: another walk begins."""
         self.fixed, self.decided, self.found, self.broadcasts = fixed, decided, {}, False
-        self.has_more, self.asked = False, None
+        self.has_more, self.requested = False, None
 
     def add(self, error: UndecidedSizeError) -> bool:
         """Return whether ``error`` asks for an equality that says what a dimension is; it is kept then."""
@@ -164,15 +164,15 @@ class EqualSizes:
             return False
         self.found = resolved({**self.found, **more})
         self.broadcasts |= question.broadcasts
-        self.has_more, self.asked = True, error
+        self.has_more, self.requested = True, error
         return True
 
     def _is_one_of_two(self, question: Question) -> bool:
         """Return whether ``question`` says that the larger of two extents that broadcast is a certain one of them."""
-        for atom in self.broadcasting.made - self.broadcasting.known.keys():
-            own = of_atom(atom)
+        for atom in self.broadcasting.created - self.broadcasting.known.keys():
+            owned = of_atom(atom)
             for value in (ZERO, atom.terms):
-                left = add(own, scale(value, -1))
+                left = add(owned, scale(value, -1))
                 number = next(n for product, n in left if product == ((atom, 1),))
                 factor = next((n for product, n in question.difference if product == ((atom, 1),)), 0)
                 if factor and scale(left, factor) == scale(question.difference, number):

@@ -47,8 +47,8 @@ def evaluate(c: OpContext, handler: Handler, inputs: Sequence[Array | None]) -> 
     largest = min(max([_FOLDED, *(a.nbytes for a in inputs if a is not None)]), most_bytes())
     try:
         with limited(None):  # what only lives here counts for nothing
-            made = handler(OpContext(scratch, c.op_type, c.opset, c.attributes, c.outputs), *inputs)
-            results = [made] if isinstance(made, np.ndarray | SSAValue) else list(made)
+            created = handler(OpContext(scratch, c.op_type, c.opset, c.attributes, c.outputs), *inputs)
+            results = [created] if isinstance(created, np.ndarray | SSAValue) else list(created)
             values = [x for x in results if isinstance(x, SSAValue)]
             arrays = dict(zip(values, computed(module, block, values, largest), strict=True))
     except CompileError:

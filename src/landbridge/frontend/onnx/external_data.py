@@ -61,48 +61,52 @@ class DataFiles:
 
     def file_of(self, tensor: ir.ExternalTensor) -> _DataFile:
         """Return the file of ``tensor``, whose bytes it has; raises ImportModelError where it may not or cannot."""
-        what = f"{self._name}: tensor {tensor.name!r}"
+        subject = f"{self._name}: tensor {tensor.name!r}"
         if tensor.dtype == ir.DataType.STRING:
-            raise ImportModelError(f"{what} is text in external data, where ONNX has numbers only")
+            raise ImportModelError(f"{subject} is text in external data, where ONNX has numbers only")
         dims = tuple(tensor.shape.numpy())
         if any(extent < 0 for extent in dims):
-            raise ImportModelError(f"{what} has shape {dims}; extents from 0 are legal")
+            raise ImportModelError(f"{subject} has shape {dims}; extents from 0 are legal")
         offset, length = tensor.offset or 0, tensor.length or 0
         if offset < 0 or length < 0:
-            raise ImportModelError(f"{what} has offset={offset}, length={length} of external data; legal: from 0")
+            raise ImportModelError(f"{subject} has offset={offset}, length={length} of external data; legal: from 0")
         if length and length != tensor.nbytes:
             raise ImportModelError(
-                f"{what} is {tensor.dtype.name} of shape {dims}, which takes {tensor.nbytes:,} bytes, and its external "
+                f"{subject} is {tensor.dtype.name} of shape {dims}, which takes {tensor.nbytes:,} bytes, and its "
+                "external "
                 f"data says length={length:,}; export the model again"
             )
         location = os.fspath(tensor.location)
         file = self._open.get(location)
         if file is None:
-            file = self._open[location] = self._opened(location, what)
+            file = self._open[location] = self._opened(location, subject)
         if offset + tensor.nbytes > file.nbytes:
             raise ImportModelError(
-                f"{what} takes bytes {offset:,} to {offset + tensor.nbytes:,} of its external data {location!r}, which "
+                f"{subject} takes bytes {offset:,} to {offset + tensor.nbytes:,} of its external data {location!r}, "
+                "which "
                 f"has {file.nbytes:,}; the file is truncated or of another model: download or export both again"
             )
         return file
 
-    def _opened(self, location: str, what: str) -> _DataFile:
+    def _opened(self, location: str, subject: str) -> _DataFile:
         if self._folder is None:
             raise ImportModelError(
-                f"{what} has its data in a file, {location!r}, and a model in memory has no folder to look for it in; "
+                f"{subject} has its data in a file, {location!r}, and a model in memory has no folder to look for it "
+                "in; "
                 "give the path of the model's file, external_data=FOLDER, or a model with its data in it (onnx.load)"
             )
         path = self._folder / location
         leaves = Path(location).is_absolute() or Path(os.path.normpath(location)).parts[:1] == (os.pardir,)
         if not location or "\0" in location or leaves:
             raise ImportModelError(
-                f"{what} has its data in {location!r}, and paths in a model may not leave its folder; "
+                f"{subject} has its data in {location!r}, and paths in a model may not leave its folder; "
                 "legal is a path from there to a file in it"
             )
         real = Path(os.path.realpath(path))
         if not self._allow_links and not self._is_named(real):
             raise ImportModelError(
-                f"{what} has its data in {location!r}, a link to {real}, which is outside of {self._folder}; put the "
+                f"{subject} has its data in {location!r}, a link to {real}, which is outside of {self._folder}; put "
+                "the "
                 "file there, name its folder, external_data=FOLDER, or allow links to lead anywhere: "
                 "allow_links=True, or --allow-links"
             )
@@ -111,12 +115,12 @@ class DataFiles:
         except OSError as error:
             hint = self._hint(location) if isinstance(error, FileNotFoundError) else ""
             raise ImportModelError(
-                f"{what}: its data {str(path)!r} cannot be opened: {error.strerror}{hint}"
+                f"{subject}: its data {str(path)!r} cannot be opened: {error.strerror}{hint}"
             ) from error
         found = os.fstat(descriptor)
         if not stat.S_ISREG(found.st_mode):
             os.close(descriptor)
-            raise ImportModelError(f"{what} has its data in {location!r}, which is no regular file")
+            raise ImportModelError(f"{subject} has its data in {location!r}, which is no regular file")
         if real != Path(os.path.normpath(Path(os.path.realpath(self._folder), location))):
             self.links.append(f"{location!r} leads to {str(real)!r}")
         elif found.st_nlink > 1:

@@ -51,16 +51,16 @@ def without_external_data(proto: ModelProto) -> ModelProto:
     """
     if not any(True for _ in _external_tensors(proto)):
         return proto
-    made = onnx.ModelProto()
-    made.CopyFrom(proto)
-    for tensor in list(_external_tensors(made)):
+    created = onnx.ModelProto()
+    created.CopyFrom(proto)
+    for tensor in list(_external_tensors(created)):
         tensor.ClearField("data_location")
         del tensor.external_data[:]
         tensor.raw_data = b""
         if tensor.data_type != TensorProto.STRING:
             del tensor.dims[:]
             tensor.dims.append(0)
-    return made
+    return created
 
 
 def check_external_tensors(proto: ModelProto, name: str) -> None:
@@ -81,9 +81,9 @@ def fill_external_data(proto: ModelProto, path: Path | None, rules: DataRules) -
 
 def _external_tensor(tensor: TensorProto, name: str) -> ir.ExternalTensor:
     """Return ``tensor`` of the model ``name`` as the IR has it; raises ImportModelError where it says no place."""
-    said = {entry.key: entry.value for entry in tensor.external_data}
+    entries = {entry.key: entry.value for entry in tensor.external_data}
     for key in ("offset", "length"):
-        number = said.get(key, "0")
+        number = entries.get(key, "0")
         if not (number.isascii() and number.isdecimal()) or int(number) >> 63:
             raise ImportModelError(
                 f"{name}: tensor {tensor.name!r} has {key}={number!r} of external data; whole numbers from 0 are legal"
@@ -93,9 +93,9 @@ def _external_tensor(tensor: TensorProto, name: str) -> ir.ExternalTensor:
     except ValueError as error:
         raise ImportModelError(f"{name}: tensor {tensor.name!r} is of an unknown element type: {error}") from error
     return ir.ExternalTensor(
-        said.get("location", ""),
-        int(said.get("offset", "0")),
-        int(said.get("length", "0")) or None,
+        entries.get("location", ""),
+        int(entries.get("offset", "0")),
+        int(entries.get("length", "0")) or None,
         dtype,
         shape=ir.Shape(tensor.dims),
         name=tensor.name,

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from landbridge.errors import CompileError, InputError, ShapeError
 from landbridge.ir.module import IRModule
-from landbridge.sizes.printing import nearest_text
+from landbridge.sizes.printing import closest_text
 from landbridge.sizes.size import Extent, Size, of_symbol
 from landbridge.sizes.terms import Symbol
 
@@ -22,8 +22,8 @@ def naming_inputs(
     ``search`` makes the model with what its file leaves open left so, and ``shapes`` are those of its inputs: the
     extents that it can be run in are compared with what was given. Where that tells nothing, ``error``.
     """
-    numbers = [extent for shape in given.values() for extent in shape if isinstance(extent, int)]
-    if not numbers or min(numbers) < 0:
+    values = [extent for shape in given.values() for extent in shape if isinstance(extent, int)]
+    if not values or min(values) < 0:
         return error
     try:
         legal = shapes(search())
@@ -42,7 +42,7 @@ def _wrong(shape: Sequence[int | str], legal: Sequence[Extent]) -> Iterator[str]
         if isinstance(number, int) and isinstance(extent, Size) and len(extent.symbols) == 1:
             [symbol] = extent.symbols.values()
             if extent == of_symbol(symbol) and not _holds(symbol, number):
-                yield f"axis {axis} is {number}, legal are {nearest_text(symbol, number)}"
+                yield f"axis {axis} is {number}, legal are {closest_text(symbol, number)}"
 
 
 def _holds(symbol: Symbol, number: int) -> bool:

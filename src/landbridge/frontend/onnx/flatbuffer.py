@@ -29,34 +29,34 @@ class FlatTable:
 
     def number(self, field: int, kind: str = "q") -> Any:
         """A scalar, of a kind that ``struct`` has a letter for."""
-        place = self._place(field)
-        return self._number(kind, place) if place else 0
+        location = self._location(field)
+        return self._number(kind, location) if location else 0
 
     def text(self, field: int) -> str:
-        place = self._place(field)
-        return self._text(place) if place else ""
+        location = self._location(field)
+        return self._text(location) if location else ""
 
     def table(self, field: int) -> FlatTable | None:
-        place = self._place(field)
-        return FlatTable(self._content, self._pointed(place)) if place else None
+        location = self._location(field)
+        return FlatTable(self._content, self._pointed(location)) if location else None
 
     def tables(self, field: int) -> Iterator[FlatTable]:
-        for place in self._elements(field, 4):
-            yield FlatTable(self._content, self._pointed(place))
+        for location in self._elements(field, 4):
+            yield FlatTable(self._content, self._pointed(location))
 
     def texts(self, field: int) -> list[str]:
-        return [self._text(place) for place in self._elements(field, 4)]
+        return [self._text(location) for location in self._elements(field, 4)]
 
-    def numbers(self, field: int, kind: str = "q") -> list[Any]:
+    def values(self, field: int, kind: str = "q") -> list[Any]:
         """A vector of scalars."""
-        return [self._number(kind, place) for place in self._elements(field, struct.calcsize(kind))]
+        return [self._number(kind, location) for location in self._elements(field, struct.calcsize(kind))]
 
     def data(self, field: int) -> memoryview:
         """A vector of bytes, as a view of them."""
         places = self._elements(field, 1)
         return self._content[places.start : places.stop]
 
-    def _place(self, field: int) -> int:
+    def _location(self, field: int) -> int:
         """Where a field lies; 0 where it is left out."""
         if field >= self._size:
             return 0
@@ -64,24 +64,24 @@ class FlatTable:
         return self._at + offset if offset else 0
 
     def _elements(self, field: int, size: int) -> range:
-        place = self._place(field)
-        if not place:
+        location = self._location(field)
+        if not location:
             return range(0)
-        begin = self._pointed(place)
+        begin = self._pointed(location)
         count = self._number("I", begin)
         if begin + 4 + count * size > len(self._content):
             raise ImportModelError("a list in the file is longer than the file; it is cut short")
         return range(begin + 4, begin + 4 + count * size, size)
 
-    def _text(self, place: int) -> str:
-        begin = self._pointed(place)
+    def _text(self, location: int) -> str:
+        begin = self._pointed(location)
         return bytes(self._content[begin + 4 : begin + 4 + self._number("I", begin)]).decode()
 
-    def _pointed(self, place: int) -> int:
-        return place + int(self._number("I", place))
+    def _pointed(self, location: int) -> int:
+        return location + int(self._number("I", location))
 
-    def _number(self, kind: str, place: int) -> Any:
+    def _number(self, kind: str, location: int) -> Any:
         try:
-            return struct.unpack_from(f"<{kind}", self._content, place)[0]
+            return struct.unpack_from(f"<{kind}", self._content, location)[0]
         except struct.error as error:
-            raise ImportModelError(f"the file points outside of itself, at byte {place}; it is cut short") from error
+            raise ImportModelError(f"the file points outside of itself, at byte {location}; it is cut short") from error

@@ -54,16 +54,16 @@ class InputFrame:
     @property
     def type(self) -> Attribute:
         """The type of the argument of ``@main``."""
-        return tensor_type((span(*_numbers(self.shape, self.frame_strides)),), self.dtype)
+        return tensor_type((span(*_values(self.shape, self.frame_strides)),), self.dtype)
 
     @property
     def layout(self) -> FrameLayout:
         """Shape and strides of the frame, as ``@main`` states them."""
-        shape, strides = _numbers(self.shape, self.frame_strides)
+        shape, strides = _values(self.shape, self.frame_strides)
         return shape, () if same_layout(shape, strides, row_major(shape)) else strides
 
 
-def _numbers(*extents: tuple[Extent, ...]) -> tuple[tuple[int, ...], ...]:
+def _values(*extents: tuple[Extent, ...]) -> tuple[tuple[int, ...], ...]:
     """Extents, which compute as ints do, for what computes with ints."""
     return cast(tuple[tuple[int, ...], ...], extents)
 
@@ -104,7 +104,7 @@ def read_frame(g: GraphBuilder, argument: SSAValue, frame: InputFrame) -> SSAVal
     """The model's input, computed from ``argument``, a frame."""
     shape = frame.model_shape
     if 0 in shape:
-        return np.zeros(_numbers(shape)[0], numpy_dtype(frame.model_dtype))
+        return np.zeros(_values(shape)[0], numpy_dtype(frame.model_dtype))
     reader = _Reader(g, argument, frame)
     rank = len(shape)
 
@@ -113,11 +113,11 @@ def read_frame(g: GraphBuilder, argument: SSAValue, frame: InputFrame) -> SSAVal
         if not reader.is_affine:  # the body loads from it
             del ins[0]
         body = partial(reader.body, p.inputs[0])
-        p.generic("p" * rank, _numbers(shape)[0], ins, [(p.outputs[0], lambda *d: d)], body)
+        p.generic("p" * rank, _values(shape)[0], ins, [(p.outputs[0], lambda *d: d)], body)
 
     outer, g.node = g.node, f"{frame.name}:frame"
     try:
-        return g.call("frame", reader.operands, [(_numbers(shape)[0], frame.model_dtype)], build)[0]
+        return g.call("frame", reader.operands, [(_values(shape)[0], frame.model_dtype)], build)[0]
     finally:
         g.node = outer
 
@@ -136,23 +136,23 @@ class _Reader:
         ]
         self.is_affine = all(axis.step is not None for axis in self._axes)
         self.operands = [argument]
-        self.accesses: list[Callable[..., Sequence[Any]]] = [self._place]
+        self.accesses: list[Callable[..., Sequence[Any]]] = [self._location]
         #: By axis, the operands that hold the offsets of its taps, and the weight of the second.
         self._tables = {axis.line.axis: self._table(axis) for axis in self._axes if axis.step is None}
         mean, scale = frame.spec.per_channel(shape)
         self._steps = [
-            (kind, self._moment(what, values))
-            for kind, what, values, neutral in (("sub", "mean", mean, 0.0), ("mul", "scale", scale, 1.0))
+            (kind, self._moment(subject, values))
+            for kind, subject, values, neutral in (("sub", "mean", mean, 0.0), ("mul", "scale", scale, 1.0))
             if values != (neutral,)
         ]
 
-    def _place(self, *dims: Any) -> Sequence[Any]:
+    def _location(self, *dims: Any) -> Sequence[Any]:
         return [sum((axis.at(dims[axis.line.axis]) for axis in self._axes), 0)]
 
-    def _operand(self, values: Operand, what: str, axis: int) -> int:
+    def _operand(self, values: Operand, subject: str, axis: int) -> int:
         """A tensor with an element for each index of ``axis``; its number among the operands but the frame."""
         if isinstance(values, np.ndarray):
-            values = self._g.constant(values, f"{self._frame.name}_{what}")
+            values = self._g.constant(values, f"{self._frame.name}_{subject}")
         self.operands.append(values)
         self.accesses.append(lambda *dims: [dims[axis]])
         return len(self.operands) - 2
@@ -160,16 +160,16 @@ class _Reader:
     def _table(self, axis: _Axis) -> tuple[int, ...]:
         letter = self._frame.spec.model_axes(len(self._axes))[axis.line.axis]
         return tuple(
-            self._operand(values, f"{letter}_{what}", axis.line.axis)
-            for what, values in zip(("low", "high", "weight"), axis.tables, strict=False)
+            self._operand(values, f"{letter}_{subject}", axis.line.axis)
+            for subject, values in zip(("low", "high", "weight"), axis.tables, strict=False)
         )
 
-    def _moment(self, what: str, values: tuple[float, ...]) -> float | int:
+    def _moment(self, subject: str, values: tuple[float, ...]) -> float | int:
         """One number, or the operand that has one for each channel."""
         if len(values) == 1:
             return values[0]
         channel = self._frame.spec.model_axes(len(self._axes)).index("C")
-        return self._operand(np.array(values, numpy_dtype(self._inner)), what, channel)
+        return self._operand(np.array(values, numpy_dtype(self._inner)), subject, channel)
 
     def body(self, source: SSAValue, s: ScalarBuilder, *values: Value) -> Value:
         """The model's element at the loops' indices; ``values`` are those of the operands that are accessed."""
@@ -251,14 +251,14 @@ def _axis(c: OpContext, line: _Line, resize: Resize, inner: str) -> _Axis:
     def weight(f: Formulas, i: Any) -> Any:
         return position(f, i) - f.floor(position(f, i))
 
-    def place(f: Formulas, i: Any, further: float = 0.0) -> Any:
+    def location(f: Formulas, i: Any, further: float = 0.0) -> Any:
         last = f.number(line.old) - 1.0
         return f.within(f.floor(position(f, i)) + further, 0.0, last)
 
-    def tabled(what: str, formula: Callable[..., Any], dtype: str) -> Operand:
-        return table(c, what, [line.new], formula, dtype, line.old, line.stride)
+    def tabled(subject: str, formula: Callable[..., Any], dtype: str) -> Operand:
+        return table(c, subject, [line.new], formula, dtype, line.old, line.stride)
 
-    low, weights = tabled("frame_index", place, "int64"), tabled("frame_weight", weight, inner)
+    low, weights = tabled("frame_index", location, "int64"), tabled("frame_weight", weight, inner)
     blends = resize == "linear"
     if isinstance(low, np.ndarray) and isinstance(weights, np.ndarray):
         blends = bool(weights.any())
@@ -268,7 +268,7 @@ def _axis(c: OpContext, line: _Line, resize: Resize, inner: str) -> _Axis:
     last = (line.old - 1) * line.stride
     integers = "int32" if isinstance(last, int) and last < 1 << 31 else "int64"
     low, high = (
-        tabled("frame_place", lambda f, i, n=further: place(f, i, n) * f.number(line.stride), integers)
+        tabled("frame_place", lambda f, i, n=further: location(f, i, n) * f.number(line.stride), integers)
         for further in (0.0, 1.0)
     )
     return _Axis(line, None, 0, (low, high, weights) if blends else (low,))

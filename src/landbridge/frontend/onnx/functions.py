@@ -73,10 +73,10 @@ def _specialized(function: onnx.FunctionProto, node: onnx.NodeProto, schema: Any
     """The function with the node's attributes, or their defaults, in place of references to them."""
     given = {a.name: a for a in node.attribute}
     for inner in function.node:
-        kept = []
+        retained = []
         for attribute in inner.attribute:
             if not attribute.ref_attr_name:
-                kept.append(attribute)
+                retained.append(attribute)
                 continue
             source = given.get(attribute.ref_attr_name)
             if source is None and attribute.ref_attr_name in schema.attributes:
@@ -86,11 +86,11 @@ def _specialized(function: onnx.FunctionProto, node: onnx.NodeProto, schema: Any
                 copy = onnx.AttributeProto()
                 copy.CopyFrom(source)
                 copy.name = attribute.name
-                kept.append(copy)
+                retained.append(copy)
         del inner.attribute[:]
-        inner.attribute.extend(kept)
-    made = {*function.input, *(name for inner in function.node for name in inner.output)}
+        inner.attribute.extend(retained)
+    created = {*function.input, *(name for inner in function.node for name in inner.output)}
     for name in function.output:
-        if name not in made:  # an optional output that this node leaves out
+        if name not in created:  # an optional output that this node leaves out
             function.node.append(onnx.helper.make_node("Constant", [], [name], value_int=0))
     return ir.serde.deserialize_function(function)

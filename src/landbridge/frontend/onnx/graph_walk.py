@@ -50,8 +50,8 @@ from landbridge.frontend.onnx.values import UNKNOWN, Imported, Unknown, constant
 from landbridge.host_operators.registry import HostOperator, find
 from landbridge.ir.graph_builder import GraphBuilder
 from landbridge.ir.graph_ops import ViewOp
+from landbridge.ir.iteration_numbers import asks_of_iterations
 from landbridge.ir.module import IRModule
-from landbridge.ir.turns import asks_of_turns
 from landbridge.ops.context import OpContext
 from landbridge.ops.quantize import note_dequantized
 from landbridge.ops.registry import Handler, handler_for
@@ -76,11 +76,11 @@ class Branches:
     ``refused``: only runs that take it end with an error. ``failed``: there was one. Likewise of loops, after which
     less is known where they stay loops: ``unfolded``: none does. ``rolled``: there was one.
     ``related``: what relates the extents of several inputs is tested by runs, as what a run reads is.
-    ``apart``: what can be compiled no other way is a program of its own, called where the whole is cut. ``might_part``:
-    there was such; ``part_refused``: one was no program either.
+    ``separate``: what can be compiled no other way is a program of its own, called where the whole is cut.
+    ``might_part``: there was such; ``part_refused``: one was no program either.
     ``trips``: dimensions that an input says and that a loop runs as often as.
     ``counted``: which branch is taken may depend on how much data decide there is. ``counts``: one did.
-    ``is_apart``: the program is one apart. ``conditions``: values that say whether a loop goes on. ``differing``: a
+    ``is_separate``: the program is one apart. ``conditions``: values that say whether a loop goes on. ``differing``: a
     kernel may compare sizes that iterations have others of; ``differed``: there were such.
     """
 
@@ -91,11 +91,11 @@ class Branches:
     unfolded: bool = False
     rolled: bool = False
     related: bool = False
-    apart: bool = False
+    separate: bool = False
     might_part: bool = False
     part_refused: bool = False
     trips: set[str] = field(default_factory=set)
-    is_apart: bool = False
+    is_separate: bool = False
     conditions: set[ir.Value] = field(default_factory=set)
     differing: bool = True
     differed: bool = False
@@ -158,7 +158,7 @@ class GraphWalk:
         """The opset version that ``node`` is written for."""
         return node.version or self.opsets.get(node.domain, 1)
 
-    def own_outputs(self, values: Sequence[Imported]) -> list[SSAValue]:
+    def owned_outputs(self, values: Sequence[Imported]) -> list[SSAValue]:
         """Values to return: each computed here and in a buffer of its own, so an input or constant is copied."""
         owned: list[SSAValue] = []
         taken: set[SSAValue] = set()
@@ -174,7 +174,7 @@ class GraphWalk:
             else:
                 result = value
             root = _root(result)
-            if not self.g.made(root) or isinstance(value, np.ndarray) or root in taken:
+            if not self.g.created(root) or isinstance(value, np.ndarray) or root in taken:
                 result = self.g.elementwise("copy", [result], lambda s, v: v)
                 root = result
             taken.add(root)
@@ -184,9 +184,9 @@ class GraphWalk:
     def _run_node(self, node: ir.Node) -> None:
         """Import one node; what it cannot do becomes a problem and unknown outputs."""
         name = node.name or next((str(v.name) for v in node.outputs if v.name), node.op_type)
-        what = f"{node.op_type} node {name!r}"
+        subject = f"{node.op_type} node {name!r}"
         outer, self.g.node = self.g.node, name
-        self.g.budget.spend(1, what)
+        self.g.budget.spend(1, subject)
         try:
             results = self._with_equal_sizes(node)
         except UnsupportedOperatorError as error:
@@ -194,13 +194,13 @@ class GraphWalk:
             results = [UNKNOWN] * len(node.outputs)
         except LandbridgeError as error:
             text = str(error)
-            if what in text:
+            if subject in text:
                 raise
-            raise type(error)(f"{what}: {text.removeprefix(f'{name}: ')}") from error
+            raise type(error)(f"{subject}: {text.removeprefix(f'{name}: ')}") from error
         except Exception as error:  # a handler, of a plugin perhaps, that its rules do not keep from such a node
             shapes = ", ".join(shape_text(self.values.get(v)) if v else "-" for v in node.inputs)
             raise NodeError(
-                f"{what} cannot take operands of shapes {shapes}: {type(error).__name__}: {error}"
+                f"{subject} cannot take operands of shapes {shapes}: {type(error).__name__}: {error}"
             ) from error
         finally:
             self.g.node = outer
@@ -287,9 +287,9 @@ class GraphWalk:
                     note_dequantized(self.g, folded[0], x, scale, zero, context.attribute("axis", 1))
                 return folded
         if node.op_type == "Cast" and context.attributes["to"] == "int64" and isinstance(inputs[0], SSAValue):
-            numbers = self.g.whole.get(inputs[0])
-            if numbers is not None and is_exact(numbers, context.dtype(inputs[0])):
-                return [numbers]
+            values = self.g.whole.get(inputs[0])
+            if values is not None and is_exact(values, context.dtype(inputs[0])):
+                return [values]
         if handler is None:
             return self._without_kernel(node, context, inputs)
         if len(known) < len(inputs):
@@ -305,7 +305,7 @@ class GraphWalk:
         try:
             return evaluate_sizes(node.op_type, c.attributes, operands)
         except UndecidedSizeError as error:
-            if asks_of_turns(error):
+            if asks_of_iterations(error):
                 return None
             raise
 
@@ -330,19 +330,19 @@ class GraphWalk:
         self.branches.counts |= found
         if not found or not self.branches.counted:
             return False
-        said = counted(node.op_type, operands)
-        if said is not None:
-            self.counted |= {each: (said[0], said[1] != negated) for each, negated in _conditions(node)}
+        counts = counted(node.op_type, operands)
+        if counts is not None:
+            self.counted |= {each: (counts[0], counts[1] != negated) for each, negated in _conditions(node)}
         return True
 
     def _may_differ(self, node: ir.Node) -> bool:
         """Whether ``node`` compares sizes of which a loop's iterations have others each, and a kernel may compare them:
-        in a program apart, and where the answer says only whether the loop goes on, or which branch is taken for what
-        it carries."""
+        in a separate program, and where the answer says only whether the loop goes on, or which branch is taken for
+        what it carries."""
         if not self.g.data.are_legal or node.op_type not in COMPARISONS:
             return False
         conditions = self.branches.conditions
-        found = self.branches.is_apart or _only_for(node, conditions)
+        found = self.branches.is_separate or _only_for(node, conditions)
         found = found or (_chooses_branches(node) and _is_of_carried(node, conditions))
         self.branches.differed |= found
         return found and self.branches.differing
@@ -413,10 +413,10 @@ class GraphWalk:
     def _without_kernel(self, node: ir.Node, c: OpContext, inputs: Sequence[Imported | None]) -> Sequence[Imported]:
         """The results of an operator that others define, or that runs on the host."""
         operator = find(node.domain, node.op_type, c.opset)
-        own = body_of(node, inputs) if operator is None or not node.domain else None
+        owned = body_of(node, inputs) if operator is None or not node.domain else None
         body: ir.Function | None
-        if own is not None:
-            body, inputs = own
+        if owned is not None:
+            body, inputs = owned
         else:
             body = function_body(node, c.opset, inputs)
             if body is not None and operator is not None and self._is_cut(c, operator, inputs):
@@ -476,8 +476,8 @@ def _is_of_carried(node: ir.Node, conditions: Container[ir.Value]) -> bool:
         if value in carried:
             return True
         seen.add(value)
-        made = value.producer()
-        pending += made.inputs if made is not None and made.graph is body else ()
+        created = value.producer()
+        pending += created.inputs if created is not None and created.graph is body else ()
     return False
 
 

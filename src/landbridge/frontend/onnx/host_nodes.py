@@ -18,7 +18,7 @@ from landbridge.ir.graph_ops import DEFINES
 from landbridge.ir.plain_attributes import int_array, plain_attribute
 from landbridge.ops.context import OpContext, Operand
 from landbridge.ops.extent_arrays import extents_array
-from landbridge.sizes.size import LARGEST_EXTENT, Extent, Size, dimensions_of, likely
+from landbridge.sizes.size import LARGEST_EXTENT, Extent, Size, dimensions_of, expected_size
 
 
 def host_node(c: OpContext, operator: HostOperator, inputs: Sequence[Operand | None]) -> list[Operand]:
@@ -39,7 +39,7 @@ def host_node(c: OpContext, operator: HostOperator, inputs: Sequence[Operand | N
     defined: list[Extent] = []
     outputs: list[tuple[list[Extent], str]] = []
     for number, (shape, dtype) in enumerate(types):
-        made: list[Extent] = []
+        created: list[Extent] = []
         for axis, extent in enumerate(shape):
             if extent is None:
                 if not defined:
@@ -47,8 +47,8 @@ def host_node(c: OpContext, operator: HostOperator, inputs: Sequence[Operand | N
                 name = c.g.node if len(types) == 1 and shape.count(None) == 1 else f"{c.g.node}_{number}_{axis}"
                 extent = c.g.data.new(name)
                 defined.append(extent)
-            made.append(extent)
-        outputs.append((made, dtype))
+            created.append(extent)
+        outputs.append((created, dtype))
     parameters: dict[str, Attribute] = {
         "attributes": plain_attribute(attributes),
         "absent": int_array([i for i, x in enumerate(inputs) if x is None]),
@@ -116,9 +116,9 @@ def _results(
     if results is not None:
         found = _called(c, lambda: results(*values, **attributes))
     else:
-        numbers = [v and HostValue(tuple(likely(e) for e in v.shape), v.dtype, v.value) for v in values]
+        elements = [v and HostValue(tuple(expected_size(e) for e in v.shape), v.dtype, v.value) for v in values]
         with np.errstate(all="ignore"):
-            arrays = _ran(c, operator, attributes, [zeros_of(v) for v in numbers])
+            arrays = _ran(c, operator, attributes, [zeros_of(v) for v in elements])
         found = [([None] * len(s) if is_open else s, dtype) for s, dtype in of_arrays(arrays)]
     return [(list(shape), dtype) for shape, dtype in found]
 

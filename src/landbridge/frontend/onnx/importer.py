@@ -23,20 +23,20 @@ from landbridge.errors import (
     UnsupportedOperatorError,
 )
 from landbridge.executable.parts import VDevice
-from landbridge.frontend.onnx.alias_shapes import declare_alike
+from landbridge.frontend.onnx.alias_shapes import declare_unified
 from landbridge.frontend.onnx.attempts import Attempts
 from landbridge.frontend.onnx.branches import import_if
 from landbridge.frontend.onnx.data_rules import OF_THE_MODEL, DataRules
-from landbridge.frontend.onnx.empty_ways import from_zero, may_be_zero, name_of, where_zero
+from landbridge.frontend.onnx.empty_specializations import from_zero, may_be_zero, name_of, where_zero
 from landbridge.frontend.onnx.equal_sizes import EqualSizes
 from landbridge.frontend.onnx.fitting_sizes import naming_inputs
 from landbridge.frontend.onnx.graph_walk import Branches, ControlFlow, GraphWalk, ImportsBody
-from landbridge.frontend.onnx.kept_rooms import keep_rooms
 from landbridge.frontend.onnx.load import load_model, release
 from landbridge.frontend.onnx.loops import import_loop, import_scan
 from landbridge.frontend.onnx.model_inputs import ModelInputs, model_inputs
-from landbridge.frontend.onnx.open_ranges import Ways, in_open_ranges
+from landbridge.frontend.onnx.open_ranges import Specializations, in_open_ranges
 from landbridge.frontend.onnx.parameters import promote_parameters
+from landbridge.frontend.onnx.retained_buffers import keep_rooms
 from landbridge.frontend.onnx.shapes import check_declared
 from landbridge.frontend.wanted_inputs import wanted_inputs
 from landbridge.input_spec import InputSpec
@@ -85,10 +85,10 @@ def import_onnx(  # noqa: PLR0913 - what may be stated of a model
     dimensions: Mapping[str, Extent] | None = None,
     chosen: Mapping[str, tuple[int, ...]] | None = None,
     not_empty: Collection[str] = (),
-    other_ways: list[IRModule] | None = None,
+    other_specializations: list[IRModule] | None = None,
     hosts: bool = False,
     empties: Empties | None = None,
-    spare_ways: list[IRModule] | None = None,
+    spare_specializations: list[IRModule] | None = None,
     around: Collection[str] | None = None,
     rules: DataRules = OF_THE_MODEL,
     alias: Mapping[str, str] | None = None,
@@ -106,15 +106,15 @@ def import_onnx(  # noqa: PLR0913 - what may be stated of a model
     are out of range end a run with IndexRangeError. ``dimensions``: what the file leaves open stays so, in these ranges
     by name; without, each extent has to be known. An input that says sizes alone stays an argument, its elements
     dimensions. ``chosen``: the elements of inputs that stay arguments and have these in this program.
-    ``not_empty``: dimensions that data decide, of which code is made for at least 1. ``other_ways`` gets the modules
-    for other ranges of dimensions, in which the model goes another way, as one that drops an axis of one element does.
-    ``hosts``: nodes that no kernel can be made for, as an input says what they do, run on the host.
+    ``not_empty``: dimensions that data decide, of which code is made for at least 1. ``other_specializations`` gets the
+    modules for other ranges of dimensions, in which the model goes another way, as one that drops an axis of one
+    element does. ``hosts``: nodes that no kernel can be made for, as an input says what they do, run on the host.
     ``empties``: whether tensors may have no elements where inputs say how many; they may where nothing is said.
-    ``spare_ways`` gets the modules for sizes that the others are not for, where code can be made of them: one for runs
-    in which an extent is 1 and broadcasts to another input's, and those in which a tensor has no elements. ``around``:
-    names of dimensions of the program that runs this one, where one does. ``rules``: which files external data may be
-    in. ``alias``: outputs that are to be the memory of an input, and have its shape. ``begin``: ranges of dimensions,
-    by name, that are tried first.
+    ``spare_specializations`` gets the modules for sizes that the others are not for, where code can be made of them:
+    one for runs in which an extent is 1 and broadcasts to another input's, and those in which a tensor has no elements.
+    ``around``: names of dimensions of the program that runs this one, where one does. ``rules``: which files external
+    data may be in. ``alias``: outputs that are to be the memory of an input, and have its shape. ``begin``: ranges of
+    dimensions, by name, that are tried first.
 
     Raises ImportModelError (no valid model), InputError (unknown names), ShapeError (shapes that contradict each
     other), BudgetError (more than ``max_nodes``) and UnsupportedOperatorError, which lists every operator and dimension
@@ -123,25 +123,25 @@ def import_onnx(  # noqa: PLR0913 - what may be stated of a model
     loaded, sources, files = load_model(model, max_nodes, rules)
     graph = loaded.graph
     keep_rooms(graph, alias or {})
-    declare_alike(graph, alias or {})
+    declare_unified(graph, alias or {})
     parameters = promote_parameters(graph, mutable)
-    given, branches, empties = shapes or {}, Branches(is_apart=around is not None), empties or Empties()
+    given, branches, empties = shapes or {}, Branches(is_separate=around is not None), empties or Empties()
     decided: set[str] = set()  # dimensions that data decide, of all that was tried
-    ways = Ways()
+    specializations = Specializations()
     broadcasting = Broadcasting()
     equal = EqualSizes(broadcasting=broadcasting)
 
     def build(
-        stated: Mapping[str, Extent] | None,
+        declared: Mapping[str, Extent] | None,
         elements: Mapping[str, tuple[Extent, ...]],
         shapes: Mapping[str, Sequence[int | str]],
     ) -> IRModule:
         known = {**elements, **(chosen or {})}
-        of_inputs = None if stated is None else {n: e for n, e in stated.items() if n not in decided}
+        of_inputs = None if declared is None else {n: e for n, e in declared.items() if n not in decided}
         inputs = model_inputs(graph, shapes, constants or {}, frames or {}, of_inputs, known)
-        attempts.alike.pairs = list(_along_one_axis(inputs.shapes.values()))
+        attempts.unified.pairs = list(_along_one_axis(inputs.shapes.values()))
         module = IRModule(ModuleOp([]), targets, vdevices, parameters=parameters, sources=sources, files=files)
-        data = DataDimensions(stated, attempts.reads, decided, not_empty, attempts.hosts, empties, around or ())
+        data = DataDimensions(declared, attempts.reads, decided, not_empty, attempts.hosts, empties, around or ())
         budget = Budget(max_nodes)
         try:
             return _built(
@@ -183,18 +183,22 @@ def import_onnx(  # noqa: PLR0913 - what may be stated of a model
             begin={name: dimension(name, int(name in not_empty)) for name in lengths},
         )
 
-    def in_given(stated: Mapping[str, Extent], elements: Mapping[str, tuple[Extent, ...]]) -> IRModule:
-        return build(stated, elements, given)
+    def in_given(declared: Mapping[str, Extent], elements: Mapping[str, tuple[Extent, ...]]) -> IRModule:
+        return build(declared, elements, given)
 
     def attempt() -> IRModule:
         if dimensions is None:
             return build(None, {}, given)
-        nonlocal ways
-        ways = Ways(begin=begin or {})
-        return in_open_ranges(in_given, dimensions, decided, ways, attempts.fixing, empties, attempts.alike, equal)
+        nonlocal specializations
+        specializations = Specializations(begin=begin or {})
+        return in_open_ranges(
+            in_given, dimensions, decided, specializations, attempts.fixing, empties, attempts.unified, equal
+        )
 
-    def in_other_ranges(way: Ways) -> IRModule:
-        return in_open_ranges(in_given, dimensions or {}, decided, way, attempts.fixing, empties, attempts.alike, equal)
+    def in_other_ranges(way: Specializations) -> IRModule:
+        return in_open_ranges(
+            in_given, dimensions or {}, decided, way, attempts.fixing, empties, attempts.unified, equal
+        )
 
     def whole() -> IRModule:
         return in_open_ranges(lambda known, elements: build(known, elements, {}), {}, equal=equal)
@@ -203,17 +207,21 @@ def import_onnx(  # noqa: PLR0913 - what may be stated of a model
         return may_be_zero([*_shapes(module).values(), *_trips(module, branches)], dimensions or {})
 
     def with_others(module: IRModule) -> IRModule:
-        if other_ways is not None and not decided:
+        if other_specializations is not None and not decided:
             branches.refused |= branches.failed
-            other_ways.extend(_others(ways, in_other_ranges))
-            if spare_ways is not None:
-                spare_ways.extend(_where_broadcast(ways, broadcasting, in_other_ranges))
-                spare_ways.extend(_without_windows(module, ways, dimensions or {}, in_other_ranges))
+            other_specializations.extend(_others(specializations, in_other_ranges))
+            if spare_specializations is not None:
+                spare_specializations.extend(_where_broadcast(specializations, broadcasting, in_other_ranges))
+                spare_specializations.extend(
+                    _without_windows(module, specializations, dimensions or {}, in_other_ranges)
+                )
                 if empties.allowed and not module.bodies:
                     inputs = _shapes(module).values()
-                    spare_ways.extend(where_zero(names_of_empties(module), inputs, ways, in_other_ranges))
-        if spare_ways is not None and empties.allowed and empties.cut and (module.bodies or decided):
-            return from_zero(module, names_of_empties(module), ways, in_other_ranges)
+                    spare_specializations.extend(
+                        where_zero(names_of_empties(module), inputs, specializations, in_other_ranges)
+                    )
+        if spare_specializations is not None and empties.allowed and empties.cut and (module.bodies or decided):
+            return from_zero(module, names_of_empties(module), specializations, in_other_ranges)
         return module
 
     attempts = Attempts(attempt, dimensions is not None, hosts, branches)
@@ -238,38 +246,43 @@ def import_onnx(  # noqa: PLR0913 - what may be stated of a model
         raise named from error
 
 
-def _others(ways: Ways, search: Callable[[Ways], IRModule]) -> Iterator[IRModule]:
+def _others(specializations: Specializations, search: Callable[[Specializations], IRModule]) -> Iterator[IRModule]:
     """What a model is in other ranges of its dimensions, where a branch may be none, as ``search`` finds."""
-    for begin in islice(ways.others(), _MOST_OTHERS):
-        other = Ways(begin=begin)
+    for begin in islice(specializations.others(), _MOST_OTHERS):
+        other = Specializations(begin=begin)
         with suppress(CompileError, InputError):
             yield search(other)
-            ways.taken += other.taken
-            ways.seen += other.seen
+            specializations.taken += other.taken
+            specializations.seen += other.seen
 
 
-def _where_broadcast(ways: Ways, broadcasting: Broadcasting, search: Callable[[Ways], IRModule]) -> Iterator[IRModule]:
+def _where_broadcast(
+    specializations: Specializations, broadcasting: Broadcasting, search: Callable[[Specializations], IRModule]
+) -> Iterator[IRModule]:
     """What a model is for runs in which an extent of one input is 1 and broadcasts to that of another, as ``search``
-    finds; none where ``ways`` took no such two as equal, or a rule of the model demands that they are."""
-    if not ways.broadcast:
+    finds; none where ``specializations`` took no such two as equal, or a rule of the model demands that they are."""
+    if not specializations.broadcast:
         return
     broadcasting.begin(either=True)
     try:
         with suppress(CompileError, InputError):
-            module = search(Ways())
-            if broadcasting.met:
+            module = search(Specializations())
+            if broadcasting.found_any:
                 yield module
     finally:
         broadcasting.begin(either=False)
 
 
 def _without_windows(
-    module: IRModule, ways: Ways, dimensions: Mapping[str, Extent], search: Callable[[Ways], IRModule]
+    module: IRModule,
+    specializations: Specializations,
+    dimensions: Mapping[str, Extent],
+    search: Callable[[Specializations], IRModule],
 ) -> Iterator[IRModule]:
     """Modules for images that a window of a pool does not fit in, of a small ``module``."""
     if len(module.prims()) <= _MOST_KERNELS:
-        empty = ways.without_windows(dimensions_of(dimensions.values()))
-        yield from _others(Ways(ways.taken, empty), search)
+        empty = specializations.without_windows(dimensions_of(dimensions.values()))
+        yield from _others(Specializations(specializations.taken, empty), search)
 
 
 def _along_one_axis(shapes: Iterable[Sequence[Extent]]) -> Iterator[tuple[str, str]]:
@@ -310,7 +323,7 @@ def _built(
     """``module`` with ``@main`` of the model ``loaded``, of ``inputs``."""
     graph = loaded.graph
     block = Block(arg_types=inputs.types())
-    broadcasting.met = False
+    broadcasting.found_any = False
     g = GraphBuilder(module, block, budget=budget, data=data, broadcasting=broadcasting)
     read = [*inputs.elements.values(), *(inputs.shapes.values() if branches.related else ())]
     g.read_dimensions |= dimensions_of(chain(*read)).keys()
@@ -328,7 +341,7 @@ def _built(
         raise error
     for value in graph.outputs:
         check_declared(value, walk.values[value], "output", strict=False)
-    returned = walk.own_outputs([walk.values[v] for v in wanted])
+    returned = walk.owned_outputs([walk.values[v] for v in wanted])
     block.add_op(func.ReturnOp(*returned))
     types = FunctionType.from_lists([a.type for a in block.args], [v.type for v in returned])
     main = func.FuncOp("main", types, Region(block))

@@ -110,9 +110,9 @@ def _hands_on(node: NodeProto) -> bool:
 def _number(graph: GraphProto, classifier: NodeProto, classes: int) -> None:
     """Let ``classifier`` give numbers of classes, and what hands them on do that."""
     key = "classlabels_ints" if classifier.op_type != "TreeEnsembleClassifier" else "classlabels_int64s"
-    kept = [each for each in classifier.attribute if each.name != "classlabels_strings"]
+    retained = [each for each in classifier.attribute if each.name != "classlabels_strings"]
     del classifier.attribute[:]
-    classifier.attribute.extend([*kept, onnx.helper.make_attribute(key, list(range(classes)))])
+    classifier.attribute.extend([*retained, onnx.helper.make_attribute(key, list(range(classes)))])
     pending = [classifier.output[0]]
     while pending:
         value = pending.pop()

@@ -21,7 +21,7 @@ from landbridge.frontend.onnx.external_protos import check_external_tensors, wit
 from landbridge.frontend.onnx.labels import has_names, without_names
 from landbridge.frontend.onnx.not_a_model import what_it_is
 from landbridge.frontend.onnx.ort_file import is_ort_file, model_of_ort
-from landbridge.frontend.onnx.repaired import repair, with_dense_weights, with_stated_types
+from landbridge.frontend.onnx.repaired import repair, with_declared_types, with_dense_weights
 from landbridge.frontend.onnx.unfolded_size import unfolded_nodes
 from landbridge.frontend.onnx.weights_in_file import LightModel, light_model
 from landbridge.ir.budget import MAX_NODES, Budget
@@ -67,18 +67,18 @@ def load_model(
         is_parsed = isinstance(source, onnx.ModelProto)
         found = ("" if is_parsed else what_it_is(_content(source))) or "it has no graph or no opset; give an .onnx file"
         raise ImportModelError(f"{name} is no ONNX model: {found}")
-    made, off = proto, list[str]()
+    created, off = proto, list[str]()
     if refused is not None:
-        made = _copy(proto) if proto is source else proto
-        off = _repaired(made, name)
-    made = _with_numbers(_with_constants(made))
-    if refused is not None or made is not proto:
-        refused = _refusal(with_stated_types(without_external_data(made)))
+        created = _copy(proto) if proto is source else proto
+        off = _repaired(created, name)
+    created = _with_values(_with_constants(created))
+    if refused is not None or created is not proto:
+        refused = _refusal(with_declared_types(without_external_data(created)))
     if refused is not None:
         raise ImportModelError(f"{name} is not a valid ONNX model: {' '.join(str(refused).split())}") from refused
     if off:
         warn(f"{name} is not valid ONNX, and is taken as it is meant: {'; '.join(off)}", ModelWarning)
-    proto = with_dense_weights(_of_a_known_opset(made, name))
+    proto = with_dense_weights(_of_a_known_opset(created, name))
     try:
         model = ir.serde.deserialize_model(proto)
         if weights is not None:
@@ -98,9 +98,9 @@ def _repaired(proto: ModelProto, name: str) -> list[str]:
 
 
 def _copy(proto: ModelProto) -> ModelProto:
-    made = onnx.ModelProto()
-    made.CopyFrom(proto)
-    return made
+    created = onnx.ModelProto()
+    created.CopyFrom(proto)
+    return created
 
 
 def release(model: ir.Model) -> None:
@@ -116,8 +116,8 @@ def release(model: ir.Model) -> None:
                 del node.attributes[name]
 
 
-def _inlined(model: ir.Model, own: Path | None, max_nodes: int, name: str, files: DataFiles) -> Loaded:
-    """``model`` of the file ``own``, its functions inlined, its external data, in ``files``, read or mapped."""
+def _inlined(model: ir.Model, owned: Path | None, max_nodes: int, name: str, files: DataFiles) -> Loaded:
+    """``model`` of the file ``owned``, its functions inlined, its external data, in ``files``, read or mapped."""
     try:
         Budget(max_nodes).foresee(unfolded_nodes(model), name)
         _state_versions(model)
@@ -130,7 +130,7 @@ def _inlined(model: ir.Model, own: Path | None, max_nodes: int, name: str, files
         raise ImportModelError(f"{name} could not be read: {error}") from error
     if files.links:
         warn(files.links_text(), ModelWarning)
-    paths = [*([] if own is None else [own]), *map(Path, external)]
+    paths = [*([] if owned is None else [owned]), *map(Path, external)]
     return Loaded(model, tuple(str(path.absolute()) for path in paths), watches)
 
 
@@ -144,12 +144,12 @@ def _state_versions(model: ir.Model) -> None:
         if alias is not None:
             imports[""] = alias
     for function in model.functions.values():
-        own = {d: v for d, v in function.opset_imports.items() if model.opset_imports.setdefault(d, v) != v}
-        if not own:
+        owned = {d: v for d, v in function.opset_imports.items() if model.opset_imports.setdefault(d, v) != v}
+        if not owned:
             continue
         for node in ir.traversal.RecursiveGraphIterator(function):
-            node.version = node.version or own.get(node.domain)
-        function.opset_imports.update({domain: model.opset_imports[domain] for domain in own})
+            node.version = node.version or owned.get(node.domain)
+        function.opset_imports.update({domain: model.opset_imports[domain] for domain in owned})
 
 
 def _with_constants(proto: ModelProto) -> ModelProto:
@@ -166,16 +166,16 @@ def _with_constants(proto: ModelProto) -> ModelProto:
     return newer
 
 
-def _with_numbers(proto: ModelProto) -> ModelProto:
+def _with_values(proto: ModelProto) -> ModelProto:
     """``proto``; where an output speaks of classes by name, one whose outputs are numbers, and a ModelWarning."""
     if not has_names(proto):
         return proto
-    made = onnx.ModelProto()
-    made.CopyFrom(proto)
-    found = without_names(made)
+    created = onnx.ModelProto()
+    created.CopyFrom(proto)
+    found = without_names(created)
     for labels in found:
         warn(str(labels), ModelWarning)
-    return made if found else proto
+    return created if found else proto
 
 
 def _of_a_known_opset(proto: ModelProto, name: str) -> ModelProto:

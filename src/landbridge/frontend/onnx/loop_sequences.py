@@ -91,9 +91,9 @@ def _collecting(node: ir.Node, sequences: Sequence[int]) -> _CollectingLoop | No
     inputs = list(body.inputs)
     body.inputs[:] = [*inputs[:2], *(inputs[2 + n] for n in taken)]
     given = [*node.inputs[:2], *(node.inputs[2 + n] for n in taken)]
-    made = len(taken) + len(outputs) - 1 - carried + len(rows)
+    count = len(taken) + len(outputs) - 1 - carried + len(rows)
     new = ir.Node(
-        "", "Loop", given, [ir.AttrGraph("body", body)], num_outputs=made, version=node.version, name=node.name
+        "", "Loop", given, [ir.AttrGraph("body", body)], num_outputs=count, version=node.version, name=node.name
     )
     for number, value in enumerate(new.outputs):
         value.name = f"{node.name}_collected_{number}"
@@ -101,26 +101,30 @@ def _collecting(node: ir.Node, sequences: Sequence[int]) -> _CollectingLoop | No
 
 
 def _through(value: ir.Value) -> list[ir.Value]:
-    """``value``, and what nodes made it of that hand it on."""
+    """``value``, and the values that Identity nodes make it of."""
     found = [value]
-    while (made := found[-1].producer()) is not None and made.op_type == "Identity" and made.inputs[0] is not None:
-        found.append(made.inputs[0])
+    while (
+        (producer := found[-1].producer()) is not None
+        and producer.op_type == "Identity"
+        and producer.inputs[0] is not None
+    ):
+        found.append(producer.inputs[0])
     return found
 
 
 def _nodes(output: ir.Value) -> list[ir.Node]:
     """The nodes that hand ``output`` on and the one that makes it."""
-    return [made for value in _through(output) if (made := value.producer()) is not None]
+    return [producer for value in _through(output) if (producer := value.producer()) is not None]
 
 
 def _put_behind(formal: ir.Value, chain: Sequence[ir.Value]) -> ir.Value | None:
     """What the last of ``chain`` has behind ``formal``, where nothing else reads any of these; None otherwise."""
-    made = chain[-1].producer()
-    is_insert = made is not None and (made.domain, made.op_type) == ("", "SequenceInsert")
-    if made is None or not is_insert or made.inputs[0] is not formal or len(made.inputs) > 2:
+    producer = chain[-1].producer()
+    is_insert = producer is not None and (producer.domain, producer.op_type) == ("", "SequenceInsert")
+    if producer is None or not is_insert or producer.inputs[0] is not formal or len(producer.inputs) > 2:
         return None
     if len(list(formal.uses())) != 1 or formal.is_graph_output():
         return None
     if any(len(list(value.uses())) != int(at > 0) for at, value in enumerate(chain)):
         return None
-    return made.inputs[1]
+    return producer.inputs[1]

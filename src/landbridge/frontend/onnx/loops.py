@@ -10,15 +10,15 @@ import onnx_ir as ir
 from xdsl.ir import Attribute, SSAValue
 
 from landbridge.errors import CompileError, NodeError, ShapeError, UnsupportedOperatorError
-from landbridge.frontend.onnx.apart import else_apart, is_legal
 from landbridge.frontend.onnx.appended import appended
 from landbridge.frontend.onnx.counted_loops import counted_trips, most_trips
 from landbridge.frontend.onnx.graph_walk import GraphWalk
 from landbridge.frontend.onnx.host_nodes import read_sizes
+from landbridge.frontend.onnx.iterations import Iterations
 from landbridge.frontend.onnx.loop_sequences import loop_of_rows
-from landbridge.frontend.onnx.loops_apart import loop_apart
 from landbridge.frontend.onnx.rolled import MANY, Rolled, pays, roll
-from landbridge.frontend.onnx.trips import Trips
+from landbridge.frontend.onnx.separate import else_separate, is_legal
+from landbridge.frontend.onnx.separate_loops import separate_loop
 from landbridge.frontend.onnx.unfolded_size import known_to_go_on, known_trips
 from landbridge.frontend.onnx.values import Imported, check_single, is_known
 from landbridge.ir.types import tensor_type
@@ -29,7 +29,7 @@ from landbridge.sizes.size import Extent, Size, dimensions_of, largest, least, m
 
 
 def import_loop(walk: GraphWalk, node: ir.Node, inputs: Sequence[Any]) -> list[Imported]:
-    """The results of a ``Loop``; where no code of the whole can be made of it, of a program apart.
+    """The results of a ``Loop``; where no code of the whole can be made of it, of a separate program.
 
     A count below 0 is none, as in onnxruntime.
     """
@@ -43,15 +43,15 @@ def import_loop(walk: GraphWalk, node: ir.Node, inputs: Sequence[Any]) -> list[I
     walk.branches.conditions.add(node.attributes["body"].as_graph().outputs[0])
     if not is_legal(walk):
         return _in_whole(walk, node, given)
-    return else_apart(walk, lambda: _in_whole(walk, node, given), lambda: loop_apart(walk, node, given))
+    return else_separate(walk, lambda: _in_whole(walk, node, given), lambda: separate_loop(walk, node, given))
 
 
 def _in_whole(walk: GraphWalk, node: ir.Node, inputs: Sequence[Any]) -> list[Imported]:
     count, condition, *carried = inputs
     state = list(carried)
-    loop = Trips(walk, node, 2 + len(state), 1 + len(state))
-    for value, what in ((count, "trip count"), (condition, "condition")):
-        check_single(f"{loop.name}: its {what}", value)
+    loop = Iterations(walk, node, 2 + len(state), 1 + len(state))
+    for value, subject in ((count, "trip count"), (condition, "condition")):
+        check_single(f"{loop.name}: its {subject}", value)
     counted = _counted(walk, node, loop, count)
     if counted is not None:
         count, condition = extents_array([counted]).reshape(()), None
@@ -63,26 +63,26 @@ def _in_whole(walk: GraphWalk, node: ir.Node, inputs: Sequence[Any]) -> list[Imp
     limit = None if count is None else int(loop.constant(count, "trip count", rolled))
     trips = counted if isinstance(counted, int) else known_trips(node, walk.values)
     loop.expect(trips)
-    trip = 0
-    while (limit is None or trip < limit) and loop.constant(going, "condition", rolled):
-        loop.bound(trip)
+    iteration = 0
+    while (limit is None or iteration < limit) and loop.constant(going, "condition", rolled):
+        loop.bound(iteration)
         spent = walk.g.budget.spent
-        goes_on, *results = loop.run([np.asarray(trip, np.int64), going, *state])
+        goes_on, *results = loop.run([np.asarray(iteration, np.int64), going, *state])
         going = going if counted is not None else goes_on
         state = results[: len(state)]
         for rows, value in zip(collected, results[len(state) :], strict=True):
             rows.append(value)
-        trip += 1
+        iteration += 1
         if not trips:
             walk.g.budget.walk(spent, loop.name)
-        loop.foresee(trips, (trips - trip) * (walk.g.budget.spent - spent))
-    if not trip:
+        loop.foresee(trips, (trips - iteration) * (walk.g.budget.spent - spent))
+    if not iteration:
         inputs = [np.asarray(0, np.int64), np.asarray(True), *state]
         return [*state, *loop.no_rows(inputs, 1 + len(state), [0] * len(collected))]
     return [*state, *map(loop.stack, collected)]
 
 
-def _counted(walk: GraphWalk, node: ir.Node, loop: Trips, count: Any) -> Extent | None:
+def _counted(walk: GraphWalk, node: ir.Node, loop: Iterations, count: Any) -> Extent | None:
     """How often a loop runs whose condition counts, where ``count`` is no count that a run computes."""
     if isinstance(count, SSAValue) or known_to_go_on(loop.body, walk.values):
         return None
@@ -91,7 +91,7 @@ def _counted(walk: GraphWalk, node: ir.Node, loop: Trips, count: Any) -> Extent 
 
 
 def _rolled_loop(
-    walk: GraphWalk, node: ir.Node, loop: Trips, inputs: Sequence[Any], *, is_counted: bool
+    walk: GraphWalk, node: ir.Node, loop: Iterations, inputs: Sequence[Any], *, is_counted: bool
 ) -> list[Imported] | CompileError | None:
     """The results of a ``Loop`` that is rolled; why it is not where it would have to be, else None."""
     count, condition, *state = inputs
@@ -102,8 +102,8 @@ def _rolled_loop(
     going = None if goes_on else first
     trips: Extent | None = MANY if count is None else None
     if isinstance(count, np.ndarray):
-        said = count.reshape(-1)[0]
-        trips = said if isinstance(said, Size) else max(int(said), 0)
+        count_value = count.reshape(-1)[0]
+        trips = count_value if isinstance(count_value, Size) else max(int(count_value), 0)
     if not pays(walk, loop.body, trips if going is None else None, inputs):
         return None
     c = OpContext(walk.g, node.op_type, walk.opset_of(node), {})
@@ -157,7 +157,7 @@ def import_scan(walk: GraphWalk, node: ir.Node, inputs: Sequence[Any]) -> list[I
     if not 0 < scanned <= len(inputs):
         raise NodeError(f"{name}: num_scan_inputs is {scanned}; legal: 1..{len(inputs)}, its operands")
     state, sequences = list(inputs[:-scanned]), inputs[-scanned:]
-    scan = Trips(walk, node, len(inputs), len(state))
+    scan = Iterations(walk, node, len(inputs), len(state))
     collected: list[list[Any]] = [[] for _ in scan.body.outputs[len(state) :]]
     axes, backwards = _each(name, node, "scan_input", scanned)
     out_axes, out_backwards = _each(name, node, "scan_output", len(collected))
@@ -182,9 +182,9 @@ def import_scan(walk: GraphWalk, node: ir.Node, inputs: Sequence[Any]) -> list[I
         types = [_element_type(c, value, axis) for value, axis in zip(sequences, axes, strict=True)]
         return [*state, *scan.no_rows(state, len(state), out_axes, types)]
     scan.expect(trips)
-    for trip in range(trips):
+    for iteration in range(trips):
         elements = [
-            _element(c, value, axis, trips - 1 - trip if back else trip)
+            _element(c, value, axis, trips - 1 - iteration if back else iteration)
             for value, axis, back in zip(sequences, axes, backwards, strict=True)
         ]
         results = scan.run([*state, *elements])
@@ -201,19 +201,19 @@ def _over_rows(node: ir.Node) -> ir.Node:
     scan, scanned = node.attributes, node.attributes["num_scan_inputs"].as_int()
     directions = [ir.AttrInt64s("scan_input_directions", scan["directions"].as_ints())] if "directions" in scan else []
     how = [ir.AttrGraph("body", scan["body"].as_graph()), ir.AttrInt64("num_scan_inputs", scanned), *directions]
-    made = len(node.outputs)
-    inner = ir.Node("", "Scan", rows, how, num_outputs=made, version=9, name=node.name)
+    created = len(node.outputs)
+    inner = ir.Node("", "Scan", rows, how, num_outputs=created, version=9, name=node.name)
     for i, value in enumerate(inner.outputs):
         value.name = f"{node.name}_of_row_{i}"
     body = ir.Graph(rows, inner.outputs, nodes=[inner], name=f"{node.name}_rows")
     around = [ir.AttrGraph("body", body), ir.AttrInt64("num_scan_inputs", len(given))]
-    return ir.Node("", "Scan", given, around, num_outputs=made, version=9, name=node.name)
+    return ir.Node("", "Scan", given, around, num_outputs=created, version=9, name=node.name)
 
 
 def _rolled_scan(
     c: OpContext,
     walk: GraphWalk,
-    scan: Trips,
+    scan: Iterations,
     trips: Extent,
     state: Sequence[Any],
     sequences: Sequence[tuple[Operand, int, int]],

@@ -14,7 +14,7 @@ from landbridge.dtypes import numpy_dtype
 from landbridge.errors import CompileError, InputError, UnsupportedOperatorError
 from landbridge.frontend.onnx.attributes import dtype_of_onnx
 from landbridge.frontend.onnx.frames import InputFrame, frame_of, read_frame
-from landbridge.frontend.onnx.shapes import check_stated, input_shapes, read_extents
+from landbridge.frontend.onnx.shapes import check_declared_inputs, input_shapes, read_extents
 from landbridge.frontend.onnx.values import UNKNOWN, Imported
 from landbridge.input_spec import InputSpec
 from landbridge.ir.graph_builder import GraphBuilder
@@ -86,15 +86,15 @@ def model_inputs(
     """
     inputs = [v for v in graph.inputs if v.name not in graph.initializers]
     if dimensions:
-        stated = [
+        declared = [
             *shapes.values(),
             *(spec.shape or () for spec in frames.values()),
             *filter(_has_text, constants.values()),
             *(elements or {}).values(),
         ]
-        said = chain.from_iterable([v] if isinstance(v, str) else v for v in stated)
+        dimension_names = chain.from_iterable([v] if isinstance(v, str) else v for v in declared)
         settled = {*shapes, *(name for name, array in constants.items() if not _has_text(array))}
-        check_stated(inputs, said, dimensions, settled)
+        check_declared_inputs(inputs, dimension_names, dimensions, settled)
     open_values = {name: array for name, array in constants.items() if _has_text(array)}
     fixed = _empty(inputs) | _fixed(inputs, {n: array for n, array in constants.items() if n not in open_values})
     read = {**(elements or {}), **_elements(inputs, open_values, dimensions)}
@@ -106,17 +106,17 @@ def model_inputs(
     }
     known, advice = input_shapes(inputs, given, dimensions)
     arguments = [v for v in inputs if v not in fixed or v.name not in constants]
-    made = ModelInputs(arguments, fixed, known, _frames(arguments, frames, known, dimensions or {}), read, advice)
-    _check_said(made)
-    return made
+    created = ModelInputs(arguments, fixed, known, _frames(arguments, frames, known, dimensions or {}), read, advice)
+    _check_declared(created)
+    return created
 
 
-def _check_said(inputs: ModelInputs) -> None:
+def _check_declared(inputs: ModelInputs) -> None:
     """Raise InputError for a dimension of a shape that no input which is bound has."""
     bound = [inputs.frames[n].shape if n in inputs.frames else inputs.shapes.get(n, ()) for n in inputs.names]
-    said = dimensions_of(chain(*bound, *inputs.elements.values()))
+    dimension_names = dimensions_of(chain(*bound, *inputs.elements.values()))
     for name, shape in inputs.shapes.items():
-        for dimension in dimensions_of(shape).keys() - said.keys():
+        for dimension in dimensions_of(shape).keys() - dimension_names.keys():
             raise InputError(
                 f"inputs: {name!r} is {shape}, and no frame says what {dimension!r} is, as it is resized to that; "
                 "state these extents in shapes="
@@ -194,8 +194,8 @@ def _frames(
             raise InputError(f"inputs: no input {name!r} is left to state; they are: {', '.join(dtypes) or 'none'}")
     found = {}
     for name in frames.keys() & known.keys():
-        stated = frames[name].shape
-        frame = None if stated is None else read_extents(stated, dimensions)
+        declared = frames[name].shape
+        frame = None if declared is None else read_extents(declared, dimensions)
         found[name] = frame_of(name, frames[name], frame, known[name], dtypes[name])
     return {name: found[name] for name in frames if name in found}
 

@@ -93,11 +93,11 @@ def _read(node: NodeProto) -> set[str]:
 
 
 def _captured(graph: GraphProto) -> set[str]:
-    own: Iterable[str] = (
+    owned: Iterable[str] = (
         *(value.name for value in graph.input),
         *(tensor.name for tensor in graph.initializer),
         *(tensor.values.name for tensor in graph.sparse_initializer),
         *(name for node in graph.node for name in node.output),
     )
     read = {value.name for value in graph.output}.union(*map(_read, graph.node))
-    return read.difference(own)
+    return read.difference(owned)

@@ -32,9 +32,9 @@ def what_it_is(content: bytes) -> str:
     if not content:
         return "it is empty; export or download it again"
     head = content[:256].lstrip()
-    for beginning, what, way_out in _BEGINNINGS:
+    for beginning, subject, way_out in _BEGINNINGS:
         if head[: len(beginning)].lower() == beginning.lower():
-            return f"it is {what}; {way_out}"
+            return f"it is {subject}; {way_out}"
     if head[4:8] == b"TFL3":
         return "it is a TensorFlow Lite model; convert it with tf2onnx: `python -m tf2onnx.convert --tflite FILE`"
     if len(content) > 10 and content[8:9] == b"{" and int.from_bytes(content[:8], "little") < 1 << 32:
@@ -49,8 +49,8 @@ def _archive(content: bytes) -> str:
         names = zipfile.ZipFile(io.BytesIO(content)).namelist()
     except zipfile.BadZipFile:
         names = []
-    for ending, what, way_out in _ARCHIVES:
+    for ending, subject, way_out in _ARCHIVES:
         if any(name.endswith(ending) for name in names):
-            return f"it is {what}; {way_out}"
+            return f"it is {subject}; {way_out}"
     inside = [name for name in names if name.endswith(".onnx")]
     return f"it is a zip archive; unpack it{f' and give {inside[0]}' if inside else ''}"

@@ -16,7 +16,7 @@ from landbridge.ir.module import IRModule
 from landbridge.ir.types import shape_of
 from landbridge.records import record
 from landbridge.sizes.dim import identifier
-from landbridge.sizes.often import often
+from landbridge.sizes.expected_sizes import expected_sizes
 from landbridge.sizes.question import Question
 from landbridge.sizes.settle import Settled, settled
 from landbridge.sizes.size import Extent, at_least, dimensions_of, least, never_below, of_symbol, undecided
@@ -33,35 +33,39 @@ Build: TypeAlias = Callable[[Mapping[str, Extent], Mapping[str, tuple[Extent, ..
 
 def in_open_ranges(
     build: Build,
-    stated: Mapping[str, Extent],
+    declared: Mapping[str, Extent],
     decided: Container[str] = (),
-    ways: Ways | None = None,
+    specializations: Specializations | None = None,
     fixing: list[str] | None = None,
     empties: Empties | None = None,
-    alike: Alike | None = None,
+    unified: UnifiedDimensions | None = None,
     equal: EqualSizes | None = None,
 ) -> IRModule:
-    """What ``build`` makes of dimensions by name: of ``stated``, which stay, and of ranges of others.
+    """What ``build`` makes of dimensions by name: of ``declared``, which stay, and of ranges of others.
 
     A question that these leave open narrows one of them to the widest range in which it has an answer, to the next
     one where shapes contradict each other in that; where it asks whether two of them are equal, they become one, also
-    two of ``stated`` where the model demands it. An input whose elements are sizes gets a dimension for each. A range
+    two of ``declared`` where the model demands it. An input whose elements are sizes gets a dimension for each. A range
     of which nobody says a likely value has one that the model's divisions leave enough of. Where no range is found,
-    raises what the widest ones ended in. ``ways``
+    raises what the widest ones ended in. ``specializations``
     says where to begin, and learns in which other ranges the model goes another way. ``fixing``, where given, gets the
     names of dimensions that would be one number for others to be as wide as they are, and these ranges are not tried.
     ``empties``: whether ranges are those in which all tensors have elements, but what data make, or others too.
-    ``alike``: dimensions that are tried as one, if that is allowed, where shapes fit so and otherwise for single
+    ``unified``: dimensions that are tried as one, if that is allowed, where shapes fit so and otherwise for single
     numbers alone, which are tried where ``fixing`` is none; ``build`` may write its pairs. ``equal``: where ``build``
     writes equalities that dimensions follow from, of which it raises an error at its end.
     """
-    ways, empties, alike = ways or Ways(), empties or Empties(allowed=False), alike or Alike()
+    specializations, empties, unified = (
+        specializations or Specializations(),
+        empties or Empties(allowed=False),
+        unified or UnifiedDimensions(),
+    )
     equal = equal or EqualSizes()
-    stated = {identifier(name): each for name, each in stated.items()}
-    fixed = dimensions_of(stated.values())
+    declared = {identifier(name): each for name, each in declared.items()}
+    fixed = dimensions_of(declared.values())
     ended: CompileError | InputError | None = None
     sizes: dict[str, WantedInput] = {}
-    pending: list[_Narrowed] = [ways.begin]
+    pending: list[_Narrowed] = [specializations.begin]
     tried = 0
 
     def narrow(question: Question | None) -> list[Settled]:
@@ -71,36 +75,36 @@ def in_open_ranges(
         if (
             question is not None
             and fixing is not None
-            and not alike.allowed
-            and _joined(question, ranges, alike, fixed, decided)
+            and not unified.allowed
+            and _joined(question, ranges, unified, fixed, decided)
         ):
-            alike.might = True
+            unified.might = True
             return []
         found = [{**narrowed, each.name: each.extent} for each in ranges]
         pending.extend(reversed(found))
         if question is not None and not question.needed:
-            ways.seen += found
+            specializations.seen += found
         if question is not None and question.fills:
-            ways.windows.append((narrowed, Question(question.difference)))
+            specializations.windows.append((narrowed, Question(question.difference)))
         return ranges
 
     while True:
         narrowed, tried = pending.pop(), tried + 1
-        known = resolved({**stated, **narrowed})
+        known = resolved({**declared, **narrowed})
         equal.begin(fixed, decided)
         try:
             elements = {name: _elements(each, known, empties) for name, each in sizes.items()}
             module = build(known, elements)
             if not narrow(_fewer(module, decided, empties)) or tried == _MOST_TRIED:
-                found = often(_extents(module), fixed)
+                found = expected_sizes(_extents(module), fixed)
                 planned = resolved({**known, **found})
-                ways.taken.append(planned)
+                specializations.taken.append(planned)
                 return build(planned, elements) if found else module
         except (CompileError, InputError) as error:
             if equal.has_more:
-                if equal.asked is not None and equal.found.items() <= narrowed.items():
-                    raise equal.asked from None  # of dimensions of the program around, which is to take them as equal
-                ways.broadcast |= equal.broadcasts
+                if equal.requested is not None and equal.found.items() <= narrowed.items():
+                    raise equal.requested from None  # of dimensions of the program around, which takes them as equal
+                specializations.broadcast |= equal.broadcasts
                 pending.append({**narrowed, **equal.found})
                 tried -= 1  # there are no more of these than dimensions
                 continue
@@ -111,10 +115,12 @@ def in_open_ranges(
                 continue
             question = question_of(error)
             ranges = narrow(question)
-            ways.broadcast |= question is not None and question.broadcasts and bool(ranges)
+            specializations.broadcast |= question is not None and question.broadcasts and bool(ranges)
             one = None if question is None or ranges else solved(question, fixed, decided)
             joined = (
-                {} if question is None or one or not alike.allowed else _joined(question, ranges, alike, fixed, decided)
+                {}
+                if question is None or one or not unified.allowed
+                else _joined(question, ranges, unified, fixed, decided)
             )
             if one:
                 pending.append({**narrowed, **one})
@@ -127,7 +133,7 @@ def in_open_ranges(
 
 
 @record
-class Alike:
+class UnifiedDimensions:
     """``pairs`` of dimensions that inputs have along the same axis, by name. ``allowed``: they may become one.
     ``might``: some would have, where it was not allowed."""
 
@@ -137,7 +143,7 @@ class Alike:
 
 
 @record
-class Ways:
+class Specializations:
     """The ways that a model goes for sizes of other ranges: ``taken``, what dimensions are in each by name.
 
     ``seen``: ranges in which a question that leaves two ways has an answer. ``begin``: where a search begins.
@@ -188,27 +194,35 @@ def _ranges(question: Question, fixed: Collection[str], fixing: list[str] | None
 
 
 def _joined(
-    question: Question, ranges: Sequence[Settled], alike: Alike, fixed: Collection[str], decided: Container[str]
+    question: Question,
+    ranges: Sequence[Settled],
+    unified: UnifiedDimensions,
+    fixed: Collection[str],
+    decided: Container[str],
 ) -> _Narrowed:
-    """The dimensions of an equality, but those called ``fixed``, that others of it are ``alike``, each with the other;
-    none where ``ranges`` has one of more than a number for it. Likewise of an order that is needed, as of indices that
-    are at most as long as the data: equal extents have it, also of others than those ``alike``.
+    """The dimensions of an equality, but those called ``fixed``, that others of it are ``unified``, each with the
+    other; none where ``ranges`` has one of more than a number for it. Likewise of an order that is needed, as of
+    indices that are at most as long as the data: equal extents have it, also of others than those ``unified``.
 
     Of two sums those that are added on one side become those on the other: past and present keys those of values.
     """
     if not (question.equal or question.needed) or any(not isinstance(each.extent, int) for each in ranges):
         return {}
-    asked = symbols(question.difference)
+    requested = symbols(question.difference)
     signs = {
         product[0][0].name: number
         for product, number in question.difference
         if len(product) == 1 and isinstance(product[0][0], Symbol)
     }
     found: dict[str, Extent] = {}
-    for a, b in alike.pairs:
-        is_pair = a != b and a in asked and b in asked and b not in fixed and not {a, b} & found.keys()
-        if is_pair and (len(signs) < len(asked) or signs[a] == -signs[b]) and of_symbol(asked[a]) not in found.values():
-            found[b] = of_symbol(asked[a])
+    for a, b in unified.pairs:
+        is_pair = a != b and a in requested and b in requested and b not in fixed and not {a, b} & found.keys()
+        if (
+            is_pair
+            and (len(signs) < len(requested) or signs[a] == -signs[b])
+            and of_symbol(requested[a]) not in found.values()
+        ):
+            found[b] = of_symbol(requested[a])
     if not found and not question.equal:
         return solved(Question(question.difference, equal=True), fixed, decided) or {}
     return found

@@ -32,15 +32,15 @@ def model_of_ort(content: bytes | memoryview) -> onnx.ModelProto:
     if model is None or graph is None:
         raise ImportModelError("the .ort file holds no graph")
     opsets = [helper.make_opsetid(entry.text(0), entry.number(1)) for entry in model.tables(1)]
-    made = helper.make_model(_graph(graph, "ort"), opset_imports=opsets, ir_version=model.number(0) or _IR_VERSION)
-    made.producer_name, made.producer_version = model.text(2), model.text(3)
-    return made
+    created = helper.make_model(_graph(graph, "ort"), opset_imports=opsets, ir_version=model.number(0) or _IR_VERSION)
+    created.producer_name, created.producer_version = model.text(2), model.text(3)
+    return created
 
 
 def _graph(table: FlatTable, name: str) -> onnx.GraphProto:
     infos = {value.name: value for value in map(_value, table.tables(1))}
     nodes = sorted(((node.number(4, "I"), _node(node)) for node in table.tables(2)), key=lambda each: each[0])
-    made = helper.make_graph(
+    created = helper.make_graph(
         [],
         name,
         [infos[n] for n in table.texts(5)],
@@ -49,31 +49,33 @@ def _graph(table: FlatTable, name: str) -> onnx.GraphProto:
     )
     if next(table.tables(7), None) is not None:
         raise ImportModelError("the .ort file has sparse weights; export it with dense ones")
-    made.node.extend(_in_order([node for _, node in nodes], {*infos} - {o for _, node in nodes for o in node.output}))
-    return made
+    created.node.extend(
+        _in_order([node for _, node in nodes], {*infos} - {o for _, node in nodes for o in node.output})
+    )
+    return created
 
 
 def _in_order(nodes: list[onnx.NodeProto], known: set[str]) -> list[onnx.NodeProto]:
     """``nodes``, each after those that make its inputs; numbers of nodes are of the order they were added in."""
-    makers = {name: place for place, node in enumerate(nodes) for name in node.output if name}
+    makers = {name: location for location, node in enumerate(nodes) for name in node.output if name}
     done: set[int] = set()
     ordered = []
     for first in range(len(nodes)):
         waiting = [first]
         while waiting:
-            place = waiting[-1]
+            location = waiting[-1]
             needed = [
-                makers[n] for n in _read(nodes[place]) if n not in known and n in makers and makers[n] not in done
+                makers[n] for n in _read(nodes[location]) if n not in known and n in makers and makers[n] not in done
             ]
-            if needed and place not in done:
+            if needed and location not in done:
                 waiting.append(needed[0])
                 if len(waiting) > len(nodes):
                     raise ImportModelError("nodes of the .ort file take each other's outputs in a circle")
                 continue
             waiting.pop()
-            if place not in done:
-                done.add(place)
-                ordered.append(nodes[place])
+            if location not in done:
+                done.add(location)
+                ordered.append(nodes[location])
     return ordered
 
 
@@ -87,9 +89,9 @@ def _read(node: onnx.NodeProto) -> list[str]:
 
 
 def _node(table: FlatTable) -> onnx.NodeProto:
-    made = helper.make_node(table.text(5), table.texts(8), table.texts(9), table.text(0), domain=table.text(2))
-    made.attribute.extend(map(_attribute, table.tables(10)))
-    return made
+    created = helper.make_node(table.text(5), table.texts(8), table.texts(9), table.text(0), domain=table.text(2))
+    created.attribute.extend(map(_attribute, table.tables(10)))
+    return created
 
 
 def _attribute(table: FlatTable) -> AttributeProto:
@@ -115,47 +117,47 @@ def _one(field: int, make: Callable[[FlatTable], Any]) -> Callable[[FlatTable], 
 
 
 def _tensor(table: FlatTable) -> TensorProto:
-    made = TensorProto(name=table.text(0), dims=table.numbers(2), data_type=table.number(3, "i"))
-    if made.data_type == TensorProto.STRING:
-        made.string_data.extend(text.encode() for text in table.texts(5))
+    created = TensorProto(name=table.text(0), dims=table.values(2), data_type=table.number(3, "i"))
+    if created.data_type == TensorProto.STRING:
+        created.string_data.extend(text.encode() for text in table.texts(5))
     else:
-        made.raw_data = bytes(table.data(4))
-    if table.number(6) and not made.raw_data:
+        created.raw_data = bytes(table.data(4))
+    if table.number(6) and not created.raw_data:
         raise ImportModelError(
-            f"weights {made.name!r} of the .ort file are in a file of their own; give the .onnx file"
+            f"weights {created.name!r} of the .ort file are in a file of their own; give the .onnx file"
         )
-    return made
+    return created
 
 
 def _value(table: FlatTable) -> onnx.ValueInfoProto:
-    made = onnx.ValueInfoProto(name=table.text(0))
+    created = onnx.ValueInfoProto(name=table.text(0))
     kind = table.table(2)
     if kind is not None:
-        made.type.CopyFrom(_type(kind))
-    return made
+        created.type.CopyFrom(_type(kind))
+    return created
 
 
 def _type(table: FlatTable) -> onnx.TypeProto:
     value = table.table(2)
-    made = onnx.TypeProto()
+    created = onnx.TypeProto()
     if value is None or table.number(1, "B") not in (_TENSOR, _SEQUENCE):
-        return made
+        return created
     if table.number(1, "B") == _SEQUENCE:
         inner = value.table(0)
         if inner is not None:
-            made.sequence_type.elem_type.CopyFrom(_type(inner))
-        return made
-    made.tensor_type.elem_type = value.number(0, "i")
+            created.sequence_type.elem_type.CopyFrom(_type(inner))
+        return created
+    created.tensor_type.elem_type = value.number(0, "i")
     shape = value.table(1)
     if shape is not None:
-        made.tensor_type.shape.SetInParent()
+        created.tensor_type.shape.SetInParent()
         for entry in shape.tables(0):
-            dim, extent = made.tensor_type.shape.dim.add(), entry.table(0)
+            dim, extent = created.tensor_type.shape.dim.add(), entry.table(0)
             if extent is not None and extent.number(0, "b") == 1:
                 dim.dim_value = extent.number(1)
             elif extent is not None and extent.text(2):
                 dim.dim_param = extent.text(2)
-    return made
+    return created
 
 
 _ATTRIBUTES: dict[int, Callable[[FlatTable], Any]] = {
@@ -164,8 +166,8 @@ _ATTRIBUTES: dict[int, Callable[[FlatTable], Any]] = {
     AttributeProto.STRING: lambda table: table.text(5),
     AttributeProto.TENSOR: _one(6, _tensor),
     AttributeProto.GRAPH: _one(7, lambda table: _graph(table, "inner")),
-    AttributeProto.FLOATS: lambda table: table.numbers(8, "f"),
-    AttributeProto.INTS: lambda table: table.numbers(9),
+    AttributeProto.FLOATS: lambda table: table.values(8, "f"),
+    AttributeProto.INTS: lambda table: table.values(9),
     AttributeProto.STRINGS: lambda table: table.texts(10),
     AttributeProto.TENSORS: _tables(11, _tensor),
     AttributeProto.GRAPHS: _tables(12, lambda table: _graph(table, "inner")),

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from onnx import ModelProto
 
 #: How names begin that onnx gives to dimensions it knows nothing of.
-_MADE_UP = "unk__"
+_INVENTED = "unk__"
 
 
 def type_outputs(proto: ModelProto) -> list[str]:
@@ -25,6 +25,6 @@ def type_outputs(proto: ModelProto) -> list[str]:
                 if known[value.name].WhichOneof("value") is not None:
                     value.type.CopyFrom(known[value.name])
                     for dim in value.type.tensor_type.shape.dim:
-                        if dim.dim_param.startswith(_MADE_UP):
+                        if dim.dim_param.startswith(_INVENTED):
                             dim.ClearField("dim_param")
     return [value.name for value in untyped]

@@ -26,8 +26,8 @@ def promote_parameters(graph: ir.Graph, names: Sequence[str]) -> dict[str, np.nd
         if name not in weights:
             from difflib import get_close_matches  # which takes longer to import than all of this
 
-            near = get_close_matches(str(name), weights, 3)
-            hint = f"did you mean {', '.join(map(repr, near))}?" if near else f"it has {len(weights)}"
+            close = get_close_matches(str(name), weights, 3)
+            hint = f"did you mean {', '.join(map(repr, close))}?" if close else f"it has {len(weights)}"
             raise InputError(f"mutable= names {name!r}, which is no weight of the model; {hint}")
         found[name] = _promote(graph, weights[name])
     return found

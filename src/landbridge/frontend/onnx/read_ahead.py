@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from landbridge.beside import begin
+from landbridge.background_threads import begin
 from landbridge.locks import new_lock
 
 Array = np.ndarray[Any, Any]

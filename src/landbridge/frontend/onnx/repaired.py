@@ -52,7 +52,7 @@ def repair(proto: ModelProto) -> list[str]:
 
 def _alias_nodes(proto: ModelProto) -> bool:
     """Have everything that is of the default domain by its other name be of it; whether there was any."""
-    nodes = [node for of in all_nodes(proto) for node in of.node]
+    nodes = [node for graph in all_nodes(proto) for node in graph.node]
     imports = [entry for owner in (proto, *proto.functions) for entry in owner.opset_import]
     found = [each for each in (*nodes, *imports) if each.domain == _ALIAS]
     for each in found:
@@ -81,27 +81,27 @@ def with_dense_weights(proto: ModelProto) -> ModelProto:
     """
     if not proto.graph.sparse_initializer:
         return proto
-    made = onnx.ModelProto()
-    made.CopyFrom(proto)
-    made.graph.initializer.extend(_dense(sparse) for sparse in made.graph.sparse_initializer)
-    del made.graph.sparse_initializer[:]
-    return made
+    created = onnx.ModelProto()
+    created.CopyFrom(proto)
+    created.graph.initializer.extend(_dense(sparse) for sparse in created.graph.sparse_initializer)
+    del created.graph.sparse_initializer[:]
+    return created
 
 
-def with_stated_types(proto: ModelProto) -> ModelProto:
+def with_declared_types(proto: ModelProto) -> ModelProto:
     """Return ``proto``; where inputs and outputs lack types or shapes, one for the checker alone that has some.
 
     The checker wants a type of each, and a shape of each tensor.
     """
     if not any(True for _ in _without_shape(proto)):
         return proto
-    made = onnx.ModelProto()
-    made.CopyFrom(proto)
-    for value in _without_shape(made):
+    created = onnx.ModelProto()
+    created.CopyFrom(proto)
+    for value in _without_shape(created):
         if value.type.WhichOneof("value") is None:
             value.type.tensor_type.elem_type = onnx.TensorProto.FLOAT
         value.type.tensor_type.shape.SetInParent()
-    return made
+    return created
 
 
 def _without_shape(proto: ModelProto) -> Iterator[ValueInfoProto]:

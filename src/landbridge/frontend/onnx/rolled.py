@@ -14,11 +14,11 @@ from landbridge.errors import BudgetError, CompileError, UndecidedSizeError, Uns
 from landbridge.frontend.onnx.appended import Appended
 from landbridge.frontend.onnx.counted_loops import sum_of
 from landbridge.frontend.onnx.graph_walk import GraphWalk
-from landbridge.frontend.onnx.unfolded_size import nodes_of_trip
+from landbridge.frontend.onnx.unfolded_size import nodes_of_iteration
 from landbridge.frontend.onnx.values import Imported, is_known
 from landbridge.frontend.segment_sizes import SegmentSizes
 from landbridge.ir.graph_builder import GraphBuilder
-from landbridge.ir.turns import asks_of_turns, is_turn, turn_name
+from landbridge.ir.iteration_numbers import asks_of_iterations, is_iteration, iteration_name
 from landbridge.ir.types import dtype_of, element_count, shape_of
 from landbridge.ops.context import OpContext, Operand
 from landbridge.ops.extent_arrays import extents_array
@@ -66,14 +66,14 @@ def pays(walk: GraphWalk, body: ir.Graph, trips: Extent | None, values: Sequence
     if (
         walk.branches.unfolded
         or not all(target.on_host for target in walk.g.module.targets)
-        or not all(map(_has_place, values))
+        or not all(map(_has_location, values))
     ):
         return False
     if isinstance(trips, Size):
         return True
     if not any(isinstance(x, SSAValue) for x in (*values, *_captured(walk, body))):
         return False
-    return trips is None or trips * nodes_of_trip(body, walk.values) > UNFOLDED_NODES
+    return trips is None or trips * nodes_of_iteration(body, walk.values) > UNFOLDED_NODES
 
 
 def roll(walk: GraphWalk, loop: Rolled) -> list[Imported] | CompileError:
@@ -102,7 +102,7 @@ def _attempt(walk: GraphWalk, loop: Rolled, steps: Mapping[int, int] | None) -> 
     except BudgetError:
         raise
     except CompileError as error:
-        if isinstance(error, UndecidedSizeError) and not asks_of_turns(error):
+        if isinstance(error, UndecidedSizeError) and not asks_of_iterations(error):
             raise
         del walk.problems[reported:], walk.needed[needed:], walk.g.guards[guards:]
         walk.g.budget.spent, walk.branches.failed = spent, failed
@@ -121,7 +121,7 @@ def _counters(walk: GraphWalk, loop: Rolled) -> dict[int, int]:
     return found
 
 
-def _has_place(value: Any) -> bool:
+def _has_location(value: Any) -> bool:
     """Whether ``value`` can be in memory: sequences of tensors cannot."""
     return value is None or is_known(value)
 
@@ -142,8 +142,8 @@ class _Roller:
     def results(self) -> list[Imported]:
         loop, walk = self.loop, self.walk
         outputs = loop.body.outputs[loop.first_output : loop.first_output + len(loop.carried)]
-        kept = [_through(out) is formal for out, (formal, _) in zip(outputs, loop.carried, strict=True)]
-        moving = [number for number, same in enumerate(kept) if not same and number not in loop.appended]
+        retained = [_through(out) is formal for out, (formal, _) in zip(outputs, loop.carried, strict=True)]
+        moving = [number for number, same in enumerate(retained) if not same and number not in loop.appended]
         c = OpContext(walk.g, "Loop", 1, {})
         first = [_value(c, loop.carried[number][1]) for number in moving]
         extra = []
@@ -159,7 +159,7 @@ class _Roller:
             inner = walk.nested(g)
             arguments = iter(given)
             inner.values.update((loop.carried[number][0], next(arguments)) for number in moving)
-            inner.values.update(value for value, same in zip(loop.carried, kept, strict=True) if same)
+            inner.values.update(value for value, same in zip(loop.carried, retained, strict=True) if same)
             inner.values.update((loop.carried[n][0], each.nothing(c)) for n, each in loop.appended.items())
             self._bring_extra(inner, arguments, is_counted)
             if knows:
@@ -169,19 +169,19 @@ class _Roller:
             every = inner.run_graph(loop.body)
             if len(walk.problems) > reported:
                 raise UnsupportedOperatorError("\n".join(walk.problems[reported:]))
-            made = every[loop.first_output :]
+            created = every[loop.first_output :]
             inside = OpContext(g, "Loop", 1, {})
-            following = [_as(inside, made[number], given[at]) for at, number in enumerate(moving)]
+            following = [_as(inside, created[number], given[at]) for at, number in enumerate(moving)]
             at = len(moving)
             if loop.going is not None:
                 following.append(_as(inside, every[0], given[at]))
                 at += 1
             if is_counted:
                 following.append(g.elementwise("next_trip", [given[at]], lambda s, v: v + 1))
-            collected = [*(made[number] for number in loop.appended), *made[len(loop.carried) :]]
+            collected = [*(created[number] for number in loop.appended), *created[len(loop.carried) :]]
             rows = [_value(inside, row) for row in collected]
             if knows:
-                self._check_turns_are_read(g, cast(BlockArgument, given[-1]).block, reported_guards)
+                self._check_iterations_are_read(g, cast(BlockArgument, given[-1]).block, reported_guards)
             return following, rows
 
         found = walk.g.loop(
@@ -213,21 +213,21 @@ class _Roller:
         """Have counters as the numbers that they are in the trip that ``count`` says."""
         loop, g = self.loop, inner.g
         assert loop.most is not None
-        turn = g.turn(turn_name(f"{len(g.turns)} of {g.node}"), loop.most - 1, count)
+        iteration = g.iteration(iteration_name(f"{len(g.iterations)} of {g.node}"), loop.most - 1, count)
         if loop.index is not None:
-            inner.values[loop.index] = extents_array([turn]).reshape(())
+            inner.values[loop.index] = extents_array([iteration]).reshape(())
         for number, step in (self.steps or {}).items():
             formal, value = loop.carried[number]
             assert isinstance(value, np.ndarray)
             before = value.reshape(-1).tolist()
-            inner.values[formal] = extents_array([before[0] + turn * step]).reshape(value.shape)
+            inner.values[formal] = extents_array([before[0] + iteration * step]).reshape(value.shape)
 
-    def _check_turns_are_read(self, g: GraphBuilder, block: Block, guards: int) -> None:
+    def _check_iterations_are_read(self, g: GraphBuilder, block: Block, guards: int) -> None:
         """Raise UnsupportedOperatorError where what is told before a run depends on a trip."""
         sizes = SegmentSizes(g.module.prims())
-        told = {name for op in block.ops for name in sizes.of_operation(op)}
-        told |= dimensions_of(e for guard in g.guards[guards:] for e in (guard.found, guard.legal)).keys()
-        if any(map(is_turn, told)):
+        named = {name for op in block.ops for name in sizes.of_operation(op)}
+        named |= dimensions_of(e for guard in g.guards[guards:] for e in (guard.found, guard.legal)).keys()
+        if any(map(is_iteration, named)):
             raise UnsupportedOperatorError(f"{self.loop.name}: an extent depends on the number of the trip")
 
 

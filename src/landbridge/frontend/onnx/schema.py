@@ -86,27 +86,27 @@ def check_schema(
     schema = _schema(domain, op_type, opset)
     if schema is None:
         return
-    what = f"{op_type} node {node!r}"
+    subject = f"{op_type} node {node!r}"
     for name, (kind, required) in schema.attributes.items():
         if name in attributes:
-            _check_attribute(what, name, kind, attributes[name])
+            _check_attribute(subject, name, kind, attributes[name])
         elif required:
-            raise NodeError(f"{what} lacks attribute {name!r}, which {op_type} requires")
+            raise NodeError(f"{subject} lacks attribute {name!r}, which {op_type} requires")
     if not schema.least <= len(inputs) <= schema.most:
-        raise NodeError(f"{what} has {len(inputs)} operands; {op_type} takes {schema.least} to {schema.most}")
+        raise NodeError(f"{subject} has {len(inputs)} operands; {op_type} takes {schema.least} to {schema.most}")
     bound: dict[str, tuple[str, str]] = {}
     for number, x in enumerate(inputs):
         formal = schema.operands[min(number, len(schema.operands) - 1)]
         if x is None and not formal.optional:
-            raise NodeError(f"{what} lacks operand {formal.name!r}")
+            raise NodeError(f"{subject} lacks operand {formal.name!r}")
         if isinstance(x, np.ndarray) and x.dtype == object:
             continue  # extents, as integers of any width
         if isinstance(x, np.ndarray | SSAValue):
             dtype = array_dtype(x) if isinstance(x, np.ndarray) else dtype_of(x.type)
-            _check_dtype(what, formal, dtype, bound)
+            _check_dtype(subject, formal, dtype, bound)
 
 
-def _check_attribute(what: str, name: str, kind: str, value: Any) -> None:
+def _check_attribute(subject: str, name: str, kind: str, value: Any) -> None:
     if name in ("to", "dtype", "output_dtype") and isinstance(value, str):
         return  # attribute_values has made a dtype's name of it
     if kind in _ONE:
@@ -116,17 +116,17 @@ def _check_attribute(what: str, name: str, kind: str, value: Any) -> None:
     else:
         return
     if not right:
-        raise NodeError(f"{what}: attribute {name!r} is {value!r}; it must be of type {kind}")
+        raise NodeError(f"{subject}: attribute {name!r} is {value!r}; it must be of type {kind}")
 
 
-def _check_dtype(what: str, formal: _Operand, dtype: str, bound: dict[str, tuple[str, str]]) -> None:
+def _check_dtype(subject: str, formal: _Operand, dtype: str, bound: dict[str, tuple[str, str]]) -> None:
     if dtype not in formal.allowed:
         legal = ", ".join(sorted(formal.allowed))
-        raise NodeError(f"{what}: operand {formal.name!r} is {dtype}; legal at this opset: {legal}")
+        raise NodeError(f"{subject}: operand {formal.name!r} is {dtype}; legal at this opset: {legal}")
     if formal.variadic and not formal.homogeneous:
         return
     other, owner = bound.setdefault(formal.variable, (dtype, formal.name))
     if other != dtype:
         raise NodeError(
-            f"{what}: operand {formal.name!r} is {dtype} and {owner!r} is {other}; they must be equal, use Cast"
+            f"{subject}: operand {formal.name!r} is {dtype} and {owner!r} is {other}; they must be equal, use Cast"
         )

@@ -35,11 +35,11 @@ def sequence_node(c: OpContext, inputs: Sequence[Any]) -> Operand | TensorSequen
     return function(c, *inputs)
 
 
-def _at(c: OpContext, place: Operand | None, ends: int) -> int:
-    """``place``, below 0 counted from ``ends``."""
-    if place is None:
+def _at(c: OpContext, location: Operand | None, ends: int) -> int:
+    """``location``, below 0 counted from ``ends``."""
+    if location is None:
         return ends
-    number = int(c.constant(place, "position").reshape(-1)[0])
+    number = int(c.constant(location, "position").reshape(-1)[0])
     if not -ends <= number <= ends:
         raise NodeError(f"{c.op_type} node {c.g.node!r}: position {number} of a sequence of {ends} tensors")
     return number + ends if number < 0 else number
@@ -53,18 +53,18 @@ def _empty(c: OpContext) -> TensorSequence:
     return TensorSequence()
 
 
-def _insert(c: OpContext, x: TensorSequence, tensor: Operand, place: Operand | None = None) -> TensorSequence:
-    at = _at(c, place, len(x.elements))
+def _insert(c: OpContext, x: TensorSequence, tensor: Operand, location: Operand | None = None) -> TensorSequence:
+    at = _at(c, location, len(x.elements))
     return TensorSequence((*x.elements[:at], tensor, *x.elements[at:]))
 
 
-def _erase(c: OpContext, x: TensorSequence, place: Operand | None = None) -> TensorSequence:
-    at = _at(c, place, len(x.elements)) if place is not None else len(x.elements) - 1
+def _erase(c: OpContext, x: TensorSequence, location: Operand | None = None) -> TensorSequence:
+    at = _at(c, location, len(x.elements)) if location is not None else len(x.elements) - 1
     return TensorSequence((*x.elements[:at], *x.elements[at + 1 :]))
 
 
-def _element(c: OpContext, x: TensorSequence, place: Operand) -> Operand:
-    at = _at(c, place, len(x.elements))
+def _element(c: OpContext, x: TensorSequence, location: Operand) -> Operand:
+    at = _at(c, location, len(x.elements))
     if at == len(x.elements):
         raise NodeError(f"{c.op_type} node {c.g.node!r}: position {at} of a sequence of {at} tensors")
     return x.elements[at]
@@ -96,7 +96,7 @@ def _split(c: OpContext, x: Operand, split: Operand | None = None) -> TensorSequ
     axis = c.axis(int(c.attribute("axis", 0)), len(shape))
     parts = parts_along(c, x, axis, _sizes(c, shape[axis], axis, split))
     if split is None and not c.attribute("keepdims", 1):
-        parts = [c.reshape(made, [*shape[:axis], *shape[axis + 1 :]]) for made in parts]
+        parts = [c.reshape(created, [*shape[:axis], *shape[axis + 1 :]]) for created in parts]
     return TensorSequence(tuple(parts))
 
 

@@ -92,7 +92,7 @@ def _placeholders(dims: Sequence[Extent | str]) -> list[Extent | str]:
     return [d if not isinstance(d, str) or d not in _ANONYMOUS else f"axis {axis}" for axis, d in enumerate(dims)]
 
 
-def check_stated(
+def check_declared_inputs(
     inputs: Sequence[ir.Value], given: Iterable[Any], dimensions: Mapping[str, Extent], settled: Collection[str] = ()
 ) -> None:
     """Raise InputError for one of ``dimensions`` that neither the file nor the text of an extent in ``given`` has, and
@@ -106,9 +106,9 @@ def check_stated(
             if isinstance(dim, str):
                 names = closed if value.name in settled else known
                 names.append(f"{value.name}_{axis}" if dim in _ANONYMOUS else dim)
-        numbers = [d for d in dims or () if isinstance(d, int)]
-        if dims is not None and len(numbers) == len(dims) < 2 and prod(numbers) <= MOST_ELEMENTS:
-            elements += names_of_elements(str(value.name), prod(numbers))
+        values = [d for d in dims or () if isinstance(d, int)]
+        if dims is not None and len(values) == len(dims) < 2 and prod(values) <= MOST_ELEMENTS:
+            elements += names_of_elements(str(value.name), prod(values))
     for extent in given:
         known += re.findall(r"[^\W\d]\w*", extent) if isinstance(extent, str) else dimensions_of([extent])
     legal = {identifier(name) for name in (*known, *closed, *elements)}
@@ -120,25 +120,25 @@ def check_stated(
             )
 
 
-def _dimension(name: str, instead: str, stated: Mapping[str, Extent]) -> Extent:
+def _dimension(name: str, instead: str, declared: Mapping[str, Extent]) -> Extent:
     """The dimension that the file calls ``name``, ``instead`` where it has no name."""
     wanted = instead if name in _ANONYMOUS else name
     known = identifier(wanted)
-    return stated.get(wanted, stated.get(known, dimension(known)))
+    return declared.get(wanted, declared.get(known, dimension(known)))
 
 
-def read_extents(shape: Sequence[int | str], stated: Mapping[str, Extent]) -> tuple[Extent, ...]:
+def read_extents(shape: Sequence[int | str], declared: Mapping[str, Extent]) -> tuple[Extent, ...]:
     """Extents of which open ones are text: names of dimensions, or expressions of them."""
-    known: dict[str, Symbol | int] = {identifier(n): e for n, e in stated.items() if isinstance(e, int)}
-    known |= dimensions_of(stated.values())
+    known: dict[str, Symbol | int] = {identifier(n): e for n, e in declared.items() if isinstance(e, int)}
+    known |= dimensions_of(declared.values())
     for text in (e for e in shape if isinstance(e, str)):
         for name in re.findall(r"[^\W\d]\w*", text):
             if name not in known and name not in ("max", "min"):
-                known |= dimensions_of([stated.get(name, dimension(name))])
+                known |= dimensions_of([declared.get(name, dimension(name))])
     return tuple(parse_size(e, known) if isinstance(e, str) else e if isinstance(e, Size) else int(e) for e in shape)
 
 
-def check_declared(value: ir.Value, found: object, what: str, strict: bool = True) -> None:
+def check_declared(value: ir.Value, found: object, subject: str, strict: bool = True) -> None:
     """Raise ShapeError, or ImportModelError for a dtype, where the file declares ``value`` other than ``found`` is.
 
     ``found`` is an array or a value of the graph; others are not known. Without ``strict`` another shape is a
@@ -153,14 +153,16 @@ def check_declared(value: ir.Value, found: object, what: str, strict: bool = Tru
     if isinstance(value.type, ir.TensorType) and value.type.dtype != ir.DataType.UNDEFINED:
         declared = (stored_dtype if isinstance(found, np.ndarray) else dtype_of_onnx)(value.type.dtype)
         if declared != dtype:
-            raise ImportModelError(f"{what} {value.name!r} is {dtype}, the file declares {declared}; correct the file")
+            raise ImportModelError(
+                f"{subject} {value.name!r} is {dtype}, the file declares {declared}; correct the file"
+            )
     dims = _dims(value)
     if not dims:  # no axes is also what writers put where they know nothing
         return
     pairs = zip(dims, shape, strict=False)
     if len(dims) != len(shape) or any(isinstance(d, int) and same(d, e) is False for d, e in pairs):
         shown = f"({', '.join(str(d) if d != '' else '?' for d in dims)})"
-        text = f"{what} {value.name!r} has shape {tuple(shape)}, the file declares {shown}; "
+        text = f"{subject} {value.name!r} has shape {tuple(shape)}, the file declares {shown}; "
         if strict:
             raise ShapeError(f"{text}correct the file, or drop what it declares")
         warn(f"{text}the former counts", ModelWarning)

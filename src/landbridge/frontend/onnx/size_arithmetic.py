@@ -14,7 +14,7 @@ import numpy as np
 
 from landbridge.errors import UndecidedSizeError
 from landbridge.ops.context import OpContext, Operand
-from landbridge.ops.extent_arrays import as_numbers, extents_array
+from landbridge.ops.extent_arrays import as_values, extents_array
 from landbridge.sizes.replaced import replaced
 from landbridge.sizes.size import (
     Extent,
@@ -40,9 +40,9 @@ def _each(function: Callable[..., Any]) -> Evaluate:
     def evaluate(attributes: Attributes, operands: Sequence[Array]) -> Array:
         broadcast = np.broadcast_arrays(*operands)
         results = [function(*elements) for elements in zip(*(a.reshape(-1).tolist() for a in broadcast), strict=True)]
-        made = np.empty(len(results), object)
-        made[:] = results
-        return made.reshape(broadcast[0].shape)
+        created = np.empty(len(results), object)
+        created[:] = results
+        return created.reshape(broadcast[0].shape)
 
     return evaluate
 
@@ -182,9 +182,9 @@ def supposed(
 def _in_ranges(array: Array, dimensions: Mapping[str, Extent]) -> Array:
     if array.dtype != object:
         return array
-    made = np.empty(array.size, object)
-    made[:] = [replaced(e.terms, dimensions) if isinstance(e, Size) else e for e in array.flat]
-    return made.reshape(array.shape)
+    created = np.empty(array.size, object)
+    created[:] = [replaced(e.terms, dimensions) if isinstance(e, Size) else e for e in array.flat]
+    return created.reshape(array.shape)
 
 
 def counted(op_type: str, operands: Sequence[Array]) -> tuple[str, bool] | None:
@@ -215,8 +215,8 @@ def is_exact(extents: Array, dtype: str) -> bool:
 
 def whole_array(c: OpContext, x: Operand) -> Array | None:
     """``whole`` of an operand, in its shape."""
-    numbers = c.whole(x)
-    return None if numbers is None else extents_array(numbers).reshape(c.shape(x))
+    values = c.whole(x)
+    return None if values is None else extents_array(values).reshape(c.shape(x))
 
 
 def evaluate_sizes(op_type: str, attributes: Attributes, operands: Sequence[Array | None]) -> Array | None:
@@ -240,4 +240,4 @@ def evaluate_sizes(op_type: str, attributes: Attributes, operands: Sequence[Arra
         if error.question is None:  # a number was wanted, as of the end of a slice: a handler may do without one
             return None
         raise
-    return result.astype(bool) if op_type in COMPARISONS else as_numbers(np.asarray(result, object))
+    return result.astype(bool) if op_type in COMPARISONS else as_values(np.asarray(result, object))

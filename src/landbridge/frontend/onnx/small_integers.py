@@ -9,13 +9,13 @@ from landbridge.errors import UnsupportedOperatorError
 _D = ir.DataType
 _SMALL = frozenset(kind for kind in _D if kind.name in ("INT2", "UINT2", "INT4", "UINT4"))
 #: Operators whose result is of the dtype of an operand that is no value of it: which operand.
-_ASKED_BY = {"QuantizeLinear": 2, "CastLike": 1}
+_REQUESTED_BY = {"QuantizeLinear": 2, "CastLike": 1}
 
 
 def check_makes_bytes(node: ir.Node, name: str) -> None:
     """Raise UnsupportedOperatorError where ``node``, called ``name``, is to make integers of less than a byte, as the
     dtype of an operand says."""
-    number = _ASKED_BY.get(node.op_type)
+    number = _REQUESTED_BY.get(node.op_type)
     if node.domain or number is None or len(node.inputs) <= number:
         return
     kind = _small_kind(node.inputs[number])
@@ -37,7 +37,7 @@ def _small_kind(value: ir.Value | None) -> ir.DataType | None:
         if node is None or node.op_type in ("Cast", "DequantizeLinear"):
             return None
         if node.op_type == "Constant":
-            made = [a.value.dtype for a in node.attributes.values() if a.type == ir.AttributeType.TENSOR]
-            return made[0] if made and made[0] in _SMALL else None
+            created = [a.value.dtype for a in node.attributes.values() if a.type == ir.AttributeType.TENSOR]
+            return created[0] if created and created[0] in _SMALL else None
         value = node.inputs[0] if node.inputs else None
     return None

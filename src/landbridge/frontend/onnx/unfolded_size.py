@@ -74,7 +74,7 @@ def _subgraphs(node: ir.Node) -> list[ir.Graph]:
     return found
 
 
-def nodes_of_trip(body: ir.Graph, values: Mapping[ir.Value, Any]) -> int:
+def nodes_of_iteration(body: ir.Graph, values: Mapping[ir.Value, Any]) -> int:
     """At least how many nodes one trip through ``body`` imports; ``values`` are those known outside of it.
 
     Loops inside count as often as a constant says that they run, unless a condition may end them; of an If, the
@@ -85,11 +85,11 @@ def nodes_of_trip(body: ir.Graph, values: Mapping[ir.Value, Any]) -> int:
         total += 1
         inner = _subgraphs(node)
         if node.op_type == "Loop" and inner:
-            total += known_trips(node, values) * nodes_of_trip(inner[0], values)
+            total += known_trips(node, values) * nodes_of_iteration(inner[0], values)
         elif node.op_type == "If":
-            total += min((nodes_of_trip(graph, values) for graph in inner), default=0)
+            total += min((nodes_of_iteration(graph, values) for graph in inner), default=0)
         else:
-            total += sum(nodes_of_trip(graph, values) for graph in inner)
+            total += sum(nodes_of_iteration(graph, values) for graph in inner)
     return total
 
 

@@ -35,10 +35,10 @@ def shape_text(value: Any) -> str:
     return str(_shape(value)) if is_known(value) else "unknown"
 
 
-def check_single(what: str, value: Any) -> None:
+def check_single(subject: str, value: Any) -> None:
     """Raise ShapeError for a known value that has not one element."""
     if is_known(value) and element_count(_shape(value)) != 1:
-        raise ShapeError(f"{what} has shape {_shape(value)}; one element is legal")
+        raise ShapeError(f"{subject} has shape {_shape(value)}; one element is legal")
 
 
 def constant_if_empty(g: GraphBuilder, value: Operand) -> Operand:
@@ -57,10 +57,10 @@ def renamed(g: GraphBuilder, value: Any, extent: Callable[[Extent], Extent]) -> 
     if isinstance(value, SSAValue):
         shape = shape_of(value.type)
         wanted = tuple(map(extent, shape))
-        made = value if wanted == shape else g.renamed(value, wanted)
+        created = value if wanted == shape else g.renamed(value, wanted)
         if value in g.whole:
-            g.whole[made] = renamed(g, g.whole[value], extent)
-        return made
+            g.whole[created] = renamed(g, g.whole[value], extent)
+        return created
     if isinstance(value, np.ndarray) and value.dtype == object:
         return extents_array([extent(each) for each in value.reshape(-1).tolist()]).reshape(value.shape)
     return value

@@ -83,15 +83,15 @@ class LightModel:
 
     def _read(self, name: str) -> np.ndarray[Any, Any]:
         array = self._arrays[name]
-        made = np.empty(array.shape, array.dtype.numpy())
-        memory = made.reshape(-1).view(np.uint8).data
+        created = np.empty(array.shape, array.dtype.numpy())
+        memory = created.reshape(-1).view(np.uint8).data
         done = 0
         while done < array.nbytes:
             count = os.preadv(self._file, [memory[done:]], array.offset + done)
             if not count:
                 raise OSError("the file was cut while it was read")
             done += count
-        return made
+        return created
 
 
 def light_model(path: str | Path) -> LightModel | None:
@@ -102,9 +102,9 @@ def light_model(path: str | Path) -> LightModel | None:
             arrays: dict[str, _Array] = {}
             content, checked = _light(data, arrays)
         if arrays:
-            made = LightModel(file, content, checked, arrays)
+            created = LightModel(file, content, checked, arrays)
             file = -1
-            return made
+            return created
     except (_UnusualError, IndexError, ValueError):
         pass
     finally:
@@ -126,8 +126,8 @@ def _light(data: mmap.mmap, arrays: dict[str, _Array]) -> tuple[bytes, bytes]:
             for each, tensor in zip(pieces, tensors, strict=True):
                 each += [data[copied : f.start], _message(_INITIALIZER, tensor)]
             copied = f.end
-    graphs_made = [b"".join([*each, data[copied : graph.end]]) for each in pieces]
-    parsed, checked = (b"".join([data[: graph.start], _message(_GRAPH, g), data[graph.end :]]) for g in graphs_made)
+    graphs_created = [b"".join([*each, data[copied : graph.end]]) for each in pieces]
+    parsed, checked = (b"".join([data[: graph.start], _message(_GRAPH, g), data[graph.end :]]) for g in graphs_created)
     return parsed, checked
 
 

@@ -52,11 +52,11 @@ def fixed_axes(dynamic_shapes: Any, graph: ir.Graph) -> Iterator[str]:
         return
     shapes = {str(value.name): value.shape for value in graph.inputs}
     if isinstance(dynamic_shapes, Mapping):
-        asked = [pair for name, spec in dynamic_shapes.items() for pair in _axes_of_tensors(str(name), spec)]
+        requested = [pair for name, spec in dynamic_shapes.items() for pair in _axes_of_tensors(str(name), spec)]
     else:
         found = [axes for spec in dynamic_shapes for _, axes in _axes_of_tensors("", spec)]
-        asked = list(zip(shapes, found, strict=False))
-    for name, axes in asked:
+        requested = list(zip(shapes, found, strict=False))
+    for name, axes in requested:
         numbered = axes.items() if isinstance(axes, Mapping) else enumerate(axes or ())
         for axis, wanted in numbered:
             shape = shapes.get(name)

@@ -8,14 +8,14 @@ from typing import Any
 
 from onnxscript import opset18 as op
 
-from landbridge.frontend.torch.own_operators import own_operator
+from landbridge.frontend.torch.custom_operators import custom_operator
 from landbridge.frontend.torch.values import DOUBLE, FLOAT, constant_like, is_float
 
 #: Of the inverse of erf, by powers of w - 2.5 and of sqrt(w) - 3, w = -ln(1 - x^2), the highest first, to 1e-7
 #: (M. Giles, "Approximating the erfinv function").
-_NEAR = (2.81022636e-08, 3.43273939e-07, -3.5233877e-06, -4.39150654e-06, 0.00021858087, -0.00125372503,
+_SMALL = (2.81022636e-08, 3.43273939e-07, -3.5233877e-06, -4.39150654e-06, 0.00021858087, -0.00125372503,
          -0.00417768164, 0.246640727, 1.50140941)  # fmt: skip
-_FAR = (-0.000200214257, 0.000100950558, 0.00134934322, -0.00367342844, 0.00573950773, -0.0076224613, 0.00943887047,
+_LARGE = (-0.000200214257, 0.000100950558, 0.00134934322, -0.00367342844, 0.00573950773, -0.0076224613, 0.00943887047,
         1.00167406, 2.83297682)  # fmt: skip
 
 
@@ -26,8 +26,8 @@ def translations() -> dict[Any, Callable[..., Any]]:
     aten = torch.ops.aten
     return {
         aten.erfinv.default: _inverse_erf,
-        aten.lgamma.default: lambda x: own_operator("LogGamma", 1)(x),
-        aten.digamma.default: lambda x: own_operator("Digamma", 1)(x),
+        aten.lgamma.default: lambda x: custom_operator("LogGamma", 1)(x),
+        aten.digamma.default: lambda x: custom_operator("Digamma", 1)(x),
         aten.signbit.default: _sign_bit,
         aten.copysign.Tensor: _copied_sign,
         aten.rrelu_with_noise_functional.default: _leaky,
@@ -39,9 +39,9 @@ def _inverse_erf(x: Any) -> Any:
     wide = x if x.dtype in (FLOAT, DOUBLE) else op.Cast(x, to=FLOAT)
     one = constant_like(1.0, wide)
     w = op.Neg(op.Log(op.Mul(op.Sub(one, wide), op.Add(one, wide))))
-    near = _polynomial(_NEAR, op.Sub(w, constant_like(2.5, wide)))
-    far = _polynomial(_FAR, op.Sub(op.Sqrt(op.Max(w, constant_like(5.0, wide))), constant_like(3.0, wide)))
-    y = op.Mul(wide, op.Where(op.Less(w, constant_like(5.0, wide)), near, far))
+    small = _polynomial(_SMALL, op.Sub(w, constant_like(2.5, wide)))
+    large = _polynomial(_LARGE, op.Sub(op.Sqrt(op.Max(w, constant_like(5.0, wide))), constant_like(3.0, wide)))
+    y = op.Mul(wide, op.Where(op.Less(w, constant_like(5.0, wide)), small, large))
     if x.dtype == DOUBLE:
         for _ in range(2):
             slope = op.Mul(op.Exp(op.Neg(op.Mul(y, y))), constant_like(2 / sqrt(pi), y))

@@ -77,8 +77,8 @@ def _embedding_bag(
     if per_sample_weights is not None:
         rows = op.Mul(rows, op.Unsqueeze(per_sample_weights, ints(1)))
     # An index is in the last bag that begins at it or before.
-    place = op.Unsqueeze(op.Range(_int(0), op.Squeeze(op.Shape(indices)), _int(1)), ints(1))
-    begun = op.Cast(op.LessOrEqual(op.Cast(offsets, to=INT64), place), to=INT64)
+    location = op.Unsqueeze(op.Range(_int(0), op.Squeeze(op.Shape(indices)), _int(1)), ints(1))
+    begun = op.Cast(op.LessOrEqual(op.Cast(offsets, to=INT64), location), to=INT64)
     bag = op.Sub(op.ReduceSum(begun, ints(1), keepdims=1), ints(1))
     counted = op.CastLike(op.GreaterOrEqual(bag, ints(0)), weight)
     if padding_idx is not None:
@@ -91,8 +91,8 @@ def _embedding_bag(
     ones = op.ScatterElements(op.Slice(zeros, ints(0), ints(1), ints(1)), bag, counted, axis=0, reduction="add")
     if mode == _MAX:
         least = op.CastLike(_float(float("-inf")), weight)
-        kept = op.Where(op.Cast(counted, to=BOOL), rows, least)
-        most = op.ScatterElements(op.Add(zeros, least), places, kept, axis=0, reduction="max")
+        retained = op.Where(op.Cast(counted, to=BOOL), rows, least)
+        most = op.ScatterElements(op.Add(zeros, least), places, retained, axis=0, reduction="max")
         result = op.Where(op.Greater(ones, op.CastLike(_float(0), weight)), most, zeros)
     else:
         if padding_idx is not None:

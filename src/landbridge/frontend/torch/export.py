@@ -60,16 +60,16 @@ def export(model: Any, args: Any, kwargs: Mapping[str, Any] | None, dynamic_shap
         _warn_of_training(model, name)
     tensors = (args,) if isinstance(args, torch.Tensor) else tuple(args or ())
     program = _exported(model, tensors, dict(kwargs or {}), dynamic_shapes, name)
-    made: ir.Model = program.model
-    _forget_sources(made)
-    made.graph.name = made.graph.name if exported else name
-    for axis in fixed_axes(dynamic_shapes, made.graph):
+    created: ir.Model = program.model
+    _forget_sources(created)
+    created.graph.name = created.graph.name if exported else name
+    for axis in fixed_axes(dynamic_shapes, created.graph):
         warn(f"{name}: {axis}, as torch's exporter fixed it, though dynamic_shapes leaves it open", ModelWarning)
     signature = program.exported_program.graph_signature
     changed = [*signature.user_inputs_to_mutate.values(), *signature.buffers_to_mutate.values()]
     if changed:
         warn(f"{name} changes {', '.join(changed)} in place, and the program leaves them as they are", ModelWarning)
-    return TorchExport(made, dimensions_of(made.graph, program.exported_program))
+    return TorchExport(created, dimensions_of(created.graph, program.exported_program))
 
 
 def _exported(model: Any, args: tuple[Any, ...], kwargs: dict[str, Any], dynamic_shapes: Any, name: str) -> Any:

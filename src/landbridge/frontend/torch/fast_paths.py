@@ -87,7 +87,7 @@ def _multi_head_attention(
     q, k, v = _heads(query, key, value, heads, qkv_weight, qkv_bias)
     scores = q @ k.transpose(-2, -1) / q.shape[-1] ** 0.5
     if mask is not None:
-        scores = scores.masked_fill(~_kept(mask, mask_type), float("-inf"))
+        scores = scores.masked_fill(~_retained(mask, mask_type), float("-inf"))
     weights = scores.softmax(-1)
     result = functional.linear((weights @ v).transpose(1, 2).flatten(2), proj_weight, proj_bias)
     return result, weights.mean(1) if average_attn_weights else weights
@@ -106,8 +106,8 @@ def _attention(
     mask_type: int | None,
 ) -> Any:
     q, k, v = _heads(query, key, value, heads, qkv_weight, qkv_bias)
-    kept = None if mask is None else _kept(mask, mask_type)
-    result = functional.scaled_dot_product_attention(q, k, v, attn_mask=kept)
+    retained = None if mask is None else _retained(mask, mask_type)
+    result = functional.scaled_dot_product_attention(q, k, v, attn_mask=retained)
     return functional.linear(result.transpose(1, 2).flatten(2), proj_weight, proj_bias)
 
 
@@ -117,10 +117,10 @@ def _heads(query: Any, key: Any, value: Any, heads: int, weight: Any, bias: Any)
     return [functional.linear(x, w, b).unflatten(-1, (heads, -1)).transpose(1, 2) for x, w, b in parts]
 
 
-def _kept(mask: Any, mask_type: int | None) -> Any:
+def _retained(mask: Any, mask_type: int | None) -> Any:
     """Where scores count, for [B, heads, T, T]: the operators mask what is not 0 or false; type 1 is [B, T] of keys."""
-    kept = ~mask.to(torch.bool)
-    return kept[:, None, None, :] if mask_type == 1 else kept
+    retained = ~mask.to(torch.bool)
+    return retained[:, None, None, :] if mask_type == 1 else retained
 
 
 _LAYERS: dict[str, Callable[..., Any]] = {

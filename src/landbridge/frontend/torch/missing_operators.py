@@ -16,7 +16,7 @@ def translations() -> dict[Any, Callable[..., Any]]:
     import torch
 
     families = (distances, element_functions, embedding_bag, linear_algebra, ranks)
-    found = {key: made for family in families for key, made in family.translations().items()}
+    found = {key: created for family in families for key, created in family.translations().items()}
     aten = torch.ops.aten
     return found | {
         aten.masked_select.default: _masked,
@@ -39,7 +39,7 @@ def _adaptive_max_pool(x: Any, output_size: Any) -> tuple[Any, Any]:
     places = [
         [row * width + column for row in of_row for column in of_column] for of_row in rows for of_column in columns
     ]
-    flat = [place for cell in places for place in cell]
+    flat = [location for cell in places for location in cell]
     before = op.Shape(x, end=-2)
     pixels = op.Gather(op.Reshape(x, op.Concat(before, ints(-1), axis=0)), ints(*flat), axis=-1)
     cells = op.Reshape(pixels, op.Concat(before, ints(len(rows), len(columns), len(places[0])), axis=0))

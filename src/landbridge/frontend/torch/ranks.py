@@ -7,7 +7,7 @@ from typing import Any
 
 from onnxscript import opset18 as op
 
-from landbridge.frontend.torch.own_operators import own_operator
+from landbridge.frontend.torch.custom_operators import custom_operator
 from landbridge.frontend.torch.values import BOOL, INT32, INT64, constant_like, ints, is_float
 
 _WITH_INDICES = ("T", "tensor(int64)")
@@ -29,8 +29,8 @@ def translations() -> dict[Any, Callable[..., Any]]:
             x, stable=stable, dim=dim, descending=descending
         )[1],
         aten.mode.default: _mode,
-        aten.cummax.default: lambda x, dim: own_operator("CumMax", 1, _WITH_INDICES, axis=0)(x, axis=dim),
-        aten.cummin.default: lambda x, dim: own_operator("CumMin", 1, _WITH_INDICES, axis=0)(x, axis=dim),
+        aten.cummax.default: lambda x, dim: custom_operator("CumMax", 1, _WITH_INDICES, axis=0)(x, axis=dim),
+        aten.cummin.default: lambda x, dim: custom_operator("CumMin", 1, _WITH_INDICES, axis=0)(x, axis=dim),
         aten.cumprod.default: _running_product,
         aten.searchsorted.Tensor: _search_sorted,
     }
@@ -93,14 +93,14 @@ def _last_of_smallest(x: Any, count: Any, dim: int, keepdim: bool) -> tuple[Any,
 
 
 def _mode(x: Any, dim: int = -1, keepdim: bool = False) -> tuple[Any, Any]:
-    values, indices = own_operator("Mode", 1, _WITH_INDICES, axis=0)(x, axis=dim)
+    values, indices = custom_operator("Mode", 1, _WITH_INDICES, axis=0)(x, axis=dim)
     return (values, indices) if keepdim else (op.Squeeze(values, ints(dim)), op.Squeeze(indices, ints(dim)))
 
 
 def _running_product(x: Any, dim: int, dtype: int = -1) -> Any:
     """torch computes those of integers in int64."""
     wide = x if is_float(x) else op.Cast(x, to=INT64)
-    return own_operator("CumProd", 1, axis=0)(wide if dtype == -1 else op.Cast(x, to=dtype), axis=dim)
+    return custom_operator("CumProd", 1, axis=0)(wide if dtype == -1 else op.Cast(x, to=dtype), axis=dim)
 
 
 def _search_sorted(

@@ -10,9 +10,9 @@ from onnxscript import opset18 as op
 FLOAT, INT32, INT64, BOOL, DOUBLE = 1, 6, 7, 9, 11
 
 
-def ints(*numbers: int) -> Any:
+def ints(*values: int) -> Any:
     """A constant int64 tensor of one axis."""
-    return op.Constant(value_ints=list(numbers))
+    return op.Constant(value_ints=list(values))
 
 
 def constant_like(number: float, x: Any) -> Any:

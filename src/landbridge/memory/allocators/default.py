@@ -79,19 +79,19 @@ def named_allocator(device: Device, scope: str, name: str, *, shared: bool = Fal
                 f"allocator {name!r} asked for scope {kind.scope!r} of {device}; legal: "
                 f"{', '.join(_legal_names(kind))}, or an Allocator of that scope"
             )
-        made: Allocator = NaiveAllocator(device, scope, shared=shared)
+        created: Allocator = NaiveAllocator(device, scope, shared=shared)
         if name == "pooled" and kind.ndim == 1:
-            made = PooledAllocator(made, granule=kind.block_granule)
+            created = PooledAllocator(created, granule=kind.block_granule)
         elif name == "pooled":
             from landbridge.memory.allocators.whole_objects import WholeObjectAllocator
 
-            made = WholeObjectAllocator(made)
+            created = WholeObjectAllocator(created)
         elif name == "size_classes":
             from landbridge.memory.allocators.size_classes import SizeClassAllocator
 
-            made = SizeClassAllocator(made)
+            created = SizeClassAllocator(created)
         with _lock:
-            found = _named.setdefault(key, made)
+            found = _named.setdefault(key, created)
     return found
 
 

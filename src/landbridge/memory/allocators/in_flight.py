@@ -40,11 +40,11 @@ def hold(event: Event, queue: Queue, devices: tuple[Device, ...], owners: object
         held = _held.setdefault(queue, deque())
         held.append(_Held(use, devices, owners))
     if len(held) % _ASK_EVERY == 0:  # whoever waits for work asks too
-        let_go(devices)
+        release_finished(devices)
     return use
 
 
-def let_go(devices: Collection[Device]) -> None:
+def release_finished(devices: Collection[Device]) -> None:
     """Let go of the owners whose work on memory of ``devices`` is done by now, or whose device is lost."""
     done = []  # dropped outside the lock: an owner may be the last to hold memory, whose return takes time
     if _held:
@@ -64,7 +64,7 @@ def finish(device: Device) -> None:
         waiting = [held for queue in _held.values() for held in queue if device in held.devices]
     for held in waiting:
         held.use.is_over(wait=True)
-    let_go((device,))
+    release_finished((device,))
 
 
 def _meet(some: Collection[Device], others: Collection[Device]) -> bool:

@@ -31,14 +31,14 @@ class LoggingAllocator(Adaptor):
         except OutOfMemoryError as error:
             self._log.warning("%s %s: allocate %s failed: %s", self.device, self.scope, size, error)
             raise
-        self._log.debug("%s %s: allocate %s align %d: %s", self.device, self.scope, size, alignment, _place(block))
+        self._log.debug("%s %s: allocate %s align %d: %s", self.device, self.scope, size, alignment, _location(block))
         return block
 
     def deallocate(self, block: Block, uses: Sequence[QueuedUse] = ()) -> None:
         """Give ``block`` back to ``upstream``, logged."""
-        self._log.debug("%s %s: deallocate %d: %s", self.device, self.scope, block.nbytes, _place(block))
+        self._log.debug("%s %s: deallocate %d: %s", self.device, self.scope, block.nbytes, _location(block))
         self.upstream.deallocate(block, uses)
 
 
-def _place(block: Block) -> str:
+def _location(block: Block) -> str:
     return f"space {block.region.space.handle!r} from byte {block.region.byte_offset}"

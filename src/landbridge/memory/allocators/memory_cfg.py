@@ -68,10 +68,10 @@ def parse_memory_cfg(texts: Sequence[str]) -> MemoryCfg | None:
         return check_memory_cfg(texts[0])
     cfg: dict[str | tuple[str, str], str | Allocator] = {}
     for text in texts:
-        place, equals, name = text.rpartition("=")
+        location, equals, name = text.rpartition("=")
         if not equals:
             raise InputError(f"{text!r} is not DEVICE=NAME or DEVICE/SCOPE=NAME, as in cpu:0/global=naive")
-        device, slash, scope = place.partition("/")
+        device, slash, scope = location.partition("/")
         cfg[(device, scope) if slash else device] = name
     return check_memory_cfg(cfg)
 

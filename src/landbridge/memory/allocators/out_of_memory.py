@@ -21,12 +21,12 @@ def allocate_or_trim(allocator: Allocator, size: Size, alignment: int, queue: Qu
         return allocator.allocate(size, alignment, queue)
     except OutOfMemoryError as error:
         raise OutOfMemoryError(
-            f"{allocator.device} {allocator.scope}: {bytes_of(size)} bytes asked, {_room(allocator)}. {given_back} "
+            f"{allocator.device} {allocator.scope}: {bytes_of(size)} bytes asked, {_capacity(allocator)}. {given_back} "
             f"unused bytes of its pools were given back first, and still: {error}; free tensors or ask for less"
         ) from error
 
 
-def _room(allocator: Allocator) -> str:
+def _capacity(allocator: Allocator) -> str:
     """What there is, as far as the pool knows."""
     while isinstance(allocator, Adaptor):
         allocator = allocator.upstream

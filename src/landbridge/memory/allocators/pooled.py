@@ -176,7 +176,7 @@ class PooledAllocator(Downstream):
     ) -> _Cut | None:
         """Keep parked blocks that are done, after waiting for them if asked to; one of ``key`` that ``queue`` may have.
 
-        Asks the device, so it must not hold the lock; each turn of the loop has a parked block to itself.
+        Asks the device, so it must not hold the lock; each iteration of the loop has a parked block to itself.
         """
         found = None
         for _ in range(len(self._parked)):
@@ -238,15 +238,15 @@ class PooledAllocator(Downstream):
         wanted, aligned = round_up(size, self._page), max(alignment, self._page)
         most = self._most
         if self._cap is not None:
-            room = self._cap - self.reserved_bytes
-            if wanted > room:
-                room += self._give_back_unused(self._small) + self._give_back_unused(self._large)
-            if wanted > room:
+            capacity = self._cap - self.reserved_bytes
+            if wanted > capacity:
+                capacity += self._give_back_unused(self._small) + self._give_back_unused(self._large)
+            if wanted > capacity:
                 raise OutOfMemoryError(
-                    f"pool of {self.device} {self.scope}: {size} bytes asked, {self._cap - room} of its cap of "
+                    f"pool of {self.device} {self.scope}: {size} bytes asked, {self._cap - capacity} of its cap of "
                     f"{self._cap} bytes taken, largest hole {chunks.largest_hole}; raise the cap or free tensors"
                 )
-            most = room if most is None else min(room, most)
+            most = capacity if most is None else min(capacity, most)
         nbytes = max(self._chunk, min(round_up(chunks.nbytes // 2, self._page), _MOST_GROWTH))
         nbytes = max(wanted, nbytes if most is None else min(nbytes, most))
         try:

@@ -29,14 +29,14 @@ class SizeClassAllocator(WholeBlockAllocator):
 
     def fresh(self, size: Size, alignment: int, queue: Queue | None) -> tuple[Block, bool]:
         """A buffer of the class, or of what was asked where there is none."""
-        asked = round_up(flat_bytes(size, self) or 1, self._unit)
-        wanted = self._class_bytes(asked)
+        requested = round_up(flat_bytes(size, self) or 1, self._unit)
+        wanted = self._class_bytes(requested)
         try:
             return self.upstream.allocate(wanted, alignment, queue), True
         except OutOfMemoryError:
-            if wanted == asked:
+            if wanted == requested:
                 raise
-        return self.upstream.allocate(asked, alignment, queue), False
+        return self.upstream.allocate(requested, alignment, queue), False
 
     def _class_bytes(self, nbytes: int) -> int:
         found = size_class(nbytes, self._unit)

@@ -26,7 +26,7 @@ class _Purpose:
 
 
 @record(frozen=True, slots=True, eq=False)
-class _Kept:
+class _Retained:
     """A block that came back as the ``since``-th one, with ``uses`` that may be pending."""
 
     block: Block
@@ -44,10 +44,10 @@ class WholeBlockAllocator(Downstream):
 
     def __init__(self, upstream: Allocator) -> None:
         super().__init__(upstream)
-        self._kept: dict[Hashable, list[_Kept]] = {}  # in the order in which they came back
-        self._lent: dict[Block, _Purpose | None] = {}
+        self._retained: dict[Hashable, list[_Retained]] = {}  # in the order in which they came back
+        self._borrowed: dict[Block, _Purpose | None] = {}
         self._used_bytes = self._most_bytes = self._most_blocks = 0
-        self._turns = count()
+        self._sequence = count()
         self._lock = new_lock()
         # Blocks come back in finalizers too, also while this thread is in the middle of something: sorted in later.
         self._returned: deque[tuple[Block, _Purpose | None, tuple[QueuedUse, ...]]] = deque()
@@ -63,10 +63,10 @@ class WholeBlockAllocator(Downstream):
         return self.upstream.allocate(size, alignment, queue), True
 
     @property
-    def kept_bytes(self) -> int:
+    def retained_bytes(self) -> int:
         """Bytes that nobody uses."""
         with self._alone():
-            return sum(kept.block.nbytes for kept in self._all())
+            return sum(retained.block.nbytes for retained in self._all())
 
     def allocate(self, size: Size, alignment: int, queue: Queue | None = None) -> Block:
         """A block that came back, where one was made for the like of this, else a new one."""
@@ -75,24 +75,24 @@ class WholeBlockAllocator(Downstream):
             found, surplus = self._take(purpose), self._surplus()
         self._give_back(surplus)
         if found is None:
-            block, is_kept = self.fresh(size, alignment, queue)
-            lent = purpose if is_kept else None
+            block, is_retained = self.fresh(size, alignment, queue)
+            borrowed = purpose if is_retained else None
         else:
             uses = found.uses
             if queue is None or any(use.queue != queue for use in uses):
                 wait_for(uses)
                 uses = ()
-            block, lent = Block(found.block.region, found.block.nbytes, uses), found.purpose
+            block, borrowed = Block(found.block.region, found.block.nbytes, uses), found.purpose
         with self._alone():
-            self._lent[block] = lent
+            self._borrowed[block] = borrowed
             self._used_bytes += block.nbytes
             self._most_bytes = max(self._most_bytes, self._used_bytes)
-            self._most_blocks = max(self._most_blocks, len(self._lent))
+            self._most_blocks = max(self._most_blocks, len(self._borrowed))
         return block
 
     def deallocate(self, block: Block, uses: Sequence[QueuedUse] = ()) -> None:
         """Keep ``block`` for the next request like the one it was for; raises InputError for one that is not out."""
-        purpose = self._lent.pop(block, _NOT_OUT)
+        purpose = self._borrowed.pop(block, _NOT_OUT)
         if purpose is _NOT_OUT:
             raise InputError(f"{block} is not out of this allocator; give a block back once, to the one it came from")
         self._returned.append((block, purpose, (*block.uses, *uses)))
@@ -106,21 +106,21 @@ class WholeBlockAllocator(Downstream):
 
     def retire(self, space: Space) -> None:
         """Give ``space``, which others have too from now on, back to upstream when its block comes back."""
-        for block in list(self._lent):
-            if block in self._lent and block.region.space == space:
-                self._lent[block] = None
+        for block in list(self._borrowed):
+            if block in self._borrowed and block.region.space == space:
+                self._borrowed[block] = None
 
     def trim(self) -> int:
         """Give the blocks that nobody has back to ``upstream``; returns their bytes."""
         with self._alone():
-            kept = self._all()
-            self._kept.clear()
-        return self._give_back(kept)
+            retained = self._all()
+            self._retained.clear()
+        return self._give_back(retained)
 
-    def _give_back(self, kept: Sequence[_Kept]) -> int:
-        for each in kept:
+    def _give_back(self, retained: Sequence[_Retained]) -> int:
+        for each in retained:
             self.upstream.deallocate(each.block, each.uses)
-        return sum(each.block.nbytes for each in kept)
+        return sum(each.block.nbytes for each in retained)
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
@@ -133,15 +133,15 @@ class WholeBlockAllocator(Downstream):
             finally:
                 self._is_busy = False
 
-    def _all(self) -> list[_Kept]:
-        return [kept for blocks in self._kept.values() for kept in blocks]
+    def _all(self) -> list[_Retained]:
+        return [retained for blocks in self._retained.values() for retained in blocks]
 
-    def _take(self, purpose: _Purpose) -> _Kept | None:
+    def _take(self, purpose: _Purpose) -> _Retained | None:
         """The block that came back last of those that serve."""
-        kept = self._kept.get(purpose.key, [])
-        for position in reversed(range(len(kept))):
-            if kept[position].purpose.alignment >= purpose.alignment:
-                return kept.pop(position)
+        retained = self._retained.get(purpose.key, [])
+        for position in reversed(range(len(retained))):
+            if retained[position].purpose.alignment >= purpose.alignment:
+                return retained.pop(position)
         return None
 
     def _sort_in(self) -> None:
@@ -149,21 +149,21 @@ class WholeBlockAllocator(Downstream):
             block, purpose, uses = self._returned.popleft()
             self._used_bytes -= block.nbytes
             # What is for nobody else is kept as such, and is the first to go.
-            kept = _Kept(block, purpose or _NOBODY, uses, next(self._turns) if purpose else -1)
-            self._kept.setdefault(kept.purpose.key, []).append(kept)
+            retained = _Retained(block, purpose or _NOBODY, uses, next(self._sequence) if purpose else -1)
+            self._retained.setdefault(retained.purpose.key, []).append(retained)
 
-    def _surplus(self) -> list[_Kept]:
+    def _surplus(self) -> list[_Retained]:
         """What is kept beyond what was in use at one time, and no work is pending on, taken out."""
-        kept, surplus = self._all(), list[_Kept]()
-        nbytes, left = sum(each.block.nbytes for each in kept), len(kept)
-        for each in sorted(kept, key=lambda each: each.since):
+        retained, surplus = self._all(), list[_Retained]()
+        nbytes, left = sum(each.block.nbytes for each in retained), len(retained)
+        for each in sorted(retained, key=lambda each: each.since):
             if each.purpose is not _NOBODY and nbytes <= self._most_bytes and left <= self._most_blocks:
                 break
             if all(use.is_over() for use in each.uses):
-                self._kept[each.purpose.key].remove(each)
+                self._retained[each.purpose.key].remove(each)
                 surplus.append(each)
                 nbytes, left = nbytes - each.block.nbytes, left - 1
-        self._kept = {key: blocks for key, blocks in self._kept.items() if blocks}
+        self._retained = {key: blocks for key, blocks in self._retained.items() if blocks}
         return surplus
 
     def __del__(self, is_finalizing: Callable[[], bool] = is_finalizing) -> None:  # modules may be empty by then

@@ -117,16 +117,16 @@ class _DeviceWorkspace:
 
     scope = "global"
 
-    def __init__(self, device: Device, own: WorkspaceMemory, stream: Stream | None) -> None:
+    def __init__(self, device: Device, owned: WorkspaceMemory, stream: Stream | None) -> None:
         self.device = device
-        self._own = own
+        self._owned = owned
         self._stream = stream
 
     def allocate(self, size: Size, alignment: int, queue: Queue | None = None) -> Block:
         """A workspace of the device, aligned as it aligns them."""
         nbytes = flat_bytes(size, self)
         with self.device.state.submitting(f"a workspace of {nbytes} bytes", "alloc_workspace"):
-            space = self._own.alloc_workspace(self.device.index, nbytes, self._stream)
+            space = self._owned.alloc_workspace(self.device.index, nbytes, self._stream)
         return Block(Region(granted(space, self.device, "alloc_workspace")), nbytes)
 
     def deallocate(self, block: Block, uses: Sequence[QueuedUse] = ()) -> None:
@@ -134,13 +134,13 @@ class _DeviceWorkspace:
         wait_for(uses)
         if not self.device.is_lost:
             with self.device.state.watching(method="free_workspace"):
-                self._own.free_workspace(block.region.space)
+                self._owned.free_workspace(block.region.space)
 
 
-def own_workspace(device: Device) -> Allocator | None:
+def owned_workspace(device: Device) -> Allocator | None:
     """What gives scratch for any queue, of the own workspace of ``device``; None where it has none."""
-    own = device.capability(WorkspaceMemory)
-    return None if own is None else _DeviceWorkspace(device, own, None)
+    owned = device.capability(WorkspaceMemory)
+    return None if owned is None else _DeviceWorkspace(device, owned, None)
 
 
 class _PerThread(threading.local):
@@ -159,9 +159,9 @@ def workspace(device: Device, stream: Stream | None = None) -> Allocator:
     stream = current_stream(device) if stream is None else stream
     found = _per_thread.stacks.get((device, stream))
     if found is None:
-        own = device.capability(WorkspaceMemory)
-        made: Allocator = StackAllocator(default_allocator(device))
-        if own is not None:
-            made = _DeviceWorkspace(device, own, stream)
-        found = _per_thread.stacks[device, stream] = made
+        owned = device.capability(WorkspaceMemory)
+        created: Allocator = StackAllocator(default_allocator(device))
+        if owned is not None:
+            created = _DeviceWorkspace(device, owned, stream)
+        found = _per_thread.stacks[device, stream] = created
     return found

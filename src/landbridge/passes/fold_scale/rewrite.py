@@ -33,7 +33,7 @@ def fold_call(graph: Graph, call: CallOp, consumed: ConsumedConstants) -> None:
     products: Products = {}
     if not plans_of(graph, call, products):
         return
-    rewrite = _Rewrite(graph, call, consumed, graph.own(call).body.block)
+    rewrite = _Rewrite(graph, call, consumed, graph.owned(call).body.block)
     by_stage: dict[linalg.ops.GenericOp, list[ScalePlan]] = {}
     for plan in plans_of(graph, call, products):
         by_stage.setdefault(plan.stage.op, []).append(plan)
@@ -81,19 +81,19 @@ class _Rewrite:
         if array.size == 1:
             return float(array.reshape(()))
         value = array.astype(np.float32).reshape(array.shape[_leading_units(array) :])
-        place = VDeviceAttr.of(vdevice_of(self.inputs[0].type).index.data)
-        self.inputs.append(self._constant(self.inputs[0], value, place))
+        vdevice = VDeviceAttr.of(vdevice_of(self.inputs[0].type).index.data)
+        self.inputs.append(self._constant(self.inputs[0], value, vdevice))
         argument = self._block.insert_arg(memref_type(value.shape, "float32"), len(self.inputs) - 1)
         scalar = stage.body.insert_arg(element_type("float32"), len(ins))
         ins.append((argument, broadcast_map(value.shape, stage.extents)))
         return s.wrap(scalar, "float32")
 
-    def _constant(self, old: SSAValue, array: Array, place: VDeviceAttr) -> SSAValue:
+    def _constant(self, old: SSAValue, array: Array, vdevice: VDeviceAttr) -> SSAValue:
         """A new constant before the call, named after ``old`` when it is a constant too."""
         hint = old.owner.symbol_name if isinstance(old.owner, ConstantOp) else "folded"
         symbol = self._graph.module.add_constant(array, hint)
         self._consumed.keep(symbol)
-        constant = ConstantOp(symbol, tensor_type(array.shape, "float32", place))
+        constant = ConstantOp(symbol, tensor_type(array.shape, "float32", vdevice))
         Rewriter.insert_op(constant, InsertPoint.before(self._call))
         return constant.result
 

@@ -10,7 +10,7 @@ from xdsl.dialects.builtin import FloatAttr
 from xdsl.ir import Operation, SSAValue
 
 from landbridge.analysis.accesses import writers_of
-from landbridge.beside import in_parts
+from landbridge.background_threads import in_parts
 from landbridge.ir.stages import Generic, Operand, view_generic
 from landbridge.passes.fold_scale.steps import Aligned
 from landbridge.records import record

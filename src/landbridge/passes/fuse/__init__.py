@@ -9,7 +9,7 @@ of a branch or of the body of a loop.
 from __future__ import annotations
 
 from landbridge.ir.module import IRModule
-from landbridge.passes.fuse.epilogue import fuse_apart, fuse_epilogues
+from landbridge.passes.fuse.epilogue import fuse_epilogues, fuse_separate
 from landbridge.passes.fuse.graph import Graph, shorten_views
 from landbridge.passes.fuse.planes import concatenate_planes
 from landbridge.passes.fuse.pointwise import fuse_pointwise, merge_operands
@@ -24,7 +24,7 @@ def fuse(module: IRModule) -> None:
     graph = Graph(module)
     for block in graph.blocks:
         merge_operands(graph, block)
-        fuse_apart(graph, block)
+        fuse_separate(graph, block)
         fuse_pointwise(graph, block)
         fuse_epilogues(graph, block)
         fuse_rows(graph, block)

@@ -38,15 +38,15 @@ def fuse_epilogues(graph: Graph, block: Block) -> None:
             merge(graph, [producer, cross(graph, call, value)])
 
 
-def fuse_apart(graph: Graph, block: Block) -> None:
+def fuse_separate(graph: Graph, block: Block) -> None:
     """Merge what is done to one result alone into its producer, where the elementwise call that reads it has another
     input, of a later producer that it will follow."""
     for call in graph.calls(block):
         computed = _computed(call)
         if len(computed) < 2 or pointwise_stage(graph.function(call)) is None:
             continue  # so that each call is on one way at most
-        ways = [way for value in computed if (way := _way_from_producer(graph, block, call, value))]
-        for producer, *steps in sorted(ways, key=lambda way: graph.order[way[0]])[:-1]:
+        fusions = [way for value in computed if (way := _way_from_producer(graph, block, call, value))]
+        for producer, *steps in sorted(fusions, key=lambda way: graph.order[way[0]])[:-1]:
             for step in steps:
                 if not _can_follow(graph, producer, step, producer.res[0]):
                     break

@@ -116,7 +116,7 @@ class Graph:
         """The PrimFunc of a call; not to be changed."""
         return self.prims[call.callee_name]
 
-    def own(self, call: CallOp) -> func.FuncOp:
+    def owned(self, call: CallOp) -> func.FuncOp:
         """The PrimFunc of a call, copied first when other calls run it too."""
         name = call.callee_name
         function = self.prims[name]

@@ -39,7 +39,7 @@ from landbridge.ir.scalars import ScalarBuilder, Value
 from landbridge.ir.stages import Generic, Operand, view_generic
 from landbridge.passes.fuse.limits import MAX_BODY_OPS, MAX_OPERANDS
 from landbridge.passes.fuse.vectors import composed, computes_addresses, keeps_vectors
-from landbridge.sizes.size import likely
+from landbridge.sizes.size import expected_size
 
 
 def can_inline(producer: Generic, reads: list[Read], budget: int = 0) -> bool:
@@ -62,7 +62,7 @@ def can_inline(producer: Generic, reads: list[Read], budget: int = 0) -> bool:
             return False
         accesses = [composed(p.map, at) for p in producer.ins] + [o.map for o in stage.outs]
         return loops_visible(accesses, len(stage.extents))
-    if not is_copy(producer) and likely(len(maps) * iterations(stage)) > likely(iterations(producer)):
+    if not is_copy(producer) and expected_size(len(maps) * iterations(stage)) > expected_size(iterations(producer)):
         return False
     return keeps_vectors(producer, stage, [r.operand for r in reads], budget)
 
@@ -117,10 +117,10 @@ def substitute(producer: Generic, consumer: Generic, buffer: SSAValue) -> None:
     The producer is of no use afterwards: its operations move, where they are needed once.
     """
     block = consumer.body
-    kept = [o for o in consumer.ins if o.buffer is not buffer]
+    retained = [o for o in consumer.ins if o.buffer is not buffer]
     scalars: dict[tuple[SSAValue, AffineMap], SSAValue] = {}
     accesses: list[tuple[SSAValue, AffineMap]] = []
-    for operand in kept:
+    for operand in retained:
         key = (operand.buffer, canonical(operand.map, consumer.extents))
         if key in scalars:
             operand.scalar.replace_all_uses_with(scalars[key])
@@ -237,7 +237,7 @@ def rebuild(
 def tidy_operands(stage: Generic) -> None:
     """Make equal accesses of a stage one operand, and drop those whose value is not used."""
     seen: dict[tuple[SSAValue, AffineMap], Operand] = {}
-    kept: list[tuple[SSAValue, AffineMap]] = []
+    retained: list[tuple[SSAValue, AffineMap]] = []
     for operand in stage.ins:
         key = (operand.buffer, canonical(operand.map, stage.extents))
         if key in seen:
@@ -246,6 +246,6 @@ def tidy_operands(stage: Generic) -> None:
             stage.body.erase_arg(operand.scalar)
         else:
             seen[key] = operand
-            kept.append((operand.buffer, operand.map))
-    if len(kept) < len(stage.ins):
-        rebuild(stage.op, kept, [(o.buffer, o.map) for o in stage.outs])
+            retained.append((operand.buffer, operand.map))
+    if len(retained) < len(stage.ins):
+        rebuild(stage.op, retained, [(o.buffer, o.map) for o in stage.outs])

@@ -25,7 +25,7 @@ def merge(graph: Graph, calls: Sequence[CallOp], budget: int = 0) -> CallOp:
     ``budget``: how much work may lose its vectors for it, as in ``keeps_vectors``.
     """
     last = calls[-1]
-    functions = [graph.own(c) for c in calls]
+    functions = [graph.owned(c) for c in calls]
     internal = {r for c in calls[:-1] for r in c.res}
     inputs: dict[Key, SSAValue] = {}
     for call in calls:

@@ -31,7 +31,7 @@ def concatenate_planes(module: IRModule) -> None:
     functions, copies = module.prims(), CopyPrims(module)
 
     def gains(op: ConcatOp) -> bool:
-        vectors = _has_lanes(module, op.result) and _is_of_numbers(op)
+        vectors = _has_lanes(module, op.result) and _is_of_values(op)
         return vectors and not any(_is_reduced(functions, part) for part in op.inputs)
 
     def rewrite(block: Block) -> None:
@@ -44,7 +44,7 @@ def concatenate_planes(module: IRModule) -> None:
     rewrite(module.main.body.block)
 
 
-def _is_of_numbers(op: ConcatOp) -> bool:
+def _is_of_values(op: ConcatOp) -> bool:
     """Whether parts of ``op`` are interleaved number by number."""
     axis, shape = op.axis.value.data, shape_of(op.result.type)
     if len(op.inputs) < 2 or any(shape_of(part.type)[axis] != 1 for part in op.inputs):
@@ -53,25 +53,25 @@ def _is_of_numbers(op: ConcatOp) -> bool:
 
 
 def _has_lanes(module: IRModule, value: SSAValue) -> bool:
-    place = vdevice_of(value.type)
-    target = module.target_of(place.index.data)
-    return grid_limits(target) is None and target.form != "loops" and not place.axis_separators
+    vdevice = vdevice_of(value.type)
+    target = module.target_of(vdevice.index.data)
+    return grid_limits(target) is None and target.form != "loops" and not vdevice.axis_separators
 
 
 def _is_reduced(functions: dict[str, func.FuncOp], value: SSAValue) -> bool:
     """Whether a kernel with a reduction makes ``value``: it may get a layout of its own."""
-    made = viewed(value).owner
-    return isinstance(made, CallOp) and any(g.reduces for g in view_prim(functions[made.callee_name]).generics())
+    created = viewed(value).owner
+    return isinstance(created, CallOp) and any(g.reduces for g in view_prim(functions[created.callee_name]).generics())
 
 
 def _replace(op: ConcatOp, copies: CopyPrims) -> None:
     axis, shape = op.axis.value.data, shape_of(op.result.type)
-    outer, dtype, place = shape[:axis], dtype_of(op.result.type), vdevice_of(op.result.type)
-    views = [ViewOp(part, tensor_type([1, *outer], dtype, place)) for part in op.inputs]
-    planes = ConcatOp([view.result for view in views], 0, tensor_type([len(views), *outer], dtype, place))
+    outer, dtype, vdevice = shape[:axis], dtype_of(op.result.type), vdevice_of(op.result.type)
+    views = [ViewOp(part, tensor_type([1, *outer], dtype, vdevice)) for part in op.inputs]
+    planes = ConcatOp([view.result for view in views], 0, tensor_type([len(views), *outer], dtype, vdevice))
     order = [*range(1, axis + 1), 0]
-    alloc = tensor_alloc(tensor_type([*outer, len(views)], dtype, place))
-    name = copies.transpose([len(views), *outer], order, dtype, place)
+    alloc = tensor_alloc(tensor_type([*outer, len(views)], dtype, vdevice))
+    name = copies.transpose([len(views), *outer], order, dtype, vdevice)
     call = CallOp(name, [planes.result], [alloc.tensor], [alloc.tensor.type], node_name(op))
     Rewriter.insert_op([*views, planes, alloc, call], InsertPoint.before(op))
     result = call.res[0]

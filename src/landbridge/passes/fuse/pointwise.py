@@ -44,8 +44,8 @@ def reads_by(graph: Graph, call: CallOp, value: SSAValue) -> list[Read] | None:
 
 def _absorb(graph: Graph, block: Block, call: CallOp, last: bool) -> CallOp | None:
     """Merge one elementwise producer into ``call``; the merged call, or None when there is none to merge."""
-    own = pointwise_stage(graph.function(call))
-    if own is not None and len(own.ins) > MAX_OPERANDS:
+    owned = pointwise_stage(graph.function(call))
+    if owned is not None and len(owned.ins) > MAX_OPERANDS:
         return None  # it takes no more, and may have thousands, each of which would be looked at for all
     budget = LIGHT if last else 0
     for value in dict.fromkeys(inputs_of(call)):
@@ -68,5 +68,5 @@ def _absorb(graph: Graph, block: Block, call: CallOp, last: bool) -> CallOp | No
 def _continues(graph: Graph, producer: CallOp, block: Block) -> bool:
     """Whether ``producer`` may follow, as an epilogue, the call that computes its input: a reader that takes several of
     its elements would keep it from that, and the call would write what is not finished."""
-    made = (graph.producer(value, block) for value in inputs_of(producer))
-    return any(call is not None and pointwise_stage(graph.function(call)) is None for call in made)
+    created = (graph.producer(value, block) for value in inputs_of(producer))
+    return any(call is not None and pointwise_stage(graph.function(call)) is None for call in created)

@@ -131,7 +131,7 @@ def _regroup(shape: Shape, m: AffineMap, old: Shape, new: Shape, groups: list[Gr
         moving.append(e.position)
     if moving != sorted(set(moving)):
         return None
-    kept: list[int] = []
+    retained: list[int] = []
     whole = True
     for group in groups:
         real = [d for d in group.old if old[d] != 1]
@@ -139,20 +139,20 @@ def _regroup(shape: Shape, m: AffineMap, old: Shape, new: Shape, groups: list[Gr
         if present and present != real:
             return None
         if present:
-            kept.extend(group.new)
+            retained.extend(group.new)
         elif real:
             whole = False
     if whole:
         return _Operand(new, AffineMap.identity(len(new)))
-    if not kept:
+    if not retained:
         return _Operand(shape, AffineMap(len(new), 0, tuple(AffineExpr.constant(0) for _ in shape)))
-    dims = tuple(AffineExpr.dimension(d) for d in kept)
-    return _Operand(tuple(new[d] for d in kept), AffineMap(len(new), 0, dims))
+    dims = tuple(AffineExpr.dimension(d) for d in retained)
+    return _Operand(tuple(new[d] for d in retained), AffineMap(len(new), 0, dims))
 
 
 def _reshape(graph: Graph, call: CallOp, shape: Shape, operands: list[_Operand]) -> CallOp:
     """The elementwise ``call`` with loops of ``shape``; its result is viewed in the old shape."""
-    function = graph.own(call)
+    function = graph.owned(call)
     stage = pointwise_stage(function)
     block = call.parent
     assert stage is not None and block is not None  # ``_reshaped`` has seen the stage
@@ -228,7 +228,7 @@ def _without_units(m: AffineMap, before: Shape, after: Shape) -> AffineMap:
 
 
 def _retype(graph: Graph, call: CallOp, value: SSAValue) -> CallOp:
-    function = graph.own(call)
+    function = graph.owned(call)
     source = source_of(value)
     before, after = shape_of(source.type), shape_of(value.type)
     for i, v in enumerate(inputs_of(call)):

@@ -20,7 +20,7 @@ from landbridge.passes.fuse.graph import Graph, inputs_of, may_vanish
 from landbridge.passes.fuse.limits import MAX_OPERANDS
 from landbridge.passes.fuse.merge import merge
 from landbridge.records import record
-from landbridge.sizes.size import at_least, likely
+from landbridge.sizes.size import at_least, expected_size
 
 #: A row, as one stage walks it, stays in the first-level cache with room for its neighbours.
 MAX_ROW_BYTES = 16 * 1024
@@ -141,7 +141,7 @@ def _fits(graph: Graph, group: set[CallOp], rows: dict[CallOp, Rows | None]) -> 
             if value in internal:
                 depth = min(depth, limit)
     walked = [(prod(loops[depth:]), r.width) for r in members for loops in r.loops]
-    if max(likely(n) for n, _ in walked) < MIN_ROW_ELEMENTS and likely(prod(prefix[:depth])) > FEW_ROWS:
+    if max(expected_size(n) for n, _ in walked) < MIN_ROW_ELEMENTS and expected_size(prod(prefix[:depth])) > FEW_ROWS:
         return False
     return all(at_least(MAX_ROW_BYTES, elements * width) for elements, width in walked)
 

@@ -21,7 +21,7 @@ __all__ = ["lower", "lower_module", "lower_prim", "lowering_for", "vector_unit_o
 
 @register_pass("lower")
 def lower(module: IRModule) -> None:
-    """Turn every PrimFunc into the structured form that code generators print."""
+    """Iteration every PrimFunc into the structured form that code generators print."""
     lowerings = [lowering_for(t) for t in module.targets]
     block = module.op.body.block
     for prim in module.prims().values():

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from landbridge.passes.lower.access import ElementAccess
 from landbridge.passes.lower.nest import Nest
 from landbridge.passes.lower.vector_window import vector_window
-from landbridge.sizes.size import Extent, likely
+from landbridge.sizes.size import Extent, expected_size
 from landbridge.targets.machine import FMA_LATENCY, FMA_PIPES
 
 
@@ -42,7 +42,7 @@ def choose_other_rows(nest: Nest, parallel: list[int], lane: int, rows: int | No
         and any(r.uses(rows) and not r.varies(d) for r in reads)
         and any(r.uses(d) and not r.varies(rows) for r in reads)
     ]
-    return max(found, key=lambda d: likely(nest.dims[d].extent), default=None)
+    return max(found, key=lambda d: expected_size(nest.dims[d].extent), default=None)
 
 
 def shares_vectors(nest: Nest, lane: int | None, rows: int) -> bool:
@@ -67,11 +67,11 @@ def choose_rows(
         for d in parallel
         if d not in (lane, columns) and write.index.coeff(d) != 0 and not write.index.nonlinear_in(d)
     ]
-    found.sort(key=lambda d: (not shares_vectors(nest, lane, d), abs(likely(write.index.coeff(d)))))
+    found.sort(key=lambda d: (not shares_vectors(nest, lane, d), abs(expected_size(write.index.coeff(d)))))
     if found and not (shares_vectors(nest, lane, found[0]) and _hides_latency(nest.dims[found[0]].extent)):
         found.sort(key=lambda d: vector_window(nest, lane, d, window) is None)
     return found[0] if found else None
 
 
 def _hides_latency(rows: Extent) -> bool:
-    return likely(rows) >= FMA_PIPES * FMA_LATENCY
+    return expected_size(rows) >= FMA_PIPES * FMA_LATENCY

@@ -40,7 +40,7 @@ def emit_body(
             return [env[v] for v in op.operands]
         if kind is memref.StoreOp:  # isinstance takes ten times as long where it says no
             op = cast(memref.StoreOp, op)
-            code.store(env[op.value], buffers[op.memref], place_of(code, op, [env[i] for i in op.indices]))
+            code.store(env[op.value], buffers[op.memref], location_of(code, op, [env[i] for i in op.indices]))
             continue
         env[op.results[0]] = _emit(code, op, env, lanes, index, buffers)
     return []
@@ -59,7 +59,7 @@ def _emit(
         return code.value(index(cast(linalg.ops.IndexOp, op).dim.value.data))
     if kind is memref.LoadOp:
         op = cast(memref.LoadOp, op)
-        return code.load(buffers[op.memref], place_of(code, op, [env[i] for i in op.indices]), op.results[0].type)
+        return code.load(buffers[op.memref], location_of(code, op, [env[i] for i in op.indices]), op.results[0].type)
     return copied(code, op, [env[v] for v in op.operands], lanes)
 
 
@@ -88,7 +88,7 @@ def value_of(code: Code, wanted: SSAValue, given: Mapping[SSAValue, SSAValue], l
     return copied(code, op, [value_of(code, v, given, lanes) for v in op.operands], lanes)
 
 
-def place_of(code: Code, op: memref.LoadOp | memref.StoreOp, indices: Sequence[Index]) -> Where:
+def location_of(code: Code, op: memref.LoadOp | memref.StoreOp, indices: Sequence[Index]) -> Where:
     """The place of the element that ``op`` loads or stores at ``indices``."""
     row: Index = 0
     column: Index = 0

@@ -30,17 +30,17 @@ class WordTerm:
 
 def terms(rows: Iterable[tuple[int, ...]]) -> dict[tuple[int, ...], WordTerm]:
     """How to make each of ``rows``, indices that have a value for each call, of as few of them as can be."""
-    made: dict[tuple[int, ...], WordTerm] = {}
+    created: dict[tuple[int, ...], WordTerm] = {}
     bases: list[tuple[int, ...]] = []
     rows = dict.fromkeys(rows)
     known = [row for row in rows if not any(isinstance(value, Size) for value in row)]
     for row in [*sorted(known), *(row for row in rows if row not in known)]:
-        ways = [way for word, base in enumerate(bases) if (way := _of(row, base, word)) is not None]
-        if not ways:
-            ways = [WordTerm(len(bases))]
+        variants = [way for word, base in enumerate(bases) if (way := _of(row, base, word)) is not None]
+        if not variants:
+            variants = [WordTerm(len(bases))]
             bases.append(row)
-        made[row] = min(ways, key=lambda way: (way.factor, abs(way.offset)))
-    return made
+        created[row] = min(variants, key=lambda way: (way.factor, abs(way.offset)))
+    return created
 
 
 def _of(row: Sequence[int], base: Sequence[int], word: int) -> WordTerm | None:
@@ -61,13 +61,13 @@ class CallWords:
 
     def __init__(self, memory: SSAValue) -> None:
         self._memory = memory
-        self._made: dict[tuple[WordTerm, Attribute], SSAValue] = {}
+        self._created: dict[tuple[WordTerm, Attribute], SSAValue] = {}
         self.ops: list[Operation] = []
 
     def value(self, term: WordTerm, kind: Attribute) -> SSAValue:
         """``term`` as a value of type ``kind``: an index, or an f32 in each lane, of which it is the bits."""
-        if (found := self._made.get((term, kind))) is None:
-            found = self._made[term, kind] = self._make(term, kind)
+        if (found := self._created.get((term, kind))) is None:
+            found = self._created[term, kind] = self._make(term, kind)
         return found
 
     def _make(self, term: WordTerm, kind: Attribute) -> SSAValue:

@@ -28,7 +28,7 @@ from landbridge.passes.lower.code import zero
 from landbridge.shape import row_major
 from landbridge.sizes.size import Extent, Size, largest
 
-_FAR = (1 << 62) - 1
+_OUT_OF_RANGE = (1 << 62) - 1
 _UNSIGNED_AT_LEAST = 9  # among the predicates of arith.cmpi
 
 
@@ -40,12 +40,12 @@ def guard_accesses(function: func.FuncOp) -> None:
     operands = [a for a in function.body.block.args if isinstance(a.type, MemRefType)]
     sizes = _Sizes(function, operands.pop()) if has_sizes(function) else None
     *buffers, report = operands
-    numbers: dict[SSAValue, int] = {buffer: number for number, buffer in enumerate(buffers)}
+    indices: dict[SSAValue, int] = {buffer: number for number, buffer in enumerate(buffers)}
     for op in list(function.walk()):
         if isinstance(op, ACCESSES):
             access = lowered_access(op)
             if access.first <= access.last:
-                word = report_word(numbers.get(access.buffer, len(buffers)), access.reads)
+                word = report_word(indices.get(access.buffer, len(buffers)), access.reads)
                 _guard(access, report, word, sizes)
     if sizes is not None:
         sizes.finish()
@@ -165,7 +165,7 @@ def _masked(before: _Before, mask: SSAValue, index: SSAValue, extent: int) -> tu
         )
     )
     wrong = before.add(arith.AndIOp(mask, outside))
-    places = before.add(arith.SelectOp(wrong, at, vector_of([_FAR])))
+    places = before.add(arith.SelectOp(wrong, at, vector_of([_OUT_OF_RANGE])))
     first = before.add(
         vector.ReductionOp.create(
             operands=[places],
@@ -173,7 +173,7 @@ def _masked(before: _Before, mask: SSAValue, index: SSAValue, extent: int) -> tu
             properties={"kind": CombiningKindAttr(CombiningKindFlag.MINSI)},
         )
     )
-    return before.add(arith.CmpiOp(first, before.number(_FAR), "eq")), first
+    return before.add(arith.CmpiOp(first, before.number(_OUT_OF_RANGE), "eq")), first
 
 
 def _zeros(ty: Attribute) -> Operation:

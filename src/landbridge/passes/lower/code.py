@@ -63,7 +63,7 @@ class Code:
         self._same: dict[int, tuple[Attribute, Attribute, SSAValue]] = {}
         self._same_splats: dict[tuple[int, int], tuple[Attribute, Attribute, SSAValue]] = {}
         #: Of these the indices, which are most, by number.
-        self._numbers: dict[int, SSAValue] = {}
+        self._values: dict[int, SSAValue] = {}
         self._splats: dict[tuple[Attribute, Attribute, int], SSAValue] = {}
         self._constant_ops: list[Operation] = []
         #: Indices that are known where the current block ends, by kind and operands; those of inner blocks come last.
@@ -134,8 +134,8 @@ class Code:
     def value(self, x: Index) -> SSAValue:
         """``x`` as an SSA value."""
         if isinstance(x, int):
-            if (found := self._numbers.get(x)) is None:
-                found = self._numbers[x] = self.constant(_index_attr(x), INDEX)
+            if (found := self._values.get(x)) is None:
+                found = self._values[x] = self.constant(_index_attr(x), INDEX)
             return found
         return self._size(x) if isinstance(x, Size) else x
 
@@ -250,7 +250,8 @@ class Code:
         carried: Sequence[SSAValue],
         body: Callable[[SSAValue, list[SSAValue]], Sequence[SSAValue]],
     ) -> list[SSAValue]:
-        """``for i in range(low, high, step)``; ``body(i, carried)`` returns the carried values of the next turn."""
+        """``for i in range(low, high, step)``; ``body(i, carried)`` returns the carried values of the next
+        iteration."""
         low_v, high_v, step_v = self.value(low), self.value(high), self.value(step)
         block = Block(arg_types=[INDEX, *(v.type for v in carried)])
         with self._appending_to(block):
@@ -331,15 +332,15 @@ class Code:
     def _indices(self, where: Where) -> list[SSAValue]:
         return [self.value(i) for i in (where if isinstance(where, tuple) else (where,))]
 
-    def mask(self, lanes: int, kept: Index) -> SSAValue:
-        """A mask that keeps the first ``kept`` lanes."""
+    def mask(self, lanes: int, retained: Index) -> SSAValue:
+        """A mask that keeps the first ``retained`` lanes."""
         ty = vector_type(i1, lanes)
-        if not isinstance(kept, int):
-            return self._first_lanes(lanes, kept)
-        return self.constant(DenseIntOrFPElementsAttr.from_list(ty, [int(i < kept) for i in range(lanes)]), ty)
+        if not isinstance(retained, int):
+            return self._first_lanes(lanes, retained)
+        return self.constant(DenseIntOrFPElementsAttr.from_list(ty, [int(i < retained) for i in range(lanes)]), ty)
 
-    def _first_lanes(self, lanes: int, kept: Index) -> SSAValue:
-        count = self.value(kept)
+    def _first_lanes(self, lanes: int, retained: Index) -> SSAValue:
+        count = self.value(retained)
         key = vector.CreateMaskOp, id(count), lanes
         if (found := self._computed.get(key)) is None:
             found = self._computed[key] = self.add_op(vector.CreateMaskOp([count], vector_type(i1, lanes)))
@@ -370,24 +371,29 @@ class Code:
             vector.MaskedLoadOp, [*operands, self.splat(fill, element, lanes)], vector_type(element, lanes)
         )
 
-    def load_vector(self, buffer: SSAValue, where: Where, element: Attribute, lanes: int, kept: Index) -> SSAValue:
-        """``lanes`` elements; where ``kept`` is not 0 only so many are read, the others are 0."""
+    def load_vector(self, buffer: SSAValue, where: Where, element: Attribute, lanes: int, retained: Index) -> SSAValue:
+        """``lanes`` elements; where ``retained`` is not 0 only so many are read, the others are 0."""
         ty = vector_type(element, lanes)
-        if isinstance(kept, int) and not kept:
+        if isinstance(retained, int) and not retained:
             return self.emit(vector.LoadOp, [buffer, *self._indices(where)], ty)
-        operands = [buffer, *self._indices(where), self.mask(lanes, kept), self.splat(zero(element), element, lanes)]
+        operands = [
+            buffer,
+            *self._indices(where),
+            self.mask(lanes, retained),
+            self.splat(zero(element), element, lanes),
+        ]
         return self.emit(vector.MaskedLoadOp, operands, ty)
 
     def prefetch(self, buffer: SSAValue, where: Where) -> None:
         """Ask for the cache line of an element, which may lie outside ``buffer``."""
         self.block.add_op(new_operation(PrefetchOp, [buffer, *self._indices(where)]))
 
-    def store_vector(self, value: SSAValue, buffer: SSAValue, where: Where, lanes: int, kept: Index) -> None:
-        """Store ``lanes`` elements, or the first ``kept``."""
-        if isinstance(kept, int) and not kept:
+    def store_vector(self, value: SSAValue, buffer: SSAValue, where: Where, lanes: int, retained: Index) -> None:
+        """Store ``lanes`` elements, or the first ``retained``."""
+        if isinstance(retained, int) and not retained:
             self.block.add_op(new_operation(vector.StoreOp, [value, buffer, *self._indices(where)]))
         else:
-            operands = [buffer, *self._indices(where), self.mask(lanes, kept), value]
+            operands = [buffer, *self._indices(where), self.mask(lanes, retained), value]
             self.block.add_op(new_operation(vector.MaskedStoreOp, operands))
 
     def pack(self, values: Sequence[SSAValue], lanes: int = 0) -> SSAValue:

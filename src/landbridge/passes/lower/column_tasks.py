@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from xdsl.ir import SSAValue
 
 from landbridge.passes.lower.access import ElementAccess
-from landbridge.passes.lower.apart_columns import FEWEST_ROWS
 from landbridge.passes.lower.code import Code, Index
 from landbridge.passes.lower.copied_columns import CopiedColumns, copied_columns
 from landbridge.passes.lower.nest import Nest
@@ -16,8 +15,9 @@ from landbridge.passes.lower.nest_emitter import NestEmitter
 from landbridge.passes.lower.operands import RowPadding
 from landbridge.passes.lower.runs import Run
 from landbridge.passes.lower.schedule import Schedule, VectorUnit
+from landbridge.passes.lower.strided_columns import FEWEST_ROWS
 from landbridge.records import record
-from landbridge.sizes.size import Extent, ceildiv, largest, likely, product
+from landbridge.sizes.size import Extent, ceildiv, expected_size, largest, product
 
 #: Tasks that are enough where each copies its columns.
 _FEW_COPIES = 16
@@ -84,29 +84,31 @@ def _reads_columns_again(nest: Nest, sched: Schedule) -> bool:
     return any(not r.uses(d) for r in reads for d in sched.outer)
 
 
-def apart_of(nest: Nest, sched: Schedule, machine: VectorUnit) -> list[ElementAccess]:
+def strided_of(nest: Nest, sched: Schedule, machine: VectorUnit) -> list[ElementAccess]:
     """The columns that tasks copy first."""
-    if sched.columns is None or sched.horizontal or sched.turns > 1:
+    if sched.columns is None or sched.horizontal or sched.iterations > 1:
         return []
-    return machine.apart(nest, sched.lane, sched.lanes, sched.rows)
+    return machine.strided_columns(nest, sched.lane, sched.lanes, sched.rows)
 
 
 def copying_tasks(
     code: Code,
     nest: Nest,
     sched: Schedule,
-    apart: Sequence[ElementAccess],
+    strided: Sequence[ElementAccess],
     columns: Run,
     buffers: dict[SSAValue, SSAValue],
     outer: Sequence[Extent],
     columns_first: bool,
 ) -> list[ColumnTasks]:
     """Tasks that copy their columns first: of all rows where these are tasks enough, else of as few as are worth it."""
-    copied = copied_columns(code, nest, sched, apart, columns)
-    emitter = NestEmitter(code, copied.nest(nest), sched, buffers | {room: room for room in copied.rooms}, {})
-    tasks = max(1, likely(product(outer)) * sum(likely(run.count) for run in sched.column_runs))
+    copied = copied_columns(code, nest, sched, strided, columns)
+    emitter = NestEmitter(
+        code, copied.nest(nest), sched, buffers | {capacity: capacity for capacity in copied.rooms}, {}
+    )
+    tasks = max(1, expected_size(product(outer)) * sum(expected_size(run.count) for run in sched.column_runs))
     run = emitter.row_tiles[0][0]
-    tiles = likely(run.count)
+    tiles = expected_size(run.count)
     parts = min(-(-_FEW_COPIES // tasks), tiles * run.tile // FEWEST_ROWS)
     if parts <= 1:
         return [ColumnTasks(emitter, outer, columns, emitter.row_tiles, 0, columns_first, copied)]

@@ -19,7 +19,7 @@ from landbridge.passes.lower.nest_emitter import NestEmitter
 from landbridge.passes.lower.operands import Tile
 from landbridge.passes.lower.runs import Run
 from landbridge.passes.lower.schedule import Schedule
-from landbridge.passes.lower.turned_blocks import TurnedBlocks
+from landbridge.passes.lower.transposed_blocks import TransposedBlocks
 from landbridge.records import record
 
 
@@ -49,24 +49,24 @@ class CopiedColumns:
             operands.origins[copy.buffer] = before
 
         inner = emitter.sched.inner
-        turned = [pair for pair in self.copies if lies_along_sums(pair[0], _lane_of(emitter.sched), inner)]
-        straight = [pair for pair in self.copies if pair not in turned]
+        transposed = [pair for pair in self.copies if lies_along_sums(pair[0], _lane_of(emitter.sched), inner)]
+        straight = [pair for pair in self.copies if pair not in transposed]
 
-        def copy_turn() -> None:
+        def copy_iteration() -> None:
             operands.forget()
             for (read, copy), n in product(straight, range(columns.tile)):
                 vector = operands.read(read, tile, 0, n)
                 code.store_vector(vector, copy.buffer, operands.where(copy, tile, 0, n), operands.lanes, 0)
             operands.forget()
 
-        def copy_turns() -> None:
-            for pair, n in product(turned, range(columns.tile)):
-                _copy_turned(code, emitter, tile, n, *pair)
+        def copy_transposed() -> None:
+            for pair, n in product(transposed, range(columns.tile)):
+                _copy_transposed(code, emitter, tile, n, *pair)
 
         if straight:
-            loops_around(code, nest, inner, operands.env, copy_turn)
-        if turned:
-            loops_around(code, nest, inner[:-1], operands.env, copy_turns)
+            loops_around(code, nest, inner, operands.env, copy_iteration)
+        if transposed:
+            loops_around(code, nest, inner[:-1], operands.env, copy_transposed)
 
 
 def _lane_of(sched: Schedule) -> int:
@@ -74,21 +74,21 @@ def _lane_of(sched: Schedule) -> int:
     return sched.lane
 
 
-def _copy_turned(
+def _copy_transposed(
     code: Code, emitter: NestEmitter, tile: Tile, n: int, read: ElementAccess, copy: ElementAccess
 ) -> None:
-    """Copy column ``n``, whose memory goes along the last of the loops: a block has as many turns as lanes."""
+    """Copy column ``n``, whose memory goes along the last of the loops: a block has as many iterations as lanes."""
     operands, sched = emitter.operands, emitter.sched
     last, lanes = sched.inner[-1], operands.lanes
     extent = emitter.nest.dims[last].extent
     assert isinstance(extent, int)  # of columns that are copied
-    blocks = TurnedBlocks(code, _lane_of(sched), lanes, last)
-    kept = tile.column_mask if n == tile.columns - 1 else 0
+    blocks = TransposedBlocks(code, _lane_of(sched), lanes, last)
+    retained = tile.column_mask if n == tile.columns - 1 else 0
 
     def block(first: Index, count: int) -> None:
         operands.env[last] = first
         loaded = blocks.load(
-            read, operands.buffers[read.buffer], lambda shift: operands.where(read, tile, 0, n, shift), count, kept
+            read, operands.buffers[read.buffer], lambda shift: operands.where(read, tile, 0, n, shift), count, retained
         )
         for i, vector in enumerate(loaded[:count]):
             code.store_vector(vector, copy.buffer, operands.where(copy, tile, 0, n, (last, i)), lanes, 0)
@@ -106,15 +106,17 @@ def _copy_turned(
 
 
 def copied_columns(
-    code: Code, nest: Nest, sched: Schedule, apart: Sequence[ElementAccess], columns: Run
+    code: Code, nest: Nest, sched: Schedule, strided: Sequence[ElementAccess], columns: Run
 ) -> CopiedColumns:
-    """Room on the stack for the tiles of ``columns`` of each access that lies ``apart``."""
+    """Room on the stack for the tiles of ``columns`` of each access that is ``strided``."""
     assert sched.lane is not None and sched.columns is not None
     pitch = columns.tile * sched.lanes
     coeffs = {sched.columns: sched.lanes, sched.lane: 1}
     for d in reversed(sched.inner):
         coeffs[d] = pitch
         pitch *= nest.dims[d].extent
-    rooms = [code.add_op(memref.AllocaOp.get(r.element, alignment=64, shape=[pitch])) for r in apart]
+    rooms = [code.add_op(memref.AllocaOp.get(r.element, alignment=64, shape=[pitch])) for r in strided]
     index = Linear(0, coeffs)
-    return CopiedColumns(tuple((r, replace(r, buffer=room, index=index)) for r, room in zip(apart, rooms, strict=True)))
+    return CopiedColumns(
+        tuple((r, replace(r, buffer=capacity, index=index)) for r, capacity in zip(strided, rooms, strict=True))
+    )

@@ -13,7 +13,7 @@ from landbridge.ir.kernel_attributes import first_scratch
 from landbridge.ir.prim_ops import ForallOp
 from landbridge.ir.stages import PrimView
 from landbridge.ir.types import element_count, item_bytes, shape_of
-from landbridge.passes.lower.body import copied, place_of
+from landbridge.passes.lower.body import copied, location_of
 from landbridge.passes.lower.code import Code, Index, Where
 from landbridge.passes.lower.row_memory import lowered_type
 from landbridge.passes.lower.schedule import MANY_TASKS
@@ -144,7 +144,7 @@ class _Iteration:
 
     def _access(self, op: memref.LoadOp | memref.StoreOp) -> None:
         code, buffer = self._code, self._buffers[op.memref]
-        memory, where = self._placed(buffer, place_of(code, op, self._values(op.indices)))
+        memory, where = self._placed(buffer, location_of(code, op, self._values(op.indices)))
         if isinstance(op, memref.StoreOp):
             code.store(self._known[op.value], memory, where)
         else:
@@ -159,12 +159,12 @@ class _Iteration:
         lanes = max(self._vector_bytes // item_bytes(buffer.type), 1)
         vectors = extent // lanes
 
-        def store(row: Sequence[Index], first: Index, kept: Index) -> None:
+        def store(row: Sequence[Index], first: Index, retained: Index) -> None:
             memory, where = self._placed(buffer, (*row, first) if row else first)
             if lanes == 1:
                 code.store(self._known[op.inputs[0]], memory, where)
             else:
-                code.store_vector(code.splat(constant.value, kind, lanes), memory, where, lanes, kept)
+                code.store_vector(code.splat(constant.value, kind, lanes), memory, where, lanes, retained)
 
         def fill(row: Sequence[Index]) -> None:
             def whole(i: SSAValue, _: Sequence[SSAValue]) -> list[SSAValue]:

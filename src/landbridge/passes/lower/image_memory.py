@@ -39,14 +39,14 @@ def grid_type(buffer: SSAValue) -> MemRefType[Any]:
 
 
 @record(frozen=True)
-class PixelPlace:
+class PixelLocation:
     """A column of an image as its pixel, an index over the loops, and the lane in it."""
 
     pixel: Linear
     lane: int
 
 
-def pixel_place(column: Linear, lanes: int, dim: int | None, at: int) -> PixelPlace | None:
+def pixel_location(column: Linear, lanes: int, dim: int | None, at: int) -> PixelLocation | None:
     """The pixel and the lane of ``column`` where loop ``dim``, if any, is at ``at``; None where only a run knows the
     lane."""
     fixed = column.coeff(dim) * at if dim is not None else 0
@@ -56,7 +56,7 @@ def pixel_place(column: Linear, lanes: int, dim: int | None, at: int) -> PixelPl
         return None
     pixel, lane = divmod(column.const + fixed, lanes)
     rest = tuple((stride // lanes, e) for stride, e in column.rest)
-    return PixelPlace(Linear(pixel, {d: c // lanes for d, c in coeffs.items()}, rest), lane)
+    return PixelLocation(Linear(pixel, {d: c // lanes for d, c in coeffs.items()}, rest), lane)
 
 
 def lane_at(code: Code, image: SSAValue, row: Index, column: Index, element: Attribute) -> SSAValue:

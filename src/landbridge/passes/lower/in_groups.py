@@ -102,7 +102,7 @@ def _key(prim: func.FuncOp) -> Hashable:
     computes, loops = set(), []
     for op in prim.walk():
         if isinstance(op, linalg.ops.GenericOp):
-            loops.append(tuple(extent == 1 for extent in loop_extents(op)))  # one turn is no loop
+            loops.append(tuple(extent == 1 for extent in loop_extents(op)))  # one iteration is no loop
         elif op.name.startswith(_COMPUTE) and not isinstance(op, arith.ConstantOp):
             computes.add(op.name)
     marks = is_checked(prim), is_in_place(prim), copies_unless_same(prim)

@@ -12,7 +12,7 @@ from xdsl.dialects.builtin import AnyFloat, DenseIntOrFPElementsAttr, IndexType,
 from xdsl.ir import SSAValue
 
 from landbridge.passes.lower.access import ElementAccess
-from landbridge.passes.lower.body import copied, place_of
+from landbridge.passes.lower.body import copied, location_of
 from landbridge.passes.lower.code import Code, Index, Where, vector_type
 from landbridge.passes.lower.lane_walk import Walk, walk_of
 from landbridge.passes.lower.nest import Stage
@@ -120,7 +120,7 @@ def _place_step(op: memref.LoadOp | memref.StoreOp, steps: Mapping[SSAValue, int
 
 @record
 class LaneBody:
-    """Emits a body for ``lanes`` lanes along loop ``lane``, of which ``kept`` are there, 0 for all.
+    """Emits a body for ``lanes`` lanes along loop ``lane``, of which ``retained`` are there, 0 for all.
 
     ``inputs`` are the values of the body's arguments; ``index(d, more)`` is loop ``d`` of the body ``more`` lanes on.
     """
@@ -130,7 +130,7 @@ class LaneBody:
     inputs: Sequence[SSAValue | None]
     lane: int
     lanes: int
-    kept: Index
+    retained: Index
     index: Callable[[int, Index], Index]
     buffers: Mapping[SSAValue, SSAValue]
     _whole: dict[SSAValue, SSAValue] = field(default_factory=dict)
@@ -149,18 +149,18 @@ class LaneBody:
         return [self._vector(v) for v in end.operands]
 
     def _store(self, op: memref.StoreOp) -> None:
-        value, where = self._vector(op.value), self._place(op, 0)
+        value, where = self._vector(op.value), self._location(op, 0)
         if not isinstance(value.type, VectorType):
             value = self.code.broadcast(value, self.lanes)
-        self.code.store_vector(value, self.buffers[op.memref], where, self.lanes, self.kept)
+        self.code.store_vector(value, self.buffers[op.memref], where, self.lanes, self.retained)
 
     def _vector(self, value: SSAValue) -> SSAValue:
         """``value`` in all lanes: a vector, or a scalar where that is the same."""
         if (found := self._whole.get(value)) is None:
-            found = self._whole[value] = self._made_vector(value)
+            found = self._whole[value] = self._created_vector(value)
         return found
 
-    def _made_vector(self, value: SSAValue) -> SSAValue:
+    def _created_vector(self, value: SSAValue) -> SSAValue:
         code, op = self.code, value.owner
         if value in self._arguments:
             argument = self._arguments[value]
@@ -174,11 +174,11 @@ class LaneBody:
         if isinstance(op, arith.IndexCastOp) and (step := self._steps[op.input]) is not None:
             return self._ramp(self._scalar(value, 0), step)  # of a narrow integer too: sums wrap as what is cast does
         if isinstance(op, memref.LoadOp) and _place_step(op, self._steps) == 1:
-            where, element = self._place(op, 0), op.results[0].type
-            return code.load_vector(self.buffers[op.memref], where, element, self.lanes, self.kept)
+            where, element = self._location(op, 0), op.results[0].type
+            return code.load_vector(self.buffers[op.memref], where, element, self.lanes, self.retained)
         if isinstance(op, memref.LoadOp | linalg.ops.IndexOp):
-            kept = self.kept if isinstance(self.kept, int) and self.kept else self.lanes
-            return code.pack([self._scalar(value, lane) for lane in range(kept)], self.lanes)
+            retained = self.retained if isinstance(self.retained, int) and self.retained else self.lanes
+            return code.pack([self._scalar(value, lane) for lane in range(retained)], self.lanes)
         operands = [self._vector(v) for v in op.operands]  # type: ignore[union-attr]
         return copied(code, op, operands, self.lanes)  # type: ignore[arg-type]
 
@@ -192,10 +192,10 @@ class LaneBody:
         """``value`` in one lane; of an open number of lanes, those past the last are that one."""
         lane = 0 if self._steps[value] == 0 else lane
         if (found := self._at.get((value, lane))) is None:
-            found = self._at[value, lane] = self._made_scalar(value, lane)
+            found = self._at[value, lane] = self._created_scalar(value, lane)
         return found
 
-    def _made_scalar(self, value: SSAValue, lane: int) -> SSAValue:
+    def _created_scalar(self, value: SSAValue, lane: int) -> SSAValue:
         code, op = self.code, value.owner
         if value in self._arguments:
             argument = self._arguments[value]
@@ -205,12 +205,12 @@ class LaneBody:
             return code.add_op(vector.ExtractOp(argument, [lane], value.type))
         if isinstance(op, linalg.ops.IndexOp):
             more: Index = lane
-            if lane and not isinstance(self.kept, int):
-                more = code.minimum(code.add(self.kept, -1), lane)
+            if lane and not isinstance(self.retained, int):
+                more = code.minimum(code.add(self.retained, -1), lane)
             return code.value(self.index(op.dim.value.data, more))
         if isinstance(op, memref.LoadOp):
-            return code.load(self.buffers[op.memref], self._place(op, lane), op.results[0].type)
+            return code.load(self.buffers[op.memref], self._location(op, lane), op.results[0].type)
         return copied(code, op, [self._scalar(v, lane) for v in op.operands], 1)  # type: ignore[union-attr, arg-type]
 
-    def _place(self, op: memref.LoadOp | memref.StoreOp, lane: int) -> Where:
-        return place_of(self.code, op, [self._scalar(v, lane) for v in op.indices])
+    def _location(self, op: memref.LoadOp | memref.StoreOp, lane: int) -> Where:
+        return location_of(self.code, op, [self._scalar(v, lane) for v in op.indices])

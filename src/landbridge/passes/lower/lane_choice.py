@@ -11,7 +11,7 @@ from landbridge.passes.lower.combiners import combiner
 from landbridge.passes.lower.lane_body import computes_places, counts_lanes, work_by_lane
 from landbridge.passes.lower.lane_walk import Walk, lane_guards, walk_of
 from landbridge.passes.lower.nest import Nest, body_size
-from landbridge.sizes.size import likely
+from landbridge.sizes.size import expected_size
 
 #: Operations of an elementwise body for which masks of padded lanes are worth making; copies are as quick without.
 MASKED_BODY = 5
@@ -23,7 +23,7 @@ def choose_lane(nest: Nest, parallel: list[int], lanes: int, masks: bool) -> int
         return None
     loops = (d for d in parallel if nest.dims[d].extent != 1 and _lies_along(nest, d) and _is_plain(nest, d))
     candidates = [d for d in loops if (work := _work_by_lane(nest, d, masks)) is not None and work[0] == 0]
-    return max(candidates, key=lambda d: likely(nest.dims[d].extent), default=None)
+    return max(candidates, key=lambda d: expected_size(nest.dims[d].extent), default=None)
 
 
 def choose_other_lane(
@@ -50,8 +50,8 @@ def choose_other_lane(
         and (work := _work_by_lane(nest, d, masks)) is not None
         and work[0] <= (work[1] if isinstance(nest.dims[d].extent, int) else 0)  # of open loops it is not proved
     ]
-    longest = max(strided, key=lambda d: likely(nest.dims[d].extent), default=None)
-    if longest is not None and likely(nest.dims[longest].extent) >= lanes:
+    longest = max(strided, key=lambda d: expected_size(nest.dims[d].extent), default=None)
+    if longest is not None and expected_size(nest.dims[longest].extent) >= lanes:
         return longest, False
     across = _choose_summed_lane(nest, reductions, lanes)
     return (longest, False) if across is None else (across, True)
@@ -75,13 +75,13 @@ def choose_copied_lane(nest: Nest, parallel: list[int], reductions: tuple[int, .
         )
 
     found = [d for d in parallel if nest.dims[d].extent != 1 and _lies_along(nest, d) and is_legal(d)]
-    return max(found, key=lambda d: likely(nest.dims[d].extent), default=None)
+    return max(found, key=lambda d: expected_size(nest.dims[d].extent), default=None)
 
 
 def lies_along_sums(a: ElementAccess, lane: int, inner: Sequence[int]) -> bool:
-    """Whether blocks of ``a``, of the last of the reduction loops ``inner`` and of ``lane``, can be turned over so that
+    """Whether blocks of ``a``, of the last of the reduction loops ``inner`` and of ``lane``, can be transposed so that
     they lie along ``lane``."""
-    return not a.guards and walk_of(a, lane) is None and walk_of(a, lane, inner[-1]) is Walk.TURNED
+    return not a.guards and walk_of(a, lane) is None and walk_of(a, lane, inner[-1]) is Walk.TRANSPOSED
 
 
 def _choose_summed_lane(nest: Nest, reductions: tuple[int, ...], lanes: int) -> int | None:
@@ -96,7 +96,7 @@ def _choose_summed_lane(nest: Nest, reductions: tuple[int, ...], lanes: int) -> 
     main_reads = [r for r in reduction.reads if isinstance(r, ElementAccess)]
     for d in reductions:
         if (
-            likely(nest.dims[d].extent) >= lanes
+            expected_size(nest.dims[d].extent) >= lanes
             and d not in outer
             and whole_vectors(nest, d, lanes) > 1
             and _is_plain(nest, d)
@@ -120,8 +120,10 @@ def _work_by_lane(nest: Nest, lane: int, masks: bool) -> tuple[int, int] | None:
 
 
 def _lies_along(nest: Nest, d: int) -> bool:
-    """Whether results of neighbouring turns of loop ``d`` are neighbours."""
-    return all(w.index.coeff(d) == 1 for s in nest.stages for w, kept in zip(s.writes, s.stored, strict=True) if kept)
+    """Whether results of neighbouring iterations of loop ``d`` are neighbours."""
+    return all(
+        w.index.coeff(d) == 1 for s in nest.stages for w, retained in zip(s.writes, s.stored, strict=True) if retained
+    )
 
 
 def _is_plain(nest: Nest, d: int) -> bool:
@@ -130,7 +132,7 @@ def _is_plain(nest: Nest, d: int) -> bool:
     return all(walk_of(a, d) in plain and not lane_guards(a, d) for a in nest.accesses())
 
 
-def choose_turned(nest: Nest, parallel: list[int], lanes: int) -> tuple[int, int] | None:
+def choose_transposed(nest: Nest, parallel: list[int], lanes: int) -> tuple[int, int] | None:
     """A lane and the rows of an elementwise nest, each of whose accesses lies along the one, along the other or is the
     same for all lanes; long lanes before short ones, and those that results lie along before others."""
     if lanes < 2 or nest.reduction is not None or nest.bounds or any(computes_places(s) for s in nest.stages):
@@ -142,9 +144,9 @@ def choose_turned(nest: Nest, parallel: list[int], lanes: int) -> tuple[int, int
         walks = [walk_of(a, lane, rows) for a in accesses]
         stays = any(walk is Walk.STAYS and id(a) in writes for walk, a in zip(walks, accesses, strict=True))
         padded = any(lane_guards(a, lane) for a in accesses)
-        if None not in walks and Walk.TURNED in walks and not stays and not padded:
+        if None not in walks and Walk.TRANSPOSED in walks and not stays and not padded:
             along = sum(walk is Walk.ALONG for walk, a in zip(walks, accesses, strict=True) if id(a) in writes)
-            lengths = (min(likely(nest.dims[d].extent), lanes) for d in (lane, rows))
+            lengths = (min(expected_size(nest.dims[d].extent), lanes) for d in (lane, rows))
             found.append(((next(lengths), along, next(lengths)), (lane, rows)))
     return max(found)[1] if found else None
 

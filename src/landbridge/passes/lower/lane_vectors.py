@@ -5,7 +5,7 @@ from __future__ import annotations
 from xdsl.ir import Attribute, SSAValue
 
 from landbridge.passes.lower.code import Code, Index, Where, zero
-from landbridge.passes.lower.turned import gathered
+from landbridge.passes.lower.transposed import gathered
 from landbridge.records import record
 from landbridge.sizes.size import Extent
 
@@ -22,23 +22,23 @@ class Ends:
 
 @record(frozen=True)
 class LaneVector:
-    """``lanes`` elements ``step`` apart from ``where`` on, of which ``kept`` are read, 0 for all."""
+    """``lanes`` elements ``step`` apart from ``where`` on, of which ``retained`` are read, 0 for all."""
 
     buffer: SSAValue
     where: Where
     element: Attribute
     lanes: int
     step: int
-    kept: Index
+    retained: Index
 
     def load(self, code: Code, ends: Ends | None) -> SSAValue:
         """The vector. Nothing is read but what lies between its first and its last element, and of it nothing past
         ``ends``."""
         if self.step == 1 and ends is None:
-            return code.load_vector(self.buffer, self.where, self.element, self.lanes, self.kept)
+            return code.load_vector(self.buffer, self.where, self.element, self.lanes, self.retained)
         span = (self.lanes - 1) * self.step + 1
         starts = list(range(0, span, self.lanes))
-        if ends is None and isinstance(self.kept, int) and not self.kept:
+        if ends is None and isinstance(self.retained, int) and not self.retained:
             starts[-1] = span - self.lanes  # the last part ends where the last lane is
         parts = [self._part(code, start, ends) for start in starts]
         if self.step == 1:
@@ -55,10 +55,10 @@ class LaneVector:
             past = code.add(ends.extent, code.mul(first, -1))
             low = code.maximum(code.mul(first, -1), 0)
             return code.load_between(self.buffer, where, self.element, lanes, low, past, ends.fill)
-        if not isinstance(self.kept, int):
-            left = code.add(code.mul(self.kept, self.step), 1 - self.step - start)
+        if not isinstance(self.retained, int):
+            left = code.add(code.mul(self.retained, self.step), 1 - self.step - start)
             return code.load_vector(self.buffer, where, self.element, lanes, left)
-        left = (self.kept - 1) * self.step + 1 - start if self.kept else lanes
+        left = (self.retained - 1) * self.step + 1 - start if self.retained else lanes
         if left <= 0:
             return code.splat(zero(self.element), self.element, lanes)
         return code.load_vector(self.buffer, where, self.element, lanes, left if left < lanes else 0)

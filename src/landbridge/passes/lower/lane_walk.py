@@ -19,13 +19,13 @@ class Walk(Enum):
     """They are neighbours in memory."""
     STRIDED = 2
     """A few elements apart."""
-    TURNED = 3
+    TRANSPOSED = 3
     """Apart, but those of neighbouring rows are neighbours: blocks of both are transposed in registers."""
 
 
 def walk_of(a: ElementAccess, lane: int, rows: int | None = None) -> Walk | None:
     """How ``a`` goes along loop ``lane``; None for what no vector does. ``rows`` is the loop of the rows of blocks that
-    are turned, where any are.
+    are transposed, where any are.
 
     Padding may begin or end in the midst of a vector: its test goes along the lane as the access does.
     """
@@ -35,8 +35,8 @@ def walk_of(a: ElementAccess, lane: int, rows: int | None = None) -> Walk | None
     if step in (0, 1):
         return Walk(step)
     if rows is not None:
-        turned = not a.index.nonlinear_in(rows) and not a.guards and a.index.coeff(rows) == 1
-        return Walk.TURNED if turned else None
+        transposed = not a.index.nonlinear_in(rows) and not a.guards and a.index.coeff(rows) == 1
+        return Walk.TRANSPOSED if transposed else None
     return Walk.STRIDED if isinstance(step, int) and 1 < step <= MOST_STEP else None
 
 

@@ -19,12 +19,12 @@ from landbridge.ir.stages import view_prim
 from landbridge.ir.types import element_count, extents_attr, shape_of
 from landbridge.passes.lower.code import Code, Index
 from landbridge.passes.lower.forall import emit_forall_in_order
+from landbridge.passes.lower.iterations import emit_sections
 from landbridge.passes.lower.nest import Nest, build_nests, used_buffers
 from landbridge.passes.lower.nest_emitter import NestEmitter
 from landbridge.passes.lower.row_memory import lowered_type
 from landbridge.passes.lower.serial import ONE, serial
 from landbridge.passes.lower.simplify import simplify
-from landbridge.passes.lower.turns import emit_sections
 from landbridge.sizes.size import largest
 
 
@@ -63,10 +63,10 @@ def _scratch(code: Code, temporaries: Sequence[SSAValue], buffers: dict[SSAValue
         buffers[temporary] = code.hoist(buffer_alloc(flat))
 
 
-def _points(code: Code, nest: Nest, buffers: Mapping[SSAValue, SSAValue], turn: Mapping[int, Index]) -> None:
-    """A loop for each dim of ``nest`` that is no reduction, and is not that of the ``turn``, around one point."""
-    sched = serial(nest, turn)
-    env: dict[int, Index] = dict(turn)
+def _points(code: Code, nest: Nest, buffers: Mapping[SSAValue, SSAValue], iteration: Mapping[int, Index]) -> None:
+    """A loop for each dim of ``nest`` that is no reduction, and is not that of the ``iteration``, around one point."""
+    sched = serial(nest, iteration)
+    env: dict[int, Index] = dict(iteration)
 
     def within(outer: tuple[int, ...]) -> None:
         if not outer:

@@ -18,10 +18,10 @@ def loops_around(
         body()
         return
 
-    def turn(i: SSAValue, _: list[SSAValue]) -> list[SSAValue]:
+    def iteration(i: SSAValue, _: list[SSAValue]) -> list[SSAValue]:
         env[dims[0]] = i
         loops_around(code, nest, dims[1:], env, body)
         return []
 
-    code.loop(0, nest.dims[dims[0]].extent, 1, [], turn)
+    code.loop(0, nest.dims[dims[0]].extent, 1, [], iteration)
     del env[dims[0]]

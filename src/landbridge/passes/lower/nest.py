@@ -45,10 +45,10 @@ class Register:
 
 @record(frozen=True)
 class Scan:
-    """What makes a reduction a running fold, of which each turn writes a result.
+    """What makes a reduction a running fold, of which each iteration writes a result.
 
-    The body's argument ``state`` is what the turn before left, and the last write of the stage is of the last state.
-    ``back``: turns go from the last place to the first.
+    The body's argument ``state`` is what the iteration before left, and the last write of the stage is of the last
+    state. ``back``: iterations go from the last place to the first.
     """
 
     state: int
@@ -289,9 +289,9 @@ class _Group:
             )
             for s in self.stages
         ]
-        kept = [(o, m) for o, m in self._out_maps if visible(o)]
+        retained = [(o, m) for o, m in self._out_maps if visible(o)]
         bounds = [
-            Bound(outer, inner, tile, extent, all(self._fits(m, o, (outer, inner)) for o, m in kept))
+            Bound(outer, inner, tile, extent, all(self._fits(m, o, (outer, inner)) for o, m in retained))
             for outer, inner, tile, extent in self._bounds
         ]
         return Nest(self.dims, stages, bounds)

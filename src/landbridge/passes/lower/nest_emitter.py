@@ -13,7 +13,7 @@ from landbridge.passes.lower.nest import Nest, Register
 from landbridge.passes.lower.operands import Operands, RowPadding, Tile
 from landbridge.passes.lower.padding import Padding
 from landbridge.passes.lower.reduction import Reduction
-from landbridge.passes.lower.reduction_turns import Slots
+from landbridge.passes.lower.reduction_iterations import Slots
 from landbridge.passes.lower.row_edges import OpenEdges
 from landbridge.passes.lower.runs import Run
 from landbridge.passes.lower.scan_emitter import ScanEmitter
@@ -28,12 +28,13 @@ class _Columns:
 
     first: Index
     count: int
-    kept: Index
+    retained: Index
     inside: bool = False
 
-    def tile_of(self, row: Index, rows: int, kept: Index, padding: RowPadding) -> Tile:
-        """The register tile of ``rows`` rows from ``row`` on, of whose lanes, where they are the rows, ``kept`` are."""
-        return Tile(row, rows, self.first, self.count, kept, self.kept, padding, self.inside)
+    def tile_of(self, row: Index, rows: int, retained: Index, padding: RowPadding) -> Tile:
+        """The register tile of ``rows`` rows from ``row`` on, of whose lanes, where they are the rows, ``retained``
+        are."""
+        return Tile(row, rows, self.first, self.count, retained, self.retained, padding, self.inside)
 
 
 class NestEmitter:
@@ -56,23 +57,23 @@ class NestEmitter:
     def row_run(self, run: Run, padding: RowPadding, low: Index, high: Index, column: Index, columns: Run) -> None:
         """Tiles ``low .. high`` of one run of rows, or all where it has edges; too few rows are done one by one."""
 
-        def rows_of(kept: Index, inside: bool) -> None:
-            self._row_run(run, padding, low, high, _Columns(column, columns.tile, kept, inside))
+        def rows_of(retained: Index, inside: bool) -> None:
+            self._row_run(run, padding, low, high, _Columns(column, columns.tile, retained, inside))
 
-        def emit(kept: Index) -> None:
+        def emit(retained: Index) -> None:
             lanes = self.operands.lanes
-            left_out = lanes - kept if isinstance(kept, int) and kept else 0
+            left_out = lanes - retained if isinstance(retained, int) and retained else 0
             inside = self._lanes_inside(column, columns.tile * lanes - left_out)
             if inside is None:
-                rows_of(kept, False)
+                rows_of(retained, False)
             else:
-                self.code.when(inside, lambda: rows_of(kept, True), lambda: rows_of(kept, False))
+                self.code.when(inside, lambda: rows_of(retained, True), lambda: rows_of(retained, False))
 
         self._whole_or_left(columns, column, emit)
 
     def _lanes_inside(self, first: Index, count: int) -> SSAValue | None:
-        """Whether none of ``count`` lanes from column ``first`` on reads padding, in any turn of the reduction's loops;
-        None where none may, or that takes more to tell."""
+        """Whether none of ``count`` lanes from column ``first`` on reads padding, in any iteration of the reduction's
+        loops; None where none may, or that takes more to tell."""
         code, lanes, conditions = self.code, self.operands.lanes, []
         if self.sched.lane is None or self.sched.lane != self.sched.columns:
             return None
@@ -133,41 +134,41 @@ class NestEmitter:
         """All tiles of an open number of rows: the first and the last are decided row by row, those between are
         inside."""
         assert run.last is not None
-        if self._padding.edge_turns(run) is not None:
+        if self._padding.edge_iterations(run) is not None:
             self._tiles(run, RowPadding.EDGES, 0, run.count, columns)
             return
         between = replace(run, last=run.last - edges.last)
-        self.tile(columns.tile_of(0, run.tile, run.mask, RowPadding.BY_TURN))
+        self.tile(columns.tile_of(0, run.tile, run.mask, RowPadding.BY_ITERATION))
         self.code.when(
             self.code.at_most(2 * run.tile + 1, run.last + run.tile),
             lambda: self._tiles(between, RowPadding.INSIDE, 1, run.count - 1, columns),
         )
-        self.tile(columns.tile_of(run.last, run.tile, run.mask, RowPadding.BY_TURN))
+        self.tile(columns.tile_of(run.last, run.tile, run.mask, RowPadding.BY_ITERATION))
 
     def _once_each(self, run: Run, edges: OpenEdges, columns: _Columns) -> None:
         """All tiles of an open number of rows that may not lie over each other: the first, where it has none of the
         last rows' padding, is decided row by row, the others are inside or test."""
         code, rows, enough = self.code, self.nest.dims[self.sched.rows].extent, run.tile + edges.last  # type: ignore[index]
-        apart = code.minimum(1, code.maximum(0, code.add(rows, 1 - enough)))  # 1 where the first is
+        is_separate = code.minimum(1, code.maximum(0, code.add(rows, 1 - enough)))  # 1 where the first is
 
         def first() -> None:
-            self.tile(columns.tile_of(0, run.tile, run.mask, RowPadding.BY_TURN))
+            self.tile(columns.tile_of(0, run.tile, run.mask, RowPadding.BY_ITERATION))
 
         if at_least(rows, enough):
             first()
         else:
             code.when(code.at_most(enough, rows), first)
-        self._tiles(run, RowPadding.TESTED, apart, run.count, columns)
+        self._tiles(run, RowPadding.TESTED, is_separate, run.count, columns)
 
     def _tiles(self, run: Run, padding: RowPadding, low: Index, high: Index, columns: _Columns) -> None:
         code = self.code
         tested = run.leads and padding is RowPadding.TESTED  # of the few rows that are left most are at the edge
         limits = self._padding.row_limits(run.tile) if tested else []
-        edges = self._padding.edge_turns(run) if padding is RowPadding.EDGES else None
+        edges = self._padding.edge_iterations(run) if padding is RowPadding.EDGES else None
 
         def tile(row: Index, padding: RowPadding, first_new: Index | None) -> None:
-            def emit(kept: Index) -> None:
-                self.tile(replace(columns.tile_of(row, run.tile, kept, padding), first_new=first_new, edges=edges))
+            def emit(retained: Index) -> None:
+                self.tile(replace(columns.tile_of(row, run.tile, retained, padding), first_new=first_new, edges=edges))
 
             self._whole_or_left(run, row, emit)
 

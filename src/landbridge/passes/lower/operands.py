@@ -15,16 +15,16 @@ from landbridge.passes.lower.access import ElementAccess, Guard, Linear
 from landbridge.passes.lower.between_lanes import step_between
 from landbridge.passes.lower.body import emit_body
 from landbridge.passes.lower.code import Code, Index, Where
-from landbridge.passes.lower.edge_turns import EdgeTurns
-from landbridge.passes.lower.image_memory import copy_pixel, is_image, lane_at, pixel_place
+from landbridge.passes.lower.edge_iterations import EdgeIterations
+from landbridge.passes.lower.image_memory import copy_pixel, is_image, lane_at, pixel_location
 from landbridge.passes.lower.lane_body import LaneBody, computes_places
 from landbridge.passes.lower.lane_vectors import Ends, LaneVector, moved
 from landbridge.passes.lower.lane_walk import Walk, walk_of
 from landbridge.passes.lower.nest import Stage
 from landbridge.passes.lower.row_memory import in_rows, split
 from landbridge.passes.lower.schedule import Schedule
-from landbridge.passes.lower.turned import gathered
-from landbridge.passes.lower.turned_blocks import Place, Shift, TurnedBlocks
+from landbridge.passes.lower.transposed import gathered
+from landbridge.passes.lower.transposed_blocks import Location, Shift, TransposedBlocks
 from landbridge.records import record
 from landbridge.sizes.size import Extent
 
@@ -36,10 +36,10 @@ class RowPadding(Enum):
     """Nothing: each is tested where it is read."""
     INSIDE = 1
     """They hold."""
-    BY_TURN = 2
-    """Each row and turn of a reduction loop is decided at compile time."""
+    BY_ITERATION = 2
+    """Each row and iteration of a reduction loop is decided at compile time."""
     EDGES = 3
-    """They hold but for some turns of the first and of the last tile."""
+    """They hold but for some iterations of the first and of the last tile."""
 
 
 @record(frozen=True)
@@ -47,7 +47,7 @@ class Tile:
     """A register tile: first row and column (in iterations, columns of a lane in vectors), sizes, lanes kept in
     the last vector (0 = all), or elements left if not a number, what is known of its rows' padding, and whether no lane
     is padding. Rows before ``first_new`` were stored by another tile, and are not again. ``edges``: of ``EDGES``, the
-    turns at either end."""
+    iterations at either end."""
 
     row: Index
     rows: int
@@ -58,7 +58,7 @@ class Tile:
     padding: RowPadding = RowPadding.TESTED
     inside: bool = False
     first_new: Index | None = None
-    edges: EdgeTurns | None = None
+    edges: EdgeIterations | None = None
 
 
 class Operands:
@@ -76,7 +76,7 @@ class Operands:
         #: Of memory that holds a part of what its accesses speak of: the place of the first element of that part.
         self.origins: dict[SSAValue, Index] = {}
         self._loads: dict[tuple[object, ...], SSAValue] = {}
-        #: Blocks that were turned, or are put together to be, by access and column: a vector for each row.
+        #: Blocks that were transposed, or are put together to be, by access and column: a vector for each row.
         self._blocks: dict[tuple[int, int], list[SSAValue]] = {}
         #: The elements of a pixel that is being put together, by the access that writes them.
         self._lanes: dict[int, list[SSAValue]] = {}
@@ -136,7 +136,7 @@ class Operands:
         row, column = split(a.index)
         return self.index(row, t, m, n, shift), self.index(column, t, m, n, shift)
 
-    def _kept(self, t: Tile, m: int, n: int) -> Index:
+    def _retained(self, t: Tile, m: int, n: int) -> Index:
         """Lanes kept of the vector at (m, n); 0 = all. What is no number may be more than all, or less than none."""
         if self.sched.lane is not None and self.sched.lane == self.sched.rows:
             vector, mask, last = m, t.row_mask, t.rows - 1
@@ -151,16 +151,16 @@ class Operands:
         if self.sched.lane is None:
             return Walk.STAYS
         if (known := self._walks.get(id(a))) is None or known[0] is not a:
-            walk = walk_of(a, self.sched.lane, self.sched.rows if self.sched.turned else None)
+            walk = walk_of(a, self.sched.lane, self.sched.rows if self.sched.transposed else None)
             assert walk is not None, "a lane that no vector follows"
             known = self._walks[id(a)] = a, walk
         return known[1]
 
-    def _turned(self) -> TurnedBlocks:
+    def _transposed(self) -> TransposedBlocks:
         assert self.sched.lane is not None and self.sched.rows is not None
-        return TurnedBlocks(self.code, self.sched.lane, self.lanes, self.sched.rows)
+        return TransposedBlocks(self.code, self.sched.lane, self.lanes, self.sched.rows)
 
-    def _place(self, a: ElementAccess, t: Tile, n: int) -> Place:
+    def _location(self, a: ElementAccess, t: Tile, n: int) -> Location:
         return lambda shift: self.where(a, t, 0, n, shift)
 
     def read(
@@ -176,20 +176,20 @@ class Operands:
     ) -> SSAValue:
         """What ``a`` reads at (m, n) of the tile. Guards are tested, but for those that the code around has
         ``settled``. ``together`` > 0: a vector of so many of the numbers that lie side by side from there on, of an
-        access that has one for all lanes. ``between``: turns of the shifted loop that are read one after the other,
-        and of the same vectors where one reads what lies between the lanes of another."""
+        access that has one for all lanes. ``between``: iterations of the shifted loop that are read one after the
+        other, and of the same vectors where one reads what lies between the lanes of another."""
         sched = self.sched
-        if self._walk(a) is Walk.TURNED:
+        if self._walk(a) is Walk.TRANSPOSED:
             if (id(a), n) not in self._blocks:
-                self._blocks[id(a), n] = self._turned().load(
-                    a, self.buffers[a.buffer], self._place(a, t, n), t.rows, self._kept(t, 0, n)
+                self._blocks[id(a), n] = self._transposed().load(
+                    a, self.buffers[a.buffer], self._location(a, t, n), t.rows, self._retained(t, 0, n)
                 )
             return self._blocks[id(a), n][m]
         by_row = sched.rows is not None and a.varies(sched.rows)
-        row, turn = m if by_row else 0, shift[1] if shift and a.varies(shift[0]) else 0
-        if by_row and sched.vectors is not None and isinstance(turn, int):
-            row, turn = row * sched.vectors.stride + turn, 0  # which other rows read in other turns
-        key = (id(a), row, n if sched.columns is not None and a.varies(sched.columns) else 0, turn)
+        row, iteration = m if by_row else 0, shift[1] if shift and a.varies(shift[0]) else 0
+        if by_row and sched.vectors is not None and isinstance(iteration, int):
+            row, iteration = row * sched.vectors.stride + iteration, 0  # which other rows read in other iterations
+        key = (id(a), row, n if sched.columns is not None and a.varies(sched.columns) else 0, iteration)
         if (found := self._loads.get(key)) is None:
             if shift is not None and isinstance(shift[1], int) and self._shares(a, t, m, n, shift[0], between):
                 found = self._between_lanes(a, t, m, n, (shift[0], shift[1]), between)
@@ -199,18 +199,23 @@ class Operands:
         return found
 
     def _shares(self, a: ElementAccess, t: Tile, m: int, n: int, loop: int, between: int) -> bool:
-        """Whether ``between`` turns of ``loop`` read the same vectors at (m, n)."""
-        if between == 1 or self.sched.lane is None or self._kept(t, m, n) != 0 or is_image(self.buffers[a.buffer].type):
+        """Whether ``between`` iterations of ``loop`` read the same vectors at (m, n)."""
+        if (
+            between == 1
+            or self.sched.lane is None
+            or self._retained(t, m, n) != 0
+            or is_image(self.buffers[a.buffer].type)
+        ):
             return False
         return step_between(a, self.sched.lane, loop) == between
 
     def _between_lanes(
         self, a: ElementAccess, t: Tile, m: int, n: int, shift: tuple[int, int], between: int
     ) -> SSAValue:
-        """The vector of a turn, picked from all that lies between its lanes, which is loaded once for ``between``
-        turns: these read no more than that."""
-        loop, turn = shift
-        first = turn - turn % between
+        """The vector of an iteration, picked from all that lies between its lanes, which is loaded once for ``between``
+        iterations: these read no more than that."""
+        loop, iteration = shift
+        first = iteration - iteration % between
         where, buffer = self.where(a, t, m, n, (loop, first)), self.buffers[a.buffer]
         parts = []
         for part in range(between):
@@ -219,15 +224,17 @@ class Operands:
                 at = moved(self.code, where, part * self.lanes)
                 self._loads[key] = self.code.load_vector(buffer, at, a.element, self.lanes, 0)
             parts.append(self._loads[key])
-        places = [divmod(turn % between + between * i, self.lanes) for i in range(self.lanes)]
+        places = [divmod(iteration % between + between * i, self.lanes) for i in range(self.lanes)]
         return gathered(self.code, parts, places)
 
     def read_lane(
         self, a: ElementAccess, t: Tile, m: int, n: int, shift: tuple[int, int], lanes: int, settled: Collection[Guard]
     ) -> SSAValue:
-        """The number that ``read`` gives, from a vector of those of ``lanes`` turns of the shifted loop."""
-        loop, turn = shift
-        return self._lane_of(self.read(a, t, m, n, (loop, turn - turn % lanes), settled, lanes), turn % lanes, a)
+        """The number that ``read`` gives, from a vector of those of ``lanes`` iterations of the shifted loop."""
+        loop, iteration = shift
+        return self._lane_of(
+            self.read(a, t, m, n, (loop, iteration - iteration % lanes), settled, lanes), iteration % lanes, a
+        )
 
     def read_number(
         self,
@@ -240,17 +247,17 @@ class Operands:
         settled: Collection[Guard],
     ) -> SSAValue:
         """The number that ``read`` gives, from a vector of the window that rows share: of ``places`` of it."""
-        window, (loop, turn) = self.sched.numbers, shift
+        window, (loop, iteration) = self.sched.scalars, shift
         assert window is not None
-        at = m * window.stride + turn
+        at = m * window.stride + iteration
         piece = window.piece(at, places)
-        numbers = self.read(a, t, 0, n, (loop, piece.start), settled, len(piece) if len(piece) > 1 else 0)
-        return self._lane_of(numbers, at - piece.start, a) if len(piece) > 1 else numbers
+        scalars = self.read(a, t, 0, n, (loop, piece.start), settled, len(piece) if len(piece) > 1 else 0)
+        return self._lane_of(scalars, at - piece.start, a) if len(piece) > 1 else scalars
 
-    def _lane_of(self, numbers: SSAValue, lane: int, a: ElementAccess) -> SSAValue:
-        key = (id(numbers), lane)  # which the key of the vector keeps
+    def _lane_of(self, scalars: SSAValue, lane: int, a: ElementAccess) -> SSAValue:
+        key = (id(scalars), lane)  # which the key of the vector keeps
         if (found := self._loads.get(key)) is None:
-            found = self._loads[key] = self.code.add_op(vector.ExtractOp(numbers, [lane], a.element))
+            found = self._loads[key] = self.code.add_op(vector.ExtractOp(scalars, [lane], a.element))
         return found
 
     def _load(
@@ -272,7 +279,7 @@ class Operands:
                 for g in of_lanes if not t.inside else ():
                     assert a.fill is not None
                     ends = Ends(self.index(g.index, t, m, n, shift), g.extent, a.fill)
-                found = LaneVector(self.buffers[a.buffer], where, a.element, self.lanes, step, self._kept(t, m, n))
+                found = LaneVector(self.buffers[a.buffer], where, a.element, self.lanes, step, self._retained(t, m, n))
                 return found.load(self.code, ends)
             if lanes:
                 return self.code.load_vector(self.buffers[a.buffer], where, a.element, lanes, 0)
@@ -298,8 +305,8 @@ class Operands:
             return self.index(stage.dims[d], t, m, n, shift)
 
         if lane is not None and self._computes_places(stage):
-            kept = self._kept(t, m, n)
-            return LaneBody(self.code, stage, inputs, lane, self.lanes, kept, index, self.buffers).emit()
+            retained = self._retained(t, m, n)
+            return LaneBody(self.code, stage, inputs, lane, self.lanes, retained, index, self.buffers).emit()
         lanes = 1 if self.sched.horizontal and not stage.reduces else self.lanes
         return emit_body(self.code, stage, inputs, lanes, index, self.buffers)
 
@@ -312,34 +319,34 @@ class Operands:
         """One element of an image: of its pixel, which the tile fetches once where it may ``keep`` it."""
         image, (row, column) = self.buffers[a.buffer], split(a.index)
         lanes = shape_of(image.type)[2]
-        place = pixel_place(column, lanes, self.sched.columns, n)
-        if place is None:
+        vdevice = pixel_location(column, lanes, self.sched.columns, n)
+        if vdevice is None:
             at = self.index(row, t, m, n, shift), self.index(column, t, m, n, shift)
             return lane_at(self.code, image, *at, a.element)
         if lanes == 1:
-            at = self.index(row, t, m, n, shift), self.index(place.pixel, t, m, n, shift)
+            at = self.index(row, t, m, n, shift), self.index(vdevice.pixel, t, m, n, shift)
             return self.code.load(image, (*at, 0), a.element)
         along = n if self.sched.columns is not None and row.uses(self.sched.columns) else 0
-        key = (id(a), "pixel", place.pixel.const, along, m, shift)
+        key = (id(a), "pixel", vdevice.pixel.const, along, m, shift)
         pixel = self._loads.get(key)
         if pixel is None:
-            at = self.index(row, t, m, n, shift), self.index(place.pixel, t, m, n, shift)
+            at = self.index(row, t, m, n, shift), self.index(vdevice.pixel, t, m, n, shift)
             pixel = self.code.load_vector(image, (*at, 0), a.element, lanes, 0)
             if keep:
                 self._loads[key] = pixel
-        return self.code.add_op(vector.ExtractOp(pixel, [place.lane], a.element))
+        return self.code.add_op(vector.ExtractOp(pixel, [vdevice.lane], a.element))
 
     def _put(self, a: ElementAccess, value: SSAValue, t: Tile, m: int, n: int) -> None:
         """One element of an image, which is written with the last one of its pixel."""
         image, (row, column) = self.buffers[a.buffer], split(a.index)
         lanes = shape_of(image.type)[2]
-        place = pixel_place(column, lanes, self.sched.columns, n)
-        if place is None or t.columns != lanes:
+        vdevice = pixel_location(column, lanes, self.sched.columns, n)
+        if vdevice is None or t.columns != lanes:
             raise CodegenError(f"{image.type}: a kernel would store one element of a pixel of {lanes}")
         held = self._lanes.setdefault(id(a), [])
         held.append(value)
         if len(held) == lanes:
-            at = self.index(row, t, m, n), self.index(place.pixel, t, m, n)
+            at = self.index(row, t, m, n), self.index(vdevice.pixel, t, m, n)
             copy_pixel(self.code, image, *at, self._lanes.pop(id(a)).__getitem__)
 
     def write(self, a: ElementAccess, value: SSAValue, t: Tile, m: int, n: int) -> None:
@@ -349,12 +356,12 @@ class Operands:
         buffer, walk = self.buffers[a.buffer], Walk.STAYS if self.sched.horizontal else self._walk(a)
         if walk is not Walk.STAYS and not isinstance(value.type, VectorType):
             value = self.code.broadcast(value, self.lanes)
-        if walk is Walk.TURNED:
+        if walk is Walk.TRANSPOSED:
             block = self._blocks.setdefault((id(a), n), [])
             block.append(value)
             if len(block) == t.rows:
-                self._turned().store(a, block, buffer, self._place(a, t, n), self._kept(t, 0, n))
+                self._transposed().store(a, block, buffer, self._location(a, t, n), self._retained(t, 0, n))
         elif walk is Walk.ALONG:
-            self.code.store_vector(value, buffer, self.where(a, t, m, n), self.lanes, self._kept(t, m, n))
+            self.code.store_vector(value, buffer, self.where(a, t, m, n), self.lanes, self._retained(t, m, n))
         else:
             self.code.store(value, buffer, self.where(a, t, m, n))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from landbridge.passes.lower.access import ElementAccess, Guard
-from landbridge.passes.lower.edge_turns import EdgeTurns, edge_turns
+from landbridge.passes.lower.edge_iterations import EdgeIterations, edge_iterations
 from landbridge.passes.lower.lane_walk import lane_guards
 from landbridge.passes.lower.nest import Nest
 from landbridge.passes.lower.operands import RowPadding
@@ -41,11 +41,11 @@ class Padding:
         runs = list(self._sched.row_runs)
         span = self.rows
         if span is None:
-            return [(r, RowPadding.BY_TURN if self.open_edges(r) else RowPadding.TESTED) for r in runs]
+            return [(r, RowPadding.BY_ITERATION if self.open_edges(r) else RowPadding.TESTED) for r in runs]
         low, high = span
         result: list[tuple[Run, RowPadding]] = []
         for run in runs:
-            if self.edge_turns(run) is not None:
+            if self.edge_iterations(run) is not None:
                 result.append((run, RowPadding.EDGES))
                 continue
             inside = [
@@ -56,7 +56,7 @@ class Padding:
                 end = k + 1
                 while inside[k] and end < run.count and inside[end]:
                     end += 1
-                padding = RowPadding.INSIDE if inside[k] else RowPadding.BY_TURN
+                padding = RowPadding.INSIDE if inside[k] else RowPadding.BY_ITERATION
                 result.append((Run(run.start + k * run.tile, end - k, run.tile, run.mask), padding))
                 k = end
         return result
@@ -93,10 +93,10 @@ class Padding:
         for each of these. Empty where that is not all there is to it."""
         rows, found = self._sched.rows, dict[tuple[int, Extent], None]()
         for g, r in self.row_guards:
-            c, turns = g.index.coeff(rows), self._nest.dims[r].extent - 1  # type: ignore[arg-type]
-            if c <= 0 or isinstance(turns, Size) or isinstance(g.index.const, Size):
+            c, iterations = g.index.coeff(rows), self._nest.dims[r].extent - 1  # type: ignore[arg-type]
+            if c <= 0 or isinstance(iterations, Size) or isinstance(g.index.const, Size):
                 return []
-            ends = sorted((0, g.index.coeff(r) * turns))
+            ends = sorted((0, g.index.coeff(r) * iterations))
             found[-c, g.index.const + ends[0]] = None
             found[c, g.extent - 1 - g.index.const - ends[1] - c * (tile - 1)] = None
         return list(found)
@@ -109,22 +109,23 @@ class Padding:
         edges = open_edges(self._nest, self.row_guards, self._sched.rows)
         return edges if edges is not None and edges.first + edges.last <= run.tile else None
 
-    def edge_turns(self, run: Run) -> EdgeTurns | None:
-        """The turns that rows of the first and the last tile of ``run`` leave out, where one code does all tiles."""
-        return edge_turns(self._nest, self._sched, self.row_guards, run)
+    def edge_iterations(self, run: Run) -> EdgeIterations | None:
+        """The iterations that rows of the first and the last tile of ``run`` leave out, where one code does all
+        tiles."""
+        return edge_iterations(self._nest, self._sched, self.row_guards, run)
 
     def row_inside(self, row: Extent, d: int, i: int) -> bool:
-        """Whether turn ``i`` of reduction loop ``d`` reads inside the buffers at ``row``."""
+        """Whether iteration ``i`` of reduction loop ``d`` reads inside the buffers at ``row``."""
         return row_inside(self.row_guards, self._sched.rows, row, d, i)
 
     def at_edges(self, d: int) -> bool:
-        """Whether edge tiles decide reduction loop ``d`` turn by turn."""
+        """Whether edge tiles decide reduction loop ``d`` iteration by iteration."""
         return any(r == d for _, r in self.row_guards)
 
     def settled_by_tile(self, padding: RowPadding) -> list[Guard]:
         """Guards that hold at every read of a tile because of the rows it has."""
         return [g for g, _ in self.row_guards] if padding is RowPadding.INSIDE else []
 
-    def settled_by_turn(self, d: int) -> list[Guard]:
-        """Guards that hold at a row of an edge tile where ``row_inside`` says so of the turn of loop ``d``."""
+    def settled_by_iteration(self, d: int) -> list[Guard]:
+        """Guards that hold at a row of an edge tile where ``row_inside`` says so of the iteration of loop ``d``."""
         return [g for g, r in self.row_guards if r == d]

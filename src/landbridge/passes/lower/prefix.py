@@ -52,9 +52,9 @@ def _vectors_left(nests: list[Nest], length: int) -> int:
 
 
 def _lies_along(nest: Nest, d: int) -> bool:
-    """Whether results of neighbouring turns of loop ``d`` are neighbours in a buffer."""
+    """Whether results of neighbouring iterations of loop ``d`` are neighbours in a buffer."""
     return nest.dims[d].extent != 1 and any(
-        w.index.coeff(d) == 1 for s in nest.stages for w, kept in zip(s.writes, s.stored, strict=True) if kept
+        w.index.coeff(d) == 1 for s in nest.stages for w, retained in zip(s.writes, s.stored, strict=True) if retained
     )
 
 

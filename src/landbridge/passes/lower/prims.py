@@ -26,6 +26,7 @@ from landbridge.ir.types import GLOBAL, shape_of
 from landbridge.passes.lower.checked import guard_accesses
 from landbridge.passes.lower.code import INDEX, Code
 from landbridge.passes.lower.forall import emit_forall
+from landbridge.passes.lower.iterations import emit_iterations
 from landbridge.passes.lower.loops import lower_loops
 from landbridge.passes.lower.nest import build_nests
 from landbridge.passes.lower.row_memory import lowered_type
@@ -33,14 +34,13 @@ from landbridge.passes.lower.scan import scan_nest
 from landbridge.passes.lower.schedule import VectorUnit
 from landbridge.passes.lower.schedule_text import schedule_text, weighed_text
 from landbridge.passes.lower.tasks import TaskPlan, emit_tasks
-from landbridge.passes.lower.turns import emit_turns
 from landbridge.sizes.size import Size
 from landbridge.targets import Target
 from landbridge.targets.grid import grid_limits
 
 
 def lowering_for(target: Target) -> Callable[[func.FuncOp], func.FuncOp]:
-    """What turns a PrimFunc into the form that the code generator of ``target`` prints.
+    """What iterations a PrimFunc into the form that the code generator of ``target`` prints.
 
     Every access of it is proved, or, where the PrimFunc has a report, tested as it runs.
     """
@@ -99,8 +99,8 @@ def vector_unit_of(target: Target) -> VectorUnit:
         target.vector_bits // 8,
         target.vector_registers,
         by_lane=by_lane,
-        near_bytes=target.l1_bytes if measured else 0,
-        own_bytes=target.l2_bytes if measured else 0,
+        l1_bytes=target.l1_bytes if measured else 0,
+        l2_bytes=target.l2_bytes if measured else 0,
         asks_ahead=timed,
         narrow_is_cheaper=narrow_is_cheaper(target),
         two_passes=timed and target.mcpu in _TWO_PASSES,
@@ -135,8 +135,8 @@ def lower_prim(function: func.FuncOp, machine: VectorUnit, columns_first: bool =
     fold = scan_nest(prim) if prim.forall is None else None
     if prim.forall is not None:
         plan = TaskPlan(emit_forall(code, prim, prim.forall, machine.vector_bytes, buffers, begin, end), ())
-    elif prim.takes_turns and fold is None:
-        plan = emit_turns(code, prim, machine, buffers, begin, end)
+    elif prim.is_iterated and fold is None:
+        plan = emit_iterations(code, prim, machine, buffers, begin, end)
     else:
         nests = [nest for nest in ([fold] if fold else build_nests(prim)) if not nest.is_empty]
         plan = emit_tasks(code, prim, nests, machine, buffers, begin, end, columns_first)

@@ -17,27 +17,28 @@ from landbridge.errors import CodegenError
 from landbridge.passes.lower.access import ElementAccess, Guard
 from landbridge.passes.lower.code import Code, Index
 from landbridge.passes.lower.combiners import combiner, fold, fold_lanes, identity
-from landbridge.passes.lower.edge_turns import EdgeTurns, TurnRows, edge_bounds
+from landbridge.passes.lower.edge_iterations import EdgeIterations, IterationRows, edge_bounds
+from landbridge.passes.lower.merged_iterations import walks_as_one
 from landbridge.passes.lower.nest import Nest
 from landbridge.passes.lower.operands import Operands, RowPadding, Tile
 from landbridge.passes.lower.padding import Padding
-from landbridge.passes.lower.reduction_turns import ReductionTurns, Slots
+from landbridge.passes.lower.reduction_iterations import ReductionIterations, Slots
 from landbridge.passes.lower.schedule import Schedule
 from landbridge.passes.lower.sum_blocks import block_of_sums, longest_block, may_pass
-from landbridge.passes.lower.turns_as_one import walks_as_one
 from landbridge.records import record
 from landbridge.sizes.size import Extent, Size, same
 
 #: Sums of a tile above which totals that wait for a block have no registers beside them. They begin as the first block
 #: then, which has a loop of its own: zeros would be stored right after the results of the tile before, and wait with
 #: them for lines of memory. Products of 1024 terms take 1.02 to 1.03 times as long so (Zen 4).
-_KEPT = 8
+_RETAINED = 8
 
 
 @record(frozen=True)
 class SumBlock:
-    """A block of every sum: turns ``low`` to ``high`` of reduction loop ``dim``, at one turn of each loop around it,
-    which is open. ``ask``: called where the loops inside of it begin the innermost one, whose loop is given."""
+    """A block of every sum: iterations ``low`` to ``high`` of reduction loop ``dim``, at one iteration of each loop
+    around it, which is open. ``ask``: called where the loops inside of it begin the innermost one, whose loop is
+    given."""
 
     dim: int
     low: Index
@@ -65,12 +66,12 @@ class Reduction:
         lows: Mapping[int, Extent] = MappingProxyType({}),
         block: SumBlock | None = None,
     ) -> None:
-        self._innermost = ReductionTurns(code, nest, sched, padding, operands, tile, asks_ahead=block is None)
+        self._innermost = ReductionIterations(code, nest, sched, padding, operands, tile, asks_ahead=block is None)
         self.code, self.nest, self.sched, self.operands, self.main = code, nest, sched, operands, self._innermost.main
         self.padding, self.env, self._lanes = padding, operands.env, operands.lanes
         self._tile, self._lows, self._block = tile, lows, block
-        self._has_asked = False  # for the columns of the loops that are being emitted
-        self._whole: int | None = None  # the loop of tiles of which no turn is the short one
+        self._has_prefetched = False  # for the columns of the loops that are being emitted
+        self._whole: int | None = None  # the loop of tiles of which no iteration is the short one
         self._settled = padding.settled_by_tile(tile.padding)
 
     def emit(self) -> Slots:
@@ -140,11 +141,11 @@ class Reduction:
         if self.sched.horizontal and d == self.sched.lane and rest:
             return self._loops([*rest, d], slots)
         before = self._settled
-        if self._tile.padding is RowPadding.BY_TURN and self.padding.at_edges(d):
-            self._settled = [*before, *self.padding.settled_by_turn(d)]
-            slots = self._turns(d, rest, slots)
+        if self._tile.padding is RowPadding.BY_ITERATION and self.padding.at_edges(d):
+            self._settled = [*before, *self.padding.settled_by_iteration(d)]
+            slots = self._iterations(d, rest, slots)
         elif self._tile.edges is not None and self._tile.edges.dim == d:
-            self._settled = [*before, *self.padding.settled_by_turn(d)]
+            self._settled = [*before, *self.padding.settled_by_iteration(d)]
             slots = self._with_edges(self._tile.edges, rest, slots)
         else:
             low, high, clipped = self._clip(d, *self._range(d))
@@ -153,17 +154,17 @@ class Reduction:
         self._settled = before
         return slots
 
-    def _turns(self, d: int, rest: list[int], slots: Slots) -> Slots:
-        """Loop ``d`` of an edge tile, written out: each turn for the rows that read inside."""
+    def _iterations(self, d: int, rest: list[int], slots: Slots) -> Slots:
+        """Loop ``d`` of an edge tile, written out: each iteration for the rows that read inside."""
         t, first = self._tile, self._tile.row
         assert not isinstance(first, SSAValue)
 
-        def inside(turn: int, m: int) -> bool:
-            return self.padding.row_inside(first + m, d, turn)
+        def inside(iteration: int, m: int) -> bool:
+            return self.padding.row_inside(first + m, d, iteration)
 
-        if not rest and self._innermost.overlap(self.sched.turns, d) is not None:
+        if not rest and self._innermost.overlap(self.sched.iterations, d) is not None:
             self.env[d] = 0
-            slots = self._innermost.emit(slots, self.sched.turns, self._settled, inside)
+            slots = self._innermost.emit(slots, self.sched.iterations, self._settled, inside)
             del self.env[d]
             return slots
         for i in range(self._lows.get(d, 0), self.nest.dims[d].extent):
@@ -175,27 +176,27 @@ class Reduction:
         self.env.pop(d, None)
         return slots
 
-    def _with_edges(self, edges: EdgeTurns, rest: list[int], slots: Slots) -> Slots:
-        """The loop of which rows of the first and of the last tile leave out turns: those before ``low``, those from
-        ``high`` on, which are the ends of the loop in all other tiles."""
+    def _with_edges(self, edges: EdgeIterations, rest: list[int], slots: Slots) -> Slots:
+        """The loop of which rows of the first and of the last tile leave out iterations: those before ``low``, those
+        from ``high`` on, which are the ends of the loop in all other tiles."""
         code, d, extent, row = self.code, edges.dim, self.nest.dims[edges.dim].extent, self._tile.row
         low, high = edge_bounds(code, edges, extent, row)
 
-        def at_edge(slots: Slots, parts: Sequence[TurnRows], first: Index, end: Index) -> Slots:
+        def at_edge(slots: Slots, parts: Sequence[IterationRows], first: Index, end: Index) -> Slots:
             for part in parts:
-                if own := {k: v for k, v in slots.items() if k[0] in part.rows}:
+                if owned := {k: v for k, v in slots.items() if k[0] in part.rows}:
                     start, stop = code.maximum(first, part.low), code.minimum(end, part.high)
-                    slots = {**slots, **self._loop(d, rest, own, start, stop, 1)}
+                    slots = {**slots, **self._loop(d, rest, owned, start, stop, 1)}
             return slots
 
         blocked, _ = block_of_sums(self.nest, self.sched, self.padding, self._lows)
         as_one = len(rest) == 1 and self.sched.copies == 1 and blocked not in (d, rest[0])
         as_one = as_one and walks_as_one(self.nest, d, rest[0])
         if as_one and self._block is not None:
-            for i in range(extent):  # of all turns, whichever the tile takes
+            for i in range(extent):  # of all iterations, whichever the tile takes
                 self.env[d] = i
                 self._block.ask(rest[0])
-            self._has_asked = True
+            self._has_prefetched = True
         slots = at_edge(slots, edges.first, 0, low)
         if as_one:
             self.env[d], within = 0, self.nest.dims[rest[0]].extent
@@ -204,7 +205,7 @@ class Reduction:
         else:
             slots = self._loop(d, rest, slots, low, high, 1)
         slots = at_edge(slots, edges.last, high, extent)
-        self._has_asked = False
+        self._has_prefetched = False
         return slots
 
     def _runs(self, d: int, rest: list[int], slots: Slots, low: Index, high: Index) -> Slots:
@@ -216,7 +217,7 @@ class Reduction:
             self._whole = None
             return self._loop(d, rest, slots, high - 1, high, 1)
         lane_step = self._innermost.lane_step(d)
-        step = lane_step * (1 if rest else self._turns_at_once(d))
+        step = lane_step * (1 if rest else self._iterations_at_once(d))
         if rest or step == 1 or isinstance(high, SSAValue) or isinstance(low, SSAValue):
             return self._sum(d, rest, slots, low, high, lane_step)
         main_high = low + (high - low) // step * step
@@ -229,30 +230,30 @@ class Reduction:
         return slots
 
     def _has_short_tile(self, d: int, low: Index, high: Index) -> bool:
-        """Whether the last turn of ``d`` is a tile with fewer turns of the innermost loop, which are written out in all
-        others: it is then emitted by itself."""
-        if self.sched.turns == 1 or self._block is not None:
+        """Whether the last iteration of ``d`` is a tile with fewer iterations of the innermost loop, which are written
+        out in all others: it is then emitted by itself."""
+        if self.sched.iterations == 1 or self._block is not None:
             return False
         if not isinstance(low, int) or not isinstance(high, int) or high - low < 2:
             return False
         last, extent = self.sched.inner[-1], self.nest.dims[d].extent
         return high == extent and any(b.outer == d and b.inner == last and b.extent % b.tile for b in self.nest.bounds)
 
-    def _turns_at_once(self, d: int) -> int:
-        """The turns of the innermost loop that are written out, which partial sums take one after the other; no more
-        than there are of these where each read is tested for padding."""
+    def _iterations_at_once(self, d: int) -> int:
+        """The iterations of the innermost loop that are written out, which partial sums take one after the other; no
+        more than there are of these where each read is tested for padding."""
         guards = (g for r in self.main.reads if isinstance(r, ElementAccess) for g in r.guards)
         tested = any(g.index.uses(d) for g in guards if g not in self._settled)
         sched = self.sched
-        return sched.copies if tested else max(sched.copies, sched.turns, sched.unrolled)
+        return sched.copies if tested else max(sched.copies, sched.iterations, sched.unrolled)
 
     def _sum(self, d: int, rest: list[int], slots: Slots, low: Index, high: Index, step: int) -> Slots:
         """Loop ``d``, block by block where it is the loop whose blocks are summed on their own."""
-        blocked, turns = block_of_sums(self.nest, self.sched, self.padding, self._lows)
+        blocked, iterations = block_of_sums(self.nest, self.sched, self.padding, self._lows)
         if d != blocked or self._block is not None:
             return self._loop(d, rest, slots, low, high, step)
         terms = max(1, step // (self._innermost.lane_step(d) * self.sched.copies))  # of a step, to each accumulator
-        code, length, element = self.code, -(-turns // terms) * step, self.main.writes[0].element
+        code, length, element = self.code, -(-iterations // terms) * step, self.main.writes[0].element
         zeros = dict.fromkeys(slots, self._splat(identity("arith.addf", element), element))
         extent = self.nest.dims[d].extent
         _, part = longest_block(self.main, self.sched.inner)
@@ -270,7 +271,7 @@ class Reduction:
 
         outermost = not any(other in self.env for other in self.sched.inner)
         zero = self.main.inits[0] == identity("arith.addf", element)  # so that no sum changes
-        waits = zero and not rest and len(lengths) == 1 and len(slots) > _KEPT
+        waits = zero and not rest and len(lengths) == 1 and len(slots) > _RETAINED
         if outermost and (waits or isinstance(extent, Size)):
             first = code.add(low, length)
             slots = self._loop(d, rest, slots, low, code.minimum(first, high), step)
@@ -278,22 +279,22 @@ class Reduction:
         return blocks(slots, low, high, lengths)
 
     def _loop(self, d: int, rest: list[int], slots: Slots, low: Index, high: Index, step: int) -> Slots:
-        def turn(i: Index, carried: Slots) -> Slots:
+        def iteration(i: Index, carried: Slots) -> Slots:
             self.env[d] = i
             if rest:
                 return self._loops(rest, carried)
             return self._innermost.emit(carried, step // self._innermost.lane_step(d), self._settled)
 
         def body(i: SSAValue, carried: list[SSAValue]) -> list[SSAValue]:
-            result = turn(i, dict(zip(slots, carried, strict=True)))
+            result = iteration(i, dict(zip(slots, carried, strict=True)))
             return [result[k] for k in slots]
 
         if isinstance(low, int) and isinstance(high, int) and low + step == high:
-            only = turn(low, slots)
+            only = iteration(low, slots)
             del self.env[d]
             return only
 
-        if self._block is not None and not rest and not self._has_asked:
+        if self._block is not None and not rest and not self._has_prefetched:
             self._block.ask(d)
         results = self.code.loop(low, high, step, list(slots.values()), body)
         del self.env[d]
@@ -314,7 +315,7 @@ class Reduction:
         return self._lows.get(d, 0), high
 
     def _clip(self, d: int, low: Index, high: Index) -> tuple[Index, Index, list[Guard]]:
-        """The bounds of reduction loop ``d`` without its padded turns, and the guards that this settles."""
+        """The bounds of reduction loop ``d`` without its padded iterations, and the guards that this settles."""
         clipped: list[Guard] = []
         if not self.padding.skips:
             return low, high, clipped

@@ -16,8 +16,8 @@ MOST_ROWS = 14
 _LOAD, _LANE_LOAD = 0.6, 0.3
 #: Multiply-adds that begin while a vector of 64 bytes comes from a cache that cores share: 8 MB of weights that are
 #: read once take 0.8 ms, 17 cycles a vector.
-_FAR_LOAD = 35
-#: What a row's number costs beside that where the nearest cache does not keep its line (`kept_rows.py`): blocks of 14x2
+_BEYOND_L2_LOAD = 35
+#: What a row's number costs beside that where L1 does not keep its line (`retained_rows.py`): blocks of 14x2
 #: take 1.5 times as long with Zen 4.
 _LOST_LINE = 1.0
 #: A share of the estimate that it is not exact to.
@@ -29,16 +29,16 @@ def register_block(
     most_rows: int,
     columns: int,
     registers: int,
-    turns: int = 1,
-    far: float = 0.0,
+    iterations: int = 1,
+    beyond_l2: float = 0.0,
     window: NumberWindow | VectorWindow | None = None,
-    kept: int = MOST_ROWS,
+    retained: int = MOST_ROWS,
 ) -> tuple[int, int]:
     """The block with the fewest estimated cycles over the whole extents; see ``weighed_blocks``.
 
     Of those that are as good by estimate, the one that takes the least code: tiles of fewest kinds.
     """
-    weighed = weighed_blocks(rows, most_rows, columns, registers, turns, far, window, kept)
+    weighed = weighed_blocks(rows, most_rows, columns, registers, iterations, beyond_l2, window, retained)
     if not weighed:
         return 1, 1
     enough = min(weighed)[0] * (1 + _AS_GOOD)
@@ -54,38 +54,38 @@ def weighed_blocks(
     most_rows: int,
     columns: int,
     registers: int,
-    turns: int = 1,
-    far: float = 0.0,
+    iterations: int = 1,
+    beyond_l2: float = 0.0,
     window: NumberWindow | VectorWindow | None = None,
-    kept: int = MOST_ROWS,
+    retained: int = MOST_ROWS,
 ) -> list[tuple[float, tuple[int, int]]]:
     """Each block of at most ``most_rows`` that fits ``registers``, with its estimated cycles over the whole extents.
 
     A step of a block costs its multiply-adds, or the latency chain when there are too few of them, plus a share of its
-    loads. ``far``: the share of passes over all rows in which columns come from afar; the first tile of rows waits for
-    them, and does the more meanwhile the more rows it has. ``rows`` says of a number of rows what all are then cut
-    into: the rows of a tile, and how many such tiles there are. ``turns``: the steps for which a row's numbers are
-    loaded as one vector, which stays in a register. Of a ``window`` those of the rows overlap, or the columns' vectors
-    of the rows do. ``kept``: rows whose lines the nearest cache keeps.
+    loads. ``beyond_l2``: the share of passes over all rows in which columns come from beyond L2; the first tile of rows
+    waits for them, and does the more meanwhile the more rows it has. ``rows`` says of a number of rows what all are
+    then cut into: the rows of a tile, and how many such tiles there are. ``iterations``: the steps for which a row's
+    numbers are loaded as one vector, which stays in a register. Of a ``window`` those of the rows overlap, or the
+    columns' vectors of the rows do. ``retained``: rows whose lines L1 keeps.
     """
-    weighed, load = [], _LOAD if turns == 1 else _LANE_LOAD
+    weighed, load = [], _LOAD if iterations == 1 else _LANE_LOAD
     most_rows = max(1, min(MOST_ROWS, most_rows))
     tiles = {r: list(rows(r)) for r in range(1, most_rows + 1)}
     for c in range(1, min(columns, 6 if most_rows > 1 else 12) + 1):
         for r in range(1, most_rows + 1):
-            # With several turns LLVM loads the vectors of two at a time.
-            beside = r + 2 * c if turns > 1 else c + (1 if c > 1 else 0)
+            # With several iterations LLVM loads the vectors of two at a time.
+            extra_registers = r + 2 * c if iterations > 1 else c + (1 if c > 1 else 0)
             if window is not None:
-                beside = window.beside(r, c)
-            if r * c + beside > registers:
+                extra_registers = window.extra_registers(r, c)
+            if r * c + extra_registers > registers:
                 break
-            cost = far * columns * max(0, _FAR_LOAD - r)
+            cost = beyond_l2 * columns * max(0, _BEYOND_L2_LOAD - r)
             for rr, rn in tiles[r]:
-                numbers = rr if window is None else window.vectors(rr)
+                scalars = rr if window is None else window.vectors(rr)
                 for cc, cn in _known_pieces(columns, c):
-                    each = numbers / turns + cc if window is None else window.loads(rr, cc)
-                    loads = load * each + 1.0 / turns
-                    loads += _LOST_LINE * numbers / turns if rr > kept else 0.0
+                    each = scalars / iterations + cc if window is None else window.loads(rr, cc)
+                    loads = load * each + 1.0 / iterations
+                    loads += _LOST_LINE * scalars / iterations if rr > retained else 0.0
                     cost += rn * cn * (max(rr * cc, FMA_PIPES * FMA_LATENCY) + loads)
             weighed.append((cost, (r, c)))
     return weighed

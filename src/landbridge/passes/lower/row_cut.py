@@ -9,7 +9,7 @@ from landbridge.passes.lower.nest import Nest
 from landbridge.passes.lower.row_edges import open_edges, row_guards
 from landbridge.passes.lower.runs import Run, dividing_tile, even_runs, masked_run, overlapping_run, tile_runs
 from landbridge.records import record
-from landbridge.sizes.size import Extent, Size, at_least, ceildiv, likely
+from landbridge.sizes.size import Extent, Size, at_least, ceildiv, expected_size
 
 #: How many times as long as its padding a signal is at least, mostly.
 _MARGINS = 4
@@ -37,7 +37,7 @@ class RowCut:
     @property
     def most(self) -> int:
         """The most rows that a tile may have, for all of them to go in tiles where their number is a likely one."""
-        return max(self._likely, 1) - self.margin
+        return max(self._expected_size, 1) - self.margin
 
     def runs(self, tile: int) -> tuple[Run, ...]:
         """All rows in tiles of ``tile``, or a little less where that leaves nothing over."""
@@ -51,15 +51,15 @@ class RowCut:
 
     def pieces(self, tile: int) -> list[tuple[int, int]]:
         """The rows of the tiles, and how many such tiles there are, likely."""
-        if self._likely != likely(self.extent):
-            return [(tile, -(-self._likely // tile))]
-        return [(run.tile, likely(run.count)) for run in self.runs(tile)]
+        if self._expected_size != expected_size(self.extent):
+            return [(tile, -(-self._expected_size // tile))]
+        return [(run.tile, expected_size(run.count)) for run in self.runs(tile)]
 
     @property
-    def _likely(self) -> int:
+    def _expected_size(self) -> int:
         """The likely number of rows: where nobody says one, no fewer than ``_MARGINS`` times those with padding."""
-        said = isinstance(self.extent, int) or any(s.likely is not None for s in self.extent.symbols.values())
-        return max(likely(self.extent), 0 if said else _MARGINS * self.margin)
+        is_known = isinstance(self.extent, int) or any(s.expected is not None for s in self.extent.symbols.values())
+        return max(expected_size(self.extent), 0 if is_known else _MARGINS * self.margin)
 
 
 def row_cut(nest: Nest, rows: int | None, lane: int | None, lanes: int, *, repeats: bool) -> RowCut:

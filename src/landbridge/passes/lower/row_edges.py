@@ -48,20 +48,20 @@ def open_edges(nest: Nest, guards: Sequence[tuple[Guard, int]], rows: int | None
         return None
     first, last, extent = 0, 0, nest.dims[rows].extent
     for g, r in guards:
-        c, turns = g.index.coeff(rows), nest.dims[r].extent - 1
-        if c <= 0 or isinstance(turns, Size) or isinstance(g.index.const, Size):
+        c, iterations = g.index.coeff(rows), nest.dims[r].extent - 1
+        if c <= 0 or isinstance(iterations, Size) or isinstance(g.index.const, Size):
             return None
         left = g.extent - c * extent
         if isinstance(left, Size):
             return None
-        ends = sorted((0, g.index.coeff(r) * turns))
+        ends = sorted((0, g.index.coeff(r) * iterations))
         first = max(first, -((g.index.const + ends[0]) // c))
         last = max(last, -((left + c - 1 - g.index.const - ends[1]) // c))
     return OpenEdges(first, last)
 
 
 def row_inside(guards: Sequence[tuple[Guard, int]], rows: int | None, row: Extent, d: int, i: int) -> bool:
-    """Whether turn ``i`` of reduction loop ``d`` reads inside the buffers at ``row`` of loop ``rows``, by their
+    """Whether iteration ``i`` of reduction loop ``d`` reads inside the buffers at ``row`` of loop ``rows``, by their
     ``row_guards``. Of an open number of rows the first and the last tile are decided, each of which has none of the
     other end's padding."""
 

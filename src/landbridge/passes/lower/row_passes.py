@@ -1,4 +1,4 @@
-"""Products whose columns the nearest cache does not keep: a block of each sum for many tiles of rows, then the next.
+"""Products whose columns L1 does not keep: a block of each sum for many tiles of rows, then the next.
 
 A tile of rows reads its columns from first to last, and so does the next, from the next cache; where all columns are
 megabytes, the first tile of all waits for memory. But sums are added up in blocks (``sum_blocks.py``), and the columns
@@ -26,7 +26,7 @@ from landbridge.passes.lower.nest_emitter import NestEmitter
 from landbridge.passes.lower.operands import RowPadding, Tile
 from landbridge.passes.lower.padding import Padding
 from landbridge.passes.lower.reduction import Reduction, SumBlock
-from landbridge.passes.lower.reduction_turns import Slots
+from landbridge.passes.lower.reduction_iterations import Slots
 from landbridge.passes.lower.runs import Run
 from landbridge.passes.lower.schedule import MANY_TASKS, Schedule, VectorUnit
 from landbridge.passes.lower.sum_blocks import block_of_sums
@@ -35,7 +35,7 @@ from landbridge.sizes.size import Extent
 
 #: Elements of the totals that a task keeps, on the stack of its thread.
 _SCRATCH = 1 << 14
-#: Tasks that are enough where each reads columns from afar.
+#: Tasks that are enough where each reads columns from beyond L2.
 _FEW_TASKS = 16
 #: Tiles of rows below which a block is read again too seldom.
 _FEWEST_TILES = 4
@@ -45,15 +45,15 @@ Rows: TypeAlias = list[tuple[Run, RowPadding]]
 
 @record(frozen=True)
 class RowPasses:
-    """How a nest with one schedule goes block by block: the loop whose turns are cut into blocks, and the turns of one;
-    ``around`` are the reduction loops outside of it.
+    """How a nest with one schedule goes block by block: the loop whose iterations are cut into blocks, and the
+    iterations of one; ``around`` are the reduction loops outside of it.
 
     ``across`` are the outer loops that columns do not depend on: each of their iterations passes over all rows.
     ``tasks``: how many are enough, those of the same columns counted apart.
     """
 
     dim: int
-    turns: int
+    iterations: int
     around: tuple[int, ...]
     across: tuple[int, ...]
     tasks: int
@@ -64,11 +64,11 @@ def row_passes(nest: Nest, sched: Schedule, machine: VectorUnit, rows: Rows) -> 
     main = nest.reduction
     if main is None or sched.lane is None or sched.rows is None or sched.horizontal or not machine.asks_ahead:
         return None
-    if sched.columns is None or sched.copies > 1 or sched.turns > 1 or len(sched.inner) < 2:
+    if sched.columns is None or sched.copies > 1 or sched.iterations > 1 or len(sched.inner) < 2:
         return None
     if not all(isinstance(d.extent, int) for d in nest.dims):
         return None
-    dim, turns = block_of_sums(nest, sched, Padding(nest, sched))
+    dim, iterations = block_of_sums(nest, sched, Padding(nest, sched))
     columns = columns_of(nest, sched)
     if dim is None or any(r.index.rest for r in columns):
         return None
@@ -79,19 +79,22 @@ def row_passes(nest: Nest, sched: Schedule, machine: VectorUnit, rows: Rows) -> 
     passes = math.prod(nest.dims[d].extent for d in across)
     groups = math.prod(nest.dims[d].extent for d in sched.outer if d not in across)
     enough_tiles = passes * sum(run.count for run, _ in rows) >= _FEWEST_TILES
-    at_edges = any(padding in (RowPadding.BY_TURN, RowPadding.EDGES) for _, padding in rows)  # rows are no tasks then
+    at_edges = any(
+        padding in (RowPadding.BY_ITERATION, RowPadding.EDGES) for _, padding in rows
+    )  # rows are no tasks then
     enough_tasks = bool(across) or at_edges or groups * sum(run.count for run in sched.column_runs) >= _FEW_TASKS
     tile = sched.column_runs[0].tile
     fits = nest.dims[sched.rows].extent * tile * sched.lanes <= _SCRATCH
-    far = machine.far(nest, sched.lane, sched.rows) > 0
-    next_cache = bool(across) and tile > machine.near(nest, sched.lane, sched.lanes, sched.inner)
-    if not (enough_tiles and enough_tasks and fits and (far or next_cache)):
+    beyond_l2 = machine.beyond_l2(nest, sched.lane, sched.rows) > 0
+    next_cache = bool(across) and tile > machine.l1_columns(nest, sched.lane, sched.lanes, sched.inner)
+    if not (enough_tiles and enough_tasks and fits and (beyond_l2 or next_cache)):
         return None
-    return RowPasses(dim, turns, around, across, _FEW_TASKS if far else MANY_TASKS)
+    return RowPasses(dim, iterations, around, across, _FEW_TASKS if beyond_l2 else MANY_TASKS)
 
 
 def _is_clipped(nest: Nest, dims: Sequence[int]) -> bool:
-    """Whether padding cuts turns of ``dims`` off, so that blocks would begin elsewhere than in tiles one by one."""
+    """Whether padding cuts iterations of ``dims`` off, so that blocks would begin elsewhere than in tiles one by
+    one."""
     assert nest.reduction is not None
     guards = (g for r in nest.reduction.reads if isinstance(r, ElementAccess) for g in r.guards)
     return any(g.index.uses(d) for g in guards for d in dims)
@@ -174,15 +177,20 @@ class BlockTasks:
         code, nest, how, terms = self._code, self._nest, self._how, self._terms
         terms.totals.clear(code, nest, count, self._rows_each)
 
-        def block(turn: SSAValue, _: list[SSAValue]) -> list[SSAValue]:
+        def block(iteration: SSAValue, _: list[SSAValue]) -> list[SSAValue]:
             extent = nest.dims[how.dim].extent
-            high = code.add(turn, how.turns)
-            terms.block = (how.dim, turn, high if extent % how.turns == 0 else code.minimum(high, extent), how.turns)
+            high = code.add(iteration, how.iterations)
+            terms.block = (
+                how.dim,
+                iteration,
+                high if extent % how.iterations == 0 else code.minimum(high, extent),
+                how.iterations,
+            )
             self._over(terms, start, count, column)
             return []
 
         def blocks() -> None:
-            code.loop(0, nest.dims[how.dim].extent, how.turns, [], block)
+            code.loop(0, nest.dims[how.dim].extent, how.iterations, [], block)
 
         loops_around(code, nest, how.around, terms.env, blocks)
         self._over(self._rest, start, count, column)
@@ -259,7 +267,7 @@ class _RestEmitter(_PassEmitter):
 
 
 class _TermsEmitter(_PassEmitter):
-    """The terms of one block, added to totals. ``block``: its loop, first and last turn, and how many it has."""
+    """The terms of one block, added to totals. ``block``: its loop, first and last iteration, and how many it has."""
 
     block: tuple[int, Index, Index, int]
 
@@ -267,28 +275,28 @@ class _TermsEmitter(_PassEmitter):
         """One block of the sums of one tile."""
         code, main = self.code, self.nest.reduction
         assert main is not None
-        dim, low, high, turns = self.block
+        dim, low, high, iterations = self.block
         self.operands.forget()
-        block = SumBlock(dim, low, high, self._asked(t, dim, low, turns))
+        block = SumBlock(dim, low, high, self._requested(t, dim, low, iterations))
         reduction = Reduction(code, self.nest, self.sched, self._padding, self.operands, t, block=block)
         for (m, n, _, _), value in reduction.emit().items():
             at = self.totals.at(code, self.row_of(t, m), n)
             total = code.load_vector(self.totals.scratch, at, main.writes[0].element, self.totals.lanes, 0)
             code.store_vector(fold(code, main, total, value), self.totals.scratch, at, self.totals.lanes, 0)
 
-    def _to_next(self, r: ElementAccess, t: Tile, dim: int, low: Index, turns: int) -> Index:
-        """How far the next block of the columns ``r`` lies: behind the last of a loop is the first of the next turn of
-        the loop around it, or else of the next columns."""
+    def _to_next(self, r: ElementAccess, t: Tile, dim: int, low: Index, iterations: int) -> Index:
+        """How far the next block of the columns ``r`` lies: behind the last of a loop is the first of the next
+        iteration of the loop around it, or else of the next columns."""
         code, step, extent = self.code, r.index.coeff(dim), self.nest.dims[dim].extent
-        last = (extent - 1) // turns * turns
+        last = (extent - 1) // iterations * iterations
         # 1 or 0, by no quotient: where code is shared, the extent is a word
-        is_last = code.minimum(code.maximum(code.add(low, 1 + turns - extent), 0), 1)
+        is_last = code.minimum(code.maximum(code.add(low, 1 + iterations - extent), 0), 1)
         around = self.sched.inner[: self.sched.inner.index(dim)]
-        next_turn = r.index.coeff(around[-1]) if around else t.columns * _column_step(r, self.sched)
-        further = next_turn - (last + turns) * step
-        return code.add(code.mul(is_last, further), turns * step)
+        next_iteration = r.index.coeff(around[-1]) if around else t.columns * _column_step(r, self.sched)
+        further = next_iteration - (last + iterations) * step
+        return code.add(code.mul(is_last, further), iterations * step)
 
-    def _asked(self, t: Tile, dim: int, low: Index, turns: int) -> Callable[[int], None]:
+    def _requested(self, t: Tile, dim: int, low: Index, iterations: int) -> Callable[[int], None]:
         """What asks for the share of tile ``t`` of the next block's columns, of those that the innermost loop has read
         when it ends."""
         code, sched, nest = self.code, self.sched, self.nest
@@ -297,16 +305,16 @@ class _TermsEmitter(_PassEmitter):
         lines = min(extent, math.ceil(t.columns * extent * t.rows / self.totals.rows))
         before = code.mul(code.quotient(self.row_of(t, 0), t.rows), lines) if t.rows != self.totals.rows else 0
         places = [code.minimum(code.add(before, i), t.columns * extent - 1) for i in range(lines)]
-        turned = [(code.quotient(at, extent), code.remainder(at, extent)) for at in places]
+        wrapped = [(code.quotient(at, extent), code.remainder(at, extent)) for at in places]
         reads = [
-            (r, [code.add(code.mul(n, _column_step(r, sched)), code.mul(i, r.index.coeff(last))) for n, i in turned])
+            (r, [code.add(code.mul(n, _column_step(r, sched)), code.mul(i, r.index.coeff(last))) for n, i in wrapped])
             for r in columns_of(nest, sched)
         ]
 
         def ask(d: int) -> None:
             self.env[d] = 0
             for r, offsets in reads:
-                base = code.add(self.operands.index(r.index, t, 0, 0), self._to_next(r, t, dim, low, turns))
+                base = code.add(self.operands.index(r.index, t, 0, 0), self._to_next(r, t, dim, low, iterations))
                 for offset in offsets:
                     code.prefetch(self.operands.buffers[r.buffer], code.add(base, offset))
             del self.env[d]

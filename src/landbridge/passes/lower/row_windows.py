@@ -22,25 +22,25 @@ from landbridge.passes.lower.lane_walk import lane_guards
 from landbridge.passes.lower.nest import Nest
 from landbridge.records import record
 
-#: Turns of a window along the rows, and along all its other loops, that are written out at most.
+#: Iterations of a window along the rows, and along all its other loops, that are written out at most.
 MOST_ROWS, MOST_OTHERS = 8, 8
 
 
 @record(frozen=True)
 class RowWindow:
-    """Loop ``dim``, of ``turns``, moves the window along the rows, each of which is ``stride`` turns further; the loops
-    ``written_out`` lie within a row."""
+    """Loop ``dim``, of ``iterations``, moves the window along the rows, each of which is ``stride`` iterations further;
+    the loops ``written_out`` lie within a row."""
 
     read: ElementAccess
     dim: int
-    turns: int
+    iterations: int
     stride: int
     written_out: tuple[int, ...]
 
     def places(self, rows: int) -> Iterator[list[tuple[int, int]]]:
-        """For each row that ``rows`` rows read: which of these do, and in which turn."""
-        for at in range((rows - 1) * self.stride + self.turns):
-            yield [(m, at - m * self.stride) for m in range(rows) if 0 <= at - m * self.stride < self.turns]
+        """For each row that ``rows`` rows read: which of these do, and in which iteration."""
+        for at in range((rows - 1) * self.stride + self.iterations):
+            yield [(m, at - m * self.stride) for m in range(rows) if 0 <= at - m * self.stride < self.iterations]
 
 
 def row_window(nest: Nest, lane: int | None, rows: int | None, inner: Sequence[int]) -> RowWindow | None:
@@ -54,20 +54,27 @@ def row_window(nest: Nest, lane: int | None, rows: int | None, inner: Sequence[i
         return None
     (read,) = reads
     for d in inner:
-        turns, stride = nest.dims[d].extent, _stride(read.index, rows, d)
-        if stride is None or not isinstance(turns, int) or not stride < turns <= MOST_ROWS:
+        iterations, stride = nest.dims[d].extent, _stride(read.index, rows, d)
+        if stride is None or not isinstance(iterations, int) or not stride < iterations <= MOST_ROWS:
             continue
         if all(_stride(g.index, rows, d) == stride for g in read.guards if g.index.uses(rows) or g.index.uses(d)):
-            return RowWindow(read, d, turns, stride, _written_out(nest, lane, inner, read, d))
+            return RowWindow(read, d, iterations, stride, _written_out(nest, lane, inner, read, d))
     return None
 
 
 def _stride(index: Linear, rows: int, d: int) -> int | None:
-    """Turns of loop ``d`` that a step along ``rows`` is; None where it is no number of them."""
-    step, turn = index.coeff(rows), index.coeff(d)
-    if index.rest or not isinstance(step, int) or not isinstance(turn, int) or turn <= 0 or step <= 0 or step % turn:
+    """Iterations of loop ``d`` that a step along ``rows`` is; None where it is no number of them."""
+    step, iteration = index.coeff(rows), index.coeff(d)
+    if (
+        index.rest
+        or not isinstance(step, int)
+        or not isinstance(iteration, int)
+        or iteration <= 0
+        or step <= 0
+        or step % iteration
+    ):
         return None
-    return step // turn
+    return step // iteration
 
 
 def _written_out(nest: Nest, lane: int, inner: Sequence[int], read: ElementAccess, dim: int) -> tuple[int, ...]:
@@ -81,7 +88,7 @@ def _written_out(nest: Nest, lane: int, inner: Sequence[int], read: ElementAcces
 def fold_row(
     code: Code, nest: Nest, window: RowWindow, lanes: int, read: Callable[[dict[int, int]], SSAValue]
 ) -> SSAValue:
-    """A row folded along the loops that are written out; ``read`` reads it at a turn of each."""
+    """A row folded along the loops that are written out; ``read`` reads it at an iteration of each."""
     main = nest.reduction
     assert main is not None
     argument = main.body.args[main.reads.index(window.read)]

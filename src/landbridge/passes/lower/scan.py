@@ -1,6 +1,6 @@
-"""Running folds: a PrimFunc whose turns each continue one fold of every element, as a nest of those elements.
+"""Running folds: a PrimFunc whose iterations each continue one fold of every element, as a nest of those elements.
 
-The turns are the nest's one reduction loop, and elements are tasks. The prefix sum of an axis is such a fold.
+The iterations are the nest's one reduction loop, and elements are tasks. The prefix sum of an axis is such a fold.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from landbridge.sizes.size import at_least
 def scan_nest(prim: PrimView) -> Nest | None:
     """The nest of a PrimFunc that is one running fold; None of all others.
 
-    Such a one sets its state to a constant and then takes turns of one stage, each element of which reads and writes
-    its own state, and writes a result of its own in each turn.
+    Such a one sets its state to a constant and then iterates one stage, each element of which reads and writes
+    its own state, and writes a result of its own in each iteration.
     """
-    first, turns, last = _sections(prim)
-    if turns is None or first is None or last:
+    first, iterations, last = _sections(prim)
+    if iterations is None or first is None or last:
         return None
-    steps, view = turns
+    steps, view = iterations
     nests = build_nests(view)
     if len(nests) != 1 or len(nests[0].stages) != 1 or nests[0].bounds:
         return None
@@ -40,17 +40,17 @@ def scan_nest(prim: PrimView) -> Nest | None:
     if len(stage.writes) != 2 or outside[stage.writes[1].buffer] is not first.outs[0].buffer:
         return None
     result, state = stage.writes
-    own = [i for i, r in enumerate(stage.reads) if isinstance(r, ElementAccess) and r.buffer is state.buffer]
+    owned = [i for i, r in enumerate(stage.reads) if isinstance(r, ElementAccess) and r.buffer is state.buffer]
     others = {r.buffer for r in stage.reads if isinstance(r, ElementAccess)} - {state.buffer}
-    if len(own) != 1 or result.buffer in {state.buffer, *others} or state.index.uses(0):
+    if len(owned) != 1 or result.buffer in {state.buffer, *others} or state.index.uses(0):
         return None
-    read = stage.reads[own[0]]
+    read = stage.reads[owned[0]]
     assert isinstance(read, ElementAccess)
     value = first.body.last_op.operands[0].owner if first.body.last_op else None
     if read.index != state.index or not isinstance(value, arith.ConstantOp):
         return None
     back = not at_least(result.index.coeff(0), 0)
-    at = _turned_around(nest.dims) if back else {d: Linear(0, {d: 1}) for d in range(len(nest.dims))}
+    at = _reversed(nest.dims) if back else {d: Linear(0, {d: 1}) for d in range(len(nest.dims))}
 
     def placed(a: ElementAccess) -> ElementAccess:
         return rename_access(replace(a, buffer=outside[a.buffer]), at)
@@ -63,30 +63,30 @@ def scan_nest(prim: PrimView) -> Nest | None:
         (None, value.value),
         at,
         True,
-        Scan(own[0], back),
+        Scan(owned[0], back),
     )
     return Nest([LoopDim(d.extent, not i) for i, d in enumerate(nest.dims)], [main])
 
 
 def _sections(prim: PrimView) -> tuple[Generic | None, tuple[StepsOp, PrimView] | None, bool]:
-    """The one stage before the turns, the turns, and whether there is more than that."""
+    """The one stage before the iterations, the iterations, and whether there is more than that."""
     before: list[Generic] = []
-    turns: list[tuple[StepsOp, PrimView]] = []
+    iterations: list[tuple[StepsOp, PrimView]] = []
     more = False
     for steps, view in prim.sections():
         if steps is not None:
-            turns.append((steps, view))
-        elif turns:
+            iterations.append((steps, view))
+        elif iterations:
             more = more or bool(view.stages)
         else:
             before = list(view.generics())
             more = more or len(view.stages) != len(before)
     single = before[0] if len(before) == 1 and before[0].elementwise else None
-    return single, turns[0] if len(turns) == 1 else None, more
+    return single, iterations[0] if len(iterations) == 1 else None, more
 
 
-def _turned_around(dims: Sequence[LoopDim]) -> dict[int, Linear]:
-    """Places of turns that go from the last to the first, by where they are."""
+def _reversed(dims: Sequence[LoopDim]) -> dict[int, Linear]:
+    """Places of iterations that go from the last to the first, by where they are."""
     last = dims[0].extent - 1
     return {d: Linear(0, {d: 1}) if d else Linear(last, {0: -1}) for d in range(len(dims))}
 
@@ -105,14 +105,14 @@ def fold_of(stage: Stage) -> Operation | None:
     operation = following.owner
     if not isinstance(operation, Operation) or not folds(operation) or operation.operands[0] is not state:
         return None
-    if _made_of(operation.operands[1], state):
+    if _built_from(operation.operands[1], state):
         return None
     while isinstance(shown.owner, Operation) and shown is not following and len(shown.owner.operands) == 1:
         shown = shown.owner.operands[0]
     return operation if shown is state or shown is following else None
 
 
-def _made_of(value: SSAValue, source: SSAValue) -> bool:
+def _built_from(value: SSAValue, source: SSAValue) -> bool:
     if value is source:
         return True
-    return isinstance(value.owner, Operation) and any(_made_of(v, source) for v in value.owner.operands)
+    return isinstance(value.owner, Operation) and any(_built_from(v, source) for v in value.owner.operands)

@@ -1,8 +1,8 @@
-"""Code of a running fold: the state of each element stays in registers from turn to turn.
+"""Code of a running fold: the state of each element stays in registers from iteration to iteration.
 
-Lanes go along the elements or, where neighbours in memory are neighbouring turns, along the turns: the prefixes of a
-vector's lanes take as many steps as it takes to double 1 to the lanes (Hillis and Steele, "Data parallel algorithms",
-1986), and chains of additions are as much shorter.
+Lanes go along the elements or, where neighbours in memory are neighbouring iterations, along the iterations: the
+prefixes of a vector's lanes take as many steps as it takes to double 1 to the lanes (Hillis and Steele, "Data parallel
+algorithms", 1986), and chains of additions are as much shorter.
 """
 
 from __future__ import annotations
@@ -40,18 +40,18 @@ class ScanEmitter:
         if scan is None or start is None:
             raise CodegenError("a nest that is no running fold has no states")
         self._scan, self._start = scan, start
-        self._turn = next(iter(sched.inner), None)
+        self._iteration = next(iter(sched.inner), None)
 
     def emit(self) -> None:
-        """All turns of every element of the tile, then their last states."""
+        """All iterations of every element of the tile, then their last states."""
         sched = self._sched
-        states = self._along_turns() if sched.horizontal else self._turns(0, self._extent(), self._first())
+        states = self._along_iterations() if sched.horizontal else self._iterations(0, self._extent(), self._first())
         self._operands.forget()
         for (m, n), state in states.items():
             self._operands.write(self._stage.writes[1], state, self._tile, m, n)
 
     def _extent(self) -> Extent:
-        return 1 if self._turn is None else self._nest.dims[self._turn].extent
+        return 1 if self._iteration is None else self._nest.dims[self._iteration].extent
 
     def _first(self) -> States:
         element, code = self._stage.writes[1].element, self._code
@@ -65,27 +65,27 @@ class ScanEmitter:
         high: Extent,
         step: int,
         states: list[SSAValue],
-        turn: Callable[[list[SSAValue]], list[SSAValue]],
+        iteration: Callable[[list[SSAValue]], list[SSAValue]],
     ) -> list[SSAValue]:
-        """``turn`` at each place from ``low`` to ``high`` by ``step``, which divides them, in the fold's order."""
-        code, d = self._code, self._turn
+        """``iteration`` at each place from ``low`` to ``high`` by ``step``, which divides them, in the fold's order."""
+        code, d = self._code, self._iteration
         if d is None:
-            return turn(states)
+            return iteration(states)
 
         def at(i: SSAValue, carried: list[SSAValue]) -> list[SSAValue]:
             back: Index = code.add(code.mul(i, -step), high - step)
             self._operands.env[d] = back if self._scan.back else code.add(code.mul(i, step), low)
-            return turn(carried)
+            return iteration(carried)
 
         result = code.loop(0, (high - low) // step, 1, states, at)
         self._operands.env.pop(d, None)
         return result
 
-    def _turns(self, low: Extent, high: Extent, states: States) -> States:
-        """The turns at places ``low .. high``, each of all elements of the tile beside each other."""
+    def _iterations(self, low: Extent, high: Extent, states: States) -> States:
+        """The iterations at places ``low .. high``, each of all elements of the tile beside each other."""
         operands, stage, t = self._operands, self._stage, self._tile
 
-        def turn(carried: list[SSAValue]) -> list[SSAValue]:
+        def iteration(carried: list[SSAValue]) -> list[SSAValue]:
             operands.forget()
             following = []
             for (m, n), state in zip(states, carried, strict=True):
@@ -96,21 +96,21 @@ class ScanEmitter:
                 following.append(after)
             return following
 
-        return dict(zip(states, self._places(low, high, 1, list(states.values()), turn), strict=True))
+        return dict(zip(states, self._places(low, high, 1, list(states.values()), iteration), strict=True))
 
-    def _along_turns(self) -> States:
-        """The turns by vectors, and one by one those that fill none: the last ones in memory."""
+    def _along_iterations(self) -> States:
+        """The iterations by vectors, and one by one those that fill none: the last ones in memory."""
         extent, lanes, states = self._extent(), self._sched.lanes, self._first()
         whole = extent // lanes * lanes
         one_by_one = replace(self._sched, lane=None, lanes=1, horizontal=False)
         operands = Operands(self._code, one_by_one, self._operands.buffers, self._operands.env)
         rest = ScanEmitter(self._code, self._nest, one_by_one, operands, self._tile)
         if self._scan.back:
-            return self._vectors(whole, rest._turns(whole, extent, states))
-        return rest._turns(whole, extent, self._vectors(whole, states))
+            return self._vectors(whole, rest._iterations(whole, extent, states))
+        return rest._iterations(whole, extent, self._vectors(whole, states))
 
     def _vectors(self, whole: Extent, states: States) -> States:
-        """The turns at places ``0 .. whole``, a vector of them at a time."""
+        """The iterations at places ``0 .. whole``, a vector of them at a time."""
         code, lanes, element = self._code, self._sched.lanes, self._stage.writes[1].element
         carried = [code.broadcast(state, lanes) for state in states.values()]
         result = self._places(0, whole, lanes, carried, lambda now: [self._vector(each) for each in now])
@@ -119,7 +119,8 @@ class ScanEmitter:
         }
 
     def _vector(self, state: SSAValue) -> SSAValue:
-        """A vector of turns, of which ``state`` has the state before them in every lane; that after them likewise."""
+        """A vector of iterations, of which ``state`` has the state before them in every lane; that after them
+        likewise."""
         code, stage, t, lanes = self._code, self._stage, self._tile, self._sched.lanes
         fold, element = fold_of(stage), stage.writes[1].element
         assert fold is not None and stage.body.last_op is not None

@@ -12,40 +12,40 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from landbridge.passes.lower.access import ElementAccess
-from landbridge.passes.lower.apart_columns import columns_apart, most_copied
 from landbridge.passes.lower.block_loops import choose_columns, choose_other_rows, choose_rows, shares_vectors
 from landbridge.passes.lower.combiners import combiner
-from landbridge.passes.lower.far_columns import far_share
-from landbridge.passes.lower.kept_rows import kept_rows
+from landbridge.passes.lower.grouped_iterations import grouped_iterations
+from landbridge.passes.lower.l1_columns import MANY, l1_columns
+from landbridge.passes.lower.l2_columns import beyond_l2_share
 from landbridge.passes.lower.lane_body import computes_places
 from landbridge.passes.lower.lane_choice import (
     choose_copied_lane,
     choose_lane,
     choose_other_lane,
-    choose_turned,
+    choose_transposed,
     lies_along_sums,
     whole_vectors,
 )
 from landbridge.passes.lower.lane_walk import lane_guards
-from landbridge.passes.lower.near_columns import MANY, near_columns
 from landbridge.passes.lower.nest import Nest, body_size, widest_bytes
 from landbridge.passes.lower.number_window import NumberWindow, number_window
 from landbridge.passes.lower.register_block import MOST_ROWS, register_block
+from landbridge.passes.lower.retained_rows import retained_rows
 from landbridge.passes.lower.row_cut import open_end, row_cut, tiles_along
 from landbridge.passes.lower.row_windows import row_window
 from landbridge.passes.lower.runs import Run, dividing_tile, masked_run, tile_runs
-from landbridge.passes.lower.turned import MOST_LANES
-from landbridge.passes.lower.turns_together import turns_together
+from landbridge.passes.lower.strided_columns import most_copied, strided_columns
+from landbridge.passes.lower.transposed import MOST_LANES
 from landbridge.passes.lower.unrolled import unrolled
 from landbridge.passes.lower.vector_window import VectorWindow, vector_window
 from landbridge.records import record
-from landbridge.sizes.size import Size, likely
+from landbridge.sizes.size import Size, expected_size
 from landbridge.targets.machine import FMA_LATENCY
 
 #: Scalar operations a task should be worth, so that handing it to a thread is cheap beside it.
 TASK_WORK = 1 << 19
-#: Operations of a body that a tile of turned vectors repeats for each of as many rows as there are lanes; of a longer
-#: one the tile is of ``SHORT_TILE`` rows.
+#: Operations of a body that a tile of transposed vectors repeats for each of as many rows as there are lanes; of a
+#: longer one the tile is of ``SHORT_TILE`` rows.
 SHORT_BODY, SHORT_TILE = 12, 4
 #: Copies beside each other of a body with a function such as an exponential, where each constant of it has a register.
 _COPIES_OF_FUNCTIONS = 2
@@ -62,39 +62,41 @@ class VectorUnit:
     """What of a Target matters to schedules: vector width in bytes, number of vector registers, and the most lanes
     that a vector may have whatever its elements are. ``by_lane``: a vector is multiplied by one lane of another in one
     instruction, and a number that memory holds must be loaded first; elsewhere it is taken from memory. ``masks``: a
-    load may be of any of its lanes. ``near_bytes``: of the nearest cache, ``own_bytes``: of the
+    load may be of any of its lanes. ``l1_bytes``: of L1, ``l2_bytes``: of the
     caches that are a core's own; 0 where they are not known. ``asks_ahead``: memory may be asked for before it is
     read. ``narrow_is_cheaper``: a vector of half as many bytes may take less to multiply; ``two_passes``: it is known
-    to take half. ``unrolls``: some turns of a long loop follow each other in its body."""
+    to take half. ``unrolls``: some iterations of a long loop follow each other in its body."""
 
     vector_bytes: int
     registers: int
     max_lanes: int = 64
     by_lane: bool = False
     masks: bool = True
-    near_bytes: int = 0
-    own_bytes: int = 0
+    l1_bytes: int = 0
+    l2_bytes: int = 0
     asks_ahead: bool = False
     narrow_is_cheaper: bool = True
     two_passes: bool = False
     unrolls: bool = False
 
-    def near(self, nest: Nest, lane: int | None, lanes: int, inner: Sequence[int]) -> int:
-        """How many columns of ``nest`` the nearest cache keeps."""
-        return near_columns(nest, lane, lanes, inner, self.near_bytes) if self.near_bytes else MANY
+    def l1_columns(self, nest: Nest, lane: int | None, lanes: int, inner: Sequence[int]) -> int:
+        """How many columns of ``nest`` L1 keeps."""
+        return l1_columns(nest, lane, lanes, inner, self.l1_bytes) if self.l1_bytes else MANY
 
-    def far(self, nest: Nest, lane: int | None, rows: int | None) -> float:
-        """Of the times that all ``rows`` of ``nest`` pass by a column, the share in which it comes from afar."""
-        return far_share(nest, lane, rows, self.own_bytes) if self.own_bytes else 0.0
+    def beyond_l2(self, nest: Nest, lane: int | None, rows: int | None) -> float:
+        """Of the times that all ``rows`` of ``nest`` pass by a column, the share in which it comes from beyond L2."""
+        return beyond_l2_share(nest, lane, rows, self.l2_bytes) if self.l2_bytes else 0.0
 
-    def kept(self, nest: Nest, lane: int | None, rows: int | None, inner: Sequence[int], most: int = MOST_ROWS) -> int:
-        """How many rows, of ``most``, the nearest cache keeps a line of each of."""
-        return kept_rows(nest, lane, rows, inner, self.near_bytes, most) if self.near_bytes else most
+    def retained(
+        self, nest: Nest, lane: int | None, rows: int | None, inner: Sequence[int], most: int = MOST_ROWS
+    ) -> int:
+        """How many rows, of ``most``, L1 keeps a line of each of."""
+        return retained_rows(nest, lane, rows, inner, self.l1_bytes, most) if self.l1_bytes else most
 
-    def apart(self, nest: Nest, lane: int | None, lanes: int, rows: int | None) -> list[ElementAccess]:
+    def strided_columns(self, nest: Nest, lane: int | None, lanes: int, rows: int | None) -> list[ElementAccess]:
         """The columns of ``nest`` that tasks copy before their rows read them."""
         inner = [d for d, dim in enumerate(nest.dims) if dim.reduction]
-        return columns_apart(nest, lane, lanes, rows, self.near(nest, lane, lanes, inner), self.own_bytes)
+        return strided_columns(nest, lane, lanes, rows, self.l1_columns(nest, lane, lanes, inner), self.l2_bytes)
 
 
 @record(frozen=True)
@@ -102,15 +104,15 @@ class Schedule:
     """``lane`` is vectorized by ``lanes``; when ``horizontal`` it is a reduction, summed across lanes at the end.
 
     ``rows``/``columns`` are the register-blocked dims (or None) and how they are cut. A ``columns`` dim that is the
-    lane counts in vectors. ``outer`` loops surround the block; ``inner`` are the reduction loops, in order. ``turned``:
-    blocks of rows and lanes are transposed in registers where an access lies along the rows. ``copies`` partial sums
-    hide the latency of adding. They are as many in every tile: a sum then is added up in one order, wherever in the
-    result it stands. ``turns`` of the last reduction loop are written out beside each other, so that what all lanes
-    share is loaded for all of them at once; ``numbers``: the window that it is of, where rows share some of it;
-    ``vectors``: that of what rows share, where it is vectors. ``copied``: columns lie along the sums, and tasks turn
-    them over as they copy them. ``asks_ahead``: vectors that all rows share are asked for before they are read;
-    ``rows_ahead``: numbers of the next tile's rows are, for which there is room beside those of a tile. ``unrolled``:
-    turns of the last reduction loop that follow each other in its body, each with loads of its own.
+    lane counts in vectors. ``outer`` loops surround the block; ``inner`` are the reduction loops, in order.
+    ``transposed``: blocks of rows and lanes are transposed in registers where an access lies along the rows. ``copies``
+    partial sums hide the latency of adding. They are as many in every tile: a sum then is added up in one order,
+    wherever in the result it stands. ``iterations`` of the last reduction loop are written out beside each other, so
+    that what all lanes share is loaded for all of them at once; ``scalars``: the window that it is of, where rows share
+    some of it; ``vectors``: that of what rows share, where it is vectors. ``copied``: columns lie along the sums, and
+    tasks transpose them as they copy them. ``asks_ahead``: vectors that all rows share are asked for before they are
+    read; ``rows_ahead``: numbers of the next tile's rows are, for which there is room beside those of a tile.
+    ``unrolled``: iterations of the last reduction loop that follow each other in its body, each with loads of its own.
     """
 
     lane: int | None
@@ -124,9 +126,9 @@ class Schedule:
     inner: tuple[int, ...]
     work: int
     copies: int = 1
-    turns: int = 1
-    turned: bool = False
-    numbers: NumberWindow | None = None
+    iterations: int = 1
+    transposed: bool = False
+    scalars: NumberWindow | None = None
     vectors: VectorWindow | None = None
     copied: bool = False
     asks_ahead: bool = False
@@ -148,8 +150,8 @@ def schedule(
     width = max(_element_bytes(nest), 1)
     lanes = max(1, min(machine.vector_bytes // width, machine.max_lanes))
     lane, horizontal = choose_lane(nest, parallel, lanes, machine.masks), False
-    if lane is None and (turned := choose_turned(nest, parallel, lanes)) is not None:
-        return _turned(nest, machine, parallel, *turned, repeats=repeats)
+    if lane is None and (transposed := choose_transposed(nest, parallel, lanes)) is not None:
+        return _transposed(nest, machine, parallel, *transposed, repeats=repeats)
     copied = _copied_lane(nest, machine, parallel, reductions, lanes) if lane is None and may_copy else None
     if copied is not None:
         lane = copied
@@ -173,7 +175,7 @@ def schedule(
     windows = row_window(nest, lane, rows, reductions) is not None
     shared = windows or vectors is not None
     if rows is not None and columns == lane and not padded and not shared and not shares_vectors(nest, lane, rows):
-        enough = likely(tiles_along(nest, columns, lane, lanes)) >= FMA_LATENCY
+        enough = expected_size(tiles_along(nest, columns, lane, lanes)) >= FMA_LATENCY
         rows = None if enough else rows  # rows would be streams beside each other, and nothing is gained
     if lane is not None and not horizontal:
         extent = nest.dims[lane].extent
@@ -183,35 +185,35 @@ def schedule(
             rows = lane  # an elementwise nest walks its lane; unrolling it is the row block
     cut = row_cut(nest, rows, lane, lanes, repeats=repeats)
     column_extent = tiles_along(nest, columns, lane, lanes)
-    turns, numbers = 1, None
+    iterations, scalars = 1, None
     if machine.by_lane and not horizontal and not shared and copied is None:
-        turns = turns_together(nest, lane, rows, reductions, machine.vector_bytes)
-        numbers = number_window(nest, lane, rows, reductions, machine.vector_bytes) if turns == 1 else None
-        turns = turns if numbers is None else numbers.turns
+        iterations = grouped_iterations(nest, lane, rows, reductions, machine.vector_bytes)
+        scalars = number_window(nest, lane, rows, reductions, machine.vector_bytes) if iterations == 1 else None
+        iterations = iterations if scalars is None else scalars.iterations
     if vectors is not None:
-        reductions, turns = (*(d for d in reductions if d != vectors.dim), vectors.dim), vectors.turns
+        reductions, iterations = (*(d for d in reductions if d != vectors.dim), vectors.dim), vectors.iterations
     if reduction:
-        apart = [] if horizontal else machine.apart(nest, lane, lanes, rows)
-        far = 0.0 if apart else machine.far(nest, lane, rows)
+        strided = [] if horizontal else machine.strided_columns(nest, lane, lanes, rows)
+        beyond_l2 = 0.0 if strided else machine.beyond_l2(nest, lane, rows)
         # Whether lanes are padding is told of a column at a time, and rows are what share windows.
-        most_columns = 1 if padded or windows else max(likely(column_extent), 1)
-        if apart:
-            most_columns = min(most_columns, most_copied(nest, apart, lanes, machine.own_bytes))
+        most_columns = 1 if padded or windows else max(expected_size(column_extent), 1)
+        if strided:
+            most_columns = min(most_columns, most_copied(nest, strided, lanes, machine.l2_bytes))
         row_tile, column_tile = register_block(
             cut.pieces,
             cut.most,
             most_columns,
             machine.registers,
-            turns,
-            far,
-            numbers or vectors,
-            machine.kept(nest, lane, rows, reductions),
+            iterations,
+            beyond_l2,
+            scalars or vectors,
+            machine.retained(nest, lane, rows, reductions),
         )
     else:
         most = MOST_ROWS
         if machine.by_lane and (functions := _functions(nest)):
             most = _COPIES_OF_FUNCTIONS if functions <= _FEW_FUNCTIONS else 1
-        row_tile, column_tile = min(_unroll(nest, max(likely(cut.extent), 1)), most), 1
+        row_tile, column_tile = min(_unroll(nest, max(expected_size(cut.extent), 1)), most), 1
     column_tile = dividing_tile(column_extent, column_tile)
     ends_within = open_end(nest, lane, lanes) if columns == lane else None
     if ends_within is not None:
@@ -222,10 +224,10 @@ def schedule(
     outer = tuple(d for d in parallel if d not in taken)
     work = body_size(nest)
     for d in reductions:
-        work *= likely(nest.dims[d].extent)
+        work *= expected_size(nest.dims[d].extent)
     row_runs = cut.runs(row_tile)
     two_tiles, copies = 2 * row_runs[0].tile, 1
-    if numbers is None and vectors is None:
+    if scalars is None and vectors is None:
         copies = _copies(nest, lane, lanes, horizontal, reductions, row_runs[0].tile * column_tile)
     return Schedule(
         lane,
@@ -239,13 +241,14 @@ def schedule(
         reductions,
         work,
         copies,
-        turns,
-        numbers=numbers,
+        iterations,
+        scalars=scalars,
         vectors=vectors,
         copied=copied is not None,
         unrolled=unrolled(nest, lane, reductions, row_runs[0].tile) if machine.unrolls and not horizontal else 1,
-        asks_ahead=machine.asks_ahead and likely(column_extent) > machine.near(nest, lane, lanes, reductions),
-        rows_ahead=machine.asks_ahead and machine.kept(nest, lane, rows, reductions, two_tiles) == two_tiles,
+        asks_ahead=machine.asks_ahead
+        and expected_size(column_extent) > machine.l1_columns(nest, lane, lanes, reductions),
+        rows_ahead=machine.asks_ahead and machine.retained(nest, lane, rows, reductions, two_tiles) == two_tiles,
     )
 
 
@@ -256,13 +259,16 @@ def _copied_lane(
     lane = choose_copied_lane(nest, parallel, reductions, lanes) if lanes <= MOST_LANES else None
     if lane is None or choose_columns(nest, parallel, lane, lanes) != lane:
         return None
-    apart = machine.apart(nest, lane, lanes, choose_rows(nest, parallel, lane, lane, reductions))
-    turned = [a for a in nest.accesses() if lies_along_sums(a, lane, reductions)]
-    return lane if all(any(a is r for r in apart) for a in turned) else None
+    strided = machine.strided_columns(nest, lane, lanes, choose_rows(nest, parallel, lane, lane, reductions))
+    transposed = [a for a in nest.accesses() if lies_along_sums(a, lane, reductions)]
+    return lane if all(any(a is r for r in strided) for a in transposed) else None
 
 
-def _turned(nest: Nest, machine: VectorUnit, parallel: list[int], lane: int, rows: int, *, repeats: bool) -> Schedule:
-    """The schedule of an elementwise nest whose vectors along ``lane`` are turned from or to memory along ``rows``."""
+def _transposed(
+    nest: Nest, machine: VectorUnit, parallel: list[int], lane: int, rows: int, *, repeats: bool
+) -> Schedule:
+    """The schedule of an elementwise nest whose vectors along ``lane`` are transposed from or to memory along
+    ``rows``."""
     lanes = max(1, min(machine.vector_bytes // max(_element_bytes(nest), 1), machine.max_lanes, MOST_LANES))
     extent = nest.dims[lane].extent
     if isinstance(extent, int):
@@ -276,7 +282,7 @@ def _turned(nest: Nest, machine: VectorUnit, parallel: list[int], lane: int, row
         column_runs = tile_runs(tiles_along(nest, lane, lane, lanes), 1, extent % lanes)
     outer = tuple(d for d in parallel if d not in (lane, rows))
     runs, work = cut.runs(tile), body_size(nest)
-    return Schedule(lane, lanes, False, rows, runs, lane, column_runs, outer, (), work, turned=True)
+    return Schedule(lane, lanes, False, rows, runs, lane, column_runs, outer, (), work, transposed=True)
 
 
 def _copies(
@@ -285,12 +291,12 @@ def _copies(
     """Partial sums that hide the latency of the combining operation when a tile's accumulators cannot."""
     main = nest.reduction
     if main is None or not inner or combiner(main) is None or len(main.writes) != 1 or computes_places(main):
-        return 1  # a body that computes indices knows those of one turn
+        return 1  # a body that computes indices knows those of one iteration
     last = lane if horizontal and lane is not None else inner[-1]
     guards = [g for r in main.reads if isinstance(r, ElementAccess) for g in r.guards]
     if any(g.index.uses(last) for g in guards) or any(last in (b.outer, b.inner) for b in nest.bounds):
         return 1
-    steps = likely(nest.dims[last].extent) // (lanes if horizontal else 1)
+    steps = expected_size(nest.dims[last].extent) // (lanes if horizontal else 1)
     wanted = 4 if accumulators <= 2 else 2 if accumulators <= 4 else 1
     return wanted if steps >= 4 * wanted else 1
 
@@ -320,22 +326,22 @@ def narrow_last_column(nest: Nest, sched: Schedule, machine: VectorUnit, *, repe
         return [sched]
     lanes = max(2, 1 << (left - 1).bit_length())  # not every language has vectors of 1
     mask = left if left != lanes and _column_mask(nest, sched.columns, sched.lane, sched.lanes) else 0
-    window = sched.numbers or sched.vectors
-    tile, _ = register_block(cut.pieces, cut.most, 1, machine.registers, sched.turns, window=window)
+    window = sched.scalars or sched.vectors
+    tile, _ = register_block(cut.pieces, cut.most, 1, machine.registers, sched.iterations, window=window)
     first = last * (sched.lanes // lanes) if plain else last
     tail = replace(sched, lanes=lanes, row_runs=cut.runs(tile), column_runs=(Run(first, 1, 1, mask),))
     if not last:
         return [tail]
-    far = machine.far(nest, sched.lane, sched.rows)
+    beyond_l2 = machine.beyond_l2(nest, sched.lane, sched.rows)
     row_tile, column_tile = register_block(
         cut.pieces,
         cut.most,
         min(last, max(run.tile for run in sched.column_runs)) if plain else last,
         machine.registers,
-        sched.turns,
-        far,
+        sched.iterations,
+        beyond_l2,
         window,
-        machine.kept(nest, sched.lane, sched.rows, sched.inner),
+        machine.retained(nest, sched.lane, sched.rows, sched.inner),
     )
     whole = replace(sched, row_runs=cut.runs(row_tile), column_runs=tile_runs(last, column_tile, 0))
     return [whole, tail]
@@ -346,7 +352,13 @@ def _last_column(nest: Nest, sched: Schedule) -> tuple[int, int, int] | None:
     for b in nest.bounds:
         if (b.outer, b.inner) == (sched.columns, sched.lane):
             return *divmod(b.extent, b.tile), b.tile
-    if sched.lane is None or sched.columns != sched.lane or nest.reduction is None or sched.horizontal or sched.turned:
+    if (
+        sched.lane is None
+        or sched.columns != sched.lane
+        or nest.reduction is None
+        or sched.horizontal
+        or sched.transposed
+    ):
         return None
     extent = nest.dims[sched.lane].extent
     if not isinstance(extent, int) or extent < sched.lanes:

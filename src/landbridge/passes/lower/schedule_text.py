@@ -9,7 +9,7 @@ from landbridge.passes.lower.register_block import weighed_blocks
 from landbridge.passes.lower.row_cut import row_cut
 from landbridge.passes.lower.runs import Run
 from landbridge.passes.lower.schedule import Schedule, VectorUnit
-from landbridge.sizes.size import Extent, likely
+from landbridge.sizes.size import Extent, expected_size
 
 #: Blocks beside the chosen one that a report names.
 _SHOWN = 3
@@ -44,12 +44,12 @@ def weighed_text(nest: Nest, sched: Schedule, machine: VectorUnit) -> tuple[str,
         weighed_blocks(
             cut.pieces,
             cut.most,
-            likely(_covered(sched.column_runs)),
+            expected_size(_covered(sched.column_runs)),
             machine.registers,
-            sched.turns,
-            machine.far(nest, sched.lane, sched.rows),
-            sched.numbers or sched.vectors,
-            machine.kept(nest, sched.lane, sched.rows, sched.inner),
+            sched.iterations,
+            machine.beyond_l2(nest, sched.lane, sched.rows),
+            sched.scalars or sched.vectors,
+            machine.retained(nest, sched.lane, sched.rows, sched.inner),
         )
     )
     if len(weighed) < 2:

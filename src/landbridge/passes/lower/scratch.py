@@ -56,8 +56,8 @@ def part_count(iterations: Extent) -> Extent:
 
 def scratch_types(prim: PrimView) -> list[AnyMemRef]:
     """The operands that a PrimFunc needs for its temporaries; none where these fit a stack."""
-    if prim.takes_turns:
-        return []  # stages that take turns have no temporaries
+    if prim.is_iterated:
+        return []  # stages that are iterated have no temporaries
     if prim.forall is not None:
         return forall_scratch(prim, prim.forall)
     nests = [nest for nest in build_nests(prim) if not nest.is_empty]

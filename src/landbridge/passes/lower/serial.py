@@ -10,7 +10,7 @@ from landbridge.passes.lower.nest import Nest
 from landbridge.passes.lower.operands import Tile
 from landbridge.passes.lower.runs import Run
 from landbridge.passes.lower.schedule import Schedule
-from landbridge.sizes.size import likely
+from landbridge.sizes.size import expected_size
 
 #: The only tile of such a schedule.
 ONE = Tile(0, 1, 0, 1)
@@ -30,4 +30,4 @@ def serial(nest: Nest, bound: Collection[int] = ()) -> Schedule:
 
 def by_stride(dims: Collection[int], access: ElementAccess) -> tuple[int, ...]:
     """``dims`` from the one that takes the longest strides through ``access``; those it does not use come first."""
-    return tuple(sorted(dims, key=lambda d: -abs(likely(access.index.coeff(d))) or -math.inf))
+    return tuple(sorted(dims, key=lambda d: -abs(expected_size(access.index.coeff(d))) or -math.inf))

@@ -43,7 +43,7 @@ from landbridge.records import record
 from landbridge.sizes.size import Size, least
 
 #: Attributes of a function that say nothing of its code.
-_SAID_OF_CALLS = frozenset((TASKS, SIZES, SCHEDULE, WEIGHED))
+_FACTS_OF_CALLS = frozenset((TASKS, SIZES, SCHEDULE, WEIGHED))
 #: Operations that cost the same whatever is known of a number; of a minimum it is good to know that it is no NaN.
 _SUMS = (arith.AddfOp, arith.SubfOp, arith.MulfOp, arith.DivfOp)
 #: Operations whose operands may change places.
@@ -89,12 +89,12 @@ def share_code(lowered: Sequence[func.FuncOp], on_host: Sequence[bool]) -> dict[
         if on_host[target_number(function)] and _may_share(function):
             rough.setdefault(_outline(function), []).append(function)
     variants: dict[str, Variant] = {}
-    for alike in rough.values():
-        if len(alike) > 1:
+    for similar in rough.values():
+        if len(similar) > 1:
             forms: dict[Hashable, list[tuple[func.FuncOp, list[_Number]]]] = {}
-            for function in alike:
-                numbers: list[_Number] = []
-                forms.setdefault(_form(function, numbers), []).append((function, numbers))
+            for function in similar:
+                scalars: list[_Number] = []
+                forms.setdefault(_form(function, scalars), []).append((function, scalars))
             for members in forms.values():
                 if len(members) > 1:
                     variants |= _shared(members)
@@ -132,16 +132,16 @@ def _words_of(function: func.FuncOp) -> SSAValue | None:
     return function.body.block.args[-3] if sizes_of(function) else None
 
 
-def _form(function: func.FuncOp, numbers: list[_Number]) -> Hashable:
-    """The code of ``function`` without its numbers, which are appended to ``numbers`` in order."""
-    attributes = tuple((k, v) for k, v in function.attributes.items() if k not in _SAID_OF_CALLS)
-    return attributes, _Former(function, numbers).block(function.body.block, ())
+def _form(function: func.FuncOp, scalars: list[_Number]) -> Hashable:
+    """The code of ``function`` without its numbers, which are appended to ``scalars`` in order."""
+    attributes = tuple((k, v) for k, v in function.attributes.items() if k not in _FACTS_OF_CALLS)
+    return attributes, _Former(function, scalars).block(function.body.block, ())
 
 
 class _Former:
-    def __init__(self, function: func.FuncOp, numbers: list[_Number]) -> None:
+    def __init__(self, function: func.FuncOp, scalars: list[_Number]) -> None:
         self._words, self._sizes = _words_of(function), sizes_of(function)
-        self._numbers = numbers
+        self._values = scalars
         self._known: dict[SSAValue, int] = {}
 
     def block(self, block: Block, fixed: _Kinds) -> Hashable:
@@ -171,7 +171,7 @@ class _Former:
         keeps = isinstance(op, _SUMS) if is_float else not isinstance(op, fixed)
         if not keeps or number is None:
             return value.type, number if number is not None else _constant(value)
-        self._numbers.append(_Number(op, index, number))
+        self._values.append(_Number(op, index, number))
         return value.type
 
     def _is_number(self, op: Operation) -> bool:
@@ -246,13 +246,13 @@ def _bits(constant: Attribute) -> int | None:
 
 def _shared(members: Sequence[tuple[func.FuncOp, list[_Number]]]) -> dict[str, Variant]:
     """Make the first of ``members``, which are of one form, the code of all, and drop the others."""
-    kept = members[0][0]
+    retained = members[0][0]
     rows: list[tuple[_Number, tuple[int, ...]]] = []
     for row in zip(*(found for _, found in members), strict=True):
         values = tuple(number.value for number in row)
         if len(set(values)) > 1 or isinstance(values[0], Size):
             rows.append((row[0], values))
-    if not _are_all_uses(kept, [number for number, _ in rows]):
+    if not _are_all_uses(retained, [number for number, _ in rows]):
         return {}
     indices = terms(values for number, values in rows if number.is_index)
     words = [values for values, term in indices.items() if term == WordTerm(term.word)]
@@ -265,12 +265,12 @@ def _shared(members: Sequence[tuple[func.FuncOp, list[_Number]]]) -> dict[str, V
     given = list(zip(*words, strict=True)) or [()] * len(members)
     variants = {
         function.sym_name.data: Variant(
-            kept.sym_name.data, cast(int, task_count(function)), tuple(each), *schedule_of(function)
+            retained.sym_name.data, cast(int, task_count(function)), tuple(each), *schedule_of(function)
         )
         for (function, _), each in zip(members, given, strict=True)
     }
     _smallest_operands([function for function, _ in members])
-    _read_words(kept, places, given[0])
+    _read_words(retained, places, given[0])
     for function, _ in members[1:]:
         Rewriter.erase_op(function)
     return variants

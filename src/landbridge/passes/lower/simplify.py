@@ -18,13 +18,13 @@ def simplify(nest: Nest, keep: int = 0) -> Nest:
 
 
 def drop_unit_loops(nest: Nest, keep: int = 0) -> Nest:
-    """A loop that turns once is none."""
+    """A loop that iterations once is none."""
     bounded = {d for b in nest.bounds for d in (b.outer, b.inner)}
     return _without(nest, {i for i, d in enumerate(nest.dims) if d.extent == 1 and i >= keep and i not in bounded})
 
 
 def drop_held_guards(nest: Nest) -> Nest:
-    """A test for padding that holds for every turn of the loops is none."""
+    """A test for padding that holds for every iteration of the loops is none."""
 
     def needed(g: Guard) -> bool:
         span = index_range(g.index, nest.dims)
@@ -68,9 +68,9 @@ def index_range(x: Linear, dims: list[LoopDim]) -> tuple[int, int] | None:
 
 def _without(nest: Nest, gone: Collection[int]) -> Nest:
     """``nest`` without some of its loops, whose counters count as 0."""
-    kept = [i for i in range(len(nest.dims)) if i not in gone]
-    number = {old: new for new, old in enumerate(kept)}
-    return renumbered(nest, [nest.dims[i] for i in kept], [number.get(i) for i in range(len(nest.dims))])
+    retained = [i for i in range(len(nest.dims)) if i not in gone]
+    number = {old: new for new, old in enumerate(retained)}
+    return renumbered(nest, [nest.dims[i] for i in retained], [number.get(i) for i in range(len(nest.dims))])
 
 
 def renumbered(nest: Nest, dims: list[LoopDim], number: Sequence[int | None]) -> Nest:

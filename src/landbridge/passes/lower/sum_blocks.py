@@ -16,7 +16,7 @@ from landbridge.passes.lower.combiners import sums_up
 from landbridge.passes.lower.nest import Nest, Stage
 from landbridge.passes.lower.padding import Padding
 from landbridge.passes.lower.schedule import Schedule
-from landbridge.sizes.size import Extent, Size, at_least, likely
+from landbridge.sizes.size import Extent, Size, at_least, expected_size
 
 #: Terms that one accumulator takes at most; longer sums are added up in blocks.
 BLOCK = 256
@@ -32,20 +32,21 @@ PLAIN_BLOCK = 32
 def block_of_sums(
     nest: Nest, sched: Schedule, padding: Padding, lows: Mapping[int, Extent] = MappingProxyType({})
 ) -> tuple[int | None, int]:
-    """The loop of ``nest`` whose blocks are summed on their own, if its sums are long, and the turns of a block."""
+    """The loop of ``nest`` whose blocks are summed on their own, if its sums are long, and the iterations of a
+    block."""
     if nest.reduction is None or not sums_up(nest.reduction):
         return None, 0
     lane = sched.lane if sched.horizontal else None
     dims = [*(d for d in sched.inner if d != lane), *(d for d in sched.inner if d == lane)]
     block, part = longest_block(nest.reduction, sched.inner)
-    turns = {d: _turns(nest.dims[d].extent - lows.get(d, 0), block) for d in dims}
+    iterations = {d: _iterations(nest.dims[d].extent - lows.get(d, 0), block) for d in dims}
     if dims:
-        turns[dims[-1]] //= (sched.lanes if dims[-1] == lane else 1) * sched.copies
+        iterations[dims[-1]] //= (sched.lanes if dims[-1] == lane else 1) * sched.copies
     below = 1
     for d in reversed(dims):
-        if not padding.at_edges(d) and below * turns[d] > part and math.prod(turns.values()) > block:
-            return d, _equal_part(turns[d], max(1, part // below))
-        below *= turns[d]
+        if not padding.at_edges(d) and below * iterations[d] > part and math.prod(iterations.values()) > block:
+            return d, _equal_part(iterations[d], max(1, part // below))
+        below *= iterations[d]
     return None, 0
 
 
@@ -56,18 +57,19 @@ def longest_block(main: Stage, inner: Sequence[int]) -> tuple[int, int]:
     return (BLOCK, PART) if streams > 1 else (PLAIN_BLOCK, PLAIN_BLOCK)
 
 
-def _equal_part(turns: int, most: int) -> int:
-    """The turns of a part where ``turns`` are cut into as few parts of at most ``most`` as there can be."""
-    return -(-turns // -(-turns // most))
+def _equal_part(iterations: int, most: int) -> int:
+    """The iterations of a part where ``iterations`` are cut into as few parts of at most ``most`` as there can be."""
+    return -(-iterations // -(-iterations // most))
 
 
 def may_pass(extent: Extent, most: int) -> bool:
-    """Whether there may be more than ``most`` turns."""
+    """Whether there may be more than ``most`` iterations."""
     return not at_least(most, extent)
 
 
-def _turns(extent: Extent, block: int) -> int:
-    """The turns of a loop that chains of additions are to be short for: of an open one many, if there may be many."""
+def _iterations(extent: Extent, block: int) -> int:
+    """The iterations of a loop that chains of additions are to be short for: of an open one many, if there may be
+    many."""
     if isinstance(extent, Size) and may_pass(extent, block):
-        return max(likely(extent), 4 * block)
-    return likely(extent)
+        return max(expected_size(extent), 4 * block)
+    return expected_size(extent)

@@ -12,7 +12,7 @@ from landbridge.ir.kernel_attributes import first_scratch, is_in_place
 from landbridge.ir.stages import PrimView
 from landbridge.passes.lower.access import ElementAccess
 from landbridge.passes.lower.code import Code, Index
-from landbridge.passes.lower.column_tasks import ColumnTasks, apart_of, copying_tasks
+from landbridge.passes.lower.column_tasks import ColumnTasks, copying_tasks, strided_of
 from landbridge.passes.lower.nest import Nest
 from landbridge.passes.lower.nest_emitter import NestEmitter
 from landbridge.passes.lower.operands import RowPadding
@@ -31,7 +31,7 @@ from landbridge.passes.lower.scratch import (
 )
 from landbridge.passes.lower.simplify import simplify
 from landbridge.records import record
-from landbridge.sizes.size import Extent, at_least, ceildiv, likely, never_below, product
+from landbridge.sizes.size import Extent, at_least, ceildiv, expected_size, never_below, product
 
 
 @record(frozen=True)
@@ -110,20 +110,22 @@ def _single(
         rows = emitter.row_tiles
         outer = [nest.dims[d].extent for d in sched.outer]
         tile_work = sched.work * sched.lanes
-        few = likely(product(outer) * sum(r.count for r in sched.column_runs)) < MANY_TASKS
-        at_edges = any(padding in (RowPadding.BY_TURN, RowPadding.EDGES) for _, padding in rows)
+        few = expected_size(product(outer) * sum(r.count for r in sched.column_runs)) < MANY_TASKS
+        at_edges = any(padding in (RowPadding.BY_ITERATION, RowPadding.EDGES) for _, padding in rows)
         how = None if sched.copied else row_passes(nest, sched, machine, rows)
         if how is not None and scratch is None:
             scratch = totals_memory(code, nest)
-        apart = [] if how is not None or at_edges else apart_of(nest, sched, machine)
+        strided = [] if how is not None or at_edges else strided_of(nest, sched, machine)
         for columns in sched.column_runs:
             if how is not None and scratch is not None:
                 pieces.append(BlockTasks(code, nest, sched, how, columns, rows, buffers, scratch))
-            elif apart:
-                pieces += copying_tasks(code, nest, sched, apart, columns, buffers, outer, columns_first)
+            elif strided:
+                pieces += copying_tasks(code, nest, sched, strided, columns, buffers, outer, columns_first)
             elif few and at_least(columns.count, 1) and not at_edges:
                 for run, padding in rows:
-                    chunk = max(1, min(likely(run.count), TASK_WORK // max(tile_work * run.tile * columns.tile, 1)))
+                    chunk = max(
+                        1, min(expected_size(run.count), TASK_WORK // max(tile_work * run.tile * columns.tile, 1))
+                    )
                     pieces.append(ColumnTasks(emitter, outer, columns, [(run, padding)], chunk, columns_first))
             else:
                 pieces.append(ColumnTasks(emitter, outer, columns, rows, 0, columns_first))
@@ -131,7 +133,7 @@ def _single(
             work += tile_work * tiles * product(outer)
     counts = [p.count for p in pieces]
     total = sum(counts)
-    grain = _grain(likely(total), likely(work) // max(likely(total), 1))
+    grain = _grain(expected_size(total), expected_size(work) // max(expected_size(total), 1))
     low, high = _bounds(code, begin, end, total, grain)
     base: Extent = 0
     for piece, count in zip(pieces, counts, strict=True):
@@ -171,17 +173,17 @@ def _several(
         raise stack_refusal(prim, nests, length)
     prepared: list[tuple[Nest, Schedule]] = []
     work = 0
-    kept = set(temporaries)
+    retained = set(temporaries)
     around = length if first is None else length + 1
     for n in nests:
-        small_nest = shrink(n, kept, length) if first is None else in_parts(n, kept, length, parts)
+        small_nest = shrink(n, retained, length) if first is None else in_parts(n, retained, length, parts)
         small_nest = simplify(small_nest, keep=around)
         repeats = not is_in_place(prim.function) and may_repeat(small_nest)
         choose = partial(schedule, machine=machine, prefix=around, repeats=repeats)
         for part, sched in peeled_schedules(small_nest, choose, around):
             prepared.append((part, sched))
-            work += sched.work * likely(product(d.extent for d in part.dims[around:] if not d.reduction))
-    grain = _grain(likely(parts), work * likely(each))
+            work += sched.work * expected_size(product(d.extent for d in part.dims[around:] if not d.reduction))
+    grain = _grain(expected_size(parts), work * expected_size(each))
     low, high = _bounds(code, begin, end, parts, grain)
 
     def iteration(t: Index, part: list[Index]) -> None:

@@ -40,20 +40,20 @@ class BlockedValues:
             return _insert(ConstantOp(symbol, layout.tensor(value.type)), before)
         value = self._transposed(value, layout.order, before)
         if layout.moves_nothing(shape_of(value.type)):
-            made = _insert(ViewOp(value, layout.tensor(value.type)), before)
+            created = _insert(ViewOp(value, layout.tensor(value.type)), before)
         else:
-            made = _insert(PackOp(value, layout.axes, layout.tiles), before)
+            created = _insert(PackOp(value, layout.axes, layout.tiles), before)
         if layout.is_of_channels:
-            self.twins[value] = made
-        return made
+            self.twins[value] = created
+        return created
 
     def plain(self, value: SSAValue, layout: Layout, ty: AnyTensor, before: Operation) -> SSAValue:
         """The plain form, of type ``ty``, of a value in ``layout``, which becomes its twin."""
         view = layout.moves_nothing(shape_of(ty))
         op = ViewOp(value, ty) if view else UnpackOp(value, layout.axes, layout.tiles, ty)
-        made = _insert(op, before)
-        self.twins[made] = value
-        return made
+        created = _insert(op, before)
+        self.twins[created] = value
+        return created
 
     def _packed_constant(self, symbol: str, layout: Layout) -> str:
         key = (symbol, layout)
@@ -65,9 +65,9 @@ class BlockedValues:
     def _transposed(self, value: SSAValue, order: tuple[int, ...], before: Operation) -> SSAValue:
         if order == tuple(range(len(order))):
             return value
-        shape, dtype, place = shape_of(value.type), dtype_of(value.type), vdevice_of(value.type)
-        alloc = tensor_alloc(tensor_type([shape[i] for i in order], dtype, place))
-        name = self.copies.transpose(shape, order, dtype, place)
+        shape, dtype, vdevice = shape_of(value.type), dtype_of(value.type), vdevice_of(value.type)
+        alloc = tensor_alloc(tensor_type([shape[i] for i in order], dtype, vdevice))
+        name = self.copies.transpose(shape, order, dtype, vdevice)
         call = CallOp(name, [value], [alloc.tensor], [alloc.tensor.type], "transpose")
         Rewriter.insert_op([alloc, call], InsertPoint.before(before))
         return call.res[0]

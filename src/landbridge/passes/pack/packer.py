@@ -94,9 +94,9 @@ class _Packer:
         whole = [c if not c.group % tile else replace(c, fixed=True) for c in classes]
         candidate = Candidate(prim, whole, inputs, outputs, weights, blocked, tile, narrow)
         if sums_its_channels(candidate):
-            apart = self._unshared(op)
-            if apart is not None:
-                self._call(apart, tile, narrow, values)
+            unshared = self._unshared(op)
+            if unshared is not None:
+                self._call(unshared, tile, narrow, values)
         elif (blocking := blocking_of(candidate)) is not None:
             self._replace(op, prim, blocking, values)
 
@@ -137,8 +137,8 @@ class _Packer:
         new = CallOp(name, inputs, [alloc.tensor for alloc in allocs], types, node_name(op))
         Rewriter.insert_op([*allocs, new], InsertPoint.before(op))
         results = [
-            made if layout is None else values.plain(made, layout, cast(AnyTensor, old.type), op)
-            for made, layout, old in zip(new.res, outputs, op.res, strict=True)
+            created if layout is None else values.plain(created, layout, cast(AnyTensor, old.type), op)
+            for created, layout, old in zip(new.res, outputs, op.res, strict=True)
         ]
         destinations = [d.owner for d in op.destinations]
         sources = list(op.inputs)
@@ -178,6 +178,6 @@ def _view(op: ViewOp, values: BlockedValues) -> None:
     if len(result) not in (3, 4) or source[:2] != result[:2]:
         return
     if [e for e in source[2:] if e != 1] == [e for e in result[2:] if e != 1]:
-        made = ViewOp(twin, Layout.of_channels(len(result), tile).tensor(op.result.type))
-        Rewriter.insert_op(made, InsertPoint.after(op))
-        values.twins[op.result] = made.result
+        created = ViewOp(twin, Layout.of_channels(len(result), tile).tensor(op.result.type))
+        Rewriter.insert_op(created, InsertPoint.after(op))
+        values.twins[op.result] = created.result

@@ -162,7 +162,7 @@ def _panel(c: Candidate, columns: int, tile: int) -> int:
     """How wide panels of weights are: with one row of data, all that a step reads lies in a row.
 
     Panels of one vector are read side by side, a stream each, whose distance of K vectors is a multiple of the pages'
-    size for many K: their lines then fall into one set of the nearest cache, and are gone before they are used.
+    size for many K: their lines then fall into one set of L1, and are gone before they are used.
     """
     if element_count(shape_of(c.outputs[0].type)) != columns:
         return tile

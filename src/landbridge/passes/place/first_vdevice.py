@@ -53,9 +53,9 @@ def _values(main: func.FuncOp) -> Iterator[SSAValue]:
 
 
 def _on(ty: Attribute, index: int) -> Attribute:
-    place = vdevice_of(ty)
+    vdevice = vdevice_of(ty)
     assert isinstance(ty, TensorType)  # vdevice_of has seen it
-    return TensorType(ty.element_type, ty.shape, VDeviceAttr.of(index, place.scope.data, place.axis_separators))
+    return TensorType(ty.element_type, ty.shape, VDeviceAttr.of(index, vdevice.scope.data, vdevice.axis_separators))
 
 
 def _crossing(value: SSAValue, ty: Attribute) -> ToVDeviceOp:

@@ -26,25 +26,25 @@ def check_images(module: IRModule) -> None:
 
 
 def _check(module: IRModule, op: Operation, value: SSAValue) -> None:
-    place = vdevice_of(value.type)
-    target, scope = module.target_of(place.index.data), place.scope.data
-    if target.form != "grid" or len(place.axis_separators) != _IMAGE_NDIM - 1:
+    vdevice = vdevice_of(value.type)
+    target, scope = module.target_of(vdevice.index.data), vdevice.scope.data
+    if target.form != "grid" or len(vdevice.axis_separators) != _IMAGE_NDIM - 1:
         return
     limits, shape, dtype = image_limits(target, scope), shape_of(value.type), dtype_of(value.type)
-    extents = physical_shape(shape, place.axis_separators)
+    extents = physical_shape(shape, vdevice.axis_separators)
     if limits is None:
         reason: str | None = f"kernels of target {target.kind!r} use no images; legal: a flat scope"
     else:
         reason = limits.refusal(extents, dtype)
     if reason is not None:
         raise PlacementError(
-            f"{_made_by(module, op)}: a tensor of {dtype}{list(shape)} was asked for in scope {scope!r} with axis "
-            f"separators {list(place.axis_separators)}, as an image of {extents[0]} rows of {extents[1]} pixels of "
+            f"{_created_by(module, op)}: a tensor of {dtype}{list(shape)} was asked for in scope {scope!r} with axis "
+            f"separators {list(vdevice.axis_separators)}, as an image of {extents[0]} rows of {extents[1]} pixels of "
             f"{extents[2]}: {reason}"
         )
 
 
-def _made_by(module: IRModule, op: Operation) -> str:
+def _created_by(module: IRModule, op: Operation) -> str:
     if isinstance(op, ToVDeviceOp):
         source = viewed(op.source)
         if isinstance(source, BlockArgument):

@@ -23,15 +23,15 @@ from landbridge.ir.types import VDeviceAttr, shape_of, vdevice_of
 from landbridge.memory_kind import GLOBAL_SCOPE
 from landbridge.physical_shape import check_axis_separators
 
-PlaceOf: TypeAlias = Callable[[CallOp | HostCallOp], VDeviceAttr]
+VDeviceOf: TypeAlias = Callable[[CallOp | HostCallOp], VDeviceAttr]
 
 
-def move(module: IRModule, place_of_node: PlaceOf) -> None:
-    """Give every tensor of @main the place that ``place_of_node`` has for the call it comes from.
+def move(module: IRModule, vdevice_of_node: VDeviceOf) -> None:
+    """Give every tensor of @main the place that ``vdevice_of_node`` has for the call it comes from.
 
     Raises PlacementError where it cannot be there.
     """
-    _Mover(module, place_of_node).run()
+    _Mover(module, vdevice_of_node).run()
 
 
 def move_arguments(module: IRModule, places: Mapping[str, VDeviceAttr]) -> None:
@@ -42,102 +42,102 @@ def move_arguments(module: IRModule, places: Mapping[str, VDeviceAttr]) -> None:
     first = block.first_op
     framed = frame_layouts(main).keys() | module.parameters.keys()
     for argument, name in zip(list(block.args), inputs, strict=True):
-        place = places.get(name)
-        if place is None or first is None or place == vdevice_of(argument.type):
+        vdevice = places.get(name)
+        if vdevice is None or first is None or vdevice == vdevice_of(argument.type):
             continue
-        if name not in framed and _may_be_bound_in(module, place):
-            _retype(argument, place, f"input {name}")
+        if name not in framed and _may_be_bound_in(module, vdevice):
+            _retype(argument, vdevice, f"input {name}")
             continue
-        op = _crossing(argument, place, f"input {name}")
+        op = _crossing(argument, vdevice, f"input {name}")
         argument.replace_uses_with_if(op.results[0], lambda use, op=op: use.operation is not op)  # type: ignore[misc]
         block.insert_op_before(op, first)
     results = list(main.function_type.outputs)
     for i, name in enumerate(outputs):
-        place = places.get(name)
-        if place is not None and _may_be_bound_in(module, place):
-            results[i] = _type_on(results[i], place, f"output {name}")
+        vdevice = places.get(name)
+        if vdevice is not None and _may_be_bound_in(module, vdevice):
+            results[i] = _type_on(results[i], vdevice, f"output {name}")
     main.properties["function_type"] = FunctionType.from_lists([argument.type for argument in block.args], results)
 
 
-def _may_be_bound_in(module: IRModule, place: VDeviceAttr) -> bool:
-    """Whether a Session's inputs and outputs can lie in ``place``."""
-    return place.index.data == 0 and not place.axis_separators and module.target_of(0).on_host
+def _may_be_bound_in(module: IRModule, vdevice: VDeviceAttr) -> bool:
+    """Whether a Session's inputs and outputs can lie in ``vdevice``."""
+    return vdevice.index.data == 0 and not vdevice.axis_separators and module.target_of(0).on_host
 
 
-def move_constants(module: IRModule, place_of: Callable[[str], VDeviceAttr | None]) -> None:
-    """Put constants where ``place_of`` has a place for their symbol."""
+def move_constants(module: IRModule, location_of: Callable[[str], VDeviceAttr | None]) -> None:
+    """Put constants where ``location_of`` has a place for their symbol."""
     for op in module.main.body.block.ops:
         if isinstance(op, ConstantOp):
-            place = place_of(op.symbol_name)
-            if place is not None:
-                _retype(op.result, place, op.symbol_name)
+            vdevice = location_of(op.symbol_name)
+            if vdevice is not None:
+                _retype(op.result, vdevice, op.symbol_name)
 
 
 class _Mover:
-    def __init__(self, module: IRModule, place_of_node: PlaceOf) -> None:
+    def __init__(self, module: IRModule, vdevice_of_node: VDeviceOf) -> None:
         self.block = module.main.body.block
         self.returned = [vdevice_of(ty) for ty in module.main.function_type.outputs]
         self.vdevices = [vdevice.name for vdevice in module.vdevices]
-        self.place_of_node = place_of_node
+        self.vdevice_of_node = vdevice_of_node
         self.crossings: dict[tuple[SSAValue, VDeviceAttr], SSAValue] = {}
 
     def run(self) -> None:
         for op in list(self.block.ops):
             if isinstance(op, bufferization.AllocTensorOp | ConstantOp | ToVDeviceOp):
                 continue
-            place = self.place_of(op)
+            vdevice = self.location_of(op)
             for inner in op.walk():
                 for i, operand in enumerate(inner.operands):
                     if isinstance(operand.owner, bufferization.AllocTensorOp):
-                        _retype(operand, place, node_name(op))
+                        _retype(operand, vdevice, node_name(op))
                     elif inner is op and isinstance(op, func.ReturnOp):
                         op.operands[i] = self.cross(operand, self.returned[i], op)
                     elif _block_of(operand) is self.block:
-                        inner.operands[i] = self.cross(operand, self.read_from(operand, op, place), op)
+                        inner.operands[i] = self.cross(operand, self.read_from(operand, op, vdevice), op)
                 for given in (a for region in inner.regions for a in region.block.args):
-                    _retype(given, place, node_name(op))
+                    _retype(given, vdevice, node_name(op))
                 for result in inner.results:
-                    _retype(result, place, node_name(op))
+                    _retype(result, vdevice, node_name(op))
 
-    def place_of(self, op: Operation) -> VDeviceAttr:
+    def location_of(self, op: Operation) -> VDeviceAttr:
         """Where the results of an operation are: where they were asked to be, else where its operands are."""
         match op:
             case CallOp():
-                return self.place_of_node(op)
+                return self.vdevice_of_node(op)
             case HostCallOp():
-                place = self.place_of_node(op)
-                if place.scope.data != GLOBAL_SCOPE:
+                vdevice = self.vdevice_of_node(op)
+                if vdevice.scope.data != GLOBAL_SCOPE:
                     raise PlacementError(
-                        f"node {node_name(op)!r} runs on the host and cannot write scope {place.scope.data!r}; "
+                        f"node {node_name(op)!r} runs on the host and cannot write scope {vdevice.scope.data!r}; "
                         f"legal: {GLOBAL_SCOPE!r}; place the nodes that read its results instead"
                     )
-                return place
+                return vdevice
             case IfOp() | LoopOp() | func.ReturnOp():
                 return VDeviceAttr.of()
             case _:
-                place = vdevice_of(op.operands[0].type)
-                alone = isinstance(op, ViewOp) or all(vdevice_of(v.type) == place for v in op.operands)
-                in_order = not place.axis_separators or (
+                vdevice = vdevice_of(op.operands[0].type)
+                alone = isinstance(op, ViewOp) or all(vdevice_of(v.type) == vdevice for v in op.operands)
+                in_order = not vdevice.axis_separators or (
                     isinstance(op, ConcatOp | ViewOp) and shape_of(op.operands[0].type) == shape_of(op.results[0].type)
                 )
-                return place if alone and in_order else VDeviceAttr.of(place.index.data)
+                return vdevice if alone and in_order else VDeviceAttr.of(vdevice.index.data)
 
-    def read_from(self, value: SSAValue, op: Operation, place: VDeviceAttr) -> VDeviceAttr:
-        """Where ``op``, whose results are in ``place``, can read ``value``."""
+    def read_from(self, value: SSAValue, op: Operation, vdevice: VDeviceAttr) -> VDeviceAttr:
+        """Where ``op``, whose results are in ``vdevice``, can read ``value``."""
         found = vdevice_of(value.type)
         if isinstance(op, CallOp):
-            return found if found.index == place.index else VDeviceAttr.of(place.index.data)
-        return place
+            return found if found.index == vdevice.index else VDeviceAttr.of(vdevice.index.data)
+        return vdevice
 
-    def cross(self, value: SSAValue, place: VDeviceAttr, before: Operation) -> SSAValue:
-        """``value`` in ``place``; one crossing serves all later users."""
-        if vdevice_of(value.type) == place:
+    def cross(self, value: SSAValue, vdevice: VDeviceAttr, before: Operation) -> SSAValue:
+        """``value`` in ``vdevice``; one crossing serves all later users."""
+        if vdevice_of(value.type) == vdevice:
             return value
-        if (value, place) not in self.crossings:
-            op = _crossing(value, place, f"{_maker(value)} to {self.vdevices[place.index.data]}")
+        if (value, vdevice) not in self.crossings:
+            op = _crossing(value, vdevice, f"{_maker(value)} to {self.vdevices[vdevice.index.data]}")
             self.block.insert_op_before(op, before)
-            self.crossings[value, place] = op.results[0]
-        return self.crossings[value, place]
+            self.crossings[value, vdevice] = op.results[0]
+        return self.crossings[value, vdevice]
 
 
 def _maker(value: SSAValue) -> str:
@@ -148,8 +148,8 @@ def _maker(value: SSAValue) -> str:
     return (isinstance(value.owner, Operation) and node_name(value.owner)) or "a tensor"
 
 
-def _crossing(value: SSAValue, place: VDeviceAttr, name: str) -> Operation:
-    ty = _type_on(value.type, place, name)
+def _crossing(value: SSAValue, vdevice: VDeviceAttr, name: str) -> Operation:
+    ty = _type_on(value.type, vdevice, name)
     if isinstance(value.owner, ConstantOp):
         return ConstantOp(value.owner.symbol_name, ty)
     op = ToVDeviceOp(value, ty)
@@ -157,21 +157,21 @@ def _crossing(value: SSAValue, place: VDeviceAttr, name: str) -> Operation:
     return op
 
 
-def _retype(value: SSAValue, place: VDeviceAttr, name: str) -> None:
-    ty = _type_on(value.type, place, name)
+def _retype(value: SSAValue, vdevice: VDeviceAttr, name: str) -> None:
+    ty = _type_on(value.type, vdevice, name)
     if ty != value.type:
         Rewriter.replace_value_with_new_type(value, ty)
 
 
-def _type_on(ty: Attribute, place: VDeviceAttr, name: str) -> Attribute:
+def _type_on(ty: Attribute, vdevice: VDeviceAttr, name: str) -> Attribute:
     """A tensor type with its encoding; raises PlacementError where the space cannot hold such a tensor."""
     if not isinstance(ty, TensorType):
         return ty
     try:
-        check_axis_separators(place.axis_separators, len(shape_of(ty)))
+        check_axis_separators(vdevice.axis_separators, len(shape_of(ty)))
     except InputError as error:
-        raise PlacementError(f"tensor {name!r} in scope {place.scope.data!r}: {error}") from error
-    return TensorType(ty.element_type, ty.shape, place)
+        raise PlacementError(f"tensor {name!r} in scope {vdevice.scope.data!r}: {error}") from error
+    return TensorType(ty.element_type, ty.shape, vdevice)
 
 
 def _block_of(value: SSAValue) -> Block | None:

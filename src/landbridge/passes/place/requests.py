@@ -56,16 +56,16 @@ class Requests:
         What a node passes on between calls of its own stays in ordinary memory.
         """
         name = node_name(op)
-        place = next((p for pattern, p in self.places.items() if fnmatchcase(name, pattern)), VDeviceAttr.of())
-        return VDeviceAttr.of(place.index.data) if isinstance(op, CallOp) and _is_inner(op) else place
+        vdevice = next((p for pattern, p in self.places.items() if fnmatchcase(name, pattern)), VDeviceAttr.of())
+        return VDeviceAttr.of(vdevice.index.data) if isinstance(op, CallOp) and _is_inner(op) else vdevice
 
     def of_constant(self, symbol: str) -> VDeviceAttr | None:
         """The place of a constant, which is matched by its exact name alone."""
-        return next((place for name, place in self.places.items() if symbol_name(name) == symbol), None)
+        return next((vdevice for name, vdevice in self.places.items() if symbol_name(name) == symbol), None)
 
 
 def request_places(module: IRModule, places: Places) -> None:
-    """Record ``places`` in ``module``, for the pass ``place``.
+    """Record ``places`` in ``module``, for the pass ``vdevice``.
 
     Names are those of nodes, for their results, as patterns of ``fnmatch``; and those of inputs, outputs and constants,
     which match exactly: an input is then carried to its place at the start of a run, an output is made there, and a
@@ -78,23 +78,23 @@ def request_places(module: IRModule, places: Places) -> None:
         return
     nodes = {node_name(op) for op in module.main.walk() if isinstance(op, CallOp | HostCallOp)}
     inputs, outputs = io_names(module.main)
-    asked: dict[str, VDeviceAttr] = {}
+    requested: dict[str, VDeviceAttr] = {}
     for pattern, wanted in places.items():
-        place = _resolve(module, pattern, wanted)
+        vdevice = _resolve(module, pattern, wanted)
         symbols = module.symbols_of(pattern)
         named = pattern in inputs or bool(symbols) or any(fnmatchcase(node, pattern) for node in nodes)
         if pattern in outputs and not named:
-            asked[glob.escape(_maker(module, pattern, outputs.index(pattern)))] = asked[pattern] = place
+            requested[glob.escape(_maker(module, pattern, outputs.index(pattern)))] = requested[pattern] = vdevice
             continue
         if not named:
-            legal = ", ".join(f"{what} {_some(found)}" for what, found in (
+            legal = ", ".join(f"{subject} {_some(found)}" for subject, found in (
                 ("nodes", nodes), ("inputs", inputs), ("outputs", outputs), ("constants", module.constants)
             ) if found)  # fmt: skip
             raise PlacementError(
                 f"place={{{pattern!r}: {str(wanted)!r}}} matches no node, input, output or constant; legal: {legal}"
             )
-        asked |= dict.fromkeys((pattern, *sorted(symbols)), place)
-    set_place_requests(module.main, asked)
+        requested |= dict.fromkeys((pattern, *sorted(symbols)), vdevice)
+    set_place_requests(module.main, requested)
 
 
 def _some(names: Iterable[str]) -> str:
@@ -106,10 +106,10 @@ def _some(names: Iterable[str]) -> str:
 def _maker(module: IRModule, output: str, number: int) -> str:
     """The name of the node that makes output ``number``; raises PlacementError where none does."""
     last = module.main.body.block.last_op
-    made = viewed(last.operands[number]).owner if last is not None else None
-    if not isinstance(made, CallOp | HostCallOp):
+    created = viewed(last.operands[number]).owner if last is not None else None
+    if not isinstance(created, CallOp | HostCallOp):
         raise PlacementError(f"output {output!r} is no result of a node of its own; place the nodes that it comes from")
-    return node_name(made)
+    return node_name(created)
 
 
 def _is_inner(op: CallOp) -> bool:
@@ -127,27 +127,27 @@ def _is_inner(op: CallOp) -> bool:
 
 def _resolve(module: IRModule, pattern: str, wanted: VDevice | str) -> VDeviceAttr:
     """``wanted`` in the numbers of ``module``, checked against the memory that its Target states."""
-    what = f"place={{{pattern!r}: {str(wanted)!r}}}"
+    subject = f"place={{{pattern!r}: {str(wanted)!r}}}"
     if not isinstance(wanted, str | VDevice):
-        raise PlacementError(f"{what}: legal: the name of a vdevice, as 'cpu', or a VDevice")
+        raise PlacementError(f"{subject}: legal: the name of a vdevice, as 'cpu', or a VDevice")
     vdevice = VDevice.parse(wanted) if isinstance(wanted, str) else wanted
-    index = _number(module, vdevice, what)
+    index = _number(module, vdevice, subject)
     target = module.target_of(index)
     if target.memory:
         try:
             kind = target.memory_kind(vdevice.scope)
         except TargetError as error:
-            raise PlacementError(f"{what}: {error}") from error
+            raise PlacementError(f"{subject}: {error}") from error
         if len(vdevice.axis_separators) != kind.ndim - 1:
             raise PlacementError(
-                f"{what}: {len(vdevice.axis_separators)} axis separators for scope {kind.scope!r}, which has "
+                f"{subject}: {len(vdevice.axis_separators)} axis separators for scope {kind.scope!r}, which has "
                 f"{kind.ndim} dimension{'s' * (kind.ndim > 1)}; legal: {kind.ndim - 1}, the axis that begins each "
                 "dimension but the first"
             )
     return VDeviceAttr.of(index, vdevice.scope, vdevice.axis_separators)
 
 
-def _number(module: IRModule, wanted: VDevice, what: str) -> int:
+def _number(module: IRModule, wanted: VDevice, subject: str) -> int:
     """The number of the vdevice that has the name ``wanted`` states; else of the one compiled by such a target."""
     names = [v.name for v in module.vdevices]
     if wanted.name in names:
@@ -155,7 +155,7 @@ def _number(module: IRModule, wanted: VDevice, what: str) -> int:
     of_kind = [i for i, v in enumerate(module.vdevices) if module.targets[v.target].kind == wanted.name]
     if wanted.target < len(of_kind):
         return of_kind[wanted.target]
-    raise PlacementError(f"{what}: no such vdevice{did_you_mean(wanted.name, names)}; legal: {', '.join(names)}")
+    raise PlacementError(f"{subject}: no such vdevice{did_you_mean(wanted.name, names)}; legal: {', '.join(names)}")
 
 
 def _nodes(module: IRModule) -> Iterator[PlacedNode]:

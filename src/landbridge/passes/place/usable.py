@@ -38,8 +38,8 @@ def _check_branch(op: CallOp | HostCallOp, requests: Requests) -> None:
 
 
 def _check_addressable(module: IRModule, op: CallOp, value: SSAValue) -> None:
-    place = vdevice_of(value.type)
-    target, scope = module.target_of(place.index.data), place.scope.data
+    vdevice = vdevice_of(value.type)
+    target, scope = module.target_of(vdevice.index.data), vdevice.scope.data
     if scope == GLOBAL_SCOPE or not target.on_host or not target.memory:
         return
     kind = target.memory_kind(scope)
@@ -52,12 +52,12 @@ def _check_addressable(module: IRModule, op: CallOp, value: SSAValue) -> None:
 
 
 def _check_no_rows(module: IRModule, op: CallOp, value: SSAValue) -> None:
-    place = vdevice_of(value.type)
-    target, separators = module.target_of(place.index.data), place.axis_separators
+    vdevice = vdevice_of(value.type)
+    target, separators = module.target_of(vdevice.index.data), vdevice.axis_separators
     if target.form == "grid" and len(separators) not in (0, 2):  # two make an image
         raise PlacementError(
             f"node {node_name(op)!r} {'writes' if value in op.res else 'reads'} {_tensor(module, value)} in scope "
-            f"{place.scope.data!r} with axis separators {list(separators)}, in rows; kernels of target "
+            f"{vdevice.scope.data!r} with axis separators {list(separators)}, in rows; kernels of target "
             f"{target.kind!r}, grids of workgroups, reach flat memory and images only; legal: a scope without axis "
             "separators"
         )

@@ -21,10 +21,10 @@ def put_in_storage(block: Block, kind: MemoryKind, allocs: Sequence[Alloc], solu
     first = block.first_op
     if first is None:
         return
-    place = VDeviceAttr.of(allocs[0].place.index.data, kind.scope)
+    vdevice = VDeviceAttr.of(allocs[0].placement.index.data, kind.scope)
     # A device with addresses of its own counts a tensor's first byte by them, not from where the storage begins.
     alignment = max(STORAGE_ALIGNMENT, kind.alignment, kind.offset_alignment)
-    storage = AllocStorageOp(solution.nbytes, alignment, place, solution.shape, solution.dtype)
+    storage = AllocStorageOp(solution.nbytes, alignment, vdevice, solution.shape, solution.dtype)
     set_plan_quality(storage, solution.lower_bound, solution.proved_optimal)
     block.insert_op_before(storage, first)
     for alloc, offset in zip(allocs, solution.offsets, strict=True):

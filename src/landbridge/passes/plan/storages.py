@@ -15,7 +15,7 @@ from landbridge.ir.memory_ops import PreparedOp
 from landbridge.ir.types import dtype_of, item_bytes
 from landbridge.physical_shape import nd_bytes
 from landbridge.records import record
-from landbridge.sizes.size import Extent, Size, at_least, likely
+from landbridge.sizes.size import Extent, Size, at_least, expected_size
 
 
 @record(frozen=True)
@@ -61,7 +61,7 @@ def _in_bytes(scope: Scope) -> Solution:
     is_open = any(isinstance(size, Size) for size in sizes)
     buffers = [
         # What is likely empty is not so for all sizes: nothing else may lie there.
-        alloc.buffer(name, max(likely(size), 1) if isinstance(size, Size) else size, alignment)
+        alloc.buffer(name, max(expected_size(size), 1) if isinstance(size, Size) else size, alignment)
         for name, size, alloc in zip(scope.names, sizes, scope.allocs, strict=True)
     ]
     if is_open:
@@ -106,9 +106,9 @@ def _in_rows(scope: Scope) -> list[Storage]:
     for number, alloc in enumerate(scope.allocs):
         width = alloc.extents[-1] * item_bytes(alloc.op.memref.type)
         of_width.setdefault(round_up(width, scope.kind.row_alignment), []).append(number)
-    apart = [_rows(scope, members, width) for width, members in of_width.items()]
+    separate = [_rows(scope, members, width) for width, members in of_width.items()]
     together = [_rows(scope, list(range(len(scope.allocs))), max(of_width))]
-    best = min(together, apart, key=_nbytes)
+    best = min(together, separate, key=_nbytes)
     free = _least(scope.free, None if len(best) > 1 else scope.kind.max_bytes)
     if free is not None and _nbytes(best) > free:
         rows = ", ".join(f"{found.shape[0]} rows of {found.shape[1]} bytes" for _, found in best)

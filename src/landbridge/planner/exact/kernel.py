@@ -61,7 +61,7 @@ def search(p: Problem, s: State, capacity: int, node_limit: int) -> int:
             if head < 0:
                 return FOUND
             top[_NODES] += 1
-            if top[_NODES] > node_limit or s.stop[0] or not _room(s, depth):
+            if top[_NODES] > node_limit or s.stop[0] or not _capacity(s, depth):
                 return STOPPED
             depth += 1
             at, entry = depth * FRAME, head * AGENDA
@@ -198,11 +198,11 @@ def _place(p: Problem, s: State, capacity: int, j: int, left: int, right: int) -
             s.cut[q] -= 1
         # Swap j with the last live one; undoing in reverse order needs only the count.
         end = p.section_at[q] + s.unplaced[q]
-        place = s.slot_at[j] + q - p.first[j]
+        location = s.slot_at[j] + q - p.first[j]
         k = live[end]
         other = s.slot_at[k] + q - p.first[k]
-        live[slot[place]], live[end] = k, j
-        slot[other], slot[place] = slot[place], end
+        live[slot[location]], live[end] = k, j
+        slot[other], slot[location] = slot[location], end
     end = s.offset[j] + p.size[j]
     for x in range(p.conflict_at[j], p.conflict_at[j + 1]):
         k = p.conflict[x]
@@ -312,7 +312,7 @@ def _undo(p: Problem, s: State, trail_mark: int, placed_mark: int) -> None:
     s.top[_PLACED] = placed_mark
 
 
-def _room(s: State, depth: int) -> bool:
+def _capacity(s: State, depth: int) -> bool:
     """Whether one more frame fits the State's memory, with all that one move can add."""
     n, sections, top = len(s.placed), len(s.floor), s.top
     return (

@@ -1,4 +1,4 @@
-"""Decide one capacity: every racer gets a turn."""
+"""Decide one capacity: every racer searches for a while."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import time
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 
-from landbridge.beside import check_threads
+from landbridge.background_threads import check_threads
 from landbridge.planner.exact.kernel import STOPPED
 from landbridge.planner.exact.racer import Racer
 
 
 def race(racers: Sequence[Racer], threads: int, node_limit: int, deadline: float) -> tuple[Racer, int] | None:
-    """The racer that decided and its answer, or None when all turns ended at ``node_limit`` nodes or ``deadline``.
+    """The racer that decided and its answer, or None when all searches ended at ``node_limit`` nodes or ``deadline``.
 
     ``threads`` racers run at a time, and of those that decide in one round the first wins, so the answer does not
     depend on the threads' speed, except at the deadline (``time.perf_counter`` seconds).
@@ -21,8 +21,8 @@ def race(racers: Sequence[Racer], threads: int, node_limit: int, deadline: float
     with ThreadPoolExecutor(threads, "planner") as pool:
         for begin in range(0, len(racers), threads):
             entered = racers[begin : begin + threads]
-            turns = [pool.submit(racer.turn, node_limit) for racer in entered]
-            winner = _first(entered, turns, deadline)
+            searches = [pool.submit(racer.search, node_limit) for racer in entered]
+            winner = _first(entered, searches, deadline)
             if winner is not None or time.perf_counter() >= deadline:
                 return winner
     return None
@@ -36,14 +36,14 @@ def luby(n: int) -> int:
     return (n + 1) >> 1
 
 
-def _first(racers: Sequence[Racer], turns: Sequence[Future[int]], deadline: float) -> tuple[Racer, int] | None:
+def _first(racers: Sequence[Racer], searches: Sequence[Future[int]], deadline: float) -> tuple[Racer, int] | None:
     try:
-        # Each turn ends by itself, also when another has decided: what a racer learns must not depend on the clock.
-        wait(turns, max(0.0, deadline - time.perf_counter()))
+        # Each search ends by itself, also when another has decided: what a racer learns must not depend on the clock.
+        wait(searches, max(0.0, deadline - time.perf_counter()))
     finally:
         for racer in racers:
             racer.stop()
-        answers = [turn.result() for turn in turns]
+        answers = [search.result() for search in searches]
         for racer in racers:
             racer.stop(False)
     return next(((racer, answer) for racer, answer in zip(racers, answers, strict=True) if answer != STOPPED), None)

@@ -14,7 +14,7 @@ from landbridge.planner.exact.state import State, new_state
 
 class Racer:
     """Searches one Problem again and again, candidates by ``rank``; what it learned (the weights, which belong to
-    the order, and refuted states) stays from turn to turn.
+    the order, and refuted states) stays from search to search.
 
     Used by one thread at a time; ``stop`` alone may be called from another.
     """
@@ -52,16 +52,16 @@ class Racer:
         for q in range(len(self._state.weight)):
             self._state.weight[q] = rng.randint(1, 4)
 
-    def turn(self, node_limit: int) -> int:
+    def search(self, node_limit: int) -> int:
         """One search from the start; the kernel's answer."""
         return self._search(self._problem, self._state, self._capacity, node_limit)
 
     def stop(self, stopped: bool = True) -> None:
-        """Let a turn under way end soon with `kernel.STOPPED`, and later ones at once, until undone."""
+        """Let a search under way end soon with `kernel.STOPPED`, and later ones at once, until undone."""
         self._state.stop[0] = int(stopped)
 
     def offsets(self) -> list[int]:
-        """Offsets in units, after a turn that ended with `kernel.FOUND`."""
+        """Offsets in units, after a search that ended with `kernel.FOUND`."""
         return [int(self._state.offset[j]) for j in range(len(self._state.offset))]
 
     def _table(self) -> Ints:

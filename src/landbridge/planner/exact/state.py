@@ -64,7 +64,7 @@ def new_state(problem: Problem) -> State:
         slot_at.append(len(slot))
     most = max((problem.section_at[q + 1] - problem.section_at[q] for q in range(sections)), default=0)
     deepest = 4 * n + 64
-    room = len(problem.conflict) + 32 * (n + sections) + 1024
+    capacity = len(problem.conflict) + 32 * (n + sections) + 1024
     return State(
         rank=list(range(n)),
         latest=[0] * n,
@@ -82,9 +82,9 @@ def new_state(problem: Problem) -> State:
         dirty=[0] * sections,
         order=[0] * n,
         candidate=[0] * min(deepest * (most + 1) + 2 * n + 2, _MOST_CANDIDATES),
-        trail=[0] * room,
-        trail_old=[0] * room,
-        trail_lowest=[0] * room,
+        trail=[0] * capacity,
+        trail_old=[0] * capacity,
+        trail_lowest=[0] * capacity,
         frame=[0] * (deepest * FRAME),
         agenda=[0] * ((deepest * 4 + sections) * AGENDA),
         refuted1=[-1],

@@ -101,14 +101,14 @@ class _Hunt:
         """One for each order; interpreted without ``search``, and where bytes do not fit its 64-bit integers."""
         if sum(b.size + b.alignment for b in self._buffers) + self.peak >= 1 << 62:
             search = None
-        self._threads = 1 if search is None else 2  # interpreted, two would only take turns
+        self._threads = 1 if search is None else 2  # interpreted, two would only alternate
         run, bits = (kernel.search, 12) if search is None else (search, 18)
         problem = self._scaled.problem
         orders = [ranks(problem, name) for name in ORDERS]
         first = Racer(problem, orders[0], run, bits)
         racers = [first, *(first.sibling(rank) for rank in orders[1:])]
         if search is not None:
-            first.sibling(orders[0]).turn(0)  # the first call of all compiles
+            first.sibling(orders[0]).search(0)  # the first call of all compiles
         return racers
 
     def open(self, deadline: float) -> bool:

@@ -11,7 +11,7 @@ from landbridge.testing.conformance.base import ConformanceCase, expect, pattern
 
 _BYTES = 64
 _THREADS = 4
-_TURNS = 8
+_ROUNDS = 8
 
 
 class AcquisitionConformance(ConformanceCase):
@@ -42,7 +42,7 @@ class AcquisitionConformance(ConformanceCase):
             expect(type(contents) is int, f"acquire_scope returned {contents!r}, not an int")
             expect(self._addresses(early) == before, f"an address in {scope!r} is another one after the release")
 
-    def test_the_number_of_what_is_kept(self) -> None:
+    def test_the_number_of_what_is_retained(self) -> None:
         """acquire_scope: its number stays the same while everything written there is kept, released or not."""
         api, index = self.on_demand(), self.device.index
         for scope in api.acquired_scopes(index):
@@ -93,20 +93,20 @@ class AcquisitionConformance(ConformanceCase):
         for scope in api.acquired_scopes(index):
             piece = self._piece(scope)
             self._put(piece, 6)
-            failures = self._take_turns(scope)
+            failures = self._alternate(scope)
             expect(not failures, "; ".join(failures))
             self._expect(piece, 6, "was written by one who has the scope still")
             self._put(piece, 7)
             self._expect(piece, 7, "was written by one who has the scope still")
 
-    def _take_turns(self, scope: str) -> list[str]:
+    def _alternate(self, scope: str) -> list[str]:
         """What threads met that acquired ``scope`` at once, and gave it back when all had it."""
         api, index, failures = self.on_demand(), self.device.index, list[str]()
         all_have_it = Barrier(_THREADS, timeout=self.patience)
 
         def work() -> None:
             try:
-                for _ in range(_TURNS):
+                for _ in range(_ROUNDS):
                     api.acquire_scope(index, scope)
                     all_have_it.wait()
                     api.release_scope(index, scope)
@@ -136,14 +136,14 @@ class AcquisitionConformance(ConformanceCase):
     def _put(self, piece: Region, seed: int) -> None:
         self.write(piece.space, pattern(_BYTES, seed), piece.byte_offset)
 
-    def _expect(self, piece: Region, seed: int, what: str) -> None:
+    def _expect(self, piece: Region, seed: int, subject: str) -> None:
         found = self.read(piece.space, _BYTES, piece.byte_offset)
-        expect(found == pattern(_BYTES, seed), f"what is lost in {piece.space.scope!r} {what}")
+        expect(found == pattern(_BYTES, seed), f"what is lost in {piece.space.scope!r} {subject}")
 
     def _addresses(self, piece: Region) -> list[int]:
         """Where ``piece`` is for the host and the device, as far as they say."""
-        host, own = self.device.capability(HostMemory), self.device.capability(Addresses)
-        found = [own.device_address(piece)] if own is not None else []
+        host, owned = self.device.capability(HostMemory), self.device.capability(Addresses)
+        found = [owned.device_address(piece)] if owned is not None else []
         if host is not None and self.device.memory_kind(piece.space.scope).host_access != "none":
             found.append(host.host_pointer(piece.space))
         return found

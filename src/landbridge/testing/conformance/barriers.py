@@ -29,15 +29,18 @@ class BarrierConformance(ConformanceCase):
                     self._device_writes(space, 2 * _LEAST, number + 50)
                     found = self._look(space, start, nbytes, mode)
                     wanted = pattern(2 * _LEAST, number + 50)[start : start + nbytes]
-                    what = f"after begin_host_access(..., {mode!r}) of {nbytes} bytes at {start} in {kind.scope!r}"
-                    expect(found == wanted, f"{what} the host reads what was there before the device wrote")
+                    subject = f"after begin_host_access(..., {mode!r}) of {nbytes} bytes at {start} in {kind.scope!r}"
+                    expect(found == wanted, f"{subject} the host reads what was there before the device wrote")
                     self.free(space)
-            if (far := self.far(kind.scope)) is not None:
-                space = self._seen(kind, far + _LEAST, 7)
-                self._device_writes(space, far + _LEAST, 8)
-                wanted = pattern(far + _LEAST, 8)[far:]
-                found = self._look(space, far, _LEAST, "r")
-                expect(found == wanted, f"after begin_host_access at {far} in {kind.scope!r} the host reads old bytes")
+            if (large_offset := self.large_offset(kind.scope)) is not None:
+                space = self._seen(kind, large_offset + _LEAST, 7)
+                self._device_writes(space, large_offset + _LEAST, 8)
+                wanted = pattern(large_offset + _LEAST, 8)[large_offset:]
+                found = self._look(space, large_offset, _LEAST, "r")
+                expect(
+                    found == wanted,
+                    f"after begin_host_access at {large_offset} in {kind.scope!r} the host reads old bytes",
+                )
 
     def test_the_device_sees_what_the_host_wrote(self) -> None:
         """end_host_access: the device sees what the host wrote to these bytes, wherever they lie in the space."""
@@ -48,15 +51,15 @@ class BarrierConformance(ConformanceCase):
                     space = self._seen(kind, size, 3)
                     self._host_writes(space, start, b"\x5a" * nbytes, mode)
                     found = self._device_reads(space, size)
-                    what = f"what the host wrote in mode {mode!r} to {nbytes} bytes at {start} in {kind.scope!r}"
-                    expect(found[start : start + nbytes] == b"\x5a" * nbytes, f"the device does not see {what}")
+                    subject = f"what the host wrote in mode {mode!r} to {nbytes} bytes at {start} in {kind.scope!r}"
+                    expect(found[start : start + nbytes] == b"\x5a" * nbytes, f"the device does not see {subject}")
                     self.free(space)
-            if (far := self.far(kind.scope)) is not None:
-                far = -(-far // step) * step
-                space = self._seen(kind, far + size, 4)
-                self._host_writes(space, far, b"\x5a" * step, "w")
-                found = self._device_reads(space, far + size)[far : far + step]
-                expect(found == b"\x5a" * step, f"the device does not see what the host wrote at {far}")
+            if (large_offset := self.large_offset(kind.scope)) is not None:
+                large_offset = -(-large_offset // step) * step
+                space = self._seen(kind, large_offset + size, 4)
+                self._host_writes(space, large_offset, b"\x5a" * step, "w")
+                found = self._device_reads(space, large_offset + size)[large_offset : large_offset + step]
+                expect(found == b"\x5a" * step, f"the device does not see what the host wrote at {large_offset}")
 
     def test_rw_keeps_what_the_host_does_not_write(self) -> None:
         """Mode rw brings what the device wrote: bytes of the range that the host leaves alone keep it."""
@@ -83,7 +86,7 @@ class BarrierConformance(ConformanceCase):
             middle = size // 2 // step * step
             if barriers is not None:
                 barriers.begin_host_access(Region(space, middle), step, "w")
-            self._device_writes_beside(space, middle, step, size, 2)
+            self._device_writes_around(space, middle, step, size, 2)
             ctypes.memset(self.host_address(space) + middle, 0x5A, step)
             if barriers is not None:
                 barriers.end_host_access(Region(space, middle), step, "w")
@@ -170,8 +173,8 @@ class BarrierConformance(ConformanceCase):
             again = [self.host_address(space) for space in spaces]
             expect(before == again, f"the addresses of {kind.scope!r} were {before}, and are {again}")
             ends = sorted((address, address + _LEAST) for address in before)
-            apart = all(first[1] <= second[0] for first, second in pairwise(ends))
-            expect(apart, f"addresses of two spaces of {kind.scope!r} overlap: {before}")
+            disjoint = all(first[1] <= second[0] for first, second in pairwise(ends))
+            expect(disjoint, f"addresses of two spaces of {kind.scope!r} overlap: {before}")
 
     def _step(self, kind: MemoryKind) -> int:
         """What can be flushed by itself: whole granules."""
@@ -195,7 +198,7 @@ class BarrierConformance(ConformanceCase):
         self.wait(self.copy(Region(staged), Region(space), nbytes))
         self.free(staged)
 
-    def _device_writes_beside(self, space: Space, start: int, nbytes: int, size: int, seed: int) -> None:
+    def _device_writes_around(self, space: Space, start: int, nbytes: int, size: int, seed: int) -> None:
         """As ``_device_writes``, without ``nbytes`` bytes from ``start`` on, which the host is using."""
         staged = self.alloc(size)
         self.write(staged, pattern(size, seed))

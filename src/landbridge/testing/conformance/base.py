@@ -17,7 +17,7 @@ from landbridge.memory.borrowed import host_device
 from landbridge.memory_kind import MemoryKind
 
 _Ability = TypeVar("_Ability")
-_FAR = 3 << 16  # bytes
+_LARGE_OFFSET = 3 << 16  # bytes
 
 
 def expect(condition: bool, otherwise: str) -> None:
@@ -26,15 +26,15 @@ def expect(condition: bool, otherwise: str) -> None:
         raise AssertionError(otherwise)
 
 
-def expect_raises(wanted: type[BaseException], call: Callable[[], object], what: str) -> BaseException:
+def expect_raises(wanted: type[BaseException], call: Callable[[], object], subject: str) -> BaseException:
     """Fail the test unless ``call`` raises ``wanted``; the exception."""
     try:
         call()
     except wanted as error:
         return error
     except Exception as error:
-        raise AssertionError(f"{what} raised {type(error).__name__} ({error}), not {wanted.__name__}") from error
-    raise AssertionError(f"{what} raised nothing; {wanted.__name__} is wanted")
+        raise AssertionError(f"{subject} raised {type(error).__name__} ({error}), not {wanted.__name__}") from error
+    raise AssertionError(f"{subject} raised nothing; {wanted.__name__} is wanted")
 
 
 def pattern(nbytes: int, seed: int) -> bytes:
@@ -54,7 +54,7 @@ class ConformanceCase:
     patience: ClassVar[float] = 10.0
 
     #: Whether no other work of the process uses the device: it may be closed then.
-    own_process: ClassVar[bool] = False
+    separate_process: ClassVar[bool] = False
 
     def setup_method(self, method: object = None) -> None:
         """Look the device up; every test begins with no space of its own."""
@@ -121,16 +121,16 @@ class ConformanceCase:
         kinds = self.device.memory_kinds.values()
         return [kind for kind in kinds if kind.host_access == "read_write" and kind.ndim == 1]
 
-    def room(self, scope: str = "global") -> int:
+    def capacity(self, scope: str = "global") -> int:
         """Bytes that ``scope`` has now by what the device says, never more than 1 GiB."""
         kind = self.device.memory_kind(scope)
-        stated = [kind.capacity, self.device.attr(DeviceAttr.AVAILABLE_MEMORY) if scope == "global" else None]
-        return min(1 << 30, *(value for value in stated if isinstance(value, int)), 1 << 30)
+        declared = [kind.capacity, self.device.attr(DeviceAttr.AVAILABLE_MEMORY) if scope == "global" else None]
+        return min(1 << 30, *(value for value in declared if isinstance(value, int)), 1 << 30)
 
-    def far(self, scope: str = "global") -> int | None:
+    def large_offset(self, scope: str = "global") -> int | None:
         """An offset that 16 bits do not hold, where ``scope`` has room for it; None where it has not."""
-        far = -(-_FAR // (unit := self.device.memory_kind(scope).offset_alignment)) * unit
-        return far if self.room(scope) > 16 * far else None
+        large_offset = -(-_LARGE_OFFSET // (unit := self.device.memory_kind(scope).offset_alignment)) * unit
+        return large_offset if self.capacity(scope) > 16 * large_offset else None
 
     def available(self) -> int | None:
         """Bytes of scope global that nobody has, where the device says so."""
@@ -142,8 +142,8 @@ class ConformanceCase:
         stop = start + len(part)
         expect(found[start:stop] == part, f"the {len(part)} bytes at {start} are not those that were copied")
         wanted = pattern(len(found), seed)
-        beside = found[:start] == wanted[:start] and found[stop:] == wanted[stop:]
-        expect(beside, f"bytes beside the {len(part)} at {start} changed")
+        unchanged = found[:start] == wanted[:start] and found[stop:] == wanted[stop:]
+        expect(unchanged, f"bytes beside the {len(part)} at {start} changed")
 
     def host_kind(self) -> MemoryKind:
         """A kind the host reads and writes; skips the test where there is none."""

@@ -23,7 +23,7 @@ class _Owner:
 class CopyConformance(ConformanceCase):
     """``copy_data_from_to``."""
 
-    def test_copy_moves_the_bytes_asked_for(self) -> None:
+    def test_copy_moves_the_bytes_requested(self) -> None:
         """copy_data_from_to(src: Region, dst: Region, nbytes, stream, keep_alive) -> Event | None; Region = (space,
         byte_offset)."""
         source, target = self.alloc(_BYTES), self.alloc(_BYTES)
@@ -53,7 +53,7 @@ class CopyConformance(ConformanceCase):
         ctypes.memset(self.host_address(source), 0, _BYTES)
         expect(self.read(target, _BYTES) == pattern(_BYTES, 3), "the copy read its source after query() was True")
 
-    def test_keep_alive_is_let_go(self) -> None:
+    def test_keep_alive_is_released(self) -> None:
         """keep_alive is held until the Event completes, and no longer."""
         source, target = self.alloc(_BYTES), self.alloc(_BYTES)
         owner = _Owner()

@@ -35,9 +35,9 @@ def device_facts(device_name: str) -> dict[str, Any]:
 
 
 def _abilities() -> dict[str, Any]:
-    own = {
+    owned = {
         name: value
         for name, value in vars(protocols).items()
         if inspect.isclass(value) and value.__module__ == protocols.__name__ and getattr(value, "_is_protocol", False)
     }
-    return {"Lifecycle": Lifecycle, "Streams": Streams, "Events": Events} | own
+    return {"Lifecycle": Lifecycle, "Streams": Streams, "Events": Events} | owned

@@ -147,13 +147,13 @@ class FactConformance(ConformanceCase):
 
     def test_dlpack_device(self) -> None:
         """dlpack_device: it reports what was really granted."""
-        own = registry.device_type(self.api)
+        owned = registry.device_type(self.api)
         for kind in self.device.memory_kinds.values():
             if kind.dlpack_device is None:
                 continue
             code, index = kind.dlpack_device
-            if code == own:
+            if code == owned:
                 expect(index == self.device.index, f"scope {kind.scope!r} says index {index}, not {self.device.index}")
             else:
                 in_host = kind.host_readable and kind.coherent and (code, index) == (_HOST, 0)
-                expect(in_host, f"scope {kind.scope!r} says {(code, index)}; its own type is {own}")
+                expect(in_host, f"scope {kind.scope!r} says {(code, index)}; its own type is {owned}")

@@ -67,7 +67,7 @@ class SuiteKernel:
     module: object
 
 
-def numbers(seed: int) -> bytes:
+def float32_bytes(seed: int) -> bytes:
     """``COUNT`` float32 that differ by seed; differences of two such are exact."""
     return struct.pack(f"<{COUNT}f", *(float((seed * 131 + i * 17) % 1021) for i in range(COUNT)))
 

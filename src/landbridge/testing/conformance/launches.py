@@ -9,7 +9,7 @@ from landbridge.device.api import Region, Space
 from landbridge.device.protocols import DeviceModules, ModuleFormats, Streams
 from landbridge.errors import DeviceError, InputError, KernelBuildError
 from landbridge.testing.conformance.base import expect, expect_raises, pattern
-from landbridge.testing.conformance.kernels import NBYTES, KernelCase, SuiteKernel, minus, numbers
+from landbridge.testing.conformance.kernels import NBYTES, KernelCase, SuiteKernel, float32_bytes, minus
 
 _ROUNDS = 8  # a wrong order may be right by luck
 _CHAIN = 6
@@ -28,8 +28,8 @@ class LaunchConformance(KernelCase):
         )
         again = self.ability(ModuleFormats).module_formats(self.device.index)
         expect(list(names) == list(again), f"module_formats returned {names!r}, and then {again!r}")
-        made = self.image().format
-        expect(made in names, f"module_formats says {names!r}, and the code generator makes {made!r}")
+        created = self.image().format
+        expect(created in names, f"module_formats says {names!r}, and the code generator makes {created!r}")
 
     def test_load_module_of_another_format(self) -> None:
         """load_module raises InputError for a format that the device does not load."""
@@ -49,12 +49,12 @@ class LaunchConformance(KernelCase):
         """launch: the kernel computes what the code generator was given, and writes nothing else."""
         kernel = self.kernel()
         for seed in range(3):
-            a, b = self.operand(numbers(seed)), self.operand(numbers(seed + 7))
+            a, b = self.operand(float32_bytes(seed)), self.operand(float32_bytes(seed + 7))
             y = self.operand(pattern(2 * NBYTES, seed))
             self.wait(self.launch(kernel, Region(a), Region(b), Region(y)))
-            self.expect_part(self.read(y, 2 * NBYTES), seed, 0, minus(numbers(seed), numbers(seed + 7)))
-            expect(self.read(a, NBYTES) == numbers(seed), "a launch changed an operand that it reads")
-            expect(self.read(b, NBYTES) == numbers(seed + 7), "a launch changed an operand that it reads")
+            self.expect_part(self.read(y, 2 * NBYTES), seed, 0, minus(float32_bytes(seed), float32_bytes(seed + 7)))
+            expect(self.read(a, NBYTES) == float32_bytes(seed), "a launch changed an operand that it reads")
+            expect(self.read(b, NBYTES) == float32_bytes(seed + 7), "a launch changed an operand that it reads")
 
     def test_launch_at_offsets(self) -> None:
         """A Region among the arguments begins at its byte_offset, a multiple of the kind's offset_alignment."""
@@ -65,42 +65,45 @@ class LaunchConformance(KernelCase):
             spaces = [self.operand(pattern(size, seed)) for seed in (1, 2, 3)]
             regions = [Region(space, k * step) for space, k in zip(spaces, (first, second, third), strict=True)]
             for region, seed in zip(regions, (number, number + 9), strict=False):
-                self.write(region.space, numbers(seed), region.byte_offset)
+                self.write(region.space, float32_bytes(seed), region.byte_offset)
             self.wait(self.launch(kernel, regions[0], regions[1], regions[2]))
             found = self.read(spaces[2], size)
-            self.expect_part(found, 3, third * step, minus(numbers(number), numbers(number + 9)))
-        if (far := self.far()) is not None:
-            regions = [Region(self.alloc(far + NBYTES), far) for _ in range(3)]
+            self.expect_part(found, 3, third * step, minus(float32_bytes(number), float32_bytes(number + 9)))
+        if (large_offset := self.large_offset()) is not None:
+            regions = [Region(self.alloc(large_offset + NBYTES), large_offset) for _ in range(3)]
             for region, seed in zip(regions, (1, 2, 3), strict=True):
-                self.write(region.space, numbers(seed), far)
+                self.write(region.space, float32_bytes(seed), large_offset)
             self.wait(self.launch(kernel, regions[0], regions[1], regions[2]))
-            found = self.read(regions[2].space, NBYTES, far)
-            expect(found == minus(numbers(1), numbers(2)), f"a launch at offset {far} is wrong")
+            found = self.read(regions[2].space, NBYTES, large_offset)
+            expect(found == minus(float32_bytes(1), float32_bytes(2)), f"a launch at offset {large_offset} is wrong")
 
     def test_operands_of_one_space(self) -> None:
         """Arguments may be parts of one space."""
         kernel = self.kernel()
         step = -(-NBYTES // (unit := self.device.memory_kind().offset_alignment)) * unit
         space = self.operand(pattern(2 * step + 2 * NBYTES, 4))
-        self.write(space, numbers(1), 0)
-        self.write(space, numbers(2), 2 * step)
+        self.write(space, float32_bytes(1), 0)
+        self.write(space, float32_bytes(2), 2 * step)
         self.wait(self.launch(kernel, Region(space), Region(space, 2 * step), Region(space, step)))
-        expect(self.read(space, NBYTES, step) == minus(numbers(1), numbers(2)), "a launch within one space is wrong")
-        expect(self.read(space, NBYTES) == numbers(1), "a launch within one space changed what it reads")
+        expect(
+            self.read(space, NBYTES, step) == minus(float32_bytes(1), float32_bytes(2)),
+            "a launch within one space is wrong",
+        )
+        expect(self.read(space, NBYTES) == float32_bytes(1), "a launch within one space changed what it reads")
 
     def test_launches_in_a_row(self) -> None:
         """Launches are queued: each reads what the launch or copy before it on the stream wrote."""
         kernel = self.kernel()
         for seed in range(_ROUNDS):
-            b = self.operand(numbers(seed + 3))
-            spaces = [self.operand(numbers(seed)), *(self.operand(bytes(NBYTES)) for _ in range(_CHAIN))]
-            wanted, event = numbers(seed), None
+            b = self.operand(float32_bytes(seed + 3))
+            spaces = [self.operand(float32_bytes(seed)), *(self.operand(bytes(NBYTES)) for _ in range(_CHAIN))]
+            wanted, event = float32_bytes(seed), None
             for number in range(_CHAIN):
                 x, y = Region(spaces[number]), Region(spaces[number + 1])
                 if number % 3 == 2:
                     event = self.copy(x, y, NBYTES)
                 else:
-                    event, wanted = self.launch(kernel, x, Region(b), y), minus(wanted, numbers(seed + 3))
+                    event, wanted = self.launch(kernel, x, Region(b), y), minus(wanted, float32_bytes(seed + 3))
             self.wait(event)
             expect(self.read(spaces[-1], NBYTES) == wanted, "launches and copies on stream None ran out of order")
 
@@ -109,12 +112,12 @@ class LaunchConformance(KernelCase):
         kernel, streams, index = self.kernel(), self.ability(Streams), self.device.index
         for seed in range(_ROUNDS):
             stream = streams.create_stream(index)
-            a, b = self.operand(numbers(seed)), self.operand(numbers(seed + 5))
+            a, b = self.operand(float32_bytes(seed)), self.operand(float32_bytes(seed + 5))
             middle, y, last = (self.operand(bytes(NBYTES)) for _ in range(3))
             self.copy(Region(a), Region(middle), NBYTES, stream)
             self.launch(kernel, Region(middle), Region(b), Region(y), stream)
             self.wait(self.copy(Region(y), Region(last), NBYTES, stream))
-            wanted = minus(numbers(seed), numbers(seed + 5))
+            wanted = minus(float32_bytes(seed), float32_bytes(seed + 5))
             expect(self.read(last, NBYTES) == wanted, "a launch on a stream was not in its order")
             streams.stream_sync(index, stream)
             streams.free_stream(stream)
@@ -123,10 +126,15 @@ class LaunchConformance(KernelCase):
         """launch: None means that it is done on return; an Event, when that has completed."""
         kernel = self.kernel()
         for seed in range(_ROUNDS):
-            a, b, y = self.operand(numbers(seed)), self.operand(numbers(seed + 5)), self.operand(bytes(NBYTES))
+            a, b, y = (
+                self.operand(float32_bytes(seed)),
+                self.operand(float32_bytes(seed + 5)),
+                self.operand(bytes(NBYTES)),
+            )
             self.wait(self.launch(kernel, Region(a), Region(b), Region(y)))
             expect(
-                self._as_it_is_now(y) == minus(numbers(seed), numbers(seed + 5)), "a launch was not done, or in part"
+                self._as_it_is_now(y) == minus(float32_bytes(seed), float32_bytes(seed + 5)),
+                "a launch was not done, or in part",
             )
 
     def test_arguments_are_those_of_the_call(self) -> None:
@@ -135,29 +143,32 @@ class LaunchConformance(KernelCase):
         if len(kernel.sequence.launches) != 1 or kernel.sequence.scratch:
             self.skip("has a code generator that makes several launches of one difference")
         (launch,) = kernel.sequence.launches
-        a, b, y, other = (self.operand(numbers(seed)) for seed in range(4))
+        a, b, y, other = (self.operand(float32_bytes(seed)) for seed in range(4))
         buffers = [Region(space) for space in (a, b, y)]
         args: list[object] = [buffers[number] for number in launch.args]
         event = self.launch_one(kernel, launch.kernel, launch.grid, launch.block, args)  # type: ignore[arg-type]
         args[:] = [Region(other) for _ in args]
         self.wait(event)
-        expect(self.read(y, NBYTES) == minus(numbers(0), numbers(1)), "a launch took arguments from after its call")
-        expect(self.read(other, NBYTES) == numbers(3), "a launch took arguments from after its call")
+        expect(
+            self.read(y, NBYTES) == minus(float32_bytes(0), float32_bytes(1)),
+            "a launch took arguments from after its call",
+        )
+        expect(self.read(other, NBYTES) == float32_bytes(3), "a launch took arguments from after its call")
 
     def test_launch_of_what_there_is_not(self) -> None:
         """launch raises DeviceError for a function there is not, and work goes on after it."""
         kernel = self.kernel()
         launch = kernel.sequence.launches[0]
-        y = self.operand(numbers(1))
+        y = self.operand(float32_bytes(1))
         args: list[object] = [Region(y) for _ in launch.args]
         call = lambda: self.wait(  # noqa: E731
             self.launch_one(kernel, "no_such_kernel", launch.grid, launch.block, args)  # type: ignore[arg-type]
         )
         expect_raises(DeviceError, call, "a launch of 'no_such_kernel'")
-        expect(self.read(y, NBYTES) == numbers(1), "a launch of no kernel wrote something")
+        expect(self.read(y, NBYTES) == float32_bytes(1), "a launch of no kernel wrote something")
         self._expect_difference(kernel, 2)
 
-    def test_modules_are_apart(self) -> None:
+    def test_modules_are_separate(self) -> None:
         """load_module: each is a module of its own, which others that come and go leave alone."""
         first, second = self.kernel(), self.kernel()
         self._expect_difference(first, 1)
@@ -170,7 +181,7 @@ class LaunchConformance(KernelCase):
         """load_module: modules whose functions have the same names compute each what its own code says."""
         image, other = self.image(), self.other_image()
         first, second, third = self.loaded(image), self.loaded(other), self.loaded(image)
-        a, b = numbers(1), numbers(6)
+        a, b = float32_bytes(1), float32_bytes(6)
         for kernel, wanted in (
             (first, minus(a, b)),
             (second, minus(b, a)),
@@ -196,7 +207,7 @@ class LaunchConformance(KernelCase):
                 failures.append(f"thread {seed}: {type(error).__name__}: {error}")
 
         jobs = [
-            (s, self.operand(numbers(s)), self.operand(numbers(s + 9)), self.operand(bytes(NBYTES)))
+            (s, self.operand(float32_bytes(s)), self.operand(float32_bytes(s + 9)), self.operand(bytes(NBYTES)))
             for s in range(_THREADS)
         ]
         threads = [Thread(target=work, args=job, daemon=True) for job in jobs]
@@ -206,12 +217,18 @@ class LaunchConformance(KernelCase):
             thread.join()
         expect(not failures, "; ".join(failures))
         for seed, _, _, y in jobs:
-            expect(self.read(y, NBYTES) == minus(numbers(seed), numbers(seed + 9)), "launches of threads were mixed up")
+            expect(
+                self.read(y, NBYTES) == minus(float32_bytes(seed), float32_bytes(seed + 9)),
+                "launches of threads were mixed up",
+            )
 
     def _expect_difference(self, kernel: SuiteKernel, seed: int) -> None:
-        a, b, y = self.operand(numbers(seed)), self.operand(numbers(seed + 5)), self.operand(bytes(NBYTES))
+        a, b, y = self.operand(float32_bytes(seed)), self.operand(float32_bytes(seed + 5)), self.operand(bytes(NBYTES))
         self.wait(self.launch(kernel, Region(a), Region(b), Region(y)))
-        expect(self.read(y, NBYTES) == minus(numbers(seed), numbers(seed + 5)), "a module does not compute any more")
+        expect(
+            self.read(y, NBYTES) == minus(float32_bytes(seed), float32_bytes(seed + 5)),
+            "a module does not compute any more",
+        )
 
     def _as_it_is_now(self, space: Space) -> bytes:
         """What ``space`` holds now, without waiting for what is queued on stream None."""

@@ -23,7 +23,7 @@ class LifecycleConformance(ConformanceCase):
         before = self.available()
         for seed in range(_LIVES):
             self.write(self.alloc(16 * _BYTES), pattern(16 * _BYTES, seed))
-            self._let_go()
+            self._release()
             self.device = self.device.reopen()
             expect(self.available() == before, f"of {before} bytes {self.available()} are available in the next life")
             self._try_it(seed)
@@ -38,7 +38,7 @@ class LifecycleConformance(ConformanceCase):
         middle = self.alloc(_BYTES)
         self.copy(Region(source), Region(middle), _BYTES)
         self.copy(Region(middle), Region(target), _BYTES)
-        self._let_go()
+        self._release()
         lifecycle.close(index)
         expect(self.host_bytes(target, _BYTES) == pattern(_BYTES, 5), "close left out what was queued")
         lifecycle.close(index)
@@ -69,7 +69,7 @@ class LifecycleConformance(ConformanceCase):
             source, target = self.alloc(_BYTES), self.alloc(_BYTES)
             self.write(source, pattern(_BYTES, seed))
             self.copy(Region(source), Region(target), _BYTES)
-            self._let_go()
+            self._release()
             self.device = self.device.reset()
             after = [self.alloc(_BYTES) for _ in range(4)]
             for number, space in enumerate(after):
@@ -84,14 +84,14 @@ class LifecycleConformance(ConformanceCase):
         """A stream of the last life takes no work after reset(index): an error says so."""
         self._own_lifecycle()
         old = self.ability(Streams).create_stream(self.device.index)
-        self._let_go()
+        self._release()
         self.device = self.device.reset()
         source, target = self.alloc(_BYTES), self.alloc(_BYTES)
         self.write(source, pattern(_BYTES, 7))
         self.write(target, pattern(_BYTES, 8))
-        what = "a copy on a stream of the last life"
-        expect_raises(LandbridgeError, lambda: self.copy(Region(source), Region(target), _BYTES, old), what)
-        expect(self.read(target, _BYTES) == pattern(_BYTES, 8), f"{what} was done")
+        subject = "a copy on a stream of the last life"
+        expect_raises(LandbridgeError, lambda: self.copy(Region(source), Region(target), _BYTES, old), subject)
+        expect(self.read(target, _BYTES) == pattern(_BYTES, 8), f"{subject} was done")
         self._try_it(9)
 
     def test_reset_of_one_instance(self) -> None:
@@ -117,12 +117,12 @@ class LifecycleConformance(ConformanceCase):
         lifecycle = self.ability(Lifecycle)
         if self.is_host():
             self.skip("is the host, which the whole process lives on")
-        if not self.own_process:
+        if not self.separate_process:
             self.skip("is used by the whole process: landbridge conformance tests it in one that it can end")
         self.release_scopes()  # no life ends while a scope is acquired
         return lifecycle
 
-    def _let_go(self) -> None:
+    def _release(self) -> None:
         """Forget the spaces of a life that ends."""
         self._taken.clear()
         self._sizes.clear()

@@ -52,7 +52,7 @@ class NdSpaceConformance(ConformanceCase):
                 expect(space.row_pitch is None, "there is a table of rows and a pitch")
                 expect(len(space.rows) == shape[0], f"the table has {len(space.rows)} rows, asked was {shape[0]}")
 
-    def test_rows_are_apart(self) -> None:
+    def test_rows_are_disjoint(self) -> None:
         """Either row r begins r * row_pitch bytes into the space, or is a space of its own, of handle rows[r]: no two
         share bytes."""
         for kind in self.nd_kinds():
@@ -72,11 +72,11 @@ class NdSpaceConformance(ConformanceCase):
         for kind in self.nd_kinds():
             if kind.host_access == "none":
                 continue
-            for asked in (1, 4 * kind.row_alignment):
-                space = self.alloc_nd(kind, asked)
+            for requested in (1, 4 * kind.row_alignment):
+                space = self.alloc_nd(kind, requested)
                 if space.row_pitch is not None:
-                    asked = min(asked, space.row_pitch & -space.row_pitch)  # what one pitch lets every row have
-                wanted = max(asked, kind.row_alignment)
+                    requested = min(requested, space.row_pitch & -space.row_pitch)  # what one pitch lets every row have
+                wanted = max(requested, kind.row_alignment)
                 for row in range(space.physical_shape[0]):
                     region = space.row(row)
                     address = host.host_pointer(region.space) + region.byte_offset
@@ -122,8 +122,8 @@ class NdSpaceConformance(ConformanceCase):
         for kind in self.nd_kinds():
             shape = self.shape(kind)
             for wrong in (shape[1:], (*shape, 2), (-1, *shape[1:])):
-                what = f"a space of {wrong} in {kind.scope!r}, of {kind.ndim} dimensions"
-                expect_raises(InputError, partial(self.alloc_nd, kind, shape=wrong), what)
+                subject = f"a space of {wrong} in {kind.scope!r}, of {kind.ndim} dimensions"
+                expect_raises(InputError, partial(self.alloc_nd, kind, shape=wrong), subject)
             try:
                 self.alloc_nd(kind, rows=1 << 46)
             except (InputError, OutOfMemoryError):

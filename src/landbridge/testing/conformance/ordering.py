@@ -43,7 +43,7 @@ class OrderConformance(ConformanceCase):
         for stream in (first, second):
             streams.free_stream(stream)
 
-    def test_stream_sync_beside_others(self) -> None:
+    def test_stream_sync_with_others(self) -> None:
         """Work is on the stream that it was queued on, whichever were created since: stream_sync of it waits for it."""
         streams, index = self.ability(Streams), self.device.index
         for seed in range(_ROUNDS):
@@ -85,7 +85,7 @@ class OrderConformance(ConformanceCase):
             self._expect_copied(spaces[1], 1, "a copy after an event that was done did not happen")
 
     def test_copies_with_the_host_are_in_order(self) -> None:
-        """Copies from and to the host take their turn: what was queued before reads the old bytes, and is read."""
+        """Copies from and to the host keep their order: what was queued before reads the old bytes, and is read."""
         for seed in range(_ROUNDS):
             spaces = self._filled_spaces(seed)
             if not self.can_copy_host(spaces[0]):
@@ -96,8 +96,10 @@ class OrderConformance(ConformanceCase):
             third = self.copy(Region(spaces[1]), Region(seen), _BYTES)
             for event in (first, second, third):
                 self.wait(event)
-            expect(self.host_bytes(seen, _BYTES) == pattern(_BYTES, seed), "a copy with the host did not take its turn")
-            self._expect_copied(spaces[0], seed + 50, "a copy from the host did not take its turn")
+            expect(
+                self.host_bytes(seen, _BYTES) == pattern(_BYTES, seed), "a copy with the host did not keep its order"
+            )
+            self._expect_copied(spaces[0], seed + 50, "a copy from the host did not keep its order")
 
     def test_an_event_of_a_copy_can_be_waited_for(self) -> None:
         """wait_event takes the Event that a copy returned."""
@@ -153,7 +155,7 @@ class OrderConformance(ConformanceCase):
             self._expect_copied(spaces[2], seed, "with set_stream, a copy on stream None went to another queue")
             streams.free_stream(stream)
 
-    def test_streams_are_told_apart(self) -> None:
+    def test_streams_are_distinguished(self) -> None:
         """create_stream: each is a stream of its own, of this device."""
         streams, index = self.ability(Streams), self.device.index
         first, second = streams.create_stream(index), streams.create_stream(index)

@@ -65,14 +65,14 @@ class PressureConformance(ConformanceCase):
         """Every allocation has its alignment, above a page too, whatever was allocated before it."""
         host = self.ability(HostMemory)
         for kind in self.host_kinds():
-            for asked in (1, 1 << 12, 1 << 13, 1 << 15):
-                wanted = max(asked, kind.alignment)
+            for requested in (1, 1 << 12, 1 << 13, 1 << 15):
+                wanted = max(requested, kind.alignment)
                 for odd in (1, 4097, 8191, 12289):
-                    spaces = self.alloc(odd, kind.scope), self.alloc(odd, kind.scope, asked)
+                    spaces = self.alloc(odd, kind.scope), self.alloc(odd, kind.scope, requested)
                     address = host.host_pointer(spaces[1])
                     for space in spaces:
                         self.free(space)
-                    expect(address % wanted == 0, f"{address:#x} of {kind.scope!r} was asked aligned to {asked}")
+                    expect(address % wanted == 0, f"{address:#x} of {kind.scope!r} was asked aligned to {requested}")
 
     def test_capacity(self) -> None:
         """capacity: so many bytes of the scope can be had at once, each allocation of max_bytes at most."""
@@ -82,10 +82,10 @@ class PressureConformance(ConformanceCase):
                 continue
             gc.collect()
             trim(self.device)  # what pools of this process keep is no fault of the device
-            room = self.room(scope) * 7 // 8
-            step = min(kind.max_bytes or room, room // 4) // kind.size_multiple * kind.size_multiple
+            capacity = self.capacity(scope) * 7 // 8
+            step = min(kind.max_bytes or capacity, capacity // 4) // kind.size_multiple * kind.size_multiple
             spaces = []
-            for _ in range(room // step if step else 0):
+            for _ in range(capacity // step if step else 0):
                 try:
                     self.fills_memory = True
                     spaces.append(self.alloc(step, scope))
@@ -122,24 +122,24 @@ class PressureConformance(ConformanceCase):
         size = -(-256 // self.device.memory_kind().size_multiple) * self.device.memory_kind().size_multiple
         taken: list[list[Space]] = [[] for _ in range(_THREADS)]
 
-        def take(own: list[Space]) -> None:
+        def take(owned: list[Space]) -> None:
             for number in range(_SPACES):
-                own.append(self.alloc(size))
+                owned.append(self.alloc(size))
                 if number % 4 == 3:
-                    self.free(own.pop(0))
+                    self.free(owned.pop(0))
 
-        def give_back(own: list[Space]) -> None:
-            for space in own:
+        def give_back(owned: list[Space]) -> None:
+            for space in owned:
                 self.free(space)
 
         before = self.available()
-        self._at_once([partial(take, own) for own in taken])
-        spaces = [space for own in taken for space in own]
+        self._at_once([partial(take, owned) for owned in taken])
+        spaces = [space for owned in taken for space in owned]
         for number, space in enumerate(spaces):
             self.write(space, pattern(size, number))
         for number, space in enumerate(spaces):
             expect(self.read(space, size) == pattern(size, number), "two threads were given the same bytes")
-        self._at_once([partial(give_back, own) for own in taken])
+        self._at_once([partial(give_back, owned) for owned in taken])
         after = self.available()
         if before is not None and not self.is_host():
             expect(after == before, f"of {before} bytes {after} are available after all spaces were freed")
@@ -187,7 +187,7 @@ class PressureConformance(ConformanceCase):
 
         self._expect_no_growth(once, "a stream and an event on it")
 
-    def _expect_no_growth(self, once: Callable[[], None], what: str) -> None:
+    def _expect_no_growth(self, once: Callable[[], None], subject: str) -> None:
         for _ in range(_WARM_UP):
             once()
         gc.collect()
@@ -198,10 +198,10 @@ class PressureConformance(ConformanceCase):
         after = _process()
         for name, most in _MOST.items():
             grown = after.get(name, 0) - before.get(name, 0)
-            expect(grown <= most, f"{_ROUNDS} times {what} took {grown} {name} that were not given back")
+            expect(grown <= most, f"{_ROUNDS} times {subject} took {grown} {name} that were not given back")
         left = self.available()
         if available is not None and left is not None and not self.is_host():
-            expect(left >= available, f"{_ROUNDS} times {what} took {available - left} bytes of the device's memory")
+            expect(left >= available, f"{_ROUNDS} times {subject} took {available - left} bytes of the device's memory")
 
     def _sixteenth(self) -> int:
         kind = self.device.memory_kind()
@@ -243,7 +243,7 @@ class PressureConformance(ConformanceCase):
 
 @contextmanager
 def _eager_switches() -> Iterator[None]:
-    """Let threads of Python take turns so often that what is not guarded is found in its middle."""
+    """Let threads of Python switch so often that what is not guarded is found in its middle."""
     before = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)
     try:
@@ -254,18 +254,18 @@ def _eager_switches() -> Iterator[None]:
 
 def _process() -> dict[str, int]:
     """What this process has, where the kernel says so."""
-    own = Path("/proc/self")
+    owned = Path("/proc/self")
     found = {"objects of Python": sys.getallocatedblocks()}
     with suppress(AttributeError):  # another C library than glibc, or an old one
         count = ctypes.CDLL(None).mallinfo2
         count.restype = _MallInfo
         info = count()
         found["bytes of malloc"] = info.uordblks + info.hblkhd
-    if (own / "statm").is_file():
+    if (owned / "statm").is_file():
         found |= {
-            "bytes of pages": int((own / "statm").read_text().split()[1]) * mmap.PAGESIZE,
-            "open files": len(list((own / "fd").iterdir())),
-            "threads": len(list((own / "task").iterdir())),
+            "bytes of pages": int((owned / "statm").read_text().split()[1]) * mmap.PAGESIZE,
+            "open files": len(list((owned / "fd").iterdir())),
+            "threads": len(list((owned / "task").iterdir())),
         }
     return found
 

@@ -38,21 +38,21 @@ class ReachConformance(ConformanceCase):
                 fits = 0 <= begin < 1 << (kind.dma_address_bits or 64)
                 expect(fits, f"{begin:#x} has more bits than the {kind.dma_address_bits} that the device reaches")
                 expect(begin % kind.alignment == 0, f"{begin:#x} of {scope!r} is no multiple of {kind.alignment}")
-            if kind.physically_contiguous and self.room(scope) > 16 * _LONG:
+            if kind.physically_contiguous and self.capacity(scope) > 16 * _LONG:
                 long = self.alloc(_LONG, scope)
                 begin, end = (addresses.device_address(Region(long, at)) for at in (0, _LONG - 64))
                 expect(end == begin + _LONG - 64, f"byte {_LONG - 64} of {begin:#x} of {scope!r} is at {end:#x}")
-            apart = all(abs(a - b) >= _BYTES for i, a in enumerate(begins) for b in begins[:i])
-            expect(apart or not kind.physically_contiguous, f"spaces of {scope!r} overlap at {begins}")
+            disjoint = all(abs(a - b) >= _BYTES for i, a in enumerate(begins) for b in begins[:i])
+            expect(disjoint or not kind.physically_contiguous, f"spaces of {scope!r} overlap at {begins}")
 
     def test_alignment_of_device_addresses(self) -> None:
         """An alignment that is asked for is that of the device's address, as it is of the host's."""
         addresses = self.ability(Addresses)
         for scope in self.flat_scopes():
-            for asked in (4 * self.device.memory_kind(scope).alignment, 4096):
-                self.alloc(asked // 4 + 1, scope)
-                begin = addresses.device_address(Region(self.alloc(_BYTES, scope, asked)))
-                expect(begin % asked == 0, f"{begin:#x} of {scope!r} was asked aligned to {asked}")
+            for requested in (4 * self.device.memory_kind(scope).alignment, 4096):
+                self.alloc(requested // 4 + 1, scope)
+                begin = addresses.device_address(Region(self.alloc(_BYTES, scope, requested)))
+                expect(begin % requested == 0, f"{begin:#x} of {scope!r} was asked aligned to {requested}")
 
     def test_foreign_file_descriptors(self) -> None:
         """import_memory of a file descriptor is in place, or raises ZeroCopyError; one of no memory always raises."""
@@ -94,8 +94,8 @@ class ReachConformance(ConformanceCase):
             found = self.read(target, _BYTES)
             expect(found == pattern(_BYTES, seed), "an import for reading has not what the owner wrote since")
         importer.release_import(space)
-        kept = ctypes.string_at(source.address, _BYTES) == pattern(_BYTES, 3)
-        expect(kept, "releasing an import for reading changed the owner's bytes")
+        retained = ctypes.string_at(source.address, _BYTES) == pattern(_BYTES, 3)
+        expect(retained, "releasing an import for reading changed the owner's bytes")
 
     def test_the_same_bytes_imported_twice(self) -> None:
         """Imports of the same bytes are the same memory, each valid until its own release."""

@@ -9,7 +9,7 @@ from itertools import pairwise
 from landbridge.device.api import Event, Region, Space, Stream
 from landbridge.device.protocols import Recording, Streams
 from landbridge.testing.conformance.base import expect, pattern
-from landbridge.testing.conformance.kernels import NBYTES, KernelCase, minus, numbers
+from landbridge.testing.conformance.kernels import NBYTES, KernelCase, float32_bytes, minus
 
 _BYTES = 512
 _ROUNDS = 8  # a wrong order may be right by luck
@@ -86,7 +86,7 @@ class RecordingConformance(RecordingCase):
             self.write(spaces[0], pattern(_BYTES, seed))
             seen = self.operand(bytes(_BYTES))
             self.wait(self.replay_work(recording))
-            self._copy_beside(spaces[-1], seen)
+            self._copy_concurrently(spaces[-1], seen)
             expect(self.read(seen, _BYTES) == pattern(_BYTES, seed), "a replay was not done, or not in order")
 
     def test_two_recordings_at_once(self) -> None:
@@ -118,12 +118,13 @@ class RecordingConformance(RecordingCase):
                 self.copy(Region(source), Region(target), _BYTES, stream)
 
         recording = self.record_work(swap)
-        for turn in range(3):
+        for iteration in range(3):
             self.wait(self.replay_work(recording))
             found = self.read(first, _BYTES), self.read(second, _BYTES)
-            wanted = pattern(_BYTES, (turn + 1) % 2), pattern(_BYTES, turn % 2)
+            wanted = pattern(_BYTES, (iteration + 1) % 2), pattern(_BYTES, iteration % 2)
             expect(
-                found == wanted, f"a recording that swaps two spaces was replayed {turn + 1} times; they hold others"
+                found == wanted,
+                f"a recording that swaps two spaces was replayed {iteration + 1} times; they hold others",
             )
 
     def test_replay_comes_in_order(self) -> None:
@@ -170,12 +171,15 @@ class RecordingConformance(RecordingCase):
         self.wait(self.replay_work(recording, {0: Region(ends[0], unit), 2: Region(ends[1], unit)}))
         moved = pattern(size, 50)[unit : unit + 128]
         self.expect_part(self.read(ends[1], size), 51, unit, moved)
-        if (far := self.far()) is not None:
-            others = [Region(self.alloc(far + 128), far) for _ in range(3)]
+        if (large_offset := self.large_offset()) is not None:
+            others = [Region(self.alloc(large_offset + 128), large_offset) for _ in range(3)]
             for seed, region in enumerate(others):
-                self.write(region.space, pattern(128, 60 + seed), far)
+                self.write(region.space, pattern(128, 60 + seed), large_offset)
             self.wait(self.replay_work(recording, dict(enumerate(others))))
-            expect(self.read(others[2].space, 128, far) == pattern(128, 60), f"a replay at offset {far} is wrong")
+            expect(
+                self.read(others[2].space, 128, large_offset) == pattern(128, 60),
+                f"a replay at offset {large_offset} is wrong",
+            )
 
     def test_rebound_regions_stay(self) -> None:
         """replay(args): the regions are bound to their positions from now on."""
@@ -206,19 +210,22 @@ class RecordingConformance(RecordingCase):
         """Launches are recorded as copies are, and replayed with other regions."""
         self.ability(Recording)
         kernel = self.kernel()
-        a, b, y, other = (self.operand(numbers(seed)) for seed in (1, 2, 3, 4))
+        a, b, y, other = (self.operand(float32_bytes(seed)) for seed in (1, 2, 3, 4))
         recording = self.record_work(lambda s: self.launch(kernel, Region(a), Region(b), Region(y), s))
-        expect(self.read(y, NBYTES) == numbers(3), "a launch was done while it was recorded")
+        expect(self.read(y, NBYTES) == float32_bytes(3), "a launch was done while it was recorded")
         self.wait(self.replay_work(recording))
-        expect(self.read(y, NBYTES) == minus(numbers(1), numbers(2)), "a replay did not launch")
+        expect(self.read(y, NBYTES) == minus(float32_bytes(1), float32_bytes(2)), "a replay did not launch")
         args = [number for launch in kernel.sequence.launches for number in launch.args]
         position = list(dict.fromkeys(args)).index(2)
-        self.write(y, numbers(5))
+        self.write(y, float32_bytes(5))
         self.wait(self.replay_work(recording, {position: Region(other)}))
-        expect(self.read(other, NBYTES) == minus(numbers(1), numbers(2)), "a launch was not bound to another region")
-        expect(self.read(y, NBYTES) == numbers(5), "a launch wrote what was bound before")
+        expect(
+            self.read(other, NBYTES) == minus(float32_bytes(1), float32_bytes(2)),
+            "a launch was not bound to another region",
+        )
+        expect(self.read(y, NBYTES) == float32_bytes(5), "a launch wrote what was bound before")
 
-    def _copy_beside(self, source: Space, target: Space) -> None:
+    def _copy_concurrently(self, source: Space, target: Space) -> None:
         """Copy on another stream than None, where there is one: what is queued there is not waited for."""
         streams = self.device.capability(Streams)
         stream = None if streams is None else streams.create_stream(self.device.index)

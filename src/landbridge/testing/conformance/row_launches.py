@@ -10,7 +10,7 @@ from landbridge.device.api import NdSpace, Region
 from landbridge.device.protocols import NdSpaces, Recording, RowTable
 from landbridge.memory_kind import MemoryKind
 from landbridge.testing.conformance.base import expect, pattern
-from landbridge.testing.conformance.kernels import COUNT, NBYTES, SuiteKernel, minus, numbers
+from landbridge.testing.conformance.kernels import COUNT, NBYTES, SuiteKernel, float32_bytes, minus
 from landbridge.testing.conformance.recordings import RecordingCase
 
 _ROWS, _COLUMNS = 4, COUNT // 4
@@ -32,16 +32,16 @@ class RowLaunchConformance(RecordingCase):
                 a, y = self._rows(kind, height, _ROW), self._rows(kind, height, _ROW)
                 for row in range(height):
                     self._put_row(y, row, pattern(_ROW, row))
-                self._put_rows(a, first, numbers(seed))
-                b = self.operand(numbers(seed + 7))
+                self._put_rows(a, first, float32_bytes(seed))
+                b = self.operand(float32_bytes(seed + 7))
                 x, z = (Region(a), Region(y)) if whole else (_table(a, first), _table(y, second))
                 self.wait(self.launch(kernel, x, Region(b), z))
-                self._expect_rows(y, second, minus(numbers(seed), numbers(seed + 7)))
-                self._expect_rows(a, first, numbers(seed))
+                self._expect_rows(y, second, minus(float32_bytes(seed), float32_bytes(seed + 7)))
+                self._expect_rows(a, first, float32_bytes(seed))
                 for row in range(height):
                     if not second <= row < second + _ROWS:
-                        beside = self._get_row(y, row) == pattern(_ROW, row)
-                        expect(beside, f"a launch in rows {second} to {second + _ROWS - 1} changed row {row}")
+                        unchanged = self._get_row(y, row) == pattern(_ROW, row)
+                        expect(unchanged, f"a launch in rows {second} to {second + _ROWS - 1} changed row {row}")
 
     def test_launch_within_rows(self) -> None:
         """Rows of a RowTable begin at the byte_offset of their Region, and may be parts of one space with others."""
@@ -50,32 +50,32 @@ class RowLaunchConformance(RecordingCase):
             space = self._rows(kind, 2 * _ROWS, start + _ROW)
             for row in range(2 * _ROWS):
                 self._put_row(space, row, pattern(start + _ROW, row))
-            self._put_rows(space, 0, numbers(1), start)
-            b = self.operand(numbers(2))
+            self._put_rows(space, 0, float32_bytes(1), start)
+            b = self.operand(float32_bytes(2))
             x, z = _table(space, 0, start), _table(space, _ROWS, start)
             self.wait(self.launch(kernel, x, Region(b), z))
-            self._expect_rows(space, _ROWS, minus(numbers(1), numbers(2)), start)
-            self._expect_rows(space, 0, numbers(1), start)
+            self._expect_rows(space, _ROWS, minus(float32_bytes(1), float32_bytes(2)), start)
+            self._expect_rows(space, 0, float32_bytes(1), start)
             for row in range(2 * _ROWS):
-                beside = self._get_row(space, row)[:start] == pattern(start + _ROW, row)[:start]
-                expect(beside, f"a launch on bytes {start} and on of each row changed row {row} before them")
+                unchanged = self._get_row(space, row)[:start] == pattern(start + _ROW, row)[:start]
+                expect(unchanged, f"a launch on bytes {start} and on of each row changed row {row} before them")
 
     def test_recorded_launches_in_rows(self) -> None:
         """Positions number the regions of recorded work, and not those in a RowTable."""
         self.ability(Recording)
         for kind, kernel in self._row_kernels((2,)):
             a, y = self._rows(kind, _ROWS, _ROW), self._rows(kind, _ROWS, _ROW)
-            b, other = self.operand(numbers(2)), self.operand(numbers(3))
-            self._put_rows(a, 0, numbers(1))
-            self._put_rows(y, 0, numbers(9))
+            b, other = self.operand(float32_bytes(2)), self.operand(float32_bytes(3))
+            self._put_rows(a, 0, float32_bytes(1))
+            self._put_rows(y, 0, float32_bytes(9))
             work = partial(self.launch, kernel, _table(a, 0), Region(b), _table(y, 0))
             recording = self.record_work(work)
-            self._expect_rows(y, 0, numbers(9))
+            self._expect_rows(y, 0, float32_bytes(9))
             self.wait(self.replay_work(recording))
-            self._expect_rows(y, 0, minus(numbers(1), numbers(2)))
+            self._expect_rows(y, 0, minus(float32_bytes(1), float32_bytes(2)))
             self.wait(self.replay_work(recording, {0: Region(other)}))
-            self._expect_rows(y, 0, minus(numbers(1), numbers(3)))
-            expect(self.read(b, NBYTES) == numbers(2), "a replay in rows wrote what it was bound to before")
+            self._expect_rows(y, 0, minus(float32_bytes(1), float32_bytes(3)))
+            expect(self.read(b, NBYTES) == float32_bytes(2), "a replay in rows wrote what it was bound to before")
 
     def _row_kernels(self, ndims: Collection[int]) -> Iterator[tuple[MemoryKind, SuiteKernel]]:
         """The kinds of ``ndims`` dimensions that there are kernels for, and these; skips the test where none is."""

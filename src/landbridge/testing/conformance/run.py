@@ -35,13 +35,13 @@ def sentences() -> dict[str, str]:
     return {name: " ".join((getattr(DeviceConformance, name).__doc__ or "").split()) for name in names}
 
 
-def run_test(device_name: str, name: str, *, own_process: bool = False) -> Result:
+def run_test(device_name: str, name: str, *, separate_process: bool = False) -> Result:
     """The test called ``name`` on the device called ``device_name``, in this process, which uses it for nothing else
-    where it is its ``own_process``.
+    where it is its ``separate_process``.
 
     Whatever it raises is a failure, what Python ends a process with too; but Ctrl-C is passed on.
     """
-    facts = {"device_name": device_name, "own_process": own_process}
+    facts = {"device_name": device_name, "separate_process": separate_process}
     case: type[DeviceConformance] = type("Case", (DeviceConformance,), facts)
     sentence, instance, begun = sentences()[name], case(), time.perf_counter()
 

@@ -27,7 +27,7 @@ from landbridge.testing.conformance.run import run_test
 
 #: Seconds that a test which hangs has to say where.
 _GRACE = 1.0
-_KEPT = 2000  # characters of what a test that crashed has printed
+_RETAINED = 2000  # characters of what a test that crashed has printed
 
 
 def main(threads: int) -> None:
@@ -73,10 +73,10 @@ def _in_a_child(job: IsolatedTest) -> dict[str, Any]:
             found: dict[str, Any] = json.loads(answer)
             return found
         printed.seek(0, os.SEEK_END)
-        printed.seek(max(0, printed.tell() - _KEPT))
-        said = printed.read().decode(errors="replace").strip()
+        printed.seek(max(0, printed.tell() - _RETAINED))
+        output = printed.read().decode(errors="replace").strip()
         how = f"hangs: not over after {job.seconds:g} seconds" if hangs else _ended(status)
-        return {"outcome": "fail", "detail": f"{how}; it printed: {said}" if said else how}
+        return {"outcome": "fail", "detail": f"{how}; it printed: {output}" if output else how}
 
 
 def _answer(reading: int, seconds: float) -> bytes | None:
@@ -117,7 +117,7 @@ def _work(job: IsolatedTest, writing: int, printed: IO[bytes]) -> NoReturn:
         if job.test == FACTS:
             answer = {"outcome": "pass", "detail": "", "facts": device_facts(job.device)}
         else:
-            answer = asdict(run_test(job.device, job.test, own_process=True))
+            answer = asdict(run_test(job.device, job.test, separate_process=True))
     except BaseException as error:
         answer = {"outcome": "fail", "detail": f"{type(error).__name__}: {error}"}
     os.write(writing, (json.dumps(answer, default=str) + "\n").encode())
@@ -129,7 +129,7 @@ def _admit(job: IsolatedTest) -> None:
     name = parse_device_name(job.device).innermost
     if name not in registry.names():
         module, _, attribute = job.origin.partition(":")
-        made: Any = import_module(module)
+        created: Any = import_module(module)
         for part in attribute.split("."):
-            made = getattr(made, part)
-        registry.register(made())
+            created = getattr(created, part)
+        registry.register(created())

@@ -61,8 +61,8 @@ class _OtherProcess:
             pass
         line = self._process.stdout.readline()
         if not line:
-            _, said = self._process.communicate()
-            raise AssertionError(f"another process cannot use the exported memory: {said.strip()[-200:]}")
+            _, output = self._process.communicate()
+            raise AssertionError(f"another process cannot use the exported memory: {output.strip()[-200:]}")
         return bytes.fromhex(line)
 
 

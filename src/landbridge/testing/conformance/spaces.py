@@ -1,4 +1,4 @@
-"""Allocations: apart, aligned, and given back."""
+"""Allocations: disjoint, aligned, and given back."""
 
 from __future__ import annotations
 
@@ -41,12 +41,14 @@ class SpaceConformance(ConformanceCase):
         """alignment (allocations; a power of two; effective = the larger of asked and this)."""
         api = self.ability(HostMemory)
         kind = self.host_kind()
-        for asked in (1, kind.alignment, 4 * kind.alignment, 1 << 16):
+        for requested in (1, kind.alignment, 4 * kind.alignment, 1 << 16):
             # A neighbour of odd size, so that the next space is not aligned by luck.
             self.alloc(kind.alignment + 1, kind.scope)
-            address = api.host_pointer(self.alloc(_BYTES, kind.scope, asked))
-            wanted = max(asked, kind.alignment)
-            expect(address % wanted == 0, f"{address:#x} was asked aligned to {asked}, the kind says {kind.alignment}")
+            address = api.host_pointer(self.alloc(_BYTES, kind.scope, requested))
+            wanted = max(requested, kind.alignment)
+            expect(
+                address % wanted == 0, f"{address:#x} was asked aligned to {requested}, the kind says {kind.alignment}"
+            )
 
     def test_type_hint(self) -> None:
         """type_hint, the name of a dtype or None, changes nothing of a space but where it may lie."""
@@ -57,7 +59,7 @@ class SpaceConformance(ConformanceCase):
             self.write(space, pattern(_BYTES, seed))
             expect(self.read(space, _BYTES) == pattern(_BYTES, seed), f"a space with type_hint {hint!r} lost bytes")
 
-    def test_spaces_are_apart(self) -> None:
+    def test_spaces_are_disjoint(self) -> None:
         """A Space is one allocation: no two share bytes."""
         spaces = [self.alloc(_BYTES) for _ in range(4)]
         for seed, space in enumerate(spaces):
@@ -67,11 +69,11 @@ class SpaceConformance(ConformanceCase):
 
     def test_free_leaves_the_others(self) -> None:
         """free_data_space(space) frees that space and no other."""
-        kept, freed = self.alloc(_BYTES), self.alloc(_BYTES)
-        self.write(kept, pattern(_BYTES, 1))
+        retained, freed = self.alloc(_BYTES), self.alloc(_BYTES)
+        self.write(retained, pattern(_BYTES, 1))
         self.free(freed)
         self.write(self.alloc(_BYTES), pattern(_BYTES, 2))
-        expect(self.read(kept, _BYTES) == pattern(_BYTES, 1), "a space lost its bytes when another was freed")
+        expect(self.read(retained, _BYTES) == pattern(_BYTES, 1), "a space lost its bytes when another was freed")
 
     def test_freed_bytes_can_be_had_again(self) -> None:
         """free_data_space(space) gives the bytes back."""

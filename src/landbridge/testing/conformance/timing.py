@@ -170,7 +170,7 @@ class TimingConformance(ConformanceCase):
 
     def busy(self, stream: Stream | None = None, nbytes: int = _SLOW) -> Event | None:
         """Queue copies of ``nbytes`` that take a while; the event of the last."""
-        nbytes = min(nbytes, self.room() // 8)
+        nbytes = min(nbytes, self.capacity() // 8)
         pair = self.alloc(nbytes), self.alloc(nbytes)
         event = None
         for number in range(_COPIES):

@@ -49,7 +49,7 @@ class TransferConformance(ConformanceCase):
     def test_large_copies(self) -> None:
         """A copy is of all its bytes, however many."""
         for number, nbytes in enumerate(_LARGE):
-            if nbytes > self.room() // 4:
+            if nbytes > self.capacity() // 4:
                 break
             first, second = self.alloc(nbytes), self.alloc(nbytes)
             content = long_pattern(nbytes, number + 1)

@@ -67,24 +67,24 @@ class WorkspaceConformance(ConformanceCase):
     def test_instances_have_memory_of_their_own(self) -> None:
         """Spaces of one instance are no other's: bytes, devices and streams are told apart by index."""
         other = self._neighbour()
-        own, theirs = self.alloc(_BYTES), self._space_of(other)
+        owned, theirs = self.alloc(_BYTES), self._space_of(other)
         expect(theirs.device == other, f"a space of {other} says that it is of {theirs.device}")
-        expect(own != theirs, f"a space of {self.device} equals one of {other}")
-        self.write(own, pattern(_BYTES, 1))
+        expect(owned != theirs, f"a space of {self.device} equals one of {other}")
+        self.write(owned, pattern(_BYTES, 1))
         content = self.host(pattern(_BYTES, 2))
-        if not self.can_copy_host(own):
+        if not self.can_copy_host(owned):
             self.skip("copies neither from nor to host memory")
         self.wait(other.api.copy_data_from_to(Region(content), Region(theirs), _BYTES, None, None))
         target = self.host(bytes(_BYTES))
         self.wait(other.api.copy_data_from_to(Region(theirs), Region(target), _BYTES, None, None))
         expect(self.host_bytes(target, _BYTES) == pattern(_BYTES, 2), f"{other} lost what was written there")
-        expect(self.read(own, _BYTES) == pattern(_BYTES, 1), f"writing to {other} changed {self.device}")
+        expect(self.read(owned, _BYTES) == pattern(_BYTES, 1), f"writing to {other} changed {self.device}")
 
     def test_copies_between_instances(self) -> None:
         """can_copy(src, dst): what it says of two instances is so: such a copy moves the bytes."""
         other, peer = self._neighbour(), self.ability(PeerCopy)
-        own, theirs = self.alloc(_BYTES), self._space_of(other)
-        for seed, (source, target) in enumerate(((own, theirs), (theirs, own))):
+        owned, theirs = self.alloc(_BYTES), self._space_of(other)
+        for seed, (source, target) in enumerate(((owned, theirs), (theirs, owned))):
             if not peer.can_copy(source, target):
                 continue
             self.write(source, pattern(_BYTES, seed))

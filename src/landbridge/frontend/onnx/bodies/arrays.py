@@ -4,7 +4,7 @@ whose own definition fails for a batch of one."""
 from __future__ import annotations
 
 from landbridge.errors import ShapeError
-from landbridge.frontend.onnx.bodies.registry import NodeFacts, defined, numbers
+from landbridge.frontend.onnx.bodies.registry import NodeFacts, defined, integer_list
 
 _MS = "com.microsoft"
 _POOLED = ("kernel_shape", "pads", "strides", "dilations")
@@ -74,7 +74,7 @@ def affine_grid(n: NodeFacts) -> str | None:
             f"at{a} = Constant <value_int = {a}> () e{a} = Gather (extents, at{a}) r{a} = Range (zero, e{a}, one)"
             f" twice{a} = Mul (r{a}, two) low{a} = Sub (e{a}, one) far{a} = Sub (twice{a}, low{a}) {parts}"
             f" f{a} = Cast <to = {dtype}> (far{a}) p{a} = Cast <to = {dtype}> (parts{a}) c{a} = Div (f{a}, p{a})"
-            f" others{a} = Constant <value_ints = {numbers(others)}> () wide{a} = Unsqueeze (c{a}, others{a})"
+            f" others{a} = Constant <value_ints = {integer_list(others)}> () wide{a} = Unsqueeze (c{a}, others{a})"
             f" whole{a} = Expand (wide{a}, extents) x{a} = Unsqueeze (whole{a}, last)"
         )
     places = ", ".join(f"x{a}" for a in reversed(spatial))
@@ -110,7 +110,7 @@ def inverse(n: NodeFacts) -> str:
 @defined(_MS, "NhwcMaxPool", "x", "y")
 def nhwc_max_pool(n: NodeFacts) -> str:
     """Of images with their channels last."""
-    how = [f"{k} = {numbers(n.attribute(k, []))}" for k in _POOLED if n.attribute(k, [])]
+    how = [f"{k} = {integer_list(n.attribute(k, []))}" for k in _POOLED if n.attribute(k, [])]
     how += [f"ceil_mode = {n.attribute('ceil_mode', 0)}", f'auto_pad = "{n.attribute("auto_pad", "NOTSET")}"']
     return f"""a = Transpose <perm = [0, 3, 1, 2]> (x) b = MaxPool <{", ".join(how)}> (a)
         y = Transpose <perm = [0, 2, 3, 1]> (b)"""

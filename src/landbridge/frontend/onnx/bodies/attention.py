@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from landbridge.frontend.onnx.bodies.attention_scores import as_heads, as_rows, attended, kept_in_buffer, split
+from landbridge.frontend.onnx.bodies.attention_scores import as_heads, as_rows, attended, retained_in_buffer, split
 from landbridge.frontend.onnx.bodies.registry import NodeFacts, defined
 
 _MS = "com.microsoft"
@@ -135,8 +135,8 @@ def _of_packed(n: NodeFacts, mask: str) -> str:
         lines.append("""at_0 = Constant <value_int = 0> () at_1 = Constant <value_int = 1> ()
             past_key = Gather <axis = 0> (past, at_0) past_value = Gather <axis = 0> (past, at_1)""")
     if n.has("past", "past_length"):
-        lines.append(kept_in_buffer("k", "past_key", "all_k", "keys"))
-        lines.append(kept_in_buffer("v", "past_value", "all_v", "values"))
+        lines.append(retained_in_buffer("k", "past_key", "all_k", "keys"))
+        lines.append(retained_in_buffer("v", "past_value", "all_v", "values"))
     elif n.has("past"):
         lines.append("keys = Concat <axis = 2> (past_key, k) values = Concat <axis = 2> (past_value, v)")
         lines.append("all_k = Identity (keys) all_v = Identity (values)")
@@ -155,9 +155,10 @@ def _with_past(n: NodeFacts) -> str:
         return "keys = Identity (k) values = Identity (v) present_key = Identity (k) present_value = Identity (v)"
     pairs = (("k", "past_key", "present_key", "keys"), ("v", "past_value", "present_value", "values"))
     if n.has("past_length"):
-        return " ".join(kept_in_buffer(*names) for names in pairs)
+        return " ".join(retained_in_buffer(*names) for names in pairs)
     return " ".join(
-        f"{both} = Concat <axis = 2> ({past}, {new}) {kept} = Identity ({both})" for new, past, kept, both in pairs
+        f"{both} = Concat <axis = 2> ({past}, {new}) {retained} = Identity ({both})"
+        for new, past, retained, both in pairs
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from landbridge.frontend.onnx.bodies.registry import NodeFacts, like, number, numbers
+from landbridge.frontend.onnx.bodies.registry import NodeFacts, integer_list, like, number
 from landbridge.sizes.size import same
 
 _LOWEST = -3.4028234663852886e38
@@ -20,13 +20,13 @@ def as_rows(x: str, y: str) -> str:
         {y} = Reshape ({y}_rows, {y}_to)"""
 
 
-def split(x: str, made: str, widths: list[int], axis: int) -> str:
-    """``made``, names between commas, are parts of ``x``, of ``widths`` along ``axis``."""
+def split(x: str, created: str, widths: list[int], axis: int) -> str:
+    """``created``, names between commas, are parts of ``x``, of ``widths`` along ``axis``."""
     at = f"{x}_widths"
-    return f"{at} = Constant <value_ints = {numbers(widths)}> () {made} = Split <axis = {axis}> ({x}, {at})"
+    return f"{at} = Constant <value_ints = {integer_list(widths)}> () {created} = Split <axis = {axis}> ({x}, {at})"
 
 
-def kept_in_buffer(new: str, past: str, present: str, keys: str) -> str:
+def retained_in_buffer(new: str, past: str, present: str, keys: str) -> str:
     """``present``: the buffer ``past`` with ``new`` behind its first ``past_length`` steps; ``keys``: all until then.
 
     ``new`` and ``past`` are (batch, heads, steps, size).

@@ -6,7 +6,7 @@ from math import log
 
 from landbridge.frontend.onnx.bodies.attention_scores import as_heads
 from landbridge.frontend.onnx.bodies.products import convolution
-from landbridge.frontend.onnx.bodies.registry import NodeFacts, defined, like, number, numbers
+from landbridge.frontend.onnx.bodies.registry import NodeFacts, defined, integer_list, like, number
 
 _MS = "com.microsoft"
 #: Where the last of T5's buckets of distances begins.
@@ -87,9 +87,9 @@ def bias_softmax(n: NodeFacts) -> str:
 def relative_position_bias(n: NodeFacts) -> str:
     """``table`` (buckets, heads) holds the elements of one (heads, buckets)."""
     buckets, heads = (int(extent) for extent in n.shape("table"))
-    both, far = n.attribute("is_bidirectional", 0), n.attribute("max_distance", _FARTHEST)
+    both, longest = n.attribute("is_bidirectional", 0), n.attribute("max_distance", _FARTHEST)
     few = buckets // 2 if both else buckets
-    near = few // 2
+    exact = few // 2
     distance = "distance = Abs (apart)" if both else "before = Min (apart, zero) distance = Neg (before)"
     side = f"half = Constant <value_int = {few}> () is_after = Greater (apart, zero) after = Cast <to = 7> (is_after)"
     start = f"{side} start = Mul (after, half)" if both else "start = Identity (zero)"
@@ -99,16 +99,16 @@ def relative_position_bias(n: NodeFacts) -> str:
         k_1 = Reshape (key_length, flat) k_0 = Squeeze (k_1) k_n = Cast <to = 7> (k_0)
         q_at = Range (zero, q_n, one) k_at = Range (zero, k_n, one) columns = Constant <value_ints = [1]> ()
         q_rows = Unsqueeze (q_at, columns) apart = Sub (k_at, q_rows) {distance} {start}
-        near = Constant <value_int = {near}> () is_near = Less (distance, near)
-        f_distance = Cast <to = 1> (distance) f_near = Constant <value_float = {number(near)}> ()
+        near = Constant <value_int = {exact}> () is_near = Less (distance, near)
+        f_distance = Cast <to = 1> (distance) f_near = Constant <value_float = {number(exact)}> ()
         ratio_0 = Div (f_distance, f_near) f_one = Constant <value_float = 1.0> () ratio = Max (ratio_0, f_one)
-        power = Log (ratio) by = Constant <value_float = {number(log(far / near))}> () part = Div (power, by)
-        rest = Constant <value_float = {number(few - near)}> () steps_f = Mul (part, rest)
+        power = Log (ratio) by = Constant <value_float = {number(log(longest / exact))}> () part = Div (power, by)
+        rest = Constant <value_float = {number(few - exact)}> () steps_f = Mul (part, rest)
         steps = Cast <to = 7> (steps_f) past_near = Add (steps, near)
         last = Constant <value_int = {few - 1}> () far_one = Min (past_near, last)
         inside = Where (is_near, distance, far_one) bucket = Add (start, inside)
-        by_heads = Constant <value_ints = {numbers([heads, buckets])}> () turned = Reshape (table, by_heads)
-        found = Gather <axis = 1> (turned, bucket) output = Unsqueeze (found, row)"""
+        by_heads = Constant <value_ints = {integer_list([heads, buckets])}> () by_bucket = Reshape (table, by_heads)
+        found = Gather <axis = 1> (by_bucket, bucket) output = Unsqueeze (found, row)"""
 
 
 @defined(_MS, "GatedRelativePositionBias", "query, query_bias, positions, weight, bias, eco_a, token_offset", "output")

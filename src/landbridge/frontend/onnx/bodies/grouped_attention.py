@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from landbridge.frontend.onnx.bodies.registry import NodeFacts, defined, like, numbers
+from landbridge.frontend.onnx.bodies.registry import NodeFacts, defined, integer_list, like
 
 _LOWEST = -3.4028234663852886e38
 
@@ -20,13 +20,13 @@ def group_query_attention(n: NodeFacts) -> str:
     if not n.has("ends", "total"):
         raise n.unsupported("seqlens_k and total_sequence_length are left out; legal: what onnxruntime takes")
     size = n.shape("query")[2] // (heads if n.has("key") else heads + 2 * shared)
-    keeps_room = n.is_alike("past_key", "present_key") and n.is_alike("past_value", "present_value")
-    lines = [_split(n, heads, shared, int(size)), _lengths(keeps_room)]
+    keeps_capacity = n.is_same_shape("past_key", "present_key") and n.is_same_shape("past_value", "present_value")
+    lines = [_split(n, heads, shared, int(size)), _lengths(keeps_capacity)]
     if n.attribute("do_rotary", 0):
         lines.append(_rotated(n, int(size)))
     else:
         lines.append("q = Identity (q_h) k = Identity (k_h)")
-    keep = _put_in if keeps_room else _kept
+    keep = _put_in if keeps_capacity else _retained
     lines += [keep(n, new, past) for new, past in (("k", "past_key"), ("v_h", "past_value"))]
     lines.append("present_key = Identity (k_all) present_value = Identity (v_h_all)")
     lines.append(_attended(n, heads, shared, int(size)))
@@ -39,27 +39,27 @@ def _split(n: NodeFacts, heads: int, shared: int, size: int) -> str:
     if n.has("key"):
         lines.append("q_r = Identity (query) k_r = Identity (key) v_r = Identity (value)")
     else:
-        widths = numbers([heads * size, shared * size, shared * size])
+        widths = integer_list([heads * size, shared * size, shared * size])
         lines.append(f"widths = Constant <value_ints = {widths}> () q_r, k_r, v_r = Split <axis = 2> (query, widths)")
     for name, count in (("q", heads), ("k", shared), ("v", shared)):
-        lines.append(f"""{name}_to = Constant <value_ints = {numbers([0, 0, count, size])}> ()
+        lines.append(f"""{name}_to = Constant <value_ints = {integer_list([0, 0, count, size])}> ()
             {name}_s = Reshape ({name}_r, {name}_to) {name}_h = Transpose <perm = [0, 2, 1, 3]> ({name}_s)""")
     return " ".join(lines)
 
 
-def _lengths(keeps_room: bool) -> str:
+def _lengths(keeps_capacity: bool) -> str:
     """``so_far`` (batch, 1): the steps before these, of each row; ``all``: of the row that has most, with these; ``at``
     (batch, steps): the place of each step; ``end`` (batch, 1): behind the last that is no padding.
 
-    With ``keeps_room`` all are within the room that there is.
+    With ``keeps_capacity`` all are within the room that there is.
     """
-    room = "landbridge.LengthWithin <axis = 2> (all_0, past_key)" if keeps_room else "Identity (all_0)"
+    capacity = "landbridge.LengthWithin <axis = 2> (all_0, past_key)" if keeps_capacity else "Identity (all_0)"
     return f"""i_0 = Constant <value_int = 0> () i_1 = Constant <value_int = 1> () a_1 = Constant <value_ints = [1]> ()
         flat = Constant <value_ints = [-1]> () column = Constant <value_ints = [-1, 1]> ()
         steps_of = Shape <start = 1, end = 2> (query) steps = Squeeze (steps_of)
         ends_64 = Cast <to = 7> (ends) ends_c = Reshape (ends_64, column) end = Add (ends_c, i_1)
         before = Sub (end, steps) so_far = Max (before, i_0)
-        total_64 = Cast <to = 7> (total) all_0 = Reshape (total_64, flat) all = {room}
+        total_64 = Cast <to = 7> (total) all_0 = Reshape (total_64, flat) all = {capacity}
         step = Range (i_0, steps, i_1) at = Add (so_far, step)"""
 
 
@@ -68,8 +68,8 @@ def _rotated(n: NodeFacts, size: int) -> str:
     width = 2 * int(n.shape("cos")[1])
     interleaved = int(n.attribute("rotary_interleaved", 0))
     how = f"interleaved = {interleaved}, rotary_embedding_dim = {0 if width == size else width}"
-    turned = " ".join(f"{x} = RotaryEmbedding <{how}> ({x}_h, cos, sin, places)" for x in "qk")
-    return f"{places} {turned}"
+    rotary = " ".join(f"{x} = RotaryEmbedding <{how}> ({x}_h, cos, sin, places)" for x in "qk")
+    return f"{places} {rotary}"
 
 
 def _put_in(_: NodeFacts, new: str, past: str) -> str:
@@ -78,7 +78,7 @@ def _put_in(_: NodeFacts, new: str, past: str) -> str:
         {new}_all = TensorScatter <axis = 2> ({past}, {new}, {new}_at)"""
 
 
-def _kept(n: NodeFacts, new: str, past: str) -> str:
+def _retained(n: NodeFacts, new: str, past: str) -> str:
     """``{new}_all`` (batch, heads, room, size): past steps, behind them these, then zeros."""
     if n.has(past):
         lines = f"""{new}_room_0 = Shape <start = 2, end = 3> ({past}) {new}_both = Concat <axis = 2> ({past}, {new})
@@ -106,7 +106,7 @@ def _attended(n: NodeFacts, heads: int, shared: int, size: int) -> str:
         f"""from_0 = Constant <value_ints = [0]> () along = Constant <value_ints = [2]> ()
         keys_3 = Slice (k_all, from_0, all, along) values_3 = Slice (v_h_all, from_0, all, along)
         keys = Unsqueeze (keys_3, along) values = Unsqueeze (values_3, along)
-        q_groups = Constant <value_ints = {numbers([0, shared, group, -1, size])}> () q_5 = Reshape (q, q_groups)
+        q_groups = Constant <value_ints = {integer_list([0, shared, group, -1, size])}> () q_5 = Reshape (q, q_groups)
         keys_t = Transpose <perm = [0, 1, 2, 4, 3]> (keys) raw = MatMul (q_5, keys_t)"""
     ]
     lines.append(like("factor", n.attribute("scale", 0.0) or size**-0.5, "raw") + " s_0 = Mul (raw, factor)")
@@ -120,7 +120,7 @@ def _attended(n: NodeFacts, heads: int, shared: int, size: int) -> str:
         parts = [shared, group] if of_heads != 1 else [1, 1]
         lines.append(f"""bias_l = Shape <start = 3, end = 4> (attention_bias)
             bias_0 = Shape <start = 0, end = 1> (attention_bias) bias_s = Shape <start = 2, end = 3> (attention_bias)
-            bias_h = Constant <value_ints = {numbers(parts)}> ()
+            bias_h = Constant <value_ints = {integer_list(parts)}> ()
             bias_shape = Concat <axis = 0> (bias_0, bias_h, bias_s, bias_l)
             bias_5 = Reshape (attention_bias, bias_shape) s_2 = Add (s_1, bias_5)""")
     else:
@@ -134,7 +134,7 @@ def _attended(n: NodeFacts, heads: int, shared: int, size: int) -> str:
         lines.append(_with_sink(n, shared, group))
     else:
         lines.append("weights_of = Softmax <axis = -1> (s_3)")
-    to_heads = numbers([0, heads, -1, size])
+    to_heads = integer_list([0, heads, -1, size])
     lines.append(f"""mixed_5 = MatMul (weights_of, values) to_4 = Constant <value_ints = {to_heads}> ()
         mixed = Reshape (mixed_5, to_4) rows = Transpose <perm = [0, 2, 1, 3]> (mixed)
         to_3 = Constant <value_ints = [0, 0, -1]> () output = Reshape (rows, to_3)""")
@@ -153,7 +153,7 @@ def _window(n: NodeFacts) -> str:
 def _with_sink(n: NodeFacts, shared: int, group: int) -> str:
     """Softmax with one more score for each head, whose weight nothing gets."""
     if n.has("sink"):
-        sink = f"""sink_to = Constant <value_ints = {numbers([1, shared, group, 1, 1])}> ()
+        sink = f"""sink_to = Constant <value_ints = {integer_list([1, shared, group, 1, 1])}> ()
             sink_5 = Reshape (sink, sink_to) sink_t = CastLike (sink_5, raw)"""
     else:
         sink = like("sink_t", 0.0, "raw")

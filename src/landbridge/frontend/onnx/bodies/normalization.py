@@ -11,8 +11,8 @@ _MS = "com.microsoft"
 def layer_normalization(n: NodeFacts) -> str:
     """As onnxruntime has it in opsets before 17."""
     bias = ", B" if n.has("B") else ""
-    made = "Y, Mean, InvStdDev" if n.outputs > 1 else "Y"
-    return f"{made} = LayerNormalization <{_how(n)}> (X, Scale{bias})"
+    created = "Y, Mean, InvStdDev" if n.outputs > 1 else "Y"
+    return f"{created} = LayerNormalization <{_how(n)}> (X, Scale{bias})"
 
 
 @defined(_MS, "SimplifiedLayerNormalization", "X, scale", "Y, inv_std_var")
@@ -23,8 +23,8 @@ def simplified(n: NodeFacts) -> str:
 @defined(_MS, "SkipLayerNormalization", "input, skip, gamma, beta, bias", "output, mean, inv_std_var, total")
 def skip_layer_normalization(n: NodeFacts) -> str:
     beta = ", beta" if n.has("beta") else ""
-    made = "output, mean, inv_std_var" if n.outputs > 1 else "output"
-    return f"{_sums(n)} {made} = LayerNormalization <{_how(n, 1e-12)}> (total, gamma{beta})"
+    created = "output, mean, inv_std_var" if n.outputs > 1 else "output"
+    return f"{_sums(n)} {created} = LayerNormalization <{_how(n, 1e-12)}> (total, gamma{beta})"
 
 
 @defined(_MS, "SkipSimplifiedLayerNormalization", "input, skip, gamma, bias", "output, mean, inv_std_var, total")

@@ -7,35 +7,37 @@ from typing import Any
 import numpy as np
 
 from landbridge.frontend.onnx.bodies.activations import activation
-from landbridge.frontend.onnx.bodies.registry import NodeFacts, defined, like, number, numbers
+from landbridge.frontend.onnx.bodies.registry import NodeFacts, defined, integer_list, like, number
 
 _MS = "com.microsoft"
 
 
 @defined(_MS, "FusedMatMul", "A, B", "Y")
 def fused_matmul(n: NodeFacts) -> str:
-    return f"{_turned(n, 'A')} {_turned(n, 'B')} {_scaled(n)}"
+    return f"{_transposed(n, 'A')} {_transposed(n, 'B')} {_scaled(n)}"
 
 
 @defined(_MS, "TransposeMatMul", "A, B", "Y")
 def transpose_matmul(n: NodeFacts) -> str:
-    return f"{_turned(n, 'A')} {_turned(n, 'B')} {_scaled(n)}"
+    return f"{_transposed(n, 'A')} {_transposed(n, 'B')} {_scaled(n)}"
 
 
 @defined(_MS, "FusedGemm", "A, B, C", "Y")
 def fused_gemm(n: NodeFacts) -> str:
     factors = f"alpha = {number(n.attribute('alpha', 1.0))}, beta = {number(n.attribute('beta', 1.0))}"
-    turns = f"transA = {n.attribute('transA', 0)}, transB = {n.attribute('transB', 0)}"
+    transposes = f"transA = {n.attribute('transA', 0)}, transB = {n.attribute('transB', 0)}"
     parameters = [n.attribute(f"activation_{k}", None) for k in ("alpha", "beta", "gamma")]
     known = tuple(p for p in parameters if p is not None)
     bias = ", C" if n.has("C") else ""
-    return f"p = Gemm <{factors}, {turns}> (A, B{bias}) {activation(n.attribute('activation', ''), 'p', 'Y', known)}"
+    return (
+        f"p = Gemm <{factors}, {transposes}> (A, B{bias}) {activation(n.attribute('activation', ''), 'p', 'Y', known)}"
+    )
 
 
 def convolution(n: NodeFacts) -> str:
     """The attributes of a convolution."""
     lists = ("dilations", "kernel_shape", "pads", "strides")
-    how = [f"{k} = {numbers(n.attribute(k, []))}" for k in lists if n.attribute(k, [])]
+    how = [f"{k} = {integer_list(n.attribute(k, []))}" for k in lists if n.attribute(k, [])]
     return ", ".join([*how, f"group = {n.attribute('group', 1)}", f'auto_pad = "{n.attribute("auto_pad", "NOTSET")}"'])
 
 
@@ -119,7 +121,7 @@ def _zero_points(n: NodeFacts, columns: int, blocks: int, bits: int) -> np.ndarr
     return zeros.reshape(columns, blocks).astype(np.float32)
 
 
-def _turned(n: NodeFacts, name: str) -> str:
+def _transposed(n: NodeFacts, name: str) -> str:
     """``A_t`` of ``A``: its rows and columns, and perhaps its batch axes, in the order of a plain product."""
     rank = len(n.shape(name))
     order = list(range(rank))
@@ -127,7 +129,7 @@ def _turned(n: NodeFacts, name: str) -> str:
         order = [*range(1, rank - 1), 0, rank - 1]
     if n.attribute(f"trans{name}", 0) and rank > 1:
         order[-2:] = order[:-3:-1]
-    return f"{name}_t = Transpose <perm = {numbers(order)}> ({name})"
+    return f"{name}_t = Transpose <perm = {integer_list(order)}> ({name})"
 
 
 def _scaled(n: NodeFacts) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from landbridge.frontend.onnx.bodies.registry import NodeFacts, defined, number, numbers
+from landbridge.frontend.onnx.bodies.registry import NodeFacts, defined, integer_list, number
 
 _MS = "com.microsoft"
 _ONE = "X, X_scale, X_zero_point, Y_scale, Y_zero_point"
@@ -57,7 +57,9 @@ def qlinear_global_average_pool(n: NodeFacts) -> str:
 
 @defined(_MS, "QLinearAveragePool", _ONE, "Y")
 def qlinear_average_pool(n: NodeFacts) -> str:
-    how = [f"{k} = {numbers(n.attribute(k, []))}" for k in ("kernel_shape", "pads", "strides") if n.attribute(k, [])]
+    how = [
+        f"{k} = {integer_list(n.attribute(k, []))}" for k in ("kernel_shape", "pads", "strides") if n.attribute(k, [])
+    ]
     how += [f"{k} = {n.attribute(k, 0)}" for k in ("ceil_mode", "count_include_pad")]
     how.append(f'auto_pad = "{n.attribute("auto_pad", "NOTSET")}"')
     return _of_image(n, f"AveragePool <{', '.join(how)}>")
@@ -65,7 +67,9 @@ def qlinear_average_pool(n: NodeFacts) -> str:
 
 @defined(_MS, "QLinearReduceMean", "data, data_scale, data_zero_point, reduced_scale, reduced_zero_point", "reduced")
 def qlinear_reduce_mean(n: NodeFacts) -> str:
-    axes = f"axes = Constant <value_ints = {numbers(n.attribute('axes', []))}> ()" if n.attribute("axes", []) else ""
+    axes = (
+        f"axes = Constant <value_ints = {integer_list(n.attribute('axes', []))}> ()" if n.attribute("axes", []) else ""
+    )
     mean = f"ReduceMean <keepdims = {n.attribute('keepdims', 1)}> (d{', axes' if axes else ''})"
     return f"""d = DequantizeLinear (data, data_scale{_zero(n, "data_zero_point")}) {axes} m = {mean}
         reduced = QuantizeLinear (m, reduced_scale{_zero(n, "reduced_zero_point")})"""
@@ -102,12 +106,12 @@ def qlinear_where(n: NodeFacts) -> str:
 
 @defined(_MS, "QGemm", "A, a_scale, a_zero, B, b_scale, b_zero, C, y_scale, y_zero", "Y")
 def qgemm(n: NodeFacts) -> str:
-    turns = [f"{x}_t = {'Transpose' if n.attribute(f'trans{x}', 0) else 'Identity'} ({x})" for x in "AB"]
+    transposes = [f"{x}_t = {'Transpose' if n.attribute(f'trans{x}', 0) else 'Identity'} ({x})" for x in "AB"]
     added = "s = Add (total, C)" if n.has("C") else "s = Identity (total)"
     last = "Y = Identity (y)"
     if n.has("y_scale"):
         last = f"Y = QuantizeLinear (y, y_scale{_zero(n, 'y_zero')})"
-    return f"""{" ".join(turns)} total = MatMulInteger (A_t, B_t, a_zero, b_zero) {added} f = Cast <to = 1> (s)
+    return f"""{" ".join(transposes)} total = MatMulInteger (A_t, B_t, a_zero, b_zero) {added} f = Cast <to = 1> (s)
         ab = Mul (a_scale, b_scale) alpha = Constant <value_float = {number(n.attribute("alpha", 1.0))}> ()
         scale = Mul (alpha, ab) y = Mul (f, scale) {last}"""
 
@@ -115,7 +119,7 @@ def qgemm(n: NodeFacts) -> str:
 @defined(_MS, "QLinearConv", "x, x_scale, x_zero, w, w_scale, w_zero, y_scale, y_zero, B", "y")
 def qlinear_conv(n: NodeFacts) -> str:
     lists = ("dilations", "kernel_shape", "pads", "strides")
-    how = [f"{k} = {numbers(n.attribute(k, []))}" for k in lists if n.attribute(k, [])]
+    how = [f"{k} = {integer_list(n.attribute(k, []))}" for k in lists if n.attribute(k, [])]
     how += [f"group = {n.attribute('group', 1)}", f'auto_pad = "{n.attribute("auto_pad", "NOTSET")}"']
     bias = ", B" if n.has("B") else ""
     inputs = f"x_scale, x_zero, w, w_scale, w_zero, y_scale, y_zero{bias}"
@@ -154,13 +158,13 @@ def _of_image(n: NodeFacts, op: str) -> str:
         q = QuantizeLinear (r, Y_scale{_zero(n, "Y_zero_point")}) {last}"""
 
 
-def _channels(n: NodeFacts, x: str, inner: str, made: str, y: str) -> tuple[str, str]:
+def _channels(n: NodeFacts, x: str, inner: str, created: str, y: str) -> tuple[str, str]:
     """What brings the channels of ``x`` to the second axis, and those of ``y`` back, where they are last."""
     if not n.attribute("channels_last", 0):
-        return f"{inner} = Identity ({x})", f"{y} = Identity ({made})"
+        return f"{inner} = Identity ({x})", f"{y} = Identity ({created})"
     rank = len(n.shape(x))
     there, back = [0, rank - 1, *range(1, rank - 1)], [0, *range(2, rank), 1]
     return (
-        f"{inner} = Transpose <perm = {numbers(there)}> ({x})",
-        f"{y} = Transpose <perm = {numbers(back)}> ({made})",
+        f"{inner} = Transpose <perm = {integer_list(there)}> ({x})",
+        f"{y} = Transpose <perm = {integer_list(back)}> ({created})",
     )

@@ -92,20 +92,20 @@ def body_of(node: ir.Node, inputs: Sequence[Any]) -> NodeBody | None:
     lines = registered.definition(facts)
     if lines is None:
         return None
-    made = _parsed(node.op_type, [*names, *facts.constants], registered.outputs, lines)
-    missing = sorted({*wanted} - {name for inner in made.node for name in inner.output})
+    created = _parsed(node.op_type, [*names, *facts.constants], registered.outputs, lines)
+    missing = sorted({*wanted} - {name for inner in created.node for name in inner.output})
     if missing:
         raise UnsupportedOperatorError(
             f"{node.domain}.{node.op_type} node {node.name!r}: output {', '.join(missing)} is not made; use the others"
         )
-    del made.output[:]
-    made.output.extend(registered.outputs[: len(node.outputs)])
-    for name in made.output:
+    del created.output[:]
+    created.output.extend(registered.outputs[: len(node.outputs)])
+    for name in created.output:
         if name not in wanted:
-            made.node.append(onnx.helper.make_node("Constant", [], [f"no_{name}"], value_int=0))
-    made.output[:] = [name if name in wanted else f"no_{name}" for name in made.output]
+            created.node.append(onnx.helper.make_node("Constant", [], [f"no_{name}"], value_int=0))
+    created.output[:] = [name if name in wanted else f"no_{name}" for name in created.output]
     given = [*inputs, *[None] * (len(names) - len(inputs)), *facts.constants.values()]
-    return NodeBody(ir.serde.deserialize_function(made), given)
+    return NodeBody(ir.serde.deserialize_function(created), given)
 
 
 class NodeFacts:
@@ -119,7 +119,7 @@ class NodeFacts:
         wanted: Sequence[str] = (),
         declared: Mapping[str, ir.Shape] | None = None,
     ) -> None:
-        self._what = f"{node.domain}.{node.op_type} node {node.name!r}"
+        self._subject = f"{node.domain}.{node.op_type} node {node.name!r}"
         self._inputs, self._attributes = inputs, attribute_values(node)
         self._declared = declared or {}
         #: Arrays that the body reads by name.
@@ -148,7 +148,7 @@ class NodeFacts:
         value = self._inputs[name]
         return array_dtype(value) if isinstance(value, np.ndarray) else dtype_of(self._graph_value(name).type)
 
-    def is_alike(self, input: str, output: str) -> bool:
+    def is_same_shape(self, input: str, output: str) -> bool:
         """Whether the model declares that ``output`` has the shape of ``input``, and says all of it."""
         shapes = [self._declared.get(name) for name in (input, output)]
         return None not in shapes and shapes[0] == shapes[1]
@@ -171,7 +171,7 @@ class NodeFacts:
 
     def unsupported(self, why: str) -> UnsupportedOperatorError:
         """The error that this form of the operator is none that is known."""
-        return UnsupportedOperatorError(f"{self._what}: {why}")
+        return UnsupportedOperatorError(f"{self._subject}: {why}")
 
     def _graph_value(self, name: str) -> SSAValue:
         value = self._inputs[name]
@@ -185,14 +185,14 @@ def number(value: float) -> str:
     return repr(float(value))
 
 
-def numbers(values: Sequence[int]) -> str:
+def integer_list(values: Sequence[int]) -> str:
     """Integers as the text of a body has them."""
     return f"[{', '.join(str(int(v)) for v in values)}]"
 
 
-def like(name: str, value: float, of: str) -> str:
-    """A statement that makes ``name`` the number ``value`` in the dtype of ``of``."""
-    return f"{name}_f = Constant <value_float = {number(value)}> () {name} = CastLike ({name}_f, {of})"
+def like(name: str, value: float, dtype_source: str) -> str:
+    """A statement that makes ``name`` the number ``value`` in the dtype of ``dtype_source``."""
+    return f"{name}_f = Constant <value_float = {number(value)}> () {name} = CastLike ({name}_f, {dtype_source})"
 
 
 def _input_names(formal: Sequence[str], count: int) -> list[str]:

@@ -106,7 +106,7 @@ class _Share:
 
     at: Mapping[int, Index]
     k: Index
-    place: Index
+    vdevice: Index
 
 
 @record(frozen=True)
@@ -206,11 +206,11 @@ class _Tile:
             else:
                 inner, outer = code.add(self._thread, first % side), first // side
             i, k = (outer, inner) if along_k else (inner, outer)
-            at = shares[0].at if shares and i is across else self._place(dims, code.add(start, i), width)
+            at = shares[0].at if shares and i is across else self._location(dims, code.add(start, i), width)
             shares.append(_Share(at, k, code.add(code.mul(k, pitch), i)))
         return _Staged(access, memory, pitch, tuple(shares), min(size, width * depth))
 
-    def _place(self, dims: Sequence[int], flat: Index, width: int) -> Mapping[int, Index]:
+    def _location(self, dims: Sequence[int], flat: Index, width: int) -> Mapping[int, Index]:
         """The indices of loops ``dims`` at ``flat``; past the edge, those of the last element, which is never used."""
         extents = self._extents(dims)
         limit = math.prod(extents)
@@ -225,8 +225,8 @@ class _Tile:
         def copy() -> None:
             for share in s.shares:
                 self._emitter.env.update(share.at)
-                self._emitter.env.update(self._place(found.k, code.add(k0, share.k), self._tiles.depth))
-                code.store(self._read(s.access), s.memory, share.place)
+                self._emitter.env.update(self._location(found.k, code.add(k0, share.k), self._tiles.depth))
+                code.store(self._read(s.access), s.memory, share.vdevice)
 
         if s.copiers < self._tiles.size:
             code.when(code.inside(self._thread, s.copiers), copy)
@@ -238,8 +238,8 @@ class _Tile:
     ) -> list[SSAValue]:
         code, t = self._code, self._tiles
 
-        def loads(s: _Staged, own: Index, items: int, block: int) -> list[SSAValue]:
-            base = code.add(code.mul(k, s.pitch), own)
+        def loads(s: _Staged, owned: Index, items: int, block: int) -> list[SSAValue]:
+            base = code.add(code.mul(k, s.pitch), owned)
             return [code.load(s.memory, code.add(base, i * items), s.access.element) for i in range(block)]
 
         xs = loads(x, self._row, t.rows, t.row_block)
@@ -264,8 +264,8 @@ class _Tile:
                 found[number] = []
                 for i in range(self._tiles.row_block):
                     for j in range(self._tiles.column_block):
-                        self._emitter.env.update(self._place(self._found.m, self._m_of(i), self._tiles.m))
-                        self._emitter.env.update(self._place(self._found.n, self._n_of(j), self._tiles.n))
+                        self._emitter.env.update(self._location(self._found.m, self._m_of(i), self._tiles.m))
+                        self._emitter.env.update(self._location(self._found.n, self._n_of(j), self._tiles.n))
                         found[number].append(self._read(read))
         return found
 

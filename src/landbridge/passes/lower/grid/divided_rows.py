@@ -35,7 +35,7 @@ def divided_row_launch(launcher: Launcher, row: RowNest, parts: int, buffers: Ma
     assert combine is not None
     size = power_of_two(MAX_SIZE, launcher.limits.workgroup_size)
     span = -(-row.length // parts)
-    kept = launcher.scratch(element, points * parts)
+    retained = launcher.scratch(element, points * parts)
 
     def emitted(code: Code, thread: SSAValue, point: Index, width: int) -> Row:
         env = dict(zip(row.bound, code.unflatten(point, extents), strict=True))
@@ -46,7 +46,7 @@ def divided_row_launch(launcher: Launcher, row: RowNest, parts: int, buffers: Ma
         one = emitted(code, item.thread, point, size)
         first = code.mul(part, span)
         last = code.minimum(code.add(first, span), row.length)
-        one.together(main, one.partial(main, first, last, span), lambda value: code.store(value, kept, item.group))
+        one.together(main, one.partial(main, first, last, span), lambda value: code.store(value, retained, item.group))
 
     launcher.launch(points * parts, size, reduce)
     few = power_of_two(min(parts, MAX_SIZE), launcher.limits.workgroup_size)
@@ -55,10 +55,10 @@ def divided_row_launch(launcher: Launcher, row: RowNest, parts: int, buffers: Ma
         begin = code.mul(item.group, parts)
         start = code.constant(identity(combine, element), element)
 
-        def turn(part: SSAValue, carried: list[SSAValue]) -> Sequence[SSAValue]:
-            return [fold(code, main, carried[0], code.load(kept, code.add(begin, part), element))]
+        def iteration(part: SSAValue, carried: list[SSAValue]) -> Sequence[SSAValue]:
+            return [fold(code, main, carried[0], code.load(retained, code.add(begin, part), element))]
 
-        (value,) = code.loop(item.thread, parts, few, [start], turn)
+        (value,) = code.loop(item.thread, parts, few, [start], iteration)
         one = emitted(code, item.thread, item.group, few)
         one.together(main, value, lambda whole: one.finish(main, whole))
 

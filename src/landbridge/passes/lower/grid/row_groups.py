@@ -137,18 +137,18 @@ class Row:
     def emit(self) -> None:
         code, points = self._code, self._row.points
 
-        def turn(p: SSAValue, _: list[SSAValue]) -> list[SSAValue]:
+        def iteration(p: SSAValue, _: list[SSAValue]) -> list[SSAValue]:
             self._point(p)
             return []
 
         if self._row.shared and points == 1:
             self._point(0)
         elif self._row.shared:
-            code.loop(0, points, 1, [], turn)
+            code.loop(0, points, 1, [], iteration)
         elif points <= self._size:
             code.when(code.inside(self._thread, points), lambda: self._point(self._thread))
         else:
-            code.loop(self._thread, points, self._size, [], turn)
+            code.loop(self._thread, points, self._size, [], iteration)
 
     def _point(self, p: Index) -> None:
         self._set(p)
@@ -199,7 +199,7 @@ class Row:
         assert combine is not None
         start = code.constant(identity(combine, main.writes[0].element), main.writes[0].element)
 
-        def turn(k: SSAValue, carried: list[SSAValue]) -> Sequence[SSAValue]:
+        def iteration(k: SSAValue, carried: list[SSAValue]) -> Sequence[SSAValue]:
             self._emitter.env.update(zip(self._sched.inner, code.unflatten(k, extents), strict=True))
             operands.forget()
             reads = [None if r is None else operands.read(r, ONE, 0, 0) for r in main.reads]  # type: ignore[arg-type]
@@ -212,16 +212,16 @@ class Row:
             return values
 
         end = row.length if last is None else last
-        own = code.add(self._thread, first)
+        owned = code.add(self._thread, first)
         if not sums_up(main) or (row.length if most is None else most) <= 2 * BLOCK * self._size:
-            (value,) = code.loop(own, end, self._size, [start], turn)
+            (value,) = code.loop(owned, end, self._size, [start], iteration)
             return value
 
         def block(k: SSAValue, carried: list[SSAValue]) -> Sequence[SSAValue]:
             stop = code.minimum(code.add(k, BLOCK * self._size), end)
-            return [fold(code, main, carried[0], code.loop(k, stop, self._size, [start], turn)[0])]
+            return [fold(code, main, carried[0], code.loop(k, stop, self._size, [start], iteration)[0])]
 
-        (value,) = code.loop(own, end, BLOCK * self._size, [start], block)
+        (value,) = code.loop(owned, end, BLOCK * self._size, [start], block)
         return value
 
     def _fold(self, main: Stage, shared: SSAValue, step: int) -> None:

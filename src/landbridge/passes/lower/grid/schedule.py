@@ -17,12 +17,12 @@ from landbridge.passes.lower.combiners import sums_up
 from landbridge.passes.lower.grid.contraction import contraction_launch
 from landbridge.passes.lower.grid.cpu_tasks import task_launch
 from landbridge.passes.lower.grid.divided_rows import divided_row_launch, parts_of
+from landbridge.passes.lower.grid.iterations import iterations_launch
 from landbridge.passes.lower.grid.launch import Launcher
 from landbridge.passes.lower.grid.pixels import make_image, pixel_launch, rows_for_images, written_images
 from landbridge.passes.lower.grid.points import point_launch
 from landbridge.passes.lower.grid.row_groups import RowNest, local_temporaries, prefix_rows, row_launch
 from landbridge.passes.lower.grid.tiles import choose_tiles, element_width, find_contraction
-from landbridge.passes.lower.grid.turns import turns_launch
 from landbridge.passes.lower.image_memory import grid_type, is_image
 from landbridge.passes.lower.nest import Nest, build_nests, used_buffers
 from landbridge.passes.lower.prefix import shared_prefix, task_prefix
@@ -56,8 +56,8 @@ def lower_grid(function: func.FuncOp, limits: GridLimits) -> func.FuncOp:
             task_launch(launcher, prim, [fold], buffers)
         else:
             point_launch(launcher, simplify(fold), buffers)
-    elif prim.takes_turns:
-        turns_launch(launcher, prim, buffers)
+    elif prim.is_iterated:
+        iterations_launch(launcher, prim, buffers)
     else:
         nests = [nest for nest in build_nests(prim) if not nest.is_empty]
         images = rows_for_images(launcher, nests, buffers)

@@ -35,7 +35,7 @@ def supports(prim: func.FuncOp, target: Target) -> str | None:
     view = view_prim(prim)
     if view.forall is not None:
         return f"it is scalar code with loops of its own; a kernel of target {target.kind!r} is a grid of work-items"
-    if view.takes_turns and any(is_image(ty) for ty in prim.function_type.inputs):
+    if view.is_iterated and any(is_image(ty) for ty in prim.function_type.inputs):
         return f"it is a recurrence on images; a kernel of target {target.kind!r} reads no image that it writes"
     taken = len(prim.function_type.inputs.data)
     if taken > limits.buffers:

@@ -115,7 +115,7 @@ def choose_tiles(
     The largest block whose workgroups are many enough, for each result multiplied costs fewer loads the larger the
     block is; and no wider than the result. Where results are few and sums long, these are divided if ``divisible``.
     """
-    numbers = limits.vector_registers * limits.vector_bits // 32  # that a work-item keeps in registers
+    scalars = limits.vector_registers * limits.vector_bits // 32  # that a work-item keeps in registers
     few = divisible and batch * m * n < BUSY * limits.cores  # a work-item for each result leaves the device idle
     splits = [s for s in SPLITS if s == 1 or (few and k >= s * MIN_SPLIT)]
     options = []
@@ -123,7 +123,7 @@ def choose_tiles(
         for block in ((8, 8), (8, 4), (4, 4), (4, 2), (2, 2), (1, 2), (1, 1)):
             tiles = Tiles(rows, columns, *block, 16)
             fits = tiles.size <= limits.workgroup_size and _local_bytes(tiles, element_bytes) <= limits.local_bytes
-            if fits and math.prod(block) <= numbers:
+            if fits and math.prod(block) <= scalars:
                 options += [replace(tiles, splits=s) for s in splits]
     return min(options, key=lambda t: _cost(t, m, n, k, batch, limits.cores), default=None)
 

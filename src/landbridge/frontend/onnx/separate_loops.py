@@ -1,0 +1,188 @@
+"""Loops that are programs apart: of tensors that grow from trip to trip, or rows that are as many as the data say."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import field
+from typing import Any
+
+import numpy as np
+import onnx_ir as ir
+from xdsl.ir import SSAValue
+
+from landbridge.errors import CompileError, UndecidedSizeError, UnsupportedOperatorError
+from landbridge.executable.segments import LOOP
+from landbridge.frontend.onnx.appended import begins_with
+from landbridge.frontend.onnx.graph_walk import GraphWalk
+from landbridge.frontend.onnx.separate import (
+    Captured,
+    Formal,
+    Joined,
+    Shape,
+    body_program,
+    call,
+    captured,
+    known_around,
+    results_of,
+)
+from landbridge.frontend.onnx.unfolded_size import known_to_go_on
+from landbridge.frontend.onnx.values import Imported, is_known
+from landbridge.ir.module import IRModule
+from landbridge.ir.types import dtype_of, shape_of
+from landbridge.ops.context import OpContext
+from landbridge.records import record
+from landbridge.sizes.dim import identifier
+from landbridge.sizes.size import Extent, Size, least
+
+#: Guesses of what grows: each is an import of the body.
+_MOST_TRIED = 6
+
+
+def separate_loop(walk: GraphWalk, node: ir.Node, inputs: Sequence[Any]) -> list[Imported]:
+    """The results of a ``Loop`` whose body is a program of its own.
+
+    Raises UnsupportedOperatorError where it has none, which names what is carried where that is why.
+    """
+    name = f"Loop node {walk.g.node!r}"
+    body = node.attributes["body"].as_graph()
+    count, condition, *state = inputs
+    if not all(x is None or is_known(x) for x in inputs):
+        raise UnsupportedOperatorError(f"{name}: what it is given is no tensor")
+    c = OpContext(walk.g, "Loop", walk.opset_of(node), {})
+    around = captured(walk, body)
+    given = [c.value(x) for x in state]
+    found = _Body(walk, name, body, around, given).found()
+    created = results_of(found.program)
+    joined = Joined(walk)
+    outputs: list[tuple[Shape, str]] = []
+    for number, value in enumerate(given):
+        shape, dtype = created[1 + number]
+        first = shape_of(value.type)
+        extents = []
+        for axis, extent in enumerate(shape):
+            same = len(first) == len(shape) and first[axis] == extent and (number, axis) not in found.grown
+            if same and found.first is not None:
+                same = results_of(found.first)[1 + number][0][axis] == extent
+            key = ("state", found.grown.get((number, axis), (number, axis)), first[axis] if axis < len(first) else "")
+            label = f"{walk.g.node}_{number}_{axis}"
+            extents.append(extent if same else joined.extent(label, key))
+        outputs.append((tuple(extents), dtype))
+    trips: Extent | None = None
+    begins_if_any = condition is None or (isinstance(condition, np.ndarray) and bool(condition.reshape(-1)[0]))
+    if isinstance(count, np.ndarray) and begins_if_any and known_to_go_on(body, walk.values):
+        text = count.reshape(-1).tolist()[0]
+        trips = text if isinstance(text, Size) else max(text, 0)
+    for number, (shape, dtype) in enumerate(created[1 + len(given) :], len(given)):
+        rows = joined.extent(f"{walk.g.node}_trips", ("trips",)) if trips is None else trips
+        rest = [
+            e if known_around(found.program, e) else joined.extent(f"{walk.g.node}_{number}_{axis + 1}", (number, axis))
+            for axis, e in enumerate(shape)
+        ]
+        outputs.append(((rows, *rest), dtype))
+    begins = [None if x is None else c.value(x) for x in (count, condition)]
+    bodies = [found.program] if found.first is None else [found.first, found.program]
+    appended = [n for n in range(len(given)) if _is_extended(body, n, created[1 + n][0])]
+    attributes = {"carried": len(given), "captured": len(around.inputs), "appended": appended}
+    return call(walk, LOOP, [*begins, *given, *around.inputs.values()], outputs, bodies, joined.new, attributes)
+
+
+def _is_extended(body: ir.Graph, number: int, shape: Shape) -> bool:
+    """Whether what is carried as ``number`` is given, of ``shape``, as it was taken, with more elements behind all."""
+    axis = begins_with(body.outputs[1 + number], body.inputs[2 + number])
+    return axis is not None and all(extent == 1 for extent in shape[: axis % len(shape)])
+
+
+@record(frozen=True, eq=False)
+class _Found:
+    """The program of all trips but the first where that is another, and the group of each axis that grows."""
+
+    program: IRModule
+    first: IRModule | None
+    grown: dict[tuple[int, int], int]
+
+
+@record(eq=False)
+class _Body:
+    walk: GraphWalk
+    name: str
+    body: ir.Graph
+    around: Captured
+    state: Sequence[SSAValue]
+    #: The number of the dimension that each axis is which changes, by number of what is carried and axis.
+    grown: dict[tuple[int, int], int] = field(default_factory=dict)
+
+    def found(self) -> _Found:
+        """The body as a program, of dimensions where what is carried has other extents in other trips."""
+        shapes: list[Shape] = [shape_of(x.type) for x in self.state]
+        first: IRModule | None = None
+        for _ in range(_MOST_TRIED):
+            program = self._import(shapes)
+            created = self._created(program)
+            grown = self._grown(shapes, created)
+            if first is None and self._is_another(shapes, created, grown):
+                first, shapes = program, created  # the others are of what the first trip gives
+                continue
+            for number, (old, new) in enumerate(zip(shapes, created, strict=True)):
+                if len(old) != len(new):
+                    raise self._refused(number, f"has {len(old)} axes before a trip and {len(new)} after it")
+            if grown.keys() == self.grown.keys() and len({*grown.values()}) == len({*self.grown.values()}):
+                return _Found(program, first, self.grown)
+            self.grown = grown
+        raise self._refused(next(iter(self.grown))[0], "has other extents after each trip, by no rule that was found")
+
+    def _created(self, program: IRModule) -> list[Shape]:
+        """The shapes that a trip hands on."""
+        results = results_of(program)[1 : 1 + len(self.state)]
+        for number, (value, (_, dtype)) in enumerate(zip(self.state, results, strict=True)):
+            if dtype != dtype_of(value.type):
+                raise self._refused(number, f"is {dtype_of(value.type)} before a trip and {dtype} after it")
+        return [shape for shape, _ in results]
+
+    def _grown(self, shapes: Sequence[Shape], created: Sequence[Shape]) -> dict[tuple[int, int], int]:
+        """The axes that change, those in one group that began alike and of which each trip makes the same."""
+        values: dict[Any, int] = {}
+        found = {}
+        for number, (old, new) in enumerate(zip(shapes, created, strict=True)):
+            for axis, (before, after) in enumerate(zip(old, new, strict=False)):
+                group = self.grown.get((number, axis))
+                if group is not None or before != after:
+                    key = (before, after) if group is None else (group, after)
+                    found[number, axis] = values.setdefault(key, len(values))
+        return found
+
+    def _is_another(self, shapes: Sequence[Shape], created: Sequence[Shape], grown: Iterable[tuple[int, int]]) -> bool:
+        """Whether the first trip is unlike the others: of other axes, or perhaps of nothing where others have some."""
+        ranks = any(len(old) != len(new) for old, new in zip(shapes, created, strict=True))
+        return ranks or any(least(shapes[number][axis]) < 1 for number, axis in grown)
+
+    def _refused(self, number: int, why: str) -> UnsupportedOperatorError:
+        self.walk.branches.part_refused = True
+        return UnsupportedOperatorError(
+            f"{self.name}: {str(self.body.inputs[2 + number].name)!r}, which it carries, {why}; carry it in a buffer "
+            "of one shape, of which a counter says how much is filled, or run the body from the application"
+        )
+
+    def _import(self, shapes: Sequence[tuple[Extent, ...]]) -> IRModule:
+        formals = [Formal((), "int64"), Formal((), "bool")]
+        for number, (shape, value) in enumerate(zip(shapes, self.state, strict=True)):
+            called = [
+                self._called(self.grown[number, axis]) if (number, axis) in self.grown else extent
+                for axis, extent in enumerate(shape)
+            ]
+            formals.append(Formal(tuple(called), dtype_of(value.type)))
+        try:
+            return body_program(self.walk, self.body, formals, self.around)
+        except UndecidedSizeError:
+            raise
+        except CompileError as error:
+            self.walk.branches.part_refused = True
+            grown = ", ".join(
+                f"axis {axis} of {str(self.body.inputs[2 + number].name)!r}" for number, axis in sorted(self.grown)
+            )
+            subject = f", in which {grown} may change from trip to trip," if grown else ""
+            raise UnsupportedOperatorError(
+                f"{self.name}: its body{subject} is no program by itself: {error}"
+            ) from error
+
+    def _called(self, group: int) -> str:
+        return identifier(f"{self.walk.g.node}_length_{group}")

@@ -1,0 +1,77 @@
+"""A buffer that has room for more: how much of it is in use, and what is put in behind that."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import cast
+
+from landbridge.ir.scalars import ScalarBuilder, Value
+from landbridge.ops.accuracy import EXACT, accuracy
+from landbridge.ops.context import BodyBuffer, OpContext, Operand
+from landbridge.ops.extent_arrays import extents_array
+from landbridge.ops.legal import axis_of
+from landbridge.ops.registry import operator
+from landbridge.ops.rules import rules
+from landbridge.ops.scatter_steps import scatter_by_steps
+from landbridge.ops.slicing import part
+from landbridge.sizes.size import Extent, clamped, smallest
+
+
+@rules("length: 1", "buffer: _ ...", attributes={"axis": axis_of("len(buffer)", default=0)})
+@operator("LengthWithin", domain="landbridge")
+@accuracy(EXACT)
+def length_within(c: OpContext, length: Operand, buffer: Operand) -> Operand:
+    """``length`` [1], from 1 to what ``buffer`` has along ``axis``: a run of another is refused."""
+    capacity = c.shape(buffer)[c.attribute("axis", 0)]
+    (requested,) = c.constant(length, "length").reshape(-1).tolist()
+    return extents_array([_within(c, requested, capacity, 1)])
+
+
+@rules("length: 1", "new: _ ...", "buffer: _ ...", attributes={"axis": axis_of("len(buffer)", default=0)})
+@operator("LengthAfter", domain="landbridge")
+@accuracy(EXACT)
+def length_after(c: OpContext, length: Operand, new: Operand, buffer: Operand) -> Operand:
+    """``length`` [1] and what ``new`` has along ``axis``, no more than ``buffer`` has: another run is refused."""
+    axis = c.attribute("axis", 0)
+    (before,) = c.constant(length, "length").reshape(-1).tolist()
+    return extents_array([_within(c, before + c.shape(new)[axis], c.shape(buffer)[axis], 1)])
+
+
+def _within(c: OpContext, requested: Extent, capacity: Extent, least: int) -> Extent:
+    within = (
+        clamped(requested, least, capacity)
+        if isinstance(capacity, int)
+        else smallest(clamped(requested, least), capacity)
+    )
+    return c.g.held("the steps so far with those of the run" if least else "the steps so far", requested, within)
+
+
+@rules("buffer: _ ...", "length: 1", attributes={"axis": axis_of("len(buffer)", default=0)})
+@operator("InUse", domain="landbridge")
+@accuracy(EXACT)
+def in_use(c: OpContext, buffer: Operand, length: Operand) -> Operand:
+    """The first ``length`` [1] of ``buffer`` along ``axis``."""
+    shape, axis = list(c.shape(buffer)), c.attribute("axis", 0)
+    (requested,) = c.constant(length, "length").reshape(-1).tolist()
+    shape[axis] = cast(int, _within(c, requested, shape[axis], 0))
+    return part(c, buffer, [0] * len(shape), [1] * len(shape), shape)
+
+
+@rules("buffer: _ ...", "new: _ ...", "length: 1", attributes={"axis": axis_of("len(buffer)", default=0)})
+@operator("Append", domain="landbridge")
+@accuracy(EXACT)
+def append(c: OpContext, buffer: Operand, new: Operand, length: Operand) -> Operand:
+    """``buffer`` with ``new`` put in along ``axis`` behind the first ``length`` [1]."""
+    shape, axis = c.shape(new), c.attribute("axis", 0)
+    if 0 in (*shape, *c.shape(buffer)):
+        return buffer
+    others = [a for a in range(len(shape)) if a != axis]
+
+    def location(
+        s: ScalarBuilder, indices: BodyBuffer, at: Sequence[Value]
+    ) -> tuple[Mapping[int, Value], Mapping[int, Value], Sequence[Value]]:
+        by_axis = dict(zip((axis, *others), at, strict=True))
+        number = s.cast(indices.load(s, [s.const(0, "index")]), "int64") + s.cast(at[0], "int64")
+        return {axis: number}, {a: by_axis[a] for a in others}, [by_axis[a] for a in range(len(shape))]
+
+    return scatter_by_steps(c, buffer, length, new, (shape[axis], *(shape[a] for a in others)), "", location)

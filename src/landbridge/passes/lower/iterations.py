@@ -1,0 +1,70 @@
+"""A PrimFunc whose stages are iterated, as one task: the loop over the iterations around the nests of an iteration.
+
+Operands that an iteration reads in every iteration, the weights of a recurrent layer, stay in the caches between them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from xdsl.ir import SSAValue
+
+from landbridge.ir.stages import PrimView
+from landbridge.passes.lower.code import Code, Index
+from landbridge.passes.lower.nest import Nest, build_nests
+from landbridge.passes.lower.nest_emitter import NestEmitter
+from landbridge.passes.lower.schedule import Schedule, VectorUnit, schedule
+from landbridge.passes.lower.simplify import simplify
+from landbridge.passes.lower.tasks import TaskPlan, may_repeat, nested
+
+
+def emit_sections(
+    code: Code, prim: PrimView, buffers: dict[SSAValue, SSAValue], emit: Callable[[Nest, Mapping[int, Index]], None]
+) -> None:
+    """Emit the stages of ``prim`` in their order, and those that are iterated in a loop over the iterations.
+
+    ``emit(nest, env)`` emits one nest; ``env`` has the number of the iteration, the index of its first loop, where it
+    has iterations. ``buffers`` maps the PrimFunc's memrefs to flat ones, and receives those of stages that are
+    iterated.
+    """
+    for steps, view in prim.sections():
+        nests = [nest for nest in build_nests(view) if not nest.is_empty]
+        if steps is None:
+            for nest in nests:
+                emit(nest, {})
+            continue
+        inside = steps.body.block.args
+        buffers.update(zip(inside, [buffers[b] for b in steps.buffers], strict=True))
+
+        def iteration(i: SSAValue, _: Sequence[SSAValue]) -> list[SSAValue]:
+            for nest in nests:  # noqa: B023
+                emit(nest, {0: i})
+            return []
+
+        if nests:
+            code.loop(0, steps.iterations, 1, [], iteration)
+
+
+def emit_iterations(
+    code: Code,
+    prim: PrimView,
+    machine: VectorUnit,
+    buffers: dict[SSAValue, SSAValue],
+    begin: Index,
+    end: Index,
+) -> TaskPlan:
+    """Emit tasks ``begin .. end``, of one, of a PrimFunc whose stages are iterated."""
+    schedules: list[tuple[Nest, Schedule]] = []
+
+    def emit(nest: Nest, env: Mapping[int, Index]) -> None:
+        small = simplify(nest, keep=len(env))
+        sched = schedule(small, machine, len(env), repeats=may_repeat(small))
+        schedules.append((small, sched))
+        nested(code, small, sched, NestEmitter(code, small, sched, buffers, dict(env)), list(sched.outer))
+
+    def task(_: SSAValue, __: Sequence[SSAValue]) -> list[SSAValue]:
+        emit_sections(code, prim, buffers, emit)
+        return []
+
+    code.loop(begin, end, 1, [], task)
+    return TaskPlan(min(len(schedules), 1), tuple(schedules))

@@ -1,0 +1,189 @@
+"""Iterations of the innermost loop of a register tile's reduction: what each reads, and which sum its terms go to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import product
+from typing import TypeAlias
+
+from xdsl.dialects.builtin import VectorType
+from xdsl.ir import SSAValue
+
+from landbridge.errors import CodegenError
+from landbridge.passes.lower.access import ElementAccess, Guard
+from landbridge.passes.lower.ahead import prefetched, prefetched_rows
+from landbridge.passes.lower.between_lanes import iterations_between
+from landbridge.passes.lower.code import Code
+from landbridge.passes.lower.combiners import fold
+from landbridge.passes.lower.grouped_iterations import is_shared, window_of
+from landbridge.passes.lower.nest import Nest
+from landbridge.passes.lower.operands import Operands, RowPadding, Tile
+from landbridge.passes.lower.padding import Padding
+from landbridge.passes.lower.row_windows import RowWindow, fold_row, row_window
+from landbridge.passes.lower.schedule import Schedule
+
+#: Row, column and partial-sum copy of an accumulator, and the output it belongs to.
+Slot: TypeAlias = tuple[int, int, int, int]
+Slots: TypeAlias = dict[Slot, SSAValue]
+
+
+class ReductionIterations:
+    """Emits iterations of the innermost loop for one tile, whose other loops are in the ``env`` of ``operands``.
+    ``asks_ahead``: what the nest's schedule asks for ahead is asked for with each.
+
+    ``window``: the loop of which rows of the tile read the same, and what is written out within: its iterations are
+    emitted together, and none of these loops is a loop.
+    """
+
+    def __init__(
+        self,
+        code: Code,
+        nest: Nest,
+        sched: Schedule,
+        padding: Padding,
+        operands: Operands,
+        tile: Tile,
+        asks_ahead: bool,
+    ) -> None:
+        main = nest.reduction
+        if main is None:
+            raise CodegenError("a nest without a reduction has nothing to reduce")
+        self.code, self.nest, self.sched, self.operands, self.main = code, nest, sched, operands, main
+        self.padding, self._tile = padding, tile
+        self._ahead = prefetched(nest, sched) if sched.asks_ahead and asks_ahead else []
+        self._next_rows = prefetched_rows(nest, sched) if asks_ahead else []
+        plain = sched.copies == 1 and sched.iterations == 1
+        self._between = 1
+        self._takes_lanes = sched.iterations > 1 and sched.vectors is None
+        self.window = row_window(nest, sched.lane, sched.rows, sched.inner) if plain else None
+
+    def lane_step(self, d: int) -> int:
+        """The iterations of loop ``d`` that one iteration takes, a lane each."""
+        return self.operands.lanes if self.sched.horizontal and d == self.sched.lane else 1
+
+    def emit(
+        self,
+        slots: Slots,
+        iterations: int,
+        settled: Sequence[Guard],
+        inside: Callable[[int, int], bool] = lambda iteration, row: True,
+    ) -> Slots:
+        """``iterations`` iterations, whose terms go to the partial sums one after the other; of each those rows that
+        are ``inside``. ``settled``: guards that need no test."""
+        if self.window is not None:
+            return self._window_iterations(self.window, slots, settled)
+        main = self.main
+        self.operands.forget()
+        result = dict(slots)
+        scalars = None
+        if self.sched.scalars is not None and iterations > 1:
+            taken = {(m, iteration) for iteration, (m, *_) in product(range(iterations), slots) if inside(iteration, m)}
+            scalars = self.sched.scalars.places(taken) if taken else None
+        last = self.sched.lane if self.sched.horizontal else self.sched.inner[-1] if self.sched.inner else None
+        between = 1 if last is None else iterations_between(main, self.sched.lane, last)
+        self._between = between if iterations % between == 0 else 1
+        prefetched = 0
+        for iteration, (m, n, u, o) in self._in_order(slots, iterations, last):
+            if iteration == prefetched:
+                self._ask_ahead(iteration)
+                prefetched += 1
+            if o or u != iteration % self.sched.copies or not inside(iteration, m):
+                continue
+            shift = (last, iteration * self.lane_step(last)) if last is not None and iterations > 1 else None
+            reads = [
+                self._read(r, m, n, shift, scalars, settled) if isinstance(r, ElementAccess) else None
+                for r in main.reads
+            ]
+            accumulators = [result[m, n, u, x] for x in range(len(main.writes))]
+            inputs = [*reads, *accumulators]
+            values = self.operands.body(main, inputs, self._tile, m, n)
+            for x, v in enumerate(values):
+                if self.sched.lane is not None and not isinstance(v.type, VectorType):
+                    v = self.code.broadcast(v, self.operands.lanes)
+                result[m, n, u, x] = v
+        self.operands.forget()
+        return result
+
+    def _ask_ahead(self, iteration: int) -> None:
+        """Ask for what is to be read some iterations after ``iteration`` of those written out."""
+        for (a, early), n in product(self._ahead, range(self._tile.columns)):
+            at = self.operands.where(a, self._tile, 0, n, (self.sched.inner[-1], early + iteration))
+            self.code.prefetch(self.operands.buffers[a.buffer], at)
+        for a, m in product(self._next_rows if iteration == 0 else (), range(self._tile.rows)):
+            at = self.operands.where(a, self._tile, self._tile.rows + m, 0)
+            self.code.prefetch(self.operands.buffers[a.buffer], at)
+
+    def _in_order(self, slots: Slots, iterations: int, last: int | None) -> list[tuple[int, Slot]]:
+        """Iterations and slots, iteration by iteration; of a window as it goes through memory, so that a vector that
+        several rows read need not stay in a register until their iterations come, unless the columns' vectors would
+        take more of them."""
+        pairs = list(product(range(iterations), slots))
+        if self._between > 1:  # iterations of the same vectors one after the other, as these are too many to be kept
+            places = {slot: vdevice for vdevice, slot in enumerate(slots)}
+            pairs.sort(key=lambda pair: (pair[0] // self._between, places[pair[1]]))
+        scalars = self.sched.scalars
+        if scalars is not None and not scalars.by_location(self._tile.rows, self._tile.columns):
+            return pairs
+        if (overlap := self.overlap(iterations, last)) is not None:
+            step, stride = overlap
+            pairs.sort(key=lambda pair: pair[0] * step + pair[1][0] * stride)
+        return pairs
+
+    def overlap(self, iterations: int, last: int | None) -> tuple[int, int] | None:
+        """By how much an iteration and a row go on in memory, where the ``iterations`` written out are those of a whole
+        window."""
+        if (
+            last is None
+            or self.sched.lane is None
+            or self.sched.copies > 1
+            or iterations != self.nest.dims[last].extent
+        ):
+            return None
+        shared = self.sched.vectors or self.sched.scalars
+        if shared is not None:
+            return 1, shared.stride
+        return window_of(self.main, self.sched.lane, self.sched.rows, last, iterations)
+
+    def _window_iterations(self, window: RowWindow, slots: Slots, settled: Sequence[Guard]) -> Slots:
+        """The iterations of a window that the rows of the tile share: each row that they read, once."""
+        t, operands, result = self._tile, self.operands, dict(slots)
+        by_iteration = t.padding is RowPadding.BY_ITERATION and self.padding.at_edges(window.dim)
+        settled = [*settled, *(self.padding.settled_by_iteration(window.dim) if by_iteration else [])]
+
+        def inside(m: int, iteration: int) -> bool:
+            assert not isinstance(t.row, SSAValue)
+            return self.padding.row_inside(t.row + m, window.dim, iteration)
+
+        for n, users in product(range(t.columns), window.places(t.rows)):
+            taken = [(m, i) for m, i in users if (m, n, 0, 0) in slots and (not by_iteration or inside(m, i))]
+            if not taken:
+                continue
+            first, iteration = taken[0]
+
+            def read(at: dict[int, int]) -> SSAValue:
+                operands.forget()  # what was loaded at other iterations
+                self.operands.env.update({**at, window.dim: iteration})  # noqa: B023
+                return operands.read(window.read, t, first, n, None, settled)  # noqa: B023
+
+            row = fold_row(self.code, self.nest, window, self.operands.lanes, read)
+            for m, _ in taken:
+                result[m, n, 0, 0] = fold(self.code, self.main, result[m, n, 0, 0], row)
+        for d in (window.dim, *window.written_out):
+            self.operands.env.pop(d, None)
+        operands.forget()
+        return result
+
+    def _read(
+        self,
+        a: ElementAccess,
+        m: int,
+        n: int,
+        shift: tuple[int, int] | None,
+        scalars: range | None,
+        settled: Sequence[Guard],
+    ) -> SSAValue:
+        if shift is not None and self._takes_lanes and is_shared(a, self.sched.lane, shift[0]):
+            if scalars is not None:
+                return self.operands.read_number(a, self._tile, m, n, shift, scalars, settled)
+            return self.operands.read_lane(a, self._tile, m, n, shift, self.sched.iterations, settled)
+        return self.operands.read(a, self._tile, m, n, shift, settled, between=self._between)

@@ -1,0 +1,153 @@
+"""Vectors transposed in registers: where memory lies along one loop and lanes along another.
+
+Vectors are loaded along the loop that memory lies along, one for each lane, and transposed by shuffles of two, as often
+as it takes to double 1 to the lanes: within 128 bits by interleaving (``unpcklps``, ``zip1``), over more by parting
+even from odd pieces (``shuff32x4``, ``vperm2f128``). Stores go the other way round. Eklundh, "A fast computer method
+for matrix transposing", 1972, exchanges blocks of doubling size like that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from xdsl.dialects import vector
+from xdsl.dialects.builtin import DenseArrayBase, VectorType, i64
+from xdsl.ir import SSAValue
+
+from landbridge.passes.lower.code import Code, vector_type
+
+#: Bits within which instructions interleave; a longer vector is pieces of so many.
+PIECE_BITS = 128
+#: Rows that are parted at most: each of them is shuffled together of as many vectors as there are rows.
+MOST_PARTED = 8
+#: Lanes of a transposed block at most: it is as many vectors.
+MOST_LANES = 16
+
+
+def transposed_width(rows: int, lanes: int, element: Any) -> int:
+    """The length of the vectors along ``rows`` rows that ``transpose_in`` and ``transpose_out`` take for ``lanes``
+    lanes: two at least, as OpenCL C has no vectors of one."""
+    return max(2, 1 << (rows - 1).bit_length()) if rows <= _piece(lanes, element) else lanes
+
+
+def transpose_in(code: Code, loaded: Sequence[SSAValue]) -> list[SSAValue]:
+    """Of a vector for each lane, all along the rows, a vector for each row, all along the lanes."""
+    width = _lanes(loaded[0])
+    return _transpose_blocks(code, [_concatenated(code, loaded[j::width]) for j in range(width)], width)
+
+
+def transpose_out(code: Code, rows: Sequence[SSAValue], width: int) -> list[SSAValue]:
+    """Of a vector for each row, all along the lanes, one for each lane, of ``width`` along the rows; what of it is past
+    the last row is no number of anything."""
+    lanes = _lanes(rows[0])
+    transposed = _transpose_blocks(code, [*rows, *[rows[-1]] * (width - len(rows))], width)
+    if width == lanes:
+        return transposed
+    starts = [lane // width * width for lane in range(lanes)]
+    return [_part(code, transposed[lane - start], range(start, start + width)) for lane, start in enumerate(starts)]
+
+
+def parted(code: Code, loaded: Sequence[SSAValue]) -> list[SSAValue]:
+    """Of as many vectors as there are rows, which hold every row's element of the first lane, then those of the next,
+    a vector for each row, all along the lanes."""
+    rows, lanes = len(loaded), _lanes(loaded[0])
+    return [gathered(code, loaded, [divmod(lane * rows + m, lanes) for lane in range(lanes)]) for m in range(rows)]
+
+
+def interleaved(code: Code, rows: Sequence[SSAValue]) -> list[SSAValue]:
+    """What ``parted`` takes for these rows."""
+    lanes = _lanes(rows[0])
+    places = [divmod(at, len(rows))[::-1] for at in range(lanes * len(rows))]
+    return [gathered(code, rows, places[k * lanes : (k + 1) * lanes]) for k in range(len(rows))]
+
+
+def gathered(code: Code, sources: Sequence[SSAValue], places: Sequence[tuple[int, int]]) -> SSAValue:
+    """A vector whose lanes are those of ``sources``, all of one length, at ``places``: the source and its lane."""
+    first, *others = sorted({source for source, _ in places})
+    if not others:
+        return _part(code, sources[first], [lane for _, lane in places])
+    found, done = sources[first], [lane if source == first else None for source, lane in places]
+    for other in others:
+        beyond = _lanes(found)
+        mask = [beyond + at if source == other else done[i] for i, (source, at) in enumerate(places)]
+        found = _shuffle(code, found, sources[other], [-1 if lane is None else lane for lane in mask])
+        done = [i if lane is not None else None for i, lane in enumerate(mask)]
+    return found
+
+
+def _piece(lanes: int, element: Any) -> int:
+    return min(max(1, PIECE_BITS // int(element.bitwidth)), lanes)
+
+
+def _transpose_blocks(code: Code, rows: list[SSAValue], width: int) -> list[SSAValue]:
+    """``width`` vectors, of which each run of ``width`` lanes is transposed."""
+    lanes = _lanes(rows[0])
+    piece = min(_piece(lanes, _vector(rows[0]).element_type), width)
+    unit = 1
+    while unit < piece:  # interleave lanes of vectors ``unit`` apart
+        rows = _paired(code, rows, unit, *_interleaved(lanes, piece, unit))
+        unit *= 2
+    while unit < width:  # part even from odd pieces
+        order = [p * piece + i for half in (0, 1) for p in range(half, 2 * lanes // piece, 2) for i in range(piece)]
+        rows = _paired(code, rows, unit, order[:lanes], order[lanes:])
+        unit *= 2
+    return [rows[i - i % piece + _reversed_bits(i % piece, piece)] for i in range(width)]
+
+
+def _interleaved(lanes: int, piece: int, unit: int) -> tuple[list[int], list[int]]:
+    """The masks that interleave runs of ``unit`` lanes of the lower and of the upper halves of all pieces of two."""
+    low: list[int] = []
+    high: list[int] = []
+    for start in range(0, lanes, piece):
+        runs = (
+            range(start + at + more, start + at + more + unit) for at in range(0, piece, unit) for more in (0, lanes)
+        )
+        mixed = [lane for run in runs for lane in run]
+        low += mixed[:piece]
+        high += mixed[piece:]
+    return low, high
+
+
+def _paired(
+    code: Code, rows: Sequence[SSAValue], distance: int, low: Sequence[int], high: Sequence[int]
+) -> list[SSAValue]:
+    """Vectors ``distance`` from each other by twos, the first of each two shuffled by ``low`` and the second by
+    ``high``."""
+    result = list(rows)
+    for i in range(len(rows)):
+        if not i & distance:
+            a, b = rows[i], rows[i + distance]
+            result[i], result[i + distance] = _shuffle(code, a, b, low), _shuffle(code, a, b, high)
+    return result
+
+
+def _reversed_bits(number: int, count: int) -> int:
+    """Where interleaving ``count`` lanes step by step leaves column ``number``."""
+    return sum(count // 2 >> bit for bit in range(count.bit_length() - 1) if number >> bit & 1)
+
+
+def _concatenated(code: Code, parts: Sequence[SSAValue]) -> SSAValue:
+    """Vectors of one length, a power of two of them, one after another."""
+    while len(parts) > 1:
+        each = 2 * _lanes(parts[0])
+        parts = [_shuffle(code, a, b, range(each)) for a, b in zip(parts[::2], parts[1::2], strict=True)]
+    return parts[0]
+
+
+def _part(code: Code, of: SSAValue, lanes: Iterable[int]) -> SSAValue:
+    return _shuffle(code, of, of, lanes)
+
+
+def _shuffle(code: Code, a: SSAValue, b: SSAValue, mask: Iterable[int]) -> SSAValue:
+    lanes = DenseArrayBase.from_list(i64, list(mask))
+    return code.add_op(vector.ShuffleOp(a, b, lanes, result_type=vector_type(_vector(a).element_type, len(lanes))))
+
+
+def _lanes(value: SSAValue) -> int:
+    return _vector(value).get_shape()[0]
+
+
+def _vector(value: SSAValue) -> VectorType[Any]:
+    assert isinstance(value.type, VectorType)
+    return value.type

@@ -1,0 +1,85 @@
+"""Accesses of a tile that are transposed: blocks of rows and lanes, loaded or stored along the rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TypeAlias
+
+from xdsl.ir import SSAValue
+
+from landbridge.passes.lower.access import ElementAccess
+from landbridge.passes.lower.code import Code, Index, Where, zero
+from landbridge.passes.lower.transposed import (
+    MOST_PARTED,
+    interleaved,
+    parted,
+    transpose_in,
+    transpose_out,
+    transposed_width,
+)
+from landbridge.sizes.size import same
+
+#: A loop, and what is added to its counter.
+Shift: TypeAlias = tuple[int, Index]
+#: Where the first row and lane of a block are, shifted.
+Location: TypeAlias = Callable[[Shift], Where]
+
+
+class TransposedBlocks:
+    """Emits such accesses, where loop ``lane`` goes by vectors of ``lanes`` and loop ``rows`` is that of the rows.
+
+    A block has ``count`` rows, and ``retained`` lanes, 0 for all; an open number of these is no more than all and at
+    least one. Rows that lie together, lane after lane, are loaded as they lie; of others a vector for each lane.
+    """
+
+    def __init__(self, code: Code, lane: int, lanes: int, rows: int) -> None:
+        self._code, self._lane, self._lanes, self._rows = code, lane, lanes, rows
+
+    def load(
+        self, a: ElementAccess, buffer: SSAValue, vdevice: Location, count: int, retained: Index
+    ) -> list[SSAValue]:
+        """The vectors of the rows, along the lanes."""
+        code, lanes = self._code, self._lanes
+        if self._is_dense(a, count):
+            parts = self._dense_parts(vdevice, count, retained)
+            loaded = [code.load_vector(buffer, where, a.element, lanes, some) for where, some in parts]
+            return parted(code, loaded + [code.splat(zero(a.element), a.element, lanes)] * (count - len(loaded)))
+        width = transposed_width(count, lanes, a.element)
+        places = self._places_of_lanes(vdevice, retained)
+        loaded = [code.load_vector(buffer, where, a.element, width, count % width) for where in places]
+        return transpose_in(code, loaded + [code.splat(zero(a.element), a.element, width)] * (lanes - len(loaded)))
+
+    def store(
+        self, a: ElementAccess, rows: list[SSAValue], buffer: SSAValue, vdevice: Location, retained: Index
+    ) -> None:
+        """Store the rows."""
+        code, count = self._code, len(rows)
+        if self._is_dense(a, count):
+            parts = self._dense_parts(vdevice, count, retained)
+            for (where, some), value in zip(parts, interleaved(code, rows), strict=False):
+                code.store_vector(value, buffer, where, self._lanes, some)
+            return
+        width = transposed_width(count, self._lanes, a.element)
+        stored = zip(self._places_of_lanes(vdevice, retained), transpose_out(code, rows, width), strict=False)
+        for where, value in reversed(list(stored)):  # a lane past the last has its place, which is written after it
+            code.store_vector(value, buffer, where, width, count % width)
+
+    def _is_dense(self, a: ElementAccess, count: int) -> bool:
+        return count <= MOST_PARTED and same(a.index.coeff(self._lane), count) is True
+
+    def _dense_parts(self, vdevice: Location, count: int, retained: Index) -> Iterator[tuple[Where, Index]]:
+        """The vectors that a dense block lies in: the place, and the elements of it that are kept, 0 for all."""
+        for start in range(0, count * self._lanes, self._lanes):
+            if not isinstance(retained, int):
+                yield vdevice((self._rows, start)), self._code.add(self._code.mul(retained, count), -start)
+            elif not retained or retained * count >= start + self._lanes:
+                yield vdevice((self._rows, start)), 0
+            elif retained * count > start:
+                yield vdevice((self._rows, start)), retained * count - start
+
+    def _places_of_lanes(self, vdevice: Location, retained: Index) -> list[Where]:
+        """Where each kept lane's first row is; of an open number of lanes, those past the last are where it is."""
+        if isinstance(retained, int):
+            return [vdevice((self._lane, at)) for at in range(retained or self._lanes)]
+        last = self._code.add(retained, -1)
+        return [vdevice((self._lane, self._code.minimum(last, at))) for at in range(self._lanes)]

@@ -1,0 +1,243 @@
+"""BodyIterations: iterations of a loop whose body is one function, each of which takes what the last one gave where it
+is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from functools import partial
+from threading import get_ident
+from typing import Any
+
+import numpy as np
+
+from landbridge.errors import BindError, OutOfMemoryError, ShapeError
+from landbridge.executable.instance import dimensions
+from landbridge.executable.iteration_sizes import IterationsAhead, IterationSizes, Shapes, is_fixed
+from landbridge.executable.parts import Function
+from landbridge.executable.segments import DIMENSIONS, BodyProgram
+from landbridge.memory.accesses import open_views
+from landbridge.records import record
+from landbridge.session.open_arguments import argument, array_of
+from landbridge.session.open_session import OpenSession
+from landbridge.session.session import Session, bound_program_of
+from landbridge.sizes.size import all_at
+from landbridge.vm.bound_program import BoundProgram
+from landbridge.vm.iteration_memory import CarriedMemory, CollectedRows, MemoryPiece
+from landbridge.vm.iteration_program import IterationArguments, IterationProgram
+from landbridge.vm.resizing import Resizing
+from landbridge.vm.token_lock import NOBODY
+
+#: The iterations that are looked at at once before a program is bound.
+_AT_FIRST = 16
+
+
+@record(frozen=True, slots=True, eq=False)
+class TakenIterations:
+    """``count`` trips were taken and gave ``state`` and ``rows``; ``goes_on``: what the last one said."""
+
+    count: int
+    goes_on: bool
+    state: list[Any]
+    rows: list[np.ndarray[Any, Any]]
+
+
+class BodyIterations:
+    """Iterations of ``body``, which carries ``carried`` values and is the one ``function`` that ``session`` runs.
+
+    ``appended``: those of the values, by number, that an iteration gives as it takes them, with more behind.
+    """
+
+    def __init__(
+        self, body: BodyProgram, carried: int, appended: Sequence[int], function: Function, session: Session
+    ) -> None:
+        self._body, self._function, self._session = body, function, session
+        self._captured = body.inputs[2 + carried :]
+        self.given, self.rows = body.outputs[1 : 1 + carried], body.outputs[1 + carried :]
+        guards = (*body.guards, *function.guards)
+        self.sizes = IterationSizes(body.inputs[2 : 2 + carried], self.given, guards, body.dimensions)
+        self.arguments = _arguments(body, carried, appended, function)
+        #: The dimensions that the program around has to say.
+        self._needed = dimensions(function).keys() - self.sizes.names
+        self._iterations: IterationProgram | None = None
+        self._is_possible = True
+
+    @staticmethod
+    def of(
+        body: BodyProgram, carried: int, appended: Sequence[int], function: Function, session: Session
+    ) -> BodyIterations | None:
+        """Those of ``body``; None where more is to be looked at between two iterations than the sizes of what is
+        carried."""
+        outputs = {spec.name for spec in function.outputs}
+        specs = (*function.inputs, *function.outputs)
+        if (
+            len(outputs) < len(body.outputs)
+            or outputs != {spec.name for spec in body.outputs}
+            or any(spec.strides for spec in specs)
+            or any(spec.elements for spec in body.inputs)
+        ):
+            return None
+        created = BodyIterations(body, carried, appended, function, session)
+        rows = all(is_fixed(spec, created.sizes.names) for spec in created.rows)
+        return created if created.sizes.are_known and rows and created._needed <= {*body.dimensions} else None
+
+    def take(
+        self, first: int, limit: int | None, state: Sequence[Any], captured: Sequence[Any], known: Mapping[str, int]
+    ) -> TakenIterations | None:
+        """Iterations from number ``first`` on, which take ``state``, until ``limit`` or one that says that none
+        follows.
+
+        Less where the sizes of one are not legal, or its memory is not to be had.
+
+        ``captured`` is what is around, ``known`` the dimensions of the program around it. None where none can be
+        taken in place.
+        """
+        around = {name: known[name] for name in self._body.dimensions if name in known}
+        if open_views or not self._is_possible or not self._takes(captured, around) or self._needed - around.keys():
+            return None
+        run = _Run(self, first, limit, state, captured, around)
+        while (ahead := run.ahead()) is not None:
+            before = run.count
+            for enough in (False, True):
+                self._with_program(ahead, run.take, enough=enough)
+                if run.count > before:
+                    break
+            else:
+                break
+        return run.taken() if run.count else None
+
+    @property
+    def most_ahead(self) -> int:
+        """The iterations that are looked at at once."""
+        return _AT_FIRST if self._iterations is None else self._iterations.most_ahead
+
+    def _takes(self, captured: Sequence[Any], around: Mapping[str, int]) -> bool:
+        """Whether ``captured`` have the shapes that are stated of them."""
+        try:
+            return all(
+                list(np.shape(value)) == all_at(spec.shape, around)
+                for spec, value in zip(self._captured, captured, strict=True)
+            )
+        except KeyError:
+            return False
+
+    def _with_program(
+        self, ahead: IterationsAhead, take: Callable[[IterationProgram], object], *, enough: bool
+    ) -> None:
+        """Have ``take`` take iterations with the program, which has memory for all of those ``ahead`` where
+        ``enough``."""
+        session = self._session
+        if not isinstance(session, OpenSession):
+            self._with(take, bound_program_of(session), None)
+            return
+        last = {name: value if isinstance(value, int) else int(value[-1]) for name, value in ahead.values.items()}
+        if enough:
+            self._iterations = None  # whose memory may not be needed any more
+        with suppress(ShapeError, BindError, OutOfMemoryError):  # of iterations that may never come
+            session.with_shared(last, partial(self._with, take), enough=enough)
+
+    def _with(self, take: Callable[[IterationProgram], object], bound: BoundProgram, resizing: Resizing | None) -> None:
+        iterations = self._iterations
+        if iterations is None or iterations.bound is not bound:
+            self._is_possible = IterationProgram.are_possible(bound)
+            if not self._is_possible:
+                return
+            iterations = self._iterations = IterationProgram(bound, self._function, resizing, self.arguments)
+        entry = bound.entry
+        try:
+            token = entry.take()
+        except IndexError:
+            return
+        try:
+            entry.owner = get_ident()
+            take(iterations)
+        finally:
+            bound.calls.release()
+            entry.owner = NOBODY
+            entry.give_back(token)
+
+
+class _Run:
+    """Iterations of one run of a loop; ``count`` were taken so far."""
+
+    def __init__(
+        self,
+        of: BodyIterations,
+        first: int,
+        limit: int | None,
+        state: Sequence[Any],
+        captured: Sequence[Any],
+        around: Mapping[str, int],
+    ) -> None:
+        self._of, self._first, self._state, self._captured, self._around = of, first, state, captured, around
+        self._most = None if limit is None else limit - first
+        self._shapes: Shapes = tuple(np.shape(value) for value in state)
+        self._carried: list[CarriedMemory] = []
+        self._rows: list[CollectedRows] = []
+        self._goes_on = True
+        self._ahead: IterationsAhead | None = None
+        self.count = 0
+
+    def ahead(self) -> IterationsAhead | None:
+        """The next iterations; None where there are none, or none that can be taken."""
+        left = None if self._most is None else self._most - self.count
+        if self._ahead is None and self._goes_on and left != 0:
+            most = self._of.most_ahead if left is None else min(left, self._of.most_ahead)
+            self._ahead = self._of.sizes.ahead(self._shapes, self._around, most)
+        return self._ahead
+
+    def take(self, iterations: IterationProgram) -> None:
+        """Take trips until there are none, or the memory of ``iterations`` is not enough for the next."""
+        inputs = self._of.arguments.captured
+        captured = [
+            iterations.borrow(register, argument(self._captured[n]), np.shape(self._captured[n]))
+            for register, n in inputs
+        ]
+        if not self._carried:
+            self._begin(iterations)
+        if iterations.bound.entry.shares:  # others may be at work on what is borrowed: each iteration is to look
+            return
+        while (ahead := self.ahead()) is not None:
+            are_last = self._most is not None and self.count + ahead.count >= self._most
+            taken = iterations.take(
+                ahead, self._first + self.count, self._carried, self._rows, captured, are_last=are_last
+            )
+            if taken is None:
+                return
+            self.count, self._goes_on, self._ahead = self.count + taken.count, taken.goes_on, None
+            self._shapes = self._of.sizes.shaped(ahead.shapes[taken.count].tolist())
+
+    def _begin(self, iterations: IterationProgram) -> None:
+        io = iterations.bound.memory.io
+        for (register, _), value, shape, spec in zip(
+            self._of.arguments.carried, self._state, self._shapes, self._of.given, strict=True
+        ):
+            now = MemoryPiece(0, 0, value) if register is None else iterations.borrow(register, argument(value), shape)
+            self._carried.append(CarriedMemory(io, spec, now))
+        for spec in self._of.rows:
+            self._rows.append(CollectedRows(io, spec, tuple(all_at(spec.shape, self._around)), self._most))
+
+    def taken(self) -> TakenIterations:
+        """What they gave."""
+        pairs = zip(self._carried, self._shapes, strict=True)
+        state = [each.now.tensor(each.spec.dtype, shape) for each, shape in pairs]
+        return TakenIterations(self.count, self._goes_on, state, [array_of(rows.tensor()) for rows in self._rows])
+
+
+def _arguments(body: BodyProgram, carried: int, appended: Sequence[int], function: Function) -> IterationArguments:
+    """What the inputs and outputs of ``function``, which is all of ``body``, are."""
+    takes = {spec.name: number for number, spec in enumerate(function.inputs)}
+    gives = {spec.name: number for number, spec in enumerate(function.outputs, len(function.inputs))}
+    number, goes_on, *inputs = (takes.get(spec.name) for spec in body.inputs)
+    again, *outputs = (gives[spec.name] for spec in body.outputs)
+    captured = ((register, n) for n, register in enumerate(inputs[carried:]) if register is not None)
+    return IterationArguments(
+        number,
+        goes_on,
+        takes.get(DIMENSIONS),
+        tuple(zip(inputs[:carried], outputs[:carried], strict=True)),
+        tuple(captured),
+        tuple(outputs[carried:]),
+        again,
+        tuple(appended),
+    )

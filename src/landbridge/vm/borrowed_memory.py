@@ -1,0 +1,57 @@
+"""Lent memory: what code of the host uses of a device's memory in place, with barriers around it.
+
+Code of the host and kernels of the device run alternately: a step that touches the same granules as one in flight waits
+for it, and a device is given its next step when the host's is over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from landbridge.memory_kind import MemoryKind
+from landbridge.tensor import Tensor
+from landbridge.vm.owned_memory import FlatMemory
+from landbridge.vm.program import AccessStep, BorrowedBytes, Step
+from landbridge.vm.registers import RegisterLocation
+
+
+class BorrowedMemory:
+    """What the steps of the host since the last ``take`` use of memory of devices."""
+
+    def __init__(self) -> None:
+        self._found: dict[int, tuple[Tensor | int, list[tuple[int, int, bool]]]] = {}
+
+    def add(self, kind: MemoryKind, location: RegisterLocation, *, writes: bool) -> None:
+        """They use ``location``, memory of ``kind``, and may write it."""
+        if not location.nbytes:
+            return
+        owned = location.owned
+        memory = owned.tensor if isinstance(owned, FlatMemory) else location.io
+        assert memory is not None
+        _, ranges = self._found.setdefault(id(owned) if owned is not None else -1 - (location.io or 0), (memory, []))
+        ranges.append((*granules(location, kind.coherence_granule), writes))
+
+    def take(self) -> tuple[BorrowedBytes, ...]:
+        """The bytes, each once, which are forgotten then."""
+        found, self._found = self._found, {}
+        borrowed: list[BorrowedBytes] = []
+        for memory, ranges in found.values():
+            joined: list[tuple[int, int, bool]] = []
+            for start, stop, writes in sorted(ranges):
+                if joined and start < joined[-1][1]:
+                    first, last, before = joined[-1]
+                    joined[-1] = (first, max(last, stop), before or writes)
+                else:
+                    joined.append((start, stop, writes))
+            borrowed += [BorrowedBytes(memory, start, stop, "rw" if writes else "r") for start, stop, writes in joined]
+        return tuple(borrowed)
+
+
+def granules(location: RegisterLocation, granule: int) -> tuple[int, int]:
+    """The bytes of ``location`` in its memory, rounded outwards to whole granules."""
+    return location.offset // granule * granule, -(-(location.offset + location.nbytes) // granule) * granule
+
+
+def with_barriers(borrowed: tuple[BorrowedBytes, ...], steps: Sequence[Step]) -> list[Step]:
+    """``steps`` of the host, which use ``borrowed``."""
+    return [AccessStep(borrowed, tuple(steps))] if borrowed and steps else list(steps)

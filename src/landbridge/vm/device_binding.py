@@ -1,0 +1,272 @@
+"""Device bindings: the memory that each vdevice of a program got, checked against what the compiler assumed of it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import fields
+from math import prod
+from typing import Any, NamedTuple
+
+from landbridge.device.answers import texts
+from landbridge.device.api import Device
+from landbridge.device.protocols import AcquiredScopes
+from landbridge.device.registry import device as find_device
+from landbridge.device.registry import names as known_devices
+from landbridge.did_you_mean import did_you_mean
+from landbridge.dtypes import dtype as dtype_facts
+from landbridge.dtypes import dtype_name
+from landbridge.errors import BindError, InputError
+from landbridge.executable import instructions as ins
+from landbridge.executable.device_image import DeviceImage
+from landbridge.executable.executable import Executable
+from landbridge.executable.parts import Function
+from landbridge.memory.allocators.base import Allocator
+from landbridge.memory.allocators.default import configured_allocator
+from landbridge.memory.allocators.memory_cfg import MemoryCfg, check_memory_cfg, check_used
+from landbridge.memory.borrowed import host_device
+from landbridge.memory_kind import MemoryKind
+from landbridge.physical_shape import nd_bytes, physical_shape, separators_for
+from landbridge.vm.device_kernels import device_of, kernel_api
+
+#: What ``compile(on_mismatch=)`` recorded.
+ON_MISMATCH = "on_mismatch"
+
+
+class DeviceBinding(NamedTuple):
+    """Memory ``kind`` of ``device``, where the tensors of one vdevice live; from ``allocator``, None: the process's.
+
+    ``is_other_device``: it is a scope that tensors were placed in, beside the vdevice's own.
+    """
+
+    device: Device
+    kind: MemoryKind
+    allocator: Allocator | None = None
+    is_other_device: bool = False
+
+    @property
+    def is_direct(self) -> bool:
+        """Whether code of the host may use the memory in place."""
+        return self.kind.host_access == "read_write" and self.kind.coherent
+
+    @property
+    def lends(self) -> bool:
+        """Whether code of the host may use the memory in place, between barriers where it is not coherent."""
+        return self.kind.host_access == "read_write" and self.kind.ndim == 1
+
+    @property
+    def acquired_by(self) -> AcquiredScopes | None:
+        """What acquires the memory before each run; None where it is always there."""
+        api = self.device.capability(AcquiredScopes)
+        if api is None:
+            return None
+        with self.device.state.watching("a Session", "acquired_scopes"):
+            scopes = api.acquired_scopes(self.device.index)
+        return api if self.kind.scope in texts(scopes, self.device, "acquired_scopes", "scopes") else None
+
+    @property
+    def is_host(self) -> bool:
+        """Whether it is ordinary memory of this process."""
+        return self.device == host_device()
+
+    def constant_bytes(self, shape: tuple[int, ...], dtype: str, axis_separators: tuple[int, ...]) -> int:
+        """What a constant takes of the memory's capacity, where it lies in it; raises InputError for illegal rows."""
+        if self.kind.ndim > 1:
+            separators = separators_for(shape, axis_separators or None, self.kind)
+            return nd_bytes(self.kind, physical_shape(shape, separators), dtype)
+        return self.kind.block_bytes(prod(shape) * dtype_facts(dtype).itemsize)
+
+    def planned_bytes(self, storage: ins.AllocStorage) -> int:
+        """What ``storage`` takes of the memory's capacity; raises InputError for rows that it cannot hold."""
+        if self.kind.ndim == 1 or not storage.shape:
+            return storage.nbytes
+        return nd_bytes(self.kind, storage.shape, storage.dtype)
+
+    def __str__(self) -> str:
+        return f"memory {self.kind.scope!r} of {self.device}"
+
+
+def host_binding() -> DeviceBinding:
+    """Ordinary memory of this process."""
+    return DeviceBinding(host_device(), host_device().memory_kind())
+
+
+def default_device(executable: Executable, vdevice: str, device: Device | str) -> Device | str:
+    """The device of the vdevice of that name where none is given for it: the one it is named after, else ``device``."""
+    several = len({location.name for location in executable.vdevices}) > 1
+    return vdevice if several and vdevice in known_devices() else device
+
+
+def bind_devices(
+    executable: Executable,
+    device: Device | str,
+    devices: Mapping[str, Device | str] | None,
+    memory_cfg: MemoryCfg | None = None,
+) -> tuple[DeviceBinding, ...]:
+    """The DeviceBinding of each vdevice: on the device that ``devices`` has for its name, else on ``device``.
+
+    In a program of several vdevices, one whose name is that of a device is on that device unless ``devices`` says
+    otherwise: the CPU that was added for what a device has no kernel for needs no mention.
+
+    Raises BindError for a name the program does not have, for a scope the device does not have, and where memory is
+    not what the program was compiled for, unless it was compiled with ``on_mismatch="copy"``. Raises InputError for
+    a ``memory_cfg`` that is not legal or that says something of memory the program does not use.
+    """
+    cfg = check_memory_cfg({} if memory_cfg is None else memory_cfg)
+    requested = dict(devices or {})
+    names = [vdevice.name for vdevice in executable.vdevices]
+    if not names:
+        raise BindError("the program names no vdevice to bind; compile the model again")
+    for name in requested:
+        if name not in names:
+            raise BindError(
+                f"the program has no vdevice {name!r}{did_you_mean(name, names)}; legal: {', '.join(names)}"
+            )
+    bindings = []
+    bound = {0, *(spec.vdevice for spec in (*executable.main.inputs, *executable.main.outputs))}
+    for number, vdevice in enumerate(executable.vdevices):
+        found = find_device(requested.get(vdevice.name, default_device(executable, vdevice.name, device)))
+        where = _name_on(executable.main, number, f"vdevice {vdevice.name!r}")
+        try:
+            kind = found.memory_kind(vdevice.scope)
+        except InputError as error:
+            raise BindError(f"{where}: {error}") from error
+        binding = DeviceBinding(
+            found, kind, configured_allocator(cfg, found, kind.scope), vdevice.name in names[:number]
+        )
+        module = executable.modules[vdevice.target] if 0 <= vdevice.target < len(executable.modules) else None
+        if module is not None and isinstance(module.image, DeviceImage):
+            kernel_api(module.image, found, module.target)
+        if executable.metadata.get(ON_MISMATCH) != "copy":
+            wrong = "; ".join(_differences(executable, number, binding.kind))
+            if wrong:
+                other = None if module is None else device_of(module.target)
+                which = f', as in device="{other}" or --device {other}' if other not in (None, found.name) else ""
+                raise BindError(
+                    f"{where}: {binding} is not what vdevice {vdevice.name!r} was compiled for: {wrong}; bind another "
+                    f'device{which}, state its memory in the Target, or compile with on_mismatch="copy"'
+                )
+        if number in bound and binding.kind.ndim > 1:
+            raise BindError(
+                f"{where}: inputs and outputs lie in flat memory and {binding} has {binding.kind.ndim} dimensions; "
+                "compile the model with them in a flat scope"
+            )
+        if number in bound and binding.acquired_by is not None:
+            raise BindError(
+                f"{where}: inputs and outputs stay from run to run, and {binding} is there during a run alone; "
+                "compile the model with them in another scope"
+            )
+        _check_sizes(executable, number, binding)
+        bindings.append(binding)
+    check_used(cfg, ((binding.device, binding.kind.scope) for binding in bindings))
+    return tuple(bindings)
+
+
+def _differences(executable: Executable, vdevice: int, found: MemoryKind) -> Iterator[str]:
+    """What the Target promised of the memory of ``vdevice`` and ``found`` does not keep."""
+    declared = _declared_kind(executable, vdevice)
+    if declared is None:
+        return
+    for field in ("coherent", "resident", "pinned", "physically_contiguous"):
+        if getattr(declared, field) is True and getattr(found, field) is not True:
+            yield f"{field} is {getattr(found, field)}, the target states True"
+    if (declared.host_readable and not found.host_readable) or (declared.host_writable and not found.host_writable):
+        yield f"host_access is {found.host_access!r}, the target states {declared.host_access!r}"
+    if declared.ndim != found.ndim:
+        yield f"ndim is {found.ndim}, the target states {declared.ndim}"
+    for field in ("offset_alignment", "row_alignment", "coherence_granule"):
+        if getattr(found, field) > getattr(declared, field) and not (
+            field == "coherence_granule" and declared.coherent
+        ):
+            yield f"{field} is {getattr(found, field)}, the target states {getattr(declared, field)}"
+    for field in (
+        "max_bytes",
+        "max_binding_bytes",
+        "capacity",
+        "dma_address_bits",
+        "max_segments",
+        "segment_boundary",
+    ):
+        limit, promised = getattr(found, field), getattr(declared, field)
+        if limit is not None and promised is not None and limit < promised:
+            yield f"{field} is {limit}, the target states {promised}"
+
+
+def _check_sizes(executable: Executable, vdevice: int, binding: DeviceBinding) -> None:
+    """Raise BindError where planned memory and placed weights are more than there is; no copy helps against that."""
+    kind, planned = binding.kind, 0
+    loaded: dict[tuple[str, tuple[int, ...]], int] = {}
+    for instruction in ins.flattened(executable.main.instructions):
+        try:
+            match instruction:
+                case ins.AllocStorage() if instruction.vdevice == vdevice:
+                    nbytes = binding.planned_bytes(instruction)
+                    planned += nbytes
+                case ins.LoadConstant(name=name) if instruction.vdevice == vdevice and binding.is_other_device:
+                    array = executable.constants.get(name)
+                    if array is None:
+                        continue  # which is found when it is loaded
+                    try:
+                        nbytes = binding.constant_bytes(
+                            array.shape, dtype_name(array.dtype), instruction.axis_separators
+                        )
+                    except InputError as error:
+                        raise BindError(f"constant {name!r}: {error}; compile the model again") from error
+                    loaded[instruction.name, instruction.axis_separators] = nbytes
+                case _:
+                    continue
+        except InputError as error:
+            raise BindError(f"the program has a storage of {error}; compile the model again") from error
+        weights = sum(loaded.values())
+        for limit, needed in ((kind.max_bytes, nbytes), (kind.capacity, planned + weights)):
+            if limit is not None and needed > limit:
+                where = _name_on(executable.main, vdevice, executable.vdevices[vdevice].name)
+                parts = f" ({planned} planned, {weights} of weights)" if weights and needed > nbytes else ""
+                raise BindError(
+                    f"{where}: the program needs {needed} bytes{parts} of {binding}, which has at most {limit}; bind a "
+                    "device with more, or compile for smaller shapes"
+                )
+
+
+def _declared_kind(executable: Executable, vdevice: int) -> MemoryKind | None:
+    """The memory kind in the Target's JSON form; read here, as its kind need not be known where it runs."""
+    location = executable.vdevices[vdevice]
+    if not 0 <= location.target < len(executable.modules):
+        return None
+    known = {field.name for field in fields(MemoryKind)}
+    try:
+        declared = json.loads(executable.modules[location.target].target).get("memory", ())
+        facts: list[dict[str, Any]] = [{k: _frozen(v) for k, v in entry.items() if k in known} for entry in declared]
+        kinds = [MemoryKind(**entry) for entry in facts]
+    except (AttributeError, TypeError, ValueError, RecursionError) as error:
+        raise BindError(
+            f"the target of vdevice {location.name!r} is no JSON ({error}); compile the model again"
+        ) from None
+    return next((kind for kind in kinds if kind.scope == (location.scope or "global")), None)
+
+
+def _frozen(value: object) -> object:
+    return tuple(value) if isinstance(value, list) else value
+
+
+def _name_on(function: Function, vdevice: int, default: str) -> str:
+    """A tensor of ``vdevice`` by name, or a crossing to it, for messages."""
+    if vdevice == 0 and (function.inputs or function.outputs):
+        return f"tensor {(*function.inputs, *function.outputs)[0].name!r}"
+    storages: set[int] = set()
+    tensors: set[int] = set()
+    for instruction in ins.flattened(function.instructions):
+        match instruction:
+            case ins.AllocStorage(dst=dst) if instruction.vdevice == vdevice:
+                storages.add(dst)
+            case ins.AllocTensor(dst=dst, storage=storage, name=name) if storage in storages:
+                tensors.add(dst)
+                if name:
+                    return f"tensor {name!r}"
+            case ins.ToVDevice(src=src, dst=dst, name=name) if {src, dst} & tensors:
+                return f"crossing {name!r}"
+            case ins.LoadConstant(name=name) if instruction.vdevice == vdevice:
+                return f"constant {name!r}"
+            case _:
+                pass
+    return default

@@ -1,0 +1,90 @@
+"""TokenLock: a lock for one thread at a time, in a form that no interrupt can split.
+
+A lock whose owner is interrupted between the call that took it and the ``try`` that gives it back stays taken for
+ever. Here a token, an object, stands for the lock, and whoever refers to the token holds the lock: a token that an
+exception drops comes back by itself.
+"""
+
+from __future__ import annotations
+
+import time
+import weakref
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from threading import get_ident
+
+_NAP = 1e-3
+#: What no thread has as its identifier, which is not 0.
+NOBODY = 0
+
+
+class LockToken:
+    """Stands for the lock that its owner holds; give it back, or drop it."""
+
+    __slots__ = ("_lock",)
+
+    def __init__(self, lock: weakref.ref[TokenLock]) -> None:
+        self._lock = lock
+
+    def __del__(self) -> None:
+        lock = self._lock()
+        if lock is not None:
+            lock.owner = NOBODY
+            lock.free.append(type(self)(self._lock))
+
+
+class TokenLock:
+    """A lock for one thread at a time. ``take`` returns its token, and raises IndexError while another owner has it.
+
+    Whoever takes the lock sets ``owner`` to the identifier of its thread first thing, and back to ``NOBODY`` last
+    thing:
+
+        token = lock.take()
+        try:
+            lock.owner = get_ident()
+            ...
+        finally:
+            lock.owner = NOBODY
+            lock.give_back(token)
+    """
+
+    __slots__ = ("__weakref__", "_retained", "free", "give_back", "owner", "take")
+
+    def __init__(self) -> None:
+        #: The thread that holds the lock; ``NOBODY`` for a moment after it was taken and before it is given back, too.
+        self.owner = NOBODY
+        #: Empty while somebody holds the lock.
+        self.free: list[LockToken] = []
+        self.free.append(LockToken(weakref.ref(self)))
+        # Methods of a list: a thread switch or an interrupt comes before or after them.
+        self.take: Callable[[], LockToken] = self.free.pop
+        self.give_back: Callable[[LockToken], None] = self.free.append
+        self._retained: LockToken | None = None
+
+    @contextmanager
+    def waited_for(self) -> Iterator[None]:
+        """Hold the lock in a block; wait for it as long as others hold it."""
+        while True:
+            try:
+                token = self.take()
+                break
+            except IndexError:
+                time.sleep(_NAP)
+        try:
+            self.owner = get_ident()
+            yield
+        finally:
+            self.owner = NOBODY
+            self.give_back(token)
+
+    def take_for_good(self, timeout: float) -> bool:
+        """Take the lock and never give it back; False where it could not be taken within ``timeout`` seconds."""
+        deadline = time.monotonic() + timeout
+        while True:
+            try:
+                self._retained = self.take()
+                return True
+            except IndexError:
+                if time.monotonic() >= deadline:
+                    return False
+                time.sleep(_NAP)
