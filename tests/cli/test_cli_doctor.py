@@ -16,7 +16,7 @@ from tests.cli.command_line import invoke
 def findings() -> dict[str, dict[str, str]]:
     done = invoke(["doctor", "--json"])
     assert done.exit_code in (0, 3), done.output
-    return {each["what"]: each for each in json.loads(done.stdout)["findings"]}
+    return {each["subject"]: each for each in json.loads(done.stdout)["findings"]}
 
 
 def test_what_is_here_is_found() -> None:

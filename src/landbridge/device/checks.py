@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from typing import Any
 
@@ -30,6 +31,12 @@ def owning_device(api: DeviceAPI, src: Space, dst: Space) -> Device:
         if space.device.api is api:
             return space.device
     raise InputError(f"{api.name} copies neither from {src.device} nor to {dst.device}")
+
+
+def own_device(api: DeviceAPI, src: Space, dst: Space) -> Device:
+    """Deprecated: the former name of ``owning_device``, which packages that ``landbridge new-device`` wrote import."""
+    warnings.warn("own_device is deprecated; call owning_device", DeprecationWarning, stacklevel=2)
+    return owning_device(api, src, dst)
 
 
 def is_copy_to_itself(api: DeviceAPI, src: Region, dst: Region, nbytes: int) -> bool:

@@ -72,7 +72,7 @@ class _Import:
         self._users.add(created)
         return created
 
-    def release_idle(self) -> None:
+    def drop_cached(self) -> None:
         """Release the range unless somebody uses it."""
         if not self._users:
             self.release()
@@ -132,7 +132,7 @@ def import_range(
     if (problem := unreachable(held, 0, stop - start)) is not None:
         held.free()
         del user
-        known.release_idle()
+        known.drop_cached()
         raise ZeroCopyError(f"{device} cannot use {stop - start} bytes in place: {problem}; {OTHER_MEMORY}")
     mark_imported(held)
     if isinstance(root, Storage):

@@ -39,8 +39,8 @@ from landbridge.process_bound import ProcessBound
 class ExportCache(Protocol):
     """Keeps exports of a Storage that nobody uses now, because the next user would get the same."""
 
-    def release(self) -> None:
-        """Drop them."""
+    def drop_cached(self) -> None:
+        """Drop the exports that nobody uses now."""
 
 
 class Storage(ProcessBound):
@@ -240,7 +240,7 @@ class Storage(ProcessBound):
             return
         for known in [known() for known in self._caches or ()]:
             if known is not None:
-                known.release()
+                known.drop_cached()
         with changing:  # whoever becomes a user from here on finds that they are gone
             users, region = self.users, self.region
             if not users:

@@ -352,16 +352,16 @@ class Tensor(Readable, CopiedByValue):
             self.storage.add_cache(self)
         return packed
 
-    def release(self) -> None:
-        """Forget what is kept for the next export, so that only what others hold keeps the bytes in use."""
+    def drop_cached(self) -> None:
+        """Drop what is kept for the next export, so that only what others hold keeps the bytes in use."""
         self._packed = None
         if self._storage is not None:  # else the array is the memory
             self._array = None
 
     def let_go(self) -> None:
-        """Deprecated: the former name of ``release``."""
-        warnings.warn("Tensor.let_go is deprecated; call Tensor.release", DeprecationWarning, stacklevel=2)
-        self.release()
+        """Deprecated: the former name of ``drop_cached``."""
+        warnings.warn("Tensor.let_go is deprecated; call Tensor.drop_cached", DeprecationWarning, stacklevel=2)
+        self.drop_cached()
 
     def __repr__(self) -> str:
         where = "freed" if self._storage is not None and self._storage.region is None else str(self.device)
