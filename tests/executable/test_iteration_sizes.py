@@ -1,4 +1,4 @@
-"""TripSizes: the sizes of trips to come, as far as they are legal."""
+"""IterationSizes: the sizes of trips to come, as far as they are legal."""
 
 from __future__ import annotations
 

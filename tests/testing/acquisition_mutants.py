@@ -67,7 +67,7 @@ class MapsAnewWhenAcquired(CorrectOnDemand):
 class LosesInSilence(CorrectOnDemand):
     """What was there is lost at the last release, and the number stays."""
 
-    caught_by = "test_the_number_of_what_is_kept"
+    caught_by = "test_the_number_of_what_is_retained"
 
     def release_scope(self, index: int, scope: str) -> None:
         super().release_scope(index, scope)
@@ -77,7 +77,7 @@ class LosesInSilence(CorrectOnDemand):
 class CountsAcquisitions(CorrectOnDemand):
     """The number is another one each time: it counts acquisitions."""
 
-    caught_by = "test_the_number_of_what_is_kept"
+    caught_by = "test_the_number_of_what_is_retained"
 
     def acquire_scope(self, index: int, scope: str) -> int:
         self._contents[scope] += 1

@@ -21,7 +21,7 @@ _DEVICES = {
     "providers",
     "sources",
     "_api",
-    "_own",
+    "_owned",
     "_shared",
     "event",
     "streams",

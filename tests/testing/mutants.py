@@ -253,7 +253,7 @@ class _Copies(Correct):
 class IgnoresOffsets(_Copies):
     """Copies read from the start of the source."""
 
-    caught_by = "test_copy_moves_the_bytes_asked_for"
+    caught_by = "test_copy_moves_the_bytes_requested"
 
     def mutate(self, src: Region, dst: Region, nbytes: int, stream: Any, keep_alive: object) -> Event | None:
         return super().mutate(Region(src.space), dst, nbytes, stream, keep_alive)
@@ -315,7 +315,7 @@ class NoneForWorkThatIsQueued(_Copies):
 class KeepsKeepAlive(_Copies):
     """keep_alive is never let go."""
 
-    caught_by = "test_keep_alive_is_let_go"
+    caught_by = "test_keep_alive_is_released"
 
     def __init__(self) -> None:
         super().__init__()

@@ -167,7 +167,7 @@ SENTENCES = (
     ),
     _s(
         "Options are kept over reopen().",
-        f"{_LIFE}test_options_are_kept_over_reopen_and_reset",
+        f"{_LIFE}test_options_are_retained_over_reopen_and_reset",
         "The next life is opened without options.",
         "device/lifecycle.py",
         "reopen",
@@ -175,7 +175,7 @@ SENTENCES = (
     ),
     _s(
         "Options that a device refuses are not kept.",
-        f"{_LIFE}test_options_that_are_refused_are_not_kept",
+        f"{_LIFE}test_options_that_are_refused_are_not_retained",
         "The next request tries them again.",
         "device/lifecycle.py",
         "reopen",
@@ -263,7 +263,7 @@ SENTENCES = (
     ),
     _s(
         "Methods may be called from any thread: what one queues meanwhile is not forgotten.",
-        "tests/memory/test_accesses.py::test_what_another_thread_queues_meanwhile_is_not_forgotten",
+        "tests/memory/test_accesses.py::test_what_another_thread_queues_concurrently_is_not_forgotten",
         "The list of queued work is rebuilt from what it was before.",
         "memory/backing.py",
         "Backing.forget_done",
@@ -461,7 +461,7 @@ SENTENCES = (
         f"{_BACKING}test_queued_work_is_waited_for_by_whichever_way",
         "Addresses of this process are no way to find it.",
         "memory/storage.py",
-        "Storage._met",
+        "Storage._is_waited_for",
         Nth(0, If("host_windows", True)),
     ),
     _s(
@@ -531,7 +531,7 @@ SENTENCES = (
     ),
     _s(
         "Copies from memory that is lent to a device see what its owner wrote.",
-        f"{_IMPORTS}test_copies_of_lent_memory_see_what_its_owner_writes_meanwhile",
+        f"{_IMPORTS}test_copies_of_borrowed_memory_see_what_its_owner_writes_concurrently",
         "Only host views are writes.",
         "memory/coherence.py",
         "lend",
@@ -579,7 +579,7 @@ SENTENCES = (
     ),
     _s(
         "A provider is asked for whole granules.",
-        f"{_BUS}test_a_provider_is_asked_for_whole_granules",
+        f"{_BUS}test_a_provider_is_requested_whole_granules",
         "Barriers are for the bytes asked for.",
         "memory/coherence_domain.py",
         "CoherenceDomain.granules",
@@ -903,7 +903,7 @@ SENTENCES = (
     ),
     _s(
         "Workers are joined by an atexit hook before any code or device goes away.",
-        "tests/session/test_processes.py::test_exit_hooks_run_before_the_end_and_are_told_after_it",
+        "tests/session/test_processes.py::test_exit_hooks_run_before_the_end_and_are_reported_after_it",
         "No hook.",
         "vm/thread_pool.py",
         "",
@@ -949,7 +949,7 @@ SENTENCES = (
         "It is read-only.",
         "session/session.py",
         "Session.get_input",
-        Put("_.bind_own(...)", "read_only(self._program.runs.bind_own(slot))"),
+        Put("_.bind_owned(...)", "read_only(self._program.runs.bind_owned(slot))"),
     ),
     _s(
         "set_params: all or none.",
@@ -1013,7 +1013,7 @@ SENTENCES = (
         "Resizing to another size loses the state's memory.",
         "vm/recurrent_states.py",
         "RecurrentStates.resize_runs",
-        Drop("bind_own"),
+        Drop("bind_owned"),
     ),
     _s(
         "Input and output overlap raises at bind unless declared in place.",
@@ -1077,7 +1077,7 @@ SENTENCES = (
     ),
     _s(
         "Binding rechecks; a difference raises BindError naming the tensor or crossing.",
-        f"{_DEVICES}test_memory_that_is_not_what_the_target_said",
+        f"{_DEVICES}test_memory_that_is_not_what_the_target_reported",
         "The Target is believed.",
         "vm/device_binding.py",
         "bind_devices",
@@ -1213,7 +1213,7 @@ SENTENCES = (
         f"{_BORROWED}test_what_shares_a_granule_has_one_barrier",
         "Each tensor has its own.",
         "vm/borrowed_memory.py",
-        "LentMemory.take",
+        "BorrowedMemory.take",
         If("joined"),
     ),
     _s(
@@ -1279,7 +1279,7 @@ SENTENCES = (
         "Scratch is data space on every device.",
         "vm/program_memory.py",
         "ProgramMemory.scratch",
-        Put("own_workspace(...)", "None"),
+        Put("owned_workspace(...)", "None"),
     ),
     _s(
         "A scope that comes and goes is acquired for each run, and given back at its end, also when it fails.",
@@ -1309,7 +1309,7 @@ SENTENCES = (
     ),
     _s(
         "They are not while the scope keeps them.",
-        "tests/vm/test_acquisition.py::test_what_is_kept_is_not_loaded_again",
+        "tests/vm/test_acquisition.py::test_what_is_retained_is_not_loaded_again",
         "Each run loads them.",
         "vm/acquisition.py",
         "Acquisition._load",

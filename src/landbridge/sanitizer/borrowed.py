@@ -1,4 +1,4 @@
-"""LentSnapshot: host memory that queued work still reads, and that nobody may change until the work is done."""
+"""BorrowedSnapshot: host memory that queued work still reads, and that nobody may change until the work is done."""
 
 from __future__ import annotations
 

@@ -76,7 +76,7 @@ class Order:
             return stamp, accesses
 
     def submit(self, stamp: Stamp, accesses: list[tuple[TrackedBlock, StampedAccess]], borrowed: Any) -> None:
-        """The device has taken the work; ``borrowed`` (LentSnapshot and who keeps them alive) is kept until it is
+        """The device has taken the work; ``borrowed`` (BorrowedSnapshot and who keeps them alive) is kept until it is
         done."""
         with self.lock:
             for block, access in accesses:

@@ -40,12 +40,12 @@ def _may_be_another(step: Step) -> bool:
 
 
 def steps_at(steps: Sequence[Step], extent_values: Sequence[int]) -> tuple[Step, ...]:
-    """``steps``, which ``may_be_others``, where the slots of their OpenNumbers have ``extent_values``."""
+    """``steps``, which ``may_be_others``, where the slots of their OpenExtentValues have ``extent_values``."""
     return tuple(_step_at(step, extent_values) for step in steps)
 
 
 def number_at(number: int, extent_values: Sequence[int]) -> int:
-    """What ``number`` is where the slots of OpenNumbers have ``extent_values``."""
+    """What ``number`` is where the slots of OpenExtentValues have ``extent_values``."""
     return number.at(extent_values) if isinstance(number, OpenNumber) else number
 
 

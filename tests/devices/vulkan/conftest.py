@@ -39,7 +39,7 @@ def use_api(api: VulkanDeviceAPI, patch: pytest.MonkeyPatch) -> Device:
 
 @pytest.fixture(params=VARIANTS)
 def device(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Device]:
-    """``vulkan:0``, used in each of the WAYS."""
+    """``vulkan:0``, used in each of the VARIANTS."""
     api = make_api(**VARIANTS[request.param])
     yield use_api(api, monkeypatch)
     api.close(0)

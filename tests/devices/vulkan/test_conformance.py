@@ -34,7 +34,7 @@ from landbridge.devices.vulkan import VulkanDeviceAPI, structs_work
 from landbridge.targets import Target
 from tests.testing.whole_suite import run_conformance
 from tests.devices.opencl.test_session import expected, frame, model
-from tests.devices.vulkan.conftest import WAYS
+from tests.devices.vulkan.conftest import VARIANTS
 from tests.devices.vulkan.shaders import SAXPY, assembled
 from tests.devices.vulkan.test_textures import SHAPE, TEXTURE, network, run
 
@@ -69,7 +69,7 @@ def work(api):
         request = structs_work.VkMappedMemoryRange(memory=regions[0].space.handle.memory, offset=3, size=5)
         device.calls.vkFlushMappedMemoryRanges(device.handle, 1, ctypes.byref(request))
 
-for options in [{}] if "break" in sys.argv else WAYS.values():
+for options in [{}] if "break" in sys.argv else VARIANTS.values():
     work(VulkanDeviceAPI(**options))
 print("DONE")
 """

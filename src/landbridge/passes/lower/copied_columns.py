@@ -1,5 +1,5 @@
 """Columns that a task copies to where their vectors lie side by side, before its rows multiply with them; of which
-columns, ``apart_columns.py`` says."""
+columns, ``strided_columns.py`` says."""
 
 from __future__ import annotations
 
