@@ -71,11 +71,11 @@ def test_an_unknown_name_gives_the_nearest(site: None) -> None:
 
 def test_built_in_ones_are_found_without_reading_what_is_installed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(metadata, "entry_points", lambda group: pytest.fail("plugins were read"))
-    assert plugins(owned="landbridge.errors:DeviceError").get("own") is DeviceError
+    assert plugins(own="landbridge.errors:DeviceError").get("own") is DeviceError
 
 
 def test_nobody_takes_the_name_of_a_built_in_one(site: None) -> None:
-    found = plugins(owned="landbridge.errors:DeviceError")
+    found = plugins(own="landbridge.errors:DeviceError")
     assert found.get("own") is DeviceError
     assert found.origin("own") == "landbridge.errors:DeviceError and lb_bad:BAD of bad-plugin"
     with pytest.raises(DeviceNameTakenError, match=r"'own' of here is taken by landbridge\.errors:DeviceError"):
@@ -98,7 +98,7 @@ def test_registered_ones(site: None) -> None:
 
 
 def test_a_name_of_our_own_is_not_taken_by_a_plugin(site: None) -> None:
-    found = plugins(owned="json:dumps")
+    found = plugins(own="json:dumps")
     assert found.get("own") is json.dumps
     assert found.passed_over() == {"own": "lb_bad:BAD of bad-plugin"}
     assert plugins().passed_over() == {}
@@ -106,7 +106,7 @@ def test_a_name_of_our_own_is_not_taken_by_a_plugin(site: None) -> None:
 
 def test_what_is_installed_can_be_left_out(site: None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LANDBRIDGE_PLUGINS", "0")
-    found = plugins(owned="json:dumps")
+    found = plugins(own="json:dumps")
     assert found.names() == ["own"]
     with pytest.raises(UnknownDeviceError, match="LANDBRIDGE_PLUGINS=0 leaves out what is installed"):
         found.get("good")

@@ -13,6 +13,7 @@ from importlib import import_module
 from shutil import get_terminal_size
 from typing import Any, Protocol, TextIO
 
+from landbridge.locks import new_lock
 from landbridge.markup import markup
 from landbridge.printable import printable
 from landbridge.stages import has_listener, listening
@@ -23,7 +24,7 @@ SWITCH = "LANDBRIDGE_PROGRESS"
 AFTER = 1.0
 
 #: Held by the compile that is shown: lines of two at once would overwrite each other.
-_shown = threading.Lock()
+_shown = new_lock()
 
 
 class _Location(Protocol):

@@ -478,7 +478,7 @@ SENTENCES = (
         "Only views of the same Storage do.",
         "memory/storage.py",
         "Storage._views",
-        Without("self._shares_with(of)"),
+        Without("self._shares_with(storage)"),
     ),
     _s(
         "Overlapping imports share who wrote last.",
@@ -753,7 +753,7 @@ SENTENCES = (
         "It stays imported.",
         "memory/imports.py",
         "import_range",
-        Drop("let_go"),
+        Drop("drop_cached"),
     ),
     _s(
         "Alignment is that of the device's address.",
@@ -989,7 +989,7 @@ SENTENCES = (
         "The two stay where they are.",
         "vm/recurrent_states.py",
         "RecurrentStates._bind_all",
-        Drop("own"),
+        Drop("owned"),
     ),
     _s(
         "bind_state where the output may be the memory of the input: the state is one memory, in which it is updated.",
@@ -997,7 +997,7 @@ SENTENCES = (
         "Each half has memory of its own.",
         "vm/recurrent_states.py",
         "RecurrentStates._bind_both",
-        Drop("own"),
+        Drop("owned"),
     ),
     _s(
         "An output that may be the memory of an input is all of it, from the same byte on.",
@@ -1063,8 +1063,8 @@ SENTENCES = (
         "vm/device_binding.py",
         "bind_devices",
         Put(
-            "asked.get(vdevice.name, _)",
-            "dict(enumerate(asked.values())).get(number, default_device(executable, vdevice.name, device))",
+            "requested.get(vdevice.name, _)",
+            "dict(enumerate(requested.values())).get(number, default_device(executable, vdevice.name, device))",
         ),
     ),
     _s(

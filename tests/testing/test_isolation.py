@@ -104,7 +104,7 @@ def test_pytest_runs_the_suite_of_any_device(tmp_path: Path) -> None:
         "--device",
         "sim:lazy",
         "-k",
-        "overlap or rows_are_apart or test_count",
+        "overlap or rows_are_disjoint or test_count",
     ]
     done = subprocess.run([*command, *requested], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr

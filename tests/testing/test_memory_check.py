@@ -49,7 +49,7 @@ def board() -> Iterator[None]:
 def findings(code: int) -> dict[tuple[str, str], tuple[str, bool]]:
     done = invoke(["devices", "--check", "board", "--json"])
     assert done.exit_code == code, done.output
-    return {(f["scope"], f["what"]): (f["outcome"], f["failed"]) for f in json.loads(done.stdout)["findings"]}
+    return {(f["scope"], f["subject"]): (f["outcome"], f["failed"]) for f in json.loads(done.stdout)["findings"]}
 
 
 @pytest.mark.usefixtures("board")

@@ -129,8 +129,8 @@ def instance(
     """``main`` of ``executable`` where its dimensions have ``values``, by name: numbers, of the same code and weights.
 
     ``extent_values`` are those of other instances of the same program. ``remembers``: what is not the same for all
-    sizes are OpenExtentValues, with slots of ``extent_values``. Raises ShapeError for a dimension that has no value, and for
-    a value that it cannot have.
+    sizes are OpenExtentValues, with slots of ``extent_values``. Raises ShapeError for a dimension without a value, and
+    for a value that it cannot have.
     """
     extent_values = ExtentValues() if extent_values is None else extent_values
     choose_legal(executable.main, dimensions(executable.main), values, extent_values)

@@ -16,7 +16,7 @@ _WORD = (1 << 64) - 1
 
 
 class OpenWords:
-    """``slot_words`` by word: OpenExtentValues, whose slots are none that are subtracted, and numbers that all sizes have.
+    """``slot_words`` by word: OpenExtentValues, whose slots are none that are subtracted, and numbers of all sizes.
 
     ``words``: the words. ``value_of``: of each, which of the values it has, as many words have the same one: strides
     and extents that kernels share.
