@@ -244,12 +244,12 @@ def test_little_is_retained_for_each_size(executables: dict[str, lb.Executable])
 
 
 def test_numbers_that_are_taken_away() -> None:
-    n = OpenNumber.made(24, (0,))
+    n = OpenNumber.created(24, (0,))
     assert (-n).at([32]) == -32 and (100 + -n).at([8]) == 92 and (n + -n + 3).at([5]) == 3
 
 
 def test_steps_that_other_sizes_may_have() -> None:
-    n = OpenNumber.made(3, (1,))
+    n = OpenNumber.created(3, (1,))
     tensor, fixed = HostTensor(5, (n, 4), "float32"), HostTensor(6, (4,), "float32")
     copy = CopyStep(tensor, fixed, "c", "a", "b")
     loop = LoopStep(n, (NativeStep(0, 4), HostStep(print, (tensor,), {})), ((7, n), (8, -n)))
