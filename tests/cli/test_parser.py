@@ -178,6 +178,33 @@ def test_help_says_all() -> None:
         assert line in reported.splitlines(), reported
 
 
+def listing(
+    first: Annotated[str, CliArgument(metavar="FIRST", help="One.")],
+    files: Annotated[list[Path], CliArgument(metavar="FILE", help="Several.")],
+    quick: Annotated[bool, CliOption("--quick", help="Be quick.")] = False,
+) -> None:
+    """List FILEs."""
+
+
+def optional(files: Annotated[list[Path] | None, CliArgument(metavar="FILE", help="Any number.")] = None) -> None:
+    """List FILEs."""
+
+
+def test_the_last_argument_may_repeat() -> None:
+    parser = CommandParser("list", listing)
+    assert parser.values(["a", "b", "--quick", "c", "--", "-d"]) == {
+        "first": "a",
+        "files": [Path("b"), Path("c"), Path("-d")],
+        "quick": True,
+    }
+    assert parser.usage == "list [OPTIONS] FIRST FILE [FILE ...]"
+    with pytest.raises(UsageError, match="Missing argument: FILE"):
+        parser.values(["a"])
+    parser = CommandParser("list", optional)
+    assert parser.values([]) == {"files": None} and parser.values(["a", "b"]) == {"files": [Path("a"), Path("b")]}
+    assert parser.usage == "list [OPTIONS] [FILE [FILE ...]]"
+
+
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_command_has_help(name: str) -> None:
     reported = invoke([name, "--help"])

@@ -45,7 +45,7 @@ def _add(parser: ArgumentParser, parameter: Parameter) -> None:
     if parameter.is_flag:
         described["action"] = "store_true"
     elif not parameter.names:
-        described["nargs"] = "?"
+        described["nargs"] = "*" if parameter.repeats else "?"
     action: Any = parser.add_argument(*(parameter.names or [parameter.name]), **described)
     action.completer = lambda prefix, **_: _completed(parameter, prefix)
 

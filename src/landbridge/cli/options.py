@@ -20,7 +20,7 @@ class UsageError(LandbridgeError):
 
 @dataclass(frozen=True)
 class CliArgument:
-    """A parameter that is told by its place.
+    """A parameter that is told by its place. The last one may be a ``list``, which takes all words that are left.
 
     ``metavar``: what help calls the value; derived from the type where it is empty. ``minimum``, ``maximum``: of
     numbers, both legal. ``file``, ``folder``: the path may not be the other one; ``exists``: it has to be there.

@@ -32,6 +32,7 @@ class CommandParser:
         """The value of each parameter by its name; None where ``words`` ask for help. Raises UsageError."""
         given: dict[str, list[str]] = {}
         places = iter(self._arguments)
+        further = next((p for p in self._arguments[-1:] if p.repeats), None)
         rest = iter(words)
         only_arguments = False
         for word in rest:
@@ -43,10 +44,10 @@ class CommandParser:
                         return None
                     given.setdefault(self._options[name].name, []).append(value)
             else:
-                place = next(places, None)
+                place = next(places, further)
                 if place is None:
                     raise UsageError(f"Unexpected argument: {word}")
-                given[place.name] = [word]
+                given.setdefault(place.name, []).append(word)
         for parameter in self.parameters:
             if parameter.required and parameter.name not in given:
                 noun = "option" if parameter.names else "argument"
@@ -86,8 +87,7 @@ class CommandParser:
     def usage(self) -> str:
         """How the command is used, in a line."""
         needed = [f"{p.shown} {p.metavar}" for p in self.parameters if p.names and p.required]
-        places = [p.metavar if p.required else f"[{p.metavar}]" for p in self._arguments]
-        return " ".join([self._prog, *needed, "[OPTIONS]", *places])
+        return " ".join([self._prog, *needed, "[OPTIONS]", *map(_place, self._arguments)])
 
     @property
     def help(self) -> str:
@@ -95,6 +95,12 @@ class CommandParser:
         arguments = [(p.metavar, p.help) for p in self._arguments]
         options = [*((_names(p), p.help) for p in self.parameters if p.names), HELP]
         return help_text(self.usage, self._about, {"arguments": arguments, "options": options})
+
+
+def _place(parameter: Parameter) -> str:
+    """An argument as a usage line shows it; the last one, where it repeats, with what may follow it."""
+    further = f" [{parameter.metavar} ...]" if parameter.repeats else ""
+    return f"{parameter.metavar}{further}" if parameter.required else f"[{parameter.metavar}{further}]"
 
 
 def _names(parameter: Parameter) -> str:
