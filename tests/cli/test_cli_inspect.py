@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
+from landbridge.package_version import package_version
 from tests.cli.command_line import invoke
 
 ADD = Path(__file__).with_name("add.mlir")
@@ -58,7 +59,9 @@ def test_of_what_was_compiled(tmp_path: Path) -> None:
     file = model(tmp_path)
     assert invoke(["compile", str(file)]).exit_code == 0
     lbx, onnx = inspected(file.with_suffix(".lbx"), "--at", "W=7"), inspected(file, "--at", "W=7")
-    assert "operators" not in lbx
+    assert "operators" not in lbx and "format" not in onnx
+    assert lbx["format"] == int.from_bytes(file.with_suffix(".lbx").read_bytes()[8:12], "little")
+    assert lbx["compiled_by"] == onnx["compiled_by"] == package_version("landbridge")
     for same in ("inputs", "outputs", "dimensions", "flops", "kernels", "code_bytes", "memory"):
         assert lbx[same] == onnx[same]
     assert inspected(ADD)["flops"] == 32

@@ -31,7 +31,9 @@ def inspect(
     from landbridge.errors import CompileError
 
     result: dict[str, Any] = {"model": str(model), "bytes": model.stat().st_size}
-    if model.suffix not in (".lbx", ".mlir"):
+    if model.suffix == ".lbx":
+        result |= _file_facts(model)
+    elif model.suffix != ".mlir":
         result |= _contents(model, allow_links)
     try:
         dims = args.parse_dims(dim)
@@ -46,6 +48,13 @@ def inspect(
         emit(result)
     else:
         _print(result)
+
+
+def _file_facts(model: Path) -> dict[str, Any]:
+    """What the header of an ``.lbx`` says: its format version."""
+    from landbridge.executable.file_reader import format_version
+
+    return {"format": format_version(model)}
 
 
 def _contents(model: Path, allow_links: bool) -> dict[str, Any]:
@@ -76,6 +85,7 @@ def _program(executable: Executable, at: dict[str, int]) -> dict[str, Any]:
         "aliases": dict(executable.main.aliases),
         "dimensions": {name: asdict(declared) for name, declared in executable.dimensions.items()},
         "targets": [str(Target.from_json(module.target)) for module in executable.modules],
+        "compiled_by": executable.metadata.get("landbridge"),
         "kernels": len(list(_called(executable))),
         "code_bytes": sum(len(module.image.code) for module in executable.modules),
         "constant_bytes": sum(array.nbytes for array in executable.constants.values()),
@@ -122,6 +132,8 @@ def _print(result: dict[str, Any]) -> None:
 
 _FACTS = (
     ("bytes of the file", "bytes"),
+    ("format of the file", "format"),
+    ("compiled by Landbridge", "compiled_by"),
     ("parameters", "parameters"),
     ("bytes of weights", "weight_bytes"),
     ("kernels of a run", "kernels"),

@@ -7,6 +7,8 @@ import math
 import mmap
 import os
 import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, Literal
 
@@ -21,7 +23,7 @@ from landbridge.executable.device_image import DeviceImage, check_device_image
 from landbridge.executable.digest import sha256
 from landbridge.executable.executable import Executable
 from landbridge.executable.file_watch import FileWatch
-from landbridge.executable.header import HEADER_BYTES, Section, unpack_header
+from landbridge.executable.header import HEADER_BYTES, Header, Section, unpack_header
 from landbridge.executable.json_form import from_json, instruction_list
 from landbridge.executable.manifest import ConstantEntry, DeviceImageEntry, ImageEntry, Manifest
 from landbridge.executable.parts import CodeImage, Function, ModuleImage, check_code_image
@@ -44,13 +46,29 @@ def read_executable(path: Path, *, verify: Verify = "auto", mapped: bool = True)
     """
     if verify not in ("auto", "bind", "all", True, False):
         raise InputError(f"verify={verify!r}; legal: 'auto', 'bind', 'all', True (as 'all'), False")
+    with _open_file(path) as file:
+        return _read(file, path, verify, mapped)
+
+
+def format_version(path: Path) -> int:
+    """Returns the format version of the ``.lbx`` file ``path``, of which the header alone is read and checked.
+
+    Raises ExecutableError as ``read_executable`` does.
+    """
+    with _open_file(path) as file:
+        return _read_header(file).version
+
+
+@contextmanager
+def _open_file(path: Path) -> Iterator[IO[bytes]]:
+    """Open the regular file ``path``; what the block finds wrong is an ExecutableError that names it."""
     if os.path.isdir(path):  # noqa: PTH112 - of any name: Path raises for one that is too long
         raise ExecutableError(f"{path} is a folder, and no .lbx; name a file")
     with os.fdopen(_opened(path), "rb") as file:
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
             raise ExecutableError(f"{path}: no regular file, and no .lbx therefore; write it to a file first")
         try:
-            return _read(file, path, verify, mapped)
+            yield file
         except ExecutableError as error:
             raise ExecutableError(f"{path}: {error}") from None
         except (ValueError, TypeError, OverflowError, RecursionError) as error:
@@ -75,8 +93,12 @@ def _opened(path: Path) -> int:
         raise ExecutableError(f"{str(path)!r} is no name of a file: {error}") from None
 
 
+def _read_header(file: IO[bytes]) -> Header:
+    return unpack_header(file.read(HEADER_BYTES), os.fstat(file.fileno()).st_size)
+
+
 def _read(file: IO[bytes], path: Path, verify: Verify, mapped: bool) -> Executable:
-    header = unpack_header(file.read(HEADER_BYTES), os.fstat(file.fileno()).st_size)
+    header = _read_header(file)
     manifest_section, instructions_section, code_section, constants_section = header.sections
     body = memoryview(file.read(constants_section.offset - HEADER_BYTES))
     if len(body) != constants_section.offset - HEADER_BYTES or header.digest([body]) != header.sha256:
