@@ -66,6 +66,7 @@ def reported(command: list[str], folder: Path, environment: dict[str, str]) -> l
         ("landbridge --v", ["--version"]),
         ("landbridge run --th", ["--threads"]),
         ("landbridge run mo", ["model.onnx"]),
+        ("landbridge upgrade none.lbx mo", ["model.onnx"]),
         ("landbridge run none.onnx --device opencl,c", ["opencl,cma", "opencl,cpu"]),
         ("landbridge run --device=c", ["cma", "cpu"]),
         ("landbridge run none.onnx --repeat ", [""]),

@@ -27,8 +27,8 @@ _EXIT_INTERRUPTED = 130
 NAME = "landbridge"
 #: The commands, each a function of the module that is called like it.
 COMMANDS = (
-    "run", "compile", "inspect", "compare", "bench", "trace", "explain", "plan", "export", "opt", "devices", "targets",
-    "doctor", "conformance", "new-device", "cache",
+    "run", "compile", "inspect", "compare", "bench", "trace", "explain", "plan", "export", "upgrade", "opt", "devices",
+    "targets", "doctor", "conformance", "new-device", "cache",
 )  # fmt: skip
 
 _ABOUT = """Compile a model for a target and run it on any device, every byte where it was asked to be.

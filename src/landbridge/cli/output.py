@@ -73,6 +73,11 @@ def error(text: str) -> None:
     _say("error:", _BOLD_RED, text)
 
 
+def warning(text: str) -> None:
+    """Print ``text`` on standard error as what the command's result lacks."""
+    _say("warning:", _BOLD_YELLOW, text)
+
+
 def _say(subject: str, style: str, text: str) -> None:
     _write_message(f"{_styled(subject, style, sys.stderr)} {_continued(text)}")
 
@@ -90,7 +95,7 @@ def tell_warnings() -> None:
 
     def show(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
         if category.__module__ == LandbridgeError.__module__:
-            _say("warning:", _BOLD_YELLOW, str(message))
+            warning(str(message))
         else:
             usual(message, category, *where, **more)
 

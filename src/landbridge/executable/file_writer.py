@@ -46,7 +46,10 @@ _UNKNOWN = bytes(32).hex()
 
 
 class FileParts:
-    """The file of an Executable with these fields, from which it is written piece by piece."""
+    """The file of an Executable with these fields, from which it is written piece by piece.
+
+    ``version``: its format.
+    """
 
     def __init__(
         self,
@@ -88,7 +91,16 @@ class FileParts:
         self._manifest: dict[str, Any] = to_json(manifest)
         self._instructions = _json_bytes([to_json(f.instructions) for f in functions.values()])
         loops = any(isinstance(each, Loop) for f in functions.values() for each in flattened(f.instructions))
-        self._version = LOOPS_VERSION if loops else LOOPS_VERSION - 1
+        self.version = LOOPS_VERSION if loops else LOOPS_VERSION - 1
+
+    def front(self) -> bytes:
+        """Returns the bytes before the constants, whose SHA-256 is among them."""
+        return b"".join(self._front(self._digests()))
+
+    @property
+    def constants_bytes(self) -> int:
+        """Returns how many bytes the constants are, with those between them."""
+        return self._offsets[-1]
 
     def pieces(self) -> Iterator[Buffer]:
         """All bytes, in order."""
@@ -133,7 +145,7 @@ class FileParts:
             bytes(constants_section.offset - code_section.end),
         ]
         sections = manifest_section, instructions_section, code_section, constants_section
-        header = Header(sections, version=self._version)
+        header = Header(sections, version=self.version)
         return [replace(header, sha256=header.digest(body)).pack(), *body]
 
 

@@ -52,6 +52,14 @@ def host_function(name: str, attributes: Mapping[str, object]) -> Builtin:
     return _in_planned_memory(name, attributes) if name.startswith(HOST_PREFIX) else find_builtin(name)
 
 
+def is_known(name: str) -> bool:
+    """Returns whether ``host_function`` finds ``name``: a host operator that is registered here, or a builtin."""
+    try:
+        return called(name) is not None or find_builtin(name) is not None
+    except BindError:
+        return False
+
+
 def _in_planned_memory(name: str, attributes: Mapping[str, object]) -> Builtin:
     """The host builtin that calls a host operator and copies its results to their places."""
     function, node = HostFunction(name, attributes), str(attributes.get("node", ""))
