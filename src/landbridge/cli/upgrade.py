@@ -23,13 +23,14 @@ def upgrade(
     ] = None,
     json: args.Json = False,
 ) -> None:
-    """Verify each FILE.lbx and write it again in the newest format, for releases that will not read its own.
+    """Verify each FILE.lbx and write it again in the newest format; older ones load without that.
 
     A file is replaced when the new one is complete, and keeps its mode; one that is as this version writes it already
     is left as it is. A file that cannot be upgraded is reported and the others are done; the exit code is 1 then.
+    Earlier versions of Landbridge may refuse the new file.
 
     Nothing is compiled: an .lbx holds machine code and weights, and no model. Faster kernels, another target and
-    what a host operator became need `landbridge compile` on the model.
+    the place of a host operator that is no more need `landbridge compile` on the model.
     """
     if output is not None and len(files) > 1:
         raise UsageError(f"{output} cannot hold {len(files)} programs; upgrade them one by one", parameter="--output")
