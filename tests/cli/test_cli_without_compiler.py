@@ -38,7 +38,8 @@ def test_what_needs_the_compiler_says_the_line_that_adds_it_and_the_rest_works(t
         ["run", model, "--device", "sim:lazy"],
         ["run", model, "--sanitize"],
     ]
-    works = [["run", program], ["inspect", program], ["plan", program], ["export", program, *library], ["targets"]]
+    works = [[name, program] for name in ("run", "inspect", "plan", "upgrade")]
+    works += [["export", program, *library], ["targets"]]
     child = subprocess.run(
         [sys.executable, "-c", COMMANDS, json.dumps([*refused, *works, ["compare", program]])],
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},

@@ -21,6 +21,7 @@ from landbridge.executable.header import FORMAT_VERSION, LOOPS_VERSION, OLDEST_V
 from landbridge.executable.host_calls import host_calls
 from landbridge.executable.instructions import HostCall, If
 from landbridge.executable.kernel_facts import KERNELS
+from landbridge.executable.parts import CodeImage
 from landbridge.executable.segments import SEGMENTS
 from landbridge.executable.upgrade import upgrade_file
 from tests.executable.test_stored_files import ALL, STORED, check_results
@@ -97,6 +98,17 @@ def test_to_another_file(tmp_path: Path) -> None:
     assert path.read_bytes() == other.read_bytes()
     (tmp_path / "link.lbx").symlink_to(path)
     assert not upgrade_file(path, tmp_path / "link.lbx").written
+
+
+def test_a_program_for_another_machine(tmp_path: Path) -> None:
+    """Files of boards are upgraded on a desk: nothing of them is executed."""
+    program = programs.add_weights()
+    (module,) = program.modules
+    assert isinstance(module.image, CodeImage)
+    image = replace(module.image, isa="another", features=("no-such-feature",))
+    path, other = tmp_path / "board.lbx", tmp_path / "other.lbx"
+    replace(program, modules=(replace(module, image=image),)).save(path)
+    assert upgrade_file(path, other).written and other.read_bytes() == path.read_bytes()
 
 
 def test_an_interrupted_write_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,9 +10,10 @@ from landbridge.errors import ExecutableError
 from landbridge.executable.digest import sha256 as sha256_of
 from landbridge.records import record
 
-#: The newest version; files from ``OLDEST_VERSION`` on are read, which is promised (docs/deploy-to-a-board.md): a field
-#: that a version adds has a default, and one that it takes away is passed over. What a file is written as is the oldest
-#: version that has all that is in it: ``LOOPS_VERSION`` with a loop, else the one before.
+#: The newest version; files from ``OLDEST_VERSION`` on are read, which is promised (docs/lbx-format.md): a field that a
+#: version adds has a default. One that a version takes away would be refused as corrupt, so the reader has to pass it
+#: over for the versions before. What a file is written as is the oldest version that has all that is in it:
+#: ``LOOPS_VERSION`` with a loop, else the one before.
 FORMAT_VERSION = 10
 LOOPS_VERSION = 10
 OLDEST_VERSION = 8
