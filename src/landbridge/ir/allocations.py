@@ -1,4 +1,4 @@
-"""Operations that make memory, without xdsl's constructors, which look for what each operand is: ten times the work."""
+"""Builds allocation operations without xdsl's constructors, which inspect each operand and take ten times as long."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from landbridge.ir.segments import OPERAND_SEGMENTS, segments
 
 
 def buffer_alloc(ty: Attribute) -> memref.AllocOp:
-    """Memory of the memref type ``ty``."""
+    """Return an operation that allocates memory of the memref type ``ty``."""
     return memref.AllocOp.create(result_types=[ty], properties={OPERAND_SEGMENTS: segments(0, 0)})
 
 
 def tensor_alloc(ty: Attribute) -> bufferization.AllocTensorOp:
-    """A destination of the tensor type ``ty``."""
+    """Return an operation that allocates a destination of the tensor type ``ty``."""
     return bufferization.AllocTensorOp.create(result_types=[ty], properties={OPERAND_SEGMENTS: segments(0, 0, 0)})

@@ -1,4 +1,4 @@
-"""What a block of the graph does, as text that is equal for blocks that do the same to arguments of other types."""
+"""Canonical text of a graph block: equal for blocks that do the same to arguments of other types."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from xdsl.ir import Block, SSAValue
 from landbridge.ir.graph_ops import CallOp
 from landbridge.ir.module import IRModule
 
-#: Attributes that name things alone.
+#: Attributes that only hold names.
 _NAMES = ("callee", "node")
 
 
 def block_code(module: IRModule, block: Block, results: list[SSAValue]) -> list[str]:
-    """The operations of ``block`` of ``module`` in order, each with its kernel, and which of their values it gives."""
+    """Return a line for each operation of ``block``, with its kernel, then one for each of ``results``."""
     prims = module.prims()
     indices: dict[SSAValue, str] = {value: f"argument {at}" for at, value in enumerate(block.args)}
     lines: list[str] = []

@@ -1,4 +1,4 @@
-"""Broadcasting in a graph: the shape that operands have together, and copies of those that repeat along open axes."""
+"""Broadcasting in a graph: the common shape of operands, and copies of operands that repeat along open axes."""
 
 from __future__ import annotations
 
@@ -24,9 +24,8 @@ def broadcast_shape(
 ) -> tuple[Extent, ...]:
     """Return the shape that operands of ``shapes`` broadcast to, as ``broadcast_shapes`` does for this program.
 
-    A dimension that meets an axis of a constant (``constants`` says which operands are) is as long as that is: of the
-    weights of a layer one is not repeated. Raises as ``broadcast_shapes``.
-    """
+    An axis of a constant (``constants`` says which operands are constants) decides the extent: a dimension that meets
+    it takes its length, because the weights of a layer do not repeat. Raises as ``broadcast_shapes``."""
     known = broadcast_shapes(*(shape for shape, is_constant in zip(shapes, constants, strict=True) if is_constant))
     for shape in shapes:
         for extent, number in zip(reversed(shape), reversed(known), strict=False):
@@ -37,7 +36,8 @@ def broadcast_shape(
 
 
 def _known(g: GraphBuilder, extent: Extent, shapes: Sequence[Sequence[Extent]]) -> Extent:
-    """Return ``extent`` of a result, the one of two that it is known to be; notes those that are not known."""
+    """Return ``extent`` of a result, replaced by the operand's extent that it is known to equal; records the unknown
+    ones."""
     if not isinstance(extent, Size) or any(extent == each for shape in shapes for each in shape):
         return extent
     extent = with_atoms(extent.terms, g.broadcasting.known)
@@ -47,11 +47,10 @@ def _known(g: GraphBuilder, extent: Extent, shapes: Sequence[Sequence[Extent]]) 
 
 
 def repeated(g: GraphBuilder, value: SSAValue, shape: Sequence[Extent], subject: str) -> SSAValue:
-    """Return ``value`` repeated along the axes that may be 1 in a run that has more of ``shape`` there.
+    """Return ``value`` repeated along the axes that are 1 in some runs where ``shape`` has more.
 
-    ``shape`` is what it broadcasts to. Axes that are 1 in all runs stay. A run in which an extent of ``subject`` is
-    neither 1 nor that of ``shape`` is refused. Without such an axis it is ``value`` itself.
-    """
+    ``shape`` is what it broadcasts to. Axes that are 1 in all runs stay. A run is refused in which an extent of
+    ``subject`` is neither 1 nor that of ``shape``. Returns ``value`` itself if there is no such axis."""
     owned = shape_of(value.type)
     lead = len(shape) - len(owned)
     axes = [a for a, extent in enumerate(owned) if repeats(extent, shape[lead + a])]

@@ -1,4 +1,4 @@
-"""How many nodes a model may unfold into: functions, loops and recurrent layers are compiled node by node."""
+"""Budget: the number of nodes that functions, loops and recurrent layers of a model may unfold into."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from landbridge.errors import BudgetError
 from landbridge.ir.limits import check_time, way_to_more_nodes
 from landbridge.records import record
 
-#: Nodes that a model may have once everything in it is unfolded. A compile of so many takes minutes.
+#: The most nodes that an unfolded model may have. Compiling so many takes minutes.
 MAX_NODES = 100_000
-#: One in so many of them may be in loops that a condition ends: how often these run shows only as they are walked, and
-#: a walk to the end of the whole budget would take minutes.
+#: Loops that end by a condition may use this fraction of the budget. Their trip count shows only while they are
+#: unfolded, and unfolding the whole budget would take minutes.
 _UNCOUNTED = 25
 
 
 @record
 class Budget:
-    """What is left to one import: ``limit`` nodes in all, of which ``spent`` are taken."""
+    """Counts the nodes of one import: at most ``limit`` in all, of which ``spent`` are used."""
 
     limit: int = MAX_NODES
     spent: int = 0
@@ -25,13 +25,13 @@ class Budget:
     _walked_to: int = field(default=0, init=False)
 
     def spend(self, count: int, subject: str) -> None:
-        """Take ``count`` nodes for ``subject``; raises BudgetError where fewer are left."""
+        """Count ``count`` nodes for ``subject``; raises BudgetError if fewer are left."""
         check_time(subject)
         self.foresee(count, subject)
         self.spent += count
 
     def foresee(self, count: int, subject: str) -> None:
-        """Raise BudgetError where fewer than ``count`` nodes are left for ``subject``; none are taken."""
+        """Raise BudgetError if fewer than ``count`` nodes are left for ``subject``; counts nothing."""
         if self.spent + count > self.limit:
             raise BudgetError(
                 f"{subject} unfolds into {count} nodes, where the model has {self.spent} already; it may have "
@@ -40,12 +40,10 @@ class Budget:
             )
 
     def walk(self, began: int, subject: str) -> None:
-        """Count what was spent since ``spent`` was ``began`` as nodes of the loop ``subject``, which its condition
-        ends.
+        """Count the nodes spent since ``spent`` was ``began`` towards the loop ``subject``, which ends by a condition.
 
-        Called after each iteration. What a loop inside has counted is not counted again. Raises BudgetError for too
-        many.
-        """
+        Called after each iteration. Nodes that an inner loop has counted are not counted again. Raises BudgetError for
+        too many."""
         self._walked += max(0, self.spent - max(began, self._walked_to))
         self._walked_to = self.spent
         if self._walked > self.limit // _UNCOUNTED:

@@ -1,4 +1,4 @@
-"""Constants that a piece of IR text names and does not hold."""
+"""Fills in constants that IR text names but does not hold."""
 
 from __future__ import annotations
 
@@ -15,11 +15,10 @@ from landbridge.ir.types import dtype_of, shape_of
 
 
 def fill_missing_constants(module: IRModule) -> list[str]:
-    """Give every constant that is not in the table values seeded by its name, and return the names given.
+    """Give each constant that is missing from the table values seeded by its name, and return the names of those.
 
-    A bug report is IR text without weights: with these it runs, the same way for everyone. Values are normal, of
-    standard deviation 0.1, rounded for integers.
-    """
+    A bug report is IR text without weights: with these values it runs, the same way for everyone. Values are normal
+    with standard deviation 0.1, rounded for integers."""
     filled = []
     for op in module.main.walk():
         if isinstance(op, ConstantOp):
@@ -31,7 +30,7 @@ def fill_missing_constants(module: IRModule) -> list[str]:
 
 
 def seeded_values(name: str, ty: Attribute) -> np.ndarray[Any, Any]:
-    """A read-only array of the shape and dtype of ``ty`` that follows from ``name``."""
+    """Return a read-only array of the shape and dtype of ``ty``, with values seeded by ``name``."""
     values = np.random.default_rng(crc32(name.encode())).standard_normal(shape_of(ty)) * 0.1
     array = np.asarray(values).astype(numpy_dtype(dtype_of(ty)))
     array.flags.writeable = False

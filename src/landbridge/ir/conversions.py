@@ -1,4 +1,4 @@
-"""Arrays of constants as other dtypes, as kernels convert values (docs/numbers.md, "Casts")."""
+"""Converts arrays of constants to other dtypes, as kernels convert values (docs/numbers.md, "Casts")."""
 
 from __future__ import annotations
 
@@ -11,15 +11,16 @@ Array = np.ndarray[Any, Any]
 _SINGLE, _DOUBLE = np.dtype(np.float32), np.dtype(np.float64)
 
 
-#: The largest numbers of floats of eight bits, from ONNX's page of them.
+#: The largest finite values of 8-bit floats, from ONNX's page of them.
 _LARGEST = {"float8_e4m3fn": 448.0, "float8_e4m3fnuz": 240.0, "float8_e5m2": 57344.0, "float8_e5m2fnuz": 57344.0}
 
 
 def converted(x: Array, kind: np.dtype[Any], *, saturate: bool = True) -> Array:
-    """``x`` as ``kind``: floats to integers towards zero, what does not fit to the nearest that does and NaN to 0;
-    floats to floats rounded once; integers to 16-bit floats by way of f32; integers to integers wrapping.
+    """Return ``x`` converted to ``kind``.
 
-    What floats of eight bits do not hold becomes their largest, or with ``saturate`` false what has no number there.
+    Floats become integers by rounding towards zero; values out of range become the nearest legal one, and NaN becomes
+    0. Floats become floats rounded once, integers become 16-bit floats by way of f32, and integers become integers by
+    wrapping. Values out of range of an 8-bit float become its largest, or with ``saturate`` false its infinity or NaN.
     """
     x = np.asarray(x)
     if (largest := _LARGEST.get(kind.name)) is not None:
@@ -44,8 +45,9 @@ def _integers(x: Array, kind: np.dtype[Any]) -> Array:
 
 
 def _odd_single(x: Array) -> Array:
-    """f64 as f32, cut off and with its last bit set where that lost something: rounding the result once more, to fewer
-    bits, is as rounding ``x`` once."""
+    """Return f64 as f32 rounded to odd: cut off, with the last bit set if that lost something.
+
+    Rounding the result again, to fewer bits, equals rounding ``x`` once."""
     rounded = x.astype(_SINGLE)
     back, bits = rounded.astype(_DOUBLE), rounded.view(np.int32)
     cut = np.where(np.abs(back) > np.abs(x), bits - 1, bits)

@@ -1,4 +1,4 @@
-"""PrimFuncs that only move data, written where bufferization cannot avoid it; equal ones are shared."""
+"""PrimFuncs that only move data, used where bufferization cannot avoid a copy; equal ones are shared."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from landbridge.sizes.size import Extent
 
 
 class CopyPrims:
-    """Adds copying PrimFuncs to ``module``; each method gives the name of one."""
+    """Adds copying PrimFuncs to ``module``; each method returns the name of one."""
 
     def __init__(self, module: IRModule) -> None:
         self._module = module
         self._known: dict[Hashable, str] = {}
 
     def flat(self, count: Extent, dtype: str, location: VDeviceAttr) -> str:
-        """``count`` elements, in order: both sides are ``[count]``."""
+        """Return the name of a PrimFunc that copies ``count`` elements in order: both sides are ``[count]``."""
 
         def build(p: PrimBuilder) -> None:
             same = AffineMap.identity(1)
@@ -36,7 +36,8 @@ class CopyPrims:
         return self._make("copy", ("flat", count, dtype, location), ty, ty, build)
 
     def part(self, total: Extent, first: Extent, count: Extent, dtype: str, location: VDeviceAttr) -> str:
-        """``count`` elements from element ``first`` of ``total`` on; both sides are flat."""
+        """Return the name of a PrimFunc that copies ``count`` elements from element ``first`` of ``total``; both sides
+        are flat."""
 
         def build(p: PrimBuilder) -> None:
             out = (p.outputs[0], AffineMap.identity(1))
@@ -48,7 +49,10 @@ class CopyPrims:
     def columns(
         self, rows: Extent, width: Extent, total: Extent, first: Extent, dtype: str, location: VDeviceAttr
     ) -> str:
-        """``[rows, width]`` into columns ``first ..`` of rows of ``total`` elements; the destination is flat."""
+        """Return the name of a PrimFunc that copies ``[rows, width]`` into columns ``first ..`` of rows of ``total``
+        elements.
+
+        The destination is flat."""
 
         def build(p: PrimBuilder) -> None:
             p.generic(
@@ -65,7 +69,8 @@ class CopyPrims:
     def pack(
         self, shape: Sequence[int], axes: Sequence[int], tiles: Sequence[int], dtype: str, location: VDeviceAttr
     ) -> str:
-        """``shape`` into its packed shape; elements past the logical extent repeat the last one."""
+        """Return the name of a PrimFunc that copies ``shape`` into its packed shape; the padding repeats the last
+        element."""
 
         def build(p: PrimBuilder) -> None:
             for piece in pieces(shape, axes, tiles, padding=True):
@@ -79,7 +84,8 @@ class CopyPrims:
         return self._make("pack", ("pack", source, tuple(axes), tuple(tiles)), source, target, build)
 
     def transpose(self, shape: Sequence[int], order: Sequence[int], dtype: str, location: VDeviceAttr) -> str:
-        """Axis ``i`` of the result is axis ``order[i]`` of the source."""
+        """Return the name of a PrimFunc that transposes: axis ``i`` of the result is axis ``order[i]`` of the
+        source."""
         transposed = [shape[i] for i in order]
 
         def build(p: PrimBuilder) -> None:
@@ -94,7 +100,7 @@ class CopyPrims:
     def unpack(
         self, shape: Sequence[int], axes: Sequence[int], tiles: Sequence[int], dtype: str, location: VDeviceAttr
     ) -> str:
-        """The packed form of ``shape`` back to it."""
+        """Return the name of a PrimFunc that copies the packed form of ``shape`` back to ``shape``."""
 
         def build(p: PrimBuilder) -> None:
             for piece in pieces(shape, axes, tiles, padding=False):

@@ -1,4 +1,4 @@
-"""Dimensions that the data decide: names that no other has, and the ranges that were stated or found for them."""
+"""Dimensions whose sizes the data decide: unique names, with the ranges that were declared or derived for them."""
 
 from __future__ import annotations
 
@@ -10,10 +10,13 @@ from landbridge.sizes.size import LARGEST_EXTENT, Extent, dimension
 
 
 class DataDimensions:
-    """Makes them for one module. ``declared``: extents by name, None where each has to be a number; ``reads``: whether
-    values that are computed may become dimensions; ``hosts``: whether nodes run on the host, where there is a function
-    for them, that have to know what they cannot; ``all_names`` gets the names of all that are made; those of
-    ``not_empty`` are at least 1. ``empties``: of sizes that no data decide. None is called as one of ``reserved``."""
+    """Creates the data-dependent dimensions of one module.
+
+    ``declared`` has extents by name, None for those that must be numbers. ``reads`` says whether computed values may
+    become dimensions. ``hosts`` says whether nodes run on the host, where it has a function for them, if they need
+    sizes that are not known. ``all_names`` collects the names of all dimensions that are created; those in
+    ``not_empty`` are at least 1. ``empties`` applies to sizes that do not depend on data. No dimension gets a name in
+    ``reserved``."""
 
     def __init__(
         self,
@@ -25,7 +28,7 @@ class DataDimensions:
         empties: Empties | None = None,
         reserved: Collection[str] = (),
     ) -> None:
-        #: Those that code is made for at least 1 of.
+        #: The dimensions for which code is made that requires at least 1.
         self.not_empty = not_empty
         self._declared_sizes = declared
         self._names: set[str] = set()
@@ -33,28 +36,29 @@ class DataDimensions:
         self._all_names = set() if all_names is None else all_names
         self.reads = reads and declared is not None
         self.hosts = hosts and declared is not None
-        #: Whether there was a node that ``hosts`` would have run.
+        #: Whether ``hosts`` would have run some node on the host.
         self.might_host = False
-        #: Whether there was a value that might have become dimensions, had ``reads`` said so.
+        #: Whether ``reads`` would have made some value a dimension.
         self.might_read = False
-        #: Those that numbers in the program suppose to be at least 1.
+        #: The dimensions that numbers in the program assume to be at least 1.
         self.supposed: set[str] = set()
-        #: Whether tensors may have no elements where data decide how many they have.
+        #: Whether tensors may be empty where data decide their element count.
         self.may_be_empty = not not_empty
         self.empties = empties or Empties(allowed=False)
 
     @property
     def names(self) -> frozenset[str]:
-        """Of all that were made."""
+        """Return the names of all dimensions that were created."""
         return frozenset(self._names)
 
     @property
     def are_legal(self) -> bool:
-        """Whether there may be any."""
+        """Return whether data-dependent dimensions are allowed."""
         return self._declared_sizes is not None
 
     def new(self, name: str, low: int = 0, high: int = LARGEST_EXTENT) -> Extent:
-        """A dimension called ``name``, or like it; from 0, for the data may decide that there is nothing."""
+        """Return a new dimension called ``name``, with a suffix if that is taken; it starts at 0, as the data may be
+        empty."""
         name = unique = identifier(name)
         number = 1
         while unique in self._names or unique in self._reserved:

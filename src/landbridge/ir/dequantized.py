@@ -1,4 +1,4 @@
-"""Values that are numbers of a byte, scaled: what DequantizeLinear was given."""
+"""Records which values come from DequantizeLinear: bytes, with their scale and zero point."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ _Operand: TypeAlias = SSAValue | np.ndarray[Any, Any]
 
 @record(frozen=True, eq=False)
 class Dequantized:
-    """``result`` is ``(of - zero) * scale``; ``scale`` and ``zero`` are one, or one for each element of ``axis``."""
+    """A dequantized value: ``result`` is ``(of - zero) * scale``.
+
+    ``scale`` and ``zero`` have one element, or one for each element of ``axis``."""
 
     result: _Operand
     of: _Operand
@@ -24,17 +26,17 @@ class Dequantized:
 
 
 class DequantizedValues:
-    """The dequantized values of a graph, constants among them by identity."""
+    """Holds the dequantized values of a graph; constants are found by identity."""
 
     def __init__(self) -> None:
         self._known: dict[int | SSAValue, Dequantized] = {}
 
     def add(self, value: Dequantized) -> None:
-        """Remember ``value.result``, which is kept alive."""
+        """Record ``value.result``, and keep it alive."""
         self._known[_key(value.result)] = value
 
     def find(self, value: _Operand) -> Dequantized | None:
-        """What ``value`` was dequantized from."""
+        """Return how ``value`` was dequantized; None if it was not."""
         return self._known.get(_key(value))
 
 

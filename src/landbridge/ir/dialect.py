@@ -1,4 +1,4 @@
-"""The ``lb`` dialect, and a context that knows every dialect Landbridge prints."""
+"""The ``lb`` dialect, and an xdsl context with every dialect that Landbridge prints."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ Linalg = Dialect(
 
 
 def context() -> Context:
-    """A fresh xdsl context with the dialects of Landbridge IR."""
+    """Return a new xdsl context with the dialects of Landbridge IR."""
     ctx = Context()
     for dialect in (
         builtin.Builtin,

@@ -1,4 +1,4 @@
-"""Empties: whether code is made for sizes at which tensors have no elements."""
+"""Empties: decides whether code is made for sizes at which tensors have no elements."""
 
 from __future__ import annotations
 
@@ -7,15 +7,17 @@ from landbridge.records import record
 
 @record
 class Empties:
-    """``allowed``: tensors whose sizes inputs say may have no elements; else code is for sizes at which all of them
-    have, but those that data make. ``cut``: inputs may have none where data decide sizes too, and cut the program.
-    ``has_empty``: whether there was one to which that mattered."""
+    """Says which tensors may be empty.
+
+    With ``allowed``, tensors whose sizes come from inputs may have no elements. Without it, code is made for sizes at
+    which only tensors with data-dependent sizes may be empty. With ``cut``, inputs may be empty even where data decide
+    sizes, and cut the program. ``has_empty`` says whether any tensor depended on this."""
 
     allowed: bool = True
     cut: bool = True
     has_empty: bool = False
 
     def least(self) -> int:
-        """The least extent of a tensor that may have fewer elements than another run's."""
+        """Return the smallest extent of a tensor whose size differs between runs."""
         self.has_empty |= self.allowed
         return int(not self.allowed)

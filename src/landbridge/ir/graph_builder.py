@@ -1,4 +1,4 @@
-"""GraphBuilder: appends operations to a graph function; what operators and front ends are written with."""
+"""GraphBuilder: appends operations to a graph function; operators and front ends are written with it."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from landbridge.sizes.terms import AboveZero, Atom
 
 
 def broadcast_map(shape: Sequence[Extent], result: Sequence[Extent]) -> AffineMap:
-    """How loops over ``result`` read an operand of ``shape`` under numpy broadcasting."""
+    """Return the map by which loops over ``result`` read an operand of ``shape`` under numpy broadcasting."""
     lead = len(result) - len(shape)
     return AffineMap(
         len(result),
@@ -50,11 +50,10 @@ def broadcast_map(shape: Sequence[Extent], result: Sequence[Extent]) -> AffineMa
 
 @record
 class Broadcasting:
-    """How open extents that meet in an axis broadcast: as equal ones; with ``either``, one of them may be 1.
+    """Decides how open extents that meet in an axis broadcast: as equal; with ``either``, one of them may be 1.
 
-    ``found_any``: whether there were such. ``created``: the atoms of the larger of two extents; ``known``: what some of
-    these are, as something after it demands that it is the one extent or the other, which each run tests then.
-    """
+    ``found_any`` says whether there were such extents. ``created`` holds the atoms for the larger of two extents.
+    ``known`` replaces some of these by one of the extents, where a later operation requires it; each run tests that."""
 
     either: bool = False
     found_any: bool = False
@@ -62,17 +61,16 @@ class Broadcasting:
     known: dict[Atom, Extent] = field(default_factory=dict)
 
     def begin(self, either: bool) -> None:
-        """Forget what was found: another search for programs begins."""
+        """Clear what was recorded, before another search for programs begins."""
         self.either, self.found_any = either, False
         self.created.clear()
         self.known.clear()
 
 
 class GraphBuilder:
-    """Appends to ``block`` of ``module``; new values are placed on ``vdevice``.
+    """Appends operations to ``block`` of ``module``; new values are placed on ``vdevice``.
 
-    ``node`` names what is being built. ``budget`` is what those spend who make many nodes of one.
-    """
+    ``node`` names the model's node that is being built. ``budget`` limits operators that unfold one node into many."""
 
     def __init__(
         self,
@@ -87,26 +85,26 @@ class GraphBuilder:
         self.vdevice = vdevice
         self.budget = budget or Budget()
         self.node = ""
-        #: Dimensions that the data decide.
+        #: Dimensions whose sizes the data decide.
         self.data = data or DataDimensions()
         self.broadcasting = broadcasting or Broadcasting()
-        #: Whether this is a block of a region, which may not run.
+        #: Whether this block belongs to a region, which may not run.
         self.is_nested = False
-        #: Dimensions that are elements of inputs, by name.
+        #: Dimensions whose sizes are elements of inputs, by name.
         self.read_dimensions: set[str] = set()
-        #: The extents that values of another dtype than theirs are.
+        #: Values that hold extents converted to another dtype, with these extents.
         self.whole: dict[SSAValue, np.ndarray[Any, Any]] = {}
-        #: Numbers of a byte that were scaled.
+        #: Values that come from DequantizeLinear.
         self.dequantized = DequantizedValues()
-        #: What must hold for the dimensions of a run.
+        #: Conditions on the dimensions of a run.
         self.guards: list[SizeGuard] = []
-        #: Dimensions that loops around this block count, by name, as tensors of one int64.
+        #: The counters of the loops around this block, by dimension name, as tensors of one int64.
         self.iterations: dict[str, SSAValue] = {}
         self._block = block
         self._builder = Builder(InsertPoint.at_end(block))
 
     def nested(self, block: Block) -> GraphBuilder:
-        """A builder for a block of a region of this graph."""
+        """Return a builder for a block of a region of this graph."""
         inner = GraphBuilder(self.module, block, self.vdevice, self.budget, self.data, self.broadcasting)
         inner.is_nested = True
         inner.read_dimensions, inner.guards, inner.whole = self.read_dimensions, self.guards, self.whole
@@ -114,40 +112,42 @@ class GraphBuilder:
         return inner
 
     def iteration(self, name: str, last: Extent, count: SSAValue) -> Extent:
-        """The dimension ``name``, from 0 to ``last``, that ``count`` is in each iteration of the loop of this block."""
+        """Return the dimension ``name``, from 0 to ``last``: the value of ``count`` in each iteration of this block's
+        loop."""
         self.iterations = {**self.iterations, name: count}
         self.read_dimensions.add(name)
         return dimension(name, 0, never_below(last))
 
     def is_read(self, *extents: Extent) -> bool:
-        """Whether an element of an input, which a run reads, is among what ``extents`` depend on."""
+        """Return whether ``extents`` depend on an element of an input, which is read at run time."""
         return not self.read_dimensions.isdisjoint(dimensions_of(extents))
 
     def fewest(self, *extents: Extent) -> int:
-        """The least that ``extents`` may be: 0, unless code is made for at least 1."""
+        """Return the smallest value that ``extents`` may have: 0, unless code is made for at least 1."""
         if self.data.names.isdisjoint(dimensions_of(extents)):
             return self.data.empties.least()
         return int(not self.data.may_be_empty)
 
     def held(self, subject: str, extent: Extent, legal: Extent) -> Extent:
-        """``legal``, which ``extent`` must be in a run: of ``subject`` a run reads, the part that is legal."""
+        """Return ``legal``; each run checks that ``extent`` of ``subject`` equals it."""
         if extent != legal:
             self.guards.append(SizeGuard(f"{self.node}: {subject}", cast(int, extent), cast(int, legal)))
         return legal
 
     def created(self, value: SSAValue) -> bool:
-        """Whether an operation of this builder's block computes ``value`` (no argument, no value from outside)."""
+        """Return whether an operation of this builder's block computes ``value``."""
         return isinstance(value.owner, Operation) and value.owner.parent_block() is self._block
 
     def constant(self, array: np.ndarray[Any, Any], hint: str = "c") -> SSAValue:
-        """A value of the constant table."""
+        """Add ``array`` to the constant table and return its value."""
         symbol = self.module.add_constant(array, hint)
         return self._builder.insert(
             ConstantOp(symbol, tensor_type(array.shape, dtype_name(array.dtype), self.vdevice))
         ).result
 
     def extents(self, array: np.ndarray[Any, Any]) -> SSAValue:
-        """A tensor of int64 of ``array``, whose objects are ints and Sizes: a kernel writes what they are."""
+        """Return an int64 tensor of ``array``, whose objects are ints and Sizes; a kernel writes its elements at run
+        time."""
         values = array.reshape(-1).tolist()
 
         def build(p: PrimBuilder) -> None:
@@ -202,7 +202,9 @@ class GraphBuilder:
         return list(self._builder.insert(op).res)
 
     def elementwise(self, name: str, inputs: Sequence[SSAValue], body: Body, dtype: str | None = None) -> SSAValue:
-        """``body(s, *values)`` on every element, numpy broadcasting; ``dtype`` of the result (else the first's)."""
+        """Apply ``body(s, *values)`` to every element, with numpy broadcasting.
+
+        ``dtype`` is that of the result; the default is that of the first input."""
         shapes = [shape_of(v.type) for v in inputs]
         try:
             shape = broadcast_shapes(*shapes)
@@ -217,7 +219,7 @@ class GraphBuilder:
         return self.call(name, inputs, [(shape, dtype or dtype_of(inputs[0].type))], build)[0]
 
     def reshape(self, source: SSAValue, shape: Sequence[Extent], offset: Extent = 0) -> SSAValue:
-        """The elements from ``offset`` on as ``shape``; no bytes move."""
+        """Return the elements from ``offset`` on, seen as ``shape``; no bytes move."""
         old = shape_of(source.type)
         if tuple(shape) == old and not offset:
             return source
@@ -229,12 +231,12 @@ class GraphBuilder:
         return self._builder.insert(ViewOp(source, ty, offset)).result
 
     def renamed(self, source: SSAValue, shape: Sequence[Extent]) -> SSAValue:
-        """Return ``source`` seen as ``shape``, which it has by what is known of its extents; nothing is tested."""
+        """Return ``source`` seen as ``shape``, which is equal to its shape by known facts; nothing is tested."""
         ty = tensor_type(shape, dtype_of(source.type), self.vdevice)
         return self._builder.insert(ViewOp(source, ty, 0)).result
 
     def concat(self, inputs: Sequence[SSAValue], axis: int) -> SSAValue:
-        """Concatenation along ``axis`` (not negative)."""
+        """Return the concatenation along ``axis`` (not negative)."""
         shape = list(shape_of(inputs[0].type))
         shape[axis] = sum(shape_of(v.type)[axis] for v in inputs)
         ty = tensor_type(shape, dtype_of(inputs[0].type), self.vdevice)
@@ -246,7 +248,7 @@ class GraphBuilder:
         then: Callable[[GraphBuilder], Sequence[SSAValue]],
         orelse: Callable[[GraphBuilder], Sequence[SSAValue]],
     ) -> list[SSAValue]:
-        """``lb.if``: both branches give values of the same types."""
+        """Append ``lb.if`` and return its results; both branches yield values of the same types."""
         regions, types = [], []
         for build in (then, orelse):
             block = Block()
@@ -272,13 +274,15 @@ class GraphBuilder:
         condition: int | None = None,
         begins: bool = False,
     ) -> list[SSAValue]:
-        """``lb.loop``: ``build`` is given what it carries, then an element of each of ``scanned``, and gives what the
-        next iteration carries, and the rows of this one. What all iterations compute alike comes before it. ``back``
-        are the directions of the scanned, and of the rows.
+        """Append ``lb.loop`` and return its results.
 
-        Raises ShapeError where an iteration carries on values of other types. Of a loop that ``begins``, as is known,
-        what no iteration reads may be of another type at first.
-        """
+        ``build`` gets the carried values, then an element of each of ``scanned``; it returns the carried values of the
+        next iteration and the rows of this one. Loop-invariant operations move before the loop. ``back`` has the
+        directions of the scanned values and of the rows. ``begins`` says that the loop is known to have a first
+        iteration.
+
+        Raises ShapeError where an iteration carries on values of other types. With ``begins``, a carried value that no
+        iteration reads may first have another type."""
         elements = [tensor_type(shape_of(v.type)[1:], dtype_of(v.type), self.vdevice) for v in scanned]
         block = Block(arg_types=[*(v.type for v in carried), *elements])
         retained, rows = build(self.nested(block), block.args)
@@ -310,7 +314,8 @@ class GraphBuilder:
         return list(self._builder.insert(op).res)
 
     def _unread(self, block: Block, at: int, value: SSAValue, ty: Attribute) -> SSAValue:
-        """``value``, which argument ``at`` of a loop's ``block`` is at first; of ``ty`` where nothing reads it."""
+        """Return ``value``, first in argument ``at`` of a loop's ``block``, or zeros of ``ty`` if nothing reads
+        that."""
         if value.type == ty or any(block.args[at].uses):
             return value
         block.erase_arg(block.args[at])
@@ -329,8 +334,7 @@ class GraphBuilder:
         results: list[SSAValue],
         build: Callable[[GraphBuilder, Sequence[SSAValue]], tuple[Sequence[SSAValue], Sequence[SSAValue]]],
     ) -> None:
-        """Raise ShapeError unless iterations of the types that ``block`` now takes do what the first one does: a tensor
-        is read by none where it has no elements, and its shape may be."""
+        """Raise ShapeError unless the body, built for the types that ``block`` now takes, is the same code."""
         again = Block(arg_types=[a.type for a in block.args])
         retained, rows = build(self.nested(again), again.args)
         if block_code(self.module, block, results) != block_code(self.module, again, [*retained, *rows]):
@@ -345,5 +349,5 @@ class GraphBuilder:
 
 
 def _types_text(types: Sequence[Attribute]) -> str:
-    """What values of ``types`` are called in messages."""
+    """Return the text for values of ``types`` in messages."""
     return ", ".join(f"{dtype_of(ty)}{list(shape_of(ty))}" for ty in types) or "nothing"

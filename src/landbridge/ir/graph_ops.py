@@ -1,7 +1,6 @@
-"""Graph-level operations: values are tensors with a VDevice encoding (memrefs after bufferization).
+"""Graph-level operations on tensors with a VDevice encoding (memrefs after bufferization).
 
-Nothing here computes: computation is in PrimFuncs, which ``lb.call`` runs in destination-passing form.
-"""
+None of them computes: computation is in PrimFuncs, which ``lb.call`` runs in destination-passing style."""
 
 from __future__ import annotations
 
@@ -49,7 +48,7 @@ def _symbol(name: str) -> SymbolRefAttr:
 
 @irdl_op_definition
 class ConstantOp(IRDLOperation):
-    """A constant of the module's table, by symbol: ``lb.constant {symbol = @w}``."""
+    """Loads a constant of the module's table by symbol: ``lb.constant {symbol = @w}``."""
 
     name = "lb.constant"
     symbol = attr_def(FlatSymbolRefAttrConstr)
@@ -61,14 +60,15 @@ class ConstantOp(IRDLOperation):
 
     @property
     def symbol_name(self) -> str:
-        """Its name in the module's table."""
+        """Return the constant's name in the module's table."""
         return self.symbol.root_reference.data
 
 
 @irdl_op_definition
 class CallOp(IRDLOperation):
-    """Run a PrimFunc: inputs, then destinations. On tensors each result is its destination, written; on memrefs
-    there are no results."""
+    """Calls a PrimFunc with its inputs, then its destinations.
+
+    On tensors each result is a written destination; on memrefs there are no results."""
 
     name = "lb.call"
     callee = attr_def(FlatSymbolRefAttrConstr)
@@ -94,12 +94,12 @@ class CallOp(IRDLOperation):
 
     @property
     def input_count(self) -> int:
-        """How many of its operands are inputs; the others are destinations."""
+        """Return the number of operands that are inputs; the others are destinations."""
         return first_segment(self.attributes[OPERAND_SEGMENTS])
 
     @property
     def callee_name(self) -> str:
-        """The name of the PrimFunc."""
+        """Return the name of the PrimFunc."""
         return self.callee.root_reference.data
 
     @callee_name.setter
@@ -109,7 +109,7 @@ class CallOp(IRDLOperation):
 
 @irdl_op_definition
 class ViewOp(IRDLOperation):
-    """The elements of ``source`` from element ``offset``, row-major, as another shape; no bytes move."""
+    """Views the elements of ``source`` from element ``offset``, row-major, as another shape; no bytes move."""
 
     name = "lb.view"
     offset = attr_def(Attribute)
@@ -122,12 +122,12 @@ class ViewOp(IRDLOperation):
 
     @property
     def first(self) -> int:
-        """The element of the source that it begins with."""
+        """Return the element of the source that the view begins with."""
         return int_of(self.offset)
 
 
 def viewed(value: SSAValue) -> SSAValue:
-    """What ``value`` is a view of, through any number of views."""
+    """Return the value that ``value`` is a view of, through any number of views."""
     while isinstance(value.owner, ViewOp):
         value = value.owner.source
     return value
@@ -135,7 +135,7 @@ def viewed(value: SSAValue) -> SSAValue:
 
 @irdl_op_definition
 class ConcatOp(IRDLOperation):
-    """Concatenation along ``axis``; bufferization lets producers write their part in place where it can."""
+    """Concatenates along ``axis``; bufferization lets producers write their part in place where it can."""
 
     name = "lb.concat"
     axis = attr_def(IntegerAttr)
@@ -149,11 +149,10 @@ class ConcatOp(IRDLOperation):
 
 @irdl_op_definition
 class PackOp(IRDLOperation):
-    """To a physical layout: cut ``axes`` into ``tiles``, the tiles innermost in that order.
+    """Converts to a blocked layout: cuts ``axes`` into ``tiles``, which become the innermost axes in that order.
 
-    ``1x24x8x8`` with axes [1], tiles [16] becomes ``1x2x8x8x16``. Elements past the logical extent are
-    unspecified: no kernel lets them reach a visible result.
-    """
+    ``1x24x8x8`` with axes [1], tiles [16] becomes ``1x2x8x8x16``. Elements past the logical extent are unspecified: no
+    kernel lets them reach a visible result."""
 
     name = "lb.pack"
     axes = attr_def(ArrayAttr[IntegerAttr])
@@ -174,7 +173,7 @@ class PackOp(IRDLOperation):
 
 @irdl_op_definition
 class UnpackOp(IRDLOperation):
-    """Back to the logical shape, which the result type gives: the inverse of ``lb.pack``."""
+    """Converts back to the logical shape, which the result type gives: the inverse of ``lb.pack``."""
 
     name = "lb.unpack"
     axes = attr_def(ArrayAttr[IntegerAttr])
@@ -193,7 +192,8 @@ class UnpackOp(IRDLOperation):
 
 @irdl_op_definition
 class ToVDeviceOp(IRDLOperation):
-    """The one operation that changes a placement: a copy, or with ``view`` the same bytes seen from the other side."""
+    """Moves a value to another placement, as the only operation: by a copy, or with ``view`` by mapping the same
+    bytes."""
 
     name = "lb.to_vdevice"
     view = opt_attr_def(UnitAttr)
@@ -205,7 +205,7 @@ class ToVDeviceOp(IRDLOperation):
         super().__init__(operands=[source], result_types=[ty])
 
 
-#: The parameter of a host call that says what dimensions its results, or elements of what it reads, are.
+#: The parameter of a host call that names the dimensions that its results, or elements of its operands, define.
 DEFINES = "defines"
 #: The parameter of a host call that names the programs that it runs, of ``IRModule.bodies``; the program is cut there.
 BODIES = "bodies"
@@ -213,7 +213,7 @@ BODIES = "bodies"
 
 @irdl_op_definition
 class HostCallOp(IRDLOperation):
-    """Run a host builtin by name, destinations last as in ``lb.call``."""
+    """Runs a host builtin by name, destinations last as in ``lb.call``."""
 
     name = "lb.host_call"
     builtin = attr_def(StringAttr)
@@ -225,20 +225,20 @@ class HostCallOp(IRDLOperation):
 
     @property
     def defines(self) -> tuple[int, ...]:
-        """The dimensions that are known once it has run; the program is cut there."""
+        """Return the dimensions that are known once it has run; the program is cut there."""
         declared = self.parameters.data.get(DEFINES)
         return ints(declared) if isinstance(declared, ArrayAttr) else ()
 
     @property
     def bodies(self) -> tuple[str, ...]:
-        """The names of the programs that it runs."""
+        """Return the names of the programs that it runs."""
         declared = self.parameters.data.get(BODIES)
         return tuple(e.data for e in declared if isinstance(e, StringAttr)) if isinstance(declared, ArrayAttr) else ()
 
 
 @irdl_op_definition
 class IfOp(IRDLOperation):
-    """Two regions, one of which runs: ``then`` when the one-byte boolean ``condition`` is not 0."""
+    """Runs one of two regions: ``then`` when the one-byte boolean ``condition`` is not 0."""
 
     name = "lb.if"
     condition = operand_def()
@@ -264,17 +264,16 @@ class IfOp(IRDLOperation):
 
 @irdl_op_definition
 class LoopOp(IRDLOperation):
-    """A body that runs ``trips`` times, or as often as the int64 ``count`` says when the program runs.
+    """Runs its body ``trips`` times, or as often as the int64 ``count`` says at run time.
 
-    Its block takes the ``carried`` values, then the elements of ``scanned`` along their first axis, one an iteration
-    (the last first where ``back`` says so), then a place for each row that an iteration makes. It yields the next
-    carried values and the rows. The results are the last carried values, then the rows along a new first axis, by
-    ``back`` too. ``condition`` is the number of the carried value, a bool, that ends the loop where it is 0 before an
+    The block takes the ``carried`` values, then the elements of ``scanned`` along their first axis, one per iteration
+    (the last first where ``back`` says so), then a destination for each row that an iteration makes. It yields the
+    next carried values and the rows. The results are the last carried values, then the rows stacked along a new first
+    axis, by ``back`` too. ``condition`` is the index of the carried bool that ends the loop where it is 0 before an
     iteration.
 
-    On memrefs there are no results: ``destinations`` are what carries the values, and what holds the rows. The block
-    takes elements and places of rows, and yields nothing.
-    """
+    On memrefs there are no results: ``destinations`` hold the carried values and the rows. The block takes elements
+    and destinations of rows, and yields nothing."""
 
     name = "lb.loop"
     trips = attr_def(Attribute)
@@ -308,33 +307,33 @@ class LoopOp(IRDLOperation):
 
     @property
     def most_trips(self) -> int:
-        """How often it runs, at most where ``count`` or a condition says so."""
+        """Return the trip count; an upper bound of it where ``count`` or a condition decides."""
         return int_of(self.trips)
 
     @property
     def tested(self) -> int | None:
-        """The number of the carried value that ends it."""
+        """Return the index of the carried value that ends the loop; None if there is no condition."""
         return None if self.condition is None else self.condition.value.data
 
     @property
     def rows(self) -> int:
-        """How many rows an iteration makes."""
+        """Return how many rows an iteration makes."""
         return len(ints(self.back)) - len(self.scanned)
 
     @property
     def sliced(self) -> list[SSAValue]:
-        """On memrefs, what each argument of the body is a slice of."""
+        """Return, on memrefs, the value that each argument of the body is a slice of."""
         return [*self.scanned, *self.destinations[len(self.destinations) - self.rows :]]
 
 
 def graphs_in(op: Operation) -> Sequence[Region]:
-    """The regions of ``op`` that are graphs: branches, and the body of a loop."""
+    """Return the regions of ``op`` that are graphs: branches, and the body of a loop."""
     return op.regions if isinstance(op, IfOp | LoopOp) else ()
 
 
 @irdl_op_definition
 class YieldOp(IRDLOperation):
-    """The values of a branch of ``lb.if``, or of an iteration of ``lb.loop``."""
+    """Yields the values of a branch of ``lb.if``, or of an iteration of ``lb.loop``."""
 
     name = "lb.yield"
     values = var_operand_def()

@@ -1,4 +1,4 @@
-"""What the iterations of a loop all compute alike."""
+"""Finds loop-invariant operations."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ from landbridge.ir.graph_ops import CallOp, ConcatOp, ConstantOp, ViewOp
 
 
 def invariants(body: Block) -> list[Operation]:
-    """The operations of ``body``, with their destinations and in order, that depend on nothing that an iteration is
-    given: they can stand before the loop. A function of the host is called by each iteration."""
+    """Return the loop-invariant operations of ``body`` in order, with their destinations: they can move before the
+    loop.
+
+    They depend on nothing that an iteration is given. Functions of the host are left out: each iteration calls them."""
     varying: set[SSAValue] = set(body.args)
     found: list[Operation] = []
     for op in body.ops:

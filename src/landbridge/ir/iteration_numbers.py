@@ -1,4 +1,4 @@
-"""Numbers of iterations: dimensions that a loop counts, which kernels of its body read from what it carries."""
+"""Loop counters as dimensions: kernels of a loop's body read them as tensors."""
 
 from __future__ import annotations
 
@@ -18,28 +18,30 @@ from landbridge.sizes.question import Question
 from landbridge.sizes.size import Size
 from landbridge.sizes.terms import AboveZero, Atom, Clamped, Floor, Symbol, Terms, as_constant, of_atom, symbols
 
-#: Begins their names, as no identifier does.
+#: Prefix of their names; no identifier begins with it.
 _ITERATION = "iteration "
 
 
 def iteration_name(which: str) -> str:
-    """The name of the dimension that is the number of an iteration."""
+    """Return the name of the dimension for an iteration number."""
     return _ITERATION + which
 
 
 def is_iteration(name: str) -> bool:
-    """Whether a dimension is the number of an iteration."""
+    """Return whether a dimension is an iteration number."""
     return name.startswith(_ITERATION)
 
 
 def asks_of_iterations(error: UndecidedSizeError) -> bool:
-    """Whether what is not decided depends on the number of an iteration, so that no range of sizes decides it."""
+    """Return whether the undecided comparison depends on an iteration number, so that no range of sizes decides it."""
     return isinstance(error.question, Question) and any(map(is_iteration, symbols(error.question.difference)))
 
 
 def read_iterations(function: func.FuncOp, inputs: int, iterations: Mapping[str, SSAValue]) -> list[SSAValue]:
-    """What the PrimFunc ``function`` reads beyond its ``inputs``, that it may speak of ``iterations``: by the name of
-    the dimension, a tensor of one int64. Each becomes an argument behind the inputs, and sizes are computed of them."""
+    """Make the PrimFunc ``function`` compute its sizes from ``iterations``; return the tensors that it reads for that.
+
+    ``iterations`` maps a dimension's name to a tensor of one int64. Each one that the function uses becomes an
+    argument after its ``inputs``."""
     text = [(op, op.size.data) for op in function.walk() if isinstance(op, SizeOp) and isinstance(op.size, SizeAttr)]
     spoken = {name for _, size in text for name in size.symbols}
     used = {name: value for name, value in iterations.items() if name in spoken}
@@ -64,7 +66,7 @@ def _memref_of(value: SSAValue) -> Attribute:
 
 
 class _Computed:
-    """Terms as int64 where ``iterations`` are memrefs."""
+    """Computes terms as int64, where ``iterations`` are memrefs."""
 
     def __init__(self, s: ScalarBuilder, iterations: Mapping[str, SSAValue]) -> None:
         self._s, self._iterations = s, iterations

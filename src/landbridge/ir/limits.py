@@ -1,4 +1,4 @@
-"""Limits of one compile: what a model of strangers may take before it is refused."""
+"""Limits of one compile: the resources that an untrusted model may use before it is refused."""
 
 from __future__ import annotations
 
@@ -16,13 +16,12 @@ from landbridge.records import record
 
 @record(frozen=True)
 class Limits:
-    """What one compile may take; None is no limit.
+    """The resources that one compile may use; None is no limit.
 
-    ``bytes``: of the model's files, and of the constants that come of it, weights and what is computed of them.
-    ``nodes``: with functions, loops and recurrent layers unfolded. ``seconds``: looked at between steps, nodes and
-    kernels, so that the compile ends when the step it is in does. Whoever trusts no model at all also limits the
-    process (``ulimit -v``), whose memory intermediate results take.
-    """
+    ``bytes`` limits the model's files and the constants made from them, weights and folded values alike. ``nodes``
+    counts functions, loops and recurrent layers unfolded. ``seconds`` is checked between steps, nodes and kernels, so
+    the compile ends when its current step does. Intermediate results take memory of the process: for fully untrusted
+    models limit that too (``ulimit -v``)."""
 
     bytes: int | None = None
     nodes: int | None = None
@@ -39,7 +38,7 @@ class Limits:
 
 
 def limits_of(given: Limits | Mapping[str, float] | None) -> Limits | None:
-    """What ``limits=`` means; raises InputError for a mapping of other names."""
+    """Return the Limits that the argument ``limits=`` means; raises InputError for a mapping with unknown names."""
     if given is None or isinstance(given, Limits):
         return given
     legal = [field.name for field in fields(Limits)]
@@ -60,7 +59,7 @@ _now: ContextVar[_Spending | None] = ContextVar("landbridge_limits", default=Non
 
 @contextmanager
 def limited(limits: Limits | None) -> Iterator[None]:
-    """Keep to ``limits`` meanwhile, in this thread."""
+    """Apply ``limits`` to this thread within the ``with`` block."""
     token = _now.set(None if limits is None else _Spending(limits, time.perf_counter()))
     try:
         yield
@@ -69,7 +68,7 @@ def limited(limits: Limits | None) -> Iterator[None]:
 
 
 def check_time(doing: str) -> None:
-    """Raise BudgetError where the seconds that are allowed are over, before ``doing``."""
+    """Raise BudgetError if the allowed seconds are over, before ``doing``."""
     spending = _now.get()
     if spending is None or spending.limits.seconds is None:
         return
@@ -82,7 +81,7 @@ def check_time(doing: str) -> None:
 
 
 def check_file_bytes(count: int, subject: str) -> None:
-    """Raise BudgetError where ``subject`` has more than the bytes that are allowed."""
+    """Raise BudgetError if ``subject`` has more bytes than allowed."""
     spending = _now.get()
     if spending is not None and spending.limits.bytes is not None and count > spending.limits.bytes:
         raise BudgetError(
@@ -93,7 +92,8 @@ def check_file_bytes(count: int, subject: str) -> None:
 
 
 def take_constant(count: int, subject: str) -> None:
-    """Count ``count`` bytes of a constant; raises BudgetError where all of them are more than is allowed."""
+    """Count ``count`` bytes of the constant ``subject``; raises BudgetError if all constants exceed the allowed
+    bytes."""
     spending = _now.get()
     if spending is not None:
         spending.constant_bytes += count
@@ -101,13 +101,13 @@ def take_constant(count: int, subject: str) -> None:
 
 
 def way_to_more_nodes() -> str:
-    """What to write so that a model may have more nodes."""
+    """Return the text that tells how to allow a model more nodes."""
     spending = _now.get()
     given = spending is not None and spending.limits.nodes is not None
     return "allow more in limits=" if given else "compile(..., max_nodes=...) more"
 
 
 def most_bytes() -> float:
-    """The bytes that are allowed to one array."""
+    """Return the most bytes that one array may have."""
     spending = _now.get()
     return math.inf if spending is None or spending.limits.bytes is None else spending.limits.bytes

@@ -1,4 +1,4 @@
-"""Scalar code with loops and branches, for the stages of PrimFuncs that are no nest of loops over elements."""
+"""LoopBuilder: scalar code with loops and branches, for stages that are no loop nest over elements."""
 
 from __future__ import annotations
 
@@ -14,19 +14,18 @@ from xdsl.rewriter import InsertPoint
 from landbridge.ir.scalars import Number, ScalarBuilder, Value
 from landbridge.sizes.size import Extent, largest
 
-#: Values that go from one iteration of a loop to the next.
+#: Values that one iteration of a loop passes to the next.
 Carried: TypeAlias = Sequence[Value]
 
 
 class LoopBuilder(ScalarBuilder):
-    """A ScalarBuilder with ``for``, ``while`` and ``if``, whose bodies are Python functions that are called once.
+    """A ScalarBuilder with ``for``, ``while`` and ``if``; their bodies are Python functions that are called once.
 
-    Values of the code around a body may be used in it; what a body makes reaches the code after it by what the body
-    returns alone.
-    """
+    A body may use values of the code around it. Only the values that it returns reach the code after it."""
 
     def inside(self, v: Value, extent: Extent) -> Value:
-        """``v``, a whole number, as an index that is provably one of ``extent``: the last where it is none of them."""
+        """Return the integer ``v`` as an index proved to be below ``extent``: an index out of range becomes the last
+        one."""
         last = self.const(largest(extent - 1, 0), "uint64")
         return self.cast(self.minimum(self.cast(v, "uint64"), last), "index")
 
@@ -37,10 +36,10 @@ class LoopBuilder(ScalarBuilder):
     def loop(
         self, low: Number, high: Number, carried: Carried, body: Callable[..., Carried], step: int = 1
     ) -> list[Value]:
-        """``for i in range(low, high, step)``: ``body(i, *carried)`` returns the carried values of the next iteration.
+        """Emit ``for i in range(low, high, step)``: ``body(i, *carried)`` returns the carried values of the next
+        iteration.
 
-        Returns those after the last iteration; ``carried`` itself where there is none.
-        """
+        Returns the values after the last iteration; ``carried`` itself if there is none."""
         first, last, by = (self.value(each, "index").ssa for each in (low, high, step))
         block = Block(arg_types=[IndexType(), *(v.ssa.type for v in carried)])
         counter, *inside = block.args
@@ -52,11 +51,10 @@ class LoopBuilder(ScalarBuilder):
     def repeat(
         self, carried: Carried, test: Callable[..., tuple[Value, Carried]], body: Callable[..., Carried]
     ) -> list[Value]:
-        """``while``: ``test(*carried)`` returns whether it goes on, and values; ``body(*values)`` returns the carried
-        values of the next iteration.
+        """Emit ``while``: ``test(*carried)`` returns whether to go on, and values; ``body(*values)`` returns the next
+        carried ones.
 
-        Returns the values of the test that ended it.
-        """
+        Returns the values of the test that ended it."""
         before = Block(arg_types=[v.ssa.type for v in carried])
         with self._at_end_of(before):
             condition, passed = test(*self._as(before.args, carried))
@@ -72,7 +70,8 @@ class LoopBuilder(ScalarBuilder):
     def branch(
         self, condition: Value, then: Callable[[], Carried], otherwise: Callable[[], Carried] = lambda: ()
     ) -> list[Value]:
-        """The values of ``then()`` where ``condition`` holds, else of ``otherwise()``; the other one does not run."""
+        """Return the values of ``then()`` if ``condition`` holds, else those of ``otherwise()``; only one of them
+        runs."""
         regions, created = [], []
         for build in (then, otherwise):
             block = Block()

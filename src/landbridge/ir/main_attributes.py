@@ -1,4 +1,4 @@
-"""The attributes of a module and of its ``@main``: every key, and how it is read and written."""
+"""The attributes of a module and of its ``@main``: every key, with functions that read and write it."""
 
 from __future__ import annotations
 
@@ -14,28 +14,28 @@ from landbridge.ir.plain_attributes import dictionary_at, int_array, ints, strin
 from landbridge.ir.types import VDeviceAttr
 from landbridge.sizes.size import Extent
 
-#: ``[name, number of its target]`` of each vdevice.
+#: ``[name, target number]`` of each vdevice.
 VDEVICES = "lb.vdevices"
-#: What each open dimension may be.
+#: The range of each open dimension.
 DIMENSIONS = "lb.dimensions"
-#: The names of its inputs and outputs.
+#: The names of @main's inputs and outputs.
 INPUT_NAMES = "lb.input_names"
 OUTPUT_NAMES = "lb.output_names"
-#: The names of its inputs, the last ones, that are parameters.
+#: The names of @main's last inputs, which are parameters.
 PARAMETER_NAMES = "lb.parameter_names"
-#: ``{name: [shape, strides]}`` of inputs that are frames, whose argument is all that they span.
+#: ``{name: [shape, strides]}`` of inputs that are frames; their argument is the whole memory that they span.
 FRAMES = "lb.frames"
-#: ``{name: [element]}`` of inputs that say what open dimensions are, each an integer or a Size.
+#: ``{name: [element]}`` of inputs whose elements define open dimensions; each element is an integer or a Size.
 ELEMENTS = "lb.elements"
-#: ``{name of an output: name of an input}``: outputs that may be the memory of an input. They are asked for
-#: until the pass ``alias`` has run, and proved from then on.
+#: ``{output name: input name}``: outputs that may alias an input. They are requests until the pass ``alias`` has run,
+#: and proved from then on.
 ALIAS = "lb.alias"
 GUARDS = "lb.guards"
-#: Dimensions that data decide and of which 0 was not reckoned with.
+#: Dimensions that data decide and that the code assumes are not 0.
 SUPPOSED = "lb.supposed"
-#: ``{pattern: #lb.vdevice}``: what the pass ``location`` is to put elsewhere.
+#: ``{pattern: #lb.vdevice}``: the placements that the pass ``location`` is to apply.
 PLACE = "lb.place"
-#: ``{scope: scope}``: where the pass ``spill`` is to put what does not fit.
+#: ``{scope: scope}``: where the pass ``spill`` moves what does not fit.
 SPILL = "lb.spill"
 
 #: Shape and strides, in elements, of a frame; a dense one has no strides.
@@ -43,7 +43,8 @@ FrameLayout: TypeAlias = tuple[tuple[int, ...], tuple[int, ...]]
 
 
 def io_names(main: func.FuncOp) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Names of the inputs and outputs of @main: those it carries, else made up from its tensor-level type."""
+    """Return the names of the inputs and outputs of @main: those it carries, else names made from its tensor-level
+    type."""
     inputs, outputs = strings_at(main, INPUT_NAMES), strings_at(main, OUTPUT_NAMES)
     if inputs is None:
         inputs = tuple(f"input_{i}" for i in range(len(main.function_type.inputs)))
@@ -53,33 +54,33 @@ def io_names(main: func.FuncOp) -> tuple[tuple[str, ...], tuple[str, ...]]:
 
 
 def set_io_names(main: func.FuncOp, inputs: Sequence[str], outputs: Sequence[str]) -> None:
-    """State the names of the inputs and outputs of @main."""
+    """Set the names of the inputs and outputs of @main."""
     main.attributes[INPUT_NAMES] = string_array(inputs)
     main.attributes[OUTPUT_NAMES] = string_array(outputs)
 
 
 def parameter_names(main: func.FuncOp) -> tuple[str, ...]:
-    """The names of the inputs of @main, the last ones, that are parameters."""
+    """Return the names of the parameters of @main, which are its last inputs."""
     return strings_at(main, PARAMETER_NAMES) or ()
 
 
 def set_parameter_names(main: func.FuncOp, names: Sequence[str]) -> None:
-    """State which inputs of @main, its last ones, are parameters."""
+    """Set which of @main's last inputs are parameters."""
     main.attributes[PARAMETER_NAMES] = string_array(names)
 
 
 def supposed_dimensions(main: func.FuncOp) -> tuple[str, ...]:
-    """The dimensions that data decide and that @main supposes to be at least 1."""
+    """Return the dimensions that data decide and that @main assumes to be at least 1."""
     return strings_at(main, SUPPOSED) or ()
 
 
 def set_supposed_dimensions(main: func.FuncOp, names: Sequence[str]) -> None:
-    """State them."""
+    """Set the dimensions that data decide and that @main assumes to be at least 1."""
     main.attributes[SUPPOSED] = string_array(names)
 
 
 def frame_layouts(main: func.FuncOp) -> dict[str, FrameLayout]:
-    """The layout of each input that is a frame, by name."""
+    """Return the layout of each input that is a frame, by name."""
     layouts = {}
     for name, layout in dictionary_at(main, FRAMES).items():
         match layout:
@@ -91,24 +92,24 @@ def frame_layouts(main: func.FuncOp) -> dict[str, FrameLayout]:
 
 
 def set_frame_layouts(main: func.FuncOp, layouts: Mapping[str, FrameLayout]) -> None:
-    """State the layouts of inputs that are frames, by name."""
+    """Set the layouts of inputs that are frames, by name."""
     main.attributes[FRAMES] = DictionaryAttr(
         {name: ArrayAttr([int_array(shape), int_array(strides)]) for name, (shape, strides) in layouts.items()}
     )
 
 
 def input_elements(main: func.FuncOp) -> dict[str, tuple[int, ...]]:
-    """The elements of each input that says what open dimensions are, by name."""
+    """Return the elements of each input that defines open dimensions, by name."""
     return {name: ints(cast(ArrayAttr[Any], found)) for name, found in dictionary_at(main, ELEMENTS).items()}
 
 
 def set_input_elements(main: func.FuncOp, elements: Mapping[str, Sequence[Extent]]) -> None:
-    """State the elements of inputs that say what open dimensions are, by name."""
+    """Set the elements of the inputs that define open dimensions, by name."""
     main.attributes[ELEMENTS] = DictionaryAttr({name: int_array(each) for name, each in elements.items()})
 
 
 def aliases(main: func.FuncOp) -> dict[str, str]:
-    """The input whose memory an output may be, by the name of the output."""
+    """Return the input that each aliased output may share memory with, by the name of the output."""
     found = {}
     for output, input in dictionary_at(main, ALIAS).items():
         if not isinstance(input, StringAttr):
@@ -118,7 +119,7 @@ def aliases(main: func.FuncOp) -> dict[str, str]:
 
 
 def set_aliases(main: func.FuncOp, found: Mapping[str, str]) -> None:
-    """State which outputs may be the memory of which inputs."""
+    """Set which outputs may alias which inputs."""
     if found:
         main.attributes[ALIAS] = DictionaryAttr({output: StringAttr(input) for output, input in found.items()})
     else:
@@ -126,7 +127,7 @@ def set_aliases(main: func.FuncOp, found: Mapping[str, str]) -> None:
 
 
 def guards(main: func.FuncOp) -> tuple[SizeGuard, ...]:
-    """What must hold for the dimensions of a run."""
+    """Return the conditions that the dimensions of a run must meet."""
     found = []
     for each in cast(ArrayAttr[Any], main.attributes.get(GUARDS, ArrayAttr(()))):
         match each:
@@ -138,36 +139,37 @@ def guards(main: func.FuncOp) -> tuple[SizeGuard, ...]:
 
 
 def set_guards(main: func.FuncOp, declared: Sequence[SizeGuard]) -> None:
-    """State what must hold for the dimensions of a run."""
+    """Set the conditions that the dimensions of a run must meet."""
     main.attributes[GUARDS] = ArrayAttr(
         [ArrayAttr([StringAttr(guard.subject), int_array([guard.found, guard.legal])]) for guard in declared]
     )
 
 
 def take_place_requests(main: func.FuncOp) -> dict[str, VDeviceAttr]:
-    """The places that were asked for, by pattern of a name, taken off @main."""
+    """Remove the requested placements from @main and return them, by pattern of a name."""
     requested = dictionary_at(main, PLACE)
     main.attributes.pop(PLACE, None)
     return {pattern: location for pattern, location in requested.items() if isinstance(location, VDeviceAttr)}
 
 
 def set_place_requests(main: func.FuncOp, places: Mapping[str, VDeviceAttr]) -> None:
-    """Ask for places, by pattern of a name."""
+    """Set the requested placements, by pattern of a name."""
     main.attributes[PLACE] = DictionaryAttr(dict(places))
 
 
 def take_spill_requests(main: func.FuncOp) -> dict[str, str]:
-    """The scopes that take what does not fit, by the scope that it leaves, taken off @main."""
+    """Remove the spill scopes from @main and return them: the scope that takes what does not fit, by the scope it
+    leaves."""
     requested = dictionary_at(main, SPILL)
     main.attributes.pop(SPILL, None)
     return {source: target.data for source, target in requested.items() if isinstance(target, StringAttr)}
 
 
 def set_spill_requests(main: func.FuncOp, spill: Mapping[str, str]) -> None:
-    """Name the scopes that take what does not fit."""
+    """Set the scopes that take what does not fit."""
     main.attributes[SPILL] = DictionaryAttr({source: StringAttr(target) for source, target in spill.items()})
 
 
 def open_requests(main: func.FuncOp) -> frozenset[str]:
-    """Which of ``PLACE`` and ``SPILL`` are asked for, and not done yet."""
+    """Return which of ``PLACE`` and ``SPILL`` are requested and not done yet."""
     return frozenset({PLACE, SPILL} & main.attributes.keys())

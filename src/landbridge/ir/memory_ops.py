@@ -1,4 +1,4 @@
-"""Memory-level operations: what the planner leaves for the VM."""
+"""Memory-level operations: the output of the memory planner, which the VM executes."""
 
 from __future__ import annotations
 
@@ -25,17 +25,16 @@ from landbridge.sizes.size import Extent
 
 @irdl_attr_definition
 class StorageType(ParametrizedAttribute, TypeAttribute):
-    """One allocation of one device and scope."""
+    """The type of one allocation of one device and scope."""
 
     name = "lb.storage"
 
 
 @irdl_op_definition
 class AllocStorageOp(IRDLOperation):
-    """``nbytes`` of the memory of ``vdevice``, aligned to ``alignment``.
+    """Allocates ``nbytes`` of the memory of ``vdevice``, aligned to ``alignment``.
 
-    In an n-D scope ``shape`` gives the extents of the space, outermost first, in elements of ``dtype``.
-    """
+    In an n-D scope ``shape`` gives the extents of the space, outermost first, in elements of ``dtype``."""
 
     name = "lb.alloc_storage"
     nbytes = attr_def(Attribute)
@@ -59,13 +58,14 @@ class AllocStorageOp(IRDLOperation):
 
     @property
     def size(self) -> int:
-        """Its bytes."""
+        """Return the size in bytes."""
         return int_of(self.nbytes)
 
 
 @irdl_op_definition
 class AllocTensorOp(IRDLOperation):
-    """The tensor at byte ``offset`` of a storage; where that has a shape, the offset is a number of whole rows."""
+    """Places a tensor at byte ``offset`` of a storage; if the storage has a shape, the offset is a number of whole
+    rows."""
 
     name = "lb.alloc_tensor"
     offset = attr_def(Attribute)
@@ -82,13 +82,13 @@ class AllocTensorOp(IRDLOperation):
 
     @property
     def first(self) -> int:
-        """The byte of the storage that it begins with."""
+        """Return the byte of the storage at which the tensor begins."""
         return int_of(self.offset)
 
 
 @irdl_op_definition
 class PreparedOp(IRDLOperation):
-    """The end of what is computed once for the values that parameters have: ``buffers`` keep it for every run."""
+    """Ends the code that runs once for given parameter values: ``buffers`` retain its results for every run."""
 
     name = "lb.prepared"
     buffers = var_operand_def()

@@ -51,14 +51,14 @@ _ENTRY = re.compile(r'(\w+) = "([^"]*)"')
 
 @record(eq=False, repr=False)
 class IRModule:
-    """One program. ``op`` holds ``@main`` (the graph) and PrimFuncs, which carry the unit attribute ``lb.prim``.
+    """The IR of one program. ``op`` holds ``@main`` (the graph) and PrimFuncs, which carry the unit attribute
+    ``lb.prim``.
 
     ``constants`` maps symbols to C-contiguous read-only arrays; text dumps name them and never hold their bytes.
     ``parameters`` are the first values of weights that stay replaceable, by the names of the inputs of ``@main`` that
-    they are. ``sources`` are the files that the program is from, ``files`` those that constants are mapped
-    from. ``vdevices`` are numbered by ``#lb.vdevice``; ``targets`` by ``VDevice.target``. ``declined`` says why the
-    code generator of a target makes no code of a PrimFunc, None when it does.
-    """
+    they are. ``sources`` are the files that the program comes from, ``files`` those that constants are mapped from.
+    ``vdevices`` are numbered by ``#lb.vdevice``; ``targets`` by ``VDevice.target``. ``declined`` says why the code
+    generator of a target makes no code of a PrimFunc, None when it does."""
 
     op: ModuleOp
     targets: tuple[Target, ...]
@@ -68,13 +68,13 @@ class IRModule:
     prim_count: int = 0
     sources: tuple[str, ...] = ()
     files: tuple[FileWatch, ...] = ()
-    #: Programs that calls of this one run, by the name that these have in ``BODIES``.
+    #: Programs that calls of this one run, by the names that the calls use in ``BODIES``.
     bodies: dict[str, IRModule] = field(default_factory=dict)
-    #: Dimensions of the program around this one that it speaks of, where it is one of these.
+    #: Dimensions of the enclosing program that this one uses, if it is such a program.
     around: tuple[str, ...] = ()
     declined: Callable[[func.FuncOp, Target], str | None] = field(default=_none_declined, repr=False, compare=False)
     _symbols: dict[tuple[Any, ...], str] = field(default_factory=dict, init=False, repr=False, compare=False)
-    #: Of constants of one hint, shape and dtype: the first, until there is a second, and then all by checksum.
+    #: Constants by hint, shape and dtype: the first symbol while it is the only one, then all symbols by checksum.
     _first: dict[tuple[Any, ...], str] = field(default_factory=dict, init=False, repr=False, compare=False)
     _equal_constants: dict[tuple[Any, ...], list[str]] = field(
         default_factory=dict, init=False, repr=False, compare=False
@@ -86,31 +86,31 @@ class IRModule:
 
     @property
     def main(self) -> func.FuncOp:
-        """The graph function."""
+        """Return the graph function."""
         for f in self.functions():
             if f.sym_name.data == "main":
                 return f
         raise ParseError("the module has no function @main")
 
     def functions(self) -> Iterator[func.FuncOp]:
-        """All functions, in order."""
+        """Yield all functions, in order."""
         for op in self.op.body.block.ops:
             if isinstance(op, func.FuncOp):
                 yield op
 
     def prims(self) -> dict[str, func.FuncOp]:
-        """PrimFuncs by name."""
+        """Return the PrimFuncs by name."""
         return {f.sym_name.data: f for f in self.functions() if is_prim(f)}
 
     def clone_prim(self, function: func.FuncOp, name: str) -> func.FuncOp:
-        """A copy of a PrimFunc called ``name``, right behind it."""
+        """Insert a copy of a PrimFunc, called ``name``, right behind it, and return the copy."""
         copy = function.clone()
         copy.properties["sym_name"] = StringAttr(name)
         self.op.body.block.insert_op_after(copy, function)
         return copy
 
     def dimensions(self) -> dict[str, Symbol]:
-        """The open dimensions of the inputs of @main, by name; none where there is no such function."""
+        """Return the open dimensions of the inputs of @main, by name; none if there is no such function."""
         mains = [f for f in self.functions() if f.sym_name.data == "main" and len(f.body.blocks) == 1]
         types = [argument.type for main in mains for argument in main.body.block.args]
         extents: list[Extent] = [e for ty in types if isinstance(ty, TensorType | MemRefType) for e in ty.get_shape()]
@@ -118,15 +118,14 @@ class IRModule:
         return dimensions_of(extents)
 
     def target_of(self, vdevice: int) -> Target:
-        """The target that compiles for vdevice number ``vdevice``."""
+        """Return the target that compiles for vdevice number ``vdevice``."""
         return self.targets[self.vdevices[vdevice].target]
 
     def add_constant(self, array: np.ndarray[Any, Any], hint: str = "c") -> str:
         """Put ``array`` into the table (a read-only view of it, C-contiguous) and return its symbol.
 
         The same memory under the same hint has one symbol, and so have arrays of equal bytes: the steps of a recurrent
-        layer each transpose and pack its weights, and read them from one place.
-        """
+        layer each transpose and pack its weights, and share the result."""
         table_array = np.ascontiguousarray(array).reshape(array.shape).view()
         table_array.flags.writeable = False
         stem = symbol_name(hint)
@@ -138,7 +137,7 @@ class IRModule:
         for twin in twins or ():
             if twin in self.constants and np.array_equal(_bytes_of(self.constants[twin]), _bytes_of(table_array)):
                 return twin
-        # Handlers give one hint to thousands of constants: numbers go on where the last one was.
+        # Handlers give one hint to thousands of constants: numbering continues after the last one.
         take_constant(table_array.nbytes, hint)
         symbol, n = stem, self._values.get(stem, 0)
         while symbol in self.constants:
@@ -154,8 +153,8 @@ class IRModule:
         return symbol
 
     def _twins(self, stem: str, array: np.ndarray[Any, Any]) -> list[str] | None:
-        """The symbols of constants that have the checksum of ``array``; None for the first of its kind, which has none
-        yet."""
+        """Return the symbols of constants with the checksum of ``array``; None for the first of its kind, which has no
+        checksum."""
         kind = (stem, array.shape, array.dtype)
         first = self._first.get(kind)
         if first is None:
@@ -167,10 +166,10 @@ class IRModule:
         return self._equal_constants.setdefault((*kind, _checksum(array)), [])
 
     def symbols_of(self, name: str) -> frozenset[str]:
-        """The symbols of what was put into the table under ``name``: a weight that is read in several layouts has some.
+        """Return the symbols of what was put into the table under ``name``: a weight that is read in several layouts
+        has several.
 
-        A module that was parsed, or made of another one, knows the first of them.
-        """
+        A module that was parsed, or made from another one, knows only the first of them."""
         stem = symbol_name(name)
         known = {symbol for (of, *_), symbol in self._symbols.items() if of == stem}
         return frozenset((known | {stem}) & self.constants.keys())
@@ -189,7 +188,7 @@ class IRModule:
             del self.constants[symbol]
 
     def print(self) -> str:
-        """The IR as text; constants by symbol, vdevices by name where there are several."""
+        """Return the IR as text, with constants by symbol, and with vdevices by name if there are several."""
         if len(self.vdevices) > 1:
             self.op.attributes[VDEVICES] = ArrayAttr(
                 [ArrayAttr([StringAttr(v.name), IntegerAttr(v.target, i64)]) for v in self.vdevices]
@@ -210,14 +209,15 @@ class IRModule:
         vdevices: tuple[VDevice, ...] = (VDevice("cpu", 0),),
         constants: dict[str, np.ndarray[Any, Any]] | None = None,
     ) -> IRModule:
-        """IR from text, for ``vdevices`` unless it names its own; raises ParseError with the place of the fault."""
+        """Parse IR from text, for ``vdevices`` unless it names its own; raises ParseError with the location of the
+        fault."""
         _check_strings(text)
         try:
             op = IrParser(context(), text, _declared_dimensions(text)).parse_module()
             op.verify()
         except RecursionError as error:
             raise ParseError("the IR text is nested too deep to parse; give it fewer regions inside regions") from error
-        except Exception as error:  # xdsl has its own ParseError, and others where it did not expect the text
+        except Exception as error:  # xdsl has its own ParseError, and raises others for unexpected text
             raise ParseError(f"the IR text does not parse: {error}") from error
         declared = _take_vdevices(op)
         op.attributes.pop(DIMENSIONS, None)
@@ -225,14 +225,14 @@ class IRModule:
 
 
 def parameters(module: IRModule) -> frozenset[SSAValue]:
-    """The arguments of @main that are parameters: the last of its inputs, on tensors as on memrefs."""
+    """Return the arguments of @main that are parameters: the last of its inputs, on tensors as on memrefs."""
     main = module.main
     end = len(io_names(main)[0])
     return frozenset(main.body.block.args[end - len(parameter_names(main)) : end])
 
 
 def _declared_dimensions(text: str) -> dict[str, Symbol]:
-    """The open dimensions that printed IR states, by name; types name them before the attribute could be read."""
+    """Return the open dimensions that printed IR declares, by name; types use them before the attribute is parsed."""
     found = _DECLARED.search(text)
     if found is None:
         return {}
@@ -240,7 +240,7 @@ def _declared_dimensions(text: str) -> dict[str, Symbol]:
 
 
 def _take_vdevices(op: ModuleOp) -> tuple[VDevice, ...]:
-    """The vdevices that printed IR names, with the numbers of their targets; none where it names none."""
+    """Return the vdevices that printed IR names, with the numbers of their targets; none if it names none."""
     found = []
     declared = op.attributes.pop(VDEVICES, ArrayAttr(()))
     for entry in declared if isinstance(declared, ArrayAttr) else (declared,):
@@ -253,7 +253,7 @@ def _take_vdevices(op: ModuleOp) -> tuple[VDevice, ...]:
 
 
 def symbol_name(name: str) -> str:
-    """The symbol that a constant called ``name`` gets, a number behind it apart where others have it too."""
+    """Return the symbol for a constant called ``name``, without the number that distinguishes it from others."""
     return "".join(c if c.isalnum() or c == "_" else "_" for c in name) or "c"
 
 
@@ -265,7 +265,8 @@ def _bytes_of(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 
 
 def _checksum(array: np.ndarray[Any, Any]) -> int:
-    """Equal for equal bytes: of large arrays every sixteenth page counts, as those of one checksum are compared."""
+    """Return a checksum, equal for equal bytes; of large arrays it covers every sixteenth page, as hits are compared
+    in full."""
     data = _bytes_of(array)
     pages = data.size // _PAGE
     if pages >= 64:
@@ -274,11 +275,11 @@ def _checksum(array: np.ndarray[Any, Any]) -> int:
 
 
 def memory_of(array: np.ndarray[Any, Any]) -> tuple[Any, ...]:
-    """Equal for C-contiguous arrays that are one."""
+    """Return a key that is equal for C-contiguous arrays that are the same memory."""
     return array.__array_interface__["data"][0], array.shape, array.dtype
 
 
-# The bytes of text that is not ASCII, which xdsl prints escaped and reads back as bytes; "\\\\" is one backslash.
+# xdsl prints the bytes of text that is not ASCII escaped and reads them back as bytes; "\\\\" is one backslash.
 _ESCAPED = re.compile(r"\\\\|(?:\\[89A-F][0-9A-F])+")
 
 
@@ -289,7 +290,7 @@ def _as_text(escaped: re.Match[str]) -> str:
         return escaped[0]
 
 
-# Text with whole comments and strings; possessive, so that it takes linear time.
+# Matches text with whole comments and strings; possessive, so that it takes linear time.
 _WHOLE_STRINGS = re.compile(
     r'(?:[^"/]|//[^\n]*+|/(?!/)|"(?:[^"\\\n\v\f]|\\["nt\\]|\\[0-9A-Fa-f]{2})*+")*+',
 )

@@ -1,8 +1,7 @@
-"""A blocked layout as pieces, in each of which both forms of a tensor are indexed by sums of loops alone.
+"""Divides a blocked layout into pieces, in each of which both forms of a tensor have affine indices.
 
-Such are the full tiles, and of an axis that leaves a part of a tile, what it leaves and the padding after that. A test
-or a quotient for each element would keep its copy from vectors.
-"""
+The pieces are the full tiles, the partial last tile of an axis and the padding after that. A test or a division for
+each element would prevent a vectorized copy."""
 
 from __future__ import annotations
 
@@ -17,7 +16,7 @@ from landbridge.sizes.size import Extent
 
 @record(frozen=True)
 class PackedPiece:
-    """Loops over ``extents``, and where they are in the plain tensor and in the packed one."""
+    """A loop nest over ``extents``, with the locations of its elements in the plain tensor and in the packed one."""
 
     extents: tuple[Extent, ...]
     plain: AffineMap
@@ -26,7 +25,7 @@ class PackedPiece:
 
 @record(frozen=True)
 class _Run:
-    """Tiles of an axis: their number and elements of each, and the places by loops over both."""
+    """Tiles of an axis: how many there are, their number of elements, and the index expressions of loops over both."""
 
     tiles: int
     elements: int
@@ -38,10 +37,10 @@ class _Run:
 def pieces(
     shape: Sequence[Extent], axes: Sequence[int], tiles: Sequence[int], *, padding: bool
 ) -> Iterator[PackedPiece]:
-    """The pieces of ``shape`` with ``axes`` cut into ``tiles``; where they are wanted those that are ``padding``, too,
-    which repeat the last element.
+    """Yield the pieces of ``shape`` with ``axes`` cut into ``tiles``; with ``padding`` the padding too, as copies of
+    the last element.
 
-    The first loops go over axes that are not cut, all but the last of these: all pieces have them, and share tasks.
+    The first loops go over axes that are not cut, all but the last of these: all pieces share them and so their tasks.
     """
     whole = [a for a in range(len(shape)) if a not in axes]
     order = [*whole[:-1], *axes, *whole[-1:], *(len(shape) + n for n in range(len(axes)))]

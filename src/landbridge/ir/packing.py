@@ -1,4 +1,4 @@
-"""Packed layouts: axes cut into tiles, the tiles innermost; of shapes and of arrays."""
+"""Packed (blocked) layouts of shapes and arrays: axes are cut into tiles, and the tiles are innermost."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Array: TypeAlias = np.ndarray[Any, Any]
 
 
 def packed_shape(shape: Sequence[int], axes: Sequence[int], tiles: Sequence[int]) -> tuple[int, ...]:
-    """The physical shape of ``shape`` with each ``axes[i]`` cut into tiles of ``tiles[i]``, tiles innermost."""
+    """Return the physical shape of ``shape`` with each ``axes[i]`` cut into tiles of ``tiles[i]``, tiles innermost."""
     outer = list(shape)
     for axis, tile in zip(axes, tiles, strict=True):
         outer[axis] = -(-outer[axis] // tile)
@@ -22,24 +22,23 @@ def packed_shape(shape: Sequence[int], axes: Sequence[int], tiles: Sequence[int]
 
 
 def pack_array(array: Array, axes: Sequence[int], tiles: Sequence[int]) -> Array:
-    """``array`` with ``axes[i]`` cut into ``tiles[i]``, tiles innermost; what a tile lacks is zero.
+    """Return ``array`` with ``axes[i]`` cut into ``tiles[i]``, tiles innermost; partial tiles are padded with zeros.
 
-    It begins where a cache line does, so that a vector of a line's size is read from one: NumPy's own memory begins 16
-    bytes behind, and reading each vector from two lines makes products take up to half as long again.
-    """
+    The result is aligned to a cache line, so that a vector of a line's size is read from one line. NumPy's own memory
+    begins 16 bytes behind; with vectors that cross lines products take up to half as long again."""
     padding = [(0, 0)] * array.ndim
     for axis, tile in zip(axes, tiles, strict=True):
         padding[axis] = (0, -array.shape[axis] % tile)
     padded = np.pad(array, padding) if any(high for _, high in padding) else array
     for axis, tile in zip(axes, tiles, strict=True):
-        # Cutting an axis puts the tile behind it; moving it last keeps the numbers of the outer axes.
+        # Cutting an axis puts the tile behind it; moving the tile last retains the numbering of the outer axes.
         cut = (*padded.shape[:axis], padded.shape[axis] // tile, tile, *padded.shape[axis + 1 :])
         padded = np.moveaxis(padded.reshape(cut), axis + 1, -1)
     return _from_a_line(padded)
 
 
 def _from_a_line(array: Array) -> Array:
-    """``array`` if it is C-contiguous from the start of a cache line on, else such a copy."""
+    """Return ``array`` if it is C-contiguous and starts at a cache line, else such a copy."""
     if array.flags.c_contiguous and array.ctypes.data % STORAGE_ALIGNMENT == 0:
         return array
     buffer = np.empty(array.nbytes + STORAGE_ALIGNMENT, np.uint8)
@@ -57,7 +56,7 @@ def _from_a_line(array: Array) -> Array:
 
 
 def unpack_array(array: Array, axes: Sequence[int], tiles: Sequence[int], shape: Sequence[int]) -> Array:
-    """The inverse of ``pack_array``: the logical ``shape``, padding dropped."""
+    """Return the logical ``shape`` without padding: the inverse of ``pack_array``."""
     for axis, tile in zip(reversed(axes), reversed(tiles), strict=True):
         moved = np.moveaxis(array, -1, axis + 1)
         array = moved.reshape(*moved.shape[:axis], moved.shape[axis] * tile, *moved.shape[axis + 2 :])

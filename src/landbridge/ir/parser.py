@@ -1,4 +1,4 @@
-"""IrParser: xdsl's parser, which reads what xdsl prints."""
+"""IrParser: xdsl's parser with fixes, so that it reads what xdsl prints, and with Sizes in brackets."""
 
 from __future__ import annotations
 
@@ -23,39 +23,38 @@ _DIMENSION = (MLIRTokenKind.INTEGER_LIT, MLIRTokenKind.QUESTION, MLIRTokenKind.L
 
 
 class IrParser(Parser):
-    """In dense constants of floats a number in hexadecimal is the bits of one, as infinities and NaN are printed.
+    """Parses hexadecimal elements of dense float constants as bits, which is how infinities and NaN are printed.
 
-    xdsl 0.74 reads such an element as an integer, ``dense<0xff800000>`` as 4286578688 and not as minus infinity.
-    """
+    xdsl 0.74 reads such an element as an integer, ``dense<0xff800000>`` as 4286578688 and not as minus infinity."""
 
     def __init__(self, context: Context, text: str, dimensions: Mapping[str, Symbol] | None = None) -> None:
         super().__init__(context, text)
         self._dimensions = dimensions or {}
 
     def parse_shape_dimension(self, allow_dynamic: bool = True) -> int:
-        """A dimension of a type; in brackets one that is known when the input comes: ``[W/4]``."""
+        """Parse a dimension of a type; one in brackets is a Size: ``[W/4]``."""
         if self._current_token.kind is not MLIRTokenKind.L_SQUARE:
             return super().parse_shape_dimension(allow_dynamic)
         return cast(int, _size_in_brackets(self, self._dimensions))
 
     def parse_dimension_list(self) -> list[int]:
-        """The dimensions of a type, as those of xdsl are, or in brackets."""
+        """Parse the dimensions of a type, as xdsl's or in brackets."""
         dims: list[int] = []
         while self._current_token.kind in _DIMENSION:
             dims.append(self.parse_shape_dimension())
             if self._parse_optional_shape_delimiter() is None:
                 return dims
         if dims:
-            self._resume_from(self._current_token.span.start - 1)  # the "x" is read by who reads the element type
+            self._resume_from(self._current_token.span.start - 1)  # the "x" belongs to whoever reads the element type
         return dims
 
     def parse_ranked_shape(self) -> tuple[list[Any], Attribute]:
-        """The dimensions and the element type."""
+        """Parse the dimensions and the element type."""
         dims, element = super().parse_ranked_shape()
         return [IntAttr(dim) for dim in dims], element
 
     def parse_affine_map(self) -> AffineMap:
-        """A map whose constants may be Sizes in brackets."""
+        """Parse an affine map whose constants may be Sizes in brackets."""
         parser = _AffineParser(self._parser_state)
         parser.dimensions = self._dimensions
         return parser.parse_affine_map()
@@ -77,7 +76,7 @@ class _AffineParser(AffineParser):
 
 
 def _size_in_brackets(parser: BaseParser, dimensions: Mapping[str, Symbol]) -> Extent:
-    """The text up to the next bracket as a size; the parser goes on behind that."""
+    """Parse the text up to the next bracket as a size; the parser continues behind the bracket."""
     text, begin = parser.lexer.input.content, parser._current_token.span.end
     end = text.find("]", begin)
     if end < 0:
@@ -89,7 +88,7 @@ def _size_in_brackets(parser: BaseParser, dimensions: Mapping[str, Symbol]) -> E
 
 @record
 class _Bits(AttrParser._TensorLiteralElement):
-    """An element in hexadecimal."""
+    """An element in hexadecimal, as its bits."""
 
     def to_type(self, parser: AttrParser, type: Any) -> Any:
         if not isinstance(type, AnyFloat):

@@ -2,8 +2,7 @@
 
 A stage is a ``linalg.generic`` (with ``lb.extents``, its loop bounds), a ``linalg.fill`` before a reduction,
 ``lb.pad``, ``lb.steps`` around stages that are iterated, or ``lb.forall``, scalar code with loops of its own. Stages
-meet in temporaries (``memref.alloc``), which later passes inline or place.
-"""
+pass data in temporaries (``memref.alloc``), which later passes inline or place."""
 
 from __future__ import annotations
 
@@ -28,13 +27,13 @@ from landbridge.ir.size_exprs import extent_expr
 from landbridge.ir.types import compute_type, dtype_of, memref_type, shape_of, vdevice_of
 from landbridge.sizes.size import Extent, Size
 
-#: A memref and how the loops index it: an AffineMap, or a function of the loop dims returning index expressions.
+#: A memref and its indices: an AffineMap, or a function from the loop dims to index expressions.
 Access: TypeAlias = tuple[SSAValue, AffineMap | Callable[..., Sequence[Any]]]
 Body: TypeAlias = Callable[..., Value | Sequence[Value]]
 
 
 def affine_map(dims: int, spec: AffineMap | Callable[..., Sequence[Any]]) -> AffineMap:
-    """An AffineMap of ``dims`` dims from a function of them (integers allowed as results)."""
+    """Return an AffineMap of ``dims`` dims from a function of them; results may be integers."""
     if isinstance(spec, AffineMap):
         return spec
     results = spec(*(AffineExpr.dimension(i) for i in range(dims)))
@@ -42,7 +41,7 @@ def affine_map(dims: int, spec: AffineMap | Callable[..., Sequence[Any]]) -> Aff
 
 
 def _hidden_loops(dims: int, maps: Sequence[AffineMap]) -> list[int]:
-    """Loops that no operand is indexed by alone."""
+    """Return the loops that index no operand by themselves."""
     alone = {e.position for m in maps for e in m.results if isinstance(e, AffineDimExpr)}
     return [d for d in range(dims) if d not in alone]
 
@@ -64,11 +63,11 @@ class PrimBuilder:
         self.outputs: list[SSAValue] = list(self._block.args[len(inputs) :])
 
     def dtype(self, buffer: SSAValue) -> str:
-        """The dtype name of an argument or temporary, sign included."""
+        """Return the dtype name of an argument or temporary, sign included."""
         return self._dtypes[buffer]
 
     def temp(self, shape: Sequence[Extent], dtype: str) -> SSAValue:
-        """A temporary of this PrimFunc, in the global scope."""
+        """Add a temporary of this PrimFunc, in the global scope."""
         ty = _signless(memref_type(shape, dtype))
         result = self._builder.insert(buffer_alloc(ty)).memref
         self._dtypes[result] = dtype
@@ -83,14 +82,14 @@ class PrimBuilder:
         body: Body,
         init: float | int | None = None,
     ) -> None:
-        """One stage. ``iterators`` is a letter a loop, "p" parallel or "r" reduction; ``extents`` their bounds.
+        """Append one stage. ``iterators`` has a letter per loop, "p" parallel or "r" reduction; ``extents`` are their
+        bounds.
 
-        ``body(s, *inputs)`` of an all-parallel stage, ``body(s, *accumulators, *inputs)`` of a reduction,
-        returns the values of ``outs``. ``init`` fills the outputs of a reduction first.
+        ``body(s, *inputs)`` of an all-parallel stage, ``body(s, *accumulators, *inputs)`` of a reduction, returns the
+        values of ``outs``. ``init`` fills the outputs of a reduction first.
 
-        A reduction into float16 or bfloat16 accumulates in float32 and rounds once. Where such operands meet float32
-        ones, accumulators among them, the body sees them as float32, and what it returns is rounded.
-        """
+        A reduction into float16 or bfloat16 accumulates in float32 and rounds once. If such operands and float32 ones
+        (also accumulators) occur in one stage, the body sees all as float32, and what it returns is rounded."""
         reduces = "r" in iterators
         if reduces and any(accumulator(self._dtypes[b]) != self._dtypes[b] for b, _ in outs):
             wide = [(self._accumulator_of(b), spec) for b, spec in outs]
@@ -109,7 +108,7 @@ class PrimBuilder:
         sources = [b for b, _ in ins]
         hidden = [d for d in _hidden_loops(dims, [*maps, *out_maps]) if d or not self._in_steps]
         if hidden:
-            # MLIR derives a loop's bound from an operand it indexes alone: a window that nobody reads states it.
+            # MLIR derives a loop's bound from an operand it indexes alone: a window that nobody reads declares it.
             sources.append(self.temp([extents[d] for d in hidden], "float32"))
             maps.append(AffineMap(dims, 0, tuple(AffineExpr.dimension(d) for d in hidden)))
         buffers = [*sources, *(b for b, _ in outs)]
@@ -141,7 +140,7 @@ class PrimBuilder:
         self._builder.insert(op)
 
     def _accumulator_of(self, target: SSAValue) -> SSAValue:
-        """Where ``target`` is reduced: itself, or a temporary of more precision."""
+        """Return where ``target`` is accumulated: itself, or a temporary of more precision."""
         dtype = self._dtypes[target]
         wide = accumulator(dtype)
         return target if wide == dtype else self.temp(shape_of(target.type), wide)
@@ -153,7 +152,7 @@ class PrimBuilder:
         self.generic("p" * len(shape), shape, [(source, whole)], [(target, whole)], lambda s, v: v)
 
     def pad(self, source: SSAValue, low: Sequence[Extent], high: Sequence[Extent], value: float | int) -> SSAValue:
-        """A temporary: ``source`` with ``low`` and ``high`` elements of ``value`` around each axis."""
+        """Return a temporary: ``source`` with ``low`` and ``high`` elements of ``value`` around each axis."""
         shape = [e + a + b for e, a, b in zip(shape_of(source.type), low, high, strict=True)]
         dtype = self._dtypes[source]
         target = self.temp(shape, dtype)
@@ -161,10 +160,10 @@ class PrimBuilder:
         return target
 
     def steps(self, count: Extent, buffers: Sequence[SSAValue], build: Callable[..., None]) -> None:
-        """Stages that take ``count`` iterations: ``build(*buffers)`` writes them, each with a first loop of ``count``.
+        """Append stages that take ``count`` iterations: ``build(*buffers)`` writes them, each with a first loop of
+        ``count``.
 
-        A stage may read what an iteration before it wrote. They make no temporaries.
-        """
+        A stage may read what an earlier iteration wrote. ``build`` makes no temporaries."""
         block = Block(arg_types=[b.type for b in buffers])
         self._dtypes.update((a, self._dtypes[b]) for a, b in zip(block.args, buffers, strict=True))
         outside, self._builder = self._builder, Builder(InsertPoint.at_end(block))
@@ -174,10 +173,10 @@ class PrimBuilder:
         self._builder.insert(StepsOp(count, buffers, Region(block)))
 
     def forall(self, count: Extent, buffers: Sequence[SSAValue], build: Callable[..., None]) -> None:
-        """The one stage of a PrimFunc of scalar code: ``build(s, i, *buffers)`` writes iteration ``i`` of ``count``.
+        """Append the only stage of a PrimFunc of scalar code: ``build(s, i, *buffers)`` writes iteration ``i`` of
+        ``count``.
 
-        ``s`` is a LoopBuilder, ``i`` a Value. Iterations are independent; each has temporaries of its own.
-        """
+        ``s`` is a LoopBuilder, ``i`` a Value. Iterations are independent; each has temporaries of its own."""
         block = Block(arg_types=[IndexType(), *(b.type for b in buffers)])
         number, *inside = block.args
         self._dtypes.update((a, self._dtypes[b]) for a, b in zip(inside, buffers, strict=True))
@@ -193,7 +192,7 @@ class PrimBuilder:
         return self._builder.insert(arith.ConstantOp(self._attr(value, dtype))).result
 
     def finish(self) -> func.FuncOp:
-        """The PrimFunc, closed; the builder is not used after this."""
+        """Close the PrimFunc and return it; the builder is not used after this."""
         self._builder.insert(func.ReturnOp.create())
         op = func.FuncOp(self._name, FunctionType.from_lists(list(self._block.arg_types), []), Region(self._block))
         mark_prim(op)

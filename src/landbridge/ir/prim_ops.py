@@ -1,4 +1,4 @@
-"""Operations of PrimFunc bodies beside those of xdsl's dialects."""
+"""Operations of PrimFunc bodies in addition to those of xdsl's dialects."""
 
 from __future__ import annotations
 
@@ -31,11 +31,10 @@ from landbridge.sizes.size import Extent, Size, at_least, same
 
 
 class GenericOp(linalg.ops.GenericOp):
-    """``linalg.generic`` whose loops' bounds are stated, ``lb.extents``, and not inferred from its operands.
+    """A ``linalg.generic`` whose loop bounds are declared in ``lb.extents``, not inferred from its operands.
 
-    The loops of a pool's window reach no operand by themselves, and the last tile of a loop that was cut in two may
-    not be full.
-    """
+    The window loops of a pool index no operand by themselves, and the last tile of a loop that was cut in two may not
+    be full."""
 
     @classmethod
     def over(
@@ -46,7 +45,7 @@ class GenericOp(linalg.ops.GenericOp):
         indexing_maps: Sequence[AffineMapAttr] | ArrayAttr[AffineMapAttr],
         iterator_types: Sequence[Attribute] | ArrayAttr[Attribute],
     ) -> GenericOp:
-        """One of these operands, made without xdsl's search for what is to be done among the definitions of parts."""
+        """Return a generic of these operands, made without xdsl's slow search of the operation's definition."""
         return cls.create(
             operands=[*inputs, *outputs],
             properties={
@@ -58,11 +57,11 @@ class GenericOp(linalg.ops.GenericOp):
         )
 
     def get_loops_to_shapes_map(self) -> AffineMap:
-        """Nothing is inferred of the loops."""
+        """Return an empty map: no loop bound is inferred."""
         return AffineMap.identity(len(self.iterator_types))
 
     def get_static_shapes(self) -> list[int]:
-        """To the verifier of linalg.generic shapes are unknown; ``verify_`` looks at them."""
+        """Return unknown shapes for linalg.generic's verifier; ``verify_`` checks the real ones."""
         return [-1]
 
     def verify_(self) -> None:
@@ -89,7 +88,7 @@ class GenericOp(linalg.ops.GenericOp):
                     )
 
     def _verify_results(self) -> None:
-        """Raise VerifyException where the body gives another type than an output's elements have."""
+        """Raise VerifyException if the body yields another type than an output's elements have."""
         end = self.body.block.last_op
         given = [v.type for v in end.operands] if isinstance(end, linalg.ops.YieldOp) else []
         wanted = [output.type.element_type for output in self.outputs if isinstance(output.type, MemRefType)]
@@ -100,7 +99,7 @@ class GenericOp(linalg.ops.GenericOp):
             )
 
     def _cut_loops(self, extents: Sequence[int]) -> set[int]:
-        """The outer ones of loops that were cut in two and whose last tile is not full."""
+        """Return the outer loops of those that were cut in two and whose last tile is not full."""
         bounds = tile_bounds(self)
         for outer, inner, tile, extent in bounds:
             if not (0 <= outer < len(extents) and 0 <= inner < len(extents) and tile == extents[inner]):
@@ -112,8 +111,10 @@ class GenericOp(linalg.ops.GenericOp):
 
 @irdl_op_definition
 class PadOp(IRDLOperation):
-    """``destination`` = ``source`` with ``low[i]`` elements of ``value`` before it along axis i, and as many after
-    it as the destination's shape leaves. Lowering folds it into the reads of its one consumer where it can."""
+    """Writes ``source`` to ``destination`` with ``low[i]`` elements of ``value`` before it along axis i.
+
+    Elements after it, up to the destination's shape, are ``value`` too. Lowering folds it into the reads of its one
+    consumer where it can."""
 
     name = "lb.pad"
     low = attr_def(ArrayAttr)
@@ -127,12 +128,11 @@ class PadOp(IRDLOperation):
 
 @irdl_op_definition
 class StepsOp(IRDLOperation):
-    """Stages that are iterated, ``count`` times: in iteration t each of them, in order, runs at t of its first loop.
+    """Runs its stages ``count`` times: in iteration t each of them, in order, runs at t of its first loop.
 
-    A stage may read what an iteration before it wrote: so a recurrent layer is one kernel. The arguments of the region
+    A stage may read what an earlier iteration wrote: so a recurrent layer is one kernel. The arguments of the region
     stand for ``buffers``; in it are ``linalg.generic``, each with a first loop of ``count`` that is no reduction,
-    ``linalg.fill`` before a reduction, which is done in every iteration, and constants.
-    """
+    ``linalg.fill`` before a reduction, which is done in every iteration, and constants."""
 
     name = "lb.steps"
     count = attr_def(Attribute)
@@ -145,11 +145,11 @@ class StepsOp(IRDLOperation):
 
     @property
     def iterations(self) -> int:
-        """The number of iterations."""
+        """Return the number of iterations."""
         return int_of(self.count)
 
     def argument_for(self, number: int) -> SSAValue:
-        """The argument of the region that stands for buffer ``number``."""
+        """Return the argument of the region that stands for buffer ``number``."""
         return self.body.block.args[number]
 
     def verify_(self) -> None:
@@ -167,22 +167,22 @@ class StepsOp(IRDLOperation):
                 raise VerifyException(f"{op.name} is no stage of lb.steps; legal: linalg.generic, linalg.fill")
 
 
-#: How names of operations begin that a ForallOp may hold, and its other ones.
+#: Prefixes of the names of operations that a ForallOp may hold, and its other operations.
 _SCALAR = ("arith.", "math.", "scf.")
 _MEMORY = ("memref.load", "memref.store", "linalg.fill", "lb.size")
 
 
 @irdl_op_definition
 class ForallOp(IRDLOperation):
-    """Independent iterations of scalar code with loops and branches of its own: the one stage of its PrimFunc.
+    """Runs independent iterations of scalar code with loops and branches of its own; it is the only stage of its
+    PrimFunc.
 
     ``lb.forall(%x, %y) ({^bb0(%i: index, %a: memref<8xf32>, %b: memref<8xf32>): ...}) {count = 8 : i64}``: iteration
     ``%i`` runs the region, whose other arguments stand for ``buffers``. Iterations may run at once and in any order,
-    so none may write an element that another one reads or writes. Of a temporary of the PrimFunc every iteration has
-    one of its own, which it writes before it reads. The region holds operations on scalars, ``memref.load`` and
+    so none may write an element that another one reads or writes. Every iteration has its own copy of a temporary of
+    the PrimFunc, which it writes before it reads. The region holds operations on scalars, ``memref.load`` and
     ``memref.store`` at indices that must be provably in bounds, ``linalg.fill`` of a whole buffer with a constant, and
-    ``scf.for``, ``scf.if`` and ``scf.while``.
-    """
+    ``scf.for``, ``scf.if`` and ``scf.while``."""
 
     name = "lb.forall"
     count = attr_def(Attribute)
@@ -195,11 +195,11 @@ class ForallOp(IRDLOperation):
 
     @property
     def iterations(self) -> int:
-        """How many iterations there are."""
+        """Return the number of iterations."""
         return int_of(self.count)
 
     def argument_for(self, number: int) -> SSAValue:
-        """The argument of the region that stands for buffer ``number``."""
+        """Return the argument of the region that stands for buffer ``number``."""
         return self.body.block.args[number + 1]
 
     def verify_(self) -> None:
@@ -207,14 +207,14 @@ class ForallOp(IRDLOperation):
         if not isinstance(index.type, IndexType) or [a.type for a in inside] != [b.type for b in self.buffers]:
             raise VerifyException("the arguments of lb.forall are not an index and then of the types of its buffers")
         for op in self.body.walk():
-            is_of_fill = isinstance(op.parent_op(), linalg.ops.FillOp)  # whose region says what filling is
+            is_of_fill = isinstance(op.parent_op(), linalg.ops.FillOp)  # whose region defines the fill
             if not is_of_fill and not op.name.startswith(_SCALAR) and op.name not in _MEMORY:
                 raise VerifyException(f"{op.name} is not legal in lb.forall; legal: scalar code, {', '.join(_MEMORY)}")
 
 
 @irdl_op_definition
 class SizeOp(IRDLOperation):
-    """An integer that is known when the input comes: ``lb.size {size = #lb.size<[W/4]>} : () -> i64``."""
+    """An integer that is known only at run time: ``lb.size {size = #lb.size<[W/4]>} : () -> i64``."""
 
     name = "lb.size"
     size = attr_def(Attribute)
@@ -227,11 +227,9 @@ class SizeOp(IRDLOperation):
 
 @irdl_op_definition
 class ByteDotOp(IRDLOperation):
-    """The sum of four products of bytes: those of ``lhs`` without a sign,
-    those of ``rhs`` with one. i32 or vectors of it.
+    """Sums four products of unsigned bytes of ``lhs`` and signed bytes of ``rhs``, for i32 or vectors of it.
 
-    ``lb.byte_dot(%x, %w) : (i32, i32) -> i32``. Four products reach from -4 * 255 * 128 to 4 * 255 * 127: exact.
-    """
+    ``lb.byte_dot(%x, %w) : (i32, i32) -> i32``. The sum lies between -4 * 255 * 128 and 4 * 255 * 127: it is exact."""
 
     name = "lb.byte_dot"
     lhs = operand_def()
@@ -253,10 +251,9 @@ class ByteDotOp(IRDLOperation):
 
 @irdl_op_definition
 class PrefetchOp(IRDLOperation):
-    """Asks for the cache line of an element of ``buffer`` that will be read soon; the element may lie outside.
+    """Prefetches the cache line of an element of ``buffer`` that will be read soon; the element may lie outside.
 
-    ``lb.prefetch(%w, %i) : (memref<?xf32>, index) -> ()``. It changes nothing, and no access is proved for it.
-    """
+    ``lb.prefetch(%w, %i) : (memref<?xf32>, index) -> ()``. It changes nothing, and no access is proved for it."""
 
     name = "lb.prefetch"
     buffer = operand_def()
@@ -268,6 +265,8 @@ class PrefetchOp(IRDLOperation):
 
 @irdl_op_definition
 class RemFOp(FloatingPointLikeBinaryOperation):
-    """C's ``fmod``: ``lhs - n * rhs`` without error, n the quotient rounded towards zero. MLIR's, which xdsl lacks."""
+    """Computes C's ``fmod``: ``lhs - n * rhs`` without error, n the quotient rounded towards zero.
+
+    It is MLIR's operation, which xdsl lacks."""
 
     name = "arith.remf"

@@ -1,8 +1,7 @@
 """Scalar expressions of PrimFunc bodies, written with Python operators.
 
-A Value is an SSA value with its dtype name (arith is signless, so the sign of an integer is known only here).
-``index`` is the dtype of loop indices. Mixing dtypes raises; casts are explicit, as in the models we import.
-"""
+A Value is an SSA value with its dtype name (arith is signless, so only the name tells the sign of an integer).
+``index`` is the dtype of loop indices. Mixing dtypes raises; casts are explicit, as in the models we import."""
 
 from __future__ import annotations
 
@@ -29,7 +28,7 @@ _EXTREMA = arith.FastMathFlagsAttr([FastMathFlag.ALLOW_CONTRACT, FastMathFlag.NO
 
 
 class Value:
-    """An SSA scalar with operators; made by a ScalarBuilder."""
+    """An SSA scalar with operators; a ScalarBuilder makes it."""
 
     __slots__ = ("b", "dtype", "ssa")
 
@@ -76,11 +75,11 @@ class Value:
         return self.b.compare("ge", self, o)
 
     def eq(self, o: Number) -> Value:
-        """``self == o`` (ordered for floats)."""
+        """Return ``self == o`` (ordered for floats)."""
         return self.b.compare("eq", self, o)
 
     def ne(self, o: Number) -> Value:
-        """``self != o`` (true when a float is NaN)."""
+        """Return ``self != o`` (true when a float is NaN)."""
         return self.b.compare("ne", self, o)
 
     def __and__(self, o: Number) -> Value:
@@ -134,18 +133,18 @@ class ScalarBuilder:
         self._builder, self._flags = builder, flags
 
     def uncontracted(self) -> ScalarBuilder:
-        """One whose float operations are each rounded: no product and sum become one."""
+        """Return a builder whose float operations are each rounded: no product and sum become one fused operation."""
         return ScalarBuilder(self._builder, arith.FastMathFlagsAttr("none"))
 
     def _add(self, op: Operation, dtype: str) -> Value:
         return Value(self, self._builder.insert(op).results[0], dtype)
 
     def wrap(self, ssa: SSAValue, dtype: str) -> Value:
-        """An existing SSA value as a Value."""
+        """Return an existing SSA value as a Value."""
         return Value(self, ssa, dtype)
 
     def const(self, value: int | float | bool | Size, dtype: str) -> Value:
-        """A constant of ``dtype``; of a Size the number that it is when the input comes."""
+        """Return a constant of ``dtype``; a Size becomes the number that it is at run time."""
         ty = arith_type(dtype)
         if isinstance(value, Size):
             return self.cast(self._add(SizeOp(value, arith_type("int64")), "int64"), dtype)
@@ -164,7 +163,7 @@ class ScalarBuilder:
         return self._add(arith.ConstantOp(attr, ty), dtype)
 
     def value(self, x: Number, dtype: str) -> Value:
-        """``x`` as a Value of ``dtype``; a Value of another dtype raises."""
+        """Return ``x`` as a Value of ``dtype``; a Value of another dtype raises."""
         if isinstance(x, Value):
             if x.dtype != dtype:
                 raise CompileError(f"scalar of {x.dtype} where {dtype} is needed; cast explicitly")
@@ -178,7 +177,7 @@ class ScalarBuilder:
         return self.value(a, dtype), self.value(b, dtype), dtype
 
     def binary(self, kind: str, a: Number, b: Number) -> Value:
-        """add sub mul div rem max min (floats propagate NaN); floordiv and or xor shl shr on integers."""
+        """Apply one of add sub mul div rem max min (floats propagate NaN); floordiv and or xor shl shr on integers."""
         x, y, dtype = self._pair(a, b)
         if is_float(dtype):
             if kind not in _FLOAT_BINARY:
@@ -190,21 +189,21 @@ class ScalarBuilder:
         return self._add(chosen(x.ssa, y.ssa), dtype)
 
     def maximum(self, a: Number, b: Number) -> Value:
-        """The larger; NaN when either is NaN."""
+        """Return the larger; NaN when either is NaN."""
         return self.binary("max", a, b)
 
     def minimum(self, a: Number, b: Number) -> Value:
-        """The smaller; NaN when either is NaN."""
+        """Return the smaller; NaN when either is NaN."""
         return self.binary("min", a, b)
 
     def neg(self, a: Value) -> Value:
-        """``-a``."""
+        """Return ``-a``."""
         if is_float(a.dtype):
             return self._add(arith.NegfOp(a.ssa), a.dtype)
         return self.binary("sub", 0, a)
 
     def compare(self, kind: str, a: Number, b: Number) -> Value:
-        """eq ne lt le gt ge -> bool; ordered on floats, except ne."""
+        """Compare by eq ne lt le gt ge and return a bool; ordered on floats, except ne."""
         x, y, dtype = self._pair(a, b)
         if is_float(dtype):
             return self._add(arith.CmpfOp(x.ssa, y.ssa, _CMPF[kind]), "bool")
@@ -212,62 +211,62 @@ class ScalarBuilder:
         return self._add(arith.CmpiOp(x.ssa, y.ssa, sign + kind), "bool")
 
     def matches(self, a: Value, b: Value) -> Value:
-        """Whether ``a`` is the extreme ``b`` of a reduction it took part in: equal, or NaN, which wins every one."""
+        """Return whether ``a`` is the extreme ``b`` of a reduction it took part in: equal, or NaN, which wins every
+        one."""
         return a.eq(b) | a.ne(a) if is_float(a.dtype) else a.eq(b)
 
     def logical_not(self, a: Value) -> Value:
-        """``not a`` of a bool."""
+        """Return ``not a`` of a bool."""
         return self.binary("xor", a, True)
 
     def select(self, condition: Value, a: Number, b: Number) -> Value:
-        """``a if condition else b``, both evaluated."""
+        """Return ``a if condition else b``; both are evaluated."""
         x, y, dtype = self._pair(a, b)
         return self._add(arith.SelectOp(condition.ssa, x.ssa, y.ssa), dtype)
 
     def math(self, name: str, a: Value) -> Value:
-        """A unary function of the math dialect, by its short name ("exp", "tanh", ...)."""
+        """Apply a unary function of the math dialect, by its short name ("exp", "tanh", ...)."""
         if name not in _MATH or not is_float(a.dtype):
             raise CompileError(f"no scalar function {name!r} on {a.dtype}")
         return self._add(_MATH[name](a.ssa), a.dtype)
 
     def bits(self, a: Value) -> Value:
-        """The bits of a float32 or float64 as an integer of that width."""
+        """Return the bits of a float32 or float64 as an integer of that width."""
         dtype = f"int{bits_of(a.dtype)}"
         return self._add(arith.BitcastOp(a.ssa, arith_type(dtype)), dtype)
 
     def byte_dot(self, a: Value, b: Value) -> Value:
-        """The sum of the products of the four bytes of two int32, those of ``a`` without and those of ``b`` with a
-        sign."""
+        """Return the sum of the products of four bytes of two int32: unsigned ones of ``a``, signed ones of ``b``."""
         return self._add(ByteDotOp(self.value(a, "int32").ssa, self.value(b, "int32").ssa), "int32")
 
     def exp(self, a: Value) -> Value:
-        """e to the ``a``."""
+        """Return e to the ``a``."""
         return self.math("exp", a)
 
     def sqrt(self, a: Value) -> Value:
-        """The square root; NaN below 0."""
+        """Return the square root; NaN below 0."""
         return self.math("sqrt", a)
 
     def pow(self, a: Value, b: Number) -> Value:
-        """``a`` to the ``b`` (float)."""
+        """Return ``a`` to the ``b`` (float)."""
         return self._add(math.PowFOp(a.ssa, self.value(b, a.dtype).ssa), a.dtype)
 
     def sigmoid(self, a: Value) -> Value:
-        """``1 / (1 + exp(-a))``, in the form that keeps the smallest results too."""
+        """Return ``1 / (1 + exp(-a))``, in a form that is accurate for the smallest results too."""
         e = self.exp(self.minimum(a, saturation(a.dtype)))
         return e / (e + 1.0)
 
     def index(self, dim: int) -> Value:
-        """The iteration index of loop ``dim``."""
+        """Return the iteration index of loop ``dim``."""
         return self._add(linalg.ops.IndexOp(dim), "index")
 
     def load(self, source: SSAValue, indices: Sequence[Number], dtype: str) -> Value:
-        """One element at computed indices, which must be in bounds."""
+        """Return one element at computed indices, which must be in bounds."""
         where = [self.value(i, "index").ssa for i in indices]
         return self._add(memref.LoadOp.get(source, where), dtype)
 
     def store(self, target: SSAValue, indices: Sequence[Number], value: Value) -> None:
-        """Write one element at computed indices, which must be in bounds. Of stages that are iterated alone."""
+        """Write one element at computed indices, which must be in bounds; only for stages that are iterated."""
         where = [self.value(i, "index").ssa for i in indices]
         self._builder.insert(memref.StoreOp.get(value.ssa, target, where))
 
@@ -289,7 +288,7 @@ class ScalarBuilder:
 
 
 def _cast_op(src: str, dst: str) -> Callable[..., Operation] | None:
-    """The arith operation that casts; None when the bits stay."""
+    """Return the arith operation that casts; None when the bits stay."""
     unsigned = src.startswith("uint") or src == "bool"
     if "index" in (src, dst):
         return arith.IndexCastOp

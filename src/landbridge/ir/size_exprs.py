@@ -1,4 +1,4 @@
-"""Sizes in affine maps: constants that are known when the input comes, ``(d0, d1) -> (d0 * [W/4] + d1)``."""
+"""Sizes in affine maps: constants that are known only at run time, ``(d0, d1) -> (d0 * [W/4] + d1)``."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from landbridge.sizes.size import Extent, Size
 
 @record(frozen=True)
 class SizeExpr(AffineConstantExpr):
-    """A Size where a constant would be; printed in brackets, as in types."""
+    """A Size in place of a constant; printed in brackets, as in types."""
 
     def __str__(self) -> str:
         return f"[{self.value}]"
 
 
 def extent_expr(extent: Extent) -> AffineExpr:
-    """``extent`` in an affine map."""
+    """Return ``extent`` as an affine expression."""
     return SizeExpr(extent) if isinstance(extent, Size) else AffineExpr.constant(extent)  # type: ignore[arg-type]

@@ -38,11 +38,10 @@ _SHAPED = (TensorType, MemRefType)
 
 @irdl_attr_definition
 class VDeviceAttr(ParametrizedAttribute):
-    """Placement of a tensor: ``#lb.vdevice<index, "scope">``; ``index`` numbers the program's vdevices.
+    """The placement of a tensor: ``#lb.vdevice<index, "scope">``; ``index`` numbers the program's vdevices.
 
     In an n-D scope the axis separators follow: in ``#lb.vdevice<0, "global.vtcm", [2]>`` axes 0 and 1 make the rows of
-    the space and the axes from 2 on what lies in a row.
-    """
+    the space, and the axes from 2 on make up a row."""
 
     name = "lb.vdevice"
 
@@ -52,17 +51,17 @@ class VDeviceAttr(ParametrizedAttribute):
 
     @staticmethod
     def of(index: int = 0, scope: str = "global", axis_separators: Sequence[int] = ()) -> VDeviceAttr:
-        """The placement on vdevice ``index`` in ``scope``; the empty scope means ``"global"``."""
+        """Return the placement on vdevice ``index`` in ``scope``; the empty scope means ``"global"``."""
         return VDeviceAttr(IntAttr(index), StringAttr(normalize_scope(scope)), _int_attrs(axis_separators))
 
     @property
     def axis_separators(self) -> tuple[int, ...]:
-        """The first axis of each dimension of the space but the first; none in a flat scope."""
+        """Return the first axis of each dimension of the space except the first; none in a flat scope."""
         return tuple(axis.data for axis in self.separators)
 
     @property
     def space(self) -> StringAttr | SpaceAttr:
-        """The memory space of a memref that is placed so."""
+        """Return the memory space of a memref with this placement."""
         return SpaceAttr(self.scope, self.separators) if self.separators.data else self.scope
 
     @classmethod
@@ -104,7 +103,7 @@ class SpaceAttr(ParametrizedAttribute):
 
 @irdl_attr_definition
 class SizeAttr(Data[Size]):
-    """An integer that is known when the input comes, where an attribute would be a number: ``#lb.size<[W/4]>``."""
+    """An integer that is known only at run time, in place of a number in an attribute: ``#lb.size<[W/4]>``."""
 
     name = "lb.size"
 
@@ -133,7 +132,7 @@ def _parse_separators(parser: AttrParser) -> ArrayAttr[IntAttr]:
 
 HOST = VDeviceAttr.of()
 
-#: Bytes of the largest tensor, and of the largest that an operator computes when it is compiled.
+#: The most bytes of a tensor, and of one that an operator computes at compile time.
 LARGEST = 1 << 40
 LARGEST_CONSTANT = 1 << 32
 
@@ -160,7 +159,7 @@ _DTYPE_NAMES = {v: k for k, v in _ELEMENT_TYPES.items()}
 
 
 def element_type(dtype: str) -> Attribute:
-    """The IR element type of a dtype name; raises CompileError for one the IR does not compute on."""
+    """Return the IR element type of a dtype name; raises CompileError for one the IR does not compute on."""
     try:
         return _ELEMENT_TYPES[dtype]
     except KeyError:
@@ -168,8 +167,8 @@ def element_type(dtype: str) -> Attribute:
 
 
 def dtype_of(ty: Attribute) -> str:
-    """The dtype name of an element type, tensor type or memref type; raises CompileError when it has none."""
-    if type(ty) in _SHAPED:  # isinstance takes ten times as long where it says no
+    """Return the dtype name of an element type, tensor type or memref type; raises CompileError when it has none."""
+    if type(ty) in _SHAPED:  # isinstance takes ten times as long for a negative answer
         ty = cast(AnyMemRef, ty).element_type
     try:
         return _DTYPE_NAMES[ty]
@@ -178,7 +177,7 @@ def dtype_of(ty: Attribute) -> str:
 
 
 def compute_type(element: Attribute) -> Attribute:
-    """The type a loaded element is computed in: the element type without its sign (arith is signless)."""
+    """Return the type that a loaded element is computed in: the element type without its sign (arith is signless)."""
     if type(element) is IntegerType and element.signedness.data != Signedness.SIGNLESS:
         return IntegerType(element.width.data)
     return element
@@ -187,8 +186,7 @@ def compute_type(element: Attribute) -> Attribute:
 def check_size(shape: Sequence[Extent], dtype_name: str, limit: int = LARGEST) -> None:
     """Raise ShapeError for a tensor of more than ``limit`` bytes, or of a negative extent.
 
-    Open extents count with the least that they can be.
-    """
+    Open extents count with the least value that they can have."""
     least = [extent if isinstance(extent, int) else extent.low for extent in shape]
     if any(extent is None or extent < 0 for extent in least):
         raise ShapeError(f"a tensor of shape {tuple(shape)} has a negative extent; 0 and more are legal")
@@ -200,18 +198,18 @@ def check_size(shape: Sequence[Extent], dtype_name: str, limit: int = LARGEST) -
 
 
 def extents_attr(shape: Sequence[Extent]) -> ArrayAttr[IntAttr]:
-    """``shape`` as types hold it; a Size stands where a number would."""
+    """Return ``shape`` as types hold it, with Sizes in place of open extents."""
     return _extents_attr(tuple(shape))
 
 
-# Types are made anew wherever a value is, and making one takes as long as a few operations do.
+# Types are made for each value, and making one takes as long as a few operations do.
 @lru_cache(maxsize=4096)
 def _extents_attr(shape: tuple[Extent, ...]) -> ArrayAttr[IntAttr]:
     return ArrayAttr([IntAttr(cast(int, extent)) for extent in shape])
 
 
 def tensor_type(shape: Sequence[Extent], dtype: str, vdevice: VDeviceAttr = HOST) -> AnyTensor:
-    """``tensor<shape x dtype, vdevice>``."""
+    """Return ``tensor<shape x dtype, vdevice>``."""
     return _tensor_type(tuple(shape), dtype, vdevice)
 
 
@@ -222,7 +220,7 @@ def _tensor_type(shape: tuple[Extent, ...], dtype: str, vdevice: VDeviceAttr) ->
 
 
 def memref_type(shape: Sequence[Extent], dtype: str, space: Attribute = GLOBAL) -> AnyMemRef:
-    """A dense row-major ``memref<shape x dtype, space>``."""
+    """Return a dense row-major ``memref<shape x dtype, space>``."""
     return _memref_type(tuple(shape), dtype, space)
 
 
@@ -233,46 +231,49 @@ def _memref_type(shape: tuple[Extent, ...], dtype: str, space: Attribute) -> Any
 
 
 def memref_of(element: Attribute, shape: ArrayAttr[IntAttr], space: Attribute) -> AnyMemRef:
-    """A dense row-major memref of these, without the constructor's search of what ``shape`` is: it costs a tenth."""
+    """Return a dense row-major memref, without the constructor's inspection of ``shape``, which takes ten times as
+    long."""
     return MemRefType.new([shape, element, NoneAttr(), space])
 
 
 def vdevice_of(ty: Attribute) -> VDeviceAttr:
-    """The placement of a tensor type; raises CompileError when it has none."""
+    """Return the placement of a tensor type; raises CompileError when it has none."""
     if isinstance(ty, TensorType) and isinstance(ty.encoding, VDeviceAttr):
         return ty.encoding
     raise CompileError(f'{ty} has no VDevice encoding; write tensor<..., #lb.vdevice<0, "global">>')
 
 
 def separators_of(ty: Attribute) -> tuple[int, ...]:
-    """The axis separators of a memref; none in a flat scope."""
+    """Return the axis separators of a memref; none in a flat scope."""
     space = ty.memory_space if type(ty) is MemRefType else None
     return tuple(axis.data for axis in space.separators) if type(space) is SpaceAttr else ()
 
 
 def buffer_type(ty: AnyTensor) -> AnyMemRef:
-    """The memref a tensor of type ``ty`` lives in."""
+    """Return the memref type of the buffer for a tensor of type ``ty``."""
     return memref_of(ty.element_type, ty.shape, vdevice_of(ty).space)
 
 
 def shape_of(ty: Attribute) -> tuple[int, ...]:
-    """The shape of a tensor or memref type. An extent that is known when the input comes is a Size, which computes as
-    an int does and raises UndecidedSizeError where it would have to be one."""
+    """Return the shape of a tensor or memref type.
+
+    An extent that is known only at run time is a Size, which computes as an int does and raises UndecidedSizeError
+    where it would have to be one."""
     if type(ty) not in _SHAPED:
         raise CompileError(f"{ty} is no tensor and no memref")
     return tuple(cast(AnyMemRef, ty).get_shape())
 
 
 def element_count(shape: Sequence[Extent]) -> int:
-    """The number of elements of a shape."""
+    """Return the number of elements of a shape."""
     return math.prod(cast(Sequence[int], shape))
 
 
 def item_bytes(ty: Attribute) -> int:
-    """Bytes of one element in memory; a bool takes one."""
+    """Return the bytes of one element in memory; a bool takes one."""
     return dtype(dtype_of(ty)).itemsize
 
 
 def nbytes_of(ty: Attribute) -> int:
-    """Bytes of a dense tensor or memref."""
+    """Return the bytes of a dense tensor or memref."""
     return element_count(shape_of(ty)) * item_bytes(ty)

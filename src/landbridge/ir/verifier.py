@@ -1,9 +1,8 @@
-"""Landbridge's verifier: what xdsl does not check and every pass must keep. One walk over the graph.
+"""Landbridge's verifier: checks the invariants that xdsl does not check and every pass must keep, in one walk.
 
-On tensors: every value has a VDevice encoding that names a vdevice of the module; only ``lb.to_vdevice``
-changes it; results are written into fresh destinations. On tensors and memrefs: values are defined before they
-are used, callees exist and take the arguments given, constants are those of the table, views stay in bounds.
-"""
+On tensors: every value has a VDevice encoding that names a vdevice of the module; only ``lb.to_vdevice`` changes it;
+results are written into fresh destinations. On tensors and memrefs: values are defined before they are used, callees
+exist and take the arguments given, constants are those of the table, views stay in bounds."""
 
 from __future__ import annotations
 
@@ -51,21 +50,20 @@ from landbridge.ir.verify_places import check_alloc_tensor, check_place, is_nd, 
 
 
 class KnownTypes:
-    """Types that held before, for the next verification of a module of the same vdevices.
+    """Types that passed verification before, for the next verification of a module of the same vdevices.
 
-    They are told apart by identity, as they never change and their hashes are computed anew each time.
-    """
+    They are compared by identity, as they never change and xdsl computes their hashes anew each time."""
 
     def __init__(self) -> None:
         self.forget(None)
 
     def forget(self, of: object) -> None:
-        """Know nothing, and from now on what holds for the targets and vdevices ``of``."""
+        """Clear the types, and record from now on those valid for the targets and vdevices ``of``."""
         self.of = of
         self.places: dict[int, Attribute] = {}
-        #: What a memref of a PrimFunc may stand for.
+        #: The types of arguments that may bind to a memref of a PrimFunc.
         self.fits: dict[tuple[int, int], tuple[Attribute, Attribute]] = {}
-        #: Shape and dtype of tables of constants.
+        #: The shape and dtype of the tables' constants.
         self.tables: dict[int, tuple[Attribute, tuple[int, ...], np.dtype[Any]]] = {}
 
 
@@ -128,7 +126,7 @@ class _Verifier:
             self.block(block, {id(argument) for argument in block.args})
 
     def block(self, block: Block, defined: set[int]) -> None:
-        """Check ``block``, where the values of these identities are defined."""
+        """Check ``block``; the values with the identities ``defined`` are defined before it."""
         for op in block.ops:
             for operand in op.operands:
                 if id(operand) not in defined:
@@ -196,7 +194,7 @@ class _Verifier:
         self._one_vdevice(op, arguments)
 
     def _lowered_call(self, op: CallOp, arguments: Sequence[SSAValue], parameters: Sequence[Attribute]) -> None:
-        """A lowered function takes its buffers flat, then, on a CPU, the first and the last task."""
+        """Check the arguments of a lowered function: flat buffers, then, on a CPU, the first and the last task."""
         sizes = [nbytes_of(p) for p in parameters if isinstance(p, MemRefType)]
         if [nbytes_of(a.type) for a in arguments] != sizes:
             self.fail(op, f"arguments of types {_types([a.type for a in arguments])}", f"buffers of {sizes} bytes")
@@ -323,11 +321,11 @@ class _Verifier:
 
 
 def _nothing(op: Operation) -> None:
-    """Nothing to check beyond what holds for every operation."""
+    """Check nothing beyond what holds for every operation."""
 
 
 def _fits(argument: Attribute, parameter: Attribute) -> bool:
-    """Whether a PrimFunc's memref (signless, with a scope) can be the place of a graph value."""
+    """Return whether a graph value can bind to a PrimFunc's memref (signless, with a scope)."""
     if not isinstance(parameter, MemRefType) or not isinstance(argument, TensorType | MemRefType):
         return False
     space = argument.memory_space if isinstance(argument, MemRefType) else vdevice_of(argument).space

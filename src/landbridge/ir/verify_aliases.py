@@ -1,4 +1,4 @@
-"""What ``lb.alias`` of @main has to keep."""
+"""Verifies ``lb.alias`` of @main."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checks of ``lb.loop``: what its body takes and yields against what it carries, scans and collects."""
+"""Verifies ``lb.loop``: what its body takes and yields against the carried, scanned and collected values."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from landbridge.ir.verify_places import Fail, place_in
 
 
 def check_loop(op: LoopOp, fail: Fail) -> None:
-    """Call ``fail`` where the parts of ``op`` do not fit each other."""
+    """Call ``fail`` where the parts of ``op`` do not match."""
     terminator = op.body.block.last_op
     if not isinstance(terminator, YieldOp):
         fail(op, "a body without lb.yield", "lb.yield at its end")

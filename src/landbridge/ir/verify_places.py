@@ -1,4 +1,4 @@
-"""Checks of where things are: encodings against the Targets' memory, tensors inside their storages."""
+"""Verifies placements: encodings against the Targets' memory, tensors inside their storages."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ from landbridge.ir.types import (
 from landbridge.physical_shape import check_axis_separators, physical_shape
 from landbridge.sizes.size import at_least
 
-#: Raises VerifyError: an operation, what was found, what would be legal.
+#: Raises VerifyError from: an operation, what was found, what would be legal.
 Fail: TypeAlias = Callable[[Operation, str, str], NoReturn]
 
 
 def place_in(ty: Attribute) -> Attribute:
-    """The memory space of a memref, the encoding of a tensor."""
+    """Return the memory space of a memref, or the encoding of a tensor."""
     if isinstance(ty, MemRefType):
         space: Attribute = ty.memory_space
         return space
@@ -39,13 +39,14 @@ def place_in(ty: Attribute) -> Attribute:
 
 
 def is_nd(ty: Attribute) -> bool:
-    """Whether a tensor or memref is in a scope of more than one dimension."""
+    """Return whether a tensor or memref is in a scope of more than one dimension."""
     location = place_in(ty)
     return isinstance(location, SpaceAttr) or (isinstance(location, VDeviceAttr) and bool(location.axis_separators))
 
 
 def check_place(module: IRModule, op: Operation, ty: Attribute, fail: Fail) -> None:
-    """Fail unless ``ty``, of a value of ``op``, says where it is, and a tensor's Target has such memory."""
+    """Call ``fail`` unless ``ty``, the type of a value of ``op``, has a placement in memory that its Target
+    describes."""
     if isinstance(ty, TensorType):
         if not isinstance(ty.encoding, VDeviceAttr):
             fail(op, f"{ty} has no placement", 'an encoding such as #lb.vdevice<0, "global">')
@@ -77,7 +78,7 @@ def _check_vdevice(module: IRModule, op: Operation, ty: Attribute, location: VDe
 
 
 def check_alloc_tensor(op: AllocTensorOp, fail: Fail) -> None:
-    """Fail unless the tensor lies inside its storage: its bytes, or its rows where the storage has a shape."""
+    """Call ``fail`` unless the tensor lies inside its storage: its bytes, or its rows if the storage has a shape."""
     storage = op.storage.owner
     if not isinstance(storage, AllocStorageOp):
         fail(op, "its storage is not one of lb.alloc_storage", "lb.alloc_storage")
@@ -85,7 +86,7 @@ def check_alloc_tensor(op: AllocTensorOp, fail: Fail) -> None:
         _check_rows(op, storage, fail)
         return
     end = op.first + nbytes_of(op.result.type)
-    # Of an open program what is not decided here is looked at when an instance is bound.
+    # For open programs, what is not decided here is checked when an instance is bound.
     if at_least(op.first, 0) is False or at_least(storage.size, end) is False:
         fail(op, f"it ends at byte {end}", f"at most {storage.size}, the storage's size")
 
