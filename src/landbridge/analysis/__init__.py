@@ -1,1 +1,1 @@
-"""Facts about IR that passes and verifiers decide by; nothing here changes it."""
+"""Facts about IR on which passes and verifiers decide; nothing here changes the IR."""

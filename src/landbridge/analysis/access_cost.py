@@ -1,4 +1,4 @@
-"""What it costs code of the host to use a device's memory in place, past its caches, beside a copy to its own."""
+"""Cost model: uncached access of host code to a device's memory in place, against a copy to the host's memory."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from landbridge.memory_kind import MemoryKind
 
 
 def costs_less_in_place(module: IRModule, op: ToVDeviceOp, *, to_host: bool, kind: MemoryKind) -> bool:
-    """Whether kernels of the host take no longer in memory of ``kind`` than the copy that ``op`` would be.
+    """Return whether host kernels take no longer in memory of ``kind`` than with the copy that ``op`` would be.
 
-    By the bandwidths that the kind states. What past its caches is read is read from memory each time. A use whose
-    bytes are not known makes it a copy; the accesses to the host's own memory, which follow a copy, are not counted.
+    Decides by the bandwidths that the kind declares. Each read of uncached memory goes to memory. If a use reads an
+    unknown number of bytes, the crossing is a copy. The accesses to the host's own memory after a copy are not counted.
     """
     rates = kind.host_read_bandwidth, kind.host_write_bandwidth, kind.copy_bandwidth
     value = op.result if to_host else op.source
@@ -34,7 +34,8 @@ def costs_less_in_place(module: IRModule, op: ToVDeviceOp, *, to_host: bool, kin
 
 
 def _bytes_read(module: IRModule, value: SSAValue) -> int | None:
-    """What kernels load of ``value``; None where something else uses it, or a kernel in a way that is not known."""
+    """Return the bytes of ``value`` that kernels load; None if something else uses it, or a kernel in an unknown
+    way."""
     total = 0
     for use in value.uses:
         call = use.operation

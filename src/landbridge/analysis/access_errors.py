@@ -1,4 +1,4 @@
-"""Says of an access that is not proved whose kernel it is in, and what its author or its user can do."""
+"""Completes the errors for unproved accesses: which kernel the access is in, and what its author or user can do."""
 
 from __future__ import annotations
 
@@ -11,17 +11,16 @@ from landbridge.ir.module import IRModule
 from landbridge.ir.op_attributes import node_name
 from landbridge.ops.registry import handlers
 
-#: Nodes that a message names.
+#: The most nodes that a message names.
 _SHOWN = 6
 
 
 @contextmanager
 def access_errors(module: IRModule, *, generated: bool) -> Iterator[None]:
-    """Complete the message of an AccessError raised within, of a kernel of ``module``.
+    """Complete the message of an AccessError that the ``with`` block raises for a kernel of ``module``.
 
-    ``generated``: the kernels were made from a model, so that an unproved access is a bug of the compiler. Else they
-    are IR that the user or a plugin wrote, who can clamp the index.
-    """
+    ``generated``: the kernels were made from a model, so that an unproved access is a bug of the compiler. Otherwise
+    they are IR that the user or a plugin wrote, who can clamp the index."""
     try:
         yield
     except AccessError as error:
@@ -49,7 +48,7 @@ def _generated(module: IRModule, kernel: str) -> str:
 
 
 def _unless_theirs() -> str:
-    """Returns a sentence about operators that others defined, if any are registered."""
+    """Return a sentence about operators that others defined, if any are registered."""
     theirs = sorted(
         {f"{kind} ({h.__module__})" for (_, kind, _), h in handlers().items() if not _is_ours(h.__module__)}
     )

@@ -1,10 +1,9 @@
-"""Which outputs of a memory-level @main may be the memory of an input: what is read of the input is read before.
+"""Alias analysis: decides which outputs of a memory-level @main may be the memory of an input.
 
 An output may be written onto an input when no operation reads the input after the first one that writes the output. The
 operation that does both must be a kernel that reads each element where it writes it (``analysis/overwriting.py``). All
-of them must run on the host's CPU, one after the other: devices order their work by the memory that it is on, and two
-arguments are two memories there.
-"""
+of them must run on the host's CPU, one after the other: devices order their work by memory, and to a device two
+arguments are two memories."""
 
 from __future__ import annotations
 
@@ -25,14 +24,14 @@ from landbridge.targets.grid import grid_limits
 
 @record(frozen=True)
 class Shared:
-    """That an output may be the memory of an input: ``call`` is what reads the one where it writes the other, if any
+    """The proof that an output may alias an input: ``call`` reads the input where it writes the output, if any call
     does."""
 
     call: CallOp | None
 
 
 class Aliasing:
-    """The arguments of @main of ``module``, by what touches their memory."""
+    """The arguments of @main of ``module``, with the operations that use their memory."""
 
     def __init__(self, module: IRModule) -> None:
         self._module = module
@@ -46,21 +45,21 @@ class Aliasing:
         self._touched: dict[SSAValue, list[tuple[Operation, Operation]]] = {}
         for op, values in steps(block):
             top = block.find_ancestor_op_in_block(op)
-            assert top is not None  # steps are of this block, or inside of one
+            assert top is not None  # steps are operations of this block, or inside of one
             for value in dict.fromkeys(map(root, values)):
                 self._touched.setdefault(value, []).append((top, op))
 
     def first_writer(self, output: str) -> Operation | None:
-        """What first touches the memory of ``output``."""
+        """Return the first operation that uses the memory of ``output``."""
         touched = self._touched.get(self.outputs[output])
         return touched[0][1] if touched else None
 
     def reads_whole(self, op: CallOp, input: str) -> bool:
-        """Whether the one thing that ``op`` reads is all of ``input``."""
+        """Return whether ``op`` reads all of ``input`` and nothing else."""
         return len(op.inputs) == 1 and root(op.inputs[0]) is self.inputs[input] and _is_whole(op.inputs[0])
 
     def shared(self, output: str, input: str) -> Shared | str:
-        """How ``output`` may be the memory of ``input``, or why it may not."""
+        """Return how ``output`` may alias ``input``, or a text that says why it may not."""
         source, target = self.inputs[input], self.outputs[output]
         if source.type != target.type:
             return (
@@ -97,7 +96,7 @@ class Aliasing:
         return Shared(op)
 
     def _elsewhere(self, op: Operation) -> str:
-        """Why ``op`` is not of the order that the host's CPU keeps; empty where it is."""
+        """Return why ``op`` does not run in the order of the host's CPU; empty if it does."""
         if isinstance(op, memref.CopyOp):
             return f"{_named(op)} copies it to another device"
         vdevice = declared_vdevice(op) if isinstance(op, CallOp | HostCallOp) else None
@@ -110,7 +109,7 @@ class Aliasing:
 
 
 def _is_whole(value: SSAValue) -> bool:
-    """Whether ``value`` is all elements of its buffer."""
+    """Return whether ``value`` is all elements of its buffer."""
     buffer, first = beginning(value)
     counts = [element_count(shape_of(each.type)) for each in (value, buffer)]
     return first == 0 and buffer is root(value) and counts[0] == counts[1]

@@ -1,4 +1,4 @@
-"""What is told of Sizes where something is done: that what makes them, and may be 0, is not."""
+"""Assumptions about Sizes inside code that only runs when its trip count is not 0."""
 
 from __future__ import annotations
 
@@ -13,13 +13,15 @@ from landbridge.sizes.terms import AboveZero, Atom, Clamped, Symbol, all_atoms, 
 
 
 def may_be_empty(sizes: Iterable[Extent]) -> bool:
-    """Whether a dimension, or what a run reads, may be 0 in ``sizes``."""
+    """Return whether a dimension, or a value that is read at run time, may be 0 in ``sizes``."""
     found = (atom for size in sizes if isinstance(size, Size) for atom in all_atoms(size.terms))
     return any(isinstance(atom, Symbol | Clamped) and atom.low <= 0 for atom in found)
 
 
 def not_zero_where(iterations: Extent | None) -> dict[Atom, Extent]:
-    """The atoms that may be 0, as numbers from 1 on: those of which there are no ``iterations`` where one is 0."""
+    """Return the atoms that are at least 1 where a loop of ``iterations`` runs, each with its narrower value.
+
+    These are the atoms that may be 0 elsewhere, and that make ``iterations`` 0 if they are."""
     if not isinstance(iterations, Size):
         return {}
     return {
@@ -30,8 +32,10 @@ def not_zero_where(iterations: Extent | None) -> dict[Atom, Extent]:
 
 
 def readings(size: Size, assumed: Mapping[Atom, Extent]) -> Iterator[Extent]:
-    """What ``size`` is where atoms are as ``assumed``, at least one: with dimensions from 1 on, whose sums are known by
-    them; with all that is; and with what a maximum is the larger of."""
+    """Yield equal forms of ``size`` under the assumptions ``assumed``, at least one.
+
+    The first assumes dimensions alone, so that sums of them get bounds; the second assumes all atoms; the third
+    replaces each assumed maximum by its larger operand."""
     symbols: dict[Atom, Extent] = {atom: value for atom, value in assumed.items() if isinstance(atom, Symbol)}
     sides: dict[Atom, Extent] = {atom: Size(atom.terms) for atom in assumed if isinstance(atom, AboveZero)}
     variants = [symbols, assumed, {**assumed, **sides}][: 3 if sides else 1 + (len(symbols) < len(assumed))]
@@ -50,7 +54,7 @@ def _are_none(iterations: Size, atom: Atom) -> bool:
 
 
 def _with(size: Size, values: Mapping[Atom, Extent]) -> Extent | None:
-    """``size`` with ``values`` for atoms; None where a divisor in it may be 0, as far as is known then."""
+    """Return ``size`` with ``values`` for atoms; None if a divisor in it may then be 0."""
     try:
         return with_atoms(size.terms, values)
     except UndecidedSizeError:

@@ -1,10 +1,9 @@
 """Axis classes of a PrimFunc: which axes of which buffers must be blocked together.
 
-A loop that indexes an axis by itself ties that axis to every other axis the loop indexes so. Cutting one into
-tiles cuts them all; a loop that also stands inside a larger index expression cannot be cut. One exception: a loop that
-runs over groups of an axis, ``group * K + loop`` where the loop has K iterations, is tied to it as well: tiles that
-divide K lie within a group.
-"""
+A loop that indexes an axis by itself ties that axis to every other axis that it indexes so. Cutting one into tiles cuts
+them all; a loop that is also part of a larger index expression cannot be cut. One exception: a loop that runs over
+groups of an axis, ``group * K + loop`` where the loop has K iterations, is tied to it as well: tiles that divide K lie
+within a group."""
 
 from __future__ import annotations
 
@@ -29,11 +28,10 @@ Loop = tuple[linalg.ops.GenericOp, int]
 
 @record
 class AxisClass:
-    """Axes and loops of one extent that are cut together, or not at all.
+    """Axes and loops of one extent, which are cut together or not at all.
 
-    ``group`` is not 0 where loops run over groups of so many: all extents are multiples of it, ``extent`` is it, and
-    tiles have to divide it.
-    """
+    ``group`` is not 0 where loops run over groups of that many: all extents are multiples of it, ``extent`` is it, and
+    tiles have to divide it."""
 
     extent: int
     axes: set[Axis] = field(default_factory=set)
@@ -43,12 +41,12 @@ class AxisClass:
     group: int = 0
 
     def axis_of(self, buffer: SSAValue) -> int | None:
-        """The axis of ``buffer`` in this class, if one is."""
+        """Return the axis of ``buffer`` in this class; None if there is none."""
         return next((a for b, a in self.axes if b is buffer), None)
 
 
 def axis_classes(prim: PrimView) -> list[AxisClass]:
-    """The classes of a PrimFunc; a ``fixed`` one cannot be cut."""
+    """Return the classes of a PrimFunc; a ``fixed`` one cannot be cut."""
     ties = _Ties()
     for buffer in (*prim.function.body.block.args, *prim.temporaries):
         for axis, extent in enumerate(shape_of(buffer.type)):
@@ -62,7 +60,7 @@ def axis_classes(prim: PrimView) -> list[AxisClass]:
 
 
 class _Ties:
-    """Axes and loops that are tied to each other, with their extents, and what cannot be cut or reduces."""
+    """Collects axes and loops that are tied to each other, with their extents, and which cannot be cut or reduce."""
 
     def __init__(self) -> None:
         self.extents: dict[Axis | Loop, int] = {}
@@ -72,7 +70,7 @@ class _Ties:
         self._groups: dict[Loop, int] = {}
 
     def pad(self, op: PadOp) -> None:
-        """An axis that is padded cannot be cut, others are tied."""
+        """Mark a padded axis as not to be cut, and tie the others."""
         shapes = shape_of(op.source.type), shape_of(op.destination.type)
         for axis, low in enumerate(ints(op.low)):
             ends = (op.source, axis), (op.destination, axis)
@@ -82,7 +80,8 @@ class _Ties:
                 self._union.join(*ends)
 
     def generic(self, g: Generic) -> None:
-        """An axis is tied to the loop that indexes it by itself; whatever else computes indices fixes both."""
+        """Tie each axis to the loop that indexes it by itself; any other index expression prevents cuts of axis and
+        loops."""
         for d, (extent, kind) in enumerate(zip(g.extents, g.iterators, strict=True)):
             self.extents[(g.op, d)] = extent
             if kind == "r":
@@ -106,7 +105,7 @@ class _Ties:
                 self._fixed += [(inner.memref, a) for a in range(len(shape_of(inner.memref.type)))]
 
     def classes(self) -> list[AxisClass]:
-        """What is tied, together."""
+        """Return the classes of tied axes and loops."""
         found: dict[object, AxisClass] = {}
         for loop, count in self._groups.items():
             c = found.setdefault(self._union.find(loop), AxisClass(count, group=count))
@@ -123,13 +122,13 @@ class _Ties:
         for node in self._fixed:
             found[self._union.find(node)].fixed = True
         for c in found.values():
-            c.fixed |= isinstance(c.extent, Size)  # blocks of what is open would end anywhere
+            c.fixed |= isinstance(c.extent, Size)  # blocks of an open extent would end anywhere
         return list(found.values())
 
 
 @record(frozen=True)
 class GroupIndex:
-    """The index ``group * count + loop``, of two loops by number, the second of which has ``count`` iterations."""
+    """The index ``group * count + loop`` of two loops, by number; the second has ``count`` iterations."""
 
     group: int
     count: int
@@ -137,7 +136,7 @@ class GroupIndex:
 
 
 def group_index(e: AffineExpr, extents: tuple[int, ...]) -> GroupIndex | None:
-    """``e`` over loops of ``extents`` as an index by groups; None where it is none."""
+    """Return ``e`` over loops of ``extents`` as an index by groups; None if it is none."""
     if not isinstance(e, AffineBinaryOpExpr) or e.kind is not AffineBinaryOpKind.Add:
         return None
     for scaled, loop in ((e.lhs, e.rhs), (e.rhs, e.lhs)):
@@ -152,5 +151,5 @@ def group_index(e: AffineExpr, extents: tuple[int, ...]) -> GroupIndex | None:
 
 
 def class_of(classes: list[AxisClass], buffer: SSAValue, axis: int) -> AxisClass | None:
-    """The class of one axis, if it can be cut."""
+    """Return the class of one axis if it can be cut, else None."""
     return next((c for c in classes if (buffer, axis) in c.axes and not c.fixed), None)

@@ -1,4 +1,4 @@
-"""Rules of index ranges: bounds of a value that follow from the operation that makes it."""
+"""Rules for index ranges: bounds of a value that follow from the operation that defines it."""
 
 from __future__ import annotations
 
@@ -12,33 +12,33 @@ from xdsl.ir import SSAValue
 
 from landbridge.analysis.linear_forms import Bound, Form, Number, constant
 
-#: Lower and upper bounds of a value, in pairs; None where one is not known.
+#: Lower and upper bounds of a value, in pairs; None for one that is not known.
 Pairs: TypeAlias = Iterator[tuple[Bound | None, Bound | None]]
 
 
 class KnownRanges(Protocol):
-    """What a rule may ask of the operands."""
+    """The queries about operands that a rule may make."""
 
     def form(self, value: SSAValue) -> Form:
-        """``value`` as a linear form."""
+        """Return ``value`` as a linear form."""
 
     def range_of(self, form: Form) -> tuple[Number, Number]:
-        """The smallest and largest value of ``form`` here; infinite where nothing is known."""
+        """Return the smallest and largest value of ``form`` here; infinite where nothing is known."""
 
     def smallest(self, form: Form) -> Number:
-        """The first of these alone."""
+        """Return the smallest value of ``form`` here."""
 
     def largest(self, form: Form) -> Number:
-        """The second of these alone."""
+        """Return the largest value of ``form`` here."""
 
     def rough_range(self, form: Form) -> tuple[Number, Number]:
-        """One that holds the range, found quickly."""
+        """Return a range that contains ``range_of(form)`` and is found quickly."""
 
     def is_negative(self, form: Form) -> bool:
-        """Whether ``largest(form)`` is less than 0."""
+        """Return whether ``largest(form)`` is less than 0."""
 
     def where(self, condition: SSAValue, holds: bool) -> AbstractContextManager[bool]:
-        """Code that runs only where ``condition`` is as told; gives whether it may run at all."""
+        """Assume in the ``with`` block that ``condition`` is ``holds``; yields whether that code may run at all."""
 
 
 def _number(x: Number) -> Bound | None:
@@ -46,7 +46,7 @@ def _number(x: Number) -> Bound | None:
 
 
 def _is_natural(r: KnownRanges, x: Form) -> bool:
-    """Whether ``x`` is known to be 0 or more."""
+    """Return whether ``x`` is known to be at least 0."""
     return r.is_negative(Form({a: -c for a, c in x.terms.items()}, -x.const - 1))
 
 
@@ -105,7 +105,7 @@ def _minimum(r: KnownRanges, op: Any) -> Pairs:
         yield _number(low), (1, a)
         yield None, (1, b)
         return
-    for side in (a, b):  # without a sign, no more than a side that is not negative, whatever the other is
+    for side in (a, b):  # without a sign it is at most any side that is not negative
         if _is_natural(r, side):
             yield _number(0), (1, side)
 
@@ -123,7 +123,7 @@ def _selected(r: KnownRanges, op: Any) -> Pairs:
 
 
 def _either(r: KnownRanges, condition: SSAValue, then: SSAValue, orelse: SSAValue) -> tuple[Bound | None, Bound | None]:
-    """Bounds of one of two values."""
+    """Return bounds of one of two values."""
     ends = []
     for value, holds in ((then, True), (orelse, False)):
         with r.where(condition, holds) as reached:
@@ -133,7 +133,7 @@ def _either(r: KnownRanges, condition: SSAValue, then: SSAValue, orelse: SSAValu
 
 
 def _same(r: KnownRanges, op: Any) -> Pairs:
-    """A cast that keeps the number, where it fits."""
+    """Return the bounds of a cast that does not change a number in range."""
     x, width = r.form(op.operands[0]), getattr(op.operands[0].type, "width", None)
     if isinstance(op, arith.ExtUIOp) and width is not None and r.smallest(x) < 0:
         yield (1, constant(0)), (1, constant((1 << width.data) - 1))
@@ -142,14 +142,14 @@ def _same(r: KnownRanges, op: Any) -> Pairs:
 
 
 def _bits(r: KnownRanges, op: Any) -> Pairs:
-    """``x & y`` of what is not negative is no more than either."""
+    """Return the bounds of ``x & y``: if an operand is not negative, the result is at most that operand."""
     for x in map(r.form, op.operands):
         if r.smallest(x) >= 0:
             yield (1, constant(0)), (1, x)
 
 
 def _launched(r: KnownRanges, op: Any) -> Pairs:
-    """The number of a workgroup or of a work-item in it."""
+    """Return the bounds of the index of a workgroup, or of a work-item in it."""
     launch = op.parent_op()
     while launch is not None and not isinstance(launch, gpu.LaunchOp):
         launch = launch.parent_op()
@@ -161,12 +161,12 @@ def _launched(r: KnownRanges, op: Any) -> Pairs:
 
 
 def _chosen(r: KnownRanges, op: Any) -> Pairs:
-    """The result of an ``scf.if``."""
+    """Return the bounds of the result of an ``scf.if``."""
     if len(op.results) == 1:
         yield _either(r, op.cond, *(region.block.last_op.operands[0] for region in (op.true_region, op.false_region)))
 
 
-#: What follows for the result of each kind of operation.
+#: The rule for the result of each kind of operation.
 BOUND_RULES: dict[type, Callable[[KnownRanges, Any], Pairs]] = {
     arith.AddiOp: _sum,
     arith.SubiOp: _sum,

@@ -1,4 +1,4 @@
-"""Where results are wanted: which produced values can be written straight into something larger or shared."""
+"""Destination claims: which produced values can be written straight into a larger buffer or onto a shared one."""
 
 from __future__ import annotations
 
@@ -31,8 +31,9 @@ _PRODUCERS = (CallOp, HostCallOp, IfOp, LoopOp, ConcatOp, PackOp, UnpackOp, ToVD
 
 @record(frozen=True)
 class Claim:
-    """A value is produced as part of ``whole`` (an output's memref, another produced value, or the place that a loop
-    has for a row), from element ``first`` on."""
+    """A value is produced as part of ``whole`` from element ``first`` on.
+
+    ``whole`` is an output's memref, another produced value, or a loop's destination of a row."""
 
     whole: SSAValue
     first: int
@@ -40,8 +41,9 @@ class Claim:
 
 @record(frozen=True)
 class Part:
-    """An input of a concatenation: its first element in a row of the result, and whether it may be produced there:
-    in one piece, where a kernel's argument may begin."""
+    """An input of a concatenation: its first element in a row of the result, and whether it may be produced there.
+
+    That needs one contiguous piece at an offset where a kernel's argument may begin."""
 
     value: SSAValue
     first: int
@@ -49,31 +51,31 @@ class Part:
 
 
 class Claims:
-    """Who writes where in the graph ``block``; the first claim on a value wins, the outputs' come first."""
+    """The claims of the graph ``block``; the first claim on a value wins, and the outputs' come first."""
 
     def __init__(
         self, module: IRModule, block: Block, returned: Sequence[SSAValue], destinations: Sequence[SSAValue]
     ) -> None:
         self._module = module
         self._claims: dict[SSAValue, Claim] = {}
-        #: Calls that write a result onto what they read.
+        #: Calls that write a result onto one of their inputs.
         self.in_place: set[Operation] = set()
         for value, destination in zip(returned, destinations, strict=True):
             self._claim(value, block, Claim(destination, 0))
         self._claim_parts(block)
 
     def of(self, produced_value: SSAValue) -> Claim | None:
-        """The claim on a produced value, if there is one."""
+        """Return the claim on a produced value, if there is one."""
         return self._claims.get(produced_value)
 
     def holds(self, value: SSAValue, claim: Claim) -> bool:
-        """Whether ``value`` (or what it is a view of) is produced as ``claim`` says."""
+        """Return whether ``value`` (or what it is a view of) is produced as ``claim`` says."""
         root = produced(value)
         return root is not None and self._claims.get(root) == claim
 
     def _claim(self, value: SSAValue, block: Block, claim: Claim) -> None:
         root = produced(value)
-        # A value of an outer block is alive on both sides of the branch: it keeps a place of its own.
+        # A value of an outer block is alive on both sides of the branch: it retains a buffer of its own.
         if root is not None and root.op.parent is block:
             self._claims.setdefault(root, claim)
 
@@ -92,7 +94,7 @@ class Claims:
                         self._claim(part.value, block, Claim(op.result, part.first))
 
     def _claim_iterations(self, op: LoopOp, block: Block) -> None:
-        """What a loop carries has one place, and its rows are produced in theirs."""
+        """Claim one buffer for each carried value of a loop, and the destinations of its rows."""
         inner = op.body.block
         count = len(op.carried)
         for value, result in zip(op.carried, op.res, strict=False):
@@ -108,13 +110,14 @@ class Claims:
         self._claim_parts(inner)
 
     def _is_replaced(self, block: Block, argument: SSAValue, value: SSAValue) -> bool:
-        """Whether the iteration that ``block`` is has no use for ``argument`` any more when ``value`` is produced, or
-        writes it where that was."""
+        """Return whether an iteration may produce ``value`` in the memory of its argument ``argument``.
+
+        That holds if nothing in ``block`` uses the argument from then on, or if the call writes ``value`` onto it."""
         root = produced(value)
         if root is None or root in self._claims or root.op in self.in_place:
             return False
         if root.op.parent is not block or not isinstance(root.op, CallOp | HostCallOp):
-            return False  # others begin to write before all that they read is read
+            return False  # others begin to write before they have read all inputs
         users = {block.find_ancestor_op_in_block(user) for user in _users(argument)}
         if root.op in users and isinstance(root.op, CallOp) and overwrites(self._module, root.op, root, argument):
             users.discard(root.op)
@@ -123,14 +126,14 @@ class Claims:
 
 
 def overwrites(module: IRModule, op: CallOp, value: OpResult, argument: SSAValue) -> bool:
-    """Whether the kernel of ``op`` may write ``value`` onto ``argument``, which it reads."""
+    """Return whether the kernel of ``op`` may write ``value`` onto ``argument``, which it reads."""
     at = [number for number, read in enumerate(op.inputs) if viewed(read) is argument]
     wanted = [(at[0], value.index)] if len(at) == 1 else []
     return any(pair in wanted for pair in overwritable(module.prims()[op.callee_name], len(op.res)))
 
 
 def _users(value: SSAValue) -> Iterator[Operation]:
-    """The operations that read ``value``, or a view of it."""
+    """Yield the operations that read ``value``, or a view of it."""
     for use in value.uses:
         if isinstance(use.operation, ViewOp):
             yield from _users(use.operation.result)
@@ -139,7 +142,7 @@ def _users(value: SSAValue) -> Iterator[Operation]:
 
 
 def _has_one_use(value: SSAValue) -> bool:
-    """Whether nothing else reads ``value``, or what it is a view of."""
+    """Return whether nothing else reads ``value``, or what it is a view of."""
     while value.has_one_use():
         if not isinstance(value.owner, ViewOp | ToVDeviceOp):
             return True
@@ -148,12 +151,12 @@ def _has_one_use(value: SSAValue) -> bool:
 
 
 def is_view(op: ViewOp | ToVDeviceOp) -> bool:
-    """Whether the result of ``op`` is bytes of its operand."""
+    """Return whether the result of ``op`` aliases its operand."""
     return isinstance(op, ViewOp) or op.view is not None
 
 
 def produced(value: SSAValue) -> OpResult | None:
-    """The produced value that ``value`` is, through views of all of it; None for anything else."""
+    """Return the produced value that ``value`` is, through views of all of it; None for anything else."""
     while isinstance(value.owner, ViewOp | ToVDeviceOp) and is_view(value.owner):
         source = value.owner.source
         if element_count(shape_of(source.type)) != element_count(shape_of(value.type)):
@@ -163,7 +166,7 @@ def produced(value: SSAValue) -> OpResult | None:
 
 
 def parts(module: IRModule, op: ConcatOp) -> list[Part]:
-    """The inputs of a concatenation, in order."""
+    """Return the inputs of a concatenation, in order."""
     axis, shape = op.axis.value.data, shape_of(op.result.type)
     inner = element_count(shape[axis + 1 :])
     contiguous = element_count(shape[:axis]) == 1

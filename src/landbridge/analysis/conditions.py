@@ -1,4 +1,4 @@
-"""What a condition tells of integers where it holds, and where it does not."""
+"""Derives linear facts about integers from a condition that is known to hold, or known not to."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ _NEGATED = {
 
 
 class KnownForms(Protocol):
-    """What is asked of the operands."""
+    """The queries about operands that ``assumptions_from`` makes."""
 
     def form(self, value: SSAValue) -> Form:
-        """``value`` as a linear form."""
+        """Return ``value`` as a linear form."""
 
     def is_negative(self, form: Form) -> bool:
-        """Whether ``form`` is known to be less than 0 here."""
+        """Return whether ``form`` is known to be less than 0 here."""
 
 
 def assumptions_from(condition: SSAValue, holds: bool, r: KnownForms) -> Iterator[Form]:
-    """Forms that are 0 or less where ``condition`` is as told."""
+    """Yield forms that are 0 or less where ``condition`` is ``holds``."""
     op: Any = condition.owner
     kind = type(op)
     if (kind is arith.AndIOp and holds) or (kind is arith.OrIOp and not holds):

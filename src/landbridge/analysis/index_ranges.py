@@ -1,12 +1,11 @@
 """Ranges of the integers in lowered functions: the largest and smallest value of an index where it is used.
 
-An index is a linear form over atoms: loop counters, numbers of work-items, and what division, minimum, maximum or
-memory give. Of each atom linear bounds over atoms defined before it are known, from its operation and from the
-conditions around. A form's largest value follows by replacing the youngest atom with each of its bounds in turn, until
-only a number is left (Fourier-Motzkin elimination, in the order of definition): the smallest of these numbers holds.
-Factors are whole: a bound of ``n`` times an atom replaces it in ``n`` times the form, whose largest value is divided
-by ``n`` and rounded down.
-"""
+An index is a linear form over atoms: loop counters, work-item indices, and results of division, minimum, maximum or
+loads. Each atom has linear bounds over atoms defined before it, known from its operation and from the conditions
+around. A form's largest value follows by replacing the youngest atom with each of its bounds in turn, until only a
+number is left (Fourier-Motzkin elimination, in the order of definition): the smallest of these numbers holds. Factors
+are integers: a bound of ``n`` times an atom replaces it in ``n`` times the form, whose largest value is divided by
+``n`` and rounded down."""
 
 from __future__ import annotations
 
@@ -31,8 +30,9 @@ from landbridge.records import record
 
 @record
 class _Atom:
-    """A value that is no linear form of others. ``value`` names its operation; ``bounds`` holds those that are known
-    from the start, lower and upper."""
+    """A value that is no linear form of others.
+
+    ``value`` names its operation; ``bounds`` holds the lower and upper bounds that are known from the start."""
 
     value: SSAValue | None
     lower: list[Bound] = field(default_factory=list)
@@ -40,29 +40,30 @@ class _Atom:
 
 
 class IndexRanges:
-    """What is known of integers at the place that is being walked."""
+    """The facts about integers at the current point of a walk over a function."""
 
     def __init__(self) -> None:
         self._atoms: list[_Atom] = []
-        self._forms: dict[int, Form] = {}  # by the id of the value, which is what values are hashed by, only sooner
+        self._forms: dict[int, Form] = {}  # by id of the value: values are hashed by it as well, only more slowly
         self._assumed: list[tuple[int, bool, Bound]] = []
         self._results = ScopedResults()
         self._created: dict[tuple[Any, ...], Form] = {}
 
     def define(self, value: SSAValue, lower: list[Form], upper: list[Form]) -> None:
-        """``value`` lies between these forms of older values."""
+        """Record that ``value`` lies between these forms of older values."""
         self._atoms.append(_Atom(None, [(1, f) for f in lower], [(1, f) for f in upper]))
         self._forms[id(value)] = Form({len(self._atoms) - 1: 1})
 
     def count(self, value: SSAValue, low: Form, step: int, last: Form) -> None:
-        """``value`` goes from ``low`` in steps of ``step``, not past ``last``: forms of older values."""
+        """Record that ``value`` goes from ``low`` in steps of ``step``, not past ``last``: forms of older values."""
         span = last.plus(low, -1)
         most = (step, span) if span.terms else (1, constant(span.const // step))
         self._atoms.append(_Atom(None, [(1, constant(0))], [most]))
         self._forms[id(value)] = low.plus(Form({len(self._atoms) - 1: 1}), step)
 
     def is_multiple(self, form: Form, divisor: int) -> bool:
-        """Whether ``form`` is known to be a multiple of ``of``; of a minimum, whether both its sides are."""
+        """Return whether ``form`` is known to be a multiple of ``divisor``; of a minimum, whether both its sides
+        are."""
         if all(c % divisor == 0 for c in form.terms.values()):
             return bool(form.const % divisor == 0)
         for atom, factor in form.terms.items():
@@ -74,28 +75,28 @@ class IndexRanges:
         return False
 
     def form(self, value: SSAValue) -> Form:
-        """``value`` as a linear form."""
+        """Return ``value`` as a linear form."""
         if (found := self._forms.get(id(value))) is None:
             found = self._forms[id(value)] = self._formed(value)
         return found
 
     def range_of(self, form: Form) -> tuple[Number, Number]:
-        """The smallest and largest value that ``form`` may take here; infinite where nothing is known."""
+        """Return the smallest and largest value that ``form`` may take here; infinite where nothing is known."""
         return self.smallest(form), self.largest(form)
 
     def smallest(self, form: Form) -> Number:
-        """The smallest value that ``form`` may take here."""
+        """Return the smallest value that ``form`` may take here."""
         return -self.largest(form.scaled(-1))
 
     def largest(self, form: Form) -> Number:
-        """The largest value that ``form`` may take here."""
+        """Return the largest value that ``form`` may take here."""
         terms, plus = form.terms, form.const
         if not terms:
             return plus
         shared = gcd(*terms.values())
         if shared > 1:
             terms = {a: c // shared for a, c in terms.items()}
-        # Until it is found: what is bounded by itself is not bounded.
+        # Until it is computed: an atom that bounds itself has no bound.
         found: Number = self._results.get(frozenset(terms.items()), self._eliminate, terms, inf)
         return found * shared + plus
 
@@ -107,7 +108,7 @@ class IndexRanges:
         return best
 
     def _without_youngest(self, terms: Terms) -> Iterator[tuple[int, Form]]:
-        """Numbers and older forms: the number times ``terms`` is at most the form."""
+        """Yield pairs of a number and an older form: the number times ``terms`` is at most the form."""
         atom = max(terms)
         factor = terms[atom]
         for times, bound in self._bounds_of(atom)[factor > 0]:
@@ -122,26 +123,27 @@ class IndexRanges:
             yield scale, Form(replaced, bound.const * by)
 
     def lies_within(self, form: Form, low: int, high: int) -> bool:
-        """Whether ``form`` is known to be ``low`` to ``high`` here."""
+        """Return whether ``form`` is known to be ``low`` to ``high`` here."""
         least, most = self.rough_range(form)
         return (most <= high or self._is_at_most(form, high)) and (
             low <= least or self._is_at_most(form.scaled(-1), -low)
         )
 
     def is_at_most(self, form: Form, limit: int) -> bool:
-        """Whether ``form`` is known never to be above ``limit`` here."""
+        """Return whether ``form`` is known to be at most ``limit`` here."""
         return self.largest(form) <= limit
 
     def is_negative(self, form: Form) -> bool:
-        """Whether ``form`` is known to be less than 0 here."""
+        """Return whether ``form`` is known to be less than 0 here."""
         return self.rough_range(form)[1] < 0 or self.largest(form) < 0
 
     def rough_range(self, form: Form) -> tuple[Number, Number]:
-        """A range that holds ``range_of(form)``, and is mostly no wider: what one atom tells of others is not asked."""
+        """Return a range that contains ``range_of(form)`` and is mostly no wider; it ignores what one atom implies for
+        others."""
         plus, terms = form.const, form.terms
         if not terms:
             return plus, plus
-        # By its terms in their order: those of unrolled accesses are the same.
+        # Keyed by the terms in order: unrolled accesses share them.
         ends = self._results.get(tuple(terms.items()), self._rough_range_of_terms, terms, (-inf, inf))
         return ends[0] + plus, ends[1] + plus
 
@@ -164,7 +166,7 @@ class IndexRanges:
         return least, most
 
     def _is_at_most(self, form: Form, limit: int) -> bool:
-        """Whether ``largest(form)`` is ``limit`` or less, found by the first bounds that say so."""
+        """Return whether ``largest(form)`` is ``limit`` or less, decided by the first bounds that prove it."""
         if not form.terms or self.rough_range(form)[1] <= limit:
             return form.const <= limit or bool(form.terms)
         shared = gcd(*form.terms.values())
@@ -179,12 +181,12 @@ class IndexRanges:
         return any(self._is_at_most(older, limit * scale + scale - 1) for scale, older in simplest_first)
 
     def entered(self, iterations: Form) -> AbstractContextManager[None]:
-        """The body of a loop of ``iterations``, which numbers say nothing more of."""
+        """Return a context for the body of a loop of ``iterations``; with numbers it assumes nothing more."""
         return nullcontext()
 
     @contextmanager
     def where(self, condition: SSAValue, holds: bool = True) -> Iterator[bool]:
-        """Code that runs only where ``condition`` is true, or false; yields whether it may run at all."""
+        """Assume in the ``with`` block that ``condition`` is ``holds``; yields whether that code may run at all."""
         known = list(assumptions_from(condition, holds, self))
         if any(self.smallest(form) > 0 for form in known):
             yield False
@@ -202,7 +204,7 @@ class IndexRanges:
         kind = type(op)
         if kind is arith.ConstantOp and isinstance(op.value, IntegerAttr):
             return constant(op.value.value.data)
-        operands = [self.form(v) for v in op.operands if type(v.type) in INTEGERS]  # what it is made of is older
+        operands = [self.form(v) for v in op.operands if type(v.type) in INTEGERS]  # operands are older than the result
         if kind in _LINEAR and type(value.type) is IndexType:
             a, b = operands[0], operands[-1]
             if kind is not arith.MuliOp:
@@ -221,7 +223,7 @@ class IndexRanges:
         return Form({len(self._atoms) - 1: 1})
 
     def _bounds_of(self, atom: int) -> tuple[list[Bound], list[Bound]]:
-        """Lower and upper bounds of an atom, here."""
+        """Return the lower and upper bounds of an atom here."""
         found: tuple[list[Bound], list[Bound]] = self._results.get(atom, self._found_bounds, atom, ([], []))
         return found
 
@@ -239,7 +241,7 @@ class IndexRanges:
         return lower, upper
 
     def _operation(self, value: SSAValue) -> Iterator[tuple[Bound | None, Bound | None]]:
-        """Pairs of a lower and an upper bound that follow from what makes ``value``."""
+        """Yield pairs of a lower and an upper bound that follow from the operation that defines ``value``."""
         ty, op = value.type, value.owner if isinstance(value, OpResult) else None
         rule = BOUND_RULES.get(type(op)) if op is not None else None
         pairs = list(rule(self, op)) if rule is not None else []
@@ -251,7 +253,7 @@ class IndexRanges:
         yield from pairs
 
     def _within(self, pair: tuple[Bound | None, Bound | None], limits: tuple[int, int]) -> bool:
-        """Whether bounds keep a value within its type, so that it cannot have wrapped."""
+        """Return whether bounds keep a value within its type, so that it cannot have wrapped."""
         low, high = pair
         if low is None or high is None:
             return False
@@ -263,7 +265,8 @@ def _quotient(x: Number, by: int) -> Number:
 
 
 def _bound(form: Form) -> tuple[int, bool, Bound]:
-    """``form <= 0`` as a bound of its youngest atom: the atom, whether that is an upper one, and the bound."""
+    """Return ``form <= 0`` as a bound of its youngest atom: the atom, whether the bound is an upper one, and the
+    bound."""
     atom = max(form.terms)
     factor = form.terms[atom]
     rest = Form({a: c for a, c in form.terms.items() if a != atom}, form.const)
@@ -274,14 +277,14 @@ def _limits(width: int) -> tuple[int, int]:
     return (-1, 1) if width == 1 else (-(1 << (width - 1)), (1 << (width - 1)) - 1)
 
 
-#: Operations that make indices of indices without an atom, where one factor of a product is a number.
+#: Operations on indices that need no new atom, if one factor of a product is a number.
 _LINEAR = frozenset((arith.AddiOp, arith.SubiOp, arith.MuliOp, arith.IndexCastOp))
-#: Operations that give the same of the same operands.
+#: Pure operations: equal operands give equal results.
 _BY_OPERANDS = frozenset(
     (
         *(arith.DivUIOp, arith.DivSIOp, arith.FloorDivSIOp, arith.RemUIOp, arith.RemSIOp, arith.MuliOp),
         *(arith.MinSIOp, arith.MinUIOp, arith.MaxSIOp, arith.MaxUIOp),
     )
 )
-#: Operations whose result is cut to its type. Indices are taken to be wide enough.
+#: Operations whose result wraps to its type. Indices are assumed to be wide enough.
 _WRAPPING = (arith.AddiOp, arith.SubiOp, arith.MuliOp, arith.TruncIOp, arith.IndexCastOp)

@@ -1,4 +1,4 @@
-"""The work of a PrimFunc: operations on numbers, and bytes that it has to read and write, each once."""
+"""The work of a PrimFunc: arithmetic operations, and bytes that it has to read and write, each once."""
 
 from __future__ import annotations
 
@@ -27,15 +27,14 @@ _ARITHMETIC = (
     arith.RemUIOp,
 )  # fmt: skip
 
-#: Values of an index along a window that are tried one by one.
+#: The most values of an index along a window that are enumerated.
 _MOST_VALUES = 1 << 12
 
 
 def flops_of(function: func.FuncOp) -> Extent:
-    """Operations of one call: sums, products, quotients, maxima and functions such as exp count as one each.
+    """Return the operations of one call: sums, products, quotients, maxima and functions such as exp count as one each.
 
-    Neither the padding of windows nor that of blocked layouts counts; with open dimensions the former does.
-    """
+    The padding of windows and of blocked layouts is not counted; with open dimensions that of windows is."""
     view = view_prim(function)
     pads = {op.destination: op for op in view.stages if isinstance(op, PadOp)}
     total: Extent = 0
@@ -47,10 +46,9 @@ def flops_of(function: func.FuncOp) -> Extent:
 
 
 def bytes_of(function: func.FuncOp) -> Extent:
-    """Bytes of operands that one call reads or writes, each counted once however often it is used.
+    """Return the bytes of operands that one call reads or writes, each counted once however often it is used.
 
-    Of an operand of which a kernel takes less than all, such as a table of embeddings, they are what it takes.
-    """
+    Of an operand that is only partly used, such as a table of embeddings, only the used bytes count."""
     total: Extent = 0
     stages = view_prim(function).stages
     for argument in function.body.block.args:
@@ -62,7 +60,7 @@ def bytes_of(function: func.FuncOp) -> Extent:
 
 
 def _points(generic: Generic) -> Extent:
-    """How often the body runs, rows and columns that only fill a block left out."""
+    """Return how often the body runs, without rows and columns that only pad a block."""
     left = list(generic.extents)
     for outer, inner, _, extent in tile_bounds(generic.op):
         left[outer], left[inner] = extent, 1
@@ -70,7 +68,7 @@ def _points(generic: Generic) -> Extent:
 
 
 def _inside(generic: Generic, pads: Mapping[SSAValue, PadOp]) -> Fraction:
-    """The share of points at which ``generic`` reads inside of what ``pads`` pad; 1 where that is not known."""
+    """Return the share of iterations in which ``generic`` reads inside of the sources of ``pads``; 1 if not known."""
     for operand in generic.ins:
         pad = pads.get(operand.buffer)
         if pad is not None:
@@ -84,7 +82,7 @@ def _inside(generic: Generic, pads: Mapping[SSAValue, PadOp]) -> Fraction:
 
 @lru_cache(maxsize=1024)
 def _share(index: AffineExpr, extents: tuple[Extent, ...], low: Extent, extent: Extent) -> Fraction:
-    """The share of the values of ``index`` that lie in ``low .. low + extent``."""
+    """Return the share of the values of ``index`` that lie in ``low .. low + extent``."""
     dims = sorted(index.used_dims())
     count = math.prod(number for number in (extents[d] for d in dims) if isinstance(number, int))
     elements = [low, extent, *(extents[d] for d in dims)]
@@ -110,7 +108,7 @@ def _count(op: Operation) -> int:
 
 
 def _reached(buffer: SSAValue, stages: tuple[Operation, ...]) -> Extent | None:
-    """Elements of ``buffer`` that ``stages`` can take at most, by the loops around each use; None for all."""
+    """Return the most elements of ``buffer`` that ``stages`` can use, by the loops around each use; None for all."""
     most: Extent = 0
     for use in buffer.uses:
         op = use.operation

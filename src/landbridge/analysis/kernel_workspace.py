@@ -1,4 +1,4 @@
-"""Where the temporaries of a lowered kernel lie: on the stack of its thread, or in the thread's workspace."""
+"""Places the temporaries of a lowered kernel: on the stack of its thread, or in the thread's workspace."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from landbridge.ir.types import nbytes_of
 
 
 def temporaries(kernel: func.FuncOp) -> dict[memref.AllocaOp, int]:
-    """The offset in bytes of each temporary of ``kernel``, one behind the other, each aligned as storages are."""
+    """Return the offset in bytes of each temporary of ``kernel``, one behind the other, each aligned as storages
+    are."""
     places: dict[memref.AllocaOp, int] = {}
     end = 0
     for op in kernel.body.block.ops if kernel.body.blocks else ():
@@ -21,15 +22,14 @@ def temporaries(kernel: func.FuncOp) -> dict[memref.AllocaOp, int]:
 
 
 def temporary_bytes(kernel: func.FuncOp) -> int:
-    """The bytes that a thread needs for the temporaries of ``kernel``."""
+    """Return the bytes that a thread needs for the temporaries of ``kernel``."""
     return max((at + nbytes_of(op.memref.type) for op, at in temporaries(kernel).items()), default=0)
 
 
 def in_workspace(kernel: func.FuncOp) -> dict[memref.AllocaOp, int]:
-    """The offset in the workspace of each temporary of ``kernel``; none where they may lie on the stack.
+    """Return the offset in the workspace of each temporary of ``kernel``; none if they may lie on the stack.
 
-    Raises CodegenError where a workspace has not the bytes for them.
-    """
+    Raises CodegenError if the workspace is too small for them."""
     places, needed = temporaries(kernel), temporary_bytes(kernel)
     if needed <= STACK_TEMPORARY_BYTES:
         return {}

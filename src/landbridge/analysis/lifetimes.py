@@ -1,10 +1,9 @@
-"""When the bytes of each buffer of a memory-level @main are in use.
+"""Lifetimes: the steps during which the bytes of each buffer of a memory-level @main are in use.
 
-Steps number the operations that touch memory, in the order of the text, both branches of an ``lb.if`` one after
-the other. A buffer is needed exactly from its first step to its last; what only one branch needs may share bytes with
-what only the other needs. An ``lb.loop`` is a step before its body and one after it: what an iteration makes for itself
-lives inside of the body, and what was made before and is used there lives until the loop has ended.
-"""
+Steps number the operations that use memory, in the order of the text, both branches of an ``lb.if`` one after the
+other. A buffer is needed exactly from its first step to its last; what only one branch needs may share bytes with what
+only the other needs. An ``lb.loop`` is a step before its body and one after it: temporaries of an iteration live inside
+of the body, and what was made before and is used there lives until the loop has ended."""
 
 from __future__ import annotations
 
@@ -21,14 +20,14 @@ from landbridge.records import record
 
 @record(frozen=True)
 class Lifetime:
-    """The first and the last step, both included, at which a buffer is touched."""
+    """The first and the last step, both included, at which a buffer is used."""
 
     first: int
     last: int
 
 
 def beginning(value: SSAValue) -> tuple[SSAValue, int]:
-    """What ``value`` is a view of, and the number of the element that it begins with."""
+    """Return the value that ``value`` is a view of, and the index of the element that it begins with."""
     first = 0
     while isinstance(value.owner, ViewOp):
         first += value.owner.first
@@ -37,9 +36,9 @@ def beginning(value: SSAValue) -> tuple[SSAValue, int]:
 
 
 def root(value: SSAValue) -> SSAValue:
-    """The buffer that ``value`` is a view of, or a slice for an iteration of a loop."""
+    """Return the buffer that ``value`` is a view of, or a loop iteration's slice of."""
     while True:
-        if isinstance(value.owner, ViewOp | ToVDeviceOp):  # at this level only crossings that are views are left
+        if isinstance(value.owner, ViewOp | ToVDeviceOp):  # at this level all remaining crossings are views
             value = value.owner.source
         elif isinstance(value, BlockArgument) and isinstance(loop := value.block.parent_op(), LoopOp):
             value = loop.sliced[value.index]
@@ -48,7 +47,7 @@ def root(value: SSAValue) -> SSAValue:
 
 
 def steps(block: Block) -> Iterator[tuple[Operation, tuple[SSAValue, ...]]]:
-    """The operations that touch memory, each with the values it touches."""
+    """Yield the operations that use memory, each with the values it uses."""
     for op in block.ops:
         if isinstance(op, CallOp | HostCallOp | memref.CopyOp | PreparedOp):
             yield op, tuple(op.operands)
@@ -63,7 +62,7 @@ def steps(block: Block) -> Iterator[tuple[Operation, tuple[SSAValue, ...]]]:
 
 
 def lifetimes(block: Block) -> dict[SSAValue, Lifetime]:
-    """The lifetime of every buffer that is touched, by the value at its root; what is prepared lives past the end."""
+    """Return the lifetime of every buffer that is used, by its root value; prepared buffers live past the end."""
     found: dict[SSAValue, Lifetime] = {}
     end, retained = 0, set[SSAValue]()
     began: dict[Operation, int] = {}

@@ -1,4 +1,4 @@
-"""The loads and stores of a lowered function: which buffer each reaches, at which index, with how many lanes."""
+"""The loads and stores of a lowered function: the buffer, the index and the number of lanes of each."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from landbridge.ir.types import shape_of
 _READS = frozenset((memref.LoadOp, vector.LoadOp, vector.MaskedLoadOp))
 _MASKED = (vector.MaskedLoadOp, vector.MaskedStoreOp)
 _VECTORS = frozenset((vector.LoadOp, vector.StoreOp, *_MASKED))
-#: The operand that is the buffer; the indices follow it.
+#: The position of the operand that is the buffer; the indices follow it.
 _BUFFER: dict[type[Operation], int] = {
     memref.LoadOp: 0,
     vector.LoadOp: 0,
@@ -27,12 +27,11 @@ ACCESSES = tuple(_BUFFER)
 
 
 class LoweredAccess(NamedTuple):
-    """``op`` reads or writes the elements ``first`` to ``last``, both included, counted from its index.
+    """A load or store: ``op`` accesses the elements ``first`` to ``last``, both included, relative to its index.
 
-    Along the last axis, that is; along others it is the one at the index. ``first > last`` where a constant mask keeps
-    nothing. ``element`` is the type of each of them. ``mask`` is one that only a run knows: any of the lanes may be
-    kept, or those of the first ``retained`` that are not of the first ``skipped``.
-    """
+    They lie along the last axis; the other axes are indexed as they are. ``first > last`` if a constant mask disables
+    all lanes. ``element`` is the type of each element. ``mask`` is known only at run time: any of the lanes may be
+    enabled, or the first ``retained`` without the first ``skipped``."""
 
     op: Operation
     buffer: SSAValue
@@ -48,7 +47,7 @@ class LoweredAccess(NamedTuple):
 
 
 def lowered_access(op: Operation) -> LoweredAccess:
-    """What ``op``, one of ACCESSES, reaches."""
+    """Return the access of ``op``, one of ACCESSES."""
     kind, operands = type(op), tuple(op.operands)
     position = _BUFFER[kind]
     buffer = operands[position]
@@ -67,7 +66,7 @@ def lowered_access(op: Operation) -> LoweredAccess:
 
 
 def _between(mask: SSAValue | None) -> tuple[SSAValue | None, SSAValue | None]:
-    """How many first lanes ``mask`` keeps at most, and how many of these it does not; None for what is not told."""
+    """Return the most first lanes that ``mask`` enables, and how many of these it skips; None if not known."""
     if mask is None:
         return None, None
     maker = mask.owner
@@ -86,7 +85,7 @@ def _lanes(value: SSAValue) -> int:
 
 
 def _retained(mask: SSAValue | None) -> tuple[int, int] | None:
-    """The first and the last lane that a constant mask keeps; None for any other."""
+    """Return the first and the last lane that a constant mask enables; None for any other mask."""
     if mask is None or not isinstance(mask.owner, arith.ConstantOp):
         return None
     bits = mask.owner.value

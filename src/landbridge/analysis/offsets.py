@@ -1,4 +1,4 @@
-"""Offsets: where a tensor may begin within the memory that another one has, as kernels of each device are given it."""
+"""Legal offsets of a tensor within another one's memory, as the kernels of each device require."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from landbridge.memory_kind import GLOBAL_SCOPE
 
 
 def may_begin(module: IRModule, value: SSAValue, first: int) -> bool:
-    """Whether a tensor may begin at element ``first`` of memory like that of ``value``, where it is used."""
+    """Return whether a tensor may begin at element ``first`` of memory like that of ``value``, where it is used."""
     vdevice = vdevice_of(value.type)
     shared = any(target.shares or lends(target) for target in module.targets) and _crosses(value)
     alignment = offset_alignment(module, vdevice.index.data, vdevice.scope.data, shared=shared)
@@ -20,20 +20,21 @@ def may_begin(module: IRModule, value: SSAValue, first: int) -> bool:
 
 
 def offset_alignment(module: IRModule, vdevice: int, scope: str, *, shared: bool) -> int:
-    """What byte offsets in ``scope`` of ``vdevice`` are multiples of; with what those need that share the memory."""
+    """Return the alignment of byte offsets in ``scope`` of ``vdevice``; with ``shared`` also for targets that share the
+    memory."""
     target = module.target_of(vdevice)
     found = [kind.offset_alignment for kind in target.memory if kind.scope == scope and kind.ndim == 1]
     if shared:
         lenders = [t for t in module.targets if lends(t)] if target.on_host and scope == GLOBAL_SCOPE else []
         guests = [t for t in module.targets if any((name, scope) in t.shares for name in target.device_types)] + lenders
         kinds = [kind for guest in guests for kind in guest.memory if kind.scope == GLOBAL_SCOPE]
-        # A barrier for one tensor must not touch another: they do not share a granule either.
+        # A barrier for one tensor must not affect another: they do not share a granule either.
         found += [max(kind.offset_alignment, kind.coherence_granule) for kind in kinds]
     return max(found, default=1)
 
 
 def _crosses(value: SSAValue) -> bool:
-    """Whether another vdevice uses the bytes of ``value`` in place."""
+    """Return whether another vdevice uses the bytes of ``value`` in place."""
     if isinstance(value.owner, ToVDeviceOp) and value.owner.view is not None:
         return True
     pending = [value]

@@ -1,10 +1,9 @@
 """Ranges of the integers in lowered functions of open programs, whose extents are Sizes.
 
-As ``index_ranges``, with factors and constants that are known when the input comes: an index is a linear form over loop
+As ``index_ranges``, with factors and constants that are known only at run time: an index is a linear form over loop
 counters and the like, with Sizes as factors. That a form is never above 0 is proved by replacing its youngest atom with
-each of its bounds in turn, until only a Size is left (Fourier-Motzkin elimination). A sign that is not decided for all
-inputs proves nothing.
-"""
+each of its bounds in turn, until only a Size is left (Fourier-Motzkin elimination). A sign that is not the same for all
+inputs proves nothing."""
 
 from __future__ import annotations
 
@@ -27,15 +26,15 @@ from landbridge.sizes.bounds import upper_bound
 from landbridge.sizes.size import Extent, Size, always_at_least, at_least, largest, smallest
 from landbridge.sizes.terms import Atom, Product, divide_product, of_atom
 
-#: Bounds without atoms that are looked for in one form.
+#: The most bounds without atoms that are derived for one form.
 _CANDIDATES = 4
-#: Steps of a division of one sum by another.
+#: The most steps of a division of one sum by another.
 _DIVISIONS = 4
 _MINIMA = (arith.MinSIOp, arith.MinUIOp)
 _MAXIMA = (arith.MaxSIOp, arith.MaxUIOp)
 _QUOTIENTS = (arith.DivUIOp, arith.DivSIOp, arith.FloorDivSIOp)
 _REMAINDERS = (arith.RemUIOp, arith.RemSIOp)
-#: Of which nothing is known before the operands' signs are.
+#: Operations without known bounds until the signs of their operands are known.
 _SIGNED = frozenset((*_QUOTIENTS, *_REMAINDERS, arith.MinUIOp, arith.MaxUIOp))
 
 
@@ -43,9 +42,8 @@ _SIGNED = frozenset((*_QUOTIENTS, *_REMAINDERS, arith.MinUIOp, arith.MaxUIOp))
 class _Atom:
     """A value that is no linear form of others; ``lower`` and ``upper`` bounds are over older atoms.
 
-    ``least`` are the forms that it is the minimum of. ``where_natural`` is the operation and its operands where no
-    bound holds but under conditions.
-    """
+    ``least`` are the forms whose minimum it is. ``where_natural`` holds the operation and its operands if it has bounds
+    only under conditions."""
 
     lower: list[Bound] = field(default_factory=list)
     upper: list[Bound] = field(default_factory=list)
@@ -54,13 +52,14 @@ class _Atom:
 
 
 class OpenRanges:
-    """What is known of integers at the place that is being walked. ``words`` is the operand that holds ``sizes``;
-    nothing is done where ``tasks`` are 0."""
+    """The facts about integers at the current point of a walk over a function.
+
+    ``words`` is the operand that holds ``sizes``; the function does nothing if ``tasks`` is 0."""
 
     def __init__(self, words: SSAValue, sizes: Sequence[Extent], tasks: Extent | None = None) -> None:
         self._words, self._sizes = words, sizes
         self._may_be_empty = may_be_empty(sizes)
-        #: What may be 0, but not where there are tasks, or here.
+        #: Atoms that may be 0 elsewhere, but not where there are tasks, or at this point.
         self._everywhere = self._known = not_zero_where(tasks) if self._may_be_empty else {}
         self._atoms: list[_Atom] = []
         self._forms: dict[int, Form] = {}
@@ -71,17 +70,18 @@ class OpenRanges:
         self._assumed_facts: dict[tuple[int, int], _Atom] = {}
 
     def define(self, value: SSAValue, lower: list[Form], upper: list[Form]) -> None:
-        """``value`` lies between these forms of older values."""
+        """Record that ``value`` lies between these forms of older values."""
         self._forms[id(value)] = self._atom([(1, f) for f in lower], [(1, f) for f in upper])
 
     def count(self, value: SSAValue, low: Form, step: int, last: Form) -> None:
-        """``value`` goes from ``low`` in steps of ``step``, not past ``last``: forms of older values."""
+        """Record that ``value`` goes from ``low`` in steps of ``step``, not past ``last``: forms of older values."""
         span = last.plus(low, -1)
         most = (step, span) if span.terms else (1, constant(span.const // step))
         self._forms[id(value)] = low.plus(self._atom([(1, constant(0))], [most]), step)
 
     def is_multiple(self, form: Form, divisor: int) -> bool:
-        """Whether ``form`` is known to be a multiple of ``divisor``; of a minimum, whether both its sides are."""
+        """Return whether ``form`` is known to be a multiple of ``divisor``; of a minimum, whether both its sides
+        are."""
         if all(number % divisor == 0 for number in (form.const, *form.terms.values())):
             return True
         for atom, factor in form.terms.items():
@@ -91,34 +91,34 @@ class OpenRanges:
         return False
 
     def form(self, value: SSAValue) -> Form:
-        """``value`` as a linear form."""
+        """Return ``value`` as a linear form."""
         if (found := self._forms.get(id(value))) is None:
             outer = self._assumed, self._assumed_sizes, self._known, self._scope
-            # a form outlives the conditions under which it is first asked for
+            # a form outlives the conditions under which it is first computed
             self._assumed, self._assumed_sizes, self._known, self._scope = [], [], self._everywhere, 0
             found = self._forms[id(value)] = self._formed(value)
             self._assumed, self._assumed_sizes, self._known, self._scope = outer
         return found
 
     def is_at_most(self, form: Form, limit: Extent) -> bool:
-        """Whether ``form`` is known never to be above ``limit`` here."""
+        """Return whether ``form`` is known to be at most ``limit`` here."""
         return self._is_never_positive(form.plus(constant(limit), -1))  # type: ignore[arg-type]
 
     def is_negative(self, form: Form) -> bool:
-        """Whether ``form`` is known to be less than 0 here."""
+        """Return whether ``form`` is known to be less than 0 here."""
         return self.is_at_most(form, -1)
 
     def lies_within(self, form: Form, low: Extent, high: Extent) -> bool:
-        """Whether ``form`` is known to be ``low`` to ``high`` here."""
+        """Return whether ``form`` is known to be ``low`` to ``high`` here."""
         return self.is_at_most(form, high) and self.is_at_most(form.scaled(-1), -low)
 
     def range_of(self, form: Form) -> tuple[Number, Number]:
-        """Numbers that ``form`` is known to lie between here, whatever the sizes are."""
+        """Return numbers that ``form`` is known to lie between here, for all sizes."""
         return -self._peak(form.scaled(-1)), self._peak(form)
 
     @contextmanager
     def where(self, condition: SSAValue, holds: bool = True) -> Iterator[bool]:
-        """Code that runs only where ``condition`` is true, or false; yields whether it may run at all."""
+        """Assume in the ``with`` block that ``condition`` is ``holds``; yields whether that code may run at all."""
         known = list(assumptions_from(condition, holds, self))
         if any(self.is_negative(form.scaled(-1)) for form in known):
             yield False
@@ -135,7 +135,7 @@ class OpenRanges:
 
     @contextmanager
     def entered(self, iterations: Form) -> Iterator[None]:
-        """The body of a loop of ``iterations``, which runs only where there are some."""
+        """Assume in the ``with`` block that a loop of ``iterations`` has at least one."""
         known: dict[Atom, Extent] = {}
         for most in self._most(iterations) if self._may_be_empty else ():
             known |= not_zero_where(most)
@@ -148,8 +148,7 @@ class OpenRanges:
         self._known, self._scope = outer
 
     def _narrowed(self, assumed: Sequence[Size]) -> dict[Atom, Extent]:
-        """The dimensions that are larger here than anywhere, as Sizes that are ``assumed`` to be 0 or less say of
-        one."""
+        """Return the dimensions with higher low ends here, because the Sizes ``assumed`` are 0 or less."""
         found: dict[Atom, Extent] = {}
         for size in assumed:
             here = self._of_known(size)[0]
@@ -187,7 +186,7 @@ class OpenRanges:
         if len(forms) < 2:
             return self._atom([], [])
         a, b = forms[:2]
-        if isinstance(value.type, IndexType):  # indices are taken to be wide enough
+        if isinstance(value.type, IndexType):  # indices are assumed to be wide enough
             if kind is arith.AddiOp:
                 return a.plus(b)
             if kind is arith.SubiOp:
@@ -200,7 +199,7 @@ class OpenRanges:
         return atom
 
     def _bounded(self, kind: type, a: Form, b: Form) -> tuple[list[Bound], list[Bound], tuple[Form, ...]]:
-        """Bounds, and what it is the minimum of, for ``a kind b``: as far as signs are known here."""
+        """Return bounds of ``a kind b`` by the signs known here, and the forms that it is the minimum of."""
         lower: list[Bound] = []
         upper: list[Bound] = []
         least: tuple[Form, ...] = ()
@@ -212,7 +211,7 @@ class OpenRanges:
             upper += _simplest_first(a, b)
             lower += self._of_both(a, b, -1)
             least = a, b
-        elif kind is arith.MinUIOp:  # no more than a side that is not negative, whatever the other is
+        elif kind is arith.MinUIOp:  # it is at most any side that is not negative
             upper += [(1, side) for side in (a, b) if self._is_natural(side)]
             lower += [(1, constant(0))] * bool(upper)
         elif kind in _MAXIMA and self._signed(kind, a, b):
@@ -221,21 +220,21 @@ class OpenRanges:
         return lower, upper, least
 
     def _here(self, atom: int) -> _Atom:
-        """``atom``, with the bounds that follow where conditions give signs."""
+        """Return ``atom``, with the bounds that follow where conditions give signs."""
         created = self._atoms[atom]
         if created.where_natural is None or not self._scope:
             return created
         if (found := self._assumed_facts.get((atom, self._scope))) is None:
-            self._assumed_facts[atom, self._scope] = created  # what signs are told of is older
+            self._assumed_facts[atom, self._scope] = created  # the facts that signs follow from are older
             found = self._assumed_facts[atom, self._scope] = _Atom(*self._bounded(*created.where_natural))
         return found
 
     def _is_whole(self, value: SSAValue) -> bool:
-        """Whether ``value`` is an index, or an integer as wide that a word of the Sizes or a constant is."""
+        """Return whether ``value`` is an index, or an integer as wide made from a word of the Sizes or a constant."""
         return isinstance(value.type, IndexType) or getattr(getattr(value.type, "width", None), "data", 0) == 64
 
     def _signed(self, kind: type, a: Form, b: Form) -> bool:
-        """Whether a minimum or maximum is that of numbers with a sign."""
+        """Return whether a minimum or maximum compares signed numbers."""
         return kind in (arith.MinSIOp, arith.MaxSIOp) or (self._is_natural(a) and self._is_natural(b))
 
     def _is_natural(self, form: Form) -> bool:
@@ -247,11 +246,11 @@ class OpenRanges:
         return any(always_at_least(each, 1) for each in self._of_known(by))
 
     def _of_known(self, size: Extent) -> list[Extent]:
-        """What ``size`` is where that is not 0 of which it is known here, in one or two ways."""
+        """Return one or two equal forms of ``size`` under the assumptions known here."""
         return list(readings(size, self._known)) if self._known and isinstance(size, Size) else [size]
 
     def _quotient(self, x: Form, by: Extent, lower: list[Bound], upper: list[Bound], *, rounds_down: bool) -> None:
-        """``x / by``, towards 0, or down whatever the sign of ``x``."""
+        """Append bounds of ``x / by``, rounded towards 0, or down with ``rounds_down``."""
         natural = self._is_natural(x)
         if not self._is_divisor(by) or not (natural or rounds_down):
             return
@@ -271,7 +270,7 @@ class OpenRanges:
         upper += [(1, constant(most - 1)), (1, x)]
 
     def _of_both(self, a: Form, b: Form, sign: int) -> list[Bound]:
-        """What is above (``sign`` 1) or below (-1) both forms, without atoms."""
+        """Return bounds without atoms above (``sign`` 1) or below (-1) both forms."""
         of_a, of_b = self._most(a.scaled(sign)), self._most(b.scaled(sign))
         found: list[Any] = [largest(x, y) if sign > 0 else smallest(-x, -y) for x in of_a[:1] for y in of_b[:1]]
         return [(1, constant(each)) for each in found]
@@ -285,14 +284,15 @@ class OpenRanges:
             return any(always_at_least(0, size) or self._follows(size) for size in self._of_known(form.const))
         key = frozenset(form.terms.items()), form.const, self._scope
         if (known := self._proved.get(key)) is None:
-            self._proved[key] = False  # until it is found: nothing is proved by itself
-            # What has fewer atoms left, as some cancel, leads on mostly; what brings in others leads to much.
+            self._proved[key] = False  # until it is proved: nothing proves itself
+            # A form with fewer atoms left, as some cancel, mostly leads to a proof; one with new atoms mostly does
+            # not.
             simplest_first = sorted(self._replaced(form), key=lambda older: len(older.terms))
             known = self._proved[key] = any(map(self._is_never_positive, simplest_first)) or self._by_sides(form)
         return known
 
     def _follows(self, size: Extent) -> bool:
-        """Whether ``size`` is 0 or less because a multiple of a Size is of which that is told."""
+        """Return whether ``size`` is 0 or less because a multiple of it is assumed to be."""
         if not isinstance(size, Size):
             return False
         return any(
@@ -303,14 +303,14 @@ class OpenRanges:
         )
 
     def _by_sides(self, form: Form) -> bool:
-        """Whether ``form`` is never above 0 with either side of its youngest atom, which is a minimum."""
+        """Return whether ``form`` is at most 0 with either side of its youngest atom, which is a minimum."""
         atom = max(form.terms)
         sides = self._here(atom).least
         rest = Form({a: c for a, c in form.terms.items() if a != atom}, form.const)
         return bool(sides) and all(self._is_never_positive(rest.plus(side, form.terms[atom])) for side in sides)
 
     def _replaced(self, form: Form) -> Iterator[Form]:
-        """Older forms, each never below ``form`` times something of at least 1."""
+        """Yield older forms, each at least ``form`` times a factor of at least 1."""
         atom = max(form.terms)
         factor: Any = form.terms[atom]
         above = _is_natural(factor)
@@ -322,20 +322,20 @@ class OpenRanges:
                 yield rest.scaled(times).plus(bound, factor)
 
     def _bounds_of(self, atom: int, above: bool) -> list[Bound]:
-        """What ``atom`` is known here never to be above, or below."""
+        """Return the upper (``above``) or lower bounds of ``atom`` that are known here."""
         created = self._here(atom)
         assumed = [bound for other, is_upper, bound in self._assumed if other == atom and is_upper == above]
         return [
             *assumed,
             *(created.upper if above else created.lower),
-        ]  # a test is there because it tells what is needed
+        ]  # a test is in the code because it implies what is needed
 
     def _peak(self, form: Form) -> Number:
         found = [upper_bound(each.terms) if isinstance(each, Size) else each for each in self._most(form)]
         return min((number for number in found if number is not None), default=inf)
 
     def _most(self, form: Form) -> list[Extent]:
-        """Sizes that ``form`` never exceeds here."""
+        """Return Sizes that are upper bounds of ``form`` here."""
         if not form.terms:
             return [form.const]
         found: list[Extent] = []
@@ -350,17 +350,18 @@ class OpenRanges:
 
 
 def _is_natural(factor: Extent) -> bool | None:
-    """Whether ``factor`` is never below 0, or never above; None where neither is known."""
+    """Return True if ``factor`` is never negative, False if it is never positive; None if neither is known."""
     return True if at_least(factor, 0) else False if at_least(0, factor) else None
 
 
 def _simplest_first(a: Form, b: Form) -> list[Bound]:
-    """Both forms as bounds: proofs follow the first that leads on, and one of a Size alone ends at once."""
+    """Return both forms as bounds, the simpler first: proofs follow the first that helps, and a Size alone ends at
+    once."""
     return sorted([(1, a), (1, b)], key=lambda bound: len(bound[1].terms))
 
 
 def _bounds(form: Form) -> Iterator[tuple[int, bool, Bound]]:
-    """``form <= 0`` as a bound of its youngest atom: the atom, whether that is an upper one, and the bound."""
+    """Yield ``form <= 0`` as a bound of an atom: the atom, whether the bound is an upper one, and the bound."""
     atom = max(form.terms)
     factor: Any = form.terms[atom]
     above = _is_natural(factor)
@@ -370,7 +371,8 @@ def _bounds(form: Form) -> Iterator[tuple[int, bool, Bound]]:
 
 
 def _multiples(size: Size, assumed: Size) -> set[Extent]:
-    """How often ``assumed`` may be in ``size``: numbers, products of dimensions, and the quotient by its first term."""
+    """Return candidates for the quotient of ``size`` by ``assumed``: numbers, products of dimensions, first terms'
+    quotient."""
     found = {t for term in size.terms for by in assumed.terms if always_at_least(t := _times_in(term, by), 0)}
     quotient: Extent = 0
     rest = size.terms
@@ -385,7 +387,7 @@ def _multiples(size: Size, assumed: Size) -> set[Extent]:
 
 
 def _times_in(term: tuple[Product, int], by: tuple[Product, int]) -> Extent:
-    """How often the term ``by``, which is no number, is in ``term``; 0 where it is not."""
+    """Return how often the term ``by``, which is no number, divides ``term``; 0 if it does not."""
     rest = divide_product(term[0], by[0]) if by[0] else None
     if rest is None:
         return 0

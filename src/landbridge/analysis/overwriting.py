@@ -1,4 +1,4 @@
-"""Which inputs a kernel may write its results onto."""
+"""Decides which inputs a kernel may write its results onto."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ from landbridge.ir.types import dtype_of, shape_of
 
 
 def overwritable(function: func.FuncOp, outputs: int) -> list[tuple[int, int]]:
-    """(input, output) numbers of a PrimFunc, whose last ``outputs`` arguments are written, such that the output
-    may be written onto the input."""
+    """Return pairs of (input, output) numbers such that the output may be written onto the input.
+
+    The last ``outputs`` arguments of the PrimFunc are the outputs."""
     copied = copied_first(function, outputs)
     if copied is not None:
         return [copied]
@@ -37,8 +38,10 @@ def overwritable(function: func.FuncOp, outputs: int) -> list[tuple[int, int]]:
 
 
 def copied_first(function: func.FuncOp, outputs: int) -> tuple[int, int] | None:
-    """(input, output) numbers of a PrimFunc whose first stage copies the one to the other, where what follows has
-    iterations and reads and writes the output alone: updates of parts of a tensor. None of any other."""
+    """Return the (input, output) numbers of a PrimFunc that first copies an input to an output and then updates parts
+    of it.
+
+    The other stages have iterations, and read and write the output alone. Returns None for any other PrimFunc."""
     view = view_prim(function)
     copied = _whole_copy(view) if view.is_iterated else None
     if copied is None:
@@ -49,7 +52,7 @@ def copied_first(function: func.FuncOp, outputs: int) -> tuple[int, int] | None:
 
 
 def copies_whole(function: func.FuncOp) -> bool:
-    """Whether a PrimFunc copies its one input to its one output, and does nothing else."""
+    """Return whether a PrimFunc copies its one input to its one output, and does nothing else."""
     view = view_prim(function)
     arguments = function.body.block.args
     if len(view.stages) != 1 or len(arguments) != 2 or view.has_own_order:
@@ -58,7 +61,7 @@ def copies_whole(function: func.FuncOp) -> bool:
 
 
 def _whole_copy(view: PrimView) -> tuple[SSAValue, SSAValue] | None:
-    """Source and target of the first stage of a PrimFunc, arguments, where it copies all of the one to the other."""
+    """Return source and target of the first stage of a PrimFunc if it copies the whole of one argument to another."""
     stage = view.stages[0] if view.stages else None
     if not isinstance(stage, linalg.ops.GenericOp):
         return None
@@ -75,7 +78,7 @@ def _whole_copy(view: PrimView) -> tuple[SSAValue, SSAValue] | None:
 
 
 def _alone(operand: Operand, extents: tuple[int, ...]) -> bool:
-    """Whether an argument is touched by this operand alone, element by element in the order of the loops."""
+    """Return whether only this operand uses an argument, element by element in the order of the loops."""
     return (
         isinstance(operand.buffer, BlockArgument) and operand.buffer.has_one_use() and is_identity(operand.map, extents)
     )

@@ -1,4 +1,4 @@
-"""Where values live that several vdevices use in place, and which crossings are views for that."""
+"""Placement of values that several vdevices use in place, and which crossings are views because of that."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from landbridge.records import record
 
 
 def shared_placements(module: IRModule, block: Block) -> dict[SSAValue, VDeviceAttr]:
-    """The place of every value that crosses as a view, or shares bytes with one that does."""
+    """Return the placement of every value that crosses as a view, or shares bytes with one that does."""
     groups: UnionFind[SSAValue] = UnionFind()
     placements: dict[SSAValue, VDeviceAttr] = {}
     for op in block.walk():
@@ -36,18 +36,18 @@ def shared_placements(module: IRModule, block: Block) -> dict[SSAValue, VDeviceA
 
 @record(frozen=True)
 class Crossing:
-    """Whether a crossing can be a view, and ``why`` so, or why not."""
+    """The decision on a crossing: whether it can be a view, and ``why``."""
 
     is_view: bool
     why: str
 
 
 def decide_crossings(module: IRModule, block: Block) -> dict[ToVDeviceOp, Crossing]:
-    """All crossings; one needs no copy where both sides use the same memory and all that shares bytes can live there.
+    """Decide all crossings; one needs no copy if both sides can use the same memory and all that shares its bytes can
+    too.
 
-    Memory of the host comes before that of a device, where either would do. What is bound by the caller, returned to
-    it, a constant, or used by a branch stays where it is, so that it crosses to elsewhere as a copy.
-    """
+    Host memory is preferred over that of a device. Values that the caller binds, outputs, constants and values that a
+    branch uses do not move, so that they cross to another memory as a copy."""
     groups: UnionFind[SSAValue] = UnionFind()
     retained = {value: (vdevice_of(value.type), subject) for value, subject in _retained(block)}
     crossings = [op for op in block.walk() if isinstance(op, ToVDeviceOp)]
@@ -89,7 +89,7 @@ def decide_crossings(module: IRModule, block: Block) -> dict[ToVDeviceOp, Crossi
 
 
 def _join_parts(groups: UnionFind[SSAValue], op: Operation) -> None:
-    """Join what shares bytes by way of ``op``, crossings left out."""
+    """Join the values that share bytes by way of ``op``; crossings are left out."""
     if isinstance(op, ViewOp):
         groups.join(op.source, op.result)
     elif isinstance(op, ConcatOp):
@@ -108,7 +108,7 @@ def _join_parts(groups: UnionFind[SSAValue], op: Operation) -> None:
 
 
 def _retained(block: Block) -> Iterator[tuple[SSAValue, str]]:
-    """The values that have a place already, and what they are."""
+    """Yield the values whose placement is fixed, and what they are."""
     for argument in block.args:
         yield argument, "an input"
     if block.last_op is not None:

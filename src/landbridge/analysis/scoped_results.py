@@ -1,8 +1,7 @@
-"""Results that hold under conditions, kept for as long as what they were found from stays as it is.
+"""Memoized results that are valid under conditions, for as long as the facts that they were derived from stay valid.
 
-A condition tells more of some atoms. What was found without asking about these holds under it too, and what was found
-under it without asking about them holds outside: so a result remembers whom it asked about.
-"""
+A condition adds facts about some atoms. A result that did not query these atoms stays valid under the condition, and a
+result found under it without querying them is valid outside: so each result records the atoms that it queried."""
 
 from __future__ import annotations
 
@@ -12,19 +11,21 @@ from typing import Any
 
 
 class ScopedResults:
-    """Results by key. Atoms are numbers, and sets of them the bits of an integer."""
+    """Results by key. Atoms are numbers, and sets of them are the bits of an integer."""
 
     def __init__(self) -> None:
-        #: From the outermost condition inwards: the atoms it tells of, and what was found: the result, whom it asked.
+        #: By condition, from the outermost inwards: the atoms it adds facts about, and results with the atoms they
+        #: queried.
         self._scopes: list[tuple[int, dict[Hashable, tuple[Any, int]]]] = [(0, {})]
         self._queried = 0
 
     def ask(self, atom: int) -> None:
-        """What is being found depends on what is known of ``atom``."""
+        """Record that the current result depends on what is known of ``atom``."""
         self._queried |= 1 << atom
 
     def get(self, key: Hashable, find: Callable[[Any], Any], argument: Any, provisional: Any) -> Any:
-        """The result of ``key``: ``find(of)`` where none holds here, and ``provisional`` where that needs it itself."""
+        """Return the result of ``key``: a valid one, else ``find(argument)``; a recursive query gets
+        ``provisional``."""
         assumed, results = self._scopes[-1]
         if (found := results.get(key)) is not None:
             self._queried |= found[1]
@@ -36,19 +37,19 @@ class ScopedResults:
             assumed |= atoms
         outside, self._queried = self._queried, 0
         results = self._scopes[-1][1]
-        results[key] = provisional, -1  # holds nowhere else
+        results[key] = provisional, -1  # valid nowhere else
         result = find(argument)
         del results[key]
         level = len(self._scopes) - 1
         while level and not self._queried & self._scopes[level][0]:
-            level -= 1  # the condition changed nothing that was asked about
+            level -= 1  # the condition changed nothing that was queried
         self._scopes[level][1][key] = result, self._queried
         self._queried |= outside
         return result
 
     @contextmanager
     def assumptions_about(self, atoms: int) -> Iterator[None]:
-        """Code under a condition that tells of ``atoms``."""
+        """Open a scope for code under a condition that adds facts about ``atoms``."""
         self._scopes.append((atoms, {}))
         try:
             yield

@@ -1,4 +1,4 @@
-"""The buffers of @main by scope, and what the memory of each scope can do."""
+"""The buffers of @main by scope, and the properties of each scope's memory."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ from landbridge.physical_shape import nd_bytes, physical_shape
 from landbridge.records import record
 from landbridge.sizes.size import Extent, ceildiv
 
-#: How many weights an error names.
+#: The most weights that an error names.
 _SHOWN = 4
 
-#: What is assumed of a scope that its Target does not describe.
+#: The memory kind assumed for a scope that its Target does not describe.
 _ORDINARY = MemoryKind(scope=GLOBAL_SCOPE, host_access="read_write", coherent=True)
 
 
@@ -50,7 +50,7 @@ class Alloc:
 
     @property
     def extents(self) -> tuple[int, ...]:
-        """The extents of the buffer in its space, in elements."""
+        """Return the extents of the buffer in its space, in elements."""
         return physical_shape(shape_of(self.op.memref.type), self.placement.axis_separators)
 
     def buffer(self, name: str, size: int, alignment: int) -> planner.Buffer:
@@ -59,8 +59,9 @@ class Alloc:
 
 @record(frozen=True)
 class Resident:
-    """What lies in a scope as long as the program is bound: a constant, once, with the ``ops`` that load it; or an
-    input or output, which has none."""
+    """A value that lies in a scope as long as the program is bound.
+
+    A constant counts once, with the ``ops`` that load it; an input or output has no ``ops``."""
 
     nbytes: int
     ops: list[ConstantOp]
@@ -69,8 +70,7 @@ class Resident:
 
 @record
 class Scope:
-    """The buffers of one scope of one vdevice, the constants, inputs and outputs placed there, and what its memory can
-    do."""
+    """A scope of a vdevice: its buffers, the constants, inputs and outputs placed there, and its memory kind."""
 
     index: int
     vdevice: str
@@ -80,16 +80,17 @@ class Scope:
 
     @property
     def resident_bytes(self) -> int:
-        """What the residents take of the capacity."""
+        """Return the bytes of the capacity that the residents take."""
         return sum(resident.nbytes for resident in self.residents)
 
     @property
     def free(self) -> int | None:
-        """The capacity less what the residents take, negative where they do not fit; None is no known limit."""
+        """Return the capacity less the bytes of the residents, negative if they do not fit; None without a known
+        limit."""
         return None if self.kind.capacity is None else self.kind.capacity - self.resident_bytes
 
     def taken(self) -> str:
-        """What else lies there, in words for an error; empty where nothing does."""
+        """Return what else lies in the scope, in words for an error; empty if nothing does."""
         if not self.residents:
             return ""
         names = ", ".join(f"{each.name!r} {each.nbytes}" for each in self.residents[:_SHOWN])
@@ -99,7 +100,7 @@ class Scope:
 
     @cached_property
     def names(self) -> list[str]:
-        """A name for each buffer that no other one has."""
+        """Return a unique name for each buffer."""
         taken = Counter(alloc.name for alloc in self.allocs)
         return [
             alloc.name if alloc.name and taken[alloc.name] == 1 else f"{alloc.name}#{number}"
@@ -108,7 +109,7 @@ class Scope:
 
 
 def scopes_of(module: IRModule) -> list[Scope]:
-    """The scopes that buffers of @main are in, or constants, inputs or outputs that were placed there."""
+    """Return the scopes that hold buffers of @main, or constants, inputs or outputs that were placed there."""
     block = module.main.body.block
     scopes: dict[tuple[int, str], Scope] = {}
 
@@ -127,7 +128,7 @@ def scopes_of(module: IRModule) -> list[Scope]:
             scope.residents.append(Resident(_constant_bytes(argument.type, scope.kind), [], name))
     known: dict[tuple[VDeviceAttr, Attribute, Attribute], Resident] = {}
     for op in block.ops:
-        # In ordinary memory they are used where they lie in the program's file.
+        # In ordinary memory they are used in place, in the program's file.
         if isinstance(op, ConstantOp) and (vdevice := placed_on(op)).scope.data != GLOBAL_SCOPE:
             key = vdevice, op.symbol, op.result.type
             if key not in known:
@@ -139,7 +140,7 @@ def scopes_of(module: IRModule) -> list[Scope]:
 
 
 def _allocations(block: Block) -> list[Alloc]:
-    """The allocations of @main that are used."""
+    """Return the allocations of @main that are used."""
     lives = lifetimes(block)
     return [
         Alloc(op, placed_on(op), lives.get(op.memref, Lifetime(0, 0)))
@@ -149,14 +150,14 @@ def _allocations(block: Block) -> list[Alloc]:
 
 
 def _memory_kind(module: IRModule, index: int, scope: str) -> MemoryKind:
-    """The memory of ``scope``, its offsets such that targets that share it can be given its tensors too."""
+    """Return the memory kind of ``scope``, with offsets that also suit targets that share it."""
     target = module.target_of(index)
     kind = target.memory_kind(scope) if target.memory else replace(_ORDINARY, scope=scope)
     return replace(kind, offset_alignment=offset_alignment(module, index, scope, shared=True))
 
 
 def _scope_of_argument(argument: SSAValue) -> str | None:
-    """The scope that was asked for an argument of @main; None where none was."""
+    """Return the requested scope of an argument of @main; None if there is none."""
     space = argument.type.memory_space if isinstance(argument.type, MemRefType) else None
     return space.data if isinstance(space, StringAttr) and space.data != GLOBAL_SCOPE else None
 
@@ -168,5 +169,5 @@ def _constant_bytes(ty: Attribute, kind: MemoryKind) -> int:
 
 
 def round_up(value: Extent, multiple: int) -> int:
-    """The least multiple that is not below ``value``."""
+    """Return the least multiple of ``multiple`` that is not below ``value``."""
     return cast(int, ceildiv(value, multiple) * multiple)

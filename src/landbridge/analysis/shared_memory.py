@@ -1,4 +1,4 @@
-"""Which memory a device and a CPU both use in place, as their Targets say: the host's, or the device's."""
+"""Finds memory that a device and a CPU both use in place, the host's or the device's, by their Targets."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from landbridge.targets import Target
 
 
 def host_of(module: IRModule, op: ToVDeviceOp) -> VDeviceAttr | None:
-    """The place in memory of the host where both sides of a crossing can use a tensor; None where there is none."""
+    """Return the placement in host memory where both sides of a crossing can use a tensor; None if there is none."""
     ends = vdevice_of(op.source.type), vdevice_of(op.result.type)
     for host, device in (ends, ends[::-1]):
         if is_host(module, host) and shares(module, device, host):
@@ -20,10 +20,10 @@ def host_of(module: IRModule, op: ToVDeviceOp) -> VDeviceAttr | None:
 
 
 def lender_of(module: IRModule, op: ToVDeviceOp) -> VDeviceAttr | None:
-    """The place in memory of a device where the CPU at the other end of a crossing uses a tensor; None where it cannot.
+    """Return the placement in device memory where the CPU at the other end of a crossing uses a tensor; None if it
+    cannot.
 
-    Barriers around the CPU's kernels make writes visible where the memory is not coherent.
-    """
+    Barriers around the CPU's kernels make writes visible if the memory is not coherent."""
     ends = vdevice_of(op.source.type), vdevice_of(op.result.type)
     for host, device in (ends, ends[::-1]):
         if is_host(module, host) and device.scope.data == GLOBAL_SCOPE and lends(module.target_of(device.index.data)):
@@ -32,24 +32,23 @@ def lender_of(module: IRModule, op: ToVDeviceOp) -> VDeviceAttr | None:
 
 
 def is_slow_in_place(module: IRModule, op: ToVDeviceOp, lender: VDeviceAttr) -> bool:
-    """Whether kernels of the host take longer with a crossing's tensor in memory of ``lender`` than with a copy."""
+    """Return whether kernels of the host take longer with a crossing's tensor in memory of ``lender`` than with a
+    copy."""
     kind = module.target_of(lender.index.data).memory_kind(GLOBAL_SCOPE)
     to_host = vdevice_of(op.source.type) == lender
     return not kind.cached and not costs_less_in_place(module, op, to_host=to_host, kind=kind)
 
 
 def lends(target: Target) -> bool:
-    """Whether code of the host works in the global memory of ``target``'s device, for some tensors at least."""
+    """Return whether host code uses the global memory of ``target``'s device in place, for some tensors at least."""
     return not why_not_borrowed(target)
 
 
 def why_not_borrowed(target: Target) -> str:
-    """What keeps code of the host from working in the global memory of ``target``'s device; empty where nothing does.
+    """Return what keeps host code from using the global memory of ``target``'s device; empty if nothing does.
 
-    Memory past its caches is read so slowly that a copy costs less, unless bandwidths are stated: then each crossing
-    is decided by them. A barrier for memory that is not pinned may be a
-    copy itself, as it moves between a driver's pieces of memory.
-    """
+    Uncached memory is read so slowly that a copy costs less, unless bandwidths are declared: then they decide each
+    crossing. A barrier for memory that is not pinned may itself be a copy between the pieces of memory of a driver."""
     kind = next((kind for kind in target.memory if kind.scope == GLOBAL_SCOPE), None)
     if kind is None:
         return "its target states no global memory"
@@ -67,7 +66,7 @@ def why_not_borrowed(target: Target) -> str:
 
 
 def why_copied(module: IRModule, op: ToVDeviceOp) -> str:
-    """What keeps a crossing from being a view, of all that Targets say; empty where nothing does."""
+    """Return what keeps a crossing from being a view, by all that Targets declare; empty if nothing does."""
     ends = vdevice_of(op.source.type), vdevice_of(op.result.type)
     if ends[0].index == ends[1].index:
         return "another scope of the same device"
@@ -82,7 +81,7 @@ def why_copied(module: IRModule, op: ToVDeviceOp) -> str:
 
 
 def is_host(module: IRModule, vdevice: VDeviceAttr) -> bool:
-    """Whether kernels of a CPU work in ``vdevice``, which is ordinary memory to them."""
+    """Return whether CPU kernels use ``vdevice`` as ordinary memory."""
     target = module.target_of(vdevice.index.data)
     if not target.on_host or vdevice.scope.data != GLOBAL_SCOPE:
         return False
@@ -91,7 +90,7 @@ def is_host(module: IRModule, vdevice: VDeviceAttr) -> bool:
 
 
 def shares(module: IRModule, device: VDeviceAttr, host: VDeviceAttr) -> bool:
-    """Whether kernels for ``device`` use memory in ``host`` in place."""
+    """Return whether kernels for ``device`` use memory in ``host`` in place."""
     names = module.target_of(host.index.data).device_types
     shared = module.target_of(device.index.data).shares
     return device.scope.data == GLOBAL_SCOPE and any((name, host.scope.data) in shared for name in names)

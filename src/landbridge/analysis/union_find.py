@@ -1,4 +1,4 @@
-"""Disjoint sets of hashable things, joined one pair after another."""
+"""UnionFind: disjoint sets of hashable objects, joined in pairs."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ T = TypeVar("T", bound=Hashable)
 
 
 class UnionFind(Generic[T]):
-    """Disjoint sets; what was never joined is alone."""
+    """Disjoint sets; an object that was never joined is a set by itself."""
 
     def __init__(self) -> None:
         self._parent: dict[T, T] = {}
 
     def members(self) -> list[T]:
-        """What was joined with something, in the order in which it first was."""
+        """Return the objects that were joined, in the order in which they first were."""
         return list(self._parent)
 
     def find(self, x: T) -> T:
-        """The one of its set that stands for ``x``."""
+        """Return the representative of the set of ``x``."""
         parent = self._parent
         while (p := parent.get(x, x)) is not x:
-            parent[x] = parent.get(p, p)  # half as far the next time, or a long chain is walked by each of its members
+            parent[x] = parent.get(p, p)  # path halving, or each member would walk a long chain
             x = p
         return x
 

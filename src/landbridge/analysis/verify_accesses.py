@@ -1,9 +1,8 @@
-"""Proof that a lowered function reads and writes inside its buffers alone.
+"""Proves that a lowered function accesses its buffers only in bounds.
 
-Every load and store, of a scalar or a vector, masked or not, must be of the memref's elements, and have indices whose
-range is known from loops, tests and clamps to lie inside the memref. What is not proved is an error;
-``access_errors.py`` says whose.
-"""
+Every load and store, scalar or vector, masked or not, must have the memref's element type, and indices whose range is
+proved from loops, tests and clamps to lie inside the memref. An access without proof is an error; ``access_errors.py``
+tells who has to correct it."""
 
 from __future__ import annotations
 
@@ -26,7 +25,8 @@ from landbridge.sizes.size import split_number
 
 
 def verify_accesses(function: func.FuncOp) -> None:
-    """Raise AccessError, naming access, range and extent, unless every access of a lowered function is proved."""
+    """Raise AccessError, naming access, range and extent, unless every access of a lowered function is proved in
+    bounds."""
     arguments = [a for a in function.body.block.args if isinstance(a.type, IndexType)]
     tasks = task_count(function)
     is_open = has_sizes(function)
@@ -40,8 +40,9 @@ def verify_accesses(function: func.FuncOp) -> None:
 
 @record(frozen=True, slots=True)
 class _Reach:
-    """``access`` reaches ``lanes``, the first and the last, from ``index`` on, whose numeric part is ``number``: along
-    an axis of ``extent`` elements."""
+    """The elements that ``access`` reaches along an axis of ``extent`` elements.
+
+    They are the ``lanes``, first and last, from ``index`` on; ``number`` is the constant part of the index."""
 
     access: LoweredAccess
     index: Form
@@ -51,16 +52,16 @@ class _Reach:
 
 
 class _Walk:
-    """One function."""
+    """Verifies one function."""
 
     def __init__(self, function: func.FuncOp, ranges: IndexRanges | OpenRanges) -> None:
         self._function, self._ranges = function, ranges
-        self._harmless: set[type[Operation]] = {PrefetchOp}  # no address of one faults
-        #: What the current block accesses, by the terms of the index and what else but a number it is made of.
+        self._harmless: set[type[Operation]] = {PrefetchOp}  # a prefetch of an illegal address does not fault
+        #: Accesses of the current block, by the terms of the index and its other non-constant parts.
         self._pending: dict[tuple[object, ...], list[_Reach]] = {}
 
     def block(self, block: Block) -> None:
-        """What ``block`` accesses, and the blocks in it."""
+        """Verify the accesses of ``block``, and the blocks in it."""
         outside, self._pending = self._pending, {}
         op = block.first_op
         while op is not None:
@@ -75,7 +76,7 @@ class _Walk:
         self._pending = outside
 
     def _must_be_harmless(self, op: Operation) -> None:
-        """``op`` has no way to reach memory; where all of its kind have none, it is not asked again."""
+        """Raise unless ``op`` cannot access memory; kinds that never can are tested only once."""
         if op.regions or any(type(v.type) is MemRefType for v in op.operands):
             name = self._function.sym_name.data
             raise AccessError(f"@{name} has a {op.name}, whose accesses nothing is known of", name)
@@ -133,7 +134,7 @@ class _Walk:
             self._reach(access, constant(0), 1, lanes)
 
     def _retained_inside(self, index: Form, access: LoweredAccess, extent: int) -> bool:
-        """Whether the lanes that ``access`` keeps from ``index`` on are known to be inside."""
+        """Return whether the lanes that ``access`` enables from ``index`` on are known to be in bounds."""
         ranges = self._ranges
         assert access.retained is not None
         first = index if access.skipped is None else index.plus(ranges.form(access.skipped))
@@ -146,7 +147,7 @@ class _Walk:
         self._pending.setdefault((id(index.terms), size, extent), []).append(reach)
 
     def _prove(self, reaches: list[_Reach]) -> None:
-        """Of indices that differ by numbers the least and the most prove all of them."""
+        """Prove indices that differ by constants; the smallest and the largest imply all others."""
         first = reaches[0]
         low = min(r.number + r.lanes[0] for r in reaches) - first.number
         high = max(r.number + r.lanes[1] for r in reaches) - first.number
@@ -170,7 +171,7 @@ class _Walk:
             )
 
 
-#: What is done where an operation may reach memory, or has blocks that do. Bound to a walk, it would hold itself.
+#: Handlers of operations that may access memory, or hold blocks that do. Bound methods would make a reference cycle.
 _VISITS: dict[type, Callable[[_Walk, Any], None]] = {
     scf.ForOp: _Walk._loop,
     scf.IfOp: _Walk._branches,
@@ -178,12 +179,12 @@ _VISITS: dict[type, Callable[[_Walk, Any], None]] = {
     gpu.LaunchOp: _Walk._launch,
     **dict.fromkeys(ACCESSES, _Walk._access),
 }
-#: How names of operations begin that take no memory.
+#: Prefixes of the names of operations that take no memory operand.
 _ON_VALUES_ALONE = ("arith.", "math.", "vector.broadcast", "vector.insert")
 
 
 def _name(buffer: SSAValue) -> str:
-    """How a message names a buffer."""
+    """Return the name of a buffer for messages."""
     block = buffer.owner
     if isinstance(block, Block):
         return f"operand {list(block.args).index(buffer)}"  # type: ignore[arg-type]
