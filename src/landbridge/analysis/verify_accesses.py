@@ -76,7 +76,7 @@ class _Walk:
         self._pending = outside
 
     def _must_be_harmless(self, op: Operation) -> None:
-        """Raise unless ``op`` cannot access memory; kinds that never can are tested only once."""
+        """Raise AccessError if ``op`` has regions or operands in memory; kinds that never can have are tested once."""
         if op.regions or any(type(v.type) is MemRefType for v in op.operands):
             name = self._function.sym_name.data
             raise AccessError(f"@{name} has a {op.name}, whose accesses nothing is known of", name)

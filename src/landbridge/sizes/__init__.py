@@ -1,1 +1,1 @@
-"""Sizes: integers that are known when an input comes, as polynomials over the dimensions of a program."""
+"""Sizes: integers that are known only at run time, as polynomials over the dimensions of a program."""

@@ -1,9 +1,8 @@
-"""Bounds of sums: the smallest and largest numbers that terms can be, as far as can be told.
+"""Bounds of sums: the smallest and largest values that terms can have, as far as they can be derived.
 
-Symbols are counted from their low ends, so that a product of them grows with each. A Floor is put between two
-quotients and an AboveZero takes both of its cases, one atom at a time: what is left is a polynomial, bounded term by
-term. A bound that is returned holds; a better one may exist.
-"""
+Symbols are counted from their low ends, so that a product of them grows with each. A Floor is bounded by two quotients
+and an AboveZero is split into its two cases, one atom at a time: what is left is a polynomial, bounded term by term. A
+bound that is returned holds; a better one may exist."""
 
 from __future__ import annotations
 
@@ -31,17 +30,17 @@ from landbridge.sizes.terms import (
     split_constant,
 )
 
-#: Atoms that are replaced on the way to one bound; beyond it they count as numbers of their own.
+#: The most atoms that are replaced for one bound; atoms beyond it count as independent values.
 _DEPTH = 2
 
 
 def lower_bound(terms: Terms, *, thorough: bool = False) -> int | None:
-    """A number that ``terms`` never fall below; None where none is known. ``thorough``: of more ways to one."""
+    """Return a number that ``terms`` never fall below; None if none is known. ``thorough`` tries more derivations."""
     return _lower(terms, _DEPTH + 1 if thorough else _DEPTH)
 
 
 def upper_bound(terms: Terms) -> int | None:
-    """A number that ``terms`` never exceed; None where none is known."""
+    """Return a number that ``terms`` never exceed; None if none is known."""
     low = _lower(scale(terms, -1), _DEPTH)
     return None if low is None else -low
 
@@ -52,7 +51,7 @@ def _lower(terms: Terms, depth: int) -> int | None:
     if number is not None:
         return number
     rest, number = split_constant(terms)
-    if (factor := common_factor(rest)) > 1:  # of whole numbers, whose bounds are rounded up to one
+    if (factor := common_factor(rest)) > 1:  # for integers, whose bounds can be rounded up
         one = plus_constant(tuple((product, coefficient // factor) for product, coefficient in rest), number // factor)
         low = _lower(one, depth)
         return None if low is None else factor * low + number % factor
@@ -73,7 +72,7 @@ def _lower(terms: Terms, depth: int) -> int | None:
 
 
 def _by_factor(terms: Terms, depth: int) -> int | None:
-    """The bound of an atom of every term times that of what is left, where neither falls below 0."""
+    """Return the bound of an atom of every term times that of the rest, if neither falls below 0."""
     for atom, _ in terms[0][0]:
         factor, others = _taken_out(terms, atom)
         if not others and factor:
@@ -84,11 +83,10 @@ def _by_factor(terms: Terms, depth: int) -> int | None:
 
 
 def _quotients(atom: Floor, terms: Terms) -> list[tuple[Terms, int]]:
-    """Numerators and numbers that ``atom`` is the quotient of: its own, and such as other quotients in ``terms``.
+    """Return pairs of a numerator and a divisor whose quotient is ``atom``, also ones of other quotients in ``terms``.
 
-    Of ``x // 18`` and ``x // 2`` the first is ``(x // 2) // 9``; of ``x // 8`` and ``3 * x // 4`` it is
-    ``(3 * x // 4) // 6``. Of ``(x + 3) // 7`` and ``2 * x // 7`` it is ``(2 * x // 7 + 1) // 2``, as it is
-    ``(2 * x + 7) // 14`` too.
+    Of ``x // 18`` and ``x // 2`` the first is ``(x // 2) // 9``; of ``x // 8`` and ``3 * x // 4`` it is ``(3 * x // 4)
+    // 6``. Of ``(x + 3) // 7`` and ``2 * x // 7`` it is ``(2 * x // 7 + 1) // 2``, as it is ``(2 * x + 7) // 14`` too.
     """
     by = as_constant(atom.divisor)
     if by is None:
@@ -108,7 +106,8 @@ def _quotients(atom: Floor, terms: Terms) -> list[tuple[Terms, int]]:
 
 
 def _without_floor(terms: Terms, atom: Floor, numerator: Terms, by: int, depth: int) -> int | None:
-    """From ``numerator - by + 1 <= by * atom <= numerator``, where the atom is a factor that has a sign."""
+    """Bound ``terms`` by ``numerator - by + 1 <= by * atom <= numerator``, if the factor of the atom has a known
+    sign."""
     factor, others = _taken_out(terms, atom)
     sign = _sign(factor, depth)
     if sign == 0:
@@ -119,7 +118,7 @@ def _without_floor(terms: Terms, atom: Floor, numerator: Terms, by: int, depth: 
 
 
 def _without_rest(terms: Terms, atom: AboveZero, inner: Terms, depth: int) -> int | None:
-    """The lower of both cases; where the atom adds, each of them is a bound."""
+    """Return the lower bound of the two cases of an AboveZero; where the atom adds, each case gives a bound."""
     factor, others = _taken_out(terms, atom)
     sign = _sign(factor, depth)
     if sign == 0:
@@ -132,7 +131,7 @@ def _without_rest(terms: Terms, atom: AboveZero, inner: Terms, depth: int) -> in
 
 
 def _taken_out(terms: Terms, atom: Atom) -> tuple[Terms, Terms]:
-    """What ``atom`` is multiplied with, and the terms without it; nothing where it stands in a power."""
+    """Return the factor of ``atom`` and the terms without it; no factor if the atom has a power."""
     factor: list[tuple[Product, int]] = []
     others: list[tuple[Product, int]] = []
     for product, coefficient in terms:
@@ -147,7 +146,7 @@ def _taken_out(terms: Terms, atom: Atom) -> tuple[Terms, Terms]:
 
 
 def _sign(factor: Terms, depth: int) -> int:
-    """1 where ``factor`` is never negative, -1 where it is never positive, 0 where neither is known."""
+    """Return 1 if ``factor`` is never negative, -1 if it is never positive, 0 if neither is known."""
     if not factor:
         return 0
     low, high = _lower(factor, depth), _upper(factor, depth)
@@ -155,7 +154,7 @@ def _sign(factor: Terms, depth: int) -> int:
 
 
 def _by_term(terms: Terms, depth: int) -> int | None:
-    """The bound of the polynomial in numbers that begin at 0, each atom counted from its low end."""
+    """Return the bound of the polynomial in variables that begin at 0: each atom counted from its low end."""
     values: dict[Atom, int] = {}
     ranges: list[tuple[int | None, int | None]] = []
     shifted: dict[tuple[int, ...], int] = {}  # by the numbers of the atoms that are multiplied, sorted
@@ -194,7 +193,7 @@ def _by_term(terms: Terms, depth: int) -> int | None:
 
 
 def _by_products(terms: Terms, depth: int) -> int | None:
-    """The sum of the bounds of each term, by intervals: for atoms that may be below any number."""
+    """Return the sum of the bounds of each term by interval arithmetic, for atoms without a lower bound."""
     total = 0
     for product, coefficient in terms:
         low, high = 1, 1
@@ -210,7 +209,7 @@ def _by_products(terms: Terms, depth: int) -> int | None:
 
 
 def _range(atom: object, depth: int) -> tuple[int | None, int | None]:
-    """The ends of an atom, either None where it is not known."""
+    """Return the ends of an atom's range; None for an unknown one."""
     inner = max(depth - 1, 0)
     match atom:
         case Symbol() | Clamped():

@@ -1,9 +1,8 @@
 """Broadcasting of shapes whose extents may be Sizes.
 
-Two open extents of different inputs meet in an axis in one of two ways. Most programs take them as equal, which gives
-the best code. A program of which this is not said computes with the larger of the two: the one that is 1 in a run
-repeats its element, and a run in which neither is 1 nor both are equal is refused.
-"""
+Two open extents of different inputs that meet in an axis have two meanings. Most programs take them as equal, which
+gives the best code. Other programs compute with the larger of the two: an input whose extent is 1 in a run repeats its
+element, and a run in which neither is 1 nor both are equal is refused."""
 
 from __future__ import annotations
 
@@ -14,24 +13,25 @@ from landbridge.sizes.size import Extent, Size, always_at_least, clamped, larges
 
 
 def broadcast_shapes(*shapes: Sequence[Extent], either: bool = False) -> tuple[Extent, ...]:
-    """Return the shape that ``shapes`` broadcast to, as numpy's.
+    """Return the shape that ``shapes`` broadcast to under numpy's rules.
 
-    ``either``: where two extents are equal in one run and one of them is 1 in another, the result has the larger one;
-    such an extent is told by ``repeats``. Without, they have to be equal.
+    ``either``: two extents may be equal in one run and one of them 1 in another; the result has the larger one, which
+    ``repeats`` recognizes. Without it, they have to be equal.
 
-    Raises ValueError where they do not broadcast, UndecidedSizeError where that depends on the input.
-    """
+    Raises ValueError where they do not broadcast, UndecidedSizeError where that depends on the input."""
     reversed_axes = zip_longest(*(reversed(shape) for shape in shapes), fillvalue=1)
     return tuple(_extent(axis, shapes, either) for axis in reversed_axes)[::-1]
 
 
 def repeats(extent: Extent, result: Extent) -> bool:
-    """Return whether an axis of ``extent`` that broadcasts to ``result`` may be 1 in a run that has more there."""
+    """Return whether an axis of ``extent`` that broadcasts to ``result`` may be 1 in a run where ``result`` is
+    larger."""
     return extent != 1 and extent != result and same(extent, result) is not True
 
 
 def legal_extent(extent: Extent, result: Extent) -> Extent:
-    """Return what ``extent``, at least 1, has to be to broadcast to ``result``: that, or 1 where it is 1."""
+    """Return the value that ``extent``, at least 1, must have to broadcast to ``result``: ``result``, or 1 if it
+    is 1."""
     return 1 + clamped(extent - 1, 0, 1) * (result - 1)
 
 
@@ -63,14 +63,16 @@ def _extent(axis: Sequence[Extent], shapes: Sequence[Sequence[Extent]], either: 
 
 
 def _max(left: Extent, right: Extent) -> Extent:
-    """Return the larger of two extents that broadcast together; the one that is a number of more than 1."""
+    """Return the larger of two extents that broadcast together; a number above 1 if one of them is that."""
     values = [each for each in (left, right) if isinstance(each, int)]
     return values[0] if values else largest(left, right)
 
 
 def may_broadcast(left: Extent, right: Extent) -> bool:
-    """Return whether one of two extents may be 1 in a run and the other not: they are of different inputs, or one is a
-    dimension and the other a number. Those of one image, as W and 2 * (W // 2), are equal or cannot be run."""
+    """Return whether one of two extents may be 1 in a run and the other not.
+
+    That holds for extents of different inputs, or for a dimension and a number. Extents of one image, as W and 2 * (W
+    // 2), are equal or cannot be run."""
     if not (always_at_least(left, 1) and always_at_least(right, 1)):
         return False
     if isinstance(left, Size) and isinstance(right, Size):

@@ -1,4 +1,4 @@
-"""Dim: what a user says of a dimension that is known when the input comes."""
+"""Dim: a user's declaration of an open dimension."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from landbridge.sizes.terms import Symbol
 
 @record(frozen=True)
 class Dim:
-    """A multiple of ``multiple_of`` from ``low`` to ``high``, both included; None is no bound that is known.
+    """Declares an open dimension: a multiple of ``multiple_of`` from ``low`` to ``high``, both included; None is no
+    bound.
 
-    Memory is planned for ``likely``, a value that will come often; every other one works as well. The narrower the
-    range and the larger the factor, the faster the code: kernels test what they do not know.
-    """
+    Memory is planned for ``likely``, the expected value; every other legal value works as well. The narrower the range
+    and the larger the factor, the faster the code: kernels test what they do not know."""
 
     low: int = 1
     high: int | None = None
@@ -26,10 +26,9 @@ class Dim:
 
 
 def dimension_of(name: str, declared: Dim | str | int) -> Extent:
-    """The dimension ``name`` as stated, also as text, ``32..2560:8``, or as the one number that it is.
+    """Return the dimension ``name`` as declared: a Dim, text like ``32..2560:8``, or a fixed number.
 
-    Raises ShapeError where no number is legal.
-    """
+    Raises ShapeError if no number is legal."""
     if isinstance(declared, int) and not isinstance(declared, bool):
         declared = Dim(declared, declared)
     if isinstance(declared, str) and not declared.lstrip().startswith("-"):
@@ -49,25 +48,26 @@ def dimension_of(name: str, declared: Dim | str | int) -> Extent:
 
 
 def declaration_of(symbol: Symbol) -> Dim:
-    """What says all that is known of ``symbol``."""
+    """Return the Dim that declares all that is known of ``symbol``."""
     unit, likely = symbol.unit, symbol.expected
     high = None if symbol.high is None or (symbol.high + 1) * unit > LARGEST_EXTENT else symbol.high * unit
     return Dim(symbol.low * unit, high, unit, None if likely is None else likely * unit)
 
 
 def either(one: Dim, other: Dim) -> Dim:
-    """The range from the least to the largest number of both."""
+    """Return the range from the least to the largest value of both."""
     high = None if one.high is None or other.high is None else max(one.high, other.high)
     by = one.multiple_of if one.multiple_of == other.multiple_of else 1
     return Dim(min(one.low, other.low), high, by, one.likely or other.likely)
 
 
 def declared_dimensions(dims: Mapping[str, Dim | str | int]) -> dict[str, Extent]:
-    """Those of ``dims`` by name."""
+    """Return the dimensions that ``dims`` declares, by name."""
     return {name: dimension_of(identifier(name), declared) for name, declared in dims.items()}
 
 
 def identifier(name: str) -> str:
-    """``name`` as sizes write it: every character that is no letter, digit or underscore becomes one."""
+    """Return ``name`` as sizes write it: every character that is no letter, digit or underscore becomes an
+    underscore."""
     created = "".join(c if c.isalnum() else "_" for c in name)
     return created if created.isidentifier() else f"_{created}"

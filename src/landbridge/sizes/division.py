@@ -1,8 +1,7 @@
-"""Quotients of sums, rounded down, in one form.
+"""Quotients of sums, rounded down, in canonical form.
 
-Whole multiples of the divisor come out; what is left has its first coefficient positive, shares no factor with the
-divisor and is no quotient itself. What is one number for all values of the dimensions becomes it.
-"""
+Whole multiples of the divisor are moved out; the rest has a positive first coefficient, shares no factor with the
+divisor and is no quotient itself. A quotient that has the same value for all dimensions becomes that number."""
 
 from __future__ import annotations
 
@@ -26,13 +25,13 @@ from landbridge.sizes.terms import (
     split_constant,
 )
 
-#: Steps of a long division; a quotient of more terms is left as it is.
+#: The most steps of a long division; a quotient of more terms is left as it is.
 _STEPS = 64
 
 
 @lru_cache(maxsize=KNOWN)
 def floor(terms: Terms, by: int) -> Terms:
-    """``terms // by``, of a number of at least 1."""
+    """Return ``terms // by``, for a number ``by`` of at least 1."""
     parts, number = split_constant(terms)
     whole: list[tuple[Product, int]] = []
     rest: list[tuple[Product, int]] = []
@@ -47,7 +46,7 @@ def floor(terms: Terms, by: int) -> Terms:
 
 
 def _of_rest(rest: Terms, number: int, by: int) -> Terms:
-    """``(rest + number) // by``, of coefficients and a number below ``by``."""
+    """Return ``(rest + number) // by``, for coefficients and a number below ``by``."""
     if rest[0][1] < 0:  # floor(-x / by) is -ceil(x / by)
         return scale(floor(add(scale(rest, -1), constant(by - 1 - number)), by), -1)
     factor = common_factor((*rest, ((), by)))
@@ -68,15 +67,14 @@ def _of_rest(rest: Terms, number: int, by: int) -> Terms:
 
 @lru_cache(maxsize=KNOWN)
 def floor_by_terms(terms: Terms, divisor: Terms) -> Terms:
-    """``terms // divisor``, of a sum of at least 1; exact where it is a factor. What both are a multiple of is left
-    out."""
+    """Return ``terms // divisor``, for a sum of at least 1; exact if it is a factor. Common factors are cancelled."""
     shared = positive_factor((*terms, *divisor)) if terms else ()
     if shared:
         terms, divisor = without_factor(terms, shared), without_factor(divisor, shared)
         number = as_constant(divisor)
         return floor_by_terms(terms, divisor) if number is None else floor(terms, number)
     quotient, left = _long_division(terms, divisor)
-    for less in (0, 1):  # of m * n - 1 by n it is m - 1, with n - 1 left
+    for less in (0, 1):  # m * n - 1 divided by n is m - 1, with n - 1 left
         over = add(left, scale(divisor, less))
         if _is_natural(over) and _is_natural(add(divisor, scale(over, -1), constant(-1))):
             return add(quotient, constant(-less))
@@ -87,7 +85,7 @@ def floor_by_terms(terms: Terms, divisor: Terms) -> Terms:
 
 
 def positive_factor(terms: Terms) -> Product:
-    """The product that all of ``terms``, at least one, are a multiple of; of atoms that are at least 1."""
+    """Return the product of atoms that divides all of ``terms``, at least one term; the atoms are at least 1."""
     shared: Product = terms[0][0]
     for product, _ in terms[1:]:
         powers = dict(product)
@@ -96,7 +94,7 @@ def positive_factor(terms: Terms) -> Product:
 
 
 def without_factor(terms: Terms, factor: Product) -> Terms:
-    """``terms``, all of which are a multiple of ``factor``, divided by it."""
+    """Return ``terms`` divided by ``factor``, which divides each of them."""
     return add(tuple((divide_product(product, factor) or (), number) for product, number in terms))
 
 
@@ -106,7 +104,7 @@ def _is_natural(terms: Terms) -> bool:
 
 
 def _long_division(terms: Terms, divisor: Terms) -> tuple[Terms, Terms]:
-    """A quotient, in the order of products, and what is left over: ``terms`` is ``quotient * divisor + left``."""
+    """Return the quotient, in the order of products, and the remainder: ``terms`` is ``quotient * divisor + left``."""
     quotient: Terms = ()
     lead, by = divisor[0]
     left = terms

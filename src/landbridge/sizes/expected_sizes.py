@@ -1,4 +1,4 @@
-"""Values that come often of dimensions of which nobody says so: from what extents are made of them."""
+"""Guesses expected sizes for dimensions without a declared one, from the extents that are computed from them."""
 
 from __future__ import annotations
 
@@ -16,11 +16,10 @@ _LARGE = 1 << 16
 
 
 def expected_sizes(extents: Iterable[Extent], fixed: Collection[str]) -> dict[str, Extent]:
-    """The dimensions of ``extents``, none of those called ``fixed``, that are divided by more than their likely values
-    fill, each with a likely value that fills ``FULL``.
+    """Return new dimensions, with larger expected sizes, for those of ``extents`` that are divided by a large number.
 
-    An image of W columns, of which a network makes W / 8 steps, has often more than eight.
-    """
+    Dimensions in ``fixed`` are left out. An expected size is chosen so that the largest quotient is ``FULL``. An image
+    of W columns, of which a network makes W / 8 steps, often has more than eight steps."""
     divided: dict[Symbol, int] = {}
     for extent in extents:
         if isinstance(extent, Size):
@@ -39,7 +38,7 @@ def expected_sizes(extents: Iterable[Extent], fixed: Collection[str]) -> dict[st
 
 
 def _divisor(extent: Size, symbol: Symbol) -> int:
-    """How many of ``symbol`` make one of ``extent``; 1 where it grows faster, or not at all."""
+    """Return how many units of ``symbol`` make one of ``extent``; 1 if the extent grows faster, or not at all."""
     at = {name: max(s.low, 1) * s.unit for name, s in extent.symbols.items()}
     large = _LARGE // symbol.unit * symbol.unit
     grown = extent.at({**at, symbol.name: 2 * large}) - extent.at({**at, symbol.name: large})

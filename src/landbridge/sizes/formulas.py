@@ -1,7 +1,6 @@
-"""SizeFormulas: many extents, evaluated together for many choices of dimensions.
+"""SizeFormulas: evaluates many extents together, for many choices of dimensions.
 
-What extents share, such as a quotient, is a column that is computed once; an extent is then a sum of columns.
-"""
+A shared part of extents, such as a quotient, is a column that is computed once; an extent is then a sum of columns."""
 
 from __future__ import annotations
 
@@ -18,7 +17,7 @@ from landbridge.sizes.terms import AboveZero, Atom, Clamped, Floor, Product, Sym
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-#: What no column may exceed where numpy computes it: sums of two still fit 64 bits.
+#: The largest value of a column that numpy computes: sums of two still fit 64 bits.
 _MOST = 1 << 62
 
 #: A sum of columns, each with its coefficient.
@@ -27,7 +26,7 @@ _Sum: TypeAlias = tuple[tuple[int, int], ...]
 
 @record(frozen=True, slots=True, eq=False)
 class _Of:
-    """The dimension ``name``, in units."""
+    """A column of the dimension ``name``, in units."""
 
     name: str
     unit: int
@@ -42,7 +41,7 @@ class _Times:
 
 @record(frozen=True, slots=True, eq=False)
 class _Quotient:
-    """``numerator // divisor``."""
+    """A column ``numerator // divisor``."""
 
     numerator: _Sum
     divisor: _Sum
@@ -50,7 +49,7 @@ class _Quotient:
 
 @record(frozen=True, slots=True, eq=False)
 class _Between:
-    """``sum`` where it is from ``low`` to ``high`` (None: no bound), else the nearer end."""
+    """A column ``sum`` clamped to ``low`` and ``high`` (None: no bound)."""
 
     sum: _Sum
     low: int
@@ -61,29 +60,27 @@ _Column: TypeAlias = _Of | _Times | _Quotient | _Between
 
 
 class SizeFormulas:
-    """The numbers of ``extents``, in order."""
+    """Evaluates ``extents``, in order."""
 
     def __init__(self, extents: Sequence[Extent]) -> None:
         self._columns: list[_Column] = []
-        #: By atom or product; column 0 is 1.
+        #: Columns by atom or product; column 0 is 1.
         self._known: dict[Atom | Product, int] = {(): 0}
         self._sums = [self._sum(each.terms if isinstance(each, Size) else constant(each)) for each in extents]
         flat = [term for each in self._sums for term in each or ((0, 0),)]
         self._terms = np.array([column for column, _ in flat], np.intp)
         self._fit = all(abs(coefficient) < _MOST for _, coefficient in flat)
         self._coefficients = np.array([c for _, c in flat] if self._fit else [], np.int64)[:, None]
-        #: Where the terms of each extent begin.
+        #: The first term of each extent.
         self._begins = np.cumsum([0, *(len(each) or 1 for each in self._sums)])[:-1]
         del self._known
 
     def at_each(self, values: Mapping[str, int | NDArray[np.int64]], count: int) -> NDArray[np.int64]:
-        """The numbers for each of ``count`` choices, a row each; a dimension has one value for all of them, or an
-        array.
+        """Return the values for each of ``count`` choices, a row each.
 
-        Raises OverflowError where 64 bits may be too few.
-        """
+        A dimension has one value for all choices, or an array. Raises OverflowError if 64 bits may be too few."""
         known: list[Any] = [1]
-        most = [1]  # what a column never exceeds, up or down
+        most = [1]  # the largest absolute value of each column
         for column in self._columns:
             match column:
                 case _Of(name, unit):

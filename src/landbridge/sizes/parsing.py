@@ -1,4 +1,4 @@
-"""Text as a Size, as printing.py writes it and users do: ``W // 8 + 1``."""
+"""Parses Sizes from text, as printing.py and users write it: ``W // 8 + 1``."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _LEGAL = "names of dimensions, integers, + - * // /, max(...) and min(...) are l
 
 
 def parse_size(text: str, symbols: Mapping[str, Symbol | int]) -> Extent:
-    """The extent that ``text`` writes over the dimensions ``symbols``, by name; one of a single value is that number.
+    """Return the extent that ``text`` writes over the dimensions ``symbols``, by name; one with a single value is a
+    number.
 
-    Raises ShapeError for a name that is none of them, for ``/`` that leaves a remainder and for what is no such text.
-    """
+    Raises ShapeError for an unknown name, for ``/`` that leaves a remainder and for a syntax error."""
     try:
         tree = ast.parse(text.strip(), mode="eval").body
         return _extent(tree, symbols)
@@ -27,7 +27,8 @@ def parse_size(text: str, symbols: Mapping[str, Symbol | int]) -> Extent:
 
 
 def parse_range(name: str, text: str) -> Extent:
-    """The dimension ``name`` in the range that ``text`` writes: ``32..2560:8``; raises ShapeError for another."""
+    """Return the dimension ``name`` with the range that ``text`` writes: ``32..2560:8``; raises ShapeError for other
+    text."""
     match = _RANGE.fullmatch(text.strip())
     if match is None:
         raise ShapeError(

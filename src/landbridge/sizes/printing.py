@@ -1,7 +1,6 @@
-"""Sizes as text, which parsing.py reads: ``3*W/4 + (W + 1)//2 - 5``.
+"""Prints Sizes as text that parsing.py reads: ``3*W/4 + (W + 1)//2 - 5``.
 
-``/`` divides exactly: of a W that is a multiple of 8 there is ``W/8``. ``//`` rounds down.
-"""
+``/`` divides exactly: of a W that is a multiple of 8 there is ``W/8``. ``//`` rounds down."""
 
 from __future__ import annotations
 
@@ -9,7 +8,7 @@ from landbridge.sizes.terms import AboveZero, Atom, Clamped, Floor, Product, Sym
 
 
 def text_of(terms: Terms) -> str:
-    """``terms`` as a sum."""
+    """Return ``terms`` as the text of a sum."""
     if not terms:
         return "0"
     parts: list[str] = []
@@ -21,14 +20,14 @@ def text_of(terms: Terms) -> str:
 
 
 def _product(product: Product, coefficient: int) -> str:
-    """A term; symbols stand for themselves and not for their numbers of units."""
+    """Return the text of a term; symbols stand for dimensions and not for their numbers of units."""
     unit = 1
     factors = []
     for atom, power in product:
         factors += [_atom(atom)] * power
         if isinstance(atom, Symbol):
             unit *= atom.unit**power
-    from fractions import Fraction  # which imports decimal; most programs print no size
+    from fractions import Fraction  # this imports decimal; most programs print no size
 
     number = Fraction(coefficient, unit)
     if number.numerator != 1 or not factors:
@@ -50,14 +49,15 @@ def _atom(atom: Atom) -> str:
 
 
 def range_text(symbol: Symbol) -> str:
-    """What the dimension may be: ``32..2560:8@320``, multiples of 8 of which 320 comes often."""
+    """Return the range of the dimension: ``32..2560:8@320`` for multiples of 8 with the expected size 320."""
     ends = f"{symbol.low * symbol.unit}..{'' if symbol.high is None else symbol.high * symbol.unit}"
     step = "" if symbol.unit == 1 else f":{symbol.unit}"
     return f"{ends}{step}" + ("" if symbol.expected is None else f"@{symbol.expected * symbol.unit}")
 
 
 def closest_text(symbol: Symbol, number: int) -> str:
-    """What the dimension may be instead of ``number``, which it may not be: ``"multiples of 4, as 320 or 324"``."""
+    """Return the legal values near ``number``, which is illegal for the dimension: ``"multiples of 4, as 320 or
+    324"``."""
     units = number // symbol.unit
     high = max(symbol.low, units + 1) if symbol.high is None else symbol.high
     closest = dict.fromkeys(min(high, max(symbol.low, each)) * symbol.unit for each in (units, units + 1))

@@ -8,11 +8,10 @@ from landbridge.sizes.terms import Terms
 
 @record(frozen=True)
 class Question:
-    """Whether ``difference`` is at least 0, or, with ``equal``, 0; ``needed``: where it is not, no model can be run.
+    """Asks whether ``difference`` is at least 0, or, with ``equal``, 0. ``needed``: if it is not, no model can be run.
 
-    ``broadcasts``: it is needed unless one of the two extents is 1, which then broadcasts to the other. ``fills``:
-    where it is not, a tensor has no elements.
-    """
+    ``broadcasts``: it is needed unless one of the two extents is 1, which then broadcasts to the other. ``fills``: if
+    it is not, a tensor has no elements."""
 
     difference: Terms
     equal: bool = False

@@ -1,4 +1,4 @@
-"""Terms with some of their atoms, or of their dimensions, replaced by others."""
+"""Substitutes atoms or dimensions of terms."""
 
 from __future__ import annotations
 
@@ -9,21 +9,20 @@ from landbridge.sizes.terms import AboveZero, Atom, Clamped, Floor, Symbol, Term
 
 
 def replaced(terms: Terms, dimensions: Mapping[str, Extent]) -> Extent:
-    """``terms`` where some of their dimensions are ``dimensions``, by name: narrower ranges, or numbers.
+    """Return ``terms`` with ``dimensions`` in place of some dimensions, by name: narrower ranges, or numbers.
 
-    Raises UndecidedSizeError where it is not known of a divisor that it is not 0 then.
-    """
+    Raises UndecidedSizeError if a divisor is then not known to differ from 0."""
     found = symbols(terms)
     return with_atoms(terms, {s: dimensions[name] // s.unit for name, s in found.items() if name in dimensions})
 
 
 def with_atoms(terms: Terms, values: Mapping[Atom, Extent]) -> Extent:
-    """``terms`` with ``values`` for some of their atoms, those inside of others too; raises as ``replaced``."""
+    """Return ``terms`` with ``values`` in place of some atoms, also inside of other atoms; raises as ``replaced``."""
     return _with_atoms(terms, dict(values))
 
 
 def _with_atoms(terms: Terms, known: dict[Atom, Extent]) -> Extent:
-    """``known`` grows by what each atom is: atoms are inside of several others, which are inside of several."""
+    """Substitute atoms and memoize each in ``known``, as atoms are nested in several others."""
     total: Extent = 0
     for product, number in terms:
         term: Extent = number
@@ -42,7 +41,7 @@ def _with_inner(atom: Atom, known: dict[Atom, Extent]) -> Extent:
             return Size(of_atom(atom))
         case Floor(numerator, divisor):
             by = _with_atoms(divisor, known)
-            return 0 if by == 0 else _with_atoms(numerator, known) // by  # a divisor is 0 for no values that can be
+            return 0 if by == 0 else _with_atoms(numerator, known) // by  # legal values give no divisor of 0
         case AboveZero(inner):
             return largest(_with_atoms(inner, known), 0)
         case Clamped(inner, low, high):

@@ -1,8 +1,7 @@
-"""What sums are for a few values of their dimensions: a sign that one of them contradicts needs no search for a proof.
+"""Sample values of sums: a sign that one sample contradicts needs no search for a proof.
 
-Most comparisons that are asked of sums hold for no proof to find. A search tries all replacements of their atoms before
-it gives up, where one example is enough.
-"""
+Most comparisons of sums have no proof. A search tries all replacements of their atoms before it gives up, where one
+counterexample is enough."""
 
 from __future__ import annotations
 
@@ -11,15 +10,15 @@ from zlib import crc32
 
 from landbridge.sizes.terms import AboveZero, Atom, Clamped, Floor, Symbol, Terms
 
-#: How far from its low end a dimension without a high end is looked at.
+#: The distance from its low end up to which a dimension without a high end is sampled.
 _LARGE = 1 << 24
-#: Each dimension at its low end, at its high end, and twice somewhere between, near and far.
+#: Each dimension is sampled at its low end, at its high end, close to the low end, and anywhere between.
 _POINTS = 4
 
 
 @lru_cache(maxsize=1 << 16)
 def samples(terms: Terms) -> tuple[int, ...]:
-    """Values that ``terms`` have for some values of the dimensions."""
+    """Return the values of ``terms`` at a few fixed choices of the dimensions."""
     values = [0] * _POINTS
     for product, coefficient in terms:
         term = [coefficient] * _POINTS
@@ -45,5 +44,5 @@ def _of_atom(atom: Atom) -> tuple[int, ...]:
 def _of_symbol(symbol: Symbol) -> tuple[int, ...]:
     low = symbol.low
     high = low + _LARGE if symbol.high is None else symbol.high
-    drawn = crc32(symbol.name.encode())  # another one for each name, the same in each process
+    drawn = crc32(symbol.name.encode())  # differs for each name and is the same in each process
     return low, high, low + drawn % (min(high - low, 8) + 1), low + (drawn >> 8) % (high - low + 1)

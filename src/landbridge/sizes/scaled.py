@@ -1,4 +1,4 @@
-"""Extents times factors that are f32, as resizing has them."""
+"""Scales extents by f32 factors, as in Resize."""
 
 from __future__ import annotations
 
@@ -23,11 +23,10 @@ def scaled(extent: Extent, factor: float) -> Extent:
 
 @cache
 def meant(factor: float) -> Fraction:
-    """A simple fraction whose nearest number of f32 is that of ``factor``: 7/10 of 0.699999988.
+    """Return the simplest fraction that rounds to the f32 ``factor``: 7/10 for 0.699999988.
 
-    Ten times that is 7, and 7 divided by it is 10, as where products and quotients are of f32 too; computed exactly
-    they are rounded down to 6 and 9.
-    """
+    Ten times that is 7, and 7 divided by it is 10, as with f32 products and quotients; computed exactly with the f32
+    value they would be rounded down to 6 and 9."""
     exact, wanted = Fraction(factor), np.float32(factor)
     before, convergent, rest = (0, 1), (1, 0), exact  # of its continued fraction
     while True:

@@ -1,4 +1,4 @@
-"""Ranges of one dimension in which a Question has an answer."""
+"""Finds ranges of a dimension in which an undecided Question has an answer."""
 
 from __future__ import annotations
 
@@ -18,13 +18,14 @@ from landbridge.sizes.size import (
 )
 from landbridge.sizes.terms import AboveZero, Clamped, Floor, Symbol, Terms, as_constant, atoms, scale, symbols
 
-#: Multiples of a dimension that are tried.
+#: The most multiples of a dimension that are tried.
 _MOST_UNITS = 1 << 10
 
 
 @record(frozen=True)
 class Settled:
-    """A question that has ``answer`` where the dimension ``name`` is ``extent``, as ``wide`` as that is."""
+    """A range that decides a question: it has ``answer`` where dimension ``name`` is ``extent``; ``wide`` is its
+    width."""
 
     name: str
     extent: Extent
@@ -33,10 +34,9 @@ class Settled:
 
 
 def settled(question: Question, fixed: Collection[str]) -> list[Settled]:
-    """Ranges of one dimension, none of those called ``fixed``, in which ``question`` has an answer: the widest first.
+    """Return ranges of one dimension in which ``question`` has an answer, the widest first.
 
-    A range is as wide as the ratio of its ends says, by what it is a multiple of.
-    """
+    Dimensions in ``fixed`` are left out. The width of a range is the ratio of its ends, divided by its factor."""
     found: list[Settled] = []
     for symbol in symbols(question.difference).values():
         if symbol.name in fixed:
@@ -49,7 +49,9 @@ def settled(question: Question, fixed: Collection[str]) -> list[Settled]:
 
 
 def _ranges(question: Question, symbol: Symbol, wanted: bool) -> Iterator[tuple[int, int, int]]:
-    """Ends of the units of ``symbol`` and multiples of them that settle it: to an end, of some multiples, between."""
+    """Yield ranges of ``symbol`` that decide the question: low and high end, in units, and a factor.
+
+    Candidates reach to an end of the range, lie between both, or have all multiples of a factor."""
     low, high = symbol.low, _high(symbol)
 
     def holds(low: int, high: int, units: int = 1) -> bool:
@@ -70,7 +72,7 @@ def _ranges(question: Question, symbol: Symbol, wanted: bool) -> Iterator[tuple[
 
 
 def _between(question: Question, symbol: Symbol) -> Iterator[tuple[int, int, int]]:
-    """Where a difference crosses 0: it is at least 0, and at most."""
+    """Yield the ranges where a difference is 0: its points at least 0 and at most 0."""
     for sign in (1, -1):
         above, below = (Question(scale(question.difference, by)) for by in (sign, -sign))
         for low, high, units in _ranges(above, symbol, True):
@@ -83,7 +85,7 @@ def _between(question: Question, symbol: Symbol) -> Iterator[tuple[int, int, int
 
 
 def _first(holds: Callable[[int], bool], low: int, high: int) -> int:
-    """The least number that ``holds`` from there to ``high``, where it does."""
+    """Return the least number from ``low`` to ``high`` that ``holds``, if all above it do."""
     while low < high:
         middle = (low + high) // 2
         low, high = (low, middle) if holds(middle) else (middle + 1, high)
@@ -91,13 +93,13 @@ def _first(holds: Callable[[int], bool], low: int, high: int) -> int:
 
 
 def answer(question: Question, dimensions: Mapping[str, Extent]) -> bool | None:
-    """What it is where some dimensions are ``dimensions``, by name; None where they leave it open."""
+    """Return the answer if some dimensions are ``dimensions``, by name; None if these leave it open."""
     difference = replaced(question.difference, dimensions)
     return same(difference, 0) if question.equal else at_least(difference, 0)
 
 
 def _multiples(question: Question) -> list[int]:
-    """What a dimension may have to be a multiple of for quotients to have no remainder."""
+    """Return factors of a dimension for which quotients have no remainder."""
     whole = lcm(*_divisors(question.difference))
     return [units for units in range(2, min(whole, _MOST_UNITS) + 1) if whole % units == 0]
 
@@ -115,7 +117,7 @@ def _divisors(terms: Terms) -> Iterator[int]:
 
 
 def _dimension(symbol: Symbol, low: int, high: int, units: int) -> Extent:
-    """``symbol`` with its units from ``low`` to ``high`` and multiples of ``units``."""
+    """Return ``symbol`` with its units from ``low`` to ``high`` and multiples of ``units``."""
     unit = symbol.unit
     expected = symbol.expected
     retained = expected is not None and expected % units == 0 and low <= expected <= high
@@ -128,5 +130,5 @@ def _high(symbol: Symbol) -> int:
 
 
 def _width(low: int, high: int) -> float:
-    """Where numbers may be below 0, those from 0 on count."""
+    """Return the ratio of the ends; for ranges with negative numbers only those from 0 on count."""
     return log((high + 1) / max(low, 1)) if high >= 0 else -1.0

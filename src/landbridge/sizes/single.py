@@ -1,7 +1,6 @@
-"""Values of which there is one object for equal ones, so that they are compared and hashed as objects are: in C.
+"""Hash-consed values: equal values are one object, so they are compared and hashed by identity, in C.
 
-Sums of a hundred products are compared and looked up ten thousand times a compile.
-"""
+Sums of a hundred products are compared and looked up ten thousand times a compile."""
 
 from __future__ import annotations
 
@@ -15,10 +14,9 @@ _created: weakref.WeakValueDictionary[tuple[Any, ...], Any] = weakref.WeakValueD
 
 
 class Single(type):
-    """The class of classes whose instances, which do not change, are single: a call gives the one with those values.
+    """Metaclass of immutable classes with one instance per value: a call returns the existing instance.
 
-    It lives as long as somebody has it.
-    """
+    An instance lives as long as something references it."""
 
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
         created = super().__call__(*args, **kwargs)
@@ -28,5 +26,5 @@ class Single(type):
 
 
 def remade(single: Any) -> tuple[Any, tuple[Any, ...]]:
-    """What ``__reduce__`` gives of a ``single``: its copies, and what is read from a pickle, are itself."""
+    """Return the value of ``__reduce__`` for a ``single``: copies and unpickled objects are the same object."""
     return type(single), tuple(vars(single).values())

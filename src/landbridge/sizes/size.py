@@ -1,8 +1,7 @@
-"""Size: an integer that is known when the input comes, with the operators of int.
+"""Size: an integer that is known only at run time, with the operators of int.
 
 Results that are the same number for all inputs are ints, so code that computes with Sizes is code that computes with
-ints. A comparison that the bounds of the dimensions do not decide raises UndecidedSizeError.
-"""
+ints. A comparison that the bounds of the dimensions do not decide raises UndecidedSizeError."""
 
 from __future__ import annotations
 
@@ -38,12 +37,14 @@ from landbridge.sizes.terms import (
     symbols,
 )
 
-#: What no extent exceeds, nor the number of elements of a tensor.
+#: The limit of an extent, and of the number of elements of a tensor.
 _LARGEST = 1 << 62
 
 
 class Size:
-    """Terms that are no constant; equal where the terms are. Made by ``dimension`` and by arithmetic."""
+    """An integer expression over dimensions, never a constant; equal if the terms are.
+
+    ``dimension`` and arithmetic create Sizes."""
 
     __slots__ = ("_hash", "terms")
 
@@ -64,7 +65,7 @@ class Size:
         return self._hash
 
     def __eq__(self, other: object) -> bool:
-        """Whether the terms are the same; a Size is never equal to an int, which it would be."""
+        """Return whether the terms are the same; a Size never equals an int, as constants are ints."""
         return isinstance(other, Size) and self.terms == other.terms
 
     def __str__(self) -> str:
@@ -73,26 +74,26 @@ class Size:
     __repr__ = __str__
 
     def __format__(self, spec: str) -> str:
-        """``d`` puts it into brackets, as a dimension in the types of the IR is written."""
+        """Format the Size; ``d`` puts it into brackets, as a dimension in the types of the IR is written."""
         return f"[{self}]" if spec == "d" else format(str(self), spec)
 
     @property
     def symbols(self) -> dict[str, Symbol]:
-        """The dimensions that it depends on, by name."""
+        """Return the dimensions that it depends on, by name."""
         return symbols(self.terms)
 
     @property
     def low(self) -> int | None:
-        """A number that it never falls below; None where none is known."""
+        """Return a number that it never falls below; None if none is known."""
         return bounds.lower_bound(self.terms)
 
     @property
     def high(self) -> int | None:
-        """A number that it never exceeds; None where none is known."""
+        """Return a number that it never exceeds; None if none is known."""
         return bounds.upper_bound(self.terms)
 
     def at(self, values: Mapping[str, int]) -> int:
-        """The number where the dimensions have ``values``, by name."""
+        """Return the value where the dimensions have ``values``, by name."""
         return evaluate(self.terms, lambda symbol: values[symbol.name])
 
     def __add__(self, other: Extent) -> Extent:
@@ -157,21 +158,20 @@ class Size:
     __int__ = __index__
 
 
-#: An extent: a number, or one that is known when the input comes.
+#: An extent: a number, or a Size that is known only at run time.
 Extent: TypeAlias = int | Size
 
-#: Of a dimension that has no bound: exporters write it where they mean "to the end".
+#: The high end of a dimension without a bound: exporters write it where they mean "to the end".
 LARGEST_EXTENT = (1 << 31) - 1
 
 
 def dimension(
     name: str, low: int = 1, high: int | None = LARGEST_EXTENT, multiple_of: int = 1, expected: int | None = None
 ) -> Extent:
-    """The dimension ``name``: a multiple of ``multiple_of`` from ``low`` to ``high``, both rounded to one.
+    """Return the dimension ``name``: a multiple of ``multiple_of`` from ``low`` to ``high``, both rounded to one.
 
-    ``expected`` is a value that comes often. An element of an input may be below 0. Raises ValueError where there is no
-    such number.
-    """
+    ``expected`` is the expected size. An element of an input may be below 0. Raises ValueError if there is no such
+    number."""
     if multiple_of < 1:
         raise ValueError(f"{low} to {high} in steps of {multiple_of}: steps of at least 1 are legal")
     least = -(-low // multiple_of)
@@ -187,7 +187,8 @@ def dimension(
 
 
 def all_at(extents: Iterable[Extent], values: Mapping[str, int]) -> list[int]:
-    """The numbers of ``extents`` where the dimensions have ``values``, by name: what they share is computed once."""
+    """Return the values of ``extents`` where the dimensions have ``values``, by name; shared parts are computed
+    once."""
     known: dict[Atom, int] = {}
 
     def value_of(symbol: Symbol) -> int:
@@ -197,17 +198,17 @@ def all_at(extents: Iterable[Extent], values: Mapping[str, int]) -> list[int]:
 
 
 def dimensions_of(extents: Iterable[Extent]) -> dict[str, Symbol]:
-    """The dimensions that ``extents`` depend on, by name."""
+    """Return the dimensions that ``extents`` depend on, by name."""
     return {name: symbol for e in extents if isinstance(e, Size) for name, symbol in e.symbols.items()}
 
 
 def of_symbol(symbol: Symbol) -> Size:
-    """The dimension that ``symbol`` is."""
+    """Return the dimension of ``symbol``."""
     return Size(of_atom(symbol, symbol.unit))
 
 
 def at_least(left: Extent, right: Extent) -> bool | None:
-    """Whether ``left >= right`` for all values of the dimensions, or for none; None where it is not known."""
+    """Return whether ``left >= right`` for all values of the dimensions, or for none; None if it is not known."""
     if isinstance(left, int) and isinstance(right, int):
         return left >= right
     return _at_least_zero(_difference(left, right))
@@ -227,7 +228,8 @@ def _at_least_zero(difference: Terms) -> bool | None:
 
 
 def always_at_least(left: Extent, right: Extent) -> bool:
-    """Whether ``left >= right`` is known for all values of the dimensions: ``at_least`` for who needs no refusal."""
+    """Return whether ``left >= right`` is known for all values of the dimensions; unlike ``at_least`` it seeks no
+    refutation."""
     if isinstance(left, int) and isinstance(right, int):
         return left >= right
     return _always_at_least_zero(_difference(left, right))
@@ -242,7 +244,7 @@ def _always_at_least_zero(difference: Terms) -> bool:
 
 
 def same(left: Extent, right: Extent) -> bool | None:
-    """Whether two extents are equal for all values of the dimensions, or for none; None where it is not known."""
+    """Return whether two extents are equal for all values of the dimensions, or for none; None if it is not known."""
     if left == right:
         return True
     return _is_zero(_difference(left, right))
@@ -262,12 +264,12 @@ def _is_zero(difference: Terms) -> bool | None:
 
 
 def agree(left: Extent, right: Extent) -> bool:
-    """``same``; raises UndecidedSizeError where that depends on the input."""
+    """Return ``same``; raises UndecidedSizeError if that depends on the input."""
     return _decided(same(left, right), f"{left} == {right}", left, right, equal=True)
 
 
 def largest(*extents: Extent) -> Extent:
-    """The largest of them, as ``max``; an atom of its own where it is not known which."""
+    """Return the largest extent, as ``max``; a new atom if it is not known which that is."""
     result, *others = extents
     for other in others:
         result = result + _above_zero(other - result)
@@ -275,7 +277,7 @@ def largest(*extents: Extent) -> Extent:
 
 
 def smallest(*extents: Extent) -> Extent:
-    """The smallest of them, as ``min``; an atom of its own where it is not known which."""
+    """Return the smallest extent, as ``min``; a new atom if it is not known which that is."""
     result, *others = extents
     for other in others:
         result = result - _above_zero(result - other)
@@ -283,7 +285,7 @@ def smallest(*extents: Extent) -> Extent:
 
 
 def clamped(extent: Extent, low: int, high: int | None = None) -> Extent:
-    """``extent`` where it is from ``low`` to ``high``, else the nearer end: for proofs a number of its own."""
+    """Return ``extent`` clamped to ``low`` and ``high``; proofs treat it as an atom."""
     if isinstance(extent, int):
         return max(low, extent if high is None else min(extent, high))
     least, most = extent.low, extent.high
@@ -293,7 +295,7 @@ def clamped(extent: Extent, low: int, high: int | None = None) -> Extent:
 
 
 def as_one(extent: Extent, low: int, high: int | None = None) -> Extent:
-    """``clamped``, for proofs a number of its own where ``extent`` is a sum of more than dimensions and numbers too."""
+    """Return ``clamped``; proofs treat ``extent`` as an atom if it is a sum of more than dimensions and numbers."""
     if not isinstance(extent, Size) or low == high:
         return clamped(extent, low, high)
     found = list(atoms(extent.terms))
@@ -304,7 +306,7 @@ def as_one(extent: Extent, low: int, high: int | None = None) -> Extent:
 
 
 def split_number(extent: Extent) -> tuple[Extent, int]:
-    """``extent`` without a number that is added to it, and that number."""
+    """Return ``extent`` without its constant part, and that part."""
     if isinstance(extent, int):
         return 0, extent
     terms, number = split_constant(extent.terms)
@@ -312,18 +314,18 @@ def split_number(extent: Extent) -> tuple[Extent, int]:
 
 
 def least(extent: Extent) -> int:
-    """What ``extent`` never falls below, at least 0."""
+    """Return a number that ``extent`` never falls below, at least 0."""
     return extent if isinstance(extent, int) else max(extent.low or 0, 0)
 
 
 def never_below(extent: Extent) -> int:
-    """A number that ``extent`` never exceeds; that of the largest of all where none is known, or only a larger one."""
+    """Return an upper bound of ``extent``: at most the largest legal extent, which it is if no bound is known."""
     most = extent if isinstance(extent, int) else extent.high
     return _LARGEST if most is None else min(most, _LARGEST)
 
 
 def expected_size(extent: Extent) -> int:
-    """``extent`` for likely values of its dimensions: those between the ends of their ranges, by ratio."""
+    """Return ``extent`` for the expected sizes of its dimensions; without one the geometric mean of a range's ends."""
     if isinstance(extent, int):
         return extent
     return extent.at({name: _expected_size(symbol) for name, symbol in extent.symbols.items()})
@@ -338,12 +340,12 @@ def _expected_size(symbol: Symbol) -> int:
 
 
 def ceildiv(left: Extent, right: Extent) -> Extent:
-    """``left / right`` rounded up."""
+    """Return ``left / right`` rounded up."""
     return (left + right - 1) // right
 
 
 def product(extents: Iterable[Extent]) -> Extent:
-    """Their product, as ``math.prod``."""
+    """Return the product, as ``math.prod``."""
     result: Extent = 1
     for extent in extents:
         result = result * extent
@@ -360,23 +362,20 @@ def undecided(
     broadcasts: bool = False,
     fills: bool = False,
 ) -> UndecidedSizeError:
-    """Return the error that it depends on the input whether ``subject``: ``left`` is at least, or ``equal`` to,
-    ``right``.
+    """Return the error that ``subject`` depends on the input: whether ``left`` is at least, or ``equal`` to, ``right``.
 
-    ``needed``: where it is not, no model can be run; with ``broadcasts``, unless one of the two is 1. ``fills``: where
-    it is not, a tensor has no elements.
-    """
+    ``needed``: if it is not, no model can be run; with ``broadcasts``, unless one of the two is 1. ``fills``: if it is
+    not, a tensor has no elements."""
     error = UndecidedSizeError(subject + _depends(left, right))
     error.question = Question(_difference(left, right), equal, needed, broadcasts, fills)
     return error
 
 
 def must_agree(subject: str, left: Extent, right: Extent) -> bool:
-    """Return whether two extents are equal, in a place where nothing else can be run.
+    """Return whether two extents are equal, where only equal ones can be run.
 
-    Raises UndecidedSizeError, naming ``subject`` has them, where that depends on the input: the importer then takes
-    them as one, which each run tests.
-    """
+    Raises UndecidedSizeError, naming ``subject`` has them, if that depends on the input: the importer then unifies
+    them, which each run tests."""
     equal = same(left, right)
     if equal is None:
         raise undecided(f"{subject}: {left} == {right}", left, right, equal=True, needed=True)
@@ -398,7 +397,7 @@ def _difference(left: Extent, right: Extent) -> Terms:
 
 @lru_cache(maxsize=KNOWN)
 def extent_of(terms: Terms) -> Extent:
-    """Return what ``terms`` are: a number where they hold no atom."""
+    """Return ``terms`` as an extent: a number if they hold no atom."""
     number = as_constant(terms)
     return Size(terms) if number is None else number
 
@@ -410,7 +409,8 @@ def _decided(answer: bool | None, subject: str, left: Extent, right: Extent, *, 
 
 
 def _above_zero(value: Extent) -> Extent:
-    """``max(0, value)``; of ``max(0, x)`` and ``max(0, -x)`` the one whose first coefficient is positive is an atom."""
+    """Return ``max(0, value)``; of ``max(0, x)`` and ``max(0, -x)`` the one with a positive first coefficient is the
+    atom."""
     if isinstance(value, int):
         return max(0, value)
     positive = at_least(value, 0)

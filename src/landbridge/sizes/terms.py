@@ -1,8 +1,7 @@
-"""Terms: a sum of products of atoms, the data of a Size, with the arithmetic that needs no bounds.
+"""Terms: sums of products of atoms, the data of a Size, with the arithmetic that needs no bounds.
 
-An atom is a Symbol, a Floor, an AboveZero or a Clamped, of equal ones one object. A sum is sorted and has no zero
-coefficients, so that equal data are equal sums.
-"""
+An atom is a Symbol, a Floor, an AboveZero or a Clamped; equal atoms are one object. A sum is sorted and has no zero
+coefficients, so that equal sums have equal data."""
 
 from __future__ import annotations
 
@@ -20,15 +19,14 @@ from landbridge.sizes.single import Single, remade
 class Symbol(metaclass=Single):
     """A dimension of a program, ``unit`` times a number from ``low`` to ``high`` (None: no bound).
 
-    That number is the atom, so what the dimension is a multiple of needs no proof: of a W that is a multiple of 8,
-    ``W // 4`` is 2 times the atom.
-    """
+    That number is the atom, so divisibility of the dimension needs no proof: of a W that is a multiple of 8, ``W // 4``
+    is 2 times the atom."""
 
     name: str
     low: int = 1
     high: int | None = None
     unit: int = 1
-    #: Of these numbers one that comes often, where that is known.
+    #: The expected value of this number, if it is known.
     expected: int | None = None
 
     __reduce__ = remade
@@ -36,7 +34,7 @@ class Symbol(metaclass=Single):
 
 @record(frozen=True, eq=False)
 class Floor(metaclass=Single):
-    """``numerator // divisor``, rounded down; a divisor that is a sum is at least 1."""
+    """The atom ``numerator // divisor``, rounded down; a divisor that is a sum is at least 1."""
 
     numerator: Terms
     divisor: Terms
@@ -46,7 +44,7 @@ class Floor(metaclass=Single):
 
 @record(frozen=True, eq=False)
 class AboveZero(metaclass=Single):
-    """``max(0, terms)``: all minima and maxima are sums of it."""
+    """The atom ``max(0, terms)``: all minima and maxima are sums of it."""
 
     terms: Terms
 
@@ -55,8 +53,9 @@ class AboveZero(metaclass=Single):
 
 @record(frozen=True, eq=False)
 class Clamped(metaclass=Single):
-    """``terms`` where they are from ``low`` to ``high`` (None: no bound), else the nearer end: of what a run reads and
-    is checked, only these count for proofs."""
+    """The atom ``terms`` clamped to ``low`` and ``high`` (None: no bound).
+
+    It stands for values that are read and checked at run time: proofs use only these bounds."""
 
     terms: Terms
     low: int
@@ -72,50 +71,50 @@ Product: TypeAlias = tuple[tuple[Atom, int], ...]
 Terms: TypeAlias = tuple[tuple[Product, int], ...]
 
 ZERO: Terms = ()
-#: Of a product, before equal ones are added.
+#: Terms of a product, before equal ones are added.
 _MOST_TERMS = 1 << 14
 _ONE: Product = ()
-#: Results that are kept of each kind of arithmetic: a compile does most of it several times.
+#: The size of the cache of each kind of arithmetic: a compile repeats most of it.
 KNOWN = 1 << 14
 
 
 def constant(value: int) -> Terms:
-    """``value`` as terms."""
+    """Return a number as terms."""
     return ((_ONE, value),) if value else ZERO
 
 
 def of_atom(atom: Atom, coefficient: int = 1) -> Terms:
-    """``coefficient * atom``."""
+    """Return ``coefficient * atom``."""
     return ((((atom, 1),), coefficient),)
 
 
 def as_constant(terms: Terms) -> int | None:
-    """The number that ``terms`` are; None where they hold an atom."""
+    """Return ``terms`` as a number; None if they hold an atom."""
     if not terms:
         return 0
     return terms[0][1] if terms[0][0] == _ONE else None
 
 
 def constant_part(terms: Terms) -> int:
-    """The term without atoms."""
+    """Return the term without atoms."""
     return terms[-1][1] if terms and terms[-1][0] == _ONE else 0
 
 
 def split_constant(terms: Terms) -> tuple[Terms, int]:
-    """The terms with atoms, and the one without."""
+    """Return the terms with atoms, and the one without."""
     number = constant_part(terms)
     return (terms[:-1] if number else terms), number
 
 
 def plus_constant(terms: Terms, number: int) -> Terms:
-    """``terms + number``."""
+    """Return ``terms + number``."""
     rest, before = split_constant(terms)
     return (*rest, (_ONE, before + number)) if before + number else rest
 
 
 @lru_cache(maxsize=KNOWN)
 def add(*sums: Terms) -> Terms:
-    """Their sum."""
+    """Return the sum of all."""
     found: dict[Product, int] = {}
     for terms in sums:
         for product, coefficient in terms:
@@ -125,13 +124,13 @@ def add(*sums: Terms) -> Terms:
 
 @lru_cache(maxsize=KNOWN)
 def scale(terms: Terms, factor: int) -> Terms:
-    """``factor * terms``."""
+    """Return ``factor * terms``."""
     return tuple((product, coefficient * factor) for product, coefficient in terms) if factor else ZERO
 
 
 @lru_cache(maxsize=KNOWN)
 def multiply(left: Terms, right: Terms) -> Terms:
-    """Their product; raises ShapeError where it has too many terms to compute with."""
+    """Return the product; raises ShapeError if it has too many terms to compute with."""
     if len(left) * len(right) > _MOST_TERMS:
         raise ShapeError(f"a product of sums of {len(left)} and {len(right)} terms is not computed with")
     found: dict[Product, int] = {}
@@ -144,24 +143,24 @@ def multiply(left: Terms, right: Terms) -> Terms:
 
 @lru_cache(maxsize=KNOWN)
 def divide_exactly(terms: Terms, divisor: int) -> Terms | None:
-    """``terms / divisor`` where every coefficient is a multiple; None where one is not."""
+    """Return ``terms / divisor`` if every coefficient is a multiple; else None."""
     if any(coefficient % divisor for _, coefficient in terms):
         return None
     return tuple((product, coefficient // divisor) for product, coefficient in terms)
 
 
 def common_factor(terms: Terms) -> int:
-    """The greatest number that every coefficient is a multiple of; 0 for no terms."""
+    """Return the greatest number that every coefficient is a multiple of; 0 for no terms."""
     return gcd(*(coefficient for _, coefficient in terms))
 
 
 def atoms(terms: Terms) -> Iterable[Atom]:
-    """The atoms of the products; not those inside atoms."""
+    """Return the atoms of the products, without those nested in atoms."""
     return dict.fromkeys(atom for product, _ in terms for atom, _ in product)
 
 
 def all_atoms(terms: Terms) -> Iterable[Atom]:
-    """The atoms of the products and those inside atoms, each once, however many it is inside of."""
+    """Return the atoms of the products and those nested in atoms, each once."""
     found: dict[Atom, None] = {}
     _add_atoms(terms, found)
     return found
@@ -181,15 +180,14 @@ def _add_atoms(terms: Terms, found: dict[Atom, None]) -> None:
 
 
 def symbols(terms: Terms) -> dict[str, Symbol]:
-    """The symbols, those inside atoms too, by name."""
+    """Return the symbols by name, also those nested in atoms."""
     return {atom.name: atom for atom in all_atoms(terms) if isinstance(atom, Symbol)}
 
 
 def evaluate(terms: Terms, value_of: Callable[[Symbol], int], known: dict[Atom, int] | None = None) -> int:
-    """What ``terms`` are where ``value_of`` gives each dimension (a multiple of its unit).
+    """Return the value of ``terms`` where ``value_of`` gives each dimension (a multiple of its unit).
 
-    ``known`` has the numbers of atoms, and gets those of others: for who evaluates several terms for the same values.
-    """
+    ``known`` memoizes the values of atoms, for several terms at the same dimensions."""
     return _evaluated(terms, value_of, {} if known is None else known)
 
 
@@ -225,7 +223,7 @@ def _product(left: Product, right: Product) -> Product:
 
 
 def divide_product(product: Product, by: Product) -> Product | None:
-    """``product / by`` where every atom is in it as often; None where one is not."""
+    """Return ``product / by`` if it divides exactly; else None."""
     powers = dict(product)
     for atom, power in by:
         powers[atom] = powers.get(atom, 0) - power
