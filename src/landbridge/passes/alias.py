@@ -1,9 +1,8 @@
-"""State which outputs may be the memory of an input, so that a state stays where it is.
+"""Proves which outputs may alias an input, so that a state stays in one memory.
 
-Asked for by ``compile(alias=)``, where what cannot be proved is an error; and by itself where a kernel updates parts of
-a copy of an input, which is what caches are. A kernel that is given one memory for both then works on it in place;
-given two, it does what it always did.
-"""
+``compile(alias=)`` requests aliases, and one without a proof is an error. The pass also finds outputs by itself that
+are an input with parts updated, as caches are. A kernel that gets one memory for both then works in place; given two,
+it copies as before."""
 
 from __future__ import annotations
 
@@ -22,10 +21,9 @@ from landbridge.passes.registry import register_pass
 
 
 def request_aliases(module: IRModule, alias: Mapping[str, str]) -> None:
-    """Ask that outputs may be the memory of inputs, by name, for the pass ``alias`` to prove.
+    """Request that outputs may alias inputs, by name, for the pass ``alias`` to prove.
 
-    Raises CompileError for a name that nothing has, an input that is named twice, and IR that has a plan.
-    """
+    Raises CompileError for an unknown name, an input that is named twice, and IR that has a plan."""
     if not alias:
         return
     if any(isinstance(op, AllocStorageOp) for op in module.main.body.block.ops):
@@ -48,7 +46,7 @@ def alias(module: IRModule) -> None:
     requested = aliases(module.main)
     aliasing = Aliasing(module)
     found: dict[str, str] = {}
-    for output in sorted(aliasing.outputs, key=lambda name: name not in requested):  # what is asked for comes first
+    for output in sorted(aliasing.outputs, key=lambda name: name not in requested):  # requests come first
         input = requested.get(output) or _updated(module, aliasing, output)
         if not input or input in found.values():
             continue
@@ -63,7 +61,7 @@ def alias(module: IRModule) -> None:
 
 
 def _updated(module: IRModule, aliasing: Aliasing, output: str) -> str:
-    """The input that ``output`` is a copy of before it is updated, if it is one."""
+    """Return the input that ``output`` is a copy of before it is updated; empty if there is none."""
     first = aliasing.first_writer(output)
     if not isinstance(first, CallOp) or not copies_whole(module.prims()[first.callee_name]):
         return ""

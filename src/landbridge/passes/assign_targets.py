@@ -1,4 +1,4 @@
-"""Which target each PrimFunc is compiled for."""
+"""Assigns to each PrimFunc the target that it is compiled for."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from landbridge.passes.registry import register_pass
 
 @register_pass("assign_targets")
 def assign_targets(module: IRModule) -> None:
-    """State the target of each PrimFunc: that of its callers' vdevice; one that serves two targets is cloned."""
+    """Set the target of each PrimFunc to that of its callers' vdevice; one that serves two targets is cloned."""
     prims = module.prims()
     placed: dict[tuple[str, int], str] = {}
     served: set[str] = set()

@@ -1,10 +1,9 @@
-"""Bufferize: @main on tensors becomes @main on memrefs, results written where they are wanted.
+"""Bufferize: turns @main on tensors into @main on memrefs, with results written into their final destinations.
 
-Arguments become the inputs, then the outputs, which the caller owns. Every produced value gets one place: an
-output, a part of a concatenation, the result of a branch, what a loop carries or the row of an iteration, or memory of
-its own (``memref.alloc`` at the top, which carries ``lb.vdevice``). A copy is made only where a value cannot be
-produced in its place, and is a PrimFunc of its own, so that the ledger shows it.
-"""
+Arguments become the inputs, then the outputs, which the caller owns. Every produced value gets one destination: an
+output, a part of a concatenation, the result of a branch, a loop's carried value or the row of an iteration, or memory
+of its own (``memref.alloc`` at the top, which carries ``lb.vdevice``). A copy is made only where a value cannot be
+produced in its destination, and is a PrimFunc of its own, so that the ledger shows it."""
 
 from __future__ import annotations
 
@@ -64,7 +63,7 @@ from landbridge.passes.registry import register_pass
 
 @register_pass("bufferize")
 def bufferize(module: IRModule) -> None:
-    """Give every tensor of @main a place in memory and make results be written there."""
+    """Give every tensor of @main a buffer and make results be written into their destinations."""
     _Bufferizer(module).run()
 
 
@@ -77,7 +76,7 @@ class _Bufferizer:
         self.constants: dict[tuple[str, Attribute], SSAValue] = {}
         self.head: list[Operation] = []
         self.body: list[Operation] = []
-        self.heads: dict[Block, list[Operation]] = {}  # of bodies of loops: views of what an iteration has
+        self.heads: dict[Block, list[Operation]] = {}  # of loop bodies: views that belong to an iteration
         self.lowerings: dict[type[Operation], Callable[[Any], None]] = {
             CallOp: self.lower_call,
             HostCallOp: self.lower_call,
@@ -114,7 +113,7 @@ class _Bufferizer:
         Rewriter.erase_op(old, safe_erase=False)
 
     def vdevice(self, value: OpResult) -> SSAValue:
-        """The memref that ``value`` is produced in."""
+        """Return the memref that ``value`` is produced in."""
         at: SSAValue = value
         parts: list[tuple[OpResult, Claim]] = []  # a part of a part of ..., the innermost first
         while isinstance(at, OpResult) and at not in self.places:
@@ -135,14 +134,15 @@ class _Bufferizer:
         return whole
 
     def head_of(self, vdevice: SSAValue) -> list[Operation]:
-        """Where a view of ``vdevice`` may stand first: in the body of a loop where it is of one iteration."""
+        """Return the list of operations where a view of ``vdevice`` may come first: in a loop's body if it is of one
+        iteration."""
         root = viewed(vdevice)
         return self.heads.get(root.block, self.head) if isinstance(root, BlockArgument) else self.head
 
     def view(self, source: SSAValue, ty: AnyMemRef, first: int, ops: list[Operation]) -> SSAValue:
         if source.type == ty and first == 0:
             return source
-        if isinstance(source.owner, ViewOp):  # so that what is under a view is one step away
+        if isinstance(source.owner, ViewOp):  # so that the source of a view is one step away
             return self.view(source.owner.source, ty, first + source.owner.first, ops)
         op = ViewOp(source, ty, first)
         ops.append(op)
@@ -202,7 +202,7 @@ class _Bufferizer:
         if may_begin(self.module, op.result, first) or count == 0:
             self.values[op.result] = self.view(source, ty, first, self.body)
             return
-        # No kernel can be given what begins there: the elements are copied to where it can.
+        # No kernel accepts an operand that begins there: the elements are copied to an aligned location.
         alloc = buffer_alloc(ty)
         place_on(alloc, vdevice)
         set_node_name(alloc, _node(op))
@@ -282,8 +282,9 @@ class _Bufferizer:
         self.values.update(zip(op.res, places, strict=True))
 
     def end_iteration(self, op: LoopOp, places: Sequence[SSAValue]) -> None:
-        """Copy rows and carried values that could not be produced in their places: rows first, which may be of values
-        that the next iteration has others for."""
+        """Copy rows and carried values that could not be produced in their destinations.
+
+        Rows come first, as they may read carried values that the copies for the next iteration overwrite."""
         block, count = op.body.block, len(op.carried)
         yielded = cast(YieldOp, block.last_op).values
         for value, row in zip(yielded[count:], block.args[len(block.args) - op.rows :], strict=True):
@@ -294,7 +295,7 @@ class _Bufferizer:
             if value is argument or self.claims.holds(value, Claim(result, 0)):
                 continue
             source = self.values[value]
-            if viewed(value) in block.args[:count]:  # which another copy may write first
+            if viewed(value) in block.args[:count]:  # which another copy may overwrite first
                 alloc = buffer_alloc(source.type)
                 place_on(alloc, vdevice_of(value.type))
                 set_node_name(alloc, _node(op))
@@ -322,7 +323,7 @@ class _Bufferizer:
 
 
 def _node(op: Operation | Block) -> str:
-    """The node of ``op``, else what it is."""
+    """Return the node of ``op``, else its kind."""
     if isinstance(op, Block):
         return ""
     return node_name(op) or op.name.removeprefix("lb.")

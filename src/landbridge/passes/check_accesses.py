@@ -1,8 +1,7 @@
-"""Check accesses: CPU kernels get a report as one more operand, and the host looks at it after each call.
+"""Instruments CPU kernels to check accesses: each gets a report operand, which the host reads after each call.
 
-``lower`` then makes kernels that test every index, skip what lies outside of an operand, and say so in the report
-(``landbridge.executable.access_report``). The pass comes last, on a plan; it is no part of an ordinary compile.
-"""
+``lower`` then makes kernels that test every index, skip accesses outside of an operand, and record them in the report
+(``landbridge.executable.access_report``). The pass comes last, on a plan; it is no part of an ordinary compile."""
 
 from __future__ import annotations
 
@@ -45,14 +44,14 @@ def check_accesses(module: IRModule) -> None:
 
 
 class _Reports:
-    """The memory of reports: one storage for each vdevice that makes calls, which its kernels share."""
+    """Allocates report memory: one storage for each vdevice that makes calls, which its kernels share."""
 
     def __init__(self, block: Block) -> None:
         self._block = block
         self._created: dict[tuple[VDeviceAttr, int], SSAValue] = {}
 
     def of(self, call: CallOp) -> SSAValue:
-        """The report of ``call``, clear when @main begins."""
+        """Return the report of ``call``, which is zero when @main begins."""
         declared = declared_vdevice(call)
         vdevice = VDeviceAttr.of(0 if declared is None else declared.index.data)
         words = report_words(len(call.operands))
@@ -69,7 +68,7 @@ class _Reports:
 
 
 def _check(call: CallOp, report: SSAValue, names: dict[SSAValue, str]) -> None:
-    """Give ``call`` its report, and let the host look at it afterwards."""
+    """Give ``call`` its report operand, and let the host read it afterwards."""
     operands = [*call.inputs, *call.destinations]
     facts: dict[str, Attribute] = {
         "node": StringAttr(node_name(call)),
@@ -84,7 +83,7 @@ def _check(call: CallOp, report: SSAValue, names: dict[SSAValue, str]) -> None:
 
 
 def _declared(nbytes: Extent) -> Attribute:
-    """Bytes as a message names them: what a run decides by the sizes it is made of."""
+    """Return bytes as an attribute for messages; an open size becomes its text."""
     return StringAttr(str(nbytes)) if isinstance(nbytes, Size) else int_attr(nbytes)
 
 
@@ -97,7 +96,7 @@ def _host_call(builtin: str, report: SSAValue, parameters: dict[str, Attribute])
 
 
 def _named(value: SSAValue, names: dict[SSAValue, str]) -> str:
-    """What a message calls the buffer ``value``."""
+    """Return the name of the buffer ``value`` for messages."""
     source = viewed(value)
     if isinstance(source, BlockArgument):
         return f"argument {names[source]!r}" if source in names else "a value of a branch"

@@ -1,4 +1,4 @@
-"""Constants that a pass replaces by others, forgotten while it runs: there are never twice the weights of a model."""
+"""Drops constants that a pass replaces while it runs, so that a model's weights are never held twice."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from landbridge.ir.module import IRModule
 
 
 class ConsumedConstants:
-    """Takes constants out of the table of ``module``, and what loads them, when no operation uses them any more."""
+    """Removes constants of ``module``, and operations that load them, once no operation uses them any more."""
 
     def __init__(self, module: IRModule) -> None:
         self._constants = module.constants
@@ -22,11 +22,11 @@ class ConsumedConstants:
                 self._loads.setdefault(op.symbol_name, []).append(op)
 
     def keep(self, symbol: str) -> None:
-        """Let ``symbol``, which new operations load, stay."""
+        """Retain ``symbol``, which new operations load."""
         self._loads.pop(symbol, None)
 
     def drop(self, values: Iterable[SSAValue]) -> None:
-        """Forget those of the constants ``values`` that nothing uses."""
+        """Remove those of the constants ``values`` that nothing uses."""
         for value in values:
             if isinstance(value.owner, ConstantOp):
                 symbol = value.owner.symbol_name

@@ -1,9 +1,8 @@
-"""Crossings: which of them are views, decided from what the Targets say of their memory.
+"""Decides which crossings are views, by the memory that the Targets declare.
 
-A device and a CPU that share memory exchange tensors without a copy: a tensor that one makes and the other reads is
-in memory of the host, where both use it. Inputs and outputs are there too when code of both looks at them. Where the
-device does not use the host's memory, and the host's code works in the device's, a tensor that crosses is there.
-"""
+A device and a CPU that share memory exchange tensors without a copy: a tensor that one writes and the other reads is
+placed in host memory that both use. Inputs and outputs are placed there too if code of both uses them. If the device
+cannot use host memory, but host code can use the device's, a crossing tensor is placed in device memory."""
 
 from __future__ import annotations
 
@@ -37,7 +36,8 @@ def crossings(module: IRModule) -> None:
 
 
 def _host_for_both(module: IRModule) -> int | None:
-    """The CPU's vdevice that inputs and outputs should be on, as its code looks at them and the first one's too."""
+    """Return the CPU vdevice for inputs and outputs that code of the CPU and of the first vdevice both use; None if
+    none."""
     block = module.main.body.block
     returned = block.last_op.operands if block.last_op is not None else ()
     created = {found for value in returned if (found := produced(value)) is not None}
@@ -53,18 +53,18 @@ def _host_for_both(module: IRModule) -> int | None:
 
 
 def nowhere(op: ToVDeviceOp) -> SSAValue | None:
-    """A crossing to where its source is already gives the source."""
+    """Return the source of a crossing that does not change the placement."""
     return op.source if op.source.type == op.result.type else None
 
 
 def there_and_back(op: ToVDeviceOp) -> SSAValue | None:
-    """A crossing of a crossing from the same place gives what that one read."""
+    """Return the original value of a crossing that undoes another one."""
     before = op.source.owner
     return before.source if isinstance(before, ToVDeviceOp) and before.source.type == op.result.type else None
 
 
 def _drop_detours(module: IRModule) -> None:
-    """Read what is there already, and erase crossings that nobody reads."""
+    """Replace crossings by values that are already in place, and erase unused crossings."""
     found = [op for op in module.main.walk() if isinstance(op, ToVDeviceOp)]
     for op in found:
         known = nowhere(op) or there_and_back(op)

@@ -1,4 +1,4 @@
-"""Keep one of PrimFuncs that are equal by content, so that each kernel is generated once."""
+"""Deduplicates PrimFuncs with equal content, so that each kernel is generated once."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from landbridge.passes.registry import register_pass
 
 @register_pass("dedup")
 def dedup(module: IRModule) -> None:
-    """Keep one PrimFunc of those that are equal but for their names."""
+    """Keep one PrimFunc of those that differ only in their names."""
     first: dict[Hashable, str] = {}
     retained: dict[str, str] = {}
     for name, function in module.prims().items():
@@ -30,7 +30,7 @@ def dedup(module: IRModule) -> None:
 
 
 def content(function: func.FuncOp) -> Hashable:
-    """A key that is equal for functions that differ in their name alone."""
+    """Return a key that is equal for functions that differ only in their names."""
     indices: dict[SSAValue, int] = {}
     attributes = _sorted(function.attributes)
     return (function.function_type, attributes, _block(function.body.block, indices))

@@ -1,4 +1,4 @@
-"""Fold what is known at compile time: layouts of constants, repeated operations, and what nobody uses."""
+"""Folds what is known at compile time: layouts of constants, repeated operations, and dead code."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def joined(op: ConcatOp, *sources: Array) -> Array:
     return np.concatenate(sources, axis=op.axis.value.data)
 
 
-#: What an operation makes of constants, by its type.
+#: The function that folds an operation on constants, by its type.
 FOLDS: dict[type[Operation], Callable[..., Array]] = {
     PackOp: packed,
     UnpackOp: unpacked,
@@ -66,7 +66,7 @@ FOLDS: dict[type[Operation], Callable[..., Array]] = {
 
 
 def _share_memory(module: IRModule) -> None:
-    """Constants that are the same memory are one: layers that share weights have them under several names."""
+    """Merge constants that are the same memory: layers that share weights have them under several names."""
     first: dict[Hashable, str] = {}
     for op in list(module.main.walk()):
         if isinstance(op, ConstantOp):
@@ -77,7 +77,7 @@ def _share_memory(module: IRModule) -> None:
 
 
 def _fold_constants(module: IRModule, block: Block, known: dict[Hashable, str]) -> None:
-    """``known``: what operations have made of constants already, as layers that share weights ask for it again."""
+    """Fold operations on constants; ``known`` memoizes results, as layers that share weights need the same ones."""
     for op in list(block.ops):
         for region in op.regions:
             _fold_constants(module, region.block, known)
@@ -96,7 +96,7 @@ def _fold_constants(module: IRModule, block: Block, known: dict[Hashable, str]) 
 
 
 def _is_open(op: Operation) -> bool:
-    """Whether a run says which elements ``op`` gives."""
+    """Return whether the elements that ``op`` returns depend on open sizes."""
     extents = [e for result in op.results for e in shape_of(result.type)]
     return any(isinstance(e, Size) for e in (*extents, *([op.first] if isinstance(op, ViewOp) else [])))
 
@@ -107,11 +107,10 @@ def _replace(op: Operation, symbol: str) -> None:
 
 
 def _merge_repeated(block: Block, seen: ChainMap[Hashable, Operation], merged: dict[SSAValue, SSAValue]) -> None:
-    """Equal operations on equal operands are done once. Destinations are no operands here: each call has its own.
+    """Merge equal operations on equal operands. Destinations do not count as operands: each call has its own.
 
-    ``merged``: the first of its kind by each value that is equal to it. An operation takes all of them at once: xdsl
-    copies the whole list when one operand changes.
-    """
+    ``merged`` maps each equal value to the first of its kind. An operation's operands are replaced at once: xdsl copies
+    the whole list when one operand changes."""
     for op in list(block.ops):
         if any(v in merged for v in op.operands):
             op.operands = [merged.get(v, v) for v in op.operands]
@@ -133,7 +132,7 @@ def _merge_repeated(block: Block, seen: ChainMap[Hashable, Operation], merged: d
 
 
 def _facts(op: Operation) -> tuple[tuple[str, Attribute], ...]:
-    """What is stated of ``op`` besides where it comes from."""
+    """Return the attributes of ``op`` except those that only name its origin."""
     return tuple(sorted((k, v) for k, v in op.attributes.items() if k != NODE))
 
 

@@ -1,10 +1,8 @@
-"""Let the last use of a buffer be overwritten by its result: elementwise kernels then cost no memory.
+"""In-place execution: the last use of a buffer is overwritten by its result, so elementwise kernels need no new memory.
 
-A kernel may write onto an input when only its last stage reads that input, each element where it writes it, or only its
-first stage, which copies it, before others update parts of the copy. Such a
-PrimFunc carries ``lb.in_place``: lowering may not assume that its arguments never overlap, nor compute an
-element twice.
-"""
+A kernel may write onto an input if only its last stage reads that input, each element where it writes it, or if only
+its first stage reads it, to copy it before other stages update parts of the copy. Such a PrimFunc carries
+``lb.in_place``: lowering may not assume that its arguments never overlap, nor compute an element twice."""
 
 from __future__ import annotations
 
@@ -27,7 +25,7 @@ from landbridge.targets.images import image_limits
 
 @register_pass("inplace")
 def inplace(module: IRModule) -> None:
-    """Let kernels that may write onto an input whose last use they are do so."""
+    """Let kernels that may write onto an input do so if they are its last use."""
     block = module.main.body.block
     lives = lifetimes(block)
     prims = module.prims()
@@ -50,7 +48,7 @@ def inplace(module: IRModule) -> None:
 
 
 def in_place_twin(module: IRModule, name: str) -> str:
-    """The name of the PrimFunc that is ``name`` and may write onto its inputs, which is made where there is none."""
+    """Return the name of the variant of PrimFunc ``name`` that may write onto its inputs; adds it if it is missing."""
     twin = f"{name}_in_place"
     prims = module.prims()
     if twin not in prims:
@@ -62,7 +60,7 @@ def in_place_twin(module: IRModule, name: str) -> str:
 
 
 def _share(op: CallOp, source: SSAValue, target: SSAValue, step: int, lives: dict[SSAValue, Lifetime]) -> bool:
-    """Make ``source`` and ``target`` one buffer if that is safe at ``step``; whether it was."""
+    """Make ``source`` and ``target`` one buffer if that is safe at ``step``; returns whether it was."""
     old, new = root(source), root(target)
     if old is new or not isinstance(old.owner, memref.AllocOp):
         return False
@@ -81,15 +79,15 @@ def _share(op: CallOp, source: SSAValue, target: SSAValue, step: int, lives: dic
 
 
 def _vdevice(value: SSAValue) -> VDeviceAttr:
-    """Where a buffer is; inputs and outputs are in ordinary memory of vdevice 0."""
+    """Return the placement of a buffer; inputs and outputs are in ordinary memory of vdevice 0."""
     return placed_on(value.op) if isinstance(value, OpResult) else VDeviceAttr.of()
 
 
 def _become_view(gone: memref.AllocOp, retained: SSAValue) -> None:
-    """Replace an allocation by a view of ``retained``, of the same block."""
+    """Replace an allocation by a view of ``retained``, in the same block."""
     block = gone.parent
     assert block is not None
-    if isinstance(retained, OpResult):  # it may come after what it replaces
+    if isinstance(retained, OpResult):  # it may come after the allocation that it replaces
         block.detach_op(retained.op)
         first = block.first_op
         assert first is not None

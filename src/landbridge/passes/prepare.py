@@ -1,10 +1,9 @@
-"""Prepare: what depends on parameters alone is computed when they change, and not by each run.
+"""Prepare: moves work that depends on parameters alone out of the runs; it is done when they change.
 
-A parameter is a weight that stays replaceable, so nothing of it is folded: it is packed, cast or carried to a device
-by operations of @main. Those whose every source is a parameter, a constant, or a result of such operations come first,
-and ``lb.prepared`` after them; the buffers that it names keep their values from run to run. What fusion made part of a
-later kernel stays there, and what is of an open size is for each run.
-"""
+A parameter is a weight that stays replaceable, so operations on it are not folded: operations of @main pack it, cast it
+or copy it to a device. Those whose every source is a parameter, a constant, or a result of such operations come first,
+and ``lb.prepared`` after them; the buffers that it names retain their values from run to run. Operations that were
+fused into a later kernel stay there, and those of an open size are done in each run."""
 
 from __future__ import annotations
 
@@ -22,7 +21,7 @@ from landbridge.passes.registry import register_pass
 from landbridge.records import record
 from landbridge.sizes.size import Size
 
-#: Operations that only say where bytes are.
+#: Operations that only locate bytes.
 _PLACES = (memref.AllocOp, ConstantOp, ViewOp, ToVDeviceOp)
 
 
@@ -59,7 +58,7 @@ def prepare(module: IRModule) -> None:
 
 
 def _prepared(steps: Sequence[_Step], weights: frozenset[SSAValue]) -> list[_Step]:
-    """Those of ``steps`` that read nothing else than parameters, constants and each other's results."""
+    """Return those of ``steps`` that read nothing but parameters, constants and each other's results."""
     chosen = [
         step for step in steps if isinstance(step.op, CallOp | memref.CopyOp) and not any(map(_is_open, step.writes))
     ]
@@ -71,19 +70,19 @@ def _prepared(steps: Sequence[_Step], weights: frozenset[SSAValue]) -> list[_Ste
         for step in chosen:
             fits = all(v in weights or isinstance(v.owner, ConstantOp) or v in created for v in step.reads)
             fits = fits and step.writes <= created and not any(isinstance(v, BlockArgument) for v in step.writes)
-            # Of constants alone there is nothing to prepare: they do not change.
+            # Operations on constants alone need no preparation: they do not change.
             if fits and not known.isdisjoint(step.reads):
                 known |= step.writes
                 retained.append(step)
             else:
-                created -= step.writes  # so that what follows from it goes in the same round
+                created -= step.writes  # so that dependent steps are removed in the same round
         if len(retained) == len(chosen):
             return retained
         chosen = retained
 
 
 def _is_open(buffer: SSAValue) -> bool:
-    """Whether ``buffer`` is of another size for other inputs: what is in it is for one alone."""
+    """Return whether ``buffer`` has another size for other inputs: its contents are for one size only."""
     return isinstance(nbytes_of(buffer.type), Size)
 
 
@@ -98,7 +97,7 @@ def _step(op: Operation) -> _Step:
 
 
 def _touched(op: Operation) -> Iterator[SSAValue]:
-    """Every memref that ``op`` or an operation inside it uses."""
+    """Yield every memref that ``op`` or an operation inside it uses."""
     for inner in op.walk():
         yield from inner.operands
 

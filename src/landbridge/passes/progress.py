@@ -1,4 +1,4 @@
-"""How far a module has come: which passes of a pipeline it still has to go through."""
+"""Progress of a module: the passes of a pipeline that it still needs."""
 
 from __future__ import annotations
 
@@ -13,11 +13,10 @@ from landbridge.ir.module import IRModule
 
 
 def passes_to_do(module: IRModule, pipeline: Sequence[str]) -> Sequence[str]:
-    """The passes of ``pipeline`` that ``module`` needs to become a plan, as its operations show.
+    """Return the passes of ``pipeline`` that ``module`` needs to become a plan, as its operations show.
 
-    On tensors it needs all: each leaves alone what it has done before. On buffers it needs those after "bufferize",
-    with a plan none. Raises CompileError where places were asked for that are decided already.
-    """
+    On tensors it needs all: each pass skips what it has done before. On buffers it needs those after "bufferize", with
+    a plan none. Raises CompileError if placements were requested that are decided already."""
     values = [v for op in module.main.walk() for v in (*op.operands, *op.results)]
     if not values or any(isinstance(v.type, TensorType) for v in values):
         return pipeline

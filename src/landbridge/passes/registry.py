@@ -1,9 +1,8 @@
-"""Passes by name, and pipelines of them.
+"""The registry of passes by name, and their pipelines.
 
 A pass is a function ``(IRModule) -> IRModule | None`` that changes the module it is given, or returns another.
-Its docstring's first line is what ``landbridge opt --list`` shows. Each lives in a module of this package and
-is found there, so a new file is all that a new pass takes.
-"""
+``landbridge opt --list`` shows its docstring's first line. Each lives in a module of this package and is found there,
+so that a new pass needs only a new file."""
 
 from __future__ import annotations
 
@@ -37,12 +36,12 @@ class Pass:
     doc: str
 
     def __call__(self, module: IRModule) -> IRModule:
-        """Run it; the module to go on with is the result."""
+        """Run the pass and return the module to go on with."""
         return self.function(module) or module
 
 
 def register_pass(name: str) -> Callable[[PassFunction], PassFunction]:
-    """Make the decorated function the pass ``name``; raises CompileError when another one has the name."""
+    """Return a decorator that registers a function as the pass ``name``; raises CompileError if the name is taken."""
 
     def register(function: PassFunction) -> PassFunction:
         known = _passes.get(name)
@@ -56,19 +55,19 @@ def register_pass(name: str) -> Callable[[PassFunction], PassFunction]:
 
 
 def names() -> list[str]:
-    """The name of every pass, sorted."""
+    """Return the name of every pass, sorted."""
     _import_all()
     return sorted(_passes)
 
 
 def get(name: str) -> Pass:
-    """The pass called ``name``; raises CompileError naming those that exist."""
+    """Return the pass called ``name``; raises CompileError naming those that exist."""
     if name not in _passes:
         module = f"{_PACKAGE}.{name}"
         try:
             import_module(module)
         except ModuleNotFoundError as error:
-            if not f"{module}.".startswith(f"{error.name}."):  # what it imports is missing
+            if not f"{module}.".startswith(f"{error.name}."):  # one of its imports is missing
                 raise
     if name not in _passes:
         _import_all()
@@ -85,13 +84,12 @@ def run_pipeline(
     seconds: dict[str, float] | None = None,
     sources: Sequence[str] = (),
 ) -> IRModule:
-    """Run passes in order and verify after each; the last module is the result.
+    """Run passes in order, verify after each, and return the last module.
 
-    ``dump``: a directory that receives the IR after each pass, ``00-import.mlir`` first. ``seconds`` receives the
-    time of each pass, summed over repeats. ``sources``: the files that ``module`` is from, which no dump replaces.
-    Raises CompileError for an unknown name and OutputFileError for a directory that takes no files before anything
-    runs, and VerifyError naming the pass that broke the IR.
-    """
+    ``dump``: a directory that receives the IR after each pass, ``00-import.mlir`` first. ``seconds`` receives the time
+    of each pass, summed over repeats. ``sources``: the files that ``module`` comes from, which no dump replaces. Before
+    anything runs, raises CompileError for an unknown name and OutputFileError for a directory that takes no files.
+    Raises VerifyError naming the pass that broke the IR."""
     steps = [get(name) for name in pipeline]
     if dump is not None:
         check_folder(dump)

@@ -1,8 +1,7 @@
-"""Scratch: what a kernel keeps between its stages and may not fit a stack gets memory of the plan.
+"""Scratch: temporaries of a kernel that may not fit a stack get planned memory.
 
-Such a kernel takes an operand more for each of its temporaries, the last ones, and ``lb.scratch`` says how many
-arguments come before them. What they hold is of no use after the call, so that the plan gives their bytes to others.
-"""
+Such a kernel takes one more operand for each of its temporaries, the last ones, and ``lb.scratch`` says how many
+arguments precede them. Their contents are dead after the call, so that the plan reuses their bytes."""
 
 from __future__ import annotations
 
@@ -40,7 +39,7 @@ def scratch(module: IRModule) -> None:
             place_on(alloc, VDeviceAttr.of(0 if declared is None else declared.index.data))
             set_node_name(alloc, f"{node_name(call)} scratch".lstrip())
             first = block.first_op
-            assert first is not None  # the call, or what is around it
+            assert first is not None  # the call, or an operation around it
             block.insert_op_before(alloc, first)
             given.append(alloc.memref)
         _give(call, given)

@@ -1,4 +1,4 @@
-"""Spill: what a scope has no room for goes to the scope that was named for it."""
+"""Spill: tensors that exceed the capacity of a scope move to the scope that was named for it."""
 
 from __future__ import annotations
 
@@ -26,10 +26,9 @@ from landbridge.passes.registry import register_pass
 
 
 def request_spill(module: IRModule, spill: Mapping[str, str]) -> None:
-    """Record in ``module`` where the tensors of a scope may go, for the pass ``spill``.
+    """Record in ``module`` to which scope the tensors of a scope may spill, for the pass ``spill``.
 
-    Raises PlacementError for a scope that no target describes and for one that leads to itself.
-    """
+    Raises PlacementError for a scope that no target describes and for one that leads to itself."""
     for source, destination in spill.items():
         requested = f"spill={{{source!r}: {destination!r}}}"
         for scope, flat in ((source, False), (destination, True)):
@@ -45,7 +44,7 @@ def request_spill(module: IRModule, spill: Mapping[str, str]) -> None:
 
 
 def _described(module: IRModule, scope: str, *, flat: bool) -> bool:
-    """Whether a target has memory ``scope``, or says nothing of its memory."""
+    """Return whether a target describes memory ``scope``, or describes no memory."""
     name = normalize_scope(scope)
     return any(
         not target.memory or any(kind.scope == name and (kind.ndim == 1 or not flat) for kind in target.memory)
@@ -70,12 +69,12 @@ def spill(module: IRModule) -> None:
 
 
 def _uses(module: IRModule) -> Counter[SSAValue]:
-    """How many kernels touch each buffer."""
+    """Return how many kernels use each buffer."""
     return Counter(root(value) for _, touched in steps(module.main.body.block) for value in touched)
 
 
 def _leaving(scope: Scope, uses: Mapping[SSAValue, int]) -> list[SSAValue]:
-    """The buffers and weights with the fewest uses a byte that have to go so that the others fit."""
+    """Return the buffers and weights with the fewest uses per byte that have to leave so that the others fit."""
     here, there = ("", scope.kind.scope), ("", "")
     values: dict[str, list[SSAValue]] = {}
     buffers = []
@@ -90,7 +89,7 @@ def _leaving(scope: Scope, uses: Mapping[SSAValue, int]) -> list[SSAValue]:
     assert scope.kind.capacity is not None
     capacity = scope.kind.capacity
     for resident in scope.residents:
-        if not resident.ops:  # an input or output, which callers bind there
+        if not resident.ops:  # callers bind inputs and outputs in this scope
             capacity -= resident.nbytes
             continue
         name = f"weight {resident.name}#{len(values)}"
@@ -109,7 +108,7 @@ def _leaving(scope: Scope, uses: Mapping[SSAValue, int]) -> list[SSAValue]:
 
 
 def _move(buffer: SSAValue, scope: str) -> None:
-    """Give a buffer or a weight, and its views, another scope of the same vdevice, a flat one."""
+    """Move a buffer or a weight, and its views, to another flat scope of the same vdevice."""
     op = buffer.owner
     assert isinstance(op, Operation)
     vdevice = VDeviceAttr.of(placed_on(op).index.data, scope)

@@ -1,4 +1,4 @@
-"""Support: a kernel that its target cannot run goes to a CPU, which is said once for each reason."""
+"""Support: kernels that their target cannot run move to a CPU, with one warning per reason."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from landbridge.passes.registry import register_pass
 from landbridge.targets import Target
 from landbridge.warning_notes import warn
 
-#: The vdevice that is added when a program needs a CPU and was given none.
+#: The vdevice that is added if a program needs a CPU and has none.
 HOST_NAME = "cpu"
 
 
@@ -44,14 +44,13 @@ def support(module: IRModule) -> None:
     host = VDeviceAttr.of(_host(module))
     _warn(reasons)
     move(module, lambda op: host if op in reasons else vdevice_of(op.res[0].type))
-    match_spaces(module)  # what moved reads or writes no scopes of its device any more
+    match_spaces(module)  # moved kernels no longer use scopes of their device
 
 
 def check_image_counts(module: IRModule, prims: Mapping[str, func.FuncOp]) -> None:
     """Raise PlacementError, naming the node, for a kernel that would use more images at once than its target has.
 
-    Fused kernels, which no request names, are looked at too: images are where they are because somebody placed them.
-    """
+    It includes fused kernels, which no request names: images exist only where they were requested."""
     for op in module.main.walk():
         if isinstance(op, CallOp):
             reason = too_many_images(prims[op.callee_name], module.target_of(_index(op)))
@@ -60,7 +59,7 @@ def check_image_counts(module: IRModule, prims: Mapping[str, func.FuncOp]) -> No
 
 
 def in_a_branch(module: IRModule, op: CallOp | HostCallOp) -> str | None:
-    """Branches are taken on the host, with all that is in them, and so are loops."""
+    """Return a reason for operations in branches and loops, which the host controls; None for others."""
     around = op.parent_op()
     if not isinstance(around, IfOp | LoopOp) or not _is_away(module, op):
         return None
@@ -70,14 +69,14 @@ def in_a_branch(module: IRModule, op: CallOp | HostCallOp) -> str | None:
 
 
 def of_the_host(module: IRModule, op: CallOp | HostCallOp) -> str | None:
-    """A host builtin runs nowhere else."""
+    """Return a reason for host builtins, which run only there; None for others."""
     if isinstance(op, HostCallOp) and _is_away(module, op):
         return f"{op.builtin.data!r} is a function of the host"
     return None
 
 
 def unsupported(module: IRModule, op: CallOp | HostCallOp, prims: Mapping[str, func.FuncOp]) -> str | None:
-    """A kernel that its target cannot run, or whose code generator declines it."""
+    """Return why the target of a kernel cannot run it, or its code generator declines it; None if it can."""
     if not isinstance(op, CallOp):
         return None
     prim, target = prims[op.callee_name], module.target_of(_index(op))
@@ -89,12 +88,12 @@ def _index(op: CallOp | HostCallOp) -> int:
 
 
 def _is_away(module: IRModule, op: CallOp | HostCallOp) -> bool:
-    """Whether what computes ``op`` is not the CPU of this process."""
+    """Return whether ``op`` is computed by anything but the CPU of this process."""
     return not module.target_of(_index(op)).on_host
 
 
 def _host(module: IRModule) -> int:
-    """The number of a vdevice that a CPU computes for; added, for the target's own host, when there is none."""
+    """Return the number of a vdevice of a CPU; adds one for the target's own host if there is none."""
     for number in range(len(module.vdevices)):
         if module.target_of(number).on_host:
             return number

@@ -1,9 +1,8 @@
-"""Part updates of a tensor from the copy that they are made in: the copy becomes a kernel of its own, or none.
+"""Separates updates of a tensor from the copy that they are made in: the copy becomes its own kernel, or is dropped.
 
-A kernel that puts updates into a tensor (ScatterND, TensorScatter) copies all of it first, and then writes what is new.
-Where the copy is onto itself, as the pass ``inplace`` found, or as a caller binds one memory to an output and an input,
-nothing but what is new is written. Elsewhere the copy runs on all threads, and the ledger counts it.
-"""
+A kernel that puts updates into a tensor (ScatterND, TensorScatter) copies all of it first, and then writes the updates.
+If source and destination are the same memory, as the pass ``inplace`` or a caller's aliased binding makes them, only
+the updates are written. Otherwise the copy runs on all threads, and the ledger counts it."""
 
 from __future__ import annotations
 
@@ -28,7 +27,7 @@ from landbridge.targets.grid import grid_limits
 
 @register_pass("updates")
 def updates(module: IRModule) -> None:
-    """Part the updates of tensors from the copies that they are made in, and leave out copies of memory onto itself."""
+    """Separate updates of tensors from their copies, and drop copies of memory onto itself."""
     copies, prims = CopyPrims(module), module.prims()
     calls = [op for op in module.main.walk() if isinstance(op, CallOp)]
     for op in calls:
@@ -42,14 +41,14 @@ def updates(module: IRModule) -> None:
         source, target = op.inputs[copied[0]], op.destinations[copied[1]]
         if not is_same_memory(source, target):
             if not _is_of_a_cpu(module, placed_on(op)):
-                continue  # a launch of its own takes longer than the copy in this one
+                continue  # a separate launch takes longer than the copy in this one
             _copy(copies, op, source, target)
         _leave_out(module, op, copied[0])
     module.drop_unused()
 
 
 def is_same_memory(left: SSAValue, right: SSAValue) -> bool:
-    """Whether two values of one size begin at the same element of one buffer."""
+    """Return whether two values of one size begin at the same element of one buffer."""
     (one, first), (other, second) = beginning(left), beginning(right)
     return (
         one is other and first == second and element_count(shape_of(left.type)) == element_count(shape_of(right.type))
@@ -85,7 +84,7 @@ def _insert(before: CallOp, op: CallOp | ViewOp) -> None:
 
 
 def _leave_out(module: IRModule, op: CallOp, copied: int) -> None:
-    """Let ``op`` call what follows the copy of its input number ``copied``, which it is not given any more."""
+    """Let ``op`` call the part after the copy of its input number ``copied``, and drop that input."""
     name = f"{op.callee_name.removesuffix('_in_place')}_update"
     if name not in module.prims():
         rest = module.clone_prim(module.prims()[op.callee_name], name)

@@ -16,7 +16,7 @@ def scaled(extent: int, factor: float) -> int: ...
 @overload
 def scaled(extent: Extent, factor: float) -> Extent: ...
 def scaled(extent: Extent, factor: float) -> Extent:
-    """``extent`` times what ``factor`` means (see ``meant``), rounded down."""
+    """Return ``extent`` times the fraction that ``factor`` means (see ``meant``), rounded down."""
     exact = meant(factor)
     return extent * exact.numerator // exact.denominator
 

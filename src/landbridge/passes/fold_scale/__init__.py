@@ -1,9 +1,8 @@
-"""Fold arithmetic with constants: into the weights of convolutions and matrix multiplications, else into one step.
+"""Folds arithmetic with constants into the weights of convolutions and matrix multiplications, else into one step.
 
-A bias, a BatchNormalization and the divisions and shifts of activations are steps ``x * a + b`` with constants. Steps
-that follow each other become one; its scale moves into constant weights where the step follows their kernel. Run after
-fusion, which brings the steps together. Results differ in the last bits, as they do between any two kernels.
-"""
+A bias, a BatchNormalization and the divisions and shifts of activations are steps ``x * a + b`` with constants.
+Consecutive steps become one; its scale moves into constant weights where the step follows their kernel. It runs after
+fusion, which makes the steps adjacent. Results differ in the last bits, as they do between any two kernels."""
 
 from __future__ import annotations
 

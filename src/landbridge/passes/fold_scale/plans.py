@@ -1,4 +1,4 @@
-"""What is worth rewriting in a call: runs of steps to make one, and weights to take their scale."""
+"""Plans what to rewrite in a call: which runs of steps become one, and which weights take their scale."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Array = np.ndarray[Any, Any]
 
 @record(frozen=True, eq=False)
 class ScalePlan:
-    """Steps to make one, and the input of the call that takes their scale, with its new value, if one does."""
+    """Steps to merge, and the input of the call that takes their scale, with its new value, if one does."""
 
     stage: Generic
     steps: Steps
@@ -33,12 +33,12 @@ class ScalePlan:
     weights: Array | None = None
 
 
-#: Scaled weights by the argument that they are given for and the scale.
+#: Scaled weights by the argument that they replace and the scale.
 Products: TypeAlias = dict[tuple[int, tuple[int, ...], bytes], Array | None]
 
 
 def plans_of(graph: Graph, call: CallOp, products: Products) -> list[ScalePlan]:
-    """What is worth rewriting in the PrimFunc of ``call``; ``products`` has what was scaled for it before."""
+    """Return the plans for the PrimFunc of ``call``; ``products`` holds weights that were scaled for it before."""
     block = graph.function(call).body.block
     arguments: list[SSAValue] = list(block.args)
     inputs = inputs_of(call)
@@ -79,7 +79,8 @@ def _with_weights(
     steps: Steps,
     products: Products,
 ) -> ScalePlan:
-    """The plan for ``steps``, their scale in constant weights when a sum of products comes right before them."""
+    """Return the plan for ``steps``, with their scale in constant weights if a sum of products directly precedes
+    them."""
     source = next((o for o in stage.ins if o.scalar is steps.root), None)
     if multiplies(steps.scale) and source is not None and steps.root.has_one_use():
         whole = shape_of(source.buffer.type) == stage.extents and is_identity(source.map, stage.extents)
@@ -98,7 +99,7 @@ def _with_weights(
 
 
 def _constant(graph: Graph, inputs: tuple[SSAValue, ...], buffer: SSAValue) -> Array | None:
-    """The float32 array an argument is bound to."""
+    """Return the float32 array that an argument is bound to; None if it is no such constant."""
     position = buffer.index if isinstance(buffer, BlockArgument) else len(inputs)
     owner = inputs[position].owner if position < len(inputs) else None
     if not isinstance(owner, ConstantOp):
@@ -108,7 +109,7 @@ def _constant(graph: Graph, inputs: tuple[SSAValue, ...], buffer: SSAValue) -> A
 
 
 def _aligned(array: Array, operand: Operand, stage: Generic) -> Aligned | None:
-    """``array`` with one axis a loop; None when its access is more than a broadcast."""
+    """Return ``array`` with one axis per loop; None if its access is more than a broadcast."""
     loops: list[int] = []
     for e, extent in zip(operand.map.results, array.shape, strict=True):
         if extent == 1:

@@ -1,4 +1,4 @@
-"""Rewriting the PrimFunc of a call, and the constants it is given, so that runs of steps are one step."""
+"""Rewrites the PrimFunc of a call, and its constants, so that runs of steps become one step."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Array = np.ndarray[Any, Any]
 
 
 def fold_call(graph: Graph, call: CallOp, consumed: ConsumedConstants) -> None:
-    """Fold the steps of one call; another call stands in its place where that changed anything."""
+    """Fold the steps of one call; replaces the call if that changed anything."""
     products: Products = {}
     if not plans_of(graph, call, products):
         return
@@ -51,14 +51,14 @@ def fold_call(graph: Graph, call: CallOp, consumed: ConsumedConstants) -> None:
 
 
 class _Rewrite:
-    """A PrimFunc, whose body is ``block``, being rewritten, and the inputs that its ``call`` will have."""
+    """A rewrite of a PrimFunc, whose body is ``block``, with the new inputs of its ``call``."""
 
     def __init__(self, graph: Graph, call: CallOp, consumed: ConsumedConstants, block: Block) -> None:
         self.inputs = list(inputs_of(call))
         self._graph, self._call, self._consumed, self._block = graph, call, consumed, block
 
     def stage(self, plans: Sequence[ScalePlan]) -> Generic:
-        """Carry out the plans for one stage."""
+        """Apply the plans for one stage."""
         stage = plans[0].stage
         ins = [(o.buffer, o.map) for o in stage.ins]
         replaced: dict[SSAValue, SSAValue] = {}  # steps may start where others ended
@@ -77,7 +77,7 @@ class _Rewrite:
     def _term(
         self, s: ScalarBuilder, stage: Generic, ins: list[tuple[SSAValue, AffineMap]], array: Aligned
     ) -> Value | float:
-        """``array`` in the body of ``stage``: a number, or an element of one more operand, appended to ``ins``."""
+        """Return ``array`` in the body of ``stage``: a number, or an element of a new operand, appended to ``ins``."""
         if array.size == 1:
             return float(array.reshape(()))
         value = array.astype(np.float32).reshape(array.shape[_leading_units(array) :])
@@ -89,7 +89,7 @@ class _Rewrite:
         return s.wrap(scalar, "float32")
 
     def _constant(self, old: SSAValue, array: Array, vdevice: VDeviceAttr) -> SSAValue:
-        """A new constant before the call, named after ``old`` when it is a constant too."""
+        """Insert a new constant before the call, named after ``old`` if that is a constant."""
         hint = old.owner.symbol_name if isinstance(old.owner, ConstantOp) else "folded"
         symbol = self._graph.module.add_constant(array, hint)
         self._consumed.keep(symbol)
@@ -105,7 +105,7 @@ def _leading_units(array: Aligned) -> int:
 def _replace_steps(
     s: ScalarBuilder, steps: Steps, root: SSAValue, scale: Value | float | None, shift: Value | float | None
 ) -> SSAValue:
-    """Write ``root * scale + shift`` in place of ``steps``; the value that stands for their result."""
+    """Write ``root * scale + shift`` in place of ``steps`` and return the new result."""
     value = s.wrap(root, "float32")
     if scale is not None:
         value = value * scale
@@ -122,7 +122,7 @@ def _replace_steps(
 
 
 def _drop_copy(stage: Generic) -> None:
-    """Let the stage before write the output when ``stage`` has become a copy of its temporary."""
+    """Let the previous stage write the output if ``stage`` has become a copy of its temporary."""
     for operand in stage.ins:
         yields = stage.body.last_op
         assert yields is not None  # a body ends in linalg.yield
@@ -134,7 +134,7 @@ def _drop_copy(stage: Generic) -> None:
             alloc = source.owner
             Rewriter.erase_op(stage.op)
             block = alloc.parent_block()
-            if isinstance(target.owner, memref.AllocOp) and block is not None:  # may stand behind what writes it now
+            if isinstance(target.owner, memref.AllocOp) and block is not None:  # it may stand behind its new writer
                 block.detach_op(target.owner)
                 block.insert_op_before(target.owner, alloc)
             source.replace_all_uses_with(target)

@@ -1,4 +1,4 @@
-"""Runs of arithmetic with constants in the body of a stage, as one ``x * scale + shift``."""
+"""Finds runs of arithmetic with constants in the body of a stage and merges them to one ``x * scale + shift``."""
 
 from __future__ import annotations
 
@@ -14,24 +14,26 @@ from xdsl.ir import Operation, SSAValue
 from landbridge.ir.stages import Generic
 from landbridge.records import record
 
-#: float64 with one axis a loop of the stage, of extent 1 where the value does not depend on the loop.
+#: float64 with one axis per loop of the stage, of extent 1 where the value does not depend on the loop.
 Aligned: TypeAlias = np.ndarray[Any, np.dtype[np.float64]]
 Constants: TypeAlias = Callable[[SSAValue], Aligned | None]
 
-#: What a division costs in multiplications.
+#: The cost of a division in multiplications.
 _DIVISION = 8
-#: How much larger or smaller than ``x`` and the result a value between may be: where it would overflow, or lose digits
-#: as a subnormal number, and the one step does not, is that near the ends of the range.
+#: The largest ratio of an intermediate value to ``x`` or the result, in both directions. Beyond it, close to the ends
+#: of the range, the steps would overflow or lose digits as subnormals where one step does not.
 _RANGE = 2.0**16
-#: How many times the sum of constants one of them may be. More cancels, as in rounding by adding a large number.
+#: The largest ratio of a constant to the sum of constants. Beyond it digits cancel, as in rounding by adding a large
+#: number.
 _CANCELS = 2.0**10
 _F32 = np.finfo(np.float32)
 
 
 @record(frozen=True, eq=False)
 class _Line:
-    """``x * scale + shift``; ``shift`` is None where nothing is added, for even a zero changes -0. And what came up on
-    the way: the largest and smallest scale, and the largest constant in units of the result."""
+    """The function ``x * scale + shift``, with the largest and smallest scale on the way and the largest constant.
+
+    ``shift`` is None if nothing is added, as even a zero changes -0. The largest constant is in units of the result."""
 
     scale: Aligned
     shift: Aligned | None = None
@@ -40,20 +42,21 @@ class _Line:
     largest: Aligned | float = 0.0
 
     def times(self, c: Aligned) -> _Line:
-        """Multiplied by ``c``."""
+        """Return the line multiplied by ``c``."""
         scale = self.scale * c
         size = np.abs(scale)
         wide, narrow = np.maximum(self.widest, size), np.minimum(self.narrowest, size)
         return _Line(scale, None if self.shift is None else self.shift * c, wide, narrow, self.largest * np.abs(c))
 
     def plus(self, c: Aligned) -> _Line:
-        """With ``c`` added."""
+        """Return the line with ``c`` added."""
         shift = c if self.shift is None else self.shift + c
         return replace(self, shift=shift, largest=np.maximum(self.largest, np.abs(c)))
 
     @property
     def stands(self) -> bool:
-        """Whether it gives what its steps give, but for roundings: for infinities, NaN and cancelled digits too."""
+        """Return whether the line equals its steps except for rounding, also for infinities, NaN and cancelled
+        digits."""
         size = np.abs(self.scale)
         inside = (size >= _F32.tiny) & (size <= _F32.max)
         inside &= (self.widest <= np.maximum(size, 1) * _RANGE) & (self.narrowest >= np.minimum(size, 1) / _RANGE)
@@ -65,8 +68,9 @@ class _Line:
 
 @record(frozen=True, eq=False)
 class Steps:
-    """Operations of a float32 body, each the only user of the one before: ``root * scale + shift``, and no sum where
-    ``shift`` is None."""
+    """A run of operations of a float32 body, each the only user of the previous one: ``root * scale + shift``.
+
+    There is no sum if ``shift`` is None."""
 
     root: SSAValue
     ops: tuple[Operation, ...]
@@ -75,12 +79,12 @@ class Steps:
 
     @property
     def cost(self) -> int:
-        """What the operations cost as they are."""
+        """Return the cost of the unmerged operations."""
         return sum(_DIVISION if isinstance(op, arith.DivfOp) else 1 for op in self.ops)
 
     @property
     def divides(self) -> bool:
-        """Whether they are one division that no multiplication is as exact as."""
+        """Return whether they are one division that no multiplication replaces exactly."""
         kinds = [op for op in self.ops if not isinstance(op, arith.NegfOp)]
         return (
             len(kinds) == 1
@@ -90,12 +94,12 @@ class Steps:
 
 
 def multiplies(scale: Aligned) -> bool:
-    """Whether a scale is not one."""
+    """Return whether a scale differs from one."""
     return bool((scale != 1).any())
 
 
 def steps_of(stage: Generic, constant: Constants) -> list[Steps]:
-    """The longest runs in the body of ``stage``; ``constant`` gives the scalars that are known."""
+    """Return the longest runs in the body of ``stage``; ``constant`` returns the scalars that are known."""
     found: list[Steps] = []
     taken: set[Operation] = set()
     for op in stage.body.ops:
@@ -118,7 +122,7 @@ def steps_of(stage: Generic, constant: Constants) -> list[Steps]:
 
 
 def _variable(op: Operation, constant: Constants) -> SSAValue | None:
-    """The operand of arithmetic with a constant that is no constant."""
+    """Return the operand that is no constant, of arithmetic with a constant."""
     if isinstance(op, arith.NegfOp):
         return op.operand
     if not isinstance(op, arith.MulfOp | arith.AddfOp | arith.SubfOp | arith.DivfOp):
@@ -132,8 +136,9 @@ def _variable(op: Operation, constant: Constants) -> SSAValue | None:
 
 
 def _apply(op: Operation, value: SSAValue, line: _Line, constant: Constants) -> _Line | None:
-    """The line once ``op`` has used ``value``; None when that is no such step, makes constants larger, or would change
-    more than roundings."""
+    """Return the line after ``op`` has used ``value``.
+
+    Returns None if ``op`` is no such step, enlarges constants, or would change more than rounding."""
     if _variable(op, constant) is not value:
         return None
     minus = np.full((1,) * line.scale.ndim, -1.0)

@@ -1,10 +1,9 @@
-"""Fusion: calls of a graph become fewer calls of PrimFuncs with more stages.
+"""Fusion: merges calls of a graph into fewer calls of PrimFuncs with more stages.
 
-Concatenations of numbers become transpositions first. The steps then, each over every block in program order:
-elementwise calls disappear into their one reader; elementwise calls follow, as an epilogue, the call that computes
-their input; chains that work row by row (a decomposed LayerNorm or Softmax) become one call. Nothing crosses the border
-of a branch or of the body of a loop.
-"""
+Concatenations of scalars become transpositions first. Then each step runs over every block in program order:
+elementwise calls are inlined into their only reader; elementwise calls become an epilogue of the call that computes
+their input; chains that work row by row (a decomposed LayerNorm or Softmax) become one call. Fusion does not cross the
+border of a branch or of a loop body."""
 
 from __future__ import annotations
 

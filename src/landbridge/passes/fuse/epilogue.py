@@ -1,8 +1,7 @@
-"""Step 2: an elementwise call joins the call whose result it reads element by element.
+"""Step 2 of fusion: an elementwise call joins the call whose result it reads element by element.
 
-Before step 1 those do whose readers will join another call: of a sum of two convolutions with a bias and a scale each,
-the earlier convolution has its own, which ``fold_scale`` then finds beside its weights.
-"""
+Some join before step 1, because their readers will join another call: in a sum of two convolutions with a bias and a
+scale each, the earlier convolution gets its own bias and scale, which ``fold_scale`` then folds into its weights."""
 
 from __future__ import annotations
 
@@ -23,7 +22,7 @@ from landbridge.passes.fuse.vectors import computes_addresses, is_light, runs_on
 
 
 def fuse_epilogues(graph: Graph, block: Block) -> None:
-    """Merge every elementwise call into the last of the producers it can follow element by element."""
+    """Merge every elementwise call into the last producer that it can follow element by element."""
     for call in graph.calls(block):
         stage = pointwise_stage(graph.function(call))
         if stage is None or len(stage.ins) > MAX_OPERANDS:
@@ -39,12 +38,13 @@ def fuse_epilogues(graph: Graph, block: Block) -> None:
 
 
 def fuse_separate(graph: Graph, block: Block) -> None:
-    """Merge what is done to one result alone into its producer, where the elementwise call that reads it has another
-    input, of a later producer that it will follow."""
+    """Merge operations on one result into its producer, if their reader will become the epilogue of another producer.
+
+    The reader is an elementwise call with another input, of a later producer."""
     for call in graph.calls(block):
         computed = _computed(call)
         if len(computed) < 2 or pointwise_stage(graph.function(call)) is None:
-            continue  # so that each call is on one way at most
+            continue  # so that each call is on at most one path
         fusions = [way for value in computed if (way := _way_from_producer(graph, block, call, value))]
         for producer, *steps in sorted(fusions, key=lambda way: graph.order[way[0]])[:-1]:
             for step in steps:
@@ -54,8 +54,10 @@ def fuse_separate(graph: Graph, block: Block) -> None:
 
 
 def _way_from_producer(graph: Graph, block: Block, call: CallOp, value: SSAValue) -> list[CallOp]:
-    """A call that is not elementwise and then the elementwise ones that make ``value`` of its result alone, each for
-    the next and the last for ``call``; none where there are no such."""
+    """Return the path from a call that is not elementwise through elementwise calls of its result alone to ``value``.
+
+    Each call of the path is read only by the next, and the last only by ``call``. Returns none if there is no such
+    path."""
     way: list[CallOp] = []
     while True:
         producer = graph.producer(value, block)
@@ -75,7 +77,8 @@ def _computed(call: CallOp) -> list[SSAValue]:
 
 
 def _can_follow(graph: Graph, producer: CallOp, call: CallOp, value: SSAValue) -> bool:
-    """Whether ``call``, inside the last loops of ``producer``, reads its result from registers, and on vectors."""
+    """Return whether ``call``, inside the last loops of ``producer``, reads its result from registers, and on
+    vectors."""
     if not only_consumer(graph, producer, call, value):
         return False
     reads = reads_by(graph, call, value)
@@ -95,7 +98,7 @@ def _can_follow(graph: Graph, producer: CallOp, call: CallOp, value: SSAValue) -
 
 
 def _last_writer(function: func.FuncOp) -> Generic | None:
-    """The last stage of a PrimFunc when it alone writes the result and no stage reads that again."""
+    """Return the last stage of a PrimFunc if it alone writes the result and no stage reads that again, else None."""
     block = function.body.block
     result = block.args[-1]
     writers = [w for w in writers_of(result) if not isinstance(w, linalg.ops.FillOp)]

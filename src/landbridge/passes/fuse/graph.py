@@ -1,4 +1,4 @@
-"""The graph of one block as fusion sees it: calls, who produces and who consumes their results, and merging."""
+"""Fusion's view of the graph of one block: calls, producers and consumers of results, and their updates."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ _NODE_NAME_LIMIT = 96
 
 
 def inputs_of(call: CallOp) -> tuple[SSAValue, ...]:
-    """The inputs of a call on tensors, which has a destination for each result. Cheaper than ``call.inputs``."""
+    """Return the inputs of a call on tensors, which has a destination for each result. Faster than ``call.inputs``."""
     operands = call.operands
     return tuple(operands[: len(operands) - len(call.results)])
 
 
 def value_key(value: SSAValue) -> Key:
-    """Equal for values that hold the same elements: a constant is known by its symbol."""
+    """Return a key that is equal for values with the same elements: a constant is identified by its symbol."""
     if isinstance(value.owner, ConstantOp):
         return value.owner.symbol_name
     return value
 
 
 def is_reshape(op: Operation) -> bool:
-    """Whether ``op`` is a view of all elements of its source."""
+    """Return whether ``op`` is a view of all elements of its source."""
     return (
         isinstance(op, ViewOp)
         and op.first == 0
@@ -43,17 +43,16 @@ def is_reshape(op: Operation) -> bool:
 
 
 def source_of(value: SSAValue) -> SSAValue:
-    """The value that ``value`` is a reshape of, through any number of views."""
+    """Return the value that ``value`` is a reshape of, through any number of views."""
     while isinstance(value.owner, ViewOp) and is_reshape(value.owner):
         value = value.owner.source
     return value
 
 
 def may_vanish(producer: CallOp, reader: CallOp) -> bool:
-    """Whether what ``producer`` makes need not be anywhere once ``reader`` computes it itself.
+    """Return whether the result of ``producer`` need not be stored once ``reader`` computes it itself.
 
-    A tensor that was asked to be in a scope is kept there, unless the result it goes into was asked there too.
-    """
+    A tensor with a requested scope is stored, unless the result that it is fused into has a requested scope too."""
     here, there = vdevice_of(producer.res[0].type), vdevice_of(reader.res[0].type)
     return here == there or here == VDeviceAttr.of(there.index.data)
 
@@ -70,7 +69,7 @@ def erase_dead_views(value: SSAValue) -> None:
 
 
 def shorten_views(block: Block) -> None:
-    """Let every reshape in ``block`` start at what was computed, and vanish where that has its shape."""
+    """Let every reshape in ``block`` start at a computed value, and remove it if that has its shape."""
     for op in list(block.ops):
         if not isinstance(op, ViewOp) or not is_reshape(op):
             continue
@@ -86,7 +85,7 @@ def shorten_views(block: Block) -> None:
 
 
 class Graph:
-    """The functions of a module by name, with the number of calls of each. Fusion changes it as it goes."""
+    """The functions of a module by name, with their numbers of calls. Fusion updates it."""
 
     def __init__(self, module: IRModule) -> None:
         self.module = module
@@ -109,15 +108,15 @@ class Graph:
                 self._collect(region.block)
 
     def calls(self, block: Block) -> list[CallOp]:
-        """The calls of a block, in program order."""
+        """Return the calls of a block, in program order."""
         return [op for op in block.ops if isinstance(op, CallOp)]
 
     def function(self, call: CallOp) -> func.FuncOp:
-        """The PrimFunc of a call; not to be changed."""
+        """Return the PrimFunc of a call, which callers must not change."""
         return self.prims[call.callee_name]
 
     def owned(self, call: CallOp) -> func.FuncOp:
-        """The PrimFunc of a call, copied first when other calls run it too."""
+        """Return the PrimFunc of a call, copied first if other calls run it too."""
         name = call.callee_name
         function = self.prims[name]
         if self._callers[name] > 1:
@@ -128,7 +127,7 @@ class Graph:
         return function
 
     def add(self, function: func.FuncOp, stem: str) -> None:
-        """Put a new PrimFunc with one caller into the module, named after ``stem``."""
+        """Insert a new PrimFunc with one caller into the module, named after ``stem``."""
         stem = stem.rstrip("0123456789").rstrip("_") or "prim"
         while True:
             self.module.prim_count += 1
@@ -160,18 +159,17 @@ class Graph:
             Rewriter.erase_op(self.prims.pop(name))
 
     def producer(self, value: SSAValue, block: Block) -> CallOp | None:
-        """The call in ``block`` with one result that ``value`` is, or is a reshape of."""
+        """Return the call in ``block`` with one result that ``value`` is, or is a reshape of."""
         owner = source_of(value).owner
         if isinstance(owner, CallOp) and owner.parent is block and len(owner.res) == 1:
             return owner
         return None
 
     def consumers(self, call: CallOp, among: Collection[CallOp]) -> list[tuple[CallOp, SSAValue]] | None:
-        """The calls that read the result of ``call`` and the value they read, which may be a reshape of it.
+        """Return the calls that read the result of ``call``, each with the value it reads, which may be a reshape.
 
-        None when anything but ``among`` uses the result: another call, the function's end, a concat, another block.
-        Found out at the first such use, as a value may have thousands.
-        """
+        Returns None if anything but ``among`` uses the result: another call, the function's end, a concat, another
+        block. It stops at the first such use, as a value may have thousands."""
         found: dict[tuple[CallOp, SSAValue], None] = {}
         pending: list[SSAValue] = [call.res[0]]
         while pending:
@@ -189,7 +187,7 @@ class Graph:
         return list(found)
 
     def record(self, new: CallOp, merged: Sequence[CallOp]) -> None:
-        """Enter a call that stands in place of the last of ``merged`` and does the work of them all."""
+        """Record a call that replaces the last of ``merged`` and does the work of all."""
         nodes = list(dict.fromkeys(n for c in merged for n in self._nodes[c]))
         self.order[new] = self.order[merged[-1]]
         self._nodes[new] = nodes

@@ -1,4 +1,4 @@
-"""Inlining an elementwise stage into the stage that reads its result."""
+"""Inlines an elementwise stage into the stage that reads its result."""
 
 from __future__ import annotations
 
@@ -43,10 +43,9 @@ from landbridge.sizes.size import expected_size
 
 
 def can_inline(producer: Generic, reads: list[Read], budget: int = 0) -> bool:
-    """Whether computing ``producer`` inside the one stage that makes ``reads`` repeats no work worth saving.
+    """Return whether inlining ``producer`` into the stage that makes ``reads`` repeats no expensive work.
 
-    Work of up to ``budget`` (as in ``keeps_vectors``) may lose its vectors.
-    """
+    Work of up to ``budget`` (as in ``keeps_vectors``) may lose its vectors."""
     if not reads or len({r.stage.op for r in reads}) != 1:
         return False
     stage = reads[0].stage
@@ -56,7 +55,7 @@ def can_inline(producer: Generic, reads: list[Read], budget: int = 0) -> bool:
     if work(producer) * len(maps) + work(stage) > MAX_BODY_OPS:
         return False
     if stage.reduces:
-        # A contraction is a pattern that the kernel generator knows; only plain reductions take a prologue.
+        # The kernel generator recognizes contractions as a pattern; only plain reductions take a prologue.
         at = reads[0].operand.map
         if len(stage.ins) != 1 or not reads_each_once(at, stage.extents) or computes_addresses(producer):
             return False
@@ -78,7 +77,7 @@ def inline_temporaries(block: Block, budget: int = 0) -> None:
             if isinstance(op, linalg.ops.GenericOp) and _inline_stage(op, budget):
                 changed = True
                 if following is not None and following.parent is None:
-                    following = block.first_op  # it read the temporary, and another stands in its place
+                    following = block.first_op  # the stage that read the temporary was replaced
             op = following
 
 
@@ -103,7 +102,7 @@ def _inline_stage(op: linalg.ops.GenericOp, budget: int) -> bool:
 
 
 def _overwritten(producer: Generic, reader: Operation) -> bool:
-    """Whether something the producer reads is written after it, up to and by ``reader``."""
+    """Return whether an input of the producer is written after it, by ``reader`` or an operation before that."""
     for buffer in buffers_read(producer):
         for writer in writers_of(buffer):
             if writer is reader or (producer.op.is_before_in_block(writer) and writer.is_before_in_block(reader)):
@@ -114,8 +113,7 @@ def _overwritten(producer: Generic, reader: Operation) -> bool:
 def substitute(producer: Generic, consumer: Generic, buffer: SSAValue) -> None:
     """Rebuild ``consumer`` with the producer's body in place of its reads of ``buffer``, the producer's output.
 
-    The producer is of no use afterwards: its operations move, where they are needed once.
-    """
+    The producer must not be used afterwards: its operations are moved where they are needed once."""
     block = consumer.body
     retained = [o for o in consumer.ins if o.buffer is not buffer]
     scalars: dict[tuple[SSAValue, AffineMap], SSAValue] = {}
@@ -156,7 +154,8 @@ def substitute(producer: Generic, consumer: Generic, buffer: SSAValue) -> None:
 
 
 def _copy_body(producer: Generic, at: AffineMap, mapping: dict[SSAValue, SSAValue], before: Operation) -> SSAValue:
-    """Copy the producer's body before ``before``, its loop indices being the results of ``at``; the value it yields."""
+    """Copy the producer's body before ``before``, with the results of ``at`` as loop indices; returns the yielded
+    value."""
     builder = Builder(InsertPoint.before(before))
     scalar = ScalarBuilder(builder)
     for op in producer.body.ops:
@@ -170,11 +169,11 @@ def _copy_body(producer: Generic, at: AffineMap, mapping: dict[SSAValue, SSAValu
 
 
 def _move_body(producer: Generic, at: AffineMap, mapping: dict[SSAValue, SSAValue], before: Operation) -> SSAValue:
-    """As ``_copy_body``, and leaves the producer without its body."""
+    """Move the producer's body as ``_copy_body`` copies it, which leaves the producer without a body."""
     for scalar, value in mapping.items():
         scalar.replace_all_uses_with(value)
     block = before.parent
-    assert block is not None  # it is the first operation of a body
+    assert block is not None  # the first operation of a body
     for op in list(producer.body.ops):
         if isinstance(op, linalg.ops.YieldOp):
             return op.operands[0]
@@ -191,7 +190,7 @@ _INDEX_KINDS = {AffineBinaryOpKind.Add: "add", AffineBinaryOpKind.Mul: "mul", Af
 
 
 def _index(s: ScalarBuilder, e: AffineExpr) -> Value:
-    """An affine expression of the loops as a scalar."""
+    """Return an affine expression of the loops as a scalar."""
     if isinstance(e, AffineDimExpr):
         return s.index(e.position)
     if isinstance(e, AffineConstantExpr):
@@ -214,8 +213,7 @@ def rebuild(
 ) -> linalg.ops.GenericOp:
     """Replace a generic by one with the same (already adapted) body and other operands.
 
-    ``extents`` gives an all-parallel generic other loops.
-    """
+    ``extents`` gives an all-parallel generic other loops."""
     iterators = op.iterator_types.data if extents is None else [IteratorTypeAttr.parallel()] * len(extents)
     new = GenericOp.over(
         [b for b, _ in ins],
@@ -235,7 +233,7 @@ def rebuild(
 
 
 def tidy_operands(stage: Generic) -> None:
-    """Make equal accesses of a stage one operand, and drop those whose value is not used."""
+    """Merge equal accesses of a stage into one operand, and drop those whose value is not used."""
     seen: dict[tuple[SSAValue, AffineMap], Operand] = {}
     retained: list[tuple[SSAValue, AffineMap]] = []
     for operand in stage.ins:

@@ -1,4 +1,4 @@
-"""How large a fused body may be: above, the values of a row would no longer fit in registers."""
+"""The size limit of a fused body: above it, the values of a row would no longer fit in registers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Merging calls: one PrimFunc with the stages of several, one call in place of them."""
+"""Merges calls: one PrimFunc with the stages of several, and one call in their place."""
 
 from __future__ import annotations
 
@@ -19,11 +19,10 @@ _STEM_LIMIT = 40
 
 
 def merge(graph: Graph, calls: Sequence[CallOp], budget: int = 0) -> CallOp:
-    """One call, where the last of ``calls`` stands, that does what they do in order; it takes their place.
+    """Replace ``calls`` by one call, where the last of them was, that does their work in order.
 
     Every result but the last call's is read by these calls only and in its own shape; it becomes a temporary.
-    ``budget``: how much work may lose its vectors for it, as in ``keeps_vectors``.
-    """
+    ``budget``: how much work may lose its vectors for it, as in ``keeps_vectors``."""
     last = calls[-1]
     functions = [graph.owned(c) for c in calls]
     internal = {r for c in calls[:-1] for r in c.res}
@@ -51,11 +50,10 @@ def merge(graph: Graph, calls: Sequence[CallOp], budget: int = 0) -> CallOp:
 def _concatenate(
     calls: Sequence[CallOp], functions: Sequence[func.FuncOp], inputs: dict[Key, SSAValue], budget: int
 ) -> func.FuncOp:
-    """A PrimFunc of ``inputs`` and the last call's destinations that runs ``functions`` in order.
+    """Return a PrimFunc of ``inputs`` and the last call's destinations that runs ``functions`` in order.
 
     The bodies are moved, not copied. Elementwise stages are inlined into their readers where it pays. Inputs that
-    nothing reads are taken out of ``inputs``.
-    """
+    nothing reads are removed from ``inputs``."""
     types: dict[Key, Attribute] = {}
     bound: dict[Key, SSAValue] = {}
     temporaries: list[memref.AllocOp] = []
@@ -99,6 +97,6 @@ def _move_body(source: Block, values: Sequence[SSAValue], target: Block) -> None
 
 
 def _stem(functions: Sequence[func.FuncOp]) -> str:
-    """A name that tells what was merged, without the numbers."""
+    """Return a name made of the merged names, without their numbers."""
     words = (w for f in functions for w in f.sym_name.data.split("_") if w and not w.isdigit())
     return "_".join(dict.fromkeys(words))[:_STEM_LIMIT]

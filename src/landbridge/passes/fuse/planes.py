@@ -1,10 +1,8 @@
-"""Concatenations of numbers that then lie side by side: of parts of one element along the axis, behind which there is
-nothing, as of eight maps ``1x172x309x1`` that become the channels of one.
+"""Rewrites concatenations that interleave scalars, as of eight maps ``1x172x309x1`` along the innermost axis.
 
-Each part would be written with steps as long as there are parts, an element at a time. Here the parts are planes, which
-their producers write in place, and one transposition, which becomes part of what reads the result where that is a
-kernel that only looks elements up, too.
-"""
+Each part has one element along that axis and would be written element by element, with a stride of the number of parts.
+Here the parts become planes, which their producers write in place, followed by one transposition. The transposition is
+fused into the reader if that is a kernel that only looks elements up."""
 
 from __future__ import annotations
 
@@ -22,7 +20,7 @@ from landbridge.ir.types import dtype_of, element_count, shape_of, tensor_type, 
 from landbridge.sizes.size import at_least
 from landbridge.targets.grid import grid_limits
 
-#: Elements of a part below which another kernel costs what it gains.
+#: Parts with fewer elements gain less than another kernel costs.
 _FEWEST = 256
 
 
@@ -45,7 +43,7 @@ def concatenate_planes(module: IRModule) -> None:
 
 
 def _is_of_values(op: ConcatOp) -> bool:
-    """Whether parts of ``op`` are interleaved number by number."""
+    """Return whether parts of ``op`` are interleaved scalar by scalar."""
     axis, shape = op.axis.value.data, shape_of(op.result.type)
     if len(op.inputs) < 2 or any(shape_of(part.type)[axis] != 1 for part in op.inputs):
         return False
@@ -59,7 +57,7 @@ def _has_lanes(module: IRModule, value: SSAValue) -> bool:
 
 
 def _is_reduced(functions: dict[str, func.FuncOp], value: SSAValue) -> bool:
-    """Whether a kernel with a reduction makes ``value``: it may get a layout of its own."""
+    """Return whether a kernel with a reduction computes ``value``: it may get a layout of its own."""
     created = viewed(value).owner
     return isinstance(created, CallOp) and any(g.reduces for g in view_prim(functions[created.callee_name]).generics())
 

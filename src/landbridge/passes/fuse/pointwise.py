@@ -1,4 +1,4 @@
-"""Step 1: an elementwise call disappears into the one call that reads its result."""
+"""Step 1 of fusion: an elementwise call is inlined into the only call that reads its result."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from landbridge.passes.fuse.vectors import LIGHT
 
 
 def merge_operands(graph: Graph, block: Block) -> None:
-    """Give every call each of its inputs once."""
+    """Merge operands of every call that are the same input."""
     for call in graph.calls(block):
         if len(set(inputs_of(call))) < len(inputs_of(call)):
             merge(graph, [call])
@@ -33,20 +33,21 @@ def fuse_pointwise(graph: Graph, block: Block, last: bool = False) -> None:
 
 
 def only_consumer(graph: Graph, producer: CallOp, call: CallOp, value: SSAValue) -> bool:
-    """Whether ``call``, through ``value`` alone, is all that reads ``producer``, and no place says otherwise."""
+    """Return whether ``call``, through ``value`` alone, is the only reader of ``producer``, and no placement forbids
+    fusion."""
     return graph.consumers(producer, (call,)) == [(call, value)] and may_vanish(producer, call)
 
 
 def reads_by(graph: Graph, call: CallOp, value: SSAValue) -> list[Read] | None:
-    """How the PrimFunc of ``call`` reads its input ``value``; None when not by generic stages alone."""
+    """Return how the PrimFunc of ``call`` reads its input ``value``; None if other than generic stages read it."""
     return reads_of(graph.function(call).body.block.args[list(inputs_of(call)).index(value)])
 
 
 def _absorb(graph: Graph, block: Block, call: CallOp, last: bool) -> CallOp | None:
-    """Merge one elementwise producer into ``call``; the merged call, or None when there is none to merge."""
+    """Merge one elementwise producer into ``call``; returns the merged call, or None if there is no such producer."""
     owned = pointwise_stage(graph.function(call))
     if owned is not None and len(owned.ins) > MAX_OPERANDS:
-        return None  # it takes no more, and may have thousands, each of which would be looked at for all
+        return None  # a full call takes no more, and may have thousands of producers, each of which would be tested
     budget = LIGHT if last else 0
     for value in dict.fromkeys(inputs_of(call)):
         producer = graph.producer(value, block)
@@ -55,7 +56,7 @@ def _absorb(graph: Graph, block: Block, call: CallOp, last: bool) -> CallOp | No
         stage = pointwise_stage(graph.function(producer))
         if stage is None or (source_of(value) is not value and not crossing(graph, call, value)):
             continue
-        # Whether to inline shows when the reshapes between the two are gone; without them nothing is lost.
+        # Whether to inline is decided without the reshapes between the two; removing them loses nothing.
         call, result = cross(graph, call, value), producer.res[0]
         reads = reads_by(graph, call, result)
         if not last and reads and len(reads) > 1 and _continues(graph, producer, block):
@@ -66,7 +67,8 @@ def _absorb(graph: Graph, block: Block, call: CallOp, last: bool) -> CallOp | No
 
 
 def _continues(graph: Graph, producer: CallOp, block: Block) -> bool:
-    """Whether ``producer`` may follow, as an epilogue, the call that computes its input: a reader that takes several of
-    its elements would keep it from that, and the call would write what is not finished."""
+    """Return whether ``producer`` may become an epilogue of the call that computes its input.
+
+    A reader that uses several of its elements would prevent that, and the call would write an unfinished result."""
     created = (graph.producer(value, block) for value in inputs_of(producer))
     return any(call is not None and pointwise_stage(graph.function(call)) is None for call in created)

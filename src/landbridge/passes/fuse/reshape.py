@@ -1,4 +1,4 @@
-"""Crossing ``lb.view``: rewriting a call so that it reads the source of a reshape instead of its result."""
+"""Moves calls across ``lb.view``: a call then reads the source of a reshape instead of its result."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ Shape = tuple[int, ...]
 
 @record(frozen=True)
 class Group:
-    """Neighbouring dimensions of one shape that hold the same elements as those of another."""
+    """Adjacent dimensions of one shape that hold the same elements as those of another."""
 
     old: tuple[int, ...]
     new: tuple[int, ...]
 
 
 def groups_of(old: Shape, new: Shape) -> list[Group] | None:
-    """The finest groups that turn ``old`` into ``new``, row-major; None when a dimension is 0, or they depend on the
-    input."""
+    """Return the finest groups that map ``old`` to ``new``, row-major; None if a dimension is 0, or the groups are
+    undecided."""
     if 0 in old or 0 in new:
         return None
     groups: list[Group] = []
@@ -54,17 +54,18 @@ def groups_of(old: Shape, new: Shape) -> list[Group] | None:
 
 
 def crossing(graph: Graph, call: CallOp, value: SSAValue) -> bool:
-    """Whether ``cross`` can make ``call`` read the source of ``value`` directly."""
+    """Return whether ``cross`` can make ``call`` read the source of ``value`` directly."""
     return _reshaped(graph, call, value) is not None or _retyped(graph, call, value)
 
 
 def crossing_pointwise(graph: Graph, call: CallOp, value: SSAValue) -> bool:
-    """Whether ``cross`` can do so by giving the loops of an elementwise ``call`` the shape of the source."""
+    """Return whether ``cross`` can do that by giving the loops of an elementwise ``call`` the shape of the source."""
     return value is source_of(value) or _reshaped(graph, call, value) is not None
 
 
 def cross(graph: Graph, call: CallOp, value: SSAValue) -> CallOp:
-    """Make ``call`` read the source of ``value``, which reshapes it; ``crossing`` said it can. The call after that."""
+    """Make ``call`` read the source of ``value``, which reshapes it, and return the new call; ``crossing`` must
+    hold."""
     source = source_of(value)
     if source is value:
         return call
@@ -78,18 +79,17 @@ def cross(graph: Graph, call: CallOp, value: SSAValue) -> CallOp:
 
 @record(frozen=True)
 class _Operand:
-    """What an input of a reshaped elementwise stage becomes."""
+    """The new access of an input of a reshaped elementwise stage."""
 
     shape: Shape
     map: AffineMap
 
 
 def _reshaped(graph: Graph, call: CallOp, value: SSAValue) -> list[_Operand] | None:
-    """The accesses of the inputs of an elementwise call once its loops have the shape of the source of ``value``.
+    """Return the input accesses of an elementwise call whose loops get the shape of the source of ``value``.
 
-    None unless the call is one elementwise stage that reads ``value`` at its loop indices, and every input,
-    in every group of dimensions that the reshape keeps together, either follows the loops or stands still.
-    """
+    Returns None unless the call is one elementwise stage that reads ``value`` at its loop indices, and every input, in
+    every group of dimensions that the reshape preserves, either follows the loops or is broadcast."""
     stage = pointwise_stage(graph.function(call))
     if stage is None or len(inputs_of(call)) != len(stage.ins) or _knows_indices(stage):
         return None
@@ -151,11 +151,11 @@ def _regroup(shape: Shape, m: AffineMap, old: Shape, new: Shape, groups: list[Gr
 
 
 def _reshape(graph: Graph, call: CallOp, shape: Shape, operands: list[_Operand]) -> CallOp:
-    """The elementwise ``call`` with loops of ``shape``; its result is viewed in the old shape."""
+    """Return the elementwise ``call`` with loops of ``shape``; its result is viewed in the old shape."""
     function = graph.owned(call)
     stage = pointwise_stage(function)
     block = call.parent
-    assert stage is not None and block is not None  # ``_reshaped`` has seen the stage
+    assert stage is not None and block is not None  # ``_reshaped`` has checked the stage
     positions: dict[SSAValue, int] = {a: i for i, a in enumerate(function.body.block.args)}
     order = [positions[b] for b in stage.op.inputs]
     for i, operand in enumerate(operands):
@@ -202,7 +202,7 @@ def _retype_argument(function: func.FuncOp, index: int, shape: Shape) -> None:
 
 
 def _retyped(graph: Graph, call: CallOp, value: SSAValue) -> bool:
-    """Whether ``value`` differs from its source in unit dimensions only, and generic stages alone read it."""
+    """Return whether ``value`` differs from its source in unit dimensions only, and only generic stages read it."""
     before, after = shape_of(source_of(value).type), shape_of(value.type)
     if [e for e in before if e != 1] != [e for e in after if e != 1]:
         return False
@@ -221,7 +221,7 @@ def _retyped(graph: Graph, call: CallOp, value: SSAValue) -> bool:
 
 
 def _without_units(m: AffineMap, before: Shape, after: Shape) -> AffineMap:
-    """An access of ``after`` as one of ``before``, which differs in unit dimensions."""
+    """Return an access of ``after`` as one of ``before``, which differs in unit dimensions."""
     real = iter([e for e, extent in zip(m.results, after, strict=True) if extent != 1])
     results = tuple(next(real) if extent != 1 else AffineExpr.constant(0) for extent in before)
     return AffineMap(m.num_dims, 0, results)
@@ -243,7 +243,7 @@ def _retype(graph: Graph, call: CallOp, value: SSAValue) -> CallOp:
 
 def _insert_units(op: linalg.ops.GenericOp, buffer: SSAValue, before: Shape, after: Shape) -> None:
     """Rewrite the reads of ``buffer``, seen as ``after``, to reads of it as ``before``."""
-    if op.parent is None:  # rebuilt already: it reads the buffer more than once
+    if op.parent is None:  # already rebuilt: it reads the buffer more than once
         return
     stage = view_generic(op)
     ins = [(o.buffer, _without_units(o.map, before, after) if o.buffer is buffer else o.map) for o in stage.ins]

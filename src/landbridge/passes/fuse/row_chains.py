@@ -1,8 +1,7 @@
-"""Step 3: chains that work row by row, such as a decomposed LayerNorm, become one call.
+"""Step 3 of fusion: chains that work row by row, such as a decomposed LayerNorm, become one call.
 
-The merged PrimFunc keeps its stages over the full extents with full-size temporaries. Lowering runs all of them for
-one row, then for the next, and shrinks the temporaries to a row; here we see to it that rows exist and are small.
-"""
+The merged PrimFunc retains its stages over the full extents with full-size temporaries. Lowering runs all of them for
+one row, then for the next, and shrinks the temporaries to a row; this step makes sure that rows exist and are small."""
 
 from __future__ import annotations
 
@@ -22,25 +21,24 @@ from landbridge.passes.fuse.merge import merge
 from landbridge.records import record
 from landbridge.sizes.size import at_least, expected_size
 
-#: A row, as one stage walks it, stays in the first-level cache with room for its neighbours.
+#: The most bytes of a row, as one stage accesses it: rows stay in L1 together with their neighbours.
 MAX_ROW_BYTES = 16 * 1024
 
-#: More stages make kernels that LLVM takes long over, and save no more memory traffic.
+#: The most stages of a kernel: with more LLVM takes long, and memory traffic does not shrink.
 MAX_STAGES = 48
 
-#: Shorter rows cost more in loop control than they save in memory traffic, unless there are few of them.
+#: The fewest elements of a row, unless rows are few: shorter ones cost more in loop control than they save in traffic.
 MIN_ROW_ELEMENTS = 16
 FEW_ROWS = 64
 
 
 @record(frozen=True)
 class Rows:
-    """How a PrimFunc divides into rows: the loops that all its stages share, and what a row needs.
+    """The row decomposition of a PrimFunc: the loops that all its stages share, and the data of a row.
 
     ``prefix``: extents of the leading parallel loops common to all stages, at whose indices every buffer that the
-    PrimFunc writes is accessed. ``inputs``: for each input how many of its leading indices are those loops.
-    ``loops``: the extents of each stage. ``width``: the widest element in bytes.
-    """
+    PrimFunc writes is accessed. ``inputs``: for each input how many of its leading indices are those loops. ``loops``:
+    the extents of each stage. ``width``: the widest element in bytes."""
 
     prefix: tuple[int, ...]
     inputs: tuple[int, ...]
@@ -49,7 +47,7 @@ class Rows:
 
 
 def rows_of(function: func.FuncOp, inputs: int) -> Rows | None:
-    """The rows of a PrimFunc with ``inputs`` input arguments; None for contractions, windows and pads."""
+    """Return the rows of a PrimFunc with ``inputs`` input arguments; None for contractions, windows and pads."""
     view = view_prim(function)
     if view.has_own_order or any(isinstance(op, PadOp) for op in view.stages):
         return None
@@ -81,7 +79,7 @@ def rows_of(function: func.FuncOp, inputs: int) -> Rows | None:
 
 
 def fuse_rows(graph: Graph, block: Block) -> None:
-    """Merge every call with the producers that work on the same rows and that it alone, or with them, reads."""
+    """Merge every call with producers on the same rows whose results only the merged calls read."""
     rows: dict[CallOp, Rows | None] = {}
     for call in reversed(graph.calls(block)):
         if call in graph.order:
@@ -91,7 +89,7 @@ def fuse_rows(graph: Graph, block: Block) -> None:
 
 
 def _grow(graph: Graph, block: Block, sink: CallOp, rows: dict[CallOp, Rows | None]) -> set[CallOp]:
-    """``sink`` and the calls that can join it."""
+    """Return ``sink`` and the calls that can join it."""
     if len(inputs_of(sink)) > MAX_OPERANDS or _rows(graph, sink, rows) is None:
         return {sink}
     group = {sink}
@@ -106,7 +104,7 @@ def _grow(graph: Graph, block: Block, sink: CallOp, rows: dict[CallOp, Rows | No
                 continue
             if _fits(graph, {*group, producer}, rows):
                 group.add(producer)
-                # What a member reads may have waited for this one, its other reader.
+                # Producers of a new member may have waited for it, as their other reader.
                 pending = list(group)
                 break
     return group
@@ -119,7 +117,7 @@ def _rows(graph: Graph, call: CallOp, rows: dict[CallOp, Rows | None]) -> Rows |
 
 
 def _fits(graph: Graph, group: set[CallOp], rows: dict[CallOp, Rows | None]) -> bool:
-    """Whether the calls share rows of a size that is worth keeping together."""
+    """Return whether the calls share rows of a size that makes merging useful."""
     facts: dict[CallOp, Rows] = {}
     for call in group:
         r = _rows(graph, call, rows)

@@ -1,4 +1,4 @@
-"""Whether a stage can run on vectors: lowering takes as lanes a loop along which every access has stride 0 or 1."""
+"""Decides whether a stage can be vectorized: lanes come from a loop along which every access has stride 0 or 1."""
 
 from __future__ import annotations
 
@@ -13,22 +13,21 @@ from landbridge.ir.stages import Generic, Operand, view_generic
 from landbridge.passes.lower.access import linear_index
 from landbridge.passes.lower.row_memory import index_strides
 
-#: A body of this cost may run on scalars: the access that forces it costs as much.
+#: The highest cost of a body that may run on scalars: the access that prevents vectors costs as much.
 LIGHT = 8
 
 _COSTS = {"arith.divf": 4, "arith.divsi": 8, "arith.divui": 8, "arith.remsi": 8, "arith.remui": 8, "math.sqrt": 4}
 
 
 def computes_addresses(stage: Generic) -> bool:
-    """Whether the body loads at computed indices or uses loop indices as values: it runs on scalars."""
+    """Return whether the body loads at computed indices or uses loop indices as values: it runs on scalars."""
     return any(type(op) in (memref.LoadOp, linalg.ops.IndexOp) for op in stage.body.ops)
 
 
 def keeps_vectors(producer: Generic, stage: Generic, through: Sequence[Operand], budget: int) -> bool:
-    """Whether ``producer`` inside ``stage``, for its operands ``through``, runs on vectors as they did before.
+    """Return whether ``producer`` inside ``stage``, for its operands ``through``, is still vectorized if both were.
 
-    Work of up to ``budget`` may leave the vectors.
-    """
+    Work of up to ``budget`` may become scalar."""
     others = [(o.buffer, o.map) for o in stage.ins if o not in through]
     inner = [(p.buffer, composed(p.map, o.map)) for o in through for p in producer.ins]
     addresses = computes_addresses(producer) or computes_addresses(stage)
@@ -41,17 +40,17 @@ def keeps_vectors(producer: Generic, stage: Generic, through: Sequence[Operand],
 
 
 def is_light(stage: Generic) -> bool:
-    """Whether the body costs little even on scalars."""
+    """Return whether the body costs little even on scalars."""
     return _cost(stage) <= LIGHT
 
 
 def runs_on_vectors(stage: Generic) -> bool:
-    """Whether an all-parallel stage has a loop for its lanes."""
+    """Return whether an all-parallel stage has a loop that can be its lanes."""
     return not computes_addresses(stage) and _has_lane(stage, ((o.buffer, o.map) for o in stage.ins))
 
 
 def composed(inner: AffineMap, outer: AffineMap) -> AffineMap:
-    """``inner`` at the indices that ``outer`` gives."""
+    """Return ``inner`` applied to the results of ``outer``."""
     return inner.replace_dims_and_symbols(outer.results, (), outer.num_dims, 0)
 
 
@@ -70,7 +69,7 @@ def _has_lane(stage: Generic, accesses: Iterable[tuple[SSAValue, AffineMap]]) ->
 
 
 def _after_reduction(stage: Generic) -> bool:
-    """Whether ``stage`` reads what an earlier reduction of its PrimFunc writes."""
+    """Return whether ``stage`` reads a result of an earlier reduction of its PrimFunc."""
     for operand in stage.ins:
         for use in operand.buffer.uses:
             op = use.operation
@@ -80,7 +79,7 @@ def _after_reduction(stage: Generic) -> bool:
 
 
 def _cost(stage: Generic) -> int:
-    """About how many cycles an element costs on scalars."""
+    """Return an estimate of the cycles per element on scalars."""
     total = 0
     for op in stage.body.ops:
         if op.name.startswith("math."):

@@ -1,4 +1,4 @@
-"""Values in physical layouts: each is reordered once, and not at all where a blocked twin is there."""
+"""Values in physical layouts: each is reordered once, and not at all if a blocked twin exists."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from landbridge.records import record
 
 @record(frozen=True)
 class BlockedValues:
-    """The blocked twins of plain values that a block sees, and the packed constants of ``module``."""
+    """The blocked twins of plain values that are visible in a block, and the packed constants of ``module``."""
 
     module: IRModule
     copies: CopyPrims
@@ -28,11 +28,12 @@ class BlockedValues:
     constants: dict[tuple[str, Layout], str] = field(default_factory=dict)
 
     def nested(self) -> BlockedValues:
-        """Those that a block inside this one sees."""
+        """Return the twins that are visible in a nested block."""
         return replace(self, twins=self.twins.new_child())
 
     def physical(self, value: SSAValue, layout: Layout, before: Operation) -> SSAValue:
-        """``value`` in ``layout``: its blocked twin, a packed constant, a view where no element moves, or a pack."""
+        """Return ``value`` in ``layout``: its blocked twin, a packed constant, a view if no element moves, or a
+        pack."""
         if layout.is_of_channels and value in self.twins:
             return self.twins[value]
         if isinstance(value.owner, ConstantOp):
@@ -48,7 +49,7 @@ class BlockedValues:
         return created
 
     def plain(self, value: SSAValue, layout: Layout, ty: AnyTensor, before: Operation) -> SSAValue:
-        """The plain form, of type ``ty``, of a value in ``layout``, which becomes its twin."""
+        """Return the plain form, of type ``ty``, of a value in ``layout``, which becomes its twin."""
         view = layout.moves_nothing(shape_of(ty))
         op = ViewOp(value, ty) if view else UnpackOp(value, layout.axes, layout.tiles, ty)
         created = _insert(op, before)

@@ -1,4 +1,4 @@
-"""The physical form of an operand."""
+"""Layout: the physical form of an operand."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from landbridge.records import record
 
 @record(frozen=True)
 class Layout:
-    """``order`` permutes the axes, then ``axes`` are cut into ``tiles``."""
+    """A physical layout: ``order`` permutes the axes, then ``axes`` are cut into ``tiles``."""
 
     order: tuple[int, ...]
     axes: tuple[int, ...]
@@ -31,33 +31,35 @@ class Layout:
 
     @staticmethod
     def of_channels(rank: int, tile: int) -> Layout:
-        """The layout of blocked activations."""
+        """Return the layout of blocked activations."""
         return Layout(tuple(range(rank)), (1,), (tile,))
 
     @property
     def is_of_channels(self) -> bool:
-        """Whether blocked activations have this layout."""
+        """Return whether this is the layout of blocked activations."""
         return self.axes == (1,) and self.order == tuple(range(len(self.order)))
 
     def moves_nothing(self, shape: Sequence[int]) -> bool:
-        """Whether ``shape`` is in this layout already: nothing but ones behind the channels, and whole tiles."""
+        """Return whether ``shape`` is unchanged in memory: only ones follow the channels, and all tiles are full."""
         return self.is_of_channels and all(e == 1 for e in shape[2:]) and shape[1] % self.tiles[0] == 0
 
     def shape(self, plain: Sequence[int]) -> tuple[int, ...]:
-        """The physical shape of a ``plain`` one."""
+        """Return the physical shape of a ``plain`` one."""
         return packed_shape([plain[i] for i in self.order], self.axes, self.tiles)
 
     def tensor(self, plain: Attribute) -> AnyTensor:
-        """The type of a ``plain`` tensor in this layout."""
+        """Return the type of a ``plain`` tensor in this layout."""
         return tensor_type(self.shape(shape_of(plain)), dtype_of(plain), vdevice_of(plain))
 
     def memref(self, plain: AnyMemRef) -> AnyMemRef:
-        """The type of a ``plain`` memref in this layout."""
+        """Return the type of a ``plain`` memref in this layout."""
         return memref_of(plain.element_type, extents_attr(self.shape(shape_of(plain))), plain.memory_space)
 
 
 def layout_of(buffer: SSAValue, cut: Sequence[AxisClass], tile: int, first: AxisClass | None = None) -> Layout | None:
-    """How ``buffer`` is blocked by the classes ``cut``; the axis of ``first`` moves to the front. None: it is not."""
+    """Return the layout of ``buffer`` blocked by the classes ``cut``, or None if it is not blocked.
+
+    The axis of ``first`` moves to the front."""
     rank = len(shape_of(buffer.type))
     order = list(range(rank))
     lead = first.axis_of(buffer) if first is not None else None

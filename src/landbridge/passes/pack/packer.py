@@ -1,4 +1,4 @@
-"""The walk of ``pack`` over a graph: calls and concatenations are replaced by blocked ones."""
+"""The rewrite of ``pack`` over a graph: calls and concatenations are replaced by blocked ones."""
 
 from __future__ import annotations
 
@@ -30,16 +30,15 @@ from landbridge.targets.grid import grid_limits
 
 
 def pack_graph(module: IRModule) -> None:
-    """Block what the rules say, and cancel reorders that nobody reads then."""
+    """Block the calls that the rules select, and remove reorders that then have no readers."""
     _Packer(module).block(module.main.body.block, BlockedValues(module, CopyPrims(module)))
 
 
 def _lanes(target: Target) -> int:
-    """How many channels stand side by side in blocked layouts of ``target``; 1 where plain ones serve it better.
+    """Return the number of adjacent channels in blocked layouts of ``target``; 1 if plain layouts are better.
 
-    Work-items of a GPU read neighbours along the pixels of a plain layout together, and plain loops have no lanes; a
-    CPU's vectors need blocks.
-    """
+    Work-items of a GPU read adjacent pixels of a plain layout together, and plain loops have no lanes; a CPU's vectors
+    need blocks."""
     limits = grid_limits(target)
     if target.form == "loops" or (limits is not None and not limits.core_vectors):
         return 1
@@ -78,7 +77,7 @@ class _Packer:
 
     def _call(self, op: CallOp, tile: int, narrow: bool, values: BlockedValues) -> None:
         if any(vdevice_of(v.type).axis_separators for v in (*op.inputs, *op.res)):
-            return  # the separators were asked for these axes
+            return  # the axis separators were requested for these axes
         name = op.callee_name
         if name not in self._views:
             view = view_prim(self._prims[name])
@@ -101,13 +100,13 @@ class _Packer:
             self._replace(op, prim, blocking, values)
 
     def _is_weight(self, value: SSAValue) -> bool:
-        """Whether ``value`` is a constant or a parameter, which is packed once for each value it gets."""
+        """Return whether ``value`` is a constant or a parameter, which is packed once for each value it gets."""
         while isinstance(value.owner, ToVDeviceOp):
             value = value.owner.source
         return isinstance(value.owner, ConstantOp) or value in self._parameters
 
     def _unshared(self, op: CallOp) -> CallOp | None:
-        """The call with an argument of its own for each stage; None where no two stages share one."""
+        """Return the call with a separate argument for each stage; None if no two stages share one."""
         name = op.callee_name
         self._module.prim_count += 1
         found = unshare(self._prims[name], len(op.inputs), f"{name}_u{self._module.prim_count}")
@@ -122,7 +121,7 @@ class _Packer:
         return new
 
     def _replace(self, op: CallOp, prim: PrimView, blocking: Blocking, values: BlockedValues) -> None:
-        """Call the PrimFunc with cut loops, on operands in their layouts."""
+        """Replace the call by one of the PrimFunc with cut loops, on operands in their layouts."""
         self._module.prim_count += 1
         name = f"{prim.function.sym_name.data}_p{self._module.prim_count}"
         self._module.op.body.block.add_op(split_prim(prim, name, blocking))
@@ -153,8 +152,8 @@ class _Packer:
 
 
 def _concat(op: ConcatOp, tile: int, values: BlockedValues) -> None:
-    """Parts in blocks of channels are concatenated as they are along the pixels, and along the channels when every part
-    is a whole number of blocks."""
+    """Concatenate channel-blocked parts directly: along pixels always, along channels if every part has only full
+    blocks."""
     axis, rank = op.axis.value.data, len(shape_of(op.result.type))
     if axis < 1 or rank not in (3, 4) or any(v not in values.twins for v in op.inputs):
         return
@@ -169,8 +168,9 @@ def _concat(op: ConcatOp, tile: int, values: BlockedValues) -> None:
 
 
 def _view(op: ViewOp, values: BlockedValues) -> None:
-    """A view that puts ones among the pixels or takes them away, as of the signals of a 1-D convolution, is one of the
-    blocked twin, too."""
+    """Make a view that only adds or removes unit dimensions among the pixels a view of the blocked twin.
+
+    Signals of 1-D convolutions have such views."""
     twin = values.twins.get(op.source)
     if twin is None or op.first or vdevice_of(op.result.type).axis_separators:
         return

@@ -1,4 +1,4 @@
-"""Which loops of a call are blocked: a rule for each kind of kernel."""
+"""Rules that choose the loops of a call to block, one for each kind of kernel."""
 
 from __future__ import annotations
 
@@ -18,12 +18,11 @@ from landbridge.records import record
 
 @record(frozen=True)
 class Candidate:
-    """A call as rules see it: the arguments of its PrimFunc, and what the graph gives them.
+    """A call as the rules see it: the arguments of its PrimFunc, and the graph's values for them.
 
-    ``weights`` are inputs that are constants or parameters, packed once for each value they get; ``blocked`` those
-    that have a blocked form already. ``tile`` is the target's vector; ``narrow``: half a vector may take less to
-    multiply.
-    """
+    ``weights`` are inputs that are constants or parameters, packed once for each value they get; ``blocked`` those that
+    have a blocked form already. ``tile`` is the target's vector; with ``narrow``, half a vector may take less time to
+    multiply."""
 
     prim: PrimView
     classes: list[AxisClass]
@@ -36,7 +35,7 @@ class Candidate:
 
     @property
     def contracted_weights(self) -> SSAValue | None:
-        """The argument that is the weight of the leading contraction."""
+        """Return the argument that is the weight of the leading contraction; None if there is none."""
         first = next(self.prim.generics())
         read = [o.buffer for o, value in zip(first.ins, first.body.args, strict=False) if value.first_use]
         if not first.reduces or len(read) != 2:
@@ -46,7 +45,7 @@ class Candidate:
 
     @property
     def output_channels(self) -> AxisClass | None:
-        """The class of axis 1 of every output, when all are of one rank, 3 or 4, and one class has them all."""
+        """Return the class of axis 1 of every output, if all are of one rank, 3 or 4, and one class has them all."""
         ranks = {len(shape_of(o.type)) for o in self.outputs}
         if len(ranks) != 1 or not ranks <= {3, 4}:
             return None
@@ -54,14 +53,14 @@ class Candidate:
         return found[0] if len(set(map(id, found))) == 1 else None
 
     def data_axis(self, c: AxisClass) -> int | None:
-        """The axis that class ``c`` has in the one operand that is no weight."""
+        """Return the axis that class ``c`` has in the only operand that is no weight."""
         axes = [axis for a in self.inputs if a not in self.weights and (axis := c.axis_of(a)) is not None]
         return axes[0] if len(axes) == 1 else None
 
 
 @record(frozen=True)
 class Blocking:
-    """The classes of a PrimFunc that are cut into tiles, and the layouts that its buffers then have."""
+    """The classes of a PrimFunc that are cut into tiles, and the resulting layouts of its buffers."""
 
     tile: int
     cut: Sequence[AxisClass]
@@ -69,7 +68,7 @@ class Blocking:
 
 
 def blocking_of(c: Candidate) -> Blocking | None:
-    """What the rule for a kernel like ``c`` says; None where it stays plain."""
+    """Return the blocking that the rule for a kernel like ``c`` chooses; None where it stays plain."""
     weights = c.contracted_weights
     if weights is not None and len(shape_of(c.outputs[0].type)) == 4:
         return convolution(c, weights)
@@ -79,16 +78,17 @@ def blocking_of(c: Candidate) -> Blocking | None:
 
 
 def sums_its_channels(c: Candidate) -> bool:
-    """Whether a convolution reads one argument along the channels it sums and along those it produces: only as two
-    arguments can it be blocked."""
+    """Return whether a convolution reads one argument along both its reduced and its produced channels.
+
+    Such a convolution can only be blocked with two arguments."""
     if c.contracted_weights is None or len(shape_of(c.outputs[0].type)) != 4:
         return False
     return c.output_channels is not None and c.output_channels.reduces
 
 
 def convolution(c: Candidate, weights: SSAValue) -> Blocking | None:
-    """Block the channels it produces, unless they are few, and those it sums where its input is blocked or has enough
-    of them."""
+    """Block the output channels, unless they are few, and the reduced ones if the input is blocked or has enough of
+    them."""
     lanes = c.output_channels
     if lanes is not None and lanes.reduces:
         return None
@@ -107,8 +107,9 @@ def convolution(c: Candidate, weights: SSAValue) -> Blocking | None:
 
 
 def _lines_are_fuller(c: Candidate, weights: SSAValue, channels: int) -> bool:
-    """Whether vectors along the pixels of a line, which plain data has side by side, fill more of their lanes than one
-    of all ``channels``."""
+    """Return whether vectors along the pixels of a line fill more of their lanes than vectors of all ``channels``.
+
+    Pixels of a line are contiguous in plain data."""
     g = next(c.prim.generics())
     pixel, data = g.outs[0].map.results[-1], [o for o in g.ins if o.buffer is not weights]
     if channels >= c.tile or any(a in c.blocked for a in c.inputs) or not isinstance(pixel, AffineDimExpr):
@@ -121,21 +122,21 @@ def _lines_are_fuller(c: Candidate, weights: SSAValue, channels: int) -> bool:
     return line / (-(-line // c.tile) * c.tile) > of_channels
 
 
-#: What multiplying narrow vectors in blocks of 14 keeps of the peak: as many numbers are loaded in the same time, and a
-#: vector beside these.
+#: The share of peak that narrow vectors in blocks of 14 reach: as many elements are loaded in the same time, and a
+#: vector in addition.
 _NARROW = 14 / 15
 
 
 def matrix_product(c: Candidate, weights: SSAValue) -> Blocking | None:
     """Pack the weights in column panels; everything else stays plain."""
     columns = next((k for k in c.classes if not k.fixed and not k.reduces and k.axis_of(weights) is not None), None)
-    # A panel is one vector of the widest element computed with: a plain result has no room past its last column.
+    # A panel is one vector of the widest element computed with: a plain result has no padding after its last column.
     tile = c.tile * 4 // max(4, *(widest_bytes(g.body) for g in c.prim.generics()))
     if columns is None or columns.extent < tile or tile < 2:
         return None
     if all(_lies_along(o, columns) for o in c.outputs):
         tile = _panel(c, columns.extent, tile)
-    else:  # results lie along another axis, and so do vectors: what fills the last panel up would have to be stored
+    else:  # results and vectors lie along another axis: the padding of the last panel would have to be stored
         tile = next((t for t in range(tile, tile // _LEAST_PART, -1) if columns.extent % t == 0), 0)
         if not tile:
             return None
@@ -145,25 +146,24 @@ def matrix_product(c: Candidate, weights: SSAValue) -> Blocking | None:
 
 
 def _lies_along(result: SSAValue, columns: AxisClass) -> bool:
-    """Whether neighbours of ``columns`` are neighbours in ``result``."""
+    """Return whether neighbours along ``columns`` are neighbours in ``result``."""
     axis = columns.axis_of(result)
     return axis is not None and all(e == 1 for e in shape_of(result.type)[axis + 1 :])
 
 
-#: A panel whose columns are no lanes is more than this part of a vector wide, or the weights stay as they lie.
+#: If columns are no lanes, a panel is wider than this part of a vector, or the weights keep their layout.
 _LEAST_PART = 4
-#: Vectors of a panel that is read once: enough accumulators for two pipes, and they lie side by side.
+#: The most vectors of a panel that is read once: enough accumulators for two pipes, and contiguous.
 _WIDEST_PANEL = 8
-#: The share of lanes that panels fill at least where they end within a vector.
+#: The least share of lanes that panels fill if they end within a vector.
 _FULL_ENOUGH = 0.9
 
 
 def _panel(c: Candidate, columns: int, tile: int) -> int:
-    """How wide panels of weights are: with one row of data, all that a step reads lies in a row.
+    """Return the width of weight panels; with one row of data a step reads one contiguous row of a wide panel.
 
-    Panels of one vector are read side by side, a stream each, whose distance of K vectors is a multiple of the pages'
-    size for many K: their lines then fall into one set of L1, and are gone before they are used.
-    """
+    Panels of one vector are read as parallel streams, whose distance of K vectors is a multiple of the page size for
+    many K: their lines then map to one set of L1 and evict each other (4K aliasing)."""
     if element_count(shape_of(c.outputs[0].type)) != columns:
         return tile
     widths = [w for w in range(tile, _WIDEST_PANEL * tile + 1) if columns % w == 0]
@@ -172,7 +172,7 @@ def _panel(c: Candidate, columns: int, tile: int) -> int:
 
 
 def neighbour(c: Candidate) -> Blocking | None:
-    """Stay in the blocked layout of an operand when the channel is a parallel loop of every stage."""
+    """Keep the blocked layout of an operand if the channel is a parallel loop of every stage."""
     lanes, rank = c.output_channels, len(shape_of(c.outputs[0].type))
     followed = [a for a in c.blocked if rank == 4 or len(shape_of(a.type)) == rank]
     if lanes is None or lanes.reduces or not any(lanes.axis_of(a) == 1 for a in followed):
@@ -181,7 +181,7 @@ def neighbour(c: Candidate) -> Blocking | None:
 
 
 def _blocked(c: Candidate, cut: Sequence[AxisClass], lanes: AxisClass | None) -> Blocking:
-    """Every buffer in blocks of the classes ``cut``, weights with the axis of ``lanes`` first."""
+    """Return a blocking of every buffer by the classes ``cut``, in weights with the axis of ``lanes`` first."""
     layouts = {
         buffer: layout
         for buffer in (*c.inputs, *c.outputs, *c.prim.temporaries)

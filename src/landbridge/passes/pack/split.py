@@ -1,4 +1,4 @@
-"""Rewrite a PrimFunc for blocked operands: each cut loop becomes an outer and an inner one."""
+"""Rewrites a PrimFunc for blocked operands: each cut loop becomes an outer and an inner one."""
 
 from __future__ import annotations
 
@@ -21,10 +21,9 @@ from landbridge.passes.pack.rules import Blocking
 
 
 def split_prim(prim: PrimView, name: str, blocking: Blocking) -> func.FuncOp:
-    """A PrimFunc that does the same on the physical layouts of its buffers; buffers without one stay plain.
+    """Return a PrimFunc that does the same on the physical layouts of its buffers; buffers without one stay plain.
 
-    Only stages that touch a blocked buffer are cut. Inner loops come last, in the order of ``blocking.cut``.
-    """
+    Only stages that use a blocked buffer are cut. Inner loops come last, in the order of ``blocking.cut``."""
     old, layouts = prim.function.body.block, blocking.layouts
     block = Block(arg_types=[_type(a, layouts.get(a)) for a in old.args])
     env: dict[SSAValue, SSAValue] = dict(zip(old.args, block.args, strict=True))
@@ -75,14 +74,14 @@ def _split_generic(
 
 
 def _cut_loops(g: Generic, blocking: Blocking) -> list[int]:
-    """The loops that become two each."""
+    """Return the loops that become two each."""
     blocked = [o for o in (*g.ins, *g.outs) if o.buffer in blocking.layouts]
     touched = [c for c in blocking.cut if any(c.axis_of(o.buffer) is not None for o in blocked)]
     return [d for c in touched for op, d in c.loops if op is g.op]
 
 
 def _split_map(o: Operand, extents: tuple[int, ...], inner: Mapping[int, int], blocking: Blocking) -> AffineMap:
-    """How the split loops access an operand: ``inner`` has the inner loop of each loop, of ``extents``, that is cut."""
+    """Return how the split loops access an operand; ``inner`` maps each cut loop, of ``extents``, to its inner loop."""
     dims, layout = len(extents), blocking.layouts.get(o.buffer)
     if layout is None:
         whole = [AffineExpr.dimension(d) for d in range(dims)]
@@ -98,9 +97,7 @@ def _split_map(o: Operand, extents: tuple[int, ...], inner: Mapping[int, int], b
             if grouped is not None:
                 first = AffineExpr.dimension(grouped.group) * (grouped.count // blocking.tile)
                 results[axis], loop = first + AffineExpr.dimension(grouped.loop), AffineExpr.dimension(grouped.loop)
-            assert isinstance(
-                loop, AffineDimExpr
-            )  # an axis of a class that is cut is indexed by a loop itself, or groups
+            assert isinstance(loop, AffineDimExpr)  # an axis of a cut class is indexed by a loop itself, or by groups
             within.append(AffineExpr.dimension(inner[loop.position]))
     exprs = [*(results[i] for i in layout.order), *within]
     return AffineMap(dims + len(inner), 0, tuple(exprs))

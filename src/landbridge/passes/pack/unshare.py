@@ -1,5 +1,7 @@
-"""Give each stage its own argument where several read one: a residual convolution reads its input twice, once along
-the channels it sums and once along those it produces, and only apart can both be blocked."""
+"""Gives each stage its own argument where several read the same one.
+
+A residual convolution reads its input twice, once along its reduced channels and once along its produced ones, and only
+as separate arguments can both be blocked."""
 
 from __future__ import annotations
 
@@ -9,8 +11,10 @@ from xdsl.ir import Operation
 
 
 def unshare(function: func.FuncOp, inputs: int, name: str) -> tuple[func.FuncOp, list[int]] | None:
-    """A clone called ``name`` in which no input is read by two stages, and the old input number of each new input
-    (those appended after the first ``inputs``); None when nothing is shared."""
+    """Return a clone called ``name`` in which no input is read by two stages, and the old input number of each new
+    input.
+
+    New inputs are appended after the first ``inputs``. Returns None if nothing is shared."""
     clone = function.clone()
     block = clone.body.block
     repeated: list[int] = []

@@ -1,9 +1,8 @@
-"""Place: where every tensor is.
+"""Placement: moves every tensor to the vdevice and scope that was requested for it.
 
-Tensors start in the global scope of vdevice 0. ``request_places`` records what belongs elsewhere as the attribute
-``lb.place`` of @main; the pass moves it there, puts ``lb.to_vdevice`` where a tensor crosses, and gives every PrimFunc
-the memory spaces that it is called with.
-"""
+Tensors start in the global scope of vdevice 0. ``request_places`` records other placements as the attribute
+``lb.place`` of @main; the pass applies it, inserts ``lb.to_vdevice`` where a tensor crosses, and gives every PrimFunc
+the memory spaces that it is called with."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which vdevice is the first: inputs and outputs of a model are there."""
+"""Chooses the first vdevice, where the inputs and outputs of a model are."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from landbridge.ir.types import VDeviceAttr, vdevice_of
 
 
 def swap_first(module: IRModule, host: int) -> None:
-    """Make vdevice ``host`` the first one, with the inputs and outputs; the one that was first takes its number."""
+    """Make vdevice ``host`` the first one, with the inputs and outputs; the previous first one takes its number."""
     vdevices = list(module.vdevices)
     vdevices[0], vdevices[host] = vdevices[host], vdevices[0]
     module.vdevices = tuple(vdevices)
@@ -54,7 +54,7 @@ def _values(main: func.FuncOp) -> Iterator[SSAValue]:
 
 def _on(ty: Attribute, index: int) -> Attribute:
     vdevice = vdevice_of(ty)
-    assert isinstance(ty, TensorType)  # vdevice_of has seen it
+    assert isinstance(ty, TensorType)  # vdevice_of has checked it
     return TensorType(ty.element_type, ty.shape, VDeviceAttr.of(index, vdevice.scope.data, vdevice.axis_separators))
 
 

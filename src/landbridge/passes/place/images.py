@@ -1,4 +1,4 @@
-"""Tensors that were placed in images are checked against what images can be."""
+"""Checks tensors that were placed in images against the limits of images."""
 
 from __future__ import annotations
 
@@ -17,8 +17,10 @@ _IMAGE_NDIM = 3
 
 
 def check_images(module: IRModule) -> None:
-    """Raise PlacementError, naming node, tensor, what was asked and what is legal, for a tensor that is to be an image
-    and cannot be one, or that kernels could not read or write."""
+    """Raise PlacementError for a tensor that was placed in an image and cannot be one, or has kernels that cannot use
+    it.
+
+    The error names node, tensor, request and the legal values."""
     for op in module.main.walk():
         if isinstance(op, CallOp | ConstantOp | ToVDeviceOp):
             for value in op.results:

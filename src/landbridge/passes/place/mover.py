@@ -1,8 +1,7 @@
-"""Moving tensors to their places, with ``lb.to_vdevice`` where they cross.
+"""Moves tensors to their placements, with ``lb.to_vdevice`` where they cross.
 
-A kernel writes its results where they are wanted and reads its operands where they are, in any scope of its own
-vdevice. Everything else works in one place: what is elsewhere is carried to the global scope first.
-"""
+A kernel writes its results into their destinations and reads its operands in place, in any scope of its own vdevice.
+All other operations work in one scope: operands elsewhere cross to the global scope first."""
 
 from __future__ import annotations
 
@@ -27,16 +26,16 @@ VDeviceOf: TypeAlias = Callable[[CallOp | HostCallOp], VDeviceAttr]
 
 
 def move(module: IRModule, vdevice_of_node: VDeviceOf) -> None:
-    """Give every tensor of @main the place that ``vdevice_of_node`` has for the call it comes from.
+    """Give every tensor of @main the placement that ``vdevice_of_node`` returns for its call.
 
-    Raises PlacementError where it cannot be there.
-    """
+    Raises PlacementError where that is impossible."""
     _Mover(module, vdevice_of_node).run()
 
 
 def move_arguments(module: IRModule, places: Mapping[str, VDeviceAttr]) -> None:
-    """Let inputs and outputs lie at ``places`` by name, where code of the host uses flat memory of the first vdevice;
-    carry other inputs there, each once for all its users."""
+    """Place inputs and outputs at ``places``, by name, where host code uses flat memory of the first vdevice.
+
+    Other inputs cross to their placement once, for all users."""
     main, block = module.main, module.main.body.block
     inputs, outputs = io_names(main)
     first = block.first_op
@@ -60,12 +59,12 @@ def move_arguments(module: IRModule, places: Mapping[str, VDeviceAttr]) -> None:
 
 
 def _may_be_bound_in(module: IRModule, vdevice: VDeviceAttr) -> bool:
-    """Whether a Session's inputs and outputs can lie in ``vdevice``."""
+    """Return whether a Session's inputs and outputs can lie in ``vdevice``."""
     return vdevice.index.data == 0 and not vdevice.axis_separators and module.target_of(0).on_host
 
 
 def move_constants(module: IRModule, location_of: Callable[[str], VDeviceAttr | None]) -> None:
-    """Put constants where ``location_of`` has a place for their symbol."""
+    """Move constants to the placement that ``location_of`` returns for their symbol, if any."""
     for op in module.main.body.block.ops:
         if isinstance(op, ConstantOp):
             vdevice = location_of(op.symbol_name)
@@ -100,7 +99,7 @@ class _Mover:
                     _retype(result, vdevice, node_name(op))
 
     def location_of(self, op: Operation) -> VDeviceAttr:
-        """Where the results of an operation are: where they were asked to be, else where its operands are."""
+        """Return the placement of an operation's results: the requested one, else that of its operands."""
         match op:
             case CallOp():
                 return self.vdevice_of_node(op)
@@ -123,14 +122,14 @@ class _Mover:
                 return vdevice if alone and in_order else VDeviceAttr.of(vdevice.index.data)
 
     def read_from(self, value: SSAValue, op: Operation, vdevice: VDeviceAttr) -> VDeviceAttr:
-        """Where ``op``, whose results are in ``vdevice``, can read ``value``."""
+        """Return a placement from which ``op``, whose results are in ``vdevice``, can read ``value``."""
         found = vdevice_of(value.type)
         if isinstance(op, CallOp):
             return found if found.index == vdevice.index else VDeviceAttr.of(vdevice.index.data)
         return vdevice
 
     def cross(self, value: SSAValue, vdevice: VDeviceAttr, before: Operation) -> SSAValue:
-        """``value`` in ``vdevice``; one crossing serves all later users."""
+        """Return ``value`` in ``vdevice``; one crossing serves all later users."""
         if vdevice_of(value.type) == vdevice:
             return value
         if (value, vdevice) not in self.crossings:
@@ -141,7 +140,7 @@ class _Mover:
 
 
 def _maker(value: SSAValue) -> str:
-    """What a value is called in messages: the node it comes from."""
+    """Return the name of a value for messages: the node it comes from."""
     value = viewed(value)
     if isinstance(value, BlockArgument):
         return f"input {value.index}"
@@ -164,7 +163,7 @@ def _retype(value: SSAValue, vdevice: VDeviceAttr, name: str) -> None:
 
 
 def _type_on(ty: Attribute, vdevice: VDeviceAttr, name: str) -> Attribute:
-    """A tensor type with its encoding; raises PlacementError where the space cannot hold such a tensor."""
+    """Return a tensor type with its encoding; raises PlacementError if the space cannot hold such a tensor."""
     if not isinstance(ty, TensorType):
         return ty
     try:

@@ -1,4 +1,4 @@
-"""What the caller of ``compile`` asks to have elsewhere: nodes, inputs and constants, each with a place."""
+"""Placement requests of a caller of ``compile``: nodes, inputs and constants, each with a placement."""
 
 from __future__ import annotations
 
@@ -22,11 +22,10 @@ from landbridge.records import record
 
 @record(frozen=True)
 class PlacedNode:
-    """A node that a placement function is asked about.
+    """A node, as passed to a placement function.
 
     ``name`` is that of the model. ``operator`` is the PrimFunc's or the host builtin's name without its number.
-    ``inputs`` and ``outputs`` state shapes and dtypes; their names are empty.
-    """
+    ``inputs`` and ``outputs`` declare shapes and dtypes; their names are empty."""
 
     name: str
     operator: str
@@ -34,33 +33,32 @@ class PlacedNode:
     outputs: tuple[TensorSpec, ...]
 
 
-#: Where something is to be: a VDevice, its text form (``"npu"``, ``"npu@global.vtcm"``), or None for the default.
+#: A placement: a VDevice, its text form (``"npu"``, ``"npu@global.vtcm"``), or None for the default.
 Wanted: TypeAlias = VDevice | str | None
 
-#: How many names of each sort an error lists.
+#: The most names of each sort that an error lists.
 _SHOWN = 8
 
-#: Places by pattern, the first that matches counts, or a function of the node.
+#: Placements by pattern, of which the first match counts, or a function of the node.
 Places: TypeAlias = Mapping[str, VDevice | str] | Callable[[PlacedNode], Wanted]
 
 
 @record(frozen=True)
 class Requests:
-    """The places asked for, by pattern of a name."""
+    """The requested placements, by pattern of a name."""
 
     places: Mapping[str, VDeviceAttr]
 
     def of_node(self, op: CallOp | HostCallOp) -> VDeviceAttr:
-        """The place of a node's results: that of the first pattern that matches its name, else the default.
+        """Return the placement of a node's results: that of the first pattern that matches its name, else the default.
 
-        What a node passes on between calls of its own stays in ordinary memory.
-        """
+        Intermediate values between the calls of one node stay in ordinary memory."""
         name = node_name(op)
         vdevice = next((p for pattern, p in self.places.items() if fnmatchcase(name, pattern)), VDeviceAttr.of())
         return VDeviceAttr.of(vdevice.index.data) if isinstance(op, CallOp) and _is_inner(op) else vdevice
 
     def of_constant(self, symbol: str) -> VDeviceAttr | None:
-        """The place of a constant, which is matched by its exact name alone."""
+        """Return the placement of a constant, which matches only its exact name."""
         return next((vdevice for name, vdevice in self.places.items() if symbol_name(name) == symbol), None)
 
 
@@ -68,10 +66,9 @@ def request_places(module: IRModule, places: Places) -> None:
     """Record ``places`` in ``module``, for the pass ``vdevice``.
 
     Names are those of nodes, for their results, as patterns of ``fnmatch``; and those of inputs, outputs and constants,
-    which match exactly: an input is then carried to its place at the start of a run, an output is made there, and a
-    constant is put there at binding. Raises PlacementError for an unknown vdevice, scope or axis separator, and for a
-    name that nothing has.
-    """
+    which match exactly: an input then crosses to its placement at the start of a run, an output is produced there, and
+    a constant is put there at binding. Raises PlacementError for an unknown vdevice, scope or axis separator, and for a
+    name that does not exist."""
     if not isinstance(places, Mapping):
         places = {glob.escape(node.name): wanted for node in _nodes(module) if (wanted := places(node)) is not None}
     if not places:
@@ -98,13 +95,13 @@ def request_places(module: IRModule, places: Places) -> None:
 
 
 def _some(names: Iterable[str]) -> str:
-    """The first few names, in words."""
+    """Return the first few names, in words."""
     found = sorted(names)
     return ", ".join(found[:_SHOWN]) + ", ..." * (len(found) > _SHOWN)
 
 
 def _maker(module: IRModule, output: str, number: int) -> str:
-    """The name of the node that makes output ``number``; raises PlacementError where none does."""
+    """Return the name of the node that produces output ``number``; raises PlacementError if there is none."""
     last = module.main.body.block.last_op
     created = viewed(last.operands[number]).owner if last is not None else None
     if not isinstance(created, CallOp | HostCallOp):
@@ -113,7 +110,7 @@ def _maker(module: IRModule, output: str, number: int) -> str:
 
 
 def _is_inner(op: CallOp) -> bool:
-    """Whether the node that ``op`` is part of goes on: what the node gives comes from another call."""
+    """Return whether ``op`` is not the last call of its node: the node's results come from another call."""
     name, pending = node_name(op), list(op.res)
     users: list[Operation] = []
     while name and pending:
@@ -126,7 +123,7 @@ def _is_inner(op: CallOp) -> bool:
 
 
 def _resolve(module: IRModule, pattern: str, wanted: VDevice | str) -> VDeviceAttr:
-    """``wanted`` in the numbers of ``module``, checked against the memory that its Target states."""
+    """Return ``wanted`` in the numbers of ``module``, checked against the memory that its Target declares."""
     subject = f"place={{{pattern!r}: {str(wanted)!r}}}"
     if not isinstance(wanted, str | VDevice):
         raise PlacementError(f"{subject}: legal: the name of a vdevice, as 'cpu', or a VDevice")
@@ -148,7 +145,7 @@ def _resolve(module: IRModule, pattern: str, wanted: VDevice | str) -> VDeviceAt
 
 
 def _number(module: IRModule, wanted: VDevice, subject: str) -> int:
-    """The number of the vdevice that has the name ``wanted`` states; else of the one compiled by such a target."""
+    """Return the number of the vdevice named ``wanted``, else of the vdevice whose target has that name."""
     names = [v.name for v in module.vdevices]
     if wanted.name in names:
         return names.index(wanted.name)

@@ -1,4 +1,4 @@
-"""Giving PrimFuncs the memory spaces of the operands they are called with."""
+"""Gives PrimFuncs the memory spaces of the operands that they are called with."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Spaces = tuple[Attribute, ...]
 
 
 def match_spaces(module: IRModule) -> None:
-    """Make every PrimFunc take its operands in the spaces they are in; one called with several is cloned."""
+    """Make every PrimFunc take its operands in their spaces; one called with several is cloned."""
     prims = module.prims()
     served: dict[str, Spaces] = {}
     clones: dict[tuple[str, Spaces], str] = {}

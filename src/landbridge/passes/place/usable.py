@@ -1,4 +1,4 @@
-"""What kernels cannot do with the places that were asked for is refused, before anything is compiled for them."""
+"""Refuses requested placements that kernels cannot use, before anything is compiled for them."""
 
 from __future__ import annotations
 
@@ -16,8 +16,10 @@ from landbridge.targets import Target
 
 
 def check_usable(module: IRModule, requests: Requests) -> None:
-    """Raise PlacementError where a kernel is given memory that it cannot address: of the host, what is not host memory,
-    of a grid, rows; and where a place would be ignored: in a branch everything is in ordinary memory."""
+    """Raise PlacementError where a kernel would get memory that it cannot address, or a placement would be ignored.
+
+    Host code addresses only host memory; a grid addresses no scopes of rows. In a branch everything is in ordinary
+    memory."""
     for op in module.main.walk():
         if isinstance(op, CallOp | HostCallOp):
             _check_branch(op, requests)
@@ -54,7 +56,7 @@ def _check_addressable(module: IRModule, op: CallOp, value: SSAValue) -> None:
 def _check_no_rows(module: IRModule, op: CallOp, value: SSAValue) -> None:
     vdevice = vdevice_of(value.type)
     target, separators = module.target_of(vdevice.index.data), vdevice.axis_separators
-    if target.form == "grid" and len(separators) not in (0, 2):  # two make an image
+    if target.form == "grid" and len(separators) not in (0, 2):  # two dimensions make an image
         raise PlacementError(
             f"node {node_name(op)!r} {'writes' if value in op.res else 'reads'} {_tensor(module, value)} in scope "
             f"{vdevice.scope.data!r} with axis separators {list(separators)}, in rows; kernels of target "
@@ -64,7 +66,7 @@ def _check_no_rows(module: IRModule, op: CallOp, value: SSAValue) -> None:
 
 
 def _is_addressable(kind: MemoryKind) -> bool:
-    """Whether code of the host uses the memory as its own."""
+    """Return whether host code can use the memory as its own."""
     return kind.host_access == "read_write" and kind.coherent
 
 
@@ -73,7 +75,7 @@ def _legal(target: Target) -> str:
 
 
 def _tensor(module: IRModule, value: SSAValue) -> str:
-    """What ``value`` is called in the model."""
+    """Return the model's name of ``value``."""
     while isinstance(value.owner, ToVDeviceOp | ViewOp):
         value = value.owner.source
     if isinstance(value, BlockArgument):

@@ -1,8 +1,7 @@
-"""Plan storage: every buffer of @main gets a place in a storage of its vdevice and scope.
+"""Memory planning: every buffer of @main gets a location in a storage of its vdevice and scope.
 
-Flat scopes get one storage each, with buffers at byte offsets. Scopes of rows get one storage too, whose whole rows
-buffers take. In scopes of more dimensions an object is reused as a whole, by buffers of one type.
-"""
+A flat scope gets one storage, with buffers at byte offsets. A scope of rows gets one storage too, in which buffers take
+whole rows. In scopes of more dimensions an object is reused as a whole, by buffers of one type."""
 
 from __future__ import annotations
 
@@ -19,10 +18,9 @@ from landbridge.passes.registry import register_pass
 
 @register_pass("plan")
 def plan(module: IRModule) -> None:
-    """Replace allocations by places in storages, which belong to one vdevice and one scope each.
+    """Replace allocations by tensors in storages, which belong to one vdevice and one scope each.
 
-    Raises PlacementError where a scope cannot hold what was placed in it.
-    """
+    Raises PlacementError if a scope cannot hold what was placed in it."""
     block = module.main.body.block
     for op in list(block.ops):
         if isinstance(op, memref.AllocOp) and op.memref.first_use is None:

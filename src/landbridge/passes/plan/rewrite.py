@@ -1,4 +1,4 @@
-"""Allocations become tensors in a storage."""
+"""Rewrites allocations to tensors in a storage."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from landbridge.passes.plan.storages import Solution
 
 
 def put_in_storage(block: Block, kind: MemoryKind, allocs: Sequence[Alloc], solution: Solution) -> None:
-    """Replace ``allocs``, of one scope, by their places in one storage at the head of ``block``."""
+    """Replace ``allocs``, of one scope, by tensors in one storage at the head of ``block``."""
     first = block.first_op
     if first is None:
         return
     vdevice = VDeviceAttr.of(allocs[0].placement.index.data, kind.scope)
-    # A device with addresses of its own counts a tensor's first byte by them, not from where the storage begins.
+    # A device with its own addresses counts a tensor's first byte by them, not from the start of the storage.
     alignment = max(STORAGE_ALIGNMENT, kind.alignment, kind.offset_alignment)
     storage = AllocStorageOp(solution.nbytes, alignment, vdevice, solution.shape, solution.dtype)
     set_plan_quality(storage, solution.lower_bound, solution.proved_optimal)

@@ -1,4 +1,4 @@
-"""Storages: where each buffer of a scope lies, by the dimensions of its memory."""
+"""Storages: the location of each buffer of a scope, by the number of dimensions of its memory."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ class Solution:
     dtype: str = "uint8"
 
 
-#: The buffers of one storage, and their places in it.
+#: The buffers of one storage, and their locations in it.
 Storage: TypeAlias = tuple[Sequence[Alloc], Solution]
 
 
 def solve(scope: Scope) -> Iterator[Storage]:
-    """The storages of a scope, each with the buffers that it holds; raises PlanError where they do not fit."""
+    """Yield the storages of a scope, each with the buffers that it holds; raises PlanError if they do not fit."""
     _check_each(scope)
     if scope.free is not None and scope.free < 0:
         raise PlanError(
@@ -54,13 +54,13 @@ def solve(scope: Scope) -> Iterator[Storage]:
 
 def _in_bytes(scope: Scope) -> Solution:
     kind = scope.kind
-    # Tensors of a kind that is not coherent do not share a granule: a barrier for one would touch the other.
+    # Tensors of a kind that is not coherent do not share a granule: a barrier for one would affect the other.
     granule = kind.coherence_granule
     alignment = max(STORAGE_ALIGNMENT, kind.offset_alignment, granule)
     sizes = [round_up(alloc.nbytes, granule) for alloc in scope.allocs]
     is_open = any(isinstance(size, Size) for size in sizes)
     buffers = [
-        # What is likely empty is not so for all sizes: nothing else may lie there.
+        # A buffer that is empty for the expected sizes is not empty for all sizes: it shares its memory with no other.
         alloc.buffer(name, max(expected_size(size), 1) if isinstance(size, Size) else size, alignment)
         for name, size, alloc in zip(scope.names, sizes, scope.allocs, strict=True)
     ]
@@ -79,8 +79,9 @@ def _is_prepared(alloc: Alloc) -> bool:
 
 
 def _prepared_first(buffers: Sequence[planner.Buffer], prepared: Sequence[bool]) -> list[planner.Buffer]:
-    """``buffers``, those that are ``prepared`` pinned one behind the other: what lies in them is for all sizes, so that
-    it must be at the same place for all."""
+    """Return ``buffers`` with the ``prepared`` ones pinned one behind the other.
+
+    Their contents serve all sizes, so that they must have the same location for all."""
     end, placed = 0, list(buffers)
     for number, buffer in enumerate(buffers):
         if prepared[number]:
@@ -101,7 +102,7 @@ def _check_each(scope: Scope) -> None:
 
 
 def _in_rows(scope: Scope) -> list[Storage]:
-    """Buffers take whole rows: of one storage with rows for the widest, or of one for each width if that is less."""
+    """Return storages of whole rows: one with rows for the widest buffer, or one for each width if that needs less."""
     of_width: dict[int, list[int]] = {}
     for number, alloc in enumerate(scope.allocs):
         width = alloc.extents[-1] * item_bytes(alloc.op.memref.type)
@@ -124,7 +125,7 @@ def _nbytes(storages: Sequence[Storage]) -> int:
 
 
 def _rows(scope: Scope, members: Sequence[int], width: int) -> Storage:
-    """The buffers of these numbers in one storage of rows of ``width`` bytes."""
+    """Return the buffers of these numbers in one storage of rows of ``width`` bytes."""
     allocs = [scope.allocs[number] for number in members]
     names = [scope.names[number] for number in members]
     buffers = [
@@ -143,7 +144,7 @@ def _rows(scope: Scope, members: Sequence[int], width: int) -> Storage:
 
 
 def _in_objects(scope: Scope) -> Iterator[Storage]:
-    """A storage for each object, which buffers that are never in use together take as a whole."""
+    """Yield a storage for each object; buffers that are never in use together take an object as a whole."""
     requests = [
         planner.ObjectRequest(
             name,

@@ -33,7 +33,7 @@ from landbridge.records import record
 def contraction_launch(
     launcher: Launcher, nest: Nest, found: Contraction, tiles: Tiles, buffers: Mapping[SSAValue, SSAValue]
 ) -> None:
-    """The whole nest: one launch, or where sums are divided two."""
+    """Emit the whole nest: one launch, or two if sums are divided."""
     extent = {name: [nest.dims[d].extent for d in getattr(found, name)] for name in ("batch", "m", "n", "k")}
     m, n = math.prod(extent["m"]), math.prod(extent["n"])
     grid = [tiles.splits, math.prod(extent["batch"]), -(-n // tiles.n), -(-m // tiles.m)]
@@ -53,8 +53,8 @@ def contraction_launch(
 
 @record(frozen=True)
 class _Parts:
-    """Memory for ``splits`` parts of each sum. Those of one part lie by loops ``dims``, so that neighbours of a tile's
-    rows are side by side."""
+    """Memory for ``splits`` parts of each sum. The sums of one part are ordered by loops ``dims``: rows of a tile are
+    adjacent."""
 
     memory: SSAValue
     splits: int
@@ -69,14 +69,14 @@ class _Parts:
         return cls(launcher.scratch(main.writes[0].element, splits * math.prod(extents)), splits, dims, extents)
 
     def store(self, code: Code, part: Index, env: Mapping[int, Index], value: SSAValue) -> None:
-        """Keep ``value``, the part of the sum at ``env``."""
+        """Store ``value``, the part of the sum at ``env``."""
         at = part
         for dim, extent in zip(self.dims, self.extents, strict=True):
             at = code.add(code.mul(at, extent), env[dim])
         code.store(value, self.memory, at)
 
     def add_up(self, launcher: Launcher, nest: Nest, buffers: Mapping[SSAValue, SSAValue]) -> None:
-        """A work-item for each sum: its parts one after the other, then the stages after it."""
+        """Launch a work-item for each sum: it adds the parts in order and runs the stages after it."""
         count, main = math.prod(self.extents), nest.reduction
         assert main is not None
         size = min(count, USUAL_SIZE, launcher.limits.workgroup_size)
@@ -102,7 +102,7 @@ class _Parts:
 
 @record(frozen=True)
 class _Share:
-    """One element that a work-item copies: its loop indices, its iteration of the slice, and its place in memory."""
+    """One element that a work-item copies: its loop indices, its iteration of the slice, and its location in memory."""
 
     at: Mapping[int, Index]
     k: Index
@@ -111,8 +111,9 @@ class _Share:
 
 @record(frozen=True)
 class _Staged:
-    """One operand in local memory: element (k, i) at ``k * pitch + i``. A work-item copies ``shares`` of it; only the
-    first ``copiers`` do."""
+    """One operand in local memory: element (k, i) is at ``k * pitch + i``.
+
+    A work-item copies ``shares`` of it; only the first ``copiers`` work-items do."""
 
     access: ElementAccess
     memory: SSAValue
@@ -144,7 +145,7 @@ class _Tile:
         return math.prod(self._extents(dims))
 
     def emit(self, parts: _Parts | None, part: Index) -> None:
-        """The results, or into ``parts`` the part of them that is number ``part``."""
+        """Emit the results, or with ``parts`` only part number ``part`` of their sums."""
         code, t, found = self._code, self._tiles, self._found
         x = self._stage(found.x, found.m, self._m, t.m)
         y = self._stage(found.y, found.n, self._n, t.n)
@@ -190,12 +191,12 @@ class _Tile:
         self._finish(code.loop(first, last, BLOCK, [init] * count, block))
 
     def _stage(self, number: int, dims: tuple[int, ...], start: Index, width: int) -> _Staged:
-        """Divide the copying of an operand: neighbours copy what lies side by side. Everything is a power of two."""
+        """Divide the copying of an operand: adjacent work-items copy adjacent elements. All sizes are powers of two."""
         code, size, depth = self._code, self._tiles.size, self._tiles.depth
         access = self._main.reads[number]
         assert isinstance(access, ElementAccess)
         along_k = finest(self._found.k, access) < finest(dims, access)
-        pitch = width + 1 if along_k else width  # neighbours along k then fall on different banks
+        pitch = width + 1 if along_k else width  # elements adjacent along k then fall on different banks
         memory = local_memory(code, access.element, pitch * depth)
         side = depth if along_k else width
         across, down = code.remainder(self._thread, side), code.quotient(self._thread, side)
@@ -211,7 +212,8 @@ class _Tile:
         return _Staged(access, memory, pitch, tuple(shares), min(size, width * depth))
 
     def _location(self, dims: Sequence[int], flat: Index, width: int) -> Mapping[int, Index]:
-        """The indices of loops ``dims`` at ``flat``; past the edge, those of the last element, which is never used."""
+        """Return the indices of loops ``dims`` at ``flat``; past the edge, those of the last element, which is never
+        used."""
         extents = self._extents(dims)
         limit = math.prod(extents)
         if limit % width:
@@ -257,7 +259,7 @@ class _Tile:
         return results
 
     def _others(self) -> dict[int, list[SSAValue]]:
-        """The reads that no iteration changes, for each result of the block."""
+        """Return the loop-invariant reads, for each result of the block."""
         found: dict[int, list[SSAValue]] = {}
         for number, read in enumerate(self._main.reads):
             if isinstance(read, ElementAccess) and number not in (self._found.x, self._found.y):
@@ -270,14 +272,14 @@ class _Tile:
         return found
 
     def _m_of(self, i: int) -> Index:
-        """The row of the whole result that row ``i`` of this work-item's block is."""
+        """Return the row of the whole result for row ``i`` of this work-item's block."""
         return self._code.add(self._code.add(self._m, self._row), i * self._tiles.rows)
 
     def _n_of(self, j: int) -> Index:
         return self._code.add(self._code.add(self._n, self._column), j * self._tiles.columns)
 
     def _finish(self, sums: Sequence[SSAValue]) -> None:
-        """The stages after the sums, and the stores, for what of the block lies inside the result."""
+        """Emit the stages after the sums, and the stores, for the part of the block that lies inside the result."""
         t, found, env = self._tiles, self._found, self._emitter.env
         rows = [self._edge(found.m, self._m_of(i), t.m) for i in range(t.row_block)]
         columns = [self._edge(found.n, self._n_of(j), t.n) for j in range(t.column_block)]
@@ -292,7 +294,7 @@ class _Tile:
             self._where(inside, partial(results, i))
 
     def _edge(self, dims: Sequence[int], flat: Index, width: int) -> tuple[Mapping[int, Index], SSAValue | None]:
-        """The indices of ``dims`` at ``flat``, and whether that is inside the result; None where it always is."""
+        """Return the indices of ``dims`` at ``flat``, and whether that is inside the result; None if it always is."""
         code, limit = self._code, self._limit(dims)
         inside = code.inside(flat, limit) if limit % width else None
         return dict(zip(dims, code.unflatten(flat, self._extents(dims)), strict=True)), inside

@@ -1,4 +1,4 @@
-"""Grids on a CPU's cores: a workgroup is one work-item that does a task, with the vectors of the core."""
+"""Grids on a CPU's cores: a workgroup is one work-item that runs a task, with the vectors of the core."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ MAX_LANES = 16
 
 
 def core_vector_unit(limits: GridLimits) -> VectorUnit:
-    """What schedules need to know of a core."""
+    """Return the vector unit of a core, as schedules need it."""
     return VectorUnit(limits.vector_bits // 8, limits.vector_registers, MAX_LANES, masks=False)
 
 
 def task_launch(launcher: Launcher, prim: PrimView, nests: list[Nest], buffers: dict[SSAValue, SSAValue]) -> None:
-    """One launch of all tasks of ``nests``, as for a CPU."""
+    """Emit one launch of all tasks of ``nests``, as for a CPU."""
     machine = core_vector_unit(launcher.limits)
 
     def body(code: Code, group: SSAValue) -> int:

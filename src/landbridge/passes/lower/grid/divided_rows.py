@@ -1,4 +1,5 @@
-"""Long reductions of few points: several workgroups reduce parts of each, and a second launch what they leave."""
+"""Split reductions: for long reductions of few points, several workgroups reduce parts and a second launch combines
+them."""
 
 from __future__ import annotations
 
@@ -13,21 +14,21 @@ from landbridge.passes.lower.grid.launch import Launcher, WorkItem, power_of_two
 from landbridge.passes.lower.grid.row_groups import MAX_SIZE, Row, RowNest
 from landbridge.targets.grid import GridLimits
 
-#: Work-items that keep the memory of a core of a GPU busy, each with one read on its way.
+#: The number of work-items that saturate the memory bandwidth of a GPU core, with one read in flight each.
 BUSY_MEMORY = 2048
-#: The fewest iterations that a work-item of a part has: fewer take no longer than another launch does.
+#: The fewest iterations of a work-item of a part: fewer take no longer than another launch.
 MIN_EACH = 32
 
 
 def parts_of(row: RowNest, points: int, limits: GridLimits) -> int:
-    """Into how many parts the reductions of ``points`` are divided so that a device's cores are busy; 1: not."""
+    """Return into how many parts the reductions of ``points`` are split to occupy a device's cores; 1 is no split."""
     size = power_of_two(MAX_SIZE, limits.workgroup_size)
     wanted = BUSY_MEMORY * limits.cores // (points * size)
     return max(1, min(wanted, row.length // (MIN_EACH * size)))
 
 
 def divided_row_launch(launcher: Launcher, row: RowNest, parts: int, buffers: Mapping[SSAValue, SSAValue]) -> None:
-    """All points, whose loops are all bound, each reduced in ``parts`` parts."""
+    """Launch all points, whose loops are all bound, each reduced in ``parts`` parts."""
     extents = [row.nest.dims[d].extent for d in row.bound]
     points, main = math.prod(extents), row.nest.reduction
     assert main is not None

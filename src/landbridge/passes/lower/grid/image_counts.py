@@ -1,4 +1,4 @@
-"""How many images kernels of a grid read and write at once, as the schedule will launch them."""
+"""Counts the images that kernels of a grid read and write at once, as the schedule will launch them."""
 
 from __future__ import annotations
 
@@ -12,12 +12,13 @@ from landbridge.passes.lower.nest import build_nests
 from landbridge.passes.lower.prefix import shared_prefix
 from landbridge.targets import Target
 
-#: The options that state how many, and what of.
+#: The options with the limits, and the kind of access that each limits.
 _LIMITS = (("max-sampled-images", "reads"), ("max-storage-images", "writes"))
 
 
 def too_many_images(function: func.FuncOp, target: Target) -> str | None:
-    """Why ``target`` has no kernel for the PrimFunc ``function``, by the images of one launch; None where it has."""
+    """Return why ``target`` has no kernel for the PrimFunc ``function``, by the images of one launch; None if it
+    has."""
     if target.form != "grid" or not any(is_image(argument.type) for argument in function.body.block.args):
         return None
     view = view_prim(function)
@@ -28,7 +29,7 @@ def too_many_images(function: func.FuncOp, target: Target) -> str | None:
     for nest in nests:
         writes.append({access.buffer for access in written_images(nest, {})})
         reads.append({buffer for buffer in read_buffers(nest) if is_image(buffer.type)})
-        both |= writes[-1] & reads[-1]  # which is made of rows, by a launch that writes it alone
+        both |= writes[-1] & reads[-1]  # a separate launch makes this image from rows, and only writes it
     if len(nests) > 1 and shared_prefix(nests) and not any(writes):  # which one launch may do
         reads = [set[SSAValue]().union(*reads)]
     counts = {

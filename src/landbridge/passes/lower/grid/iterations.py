@@ -1,9 +1,7 @@
-"""Stages that are iterated, on a grid: one workgroup does all of them, as an iteration reads what the one before it
-left.
+"""Iterated stages on a grid: one workgroup runs all of them, because an iteration reads results of the previous one.
 
 On the cores of a CPU it is the one task of the CPU's own schedule. Elsewhere the work-items share the points of each
-stage, and wait for each other after it.
-"""
+stage, and wait at a barrier after it."""
 
 from __future__ import annotations
 
@@ -22,7 +20,7 @@ from landbridge.passes.lower.simplify import simplify
 
 
 def iterations_launch(launcher: Launcher, prim: PrimView, buffers: Mapping[SSAValue, SSAValue]) -> None:
-    """The one launch of a PrimFunc whose stages are iterated, if it computes anything."""
+    """Emit the one launch of a PrimFunc whose stages are iterated, if it computes anything."""
     if launcher.limits.core_vectors:
         machine = core_vector_unit(launcher.limits)
 

@@ -22,7 +22,7 @@ _X, _Y = gpu.DimensionAttr(gpu.DimensionEnum.X), gpu.DimensionAttr(gpu.Dimension
 
 @record(frozen=True)
 class WorkItem:
-    """Where a work-item is: ``group`` of the launch and ``thread`` of its workgroup, counted from 0."""
+    """The ids of a work-item: ``group`` of the launch and ``thread`` of its workgroup, counted from 0."""
 
     group: SSAValue
     thread: SSAValue
@@ -36,11 +36,10 @@ class Launcher:
         self.launches = 0
 
     def launch(self, groups: int, threads: int, body: Callable[[Code, WorkItem], None]) -> None:
-        """``groups`` workgroups of ``threads`` work-items that run ``body``.
+        """Launch ``groups`` workgroups of ``threads`` work-items that run ``body``.
 
-        Where more workgroups are asked for than one dimension of a launch takes, they are spread over two. Raises
-        CodegenError where two do not take them.
-        """
+        More workgroups than one dimension of a launch takes are spread over two dimensions. Raises CodegenError if two
+        do not take them."""
         most = self.limits.workgroups
         height = -(-groups // most)
         if height > most:
@@ -54,14 +53,14 @@ class Launcher:
         thread: Index = code.emit(gpu.ThreadIdOp, [], INDEX, dimension=_X) if threads > 1 else 0
         item = WorkItem(code.value(group), code.value(thread))
         if width * height > groups:
-            # The same for a whole workgroup, so that barriers stay legal.
+            # The condition is uniform in a workgroup, so that barriers stay legal.
             code.when(code.inside(group, groups), lambda: body(code, item))
         else:
             body(code, item)
         self._append(block, code, (width, height, threads))
 
     def launch_counted(self, body: Callable[[Code, SSAValue], int]) -> None:
-        """Workgroups of one work-item, as many as ``body``, given the code and the group's number, returns."""
+        """Launch workgroups of one work-item; ``body``, given the code and the group's number, returns their number."""
         block, code = _body()
         groups = body(code, code.emit(gpu.BlockIdOp, [], INDEX, dimension=_X))
         if groups > self.limits.workgroups:
@@ -78,18 +77,18 @@ class Launcher:
         self.launches += 1
 
     def scratch(self, element: Attribute, *extents: int) -> SSAValue:
-        """Memory of elements in these extents that lives while the function's launches run."""
+        """Allocate memory of elements in these extents that lives while the function's launches run."""
         return _alloc(self._code, element, extents, "global")
 
 
 def _body() -> tuple[Block, Code]:
-    """The block of a launch, whose arguments (ids and sizes) are not used, and what writes it."""
+    """Return the block of a launch, whose arguments (ids and sizes) are not used, and the builder of its code."""
     block = Block(arg_types=[INDEX] * 12)
     return block, Code(block)
 
 
 def local_memory(code: Code, element: Attribute, count: int) -> SSAValue:
-    """``count`` elements that the work-items of a workgroup share."""
+    """Allocate ``count`` elements that the work-items of a workgroup share."""
     return _alloc(code, element, [count], LOCAL)
 
 
@@ -99,10 +98,10 @@ def _alloc(code: Code, element: Attribute, extents: Sequence[int], scope: str) -
 
 
 def barrier(code: Code) -> None:
-    """Wait until all work-items of the workgroup are here; what they wrote is then visible to each other."""
+    """Emit a barrier of the workgroup; writes before it are visible to all its work-items after it."""
     code.block.add_op(gpu.BarrierOp.create())
 
 
 def power_of_two(wanted: int, most: int) -> int:
-    """The smallest power of two that is at least ``wanted``, but none over ``most``."""
+    """Return the smallest power of two that is at least ``wanted``, but none over ``most``."""
     return 1 << min(math.ceil(math.log2(max(wanted, 1))), most.bit_length() - 1)

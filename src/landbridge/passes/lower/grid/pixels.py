@@ -1,8 +1,7 @@
-"""A work-item for each pixel of an image that a nest writes: it computes the pixel's elements side by side.
+"""Schedule with a work-item per pixel of an image that a nest writes: it computes the elements of the pixel together.
 
-A nest that does not walk the lanes of its image with one loop writes memory in rows first, which a launch of its own
-makes an image of. So do nests where one reads what it writes: no kernel does both with an image.
-"""
+A nest that does not walk the lanes of its image with one loop first writes rows in memory, and a separate launch makes
+an image of them. So do nests of which one reads what another writes: no kernel does both with an image."""
 
 from __future__ import annotations
 
@@ -30,19 +29,19 @@ from landbridge.passes.lower.simplify import drop_held_guards, drop_unit_loops
 
 
 def written_images(nest: Nest, buffers: Mapping[SSAValue, SSAValue]) -> list[ElementAccess]:
-    """The writes of ``nest`` to images."""
+    """Return the writes of ``nest`` to images."""
     return [w for w in _writes(nest) if is_image(buffers.get(w.buffer, w.buffer).type)]
 
 
 def read_buffers(nest: Nest) -> set[SSAValue]:
-    """What ``nest`` reads."""
+    """Return the buffers that ``nest`` reads."""
     return {r.buffer for s in nest.stages for r in s.reads if isinstance(r, ElementAccess)} | nest.loaded()
 
 
 def rows_for_images(
     launcher: Launcher, nests: Sequence[Nest], buffers: dict[SSAValue, SSAValue]
 ) -> list[tuple[SSAValue, SSAValue]]:
-    """Put memory in rows in place of the images that one of ``nests`` reads and writes; each with its image."""
+    """Replace images that one of ``nests`` reads and writes by memory in rows; returns each with its image."""
     both: dict[SSAValue, None] = {}
     for nest in nests:
         reads = read_buffers(nest)
@@ -67,7 +66,7 @@ def _rows(launcher: Launcher, image: SSAValue) -> SSAValue:
 
 
 def pixel_launch(launcher: Launcher, nest: Nest, buffers: dict[SSAValue, SSAValue]) -> None:
-    """All points of ``nest``, which is not empty and writes images."""
+    """Launch all points of ``nest``, which is not empty and writes images."""
     nest = drop_held_guards(drop_unit_loops(nest))
     writes = written_images(nest, buffers)
     lanes = {shape_of(buffers[w.buffer].type)[2] for w in writes}
@@ -92,7 +91,8 @@ def pixel_launch(launcher: Launcher, nest: Nest, buffers: dict[SSAValue, SSAValu
 
 
 def _lane_loop(nest: Nest, writes: Sequence[ElementAccess], lanes: int) -> int | None:
-    """The loop that walks the lanes of all ``writes``, from the first to the last of each pixel."""
+    """Return the loop that walks the lanes of all ``writes``, from the first to the last of each pixel; None if there
+    is none."""
     for d, dim in enumerate(nest.dims):
         if dim.reduction or dim.extent != lanes or any(d in (b.outer, b.inner) for b in nest.bounds):
             continue
@@ -134,7 +134,7 @@ def make_image(launcher: Launcher, source: SSAValue, image: SSAValue) -> None:
 
 
 def _each(launcher: Launcher, count: int, one: Callable[[Code, SSAValue], None]) -> None:
-    """``one(code, number)`` for each number under ``count``, a work-item each."""
+    """Launch a work-item for each number under ``count``, which runs ``one(code, number)``."""
     size = min(count, USUAL_SIZE, launcher.limits.workgroup_size)
 
     def body(code: Code, item: WorkItem) -> None:

@@ -1,4 +1,4 @@
-"""One work-item for each point of a nest; reductions run in it serially. Right for every nest."""
+"""Schedule with one work-item per point of a nest; it runs reductions serially. It is correct for every nest."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from landbridge.passes.lower.nest import Nest
 from landbridge.passes.lower.nest_emitter import NestEmitter
 from landbridge.passes.lower.serial import ONE, serial
 
-#: Work-items of a workgroup where nothing else decides: enough to fill the vector units of any device.
+#: The default size of a workgroup: enough to fill the vector units of any device.
 USUAL_SIZE = 128
 
 
 def point_launch(launcher: Launcher, nest: Nest, buffers: Mapping[SSAValue, SSAValue]) -> None:
-    """All points of ``nest``, which is simplified and not empty."""
+    """Launch all points of ``nest``, which is simplified and not empty."""
     sched = serial(nest)
     extents = [nest.dims[d].extent for d in sched.outer]
     count = math.prod(extents)

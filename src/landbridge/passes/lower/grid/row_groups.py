@@ -1,8 +1,8 @@
-"""A workgroup for each row: its work-items share what the row's stages leave each other, and reduce together.
+"""Schedule with a workgroup per row: its work-items share intermediate results of the row's stages, and reduce
+together.
 
 Rows are the iterations of loops that all nests of a PrimFunc share, or the points of one long reduction. Partial
-results meet in local memory as a tree (Harris, "Optimizing Parallel Reduction in CUDA", 2007).
-"""
+results are combined in local memory as a tree (Harris, "Optimizing Parallel Reduction in CUDA", 2007)."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ from landbridge.passes.lower.simplify import simplify
 from landbridge.passes.lower.sum_blocks import BLOCK
 from landbridge.records import record
 
-#: Points of one nest, in a row, that are reduced one after the other by the whole workgroup.
+#: The most points of a nest, in a row, that the whole workgroup reduces one after the other.
 FEW_POINTS = 8
-#: The shortest reduction that is shared.
+#: The shortest reduction that work-items share.
 MIN_SHARED = 32
 MAX_SIZE = 256
 
@@ -43,17 +43,17 @@ class RowNest:
 
     @property
     def points(self) -> int:
-        """Points of one row."""
+        """Return the number of points of one row."""
         return math.prod(d.extent for i, d in enumerate(self.nest.dims) if i not in self.bound and not d.reduction)
 
     @property
     def length(self) -> int:
-        """Iterations of each point's reduction."""
+        """Return the number of iterations of each point's reduction."""
         return math.prod(d.extent for d in self.nest.dims if d.reduction)
 
     @property
     def shared(self) -> bool:
-        """Whether the workgroup reduces each point together."""
+        """Return whether the workgroup reduces each point together."""
         main = self.nest.reduction
         return (
             main is not None
@@ -65,12 +65,12 @@ class RowNest:
 
     @property
     def width(self) -> int:
-        """How many work-items find something to do."""
+        """Return how many work-items have work."""
         return self.length if self.shared else self.points
 
 
 def prefix_rows(nests: Sequence[Nest], length: int, shrunk: set[SSAValue]) -> list[RowNest]:
-    """Nests that share their first ``length`` loops; ``shrunk`` temporaries hold one row."""
+    """Return the nests, which share their first ``length`` loops, as rows; ``shrunk`` temporaries hold one row."""
     bound = tuple(range(length))
     return [RowNest(simplify(shrink(n, shrunk, length), keep=length), bound) for n in nests]
 
@@ -81,7 +81,8 @@ def row_launch(
     local: Mapping[SSAValue, int],
     buffers: Mapping[SSAValue, SSAValue],
 ) -> None:
-    """All rows. ``local`` temporaries, of so many elements, are a row's own; the others are in ``buffers``."""
+    """Launch all rows. ``local`` temporaries, of so many elements, are private to a row; the others are in
+    ``buffers``."""
     first = rows[0]
     extents = [first.nest.dims[d].extent for d in first.bound]
     size = power_of_two(min(max(r.width for r in rows), MAX_SIZE), launcher.limits.workgroup_size)
@@ -104,7 +105,7 @@ def row_launch(
 
 
 def local_temporaries(temporaries: Sequence[SSAValue], rows: int, available: int) -> dict[SSAValue, int]:
-    """Those temporaries of which one row fits local memory, the smallest first, and its elements."""
+    """Return the temporaries of which one row fits local memory, the smallest first, each with its elements."""
     found: dict[SSAValue, int] = {}
     left = available - MAX_SIZE * 8  # for partial results
     for t in sorted(temporaries, key=lambda t: element_count(shape_of(t.type)) * item_bytes(t.type)):
@@ -116,7 +117,8 @@ def local_temporaries(temporaries: Sequence[SSAValue], rows: int, available: int
 
 
 class Row:
-    """Emits one nest for one row. ``trees`` is local memory for partial results, by element type, made when needed."""
+    """Emits one nest for one row. ``trees`` is local memory for partial results, by element type, allocated on
+    demand."""
 
     def __init__(
         self,
@@ -161,7 +163,7 @@ class Row:
         self._emitter.env.update(zip(self._sched.outer, self._code.unflatten(p, self._extents), strict=True))
 
     def _shared(self) -> None:
-        """Reduce the point that is set, together, and let one work-item do what follows."""
+        """Reduce the current point together, and let one work-item run the stages after it."""
         main = self._row.nest.reduction
         assert main is not None
         self.together(main, self.partial(main), partial(self.finish, main))
@@ -169,7 +171,7 @@ class Row:
             barrier(self._code)
 
     def together(self, main: Stage, value: SSAValue, then: Callable[[SSAValue], None]) -> None:
-        """Fold the ``value`` of each work-item, and let one go on with what they give."""
+        """Reduce the ``value`` of all work-items, and let one of them run ``then`` with the result."""
         code, element = self._code, main.writes[0].element
         if element not in self._trees:
             self._trees[element] = local_memory(code, element, self._size)
@@ -183,7 +185,7 @@ class Row:
         code.when(code.inside(self._thread, 1), lambda: then(code.load(shared, 0, element)))
 
     def finish(self, main: Stage, value: SSAValue) -> None:
-        """What follows the reduction of the point that is set, which gave ``value``."""
+        """Run the stages after the reduction of the current point, whose result is ``value``."""
         assert main.inits[0] is not None
         start = self._code.constant(main.inits[0], main.writes[0].element)
         value = fold(self._code, main, start, value)
@@ -191,8 +193,8 @@ class Row:
         self._emitter.point(ONE, 0, 0, {(0, 0, 0, 0): value})
 
     def partial(self, main: Stage, first: Index = 0, last: Index | None = None, most: int | None = None) -> SSAValue:
-        """What this work-item's share of the iterations gives: of all, or of those from ``first`` to ``last``, at most
-        ``most``."""
+        """Return the partial result of this work-item: over all iterations, or those from ``first`` to ``last``, at
+        most ``most``."""
         code, row, operands = self._code, self._row, self._emitter.operands
         extents = [row.nest.dims[d].extent for d in self._sched.inner]
         combine = combiner(main)

@@ -1,4 +1,4 @@
-"""Which launches a PrimFunc becomes: each nest of loops by the schedule that suits it."""
+"""Chooses the launches of a PrimFunc: each nest of loops gets the schedule that suits it."""
 
 from __future__ import annotations
 
@@ -32,18 +32,18 @@ from landbridge.passes.lower.serial import serial
 from landbridge.passes.lower.simplify import simplify
 from landbridge.targets.grid import GridLimits
 
-#: Rows narrower than this waste a workgroup where there are more than a few of them.
+#: The narrowest row for which a workgroup per row pays, where there are more than a few rows.
 MIN_WIDTH = 16
 FEW_ROWS = 256
-#: Operations of a row that one workgroup may be left alone with where there are few rows.
+#: The most operations of a row that one workgroup runs alone, where there are few rows.
 MAX_ROW_WORK = 1 << 18
-#: Reductions at least so long are shared by a workgroup where no more than so many points keep the device busy.
+#: A workgroup shares reductions of at least this length if there are at most so many points.
 MIN_LONG = 128
 MANY_POINTS = 1 << 14
 
 
 def lower_grid(function: func.FuncOp, limits: GridLimits) -> func.FuncOp:
-    """One PrimFunc as launches. Its attribute ``lb.tasks`` is 1, or 0 when nothing is computed."""
+    """Return a PrimFunc lowered to launches. Its attribute ``lb.tasks`` is 1, or 0 if nothing is computed."""
     prim = view_prim(function)
     arguments = list(function.body.block.args)
     block = Block(arg_types=[grid_type(a) for a in arguments])
@@ -83,7 +83,7 @@ def _launches(launcher: Launcher, prim: PrimView, nests: list[Nest], buffers: di
             return
     elif length and not written and _row_by_row(launcher, prim, nests, length, buffers):
         return
-    # One launch after the other: what they leave each other is scratch.
+    # Launches run one after the other: their intermediate results are scratch.
     _scratch(launcher, prim.temporaries, nests, buffers)
     for nest in nests:
         if on_vectors:
@@ -97,7 +97,7 @@ def _launches(launcher: Launcher, prim: PrimView, nests: list[Nest], buffers: di
 def _row_by_row(
     launcher: Launcher, prim: PrimView, nests: list[Nest], length: int, buffers: dict[SSAValue, SSAValue]
 ) -> bool:
-    """Launch a workgroup for each row, unless rows are too short or too few for that."""
+    """Launch a workgroup for each row; returns False if rows are too short or too few for that."""
     count = math.prod(nests[0].dims[i].extent for i in range(length))
     used = used_buffers(nests)
     local = local_temporaries([t for t in prim.temporaries if t in used], count, launcher.limits.local_bytes)
@@ -112,7 +112,7 @@ def _row_by_row(
 
 
 def _nest_launch(launcher: Launcher, nest: Nest, buffers: dict[SSAValue, SSAValue]) -> None:
-    """One launch of one nest, by the schedule that suits it."""
+    """Emit one launch of one nest, by the schedule that suits it."""
     found = find_contraction(nest)
     if found is not None:
         m, n, k, batch = (
@@ -139,7 +139,7 @@ def _nest_launch(launcher: Launcher, nest: Nest, buffers: dict[SSAValue, SSAValu
 def _scratch(
     launcher: Launcher, temporaries: Sequence[SSAValue], nests: list[Nest], buffers: dict[SSAValue, SSAValue]
 ) -> None:
-    """Memory for what is passed on through the whole device's memory."""
+    """Allocate scratch in global memory for temporaries that pass between launches."""
     used = used_buffers(nests)
     for t in temporaries:
         if t in used:

@@ -1,4 +1,4 @@
-"""What a grid target cannot run, said before anything is lowered: placement leaves such kernels to a CPU."""
+"""Tests what a grid target cannot run before anything is lowered: placement leaves such kernels to a CPU."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from landbridge.targets.grid import GridLimits, grid_limits
 
 
 def supports(prim: func.FuncOp, target: Target) -> str | None:
-    """Why ``target`` cannot run the PrimFunc ``prim``; None when it can, or runs no grids and so runs every kernel."""
+    """Return why ``target`` cannot run the PrimFunc ``prim``; None if it can, or has no grid and runs every kernel."""
     limits = grid_limits(target)
     if limits is None:
         return None
@@ -52,7 +52,7 @@ def supports(prim: func.FuncOp, target: Target) -> str | None:
     return None
 
 
-#: Functions of f64 that every target which computes in f64 has: rounding, roots and what follows from arithmetic.
+#: The functions of f64 that every target with f64 has: rounding, roots and what follows from arithmetic.
 _EVERYWHERE = frozenset(
     f"math.{name}"
     for name in (
@@ -74,7 +74,7 @@ _EVERYWHERE = frozenset(
 
 
 def _double_function(prim: func.FuncOp) -> str | None:
-    """A function of f64 that not every target has."""
+    """Return a function of f64 in ``prim`` that not every target has; None if there is none."""
     for op in prim.body.walk():
         if (
             (op.name.startswith("math.") or isinstance(op, RemFOp))
@@ -86,7 +86,7 @@ def _double_function(prim: func.FuncOp) -> str | None:
 
 
 def _elements(prim: func.FuncOp) -> Iterator[Attribute]:
-    """The element types of all its values, each once."""
+    """Yield the element types of all its values, each once."""
     seen: set[Attribute] = set()
     values: list[SSAValue] = list(prim.body.block.args)
     for op in prim.body.walk():
@@ -103,7 +103,7 @@ def _elements(prim: func.FuncOp) -> Iterator[Attribute]:
 
 
 def _missing(element: Attribute, limits: GridLimits) -> str | None:
-    """The option of the target that stands against ``element``."""
+    """Return the option of the target that excludes ``element``; None if there is none."""
     if isinstance(element, Float64Type) and not limits.fp64:
         return "fp64=0"
     small = isinstance(element, Float16Type | BFloat16Type)

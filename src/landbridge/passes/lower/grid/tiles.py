@@ -1,4 +1,4 @@
-"""Which nests are contractions, and the tiles that workgroups compute of them."""
+"""Recognizes nests that are contractions, and chooses the tiles that workgroups compute of them."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from landbridge.passes.lower.serial import by_stride
 from landbridge.records import record
 from landbridge.targets.grid import GridLimits
 
-#: Fewer rows, columns or iterations than this leave most of a tile empty.
+#: The fewest rows, columns or iterations of a contraction: fewer leave most of a tile empty.
 MIN_EXTENT = 8
-#: Work-items that keep a core of a GPU busy; smaller tiles are taken where there would be fewer.
+#: The number of work-items that occupies a core of a GPU; smaller tiles are taken to reach it.
 BUSY = 512
-#: Into how many parts the iterations of a contraction may be divided, each for a workgroup of its own, and the
-#: fewest of a part.
+#: The numbers of parts that the iterations of a contraction may be split into, one per workgroup, and the fewest
+#: iterations of a part.
 SPLITS = (1, 2, 4, 8, 16)
 MIN_SPLIT = 64
-#: What the launch costs that adds the parts up, in multiply-adds of one core: a few microseconds.
+#: The cost of the launch that adds the parts up, in multiply-adds of one core: a few microseconds.
 LAUNCH = 500_000
 
 
 @record(frozen=True)
 class Contraction:
-    """The loops of a nest by what they do, each outermost first, and the numbers of its two large reads."""
+    """The loops of a nest by their role, each outermost first, and the numbers of its two large reads."""
 
     batch: tuple[int, ...]
     m: tuple[int, ...]
@@ -41,8 +41,10 @@ class Contraction:
 
 @record(frozen=True)
 class Tiles:
-    """``rows x columns`` work-items, each with a block of ``row_block x column_block`` results; ``depth`` is how many
-    iterations are staged at once. ``splits`` workgroups share the iterations of a tile."""
+    """The tile of a workgroup: ``rows x columns`` work-items, each with a block of ``row_block x column_block``
+    results.
+
+    ``depth`` iterations are staged at once. ``splits`` workgroups share the iterations of a tile."""
 
     rows: int
     columns: int
@@ -53,22 +55,22 @@ class Tiles:
 
     @property
     def m(self) -> int:
-        """Rows of a workgroup's tile."""
+        """Return the rows of a workgroup's tile."""
         return self.rows * self.row_block
 
     @property
     def n(self) -> int:
-        """Columns of a workgroup's tile."""
+        """Return the columns of a workgroup's tile."""
         return self.columns * self.column_block
 
     @property
     def size(self) -> int:
-        """Work-items of a workgroup."""
+        """Return the number of work-items of a workgroup."""
         return self.rows * self.columns
 
 
 def find_contraction(nest: Nest) -> Contraction | None:
-    """The contraction that the simplified ``nest`` is; None for any other."""
+    """Return the simplified ``nest`` as a contraction; None for any other nest."""
     main = nest.reduction
     if main is None or nest.bounds or len(main.writes) != 1 or main.inits[0] is None:
         return None
@@ -88,7 +90,7 @@ def find_contraction(nest: Nest) -> Contraction | None:
     if not m or not n:
         return None
     if finest(m, write) > finest(n, write):
-        x, y, m, n = y, x, n, m  # neighbours along m write side by side
+        x, y, m, n = y, x, n, m  # work-items adjacent along m write adjacent elements
     read = main.reads[y]
     assert isinstance(read, ElementAccess)
     found = Contraction(
@@ -103,19 +105,19 @@ def _used(a: ElementAccess, dims: int) -> set[int]:
 
 
 def finest(dims: Sequence[int], access: ElementAccess) -> float:
-    """The shortest stride that loops ``dims`` take through ``access``."""
+    """Return the shortest stride that loops ``dims`` take through ``access``."""
     return min((abs(access.index.coeff(d)) for d in dims if access.index.coeff(d)), default=math.inf)
 
 
 def choose_tiles(
     m: int, n: int, k: int, batch: int, element_bytes: int, limits: GridLimits, *, divisible: bool
 ) -> Tiles | None:
-    """Tiles for a result of ``batch`` times ``m x n``, sums of ``k``; None where the target's limits are too small.
+    """Return tiles for a result of ``batch`` times ``m x n`` with sums of ``k``; None if the target's limits are too
+    small.
 
-    The largest block whose workgroups are many enough, for each result multiplied costs fewer loads the larger the
-    block is; and no wider than the result. Where results are few and sums long, these are divided if ``divisible``.
-    """
-    scalars = limits.vector_registers * limits.vector_bits // 32  # that a work-item keeps in registers
+    Takes the largest block that gives enough workgroups, as larger blocks need fewer loads per result; the block is no
+    wider than the result. Where results are few and sums long, these are divided if ``divisible``."""
+    scalars = limits.vector_registers * limits.vector_bits // 32  # scalars that a work-item holds in registers
     few = divisible and batch * m * n < BUSY * limits.cores  # a work-item for each result leaves the device idle
     splits = [s for s in SPLITS if s == 1 or (few and k >= s * MIN_SPLIT)]
     options = []
@@ -129,8 +131,10 @@ def choose_tiles(
 
 
 def _cost(t: Tiles, m: int, n: int, k: int, batch: int, cores: int) -> float:
-    """Estimated time: multiply-adds, those past the edge too, times loads each, over how busy the device is; and where
-    sums are divided, what adding their parts up takes."""
+    """Return an estimate of the time: multiply-adds, also past the edge, times loads each, over the occupancy of the
+    device.
+
+    If sums are divided, the time to add up their parts is included."""
     groups = -(-m // t.m) * -(-n // t.n) * batch
     loads = 1 + 1.5 * (1 / t.row_block + 1 / t.column_block) + 8 / t.m + 8 / t.n
     busy = min(1.0, groups * t.splits * t.size / (BUSY * cores))
@@ -143,7 +147,7 @@ def _local_bytes(t: Tiles, element_bytes: int) -> int:
 
 
 def element_width(nest: Nest, found: Contraction) -> int:
-    """Bytes of the wider element that is staged."""
+    """Return the bytes of the wider element that is staged."""
     main = nest.reduction
     assert main is not None
     reads = (main.reads[found.x], main.reads[found.y])
