@@ -1,5 +1,6 @@
-"""Bodies: buffers that keep their distance, views with what they view, and aliases that were taken; each is placed
-as one buffer that spans all of them in bytes and in time."""
+"""Bodies: groups of buffers with fixed relative offsets, placed as one buffer that spans all in bytes and in time.
+
+A group is a buffer with its views, and with the aliases that were taken."""
 
 from __future__ import annotations
 
@@ -13,17 +14,16 @@ from landbridge.records import record
 
 @record(frozen=True)
 class Body:
-    """One buffer to place, ``hull``, and the byte at which each member (an index) starts in it."""
+    """A buffer to place, ``hull``, and the byte at which each member (an index) starts in it."""
 
     hull: Buffer
     members: dict[int, int]
 
 
 def variants(buffers: Sequence[Buffer]) -> list[list[Body]]:
-    """Ways to take optional aliases: all that can be, those that hold no byte longer than without, and none.
+    """Return choices of optional aliases: all possible ones, those that hold no byte longer than without, and none.
 
-    Raises PlanError when required aliases contradict alignments, pins or each other.
-    """
+    Raises PlanError when required aliases contradict alignments, pins or each other."""
     target_indices = targets(buffers)
     root = roots(buffers, target_indices)
     required = _Merger(buffers, target_indices, root)
@@ -38,7 +38,7 @@ def variants(buffers: Sequence[Buffer]) -> list[list[Body]]:
 
 
 class _Merger:
-    """Members by body, each with the byte it starts at; bodies are named by one of their members."""
+    """Merges buffers into bodies: members by body, each with its start byte; a body is named by one of its members."""
 
     def __init__(
         self, buffers: Sequence[Buffer], target_indices: Sequence[int | None], root: Sequence[tuple[int, int]]
@@ -54,7 +54,7 @@ class _Merger:
                 raise PlanError(f"the views of buffer {buffers[group].id!r} cannot be placed: {why}")
 
     def take(self, i: int, without_waste: bool = False) -> None:
-        """Join buffer ``i`` and what its optional alias names, where the bodies of both allow it."""
+        """Join buffer ``i`` and the target of its optional alias, if the bodies of both allow it."""
         alias, target = self._buffers[i].alias, self._of[i]
         if alias is None or target is None or self._body[i] == self._body[target]:
             return
@@ -97,7 +97,8 @@ class _Merger:
         return hull.size * (hull.end - hull.start)
 
     def _clash(self, x: int, x_at: int, y: int, y_at: int, taken: int) -> bool:
-        """Whether ``x`` (joining) and ``y`` exclude each other where they would lie, the alias of ``taken`` aside."""
+        """Return whether ``x`` (joining) and ``y`` exclude each other at these bytes, ignoring the alias of
+        ``taken``."""
         a, b = self._buffers[x], self._buffers[y]
         if not (a.start < b.end and b.start < a.end and x_at < y_at + b.size and y_at < x_at + a.size):
             return False
@@ -107,7 +108,7 @@ class _Merger:
         return not (spoken_for and a.start >= self._buffers[taken].start and b.end <= self._buffers[target].end)
 
     def _impossible(self, members: dict[int, int]) -> str | None:
-        """Why no place suits all members, or None."""
+        """Return why no offset suits all members; None if one does."""
         inside = [(self._buffers[i], at) for i, at in members.items()]
         for b, at in inside:
             if at % b.alignment:

@@ -1,4 +1,4 @@
-"""What the planner is asked and what it answers: buffers with lifetimes in bytes, rows or objects, and their plans."""
+"""The planner's input and output: buffers with lifetimes in bytes, rows or objects, and their plans."""
 
 from __future__ import annotations
 
@@ -14,14 +14,13 @@ BufferId = str | int
 
 @record(frozen=True, slots=True)
 class Alias:
-    """Where a buffer's bytes lie in those of another: from byte ``offset`` of the buffer ``of`` on, never past its end.
+    """Says where a buffer's bytes lie in another's: from byte ``offset`` of the buffer ``of`` on, never past its end.
 
-    Required, it is a view: it lies there, and both may be in use at the same time; what all are a view of in the end
-    must have it at a multiple of its alignment. ``optional``, it may lie there:
-    an elementwise result in the place of an operand, a part of a concatenation in the place kept for it. Anywhere
-    else the two exclude each other as any two buffers do. An optional Alias speaks for the buffer with its views
-    that start no earlier, and for ``of`` with its views (and what it is a view of) that end no later.
-    """
+    A required alias is a view: it lies there, and both may be in use at the same time; the root of the views must have
+    it at a multiple of its alignment. An ``optional`` one may lie there: an elementwise result in place of an operand,
+    a part of a concatenation in its part of the whole. Anywhere else the two exclude each other as any two buffers do.
+    An optional Alias includes the buffer's views that start no earlier, and views of ``of`` (and what it is a view of)
+    that end no later."""
 
     of: BufferId
     offset: int = 0
@@ -30,11 +29,11 @@ class Alias:
 
 @record(frozen=True, slots=True)
 class Buffer:
-    """``size`` bytes at a multiple of ``alignment``, in use during the half-open steps ``start <= t < end``.
+    """A request for ``size`` bytes at a multiple of ``alignment``, in use during the half-open steps ``start <= t <
+    end``.
 
-    ``offset`` pins the buffer to that byte offset. ``size`` may be 0: such a buffer conflicts with nothing.
-    ``alias`` lets it share bytes with another buffer. Raises PlanError for values that mean nothing.
-    """
+    ``offset`` pins the buffer to that byte offset. ``size`` may be 0: such a buffer conflicts with nothing. ``alias``
+    lets it share bytes with another buffer. Raises PlanError for values without a meaning."""
 
     id: BufferId
     size: int
@@ -65,9 +64,8 @@ class Buffer:
 class Plan:
     """Byte offsets by buffer id, for the buffers of one (device, scope).
 
-    ``peak`` is the bytes the whole plan needs, ``lower_bound`` what no plan can go below, ``seconds`` the time
-    spent. ``proved_optimal`` says that no plan has a smaller peak.
-    """
+    ``peak`` is the bytes that the whole plan needs, ``lower_bound`` a number that no plan can go below, ``seconds`` the
+    planning time. ``proved_optimal`` says that no plan has a smaller peak."""
 
     offsets: Mapping[BufferId, int]
     peak: int
@@ -78,7 +76,7 @@ class Plan:
 
 @record(frozen=True, slots=True)
 class RowBuffer:
-    """``rows`` whole rows of which it uses ``row_bytes`` bytes each, in the half-open steps ``start <= t < end``."""
+    """A request for ``rows`` whole rows, in the half-open steps ``start <= t < end``; it uses ``row_bytes`` of each."""
 
     id: BufferId
     rows: int
@@ -89,8 +87,7 @@ class RowBuffer:
 
 @record(frozen=True, slots=True)
 class RowPlan:
-    """The rows of each buffer, in its order; ``peak`` rows are needed in all, and no plan needs fewer than
-    ``lower_bound``."""
+    """The rows of each buffer, in its order; all need ``peak`` rows, and no plan needs fewer than ``lower_bound``."""
 
     rows: Mapping[BufferId, Sequence[int]]
     peak: int
@@ -99,8 +96,9 @@ class RowPlan:
 
 @record(frozen=True, slots=True)
 class ObjectRequest:
-    """An object of at least ``shape`` elements of ``dtype`` (``itemsize`` bytes each), in the half-open steps
-    ``start <= t < end``."""
+    """A request for an object of at least ``shape`` elements of ``dtype``, in the half-open steps ``start <= t < end``.
+
+    An element has ``itemsize`` bytes."""
 
     id: BufferId
     shape: tuple[int, ...]
@@ -120,8 +118,9 @@ class ObjectRequest:
 
 @record(frozen=True, slots=True)
 class ObjectPlan:
-    """``objects`` to allocate as (shape, dtype), and which of them (an index) each request uses; ``nbytes`` in all,
-    where the requests' own largest sum at one step is ``lower_bound``."""
+    """The ``objects`` to allocate as (shape, dtype), and which of them (an index) each request uses.
+
+    All take ``nbytes``; ``lower_bound`` is the largest sum of the requests' own bytes at one step."""
 
     objects: Sequence[tuple[tuple[int, ...], str]]
     uses: Mapping[BufferId, int]
@@ -135,8 +134,10 @@ DeviceScope = tuple[str, str]
 
 @record(frozen=True, slots=True)
 class ScopeLimits:
-    """What a scope has: ``capacity`` bytes (None: no known end), offsets at multiples of ``alignment``, and the
-    scope that takes what does not fit (None: nothing may leave)."""
+    """The limits of a scope: ``capacity`` bytes (None: unlimited), offsets at multiples of ``alignment``, and a spill
+    scope.
+
+    The spill scope takes what does not fit (None: nothing may leave)."""
 
     capacity: int | None = None
     alignment: int = 1
@@ -145,7 +146,7 @@ class ScopeLimits:
 
 @record(frozen=True, slots=True)
 class ScopedPlan:
-    """One Plan for each scope that buffers ended in, and by id the scope each spilled buffer ended in."""
+    """One Plan for each scope that buffers ended in, and by id the scope of each spilled buffer."""
 
     plans: Mapping[DeviceScope, Plan]
     spilled: Mapping[BufferId, DeviceScope] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""Check a plan against its buffers. Shares no code with the planner: a fault there must not hide here."""
+"""Checks a plan against its buffers. It shares no code with the planner, so that faults there show here."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from landbridge.planner.buffers import Buffer, BufferId, Plan
 def check(buffers: Sequence[Buffer], plan: Plan, capacity: int | None = None) -> None:
     """Raise PlanError unless ``plan`` is a correct plan of ``buffers`` within ``capacity`` bytes.
 
-    Looks at ids, offsets, alignments, pins, aliases, every pair of buffers, the peak, the bound and the claim.
+    It tests ids, offsets, alignments, pins, aliases, every pair of buffers, the peak, the bound and ``proved_optimal``.
     """
     _check_ids(buffers, plan)
     _check_aliases(buffers, plan)
@@ -65,7 +65,7 @@ def _check_aliases(buffers: Sequence[Buffer], plan: Plan) -> None:
 
 
 def _may_share(a: Buffer, b: Buffer, named: dict[BufferId, Buffer], plan: Plan) -> bool:
-    """Whether aliases let two buffers that live at the same time lie where they do."""
+    """Return whether aliases allow the overlap of two buffers that live at the same time."""
     viewed_a, viewed_b = _viewed(a, named), _viewed(b, named)
     if viewed_a is viewed_b:
         return True
@@ -88,7 +88,7 @@ def _viewed(b: Buffer, named: dict[BufferId, Buffer]) -> Buffer:
 
 
 def _check_pairs(buffers: Sequence[Buffer], plan: Plan) -> None:
-    """Compare each buffer with all that start while it lives: at once, as thousands may."""
+    """Compare each buffer with all that start while it lives, vectorized, as there may be thousands."""
     named = {b.id: b for b in buffers}
     started = sorted((b for b in buffers if b.size), key=lambda b: b.start)
     starts = [b.start for b in started]

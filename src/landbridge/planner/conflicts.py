@@ -1,4 +1,4 @@
-"""Which buffers may not share bytes, because they live at the same time."""
+"""Conflicts: buffers that may not share bytes, because they live at the same time."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from landbridge.planner.buffers import Buffer
 
 
 def conflicts(buffers: Sequence[Buffer]) -> list[list[int]]:
-    """For each buffer the indices of those alive at some step of its life; empty buffers conflict with none."""
+    """Return for each buffer the indices of those that live at some step of its life; empty buffers conflict with
+    none."""
     found: list[list[int]] = [[] for _ in buffers]
     alive: list[int] = []
     for i in sorted((i for i, b in enumerate(buffers) if b.size), key=lambda i: buffers[i].start):

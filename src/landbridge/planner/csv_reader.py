@@ -1,4 +1,4 @@
-"""Read the CSV of MiniMalloc's benchmark instances: ``id,lower,upper,size`` and optional columns."""
+"""Reads the CSV of MiniMalloc's benchmark instances: ``id,lower,upper,size`` and optional columns."""
 
 from __future__ import annotations
 
@@ -13,10 +13,9 @@ _COLUMNS = {"id": "id", "buffer": "id", "lower": "start", "start": "start", "upp
 
 
 def read_csv(path: str | Path) -> list[Buffer]:
-    """The buffers of ``path``: columns id, lower, upper (exclusive), size, and optionally alignment and offset.
+    """Return the buffers of ``path``: columns id, lower, upper (exclusive), size, and optionally alignment and offset.
 
-    Raises PlanError naming the line that is wrong; OSError when the file cannot be read.
-    """
+    Raises PlanError naming the line that is wrong; OSError when the file cannot be read."""
     with Path(path).open(newline="", encoding="utf-8") as file:
         rows = csv.reader(file)
         try:

@@ -1,4 +1,4 @@
-"""Greedy placement: buffers in some order, each into the best hole left by those placed before it."""
+"""Greedy placement: buffers in a given order, each into the best hole left by those placed before it."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ Conflicts = Sequence[Sequence[int]]
 
 
 class Fit(Enum):
-    """Which hole a buffer takes: the lowest it fits, or the smallest it fits."""
+    """Which hole a buffer takes: the lowest one that fits, or the smallest one that fits."""
 
     FIRST = "first"
     BEST = "best"
 
 
-#: Orders worth trying; keys sort ascending, ties go to the longer-lived, then to the earlier buffer.
+#: The orders to try; keys sort ascending, ties go to the longer-lived, then to the earlier buffer.
 ORDERS: dict[str, Callable[[Buffer], tuple[int, ...]]] = {
     "size": lambda b: (-b.size, b.start - b.end, b.start),
     "area": lambda b: (-b.size * (b.end - b.start), -b.size, b.start),
@@ -29,7 +29,7 @@ ORDERS: dict[str, Callable[[Buffer], tuple[int, ...]]] = {
 
 
 def orders(buffers: Sequence[Buffer]) -> Iterator[list[int]]:
-    """Every greedy order of the buffers' indices, pinned buffers first."""
+    """Yield every greedy order of the buffers' indices, pinned buffers first."""
     for key in ORDERS.values():
         yield sorted(range(len(buffers)), key=lambda i: (buffers[i].offset is None, key(buffers[i])))
 
@@ -37,12 +37,11 @@ def orders(buffers: Sequence[Buffer]) -> Iterator[list[int]]:
 def place(
     buffers: Sequence[Buffer], conflicts: Conflicts, order: Sequence[int], fit: Fit, limit: int | None = None
 ) -> list[int] | None:
-    """Byte offsets by index when placed in ``order``; None as soon as one would end above ``limit`` bytes.
+    """Return byte offsets by index when placed in ``order``; None as soon as one would end above ``limit`` bytes.
 
-    ``order`` must have the pinned buffers first; raises PlanError when two of them collide.
-    """
+    ``order`` must have the pinned buffers first; raises PlanError when two of them collide."""
     offsets = [-1] * len(buffers)
-    # Byte ranges taken among a buffer's conflicts so far, sorted by offset; they may overlap each other.
+    # Byte ranges taken by a buffer's conflicts so far, sorted by offset; they may overlap each other.
     taken: list[list[tuple[int, int]]] = [[] for _ in buffers]
     for i in order:
         buffer = buffers[i]
@@ -62,7 +61,7 @@ def place(
 
 
 def peak(buffers: Sequence[Buffer], offsets: Sequence[int]) -> int:
-    """The bytes that a placement needs."""
+    """Return the bytes that a placement needs."""
     return max((offset + b.size for b, offset in zip(buffers, offsets, strict=True)), default=0)
 
 

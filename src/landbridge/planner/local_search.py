@@ -1,4 +1,4 @@
-"""Improve a placement order: move the buffers that reach the peak, and keep what does no harm."""
+"""Local search: improves a placement order by moving buffers that reach the peak, and accepts moves that do no harm."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from landbridge.planner.buffers import Buffer
 from landbridge.planner.greedy import Conflicts, Fit, peak, place
 
-#: Share of moves that take a buffer at the peak (the others take one of its conflicts), and of moves that
-#: go forward in the order (the others go anywhere).
+#: The share of moves that take a buffer at the peak (the others take one of its conflicts), and of moves that go
+#: forward in the order (the others go anywhere).
 _AT_PEAK, _FORWARD = 0.5, 0.7
 
 
@@ -23,11 +23,10 @@ def improve(
     goal: int,
     deadline: float,
 ) -> list[int]:
-    """Offsets with a peak no higher than that of ``offsets``, which ``order`` and ``fit`` gave.
+    """Return offsets with a peak no higher than that of ``offsets``, which ``order`` and ``fit`` gave.
 
-    Stops at a peak of ``goal`` bytes or at ``deadline`` (``time.perf_counter`` seconds). Seeded: equal input
-    takes the same steps, though how many depends on the machine.
-    """
+    Stops at a peak of ``goal`` bytes or at ``deadline`` (``time.perf_counter`` seconds). Seeded: equal input takes the
+    same steps, though how many depends on the machine."""
     rng = random.Random(0)
     best, best_order, best_peak = list(offsets), list(order), peak(buffers, offsets)
     while best_peak > goal and time.perf_counter() < deadline:
@@ -35,7 +34,7 @@ def improve(
         if candidate is None:
             break
         placed = place(buffers, conflicts, candidate, fit, limit=best_peak)
-        if placed is not None:  # an equal peak is a step too: it leaves the plateau
+        if placed is not None:  # an equal peak is accepted too: it leaves the plateau
             best, best_order, best_peak = placed, candidate, peak(buffers, placed)
     return best
 
@@ -48,7 +47,7 @@ def _move(
     order: Sequence[int],
     top: int,
 ) -> list[int] | None:
-    """``order`` with one buffer elsewhere that ends at ``top`` or conflicts with one; None when all are pinned."""
+    """Return ``order`` with one buffer moved that ends at ``top`` or conflicts with one; None if all are pinned."""
     at_peak = [i for i in order if offsets[i] + buffers[i].size == top and buffers[i].offset is None]
     if not at_peak:
         return None

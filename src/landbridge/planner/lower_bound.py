@@ -1,4 +1,4 @@
-"""What no plan can go below."""
+"""A lower bound of the peak of every plan."""
 
 from __future__ import annotations
 
@@ -9,17 +9,16 @@ from landbridge.planner.views import least
 
 
 def lower_bound(buffers: Sequence[Buffer]) -> int:
-    """The largest sum of live bytes over all steps, or the end of the highest pinned buffer.
+    """Return the largest sum of live bytes over all steps, or the end of the highest pinned buffer.
 
-    Every offset is a multiple of the smallest alignment, so each live buffer but the topmost takes a whole
-    number of such granules; where sizes are multiples of it, this is the plain sum. Bytes that aliases let buffers
-    share count once. Raises PlanError for aliases that name nothing, or more than there is.
-    """
+    Every offset is a multiple of the smallest alignment, so each live buffer but the topmost takes a whole number of
+    such granules; if sizes are multiples of it, this is the plain sum. Bytes that aliases let buffers share count once.
+    Raises PlanError for aliases to unknown buffers, or past their end."""
     granule = min((b.alignment for b in buffers if b.size), default=1)
     bound = max((b.offset + b.size for b in buffers if b.offset is not None), default=0)
     if any(b.alias is not None for b in buffers):
         return max(bound, lower_bound(least(buffers)))
-    # At equal steps a buffer that ends (0) gives up its bytes before another (1) takes them.
+    # At equal steps a buffer that ends (0) releases its bytes before another (1) takes them.
     events = sorted(event for b in buffers if b.size for event in ((b.start, 1, b.size), (b.end, 0, b.size)))
     live_bytes = 0
     slacks: dict[int, int] = {}  # bytes that rounding adds to a live buffer -> how many such are live

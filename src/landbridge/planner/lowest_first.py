@@ -1,4 +1,4 @@
-"""Lowest first: always place the buffer that can go lowest, so that the arena fills from the bottom up."""
+"""Lowest-first order: always places the buffer that can go lowest, so that the arena fills from the bottom up."""
 
 from __future__ import annotations
 
@@ -10,10 +10,9 @@ from landbridge.planner.greedy import Conflicts
 
 
 def lowest_first(buffers: Sequence[Buffer], conflicts: Conflicts, order: Sequence[int]) -> list[int]:
-    """The order in which buffers fill the arena from the bottom, pinned ones first; ``order`` breaks ties.
+    """Return the order in which buffers fill the arena from the bottom, pinned ones first; ``order`` breaks ties.
 
-    Holes below what is placed are not looked at here; placing the result with ``Fit.FIRST`` finds them.
-    """
+    Holes below placed buffers are ignored here; placing the result with ``Fit.FIRST`` finds them."""
     floor = [0 if b.offset is None else -1 for b in buffers]
     lowest = [(floor[i], rank, i) for rank, i in enumerate(order)]
     rank = {i: r for r, i in enumerate(order)}
@@ -23,7 +22,7 @@ def lowest_first(buffers: Sequence[Buffer], conflicts: Conflicts, order: Sequenc
     while waiting:
         was, _, i = heappop(lowest)
         if i not in waiting or was != floor[i]:
-            continue  # risen since: it stands in the heap again
+            continue  # its offset has risen since: it is in the heap again
         waiting.remove(i)
         chosen.append(i)
         offset = buffers[i].offset

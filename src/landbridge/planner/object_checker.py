@@ -1,4 +1,4 @@
-"""Check a plan of objects. Shares no code with what makes it."""
+"""Checks a plan of objects. It shares no code with the planner."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from landbridge.planner.buffers import ObjectPlan, ObjectRequest
 
 
 def check_objects(requests: Sequence[ObjectRequest], plan: ObjectPlan) -> None:
-    """Raise PlanError unless every request has an object that fits it, and none that lives with it has the same."""
+    """Raise PlanError unless every request has an object that fits, shared with no request that lives at the same
+    time."""
     used = set()
     for r in requests:
         shape, dtype = plan.objects[plan.uses[r.id]]

@@ -1,4 +1,4 @@
-"""Plan images and textures: whole objects, used again only by what fits their shape and dtype."""
+"""Plans images and textures: whole objects, reused only by requests that fit their shape and dtype."""
 
 from __future__ import annotations
 
@@ -10,12 +10,11 @@ from landbridge.planner.object_checker import check_objects
 
 
 def plan_objects(requests: Sequence[ObjectRequest]) -> ObjectPlan:
-    """An object for each request, so that requests that live at the same time never share one.
+    """Return a plan with an object for each request, so that requests that live at the same time never share one.
 
-    The largest request first: it takes the smallest object there is that is free for all its life, of its dtype and
-    at least its shape in every dimension; else an object is made for it. An object is as large as the request it was
-    made for. Raises PlanError when ids repeat.
-    """
+    The largest request first: it takes the smallest existing object that is free for all its life, of its dtype and at
+    least its shape in every dimension; else an object is added for it. An object is as large as the request it was
+    added for. Raises PlanError when ids repeat."""
     created: list[ObjectRequest] = []
     users: list[list[ObjectRequest]] = []
     uses: dict[BufferId, int] = {}

@@ -1,4 +1,4 @@
-"""Plan the offsets of buffers in one arena, in stages that stop as soon as the lower bound is reached."""
+"""Plans the offsets of buffers in one arena, in stages that stop as soon as the lower bound is reached."""
 
 from __future__ import annotations
 
@@ -18,29 +18,26 @@ from landbridge.planner.lowest_first import lowest_first
 from landbridge.planner.rigid import place_rigid
 from landbridge.planner.sweep import pairs, sweeps
 
-#: Seconds after which greedy orders not tried yet are left out; only thousands of buffers take that long.
+#: Seconds after which the remaining greedy orders are skipped; only thousands of buffers take that long.
 _PORTFOLIO = 1.0
-#: Seconds for local search, at most this share of all: it is quick where the greedy plan is nearly right, else no use.
+#: Seconds for local search, at most this share of all: it is quick if the greedy plan is nearly right, else useless.
 _LOCAL_SEARCH, _LOCAL_SHARE = 0.1, 0.2
-#: Pairs of buffers alive together, for each buffer, from which plans that need no list of pairs are looked at first,
-#: and pairs above which there are no others: each order would take seconds, and twice the buffers four times as many.
+#: Conflicting pairs per buffer from which plans without a list of pairs are tried first, and the number of pairs above
+#: which only those are tried: each other order would take seconds, and twice the buffers four times as many.
 _DENSE, _MOST_PAIRS = 8, 2_000_000
 
 
 def plan(buffers: Sequence[Buffer], capacity: int | None = None, budget_seconds: float = 0.5, *, goal: int = 0) -> Plan:
-    """Offsets for ``buffers``, all of one (device, scope), with a peak as low as the time allows.
+    """Return offsets for ``buffers``, all of one (device, scope), with a peak as low as the time allows.
 
-    Every greedy order is tried; while the best of them misses the lower bound, ``budget_seconds`` go into local
-    search and then into an exact search, which starts at the bound and may also raise it. From 2 seconds on, the
-    exact search is compiled and runs on two threads (the first such call of an installation makes the machine
-    code, some seconds more than the budget, where numba is installed). Equal input gives equal offsets when the
-    search ends by itself; where time ends it, the offsets are the best by then. A peak of ``goal`` bytes is good
-    enough: nothing lower is looked for.
+    Every greedy order is tried; while the best of them misses the lower bound, ``budget_seconds`` go into local search
+    and then into an exact search, which starts at the bound and may also raise it. From 2 seconds on, the exact search
+    is compiled and runs on two threads (the first such call of an installation makes the machine code, some seconds
+    more than the budget, if numba is installed). Equal input gives equal offsets when the search ends by itself; if
+    time ends it, the offsets are the best by then. A peak of ``goal`` bytes is good enough: nothing lower is searched.
 
-    The plan returned has passed the checker. Raises PlanError when ids repeat, pins collide, aliases contradict
-    each other, or the peak reached is above ``capacity`` bytes: the message says whether any plan could
-    fit.
-    """
+    The plan returned has passed the checker. Raises PlanError when ids repeat, pins collide, aliases contradict each
+    other, or the peak reached is above ``capacity`` bytes: the message says whether any plan could fit."""
     began = time.perf_counter()
     bound = lower_bound(buffers)
     if capacity is not None and bound > capacity:
@@ -75,7 +72,7 @@ def plan(buffers: Sequence[Buffer], capacity: int | None = None, budget_seconds:
 def _solve(
     buffers: Sequence[Buffer], bound: int, capacity: int | None, budget_seconds: float, goal: int
 ) -> tuple[list[int], int]:
-    """Offsets by index and the lower bound, which a search may have raised."""
+    """Return offsets by index and the lower bound, which a search may have raised."""
     now = time.perf_counter()
     count = pairs(buffers)
     if count > _DENSE * len(buffers) and all(b.offset is None for b in buffers):
@@ -109,7 +106,8 @@ def _solve(
 def _solve_aliases(
     buffers: Sequence[Buffer], bound: int, capacity: int | None, budget_seconds: float, goal: int
 ) -> tuple[list[int], int]:
-    """As `_solve`, each way to take the aliases in its share of the time; ``bound`` stays, as it speaks for all."""
+    """Return what `_solve` does, with an equal share of the time for each choice of aliases; ``bound`` holds for
+    all."""
     specializations = variants(buffers)
     best: list[int] = []
     for bodies in specializations:
@@ -130,7 +128,7 @@ def _alias_plans(
     budget_seconds: float,
     goal: int,
 ) -> Iterator[list[int]]:
-    """Offsets with the bodies as blocks, then as the shapes they are; made when asked for."""
+    """Yield offsets with the bodies as blocks, then with their exact shapes; computed on demand."""
     placed, _ = _solve(hulls, lower_bound(hulls), capacity, budget_seconds, goal)
     offsets = [0] * len(buffers)
     for body, at in zip(bodies, placed, strict=True):
@@ -145,7 +143,7 @@ def _alias_plans(
 
 
 def _starts(buffers: Sequence[Buffer], together: Conflicts) -> Iterator[tuple[list[int], Fit]]:
-    """Greedy ways to place ``buffers``, the cheap ones first; made when asked for."""
+    """Yield greedy orders and fits for ``buffers``, the cheap ones first; computed on demand."""
     for order in orders(buffers):
         yield order, Fit.FIRST
         yield order, Fit.BEST

@@ -1,4 +1,5 @@
-"""Rigid placement: bodies as the shapes they are in bytes and time, where the block around them would waste both."""
+"""Rigid placement: places bodies by their exact shape in bytes and time, where the block around them would waste
+both."""
 
 from __future__ import annotations
 
@@ -12,13 +13,12 @@ from landbridge.planner.buffers import Buffer
 def place_rigid(
     buffers: Sequence[Buffer], bodies: Sequence[Body], conflicts: Sequence[Sequence[int]], order: Sequence[int]
 ) -> list[int]:
-    """Byte offsets of the ``buffers`` when bodies are placed in ``order``, each as low as all its members fit.
+    """Return byte offsets of the ``buffers`` when bodies are placed in ``order``, each as low as all its members fit.
 
-    ``order`` (indices of ``bodies``) must have the pinned ones first; ``conflicts`` are those of ``buffers``.
-    """
+    ``order`` (indices of ``bodies``) must have the pinned ones first; ``conflicts`` are those of ``buffers``."""
     body_of = {i: k for k, body in enumerate(bodies) for i in body.members}
     offsets = [-1] * len(buffers)
-    # Byte ranges taken among a buffer's conflicts so far, sorted by offset; they may overlap each other.
+    # Byte ranges taken by a buffer's conflicts so far, sorted by offset; they may overlap each other.
     taken: list[list[tuple[int, int]]] = [[] for _ in buffers]
     for k in order:
         body = bodies[k]
@@ -44,7 +44,7 @@ def _lowest(buffers: Sequence[Buffer], body: Body, taken: Sequence[Sequence[tupl
 
 
 def _free(taken: Sequence[tuple[int, int]], low: int, size: int) -> int:
-    """The first of ``size`` free bytes from ``low`` on."""
+    """Return the first offset of ``size`` free bytes from ``low`` on."""
     for start, end in taken:
         if start >= low + size:
             break

@@ -1,4 +1,4 @@
-"""Plan a 2-D scratchpad: whole rows, one after another (a pitch) or any that are free (a table of rows)."""
+"""Plans a 2-D scratchpad: whole rows, consecutive (a pitch) or any free ones (a table of rows)."""
 
 from __future__ import annotations
 
@@ -19,13 +19,12 @@ def plan_rows(
     contiguous: bool,
     budget_seconds: float = 0.5,
 ) -> RowPlan:
-    """Rows for ``buffers`` in a scratchpad of ``rows`` rows (None: no known end) of ``row_bytes`` bytes.
+    """Return rows for ``buffers`` in a scratchpad of ``rows`` rows (None: unlimited) of ``row_bytes`` bytes.
 
-    A row is never shared by two buffers that live at the same time. ``contiguous``: the rows of a buffer follow each
-    other, as a row pitch demands; the planner's search places them. Otherwise any will do, as a table of rows has
-    it, and the plan is always optimal. Raises PlanError for a buffer wider than a row, one that lives never, or when
-    the rows do not suffice.
-    """
+    Two buffers that live at the same time never share a row. ``contiguous``: the rows of a buffer are consecutive, as a
+    row pitch requires; the planner's search places them. Otherwise any rows will do, as a table of rows allows, and the
+    plan is always optimal. Raises PlanError for a buffer wider than a row, one with an empty lifetime, or when the rows
+    do not suffice."""
     for b in buffers:
         if b.row_bytes > row_bytes:
             raise PlanError(
@@ -49,7 +48,7 @@ def plan_rows(
 
 
 def _any_free(buffers: Sequence[Buffer]) -> dict[BufferId, tuple[int, ...]]:
-    """The lowest free rows in order of start: a new row is taken only when all lower ones are in use."""
+    """Assign the lowest free rows in order of start: a new row is taken only when all lower ones are in use."""
     free: list[int] = []
     ends: list[tuple[int, int]] = []  # (step from which it is free, row)
     created = 0

@@ -1,4 +1,4 @@
-"""Check the plans of several scopes. Shares no code with what makes it."""
+"""Checks the plans of several scopes. It shares no code with the planner."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ from landbridge.planner.checker import check
 def check_scopes(
     buffers: Mapping[DeviceScope, Sequence[Buffer]], limits: Mapping[DeviceScope, ScopeLimits], scoped: ScopedPlan
 ) -> None:
-    """Raise PlanError unless each buffer is planned once, where it was asked to be or down that scope's spills, and
-    every scope's plan is correct and within its capacity."""
+    """Raise PlanError unless each buffer is planned once, in its requested scope or along that scope's spills.
+
+    Every scope's plan must be correct and within its capacity."""
     requested = {b.id: (scope, b) for scope, found in buffers.items() for b in found}
     planned = [(id_, scope) for scope, found in scoped.plans.items() for id_ in found.offsets]
     if sorted(map(str, requested)) != sorted(str(id_) for id_, _ in planned):

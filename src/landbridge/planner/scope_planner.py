@@ -1,4 +1,4 @@
-"""Plan several scopes of devices: each its own bytes and capacity, with somewhere to go for what does not fit."""
+"""Plans several scopes of devices, each with its own capacity; what does not fit spills to another scope."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ def plan_scopes(
     uses: Mapping[BufferId, float] | None = None,
     budget_seconds: float = 0.5,
 ) -> ScopedPlan:
-    """A Plan for each scope, ``budget_seconds`` for each; scopes not in ``limits`` have no end and no other scope.
+    """Return a Plan for each scope, with ``budget_seconds`` for each; scopes not in ``limits`` are unlimited and do not
+    spill.
 
-    While a scope does not hold its buffers, one of those that stand in the way leaves: with ``uses`` (how often each
-    id is read or written; 0 for those not named) the one with the fewest uses a byte, else the largest; then, as
-    long as they fit again, those that left come back, the last first. Pinned buffers stay; a buffer goes together
-    with its views; an optional Alias that now leads to another scope is dropped. What leaves is planned with those
-    that are in its new scope already, and may be sent on from there.
+    While a scope does not hold its buffers, one of those that prevent a plan leaves: with ``uses`` (how often each id
+    is read or written; 0 for those not named) the one with the fewest uses per byte, else the largest; then, as long as
+    they fit again, those that left come back, the last first. Pinned buffers stay; a buffer leaves together with its
+    views; an optional Alias that then leads to another scope is dropped. A buffer that left is planned with those in
+    its new scope, and may be sent on from there.
 
-    Raises PlanError when ids repeat, scopes spill in a ring, or a scope whose buffers cannot leave is too small.
-    """
+    Raises PlanError when ids repeat, scopes spill in a ring, or a scope whose buffers cannot leave is too small."""
     waiting = {scope: list(found) for scope, found in buffers.items()}
     _check_ids(waiting)
     plans: dict[DeviceScope, Plan] = {}
@@ -53,14 +53,14 @@ def plan_scopes(
 
 def _aligned(b: Buffer, alignment: int) -> Buffer:
     if b.alias is not None and not b.alias.optional:
-        return b  # lies in one that is aligned
+        return b  # it lies in one that is aligned
     return replace(b, alignment=max(b.alignment, alignment))
 
 
 def _divided(
     buffers: Sequence[Buffer], capacity: int, uses: Mapping[BufferId, float] | None, budget_seconds: float
 ) -> tuple[list[Buffer], list[Buffer]]:
-    """Those that stay, with a plan within ``capacity``, and those that leave."""
+    """Return the buffers that stay, with a plan within ``capacity``, and those that leave."""
     views = _views(buffers)
     stay, left = dict(views), list[BufferId]()
     while True:
@@ -84,7 +84,7 @@ def _divided(
 
 
 def _in_the_way(buffers: Sequence[Buffer], capacity: int, budget_seconds: float) -> set[BufferId]:
-    """Ids of which one must leave, or had better; empty when a plan was found, or pins forbid one."""
+    """Return ids of which one must or should leave; empty when a plan was found, or pins forbid one."""
     buffers = _own_aliases(buffers)
     if lower_bound(buffers) <= capacity:
         found = plan(buffers, budget_seconds=budget_seconds, goal=capacity)
@@ -105,7 +105,7 @@ def _bytes(members: Sequence[Buffer]) -> int:
 
 
 def _views(buffers: Sequence[Buffer]) -> dict[BufferId, list[Buffer]]:
-    """Buffers with their views, by the id of what all of them are views of."""
+    """Return buffers with their views, by the id of the root of the views."""
     found: dict[BufferId, list[Buffer]] = {}
     for b, (root, _) in zip(buffers, roots(buffers, targets(buffers)), strict=True):
         found.setdefault(buffers[root].id, []).append(b)
@@ -113,7 +113,7 @@ def _views(buffers: Sequence[Buffer]) -> dict[BufferId, list[Buffer]]:
 
 
 def _own_aliases(buffers: Sequence[Buffer]) -> list[Buffer]:
-    """``buffers`` without the optional aliases of those that are not among them."""
+    """Return ``buffers`` without optional aliases to buffers that are not among them."""
     here = {b.id for b in buffers}
     return [
         replace(b, alias=None) if b.alias is not None and b.alias.optional and b.alias.of not in here else b
@@ -131,7 +131,7 @@ def _check_ids(waiting: Mapping[DeviceScope, Sequence[Buffer]]) -> None:
 
 
 def _spill_order(waiting: Mapping[DeviceScope, object], limits: Mapping[DeviceScope, ScopeLimits]) -> list[DeviceScope]:
-    """Every scope before the one it spills to."""
+    """Return every scope before the one it spills to."""
     order: list[DeviceScope] = []
     for scope in [*waiting, *limits]:
         chain: list[DeviceScope] = []
@@ -141,7 +141,7 @@ def _spill_order(waiting: Mapping[DeviceScope, object], limits: Mapping[DeviceSc
                 raise PlanError(f"scopes spill in a ring: {' -> '.join(f'{d} {s}' for d, s in [*chain, at])}")
             chain.append(at)
             at = limits[at].spill_to if at in limits else None
-        # What the chain ends in is in order already, after nothing of this chain: put these before it.
+        # The end of the chain is in order already, with nothing of this chain before it: insert these before it.
         where = len(order) if at is None else order.index(at)
         order[where:where] = chain
     return order

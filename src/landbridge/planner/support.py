@@ -1,9 +1,8 @@
-"""Plans for open sizes: which buffers lie below each, of a plan that was made for likely sizes.
+"""Plans for open sizes, from a plan for the expected sizes: which buffers lie below each buffer.
 
-Which buffers are in use together does not depend on sizes. A buffer begins where the highest ends of those that are in
-use with it and lay below it in that plan; so no two of them overlap, whatever the sizes are, and for the likely sizes
-nothing is higher than planned.
-"""
+Lifetimes do not depend on sizes. A buffer begins at the highest end of those that live at the same time and lay below
+it in that plan; so no two of them overlap, whatever the sizes are, and for the expected sizes nothing is higher than
+planned."""
 
 from __future__ import annotations
 
@@ -17,10 +16,9 @@ from landbridge.sizes.size import Extent, ceildiv, largest
 def supported(
     buffers: Sequence[Buffer], offsets: Sequence[int], sizes: Sequence[Extent]
 ) -> tuple[list[Extent], Extent]:
-    """The offset of each buffer, and the end of the highest, where buffers take ``sizes``.
+    """Return the offset of each buffer, and the end of the highest, where buffers take ``sizes``.
 
-    ``buffers`` have the sizes that ``offsets`` were planned for; alignments and times are theirs.
-    """
+    ``buffers`` have the sizes that ``offsets`` were planned for; alignments and times are theirs."""
     together = [set(others) for others in conflicts(buffers)]
     result: list[Extent] = [0] * len(buffers)
     done: list[int] = []
@@ -33,7 +31,7 @@ def supported(
 
 
 def _highest(values: Sequence[int], together: Sequence[set[int]]) -> list[int]:
-    """Of ``values``, lowest first, those that none of the others lies on: its end is beyond theirs."""
+    """Return those of ``values``, given lowest first, with no other one on top of them: that one's end is higher."""
     found: list[int] = []
     later = set[int]()
     for number in reversed(values):

@@ -1,4 +1,4 @@
-"""Placement step by step: it keeps the holes alone, where placing in another order looks at every pair of buffers."""
+"""Sweep placement: places buffers step by step with a list of holes; other orders look at every pair of buffers."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from landbridge.planner.greedy import ORDERS, Fit
 
 
 def pairs(buffers: Sequence[Buffer]) -> int:
-    """How many pairs of buffers are alive at one step, without a list of them."""
+    """Return the number of pairs of buffers that live at the same step, without a list of them."""
     ends = sorted(b.end for b in buffers if b.size)
     starts = sorted(b.start for b in buffers if b.size)
     return sum(n - bisect(ends, start) for n, start in enumerate(starts))
 
 
 def sweeps(buffers: Sequence[Buffer]) -> Iterator[list[int]]:
-    """Byte offsets by index, from the first step on and from the last one back; made when asked for. No pins."""
+    """Yield byte offsets by index, from the first step on and from the last one back; computed on demand. No pins."""
     back = [replace(b, start=-b.end, end=-b.start) for b in buffers]
     for direction in (buffers, back):
         for fit in Fit:
@@ -27,7 +27,7 @@ def sweeps(buffers: Sequence[Buffer]) -> Iterator[list[int]]:
 
 
 def sweep(buffers: Sequence[Buffer], fit: Fit) -> list[int]:
-    """What `place` gives in the order "start", for buffers of which none is pinned."""
+    """Return what `place` does for the order "start", for buffers without pins."""
     offsets = [0] * len(buffers)
     holes = _Holes()
     alive: list[tuple[int, int]] = []  # end, index
@@ -42,14 +42,14 @@ def sweep(buffers: Sequence[Buffer], fit: Fit) -> list[int]:
 
 
 class _Holes:
-    """Free bytes: ranges that neither touch nor overlap, by offset, of which the last has no end."""
+    """Free bytes: ranges that neither touch nor overlap, by offset; the last has no end."""
 
     def __init__(self) -> None:
         self._starts = [0]
         self._ends: list[int | None] = [None]
 
     def take(self, size: int, alignment: int, fit: Fit) -> int:
-        """The offset of ``size`` bytes, which are free no longer."""
+        """Take ``size`` free bytes and return their offset."""
         best, best_waste = len(self._starts) - 1, -1
         for n, (start, end) in enumerate(zip(self._starts, self._ends, strict=True)):
             waste = -1 if end is None else end - (-(-start // alignment) * alignment + size)
@@ -65,13 +65,13 @@ class _Holes:
         return offset
 
     def free(self, low: int, high: int) -> None:
-        """Add the bytes ``low`` to ``high``, which are in use, and join them with holes that they touch."""
+        """Release the bytes ``low`` to ``high``, and join them with adjacent holes."""
         first = last = bisect(self._starts, low)
         end: int | None = high
         if first and self._ends[first - 1] == low:
             first -= 1
             low = self._starts[first]
-        if self._starts[last] == high:  # there is a last hole, behind everything in use
+        if self._starts[last] == high:  # the last hole is behind everything in use
             end = self._ends[last]
             last += 1
         self._starts[first:last] = [low]

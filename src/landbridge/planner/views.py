@@ -1,4 +1,4 @@
-"""Views: which buffers are bytes of which, by required aliases; and the fewest bytes that all need with those."""
+"""Views: which buffers are bytes of others, by required aliases, and the least bytes that all need with those."""
 
 from __future__ import annotations
 
@@ -11,10 +11,9 @@ from landbridge.planner.buffers import Buffer
 
 
 def targets(buffers: Sequence[Buffer]) -> list[int | None]:
-    """For each buffer the index of the one its alias names, or None.
+    """Return for each buffer the index of the one that its alias names, or None.
 
-    Raises PlanError when there is none of that id, the alias reaches past its end, or aliases form a ring.
-    """
+    Raises PlanError when there is none of that id, the alias reaches past its end, or aliases form a ring."""
     number = {b.id: i for i, b in enumerate(buffers)}
     found: list[int | None] = []
     for b in buffers:
@@ -41,25 +40,25 @@ def targets(buffers: Sequence[Buffer]) -> list[int | None]:
 
 
 def roots(buffers: Sequence[Buffer], target_indices: Sequence[int | None]) -> list[tuple[int, int]]:
-    """For each buffer the one it is a view of in the end (itself when of none), and the byte of that it starts at."""
+    """Return for each buffer its root (itself if it is no view), and the byte of the root at which it starts."""
     found = []
     for i in range(len(buffers)):
         offset, at = 0, i
         while (alias := buffers[at].alias) is not None and not alias.optional:
             offset += alias.offset
             target = target_indices[at]
-            assert target is not None  # an alias has a target: targets() has seen to it
+            assert target is not None  # targets() has checked that an alias has a target
             at = target
         found.append((at, offset))
     return found
 
 
 def least(buffers: Sequence[Buffer]) -> list[Buffer]:
-    """Buffers without aliases that live where ``buffers`` do and need no more bytes at any step, however placed.
+    """Return buffers without aliases that live when ``buffers`` do and need no more bytes at any step than any
+    placement.
 
-    A group is what are views of one buffer; it needs the bytes that its living members cover. Two groups can share
-    bytes only when an optional alias leads from one to the other: of a chain of such, the last living one counts.
-    """
+    A group is all views of one buffer; it needs the bytes that its living members cover. Two groups can share bytes
+    only when an optional alias leads from one to the other: of a chain of such, the last living one counts."""
     targets_of = targets(buffers)
     root = roots(buffers, targets_of)
     members: dict[int, list[int]] = {}

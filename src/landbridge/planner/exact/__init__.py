@@ -1,4 +1,4 @@
-"""Exact search: decide whether buffers fit a capacity, by branch and bound over what lies next on a section's floor."""
+"""Exact search: decides whether buffers fit a capacity, by branch and bound over the buffer at a section's floor."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The kernel as machine code, where numba is there to make it."""
+"""Compiles the search kernel to machine code with numba, if that is installed."""
 
 from __future__ import annotations
 
@@ -21,12 +21,11 @@ Search = Callable[[Problem, State, int, int], int]
 
 @cache
 def compiled_search() -> Search | None:
-    """`kernel.search` compiled, releasing the GIL; None without numba.
+    """Return `kernel.search` compiled, which releases the GIL; None without numba.
 
-    Compiled for some seconds once per installation, then read from numba's cache beside the source or, where
-    that is not writable, in the user's cache folder. A cache that is corrupt, or of other sources, is made anew; one
-    that cannot be read or written is done without.
-    """
+    Compiling takes some seconds once per installation; later calls read numba's cache, beside the source or, if that is
+    not writable, in the user's cache folder. A cache that is corrupt, or of other sources, is rebuilt; one that cannot
+    be read or written is ignored."""
     try:
         from numba import njit
         from numba.core.compiler_lock import global_compiler_lock
@@ -34,20 +33,20 @@ def compiled_search() -> Search | None:
     except ImportError:
         return None
     adopt(getattr(global_compiler_lock, "_lock", None))
-    # The kernel's functions stay ordinary Python for those who interpret it.
+    # The kernel's functions stay ordinary Python for the interpreted search.
     for name, function in vars(kernel).items():
         if name.startswith("_") and callable(function):
             register_jitable(function)
     try:
         search = njit(cache=True, nogil=True)(kernel.search)
-    except (RuntimeError, OSError):  # nowhere to keep the machine code: made anew by each process
+    except (RuntimeError, OSError):  # no writable cache folder: each process compiles anew
         return _uncached()
     folder = Path(str(search.stats.cache_path))
     with suppress(OSError):
         _remove_unless_sealed(folder)
     try:
         search.compile(_signature())
-    except Exception:  # whatever reading damaged pickles raises, and writing to a full disk
+    except Exception:  # damaged pickles raise anything, and so does writing to a full disk
         return search if search.signatures else _uncached()
     with suppress(OSError):
         _seal(folder)
@@ -62,7 +61,7 @@ def _uncached() -> Search:
 
 
 def _signature() -> tuple[Any, ...]:
-    """The types of what `kernel.search` is called with."""
+    """Return the argument types of `kernel.search`."""
     import numpy as np
     from numba import int64, typeof
 
@@ -72,7 +71,7 @@ def _signature() -> tuple[Any, ...]:
 
 
 def _remove_unless_sealed(folder: Path) -> None:
-    """Remove machine code that is not what was made of these sources: numba looks at the kernel's alone."""
+    """Remove machine code that was made from other sources: numba compares the kernel's file only."""
     files = _files(folder)
     if files and (not _seal_of(folder).is_file() or _seal_of(folder).read_text(errors="replace") != _digest(files)):
         for file in files:
@@ -80,14 +79,14 @@ def _remove_unless_sealed(folder: Path) -> None:
 
 
 def _seal(folder: Path) -> None:
-    """Note what the machine code is that was made."""
+    """Record which sources the machine code was made from."""
     digest = _digest(_files(folder))
     if not _seal_of(folder).is_file() or _seal_of(folder).read_text(errors="replace") != digest:
         write_text(_seal_of(folder), digest)
 
 
 def _files(folder: Path) -> list[Path]:
-    """What numba keeps of the search for this version of Python."""
+    """Return the files that numba caches for the search for this version of Python."""
     major, minor = sys.version_info[:2]
     return sorted(folder.glob(f"kernel.search-*.py{major}{minor}*.nb[ic]"))
 

@@ -1,22 +1,21 @@
-"""The search itself, in the part of Python that numba compiles: integers, loops, flat sequences; no objects.
+"""The search kernel, in the subset of Python that numba compiles: integers, loops, flat sequences; no objects.
 
-A *state* is the set of unplaced buffers with the least offset each can still take. A section's *floor* is the
-lowest of those offsets among its unplaced buffers. On a run of sections with equal floors between higher ones, a
-buffer that fits the floor has nothing left that could go below it; so it is complete to pick one section of such a
-run and branch: one of the buffers at the floor is placed there, or none is, and all of them rise to the lowest top
-that could carry them (every plan can be pushed down until each buffer stands on its least offset or on another).
+A *state* is the set of unplaced buffers with the least offset each can still take. A section's *floor* is the lowest of
+those offsets among its unplaced buffers. On a run of sections with equal floors between higher ones, a buffer that fits
+the floor has nothing left that could go below it; so it is complete to pick one section of such a run and branch: one
+of the buffers at the floor is placed there, or none is, and all of them rise to the lowest top that could carry them
+(every plan can be pushed down until each buffer stands on its least offset or on another).
 
-Pruning: floor plus bytes yet to place above the capacity; a buffer above the latest offset it may take; a state
-refuted before. Where no unplaced buffer crosses, the sections left and right are separate states: each is solved
-alone, and one refuted on its own refutes the decision that cut it off, whatever the others did.
+Pruning: floor plus bytes yet to place above the capacity; a buffer above the latest offset it may take; a state refuted
+before. Where no unplaced buffer crosses, the sections left and right are separate states: each is solved alone, and one
+refuted on its own refutes the decision that cut it off, whatever the others did.
 
-A state is known by two sums of 61 bits with random factors; that two states agree in both has odds of some 2**-100.
+A state is identified by two sums of 61 bits with random factors; two states collide in both with odds of 2**-100.
 
-The section to branch on is the one with the fewest choices for each time it has refuted something (after
-dom/wdeg: Boussemart, Hemery, Lecoutre, Sais, "Boosting systematic search by weighting constraints", ECAI 2004).
-Sums over sections and the order by offset follow Moffitt, "MiniMalloc", ASPLOS 2023; branching on a section's
-floor, the weights and the memory of refuted parts do not.
-"""
+The section to branch on is the one with the fewest choices for each time it has refuted something (after dom/wdeg:
+Boussemart, Hemery, Lecoutre, Sais, "Boosting systematic search by weighting constraints", ECAI 2004). Sums over
+sections and the order by offset follow Moffitt, "MiniMalloc", ASPLOS 2023; branching on a section's floor, the weights
+and the memory of refuted parts do not."""
 
 from __future__ import annotations
 
@@ -30,17 +29,16 @@ _TRAIL, _PLACED, _CANDIDATES, _AGENDA, _MOVES, _NODES = 0, 1, 2, 3, 4, 5
 #: Fields of a frame. A frame is one state on the path; ``_PARENT`` is the frame whose decision led to it.
 _LEFT, _RIGHT, _PARENT, _NEXT_STATE, _TRAIL_MARK, _PLACED_MARK = 0, 1, 2, 3, 4, 5
 _BEGIN, _END, _NEXT, _SECTION, _AGENDA_MARK, _HASH = 6, 7, 8, 9, 10, 11
-#: Low bits of a product are the same in Python's integers and in 64-bit ones that wrap.
+#: Low bits of a product are equal in Python's integers and in 64-bit ones that wrap.
 _MASK = (1 << 61) - 1
 _NOBODY = -1
 
 
 def search(p: Problem, s: State, capacity: int, node_limit: int) -> int:
-    """FOUND with a plan in ``s.offset``, REFUTED when none exists, STOPPED at ``node_limit`` or by ``s.stop``.
+    """Return FOUND with a plan in ``s.offset``, REFUTED if none exists, STOPPED at ``node_limit`` or by ``s.stop``.
 
-    ``capacity`` in units; ``s.latest`` must agree with it. Starts anew on each call; weights and refuted states
-    stay, and hold for any capacity and latest offsets that are not larger.
-    """
+    ``capacity`` in units; ``s.latest`` must agree with it. Each call starts from the root; weights and refuted states
+    stay, and hold for any capacity and latest offsets that are not larger."""
     frame, top, agenda = s.frame, s.top, s.agenda
     sections = len(s.floor)
     _undo(p, s, 0, 0)
@@ -131,7 +129,8 @@ def _split(p: Problem, s: State, left: int, right: int, parent: int, head: int) 
 
 
 def _choose(s: State, capacity: int, left: int, right: int) -> int:
-    """The section to branch on: of the runs of equal floor between higher ones, the fewest choices by weight."""
+    """Return the section to branch on: of the runs of equal floor between higher ones, the one with fewest choices by
+    weight."""
     floor = s.floor
     best, best_score = -1, 0.0
     a = left
@@ -150,7 +149,7 @@ def _choose(s: State, capacity: int, left: int, right: int) -> int:
 
 
 def _list_candidates(p: Problem, s: State, capacity: int, q: int) -> None:
-    """The buffers at the floor of section ``q`` by rank, one of each kind, then ``_NOBODY`` if bytes remain."""
+    """List the buffers at the floor of section ``q`` by rank, one of each kind, then ``_NOBODY`` if bytes remain."""
     candidate, top = s.candidate, s.top
     begin = end = top[_CANDIDATES]
     for x in range(p.section_at[q], p.section_at[q] + s.unplaced[q]):
@@ -183,7 +182,7 @@ def _list_candidates(p: Problem, s: State, capacity: int, q: int) -> None:
 
 
 def _place(p: Problem, s: State, capacity: int, j: int, left: int, right: int) -> bool:
-    """Place ``j`` at its least offset, everything alive with it above; False when that is seen to fail."""
+    """Place ``j`` at its least offset and raise everything alive with it; returns False if that visibly fails."""
     top, live, slot = s.top, s.live, s.slot
     top[_MOVES] += 1
     move = top[_MOVES]
@@ -212,10 +211,9 @@ def _place(p: Problem, s: State, capacity: int, j: int, left: int, right: int) -
 
 
 def _leave(p: Problem, s: State, capacity: int, q: int, left: int, right: int) -> bool:
-    """Let no buffer stand on the floor of section ``q``: those that could rise to the lowest top that may carry them.
+    """Leave the floor of section ``q`` empty: raise its candidates to the lowest top that may carry them.
 
-    The lowest of them stands on a buffer that is not one of them; the others on such a one or on the lowest.
-    """
+    The lowest of them stands on a buffer that is no candidate; the others on such a one or on the lowest."""
     top, candidate = s.top, s.candidate
     top[_MOVES] += 1
     floor, begin, end = s.floor[q], p.section_at[q], p.section_at[q] + s.unplaced[q]
@@ -249,7 +247,7 @@ def _leave(p: Problem, s: State, capacity: int, q: int, left: int, right: int) -
 
 
 def _raise(p: Problem, s: State, j: int, to: int, move: int) -> bool:
-    """Let the least offset of ``j`` be ``to`` or above; False, blaming its sections, when that is too late."""
+    """Raise the least offset of ``j`` to ``to`` or above; returns False, blaming its sections, if that is too late."""
     to = -(-to // p.alignment[j]) * p.alignment[j]
     if to > s.latest[j]:
         for q in range(p.first[j], p.last[j]):
@@ -267,7 +265,8 @@ def _raise(p: Problem, s: State, j: int, to: int, move: int) -> bool:
 
 
 def _refresh(p: Problem, s: State, capacity: int, left: int, right: int) -> bool:
-    """Floors of the sections that the last move touched; False, blaming it, when one no longer holds its bytes."""
+    """Update the floors of sections that the last move changed; returns False, blaming one that cannot hold its
+    bytes."""
     n = len(s.placed)
     move = s.top[_MOVES]
     for q in range(left, right):
@@ -292,7 +291,7 @@ def _refresh(p: Problem, s: State, capacity: int, left: int, right: int) -> bool
 
 
 def _undo(p: Problem, s: State, trail_mark: int, placed_mark: int) -> None:
-    """Back to when the trail and the placed buffers were as long as the marks."""
+    """Undo moves until the trail and the placed buffers are as long as the marks."""
     n = len(s.placed)
     for t in range(s.top[_TRAIL] - 1, trail_mark - 1, -1):
         i = s.trail[t]
@@ -313,7 +312,7 @@ def _undo(p: Problem, s: State, trail_mark: int, placed_mark: int) -> None:
 
 
 def _capacity(s: State, depth: int) -> bool:
-    """Whether one more frame fits the State's memory, with all that one move can add."""
+    """Return whether one more frame fits the State's memory, with all that one move can add."""
     n, sections, top = len(s.placed), len(s.floor), s.top
     return (
         (depth + 2) * FRAME <= len(s.frame)

@@ -1,4 +1,4 @@
-"""Orders in which a search tries the buffers that fit a floor; raced, as none is best everywhere."""
+"""Candidate orders of a search among the buffers that fit a floor; several race, as none is best everywhere."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from itertools import pairwise
 
 from landbridge.planner.exact.problem import Problem
 
-#: Keys from the first that differs, each largest first: W sections spanned, Z size, A their product, T the most
+#: Sort keys, most significant first and each largest first: W sections spanned, Z size, A their product, T the most
 #: bytes alive together with it. The names are those of MiniMalloc (Moffitt, ASPLOS 2023).
 ORDERS = ("WAT", "ZWT", "TWA", "TAW", "AWT", "ZTW")
 
 
 def ranks(p: Problem, name: str) -> list[int]:
-    """The rank of each buffer in the order ``name``."""
+    """Return the rank of each buffer in the order ``name``."""
     n = len(p.size)
     sections = pairwise(p.section_at[q] for q in range(len(p.section_at)))
     total = [sum(p.size[p.section[x]] for x in range(*span)) for span in sections]

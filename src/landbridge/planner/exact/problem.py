@@ -1,4 +1,4 @@
-"""The problem as the kernel reads it: flat sequences of integers in units of the problem's common granule."""
+"""The input of the kernel: flat sequences of integers in units of the problem's common granule."""
 
 from __future__ import annotations
 
@@ -21,12 +21,11 @@ class Ints(Protocol):
 
 
 class Problem(NamedTuple):
-    """Buffers 0..n in order of their first section; a *section* is a step at which a maximal set is alive.
+    """The buffers 0..n in order of their first section; a *section* is a step at which a maximal set is alive.
 
-    Buffer j spans sections ``first[j] <= q < last[j]``. ``conflict`` lists, from ``conflict_at[j]`` to
-    ``conflict_at[j + 1]``, the buffers alive together with j; ``starting_at[q]`` is the first buffer of those
-    whose first section is q or later. ``base[j]`` is the least offset, ``key1`` and ``key2`` are hash factors.
-    """
+    Buffer j spans sections ``first[j] <= q < last[j]``. ``conflict`` lists, from ``conflict_at[j]`` to ``conflict_at[j
+    + 1]``, the buffers alive together with j; ``starting_at[q]`` is the first buffer of those whose first section is q
+    or later. ``base[j]`` is the least offset, ``key1`` and ``key2`` are hash factors."""
 
     size: Ints
     alignment: Ints
@@ -43,7 +42,8 @@ class Problem(NamedTuple):
 
 
 class Scaled(NamedTuple):
-    """A Problem with what leads back to bytes: ``members``, the index of each of its buffers, bytes to a ``unit``."""
+    """A Problem with its mapping back to bytes: ``members``, the index of each of its buffers, and bytes to a
+    ``unit``."""
 
     problem: Problem
     members: list[int]
@@ -51,11 +51,10 @@ class Scaled(NamedTuple):
 
 
 def scaled(buffers: Sequence[Buffer], conflicts: Sequence[Sequence[int]]) -> Scaled:
-    """The Problem of the buffers that take bytes; ``conflicts`` as `landbridge.planner.conflicts` gives them.
+    """Return the Problem of the buffers with bytes; ``conflicts`` as `landbridge.planner.conflicts` returns them.
 
-    Offsets that matter are sums of sizes, each rounded up to an alignment, or counted from a pin; so all are
-    multiples of ``unit``, and sizes may be rounded up to the smallest alignment.
-    """
+    Offsets that matter are sums of sizes, each rounded up to an alignment, or counted from a pin; so all are multiples
+    of ``unit``, and sizes may be rounded up to the smallest alignment."""
     steps = _sections(buffers)
     spans = {i: (bisect_left(steps, b.start), bisect_left(steps, b.end)) for i, b in enumerate(buffers) if b.size}
     index = sorted(spans, key=lambda i: spans[i])
@@ -88,7 +87,7 @@ def scaled(buffers: Sequence[Buffer], conflicts: Sequence[Sequence[int]]) -> Sca
 
 
 def _sections(buffers: Sequence[Buffer]) -> list[int]:
-    """The starts after which something ends before anything else starts: there the live set is maximal."""
+    """Return the starts after which a buffer ends before another starts: there the live set is maximal."""
     events = sorted(event for b in buffers if b.size for event in ((b.start, 1), (b.end, 0)))
     return [t for (t, starts), (_, again) in pairwise(events) if starts and not again]
 

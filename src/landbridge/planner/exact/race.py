@@ -1,4 +1,4 @@
-"""Decide one capacity: every racer searches for a while."""
+"""Decides one capacity by racing searches with different orders."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from landbridge.planner.exact.racer import Racer
 
 
 def race(racers: Sequence[Racer], threads: int, node_limit: int, deadline: float) -> tuple[Racer, int] | None:
-    """The racer that decided and its answer, or None when all searches ended at ``node_limit`` nodes or ``deadline``.
+    """Return the racer that decided and its answer, or None when all searches ended at ``node_limit`` nodes or
+    ``deadline``.
 
-    ``threads`` racers run at a time, and of those that decide in one round the first wins, so the answer does not
-    depend on the threads' speed, except at the deadline (``time.perf_counter`` seconds).
-    """
+    ``threads`` racers run at a time, and of those that decide in one round the first in order wins, so the answer does
+    not depend on the threads' speed, except at the deadline (``time.perf_counter`` seconds)."""
     check_threads(threads)
     with ThreadPoolExecutor(threads, "planner") as pool:
         for begin in range(0, len(racers), threads):
@@ -29,8 +29,10 @@ def race(racers: Sequence[Racer], threads: int, node_limit: int, deadline: float
 
 
 def luby(n: int) -> int:
-    """Term n >= 1 of 1 1 2 1 1 2 4 1 1 2 ...: restart lengths within a constant factor of the best for any search
-    (Luby, Sinclair, Zuckerman, "Optimal speedup of Las Vegas algorithms", 1993)."""
+    """Return term n >= 1 of the Luby sequence 1 1 2 1 1 2 4 1 1 2 ..., used as restart lengths.
+
+    These are within a constant factor of the best for any search (Luby, Sinclair, Zuckerman, "Optimal speedup of Las
+    Vegas algorithms", 1993)."""
     while (n + 1) & n:
         n -= (1 << (n.bit_length() - 1)) - 1
     return (n + 1) >> 1

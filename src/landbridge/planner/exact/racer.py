@@ -1,4 +1,4 @@
-"""One searcher: the kernel with an order and working memory of its own, interpreted or compiled."""
+"""Racer: one search with its own order and working memory, interpreted or compiled."""
 
 from __future__ import annotations
 
@@ -13,11 +13,10 @@ from landbridge.planner.exact.state import State, new_state
 
 
 class Racer:
-    """Searches one Problem again and again, candidates by ``rank``; what it learned (the weights, which belong to
-    the order, and refuted states) stays from search to search.
+    """Searches one Problem repeatedly, with candidates by ``rank``.
 
-    Used by one thread at a time; ``stop`` alone may be called from another.
-    """
+    What it learned stays from search to search: the weights, which belong to the order, and the refuted states. Used by
+    one thread at a time; only ``stop`` may be called from another."""
 
     def __init__(self, problem: Problem, rank: Sequence[int], search: Search, table_bits: int) -> None:
         self._search = search
@@ -29,7 +28,7 @@ class Racer:
             self._problem, self._state = Problem(*_arrays(problem)), State(*_arrays(self._state))
 
     def sibling(self, rank: Sequence[int]) -> Racer:
-        """Another that has learned nothing yet; both must not have run."""
+        """Return another racer that has learned nothing yet; neither may have run."""
         other = copy(self)
         other._state = State(*map(copy, self._state))
         for j, r in enumerate(rank):
@@ -37,8 +36,8 @@ class Racer:
         return other
 
     def aim(self, capacity: int, latest: Sequence[int]) -> None:
-        """Search for plans within ``capacity`` units from now on, buffer j at ``latest[j]`` at most."""
-        # What was refuted stays so when nothing may lie higher than before.
+        """Search from now on for plans within ``capacity`` units, with buffer j at ``latest[j]`` at most."""
+        # Refuted states stay refuted when nothing may lie higher than before.
         looser = any(offset > self._state.latest[j] for j, offset in enumerate(latest))
         if looser or capacity > self._capacity:
             self._state = self._state._replace(refuted1=self._table(), refuted2=self._table())
@@ -47,21 +46,21 @@ class Racer:
             self._state.latest[j] = offset
 
     def relearn(self, seed: int) -> None:
-        """Begin with small random weights: what was learned so far leads nowhere."""
+        """Reset to small random weights, because the learned ones lead nowhere."""
         rng = random.Random(seed)
         for q in range(len(self._state.weight)):
             self._state.weight[q] = rng.randint(1, 4)
 
     def search(self, node_limit: int) -> int:
-        """One search from the start; the kernel's answer."""
+        """Run one search from the root and return the kernel's answer."""
         return self._search(self._problem, self._state, self._capacity, node_limit)
 
     def stop(self, stopped: bool = True) -> None:
-        """Let a search under way end soon with `kernel.STOPPED`, and later ones at once, until undone."""
+        """Make a running search end soon with `kernel.STOPPED`, and later ones at once, until undone."""
         self._state.stop[0] = int(stopped)
 
     def offsets(self) -> list[int]:
-        """Offsets in units, after a search that ended with `kernel.FOUND`."""
+        """Return offsets in units, after a search that ended with `kernel.FOUND`."""
         return [int(self._state.offset[j]) for j in range(len(self._state.offset))]
 
     def _table(self) -> Ints:

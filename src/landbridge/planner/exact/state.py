@@ -1,4 +1,4 @@
-"""What a search changes: offsets so far, sections, the trail to undo, the frames, and the refuted states."""
+"""State: the mutable data of a search: offsets, sections, the undo trail, the frames, and the refuted states."""
 
 from __future__ import annotations
 
@@ -8,14 +8,13 @@ from landbridge.planner.exact.problem import Ints, Problem
 
 
 class State(NamedTuple):
-    """Working memory of one search; `landbridge.planner.exact.kernel` alone reads and writes it.
+    """Working memory of one search; only `landbridge.planner.exact.kernel` reads and writes it.
 
-    By buffer: ``offset`` (of a placed one, else the least it can still take), ``placed``, ``latest`` (the
-    most it may take), ``rank`` (which candidate first), ``slot_at`` and ``slot`` (where it stands in each of
-    its sections' ``live`` lists). By section: ``floor`` (least offset of an unplaced buffer), ``lowest`` (how
-    many have it), ``unplaced`` (how many there are), ``total`` (their bytes), ``cut`` (how many cross from the
-    section before), ``weight`` (how often it refuted), ``dirty`` (the move that touched it).
-    """
+    By buffer: ``offset`` (of a placed one, else the least it can still take), ``placed``, ``latest`` (the most it may
+    take), ``rank`` (which candidate first), ``slot_at`` and ``slot`` (its position in each of its sections' ``live``
+    lists). By section: ``floor`` (least offset of an unplaced buffer), ``lowest`` (how many have it), ``unplaced`` (how
+    many there are), ``total`` (their bytes), ``cut`` (how many cross from the section before), ``weight`` (how often it
+    refuted), ``dirty`` (the move that changed it)."""
 
     rank: Ints
     latest: Ints
@@ -44,13 +43,13 @@ class State(NamedTuple):
     stop: Ints
 
 
-#: Integers of one frame and one agenda entry; the kernel names the fields.
+#: Integers per frame and per agenda entry; the kernel names the fields.
 FRAME, AGENDA = 12, 6
 _MOST_CANDIDATES = 1 << 20
 
 
 def new_state(problem: Problem) -> State:
-    """A State with nothing placed, and no table of refuted states yet: it needs one of ``2 ** k`` entries of -1."""
+    """Return a State with nothing placed and no table of refuted states, which needs ``2 ** k`` entries of -1."""
     n, sections = len(problem.size), len(problem.section_at) - 1
     spans = [range(problem.first[j], problem.last[j]) for j in range(n)]
     slot_at, slot, filled = [0], [], [problem.section_at[q] for q in range(sections)]

@@ -1,4 +1,4 @@
-"""Lower a plan's peak: first at the bound, then between the bound and the best plan so far."""
+"""Lowers a plan's peak by exact search: first at the bound, then between the bound and the best plan so far."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from landbridge.planner.exact.race import luby, race
 from landbridge.planner.exact.racer import Racer
 from landbridge.planner.greedy import peak
 
-#: Seconds from which loading (or making) machine code is worth its time; below, the kernel is interpreted.
+#: The least seconds for which loading (or making) machine code pays; below, the kernel is interpreted.
 COMPILED_FROM = 2.0
-#: Share of the time for the bound, before anything above it is looked at.
+#: The share of the time for the bound, before anything above it is tried.
 _AT_BOUND = 0.4
-#: Restarts in which weights are learned; then, and at every new target, they are learned anew from random ones, with
-#: node limits in Luby's rhythm: most plans are found within a few restarts of a lucky beginning, or not at all.
+#: Restarts in which weights are learned. After them, and at every new target, learning starts from random weights, with
+#: node limits in Luby's sequence: most plans are found within a few restarts of a lucky beginning, or not at all.
 _CHAIN = 24
-#: Nodes of the shortest search, times the buffers: a plan takes one node a buffer or little more once the weights
-#: say which sections are hard, and it is restarts that teach them.
+#: Nodes of the shortest search, times the buffers: once the weights say which sections are hard, a plan takes about one
+#: node per buffer, and restarts teach the weights.
 _NODES = 4
-#: Pairs of buffers alive together above which the memory of a search (some 50 bytes a pair and order) is not spent.
+#: The most pairs of conflicting buffers for which the memory of a search (some 50 bytes per pair and order) is spent.
 _MOST_PAIRS = 500_000
 
 
 def suits(conflicts: Sequence[Sequence[int]]) -> bool:
-    """Whether buffers with these conflicts are few enough for an exact search."""
+    """Return whether buffers with these conflicts are few enough for an exact search."""
     return sum(map(len, conflicts)) <= 2 * _MOST_PAIRS
 
 
@@ -44,14 +44,13 @@ def tighten(
     compiled: bool | None = None,
     goal: int = 0,
 ) -> tuple[list[int], int]:
-    """Offsets with a peak no higher than that of ``offsets``, and a lower bound no lower than ``bound`` bytes.
+    """Return offsets with a peak no higher than that of ``offsets``, and a lower bound no lower than ``bound`` bytes.
 
     At most `_AT_BOUND` of the time goes into plans at the bound; then come sweeps over the targets above it, and the
-    bound once more, each with twice the effort of the last. A peak that equals the bound returned is optimal.
-    A peak of ``goal`` bytes is good enough, even above the bound. Equal input takes equal steps; how many of them
-    fit before ``deadline`` (``time.perf_counter`` seconds) depends on the machine. ``compiled`` None means: where
-    `COMPILED_FROM` seconds are left, and numba is installed.
-    """
+    bound once more, each with twice the effort of the last. A peak that equals the bound returned is optimal. A peak of
+    ``goal`` bytes is good enough, even above the bound. Equal input takes equal steps; how many of them fit before
+    ``deadline`` (``time.perf_counter`` seconds) depends on the machine. ``compiled`` None means: if `COMPILED_FROM`
+    seconds are left, and numba is installed."""
     now = time.perf_counter()
     if peak(buffers, offsets) <= max(bound, goal) or now >= deadline or not suits(conflicts):
         return list(offsets), bound
@@ -60,7 +59,7 @@ def tighten(
         compiled = deadline - now >= COMPILED_FROM
     search = compiled_search() if compiled else None
     racers = hunt.racers(search)
-    if search is not None:  # making or loading machine code is no part of the budget
+    if search is not None:  # making or loading machine code is not part of the budget
         deadline += time.perf_counter() - now
         now = time.perf_counter()
     share = now + (deadline - now) * _AT_BOUND
@@ -76,7 +75,7 @@ def tighten(
 
 
 class _Hunt:
-    """The best plan so far, the bound so far, and the ways to bring them together."""
+    """The best plan so far and the bound so far, with the steps that bring them together."""
 
     def __init__(
         self,
@@ -98,10 +97,11 @@ class _Hunt:
         self._nodes = _NODES * len(self._scaled.members)
 
     def racers(self, search: Search | None) -> list[Racer]:
-        """One for each order; interpreted without ``search``, and where bytes do not fit its 64-bit integers."""
+        """Return a racer for each order; interpreted without ``search``, and if bytes do not fit its 64-bit
+        integers."""
         if sum(b.size + b.alignment for b in self._buffers) + self.peak >= 1 << 62:
             search = None
-        self._threads = 1 if search is None else 2  # interpreted, two would only alternate
+        self._threads = 1 if search is None else 2  # two interpreted searches would only alternate
         run, bits = (kernel.search, 12) if search is None else (search, 18)
         problem = self._scaled.problem
         orders = [ranks(problem, name) for name in ORDERS]
@@ -115,14 +115,13 @@ class _Hunt:
         return self.peak > self.least() and time.perf_counter() < deadline
 
     def least(self) -> int:
-        """The lowest peak worth a search, rounded down to one that can be."""
+        """Return the lowest peak worth a search, rounded down to a possible one."""
         return max(self.bound, self._goal // self._step * self._step)
 
     def decide(self, racers: list[Racer], target: int, restart: int, deadline: float) -> bool:
-        """Whether a plan within ``target`` bytes was found at this ``restart`` (from 0) of a series.
+        """Return whether a plan within ``target`` bytes was found at this ``restart`` (from 0) of a series.
 
-        Keeps the plan, or the bound that a refutation gives.
-        """
+        Retains the plan, or the bound that a refutation gives."""
         members, unit, latest = self._scaled.members, self._scaled.unit, []
         for i in members:
             b = self._buffers[i]
@@ -144,15 +143,15 @@ class _Hunt:
         for i, offset in zip(members, winner.offsets(), strict=True):
             self.offsets[i] = offset * unit
         self.peak = peak(self._buffers, self.offsets)
-        racers.insert(0, racers.pop(racers.index(winner)))  # what suited this target may suit the next
+        racers.insert(0, racers.pop(racers.index(winner)))  # the order that suited this target may suit the next
         return True
 
     def sweep(self, racers: list[Racer], capacity: int | None, effort: int, deadline: float) -> None:
-        """``capacity`` while no plan meets it, then halves of what is left below the best peak, then the bound.
+        """Search at ``capacity`` while no plan meets it, then bisect between the bound and the best peak, then try the
+        bound.
 
         A target neither reached nor refuted in ``effort`` restarts is given up, with all below it, until the next
-        sweep.
-        """
+        sweep."""
         failed = self.least() + self._step  # the bound was tried last
         while failed < self.peak and self.open(deadline):
             if capacity is not None and failed <= capacity < self.peak:
