@@ -1,1 +1,1 @@
-"""Evaluates graphs and their PrimFuncs with numpy: what a compile computes of constants."""
+"""Evaluates graphs and their PrimFuncs with numpy, to fold constants at compile time."""

@@ -1,4 +1,4 @@
-"""How loops index buffers: as strided views where indices are linear, else as arrays of indices."""
+"""Accesses of buffers by loops: as strided views if indices are linear, else as arrays of indices."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Ranges: TypeAlias = Sequence[tuple[int, int]]
 
 @record(frozen=True)
 class _Linear:
-    """``constant`` plus each loop's counter times its coefficient; loops without one are left out."""
+    """A linear index: ``constant`` plus each loop's counter times its coefficient; zero coefficients are left out."""
 
     constant: int
     coefficients: dict[int, int]
@@ -50,7 +50,7 @@ def _linear(expr: AffineExpr) -> _Linear | None:
 
 
 def number(extent: object) -> int:
-    """``extent`` as a number; raises UnsupportedOperatorError where only a run knows it."""
+    """Return ``extent`` as a number; raises UnsupportedOperatorError if it is known only at run time."""
     if not isinstance(extent, int):
         raise UnsupportedOperatorError(f"{extent} is known when the model runs, and is wanted at compile time")
     return extent
@@ -66,16 +66,17 @@ class OperandAccess:
 
     @property
     def loops(self) -> frozenset[int]:
-        """The loops whose counters the indices depend on."""
+        """Return the loops whose counters the indices depend on."""
         return frozenset(d for e in self._exprs for d in e.used_dims())
 
     @property
     def is_linear(self) -> bool:
-        """Whether elements are a view of the buffer."""
+        """Return whether the elements are a view of the buffer."""
         return self._linear is not None
 
     def read(self, buffer: Array, ranges: Ranges) -> Array:
-        """The elements for all iterations in ``ranges``, an axis a loop; of extent 1 for loops that do not matter."""
+        """Return the elements for all iterations in ``ranges``, one axis per loop, of extent 1 for loops that do not
+        matter."""
         if self._linear is not None:
             return self.view(buffer, ranges)
         return np.asarray(buffer[self._indices(buffer, ranges)])
@@ -91,7 +92,7 @@ class OperandAccess:
         buffer[where] = np.broadcast_to(values, shape)
 
     def view(self, buffer: Array, ranges: Ranges, writeable: bool = False) -> Array:
-        """The elements of linear indices, without a copy."""
+        """Return the elements of linear indices, without a copy."""
         assert self._linear is not None
         strides, first = [0] * self._loops, []
         for axis, (e, extent, stride) in enumerate(zip(self._linear, buffer.shape, buffer.strides, strict=True)):
@@ -103,7 +104,7 @@ class OperandAccess:
             for d, c in e.coefficients.items():
                 strides[d] += c * stride
         shape = [b - a if s else 1 for (a, b), s in zip(ranges, strides, strict=True)]
-        rest: tuple[Any, ...] = (..., *(slice(i, None) for i in first))  # of a buffer without axes too a view
+        rest: tuple[Any, ...] = (..., *(slice(i, None) for i in first))  # a view also of a buffer without axes
         return np.lib.stride_tricks.as_strided(buffer[rest], shape, strides, writeable=writeable)
 
     def _indices(self, buffer: Array, ranges: Ranges) -> tuple[Array, ...]:
@@ -114,13 +115,13 @@ class OperandAccess:
 
 
 def counters_of(ranges: Ranges) -> list[Array]:
-    """The counter of each loop, an array that broadcasts along the others."""
+    """Return the counter of each loop, an array that broadcasts along the others."""
     rank = len(ranges)
     return [np.arange(a, b).reshape([-1 if i == d else 1 for i in range(rank)]) for d, (a, b) in enumerate(ranges)]
 
 
 def check_inside(indices: Sequence[Array], shape: Sequence[int]) -> None:
-    """Raise CompileError where an index lies outside of ``shape``, of which numpy would take some from the end."""
+    """Raise CompileError if an index lies outside of ``shape``; numpy would count some from the end."""
     for axis, (index, extent) in enumerate(zip(indices, shape, strict=True)):
         index = np.asarray(index)
         if index.size and not (index.min() >= 0 and index.max() < extent):

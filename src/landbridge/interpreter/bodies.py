@@ -14,19 +14,18 @@ from landbridge.interpreter.accesses import Array, check_inside
 from landbridge.interpreter.floats import fused
 from landbridge.interpreter.scalars import number_of, rule_of, scalar_dtype
 
-#: Where values of a body are while it runs: one place each.
+#: The values of a body while it runs, by index.
 Slots: TypeAlias = list[Any]
 
 
 class RepeatedElement(Exception):
-    """Iterations that run at once store to one element: they have to run one after the other."""
+    """Raised when iterations that run at once store to one element: they have to run one after the other."""
 
 
 class StageBody:
     """Computes ``results``, values of ``block``, from the arrays of its arguments.
 
-    ``unrounded`` are products of f32 that are wanted in f64, where they are exact.
-    """
+    ``unrounded`` are products of f32 that are returned in f64, where they are exact."""
 
     def __init__(self, block: Block, results: Sequence[SSAValue], unrounded: frozenset[SSAValue] = frozenset()) -> None:
         self._places: dict[SSAValue, int] = {}
@@ -38,16 +37,15 @@ class StageBody:
         for op in needed:
             self._add(op, unrounded)
         self._results = [self._location(v) for v in results]
-        #: Whether results are arguments as they are.
+        #: Whether results are unchanged arguments.
         self.copies = not self._steps and not self._constants
 
     def run(
         self, arguments: Sequence[Array | None], buffers: Mapping[SSAValue, Array], counters: Sequence[Array]
     ) -> list[Any]:
-        """The results, which broadcast to the loops; ``counters`` are those of ``accesses.counters_of``.
+        """Return the results, which broadcast to the loops; ``counters`` are those of ``accesses.counters_of``.
 
-        Raises RepeatedElement before anything is stored where several iterations would store to one element.
-        """
+        Raises RepeatedElement before anything is stored if several iterations would store to one element."""
         slots: Slots = [None] * len(self._places)
         for location, value in self._constants:
             slots[location] = value
@@ -133,7 +131,7 @@ class StageBody:
 
 
 def _needed(block: Block, results: Iterable[SSAValue]) -> list[Operation]:
-    """The operations of ``block`` that ``results`` need, and those that store, in order."""
+    """Return the operations of ``block`` that ``results`` need, and those that store, in order."""
     wanted = set(results)
     found: list[Operation] = []
     for op in reversed(list(block.ops)):
@@ -148,21 +146,21 @@ def _needed(block: Block, results: Iterable[SSAValue]) -> list[Operation]:
 
 
 def contracts(op: Operation) -> bool:
-    """Whether ``op`` may be joined with another into one that rounds once."""
+    """Return whether ``op`` may be contracted with another into one that rounds once."""
     flags = op.properties.get("fastmath")
     return isinstance(flags, arith.FastMathFlagsAttr) and "contract" in {flag.value for flag in flags.data}
 
 
 def is_unrounded_product(value: SSAValue) -> bool:
-    """Whether ``value`` is a product that one sum alone needs, and need not be rounded before."""
+    """Return whether ``value`` is a product that only one sum uses, and need not be rounded before."""
     return type(value.owner) is arith.MulfOp and contracts(value.owner) and value.has_one_use()
 
 
 def _fused_factors(op: Operation) -> tuple[SSAValue, SSAValue, SSAValue, tuple[int, int]] | None:
-    """(a, b, c, signs) of a sum or difference ``a * b + c`` that processors round once; None for another operation.
+    """Return (a, b, c, signs) of a sum or difference ``a * b + c`` that processors round once; None for another
+    operation.
 
-    The same products are fused as code generators for CPUs fuse: the first operand of the two that is one.
-    """
+    The same products are fused as code generators for CPUs fuse: the first operand of the two that is one."""
     if not isinstance(op, arith.AddfOp | arith.SubfOp) or scalar_dtype(op.results[0].type).itemsize == 2:
         return None
     if not contracts(op):

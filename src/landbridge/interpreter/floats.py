@@ -1,4 +1,4 @@
-"""Float arithmetic that rounds as kernels round: fused products and sums, and functions of f32."""
+"""Float arithmetic with the rounding of kernels: fused products and sums, and functions of f32."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from landbridge.expansions.terms import Term, TermBody
 Array: TypeAlias = np.ndarray[Any, Any]
 
 _SINGLE, _DOUBLE = np.dtype(np.float32), np.dtype(np.float64)
-#: Mantissa bits of f64 that f32 lacks, and the value of them that lies half-way between two numbers of f32.
+#: The mantissa bits of f64 that f32 lacks, and their value half-way between two numbers of f32.
 _LOST = np.int64((1 << 29) - 1)
 _HALF_WAY = np.int64(1 << 28)
 #: Splits f64 into two halves of 26 bits (Dekker, 1971).
@@ -23,13 +23,15 @@ _SMALLEST_SINGLE = 2.0**-126
 
 
 def fused(a: Array, b: Array, c: Array) -> Array:
-    """``a * b + c`` of f32, rounded once; of f64 within 2**-50 units in the last place of that."""
+    """Return ``a * b + c`` of f32, rounded once; of f64 within 2**-50 units in the last place of that."""
     return _fused_single(a, b, c) if np.result_type(a) == _SINGLE else _fused_double(a, b, c)
 
 
 def _fused_single(a: Array, b: Array, c: Array) -> Array:
-    """The product is exact in f64, the sum is not: a sum of f64 that is half-way between two f32 was rounded before,
-    and what it lost says which way it goes."""
+    """Return the fused result of f32, computed in f64.
+
+    The product is exact in f64, the sum is not: a rounded sum that is half-way between two f32 is corrected in the
+    direction of its rounding error."""
     product = np.asarray(a, _DOUBLE) * np.asarray(b, _DOUBLE)
     addend = np.asarray(c, _DOUBLE)
     total = np.asarray(product + addend)
@@ -42,13 +44,13 @@ def _fused_single(a: Array, b: Array, c: Array) -> Array:
 
 
 def _lost_by_sum(a: Array, b: Array, total: Array) -> Array:
-    """``a + b - total`` without error (Knuth's two-sum)."""
+    """Return ``a + b - total`` without error (Knuth's two-sum)."""
     other = total - a
     return np.asarray((a - (total - other)) + (b - other))
 
 
 def _to_odd(total: Array, lost: Array) -> Array:
-    """``total`` + ``lost``, cut off and with its last bit set: rounding that once more is as rounding the sum once."""
+    """Return ``total`` + ``lost`` rounded to odd: rounding that once more equals rounding the sum once."""
     bits = total.view(np.int64)
     beyond = (lost < 0) != (total < 0)
     return np.asarray(np.where(beyond, bits - 1, bits) | 1).view(_DOUBLE)
@@ -70,7 +72,7 @@ def _halves(x: Array) -> tuple[Array, Array]:
 
 
 class _ArrayBody(TermBody):
-    """Computes Terms at once: the name of each is an array, its kind the dtype of that."""
+    """Computes Terms on arrays: the name of each is an array, its kind the dtype of that."""
 
     fused = exact = True
 
@@ -78,7 +80,7 @@ class _ArrayBody(TermBody):
         return f"{'f' if kind.kind == 'f' else 'i'}{kind.itemsize * 8}"
 
     def literal(self, value: float | int, kind: Any) -> Term:
-        if kind.kind == "i":  # of which literals may state the bits
+        if kind.kind == "i":  # a literal may be given by its unsigned bits
             return self._term(np.asarray(value & ((1 << kind.itemsize * 8) - 1), np.uint64).astype(kind))
         return self._term(np.asarray(value, kind))
 
@@ -131,10 +133,9 @@ _OF_DOUBLE: dict[str, Callable[..., Any]] = {
 
 
 def function(name: str, *operands: Array) -> Array:
-    """The function that the C library calls ``name``, of f32 by the arithmetic of kernels; of f64 it is numpy's.
+    """Return the C library's function ``name`` of f32 by the arithmetic of kernels; of f64 by numpy.
 
-    16-bit floats are computed in f32 and rounded once.
-    """
+    16-bit floats are computed in f32 and rounded once."""
     kind = np.result_type(operands[0])
     if kind == _DOUBLE:
         return np.asarray(_OF_DOUBLE[name](*operands))

@@ -20,11 +20,10 @@ from landbridge.ir.types import dtype_of, element_count, shape_of
 
 
 def computed(module: IRModule, block: Block, values: Sequence[SSAValue], most_bytes: float) -> list[Array]:
-    """The arrays of ``values`` of ``block``, whose operations read constants of ``module`` alone.
+    """Return the arrays of ``values`` of ``block``, whose operations read constants of ``module`` alone.
 
-    Raises UnsupportedOperatorError, and computes nothing, where one tensor would have more than ``most_bytes``; and
-    where an operation is not computed at compile time (see ``run_prim``).
-    """
+    Raises UnsupportedOperatorError, and computes nothing, if one tensor would have more than ``most_bytes``, or if an
+    operation is not computed at compile time (see ``run_prim``)."""
     shapes = {}
     for op in block.ops:
         for result in op.results:

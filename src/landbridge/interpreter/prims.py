@@ -23,11 +23,11 @@ from landbridge.ir.types import shape_of
 
 Buffers: TypeAlias = dict[SSAValue, Array]
 
-#: Iterations that are computed at once: a value of each is 2 MiB at most.
+#: The most iterations that are computed at once: a value for each takes 2 MiB at most.
 _AT_ONCE = 1 << 18
-#: Elements of an operand of a contraction that are copied at once.
+#: The most elements of an operand of a contraction that are copied at once.
 _FACTORS_AT_ONCE = 1 << 24
-#: Iterations of one stage, and of those that run one after the other: more take longer than a compile should.
+#: The most iterations of a stage, and of those that run one after the other: more take longer than a compile should.
 _MOST = 1 << 30
 _MOST_IN_ORDER = 20_000
 
@@ -36,8 +36,7 @@ def run_prim(function: func.FuncOp, arguments: Sequence[Array]) -> None:
     """Run a PrimFunc on arrays for its memrefs: inputs, which are only read, then outputs, which it writes.
 
     Raises UnsupportedOperatorError for what is not computed at compile time: operations without a rule, extents that
-    only a run knows, and work that would take minutes.
-    """
+    are known only at run time, and work that would take minutes."""
     buffers: Buffers = {}
     for formal, array in zip(function.body.block.args, arguments, strict=True):
         buffers[formal] = signless(array)
@@ -53,7 +52,7 @@ def run_prim(function: func.FuncOp, arguments: Sequence[Array]) -> None:
 
 
 def _run_plain(op: Operation, buffers: Buffers) -> None:
-    """Run what has no loops: memory, constants, fills and pads."""
+    """Run an operation without loops: allocations, constants, fills and pads."""
     if isinstance(op, memref.AllocOp):
         shape = [number(extent) for extent in shape_of(op.memref.type)]
         buffers[op.memref] = np.zeros(shape, scalar_dtype(op.memref.type.element_type))
@@ -93,7 +92,7 @@ def _run_steps(op: StepsOp, buffers: Buffers) -> None:
 
 
 class _Stage:
-    """One ``linalg.generic``, made ready to run over any part of its loops."""
+    """A ``linalg.generic``, prepared to run over any part of its loops."""
 
     def __init__(self, g: Generic) -> None:
         self.extents = [number(extent) for extent in g.extents]
@@ -120,7 +119,7 @@ class _Stage:
 
     @property
     def running(self) -> RunningStage | None:
-        """It as steps that numpy does at once, of which it is the one stage; None where it is no such."""
+        """Return it as a RunningStage if it is the only stage of such steps; else None."""
         stage = RunningStage(self._g, self._reads, self._writes, self._body)
         return stage if stage.is_found else None
 
@@ -146,7 +145,7 @@ class _Stage:
                 self._run_in_order(buffers, part, range(len(part)))
 
     def _run_in_order(self, buffers: Buffers, ranges: Ranges, loops: Sequence[int]) -> None:
-        """Run one iteration of ``loops`` after the other, each at once for all other loops."""
+        """Run the iterations of ``loops`` one after the other, each at once for all other loops."""
         counts = [ranges[d][1] - ranges[d][0] for d in loops]
         if prod(counts) > _MOST_IN_ORDER:
             raise UnsupportedOperatorError(f"{prod(counts)} iterations in order are too many for a compile")
@@ -178,7 +177,7 @@ class _Stage:
             access.write(buffer, ranges, np.asarray(value))
 
     def _contract(self, buffers: Buffers, ranges: Ranges) -> bool:
-        """Add up products by numpy's einsum; False where the loops are not those of one."""
+        """Sum products by numpy's einsum; returns False if the loops are no contraction."""
         assert self._factors is not None
         g, target = self._g, self._writes[0]
         if not target.is_linear or any(stop - start > 1 for d, (start, stop) in enumerate(ranges)
@@ -200,7 +199,7 @@ class _Stage:
 
 
 def _parts(ranges: Ranges, loops: Sequence[int], points: int, at_once: int) -> list[Ranges]:
-    """``ranges`` cut along the longest of ``loops``, so that a part has about ``at_once`` of ``points``."""
+    """Return ``ranges`` cut along the longest of ``loops``, so that a part has about ``at_once`` of ``points``."""
     if points <= at_once or not loops:
         return [ranges]
     longest = max(loops, key=lambda d: ranges[d][1] - ranges[d][0])

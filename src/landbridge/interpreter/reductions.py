@@ -1,8 +1,7 @@
-"""Reductions as numpy's own: which operation combines terms, and how many terms are combined at once.
+"""Reductions by numpy ufuncs: which ufunc combines terms, and how many terms are combined at once.
 
-Sums of floats are kept in f64 and rounded once, with products of f32 that they add unrounded: no worse than any order
-of additions that a schedule chooses. What combines terms in no way that numpy has runs one iteration after the other.
-"""
+Sums of floats are accumulated in f64 and rounded once, with f32 products added unrounded: no worse than any order of
+additions that a schedule chooses. A reduction without such a ufunc runs one iteration after the other."""
 
 from __future__ import annotations
 
@@ -30,14 +29,16 @@ _COMBINERS: dict[type[Operation], Ufunc] = {
 
 @record(frozen=True, eq=False)
 class Combiner:
-    """An accumulator becomes ``ufunc(accumulator, term)``. ``in_double``: terms of floats are added up in f64."""
+    """A reduction step: the accumulator becomes ``ufunc(accumulator, term)``. ``in_double``: float terms are added in
+    f64."""
 
     ufunc: Ufunc
     term: SSAValue
     in_double: bool
 
     def combined(self, before: Array, term: Array, shape: Sequence[int], loops: Sequence[int]) -> Array:
-        """``before`` with the terms of all iterations of reduction ``loops``; ``shape`` is that of the whole nest."""
+        """Return ``before`` with the terms of all iterations of reduction ``loops``; ``shape`` is that of the whole
+        nest."""
         term = np.broadcast_to(term, shape)
         if not self.in_double:
             total = self.ufunc.reduce(term, axis=tuple(loops), keepdims=True, dtype=before.dtype)
@@ -47,7 +48,7 @@ class Combiner:
 
 
 def combiner_of(accumulator: BlockArgument, value: SSAValue) -> Combiner | None:
-    """How ``value``, the accumulator's next one, is combined of it and a term; None where no ufunc does that."""
+    """Return how ``value``, the accumulator's next value, combines it with a term; None if no ufunc does that."""
     op = value.owner
     ufunc = _COMBINERS.get(type(op)) if isinstance(op, Operation) else None
     if ufunc is None or not isinstance(op, Operation) or accumulator not in op.operands:
@@ -58,7 +59,7 @@ def combiner_of(accumulator: BlockArgument, value: SSAValue) -> Combiner | None:
 
 
 def combiners_of(block: Block, accumulators: Sequence[BlockArgument]) -> list[Combiner] | None:
-    """How ``block`` combines terms into each accumulator; None where one is used in any other way."""
+    """Return how ``block`` combines terms into each accumulator; None if one is used in any other way."""
     last = block.last_op
     assert isinstance(last, linalg.ops.YieldOp)
     found = [combiner_of(a, value) for a, value in zip(accumulators, last.operands, strict=True)]
@@ -67,14 +68,14 @@ def combiners_of(block: Block, accumulators: Sequence[BlockArgument]) -> list[Co
 
 
 def unrounded_terms(combiners: Sequence[Combiner]) -> frozenset[SSAValue]:
-    """The products that ``combiners`` add as they are."""
+    """Return the products that ``combiners`` add without rounding."""
     return frozenset(c.term for c in combiners if c.in_double and is_unrounded_product(c.term))
 
 
 def factors_of(
     combiners: Sequence[Combiner], accesses: dict[SSAValue, OperandAccess]
 ) -> tuple[SSAValue, SSAValue] | None:
-    """The two operands whose products one sum adds up, of linear indices; None for another reduction."""
+    """Return the two operands whose products one sum adds up, of linear indices; None for another reduction."""
     if len(combiners) != 1 or not unrounded_terms(combiners):
         return None
     a, b = combiners[0].term.owner.operands  # type: ignore[union-attr]
@@ -85,9 +86,10 @@ def factors_of(
 def contracted(
     a: tuple[OperandAccess, Array], b: tuple[OperandAccess, Array], retained: Sequence[int], ranges: Ranges
 ) -> Array | None:
-    """The sums of ``a * b`` over all loops but those ``retained``, in f64, an axis a loop; None where a summed loop is
-    one that neither depends on."""
-    einsum: Any = np.einsum  # whose types are those of subscripts as text
+    """Return the sums of ``a * b`` over all loops but those ``retained``, in f64, one axis per loop.
+
+    Returns None if neither operand depends on a summed loop."""
+    einsum: Any = np.einsum  # its types are those of subscripts as text
     views = []
     for access, buffer in (a, b):
         view = access.view(buffer, ranges)

@@ -1,4 +1,5 @@
-"""Running sums and the like: steps of one stage whose state each step combines with a term, done by numpy at once."""
+"""Running sums and other scans: a single stage whose state each step combines with a term, computed by numpy at
+once."""
 
 from __future__ import annotations
 
@@ -12,14 +13,14 @@ from landbridge.interpreter.bodies import StageBody, is_unrounded_product
 from landbridge.interpreter.reductions import Ufunc, combiner_of
 from landbridge.ir.stages import Generic
 
-#: Iterations whose values are held at once.
+#: The most iterations whose values are held at once.
 _AT_ONCE = 1 << 20
 
 
 class RunningStage:
-    """The one stage of ``lb.steps`` in which ``state`` becomes ``ufunc(state, term)``, and nothing else is carried.
+    """The only stage of ``lb.steps``, in which ``state`` becomes ``ufunc(state, term)``, and nothing else is carried.
 
-    Sums of floats are kept in f64, as those of reductions: a schedule may add up the terms of a vector before others.
+    Sums of floats are accumulated in f64, as in reductions: a schedule may add up the terms of a vector before others.
     """
 
     def __init__(
@@ -46,7 +47,7 @@ class RunningStage:
 
     @property
     def is_found(self) -> bool:
-        """Whether the stage is one of this kind; else it cannot be run so."""
+        """Return whether the stage is of this kind; else it cannot run this way."""
         return self._ufunc is not None
 
     def run(self, buffers: dict[SSAValue, Array], ranges: Ranges) -> None:
@@ -81,7 +82,7 @@ class RunningStage:
 
 
 def _depends(value: SSAValue, on: SSAValue) -> bool:
-    """Whether ``value`` is computed from ``on``."""
+    """Return whether ``value`` is computed from ``on``."""
     if value is on:
         return True
     owner = value.owner
