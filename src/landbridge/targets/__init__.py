@@ -1,4 +1,4 @@
-"""Targets: what the compiler knows of the machine it compiles for."""
+"""Targets: descriptions of the machine that the compiler generates code for."""
 
 from __future__ import annotations
 

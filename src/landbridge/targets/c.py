@@ -9,12 +9,12 @@ from landbridge.targets.host_memory import host_memory
 from landbridge.targets.kind import Option, Options, OptionValue, TargetKind
 from landbridge.usable_cores import usable_cores
 
-#: Cache sizes in bytes, assumed where they are not stated.
+#: Cache sizes in bytes, assumed if they are not declared.
 _ASSUMED = {"l1-bytes": 32 << 10, "l2-bytes": 256 << 10}
 
 
 def _parse(given: dict[str, OptionValue]) -> dict[str, OptionValue]:
-    """Complete ``given`` by what the compiler says of the CPU; without a compiler the CPU is generic."""
+    """Complete ``given`` by what the compiler reports of the CPU; without a compiler the CPU is generic."""
     options = dict(given)
     cpu = str(options.setdefault("mcpu", "native"))
     mattr = declared_features(options.get("mattr", ()))
@@ -23,8 +23,8 @@ def _parse(given: dict[str, OptionValue]) -> dict[str, OptionValue]:
             raise TargetError(f"target 'c': -mattr={name}: a feature starts with + (on) or - (off)")
     path = c_compiler.find(str(options.get("compiler", "")))
     if cpu == "native":
-        # Recorded as features, so that the Target means the same CPU on every machine that reads it; compilers for
-        # other instruction sets take none one by one, so there it means every CPU.
+        # Recorded as features, so that the Target means the same CPU on every machine that reads it. Compilers for
+        # other instruction sets do not take single features, so there the Target means every CPU.
         if path is not None and c_compiler.isa(_macros(path, ())) == "x86_64":
             here = c_compiler.features(_macros(path, ("-march=native", *c_compiler.machine_flags("generic", mattr))))
             mattr = (*(f"+{name}" for name in here), *(name for name in mattr if name[0] == "-"))

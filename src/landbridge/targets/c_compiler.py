@@ -1,4 +1,4 @@
-"""The system's C compiler: where it is, and what it says of a CPU."""
+"""Finds the system's C compiler and queries it for facts about a CPU."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from functools import cache
 
 from landbridge.helper_process import environment, find_program
 
-#: Looked for in this order.
+#: Compiler names in the order of the search.
 NAMES = ("cc", "gcc", "clang")
 
 #: Features of x86 as compilers spell them after ``-m``; each has a macro of its name.
@@ -41,19 +41,21 @@ _MACHINES = {"__x86_64__": "x86_64", "__aarch64__": "aarch64", "__riscv": "riscv
 
 
 def find(name: str = "") -> str | None:
-    """The path of compiler ``name``, or of the first of ``NAMES`` there is; None when there is none."""
+    """Return the path of compiler ``name``, or of the first one of ``NAMES`` that exists; None if there is none."""
     return next((path for known in ((name,) if name else NAMES) if (path := find_program(known))), None)
 
 
 def machine_flags(cpu: str, features: Sequence[str]) -> tuple[str, ...]:
-    """Options for ``cpu`` with ``features`` (``+name`` / ``-name``); ``generic`` is every CPU of its kind."""
+    """Return the compiler options for ``cpu`` with ``features`` (``+name`` / ``-name``); ``generic`` is every CPU of
+    its kind."""
     march = () if cpu == "generic" else (f"-march={cpu}",)
     return (*march, *(f"-m{'' if f.startswith('+') else 'no-'}{f.lstrip('+-')}" for f in features))
 
 
 @cache
 def macros(path: str, flags: tuple[str, ...]) -> Mapping[str, str]:
-    """The macros the compiler predefines under ``flags``; raises ValueError with its message if it refuses them."""
+    """Return the macros that the compiler predefines under ``flags``; raises ValueError with its message if it refuses
+    them."""
     command = [path, *flags, "-dM", "-E", "-x", "c", "/dev/null"]
     try:
         done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment())
@@ -66,12 +68,12 @@ def macros(path: str, flags: tuple[str, ...]) -> Mapping[str, str]:
 
 
 def isa(defined: Mapping[str, str]) -> str:
-    """The instruction set that code is compiled for: ``x86_64``, ``aarch64``, ``riscv64``, or ``unknown``."""
+    """Return the instruction set of the compiled code: ``x86_64``, ``aarch64``, ``riscv64``, or ``unknown``."""
     return next((name for macro, name in _MACHINES.items() if macro in defined), "unknown")
 
 
 def features(defined: Mapping[str, str]) -> tuple[str, ...]:
-    """The features that code may use, as LLVM spells them, sorted."""
+    """Return the features that code may use, as LLVM spells them, sorted."""
     arm = (name for macro, name in _ARM.items() if macro in defined and isa(defined) == "aarch64")
     x86 = (name for name in _X86 if f"__{name.upper().replace('.', '_')}__" in defined)
     return tuple(sorted((*arm, *x86)))

@@ -1,10 +1,10 @@
-"""What the kinds of CPU targets have in common."""
+"""Options that all kinds of CPU targets share."""
 
 from __future__ import annotations
 
 from landbridge.targets.kind import Option, Options
 
-#: What kernels of a CPU are made for.
+#: The keys of CPU targets, by which passes select.
 CPU_OPTIONS = (
     Option("num-cores", "int", "Cores that kernels are split for.", minimum=1),
     Option(
@@ -28,15 +28,15 @@ CPU_OPTIONS = (
 
 
 def flushes_denormals(options: Options) -> bool:
-    """Whether kernels of a CPU target with ``options`` take denormal floats for zeros; not unless it says so."""
+    """Return whether kernels of a CPU target with ``options`` flush denormal floats to zero; the default is no."""
     return options.get("denormals") == "flush"
 
 
 def declared_features(mattr: object) -> tuple[str, ...]:
-    """The signed features of ``mattr``, which is one or several."""
+    """Return the signed features of ``mattr``, which is one string or several."""
     return mattr if isinstance(mattr, tuple) else (str(mattr),)
 
 
 def switched_on(mattr: object) -> tuple[str, ...]:
-    """The features that ``mattr`` switches on, sorted."""
+    """Return the features that ``mattr`` switches on, sorted."""
     return tuple(sorted(name[1:] for name in declared_features(mattr) if name.startswith("+")))

@@ -1,4 +1,4 @@
-"""What the dict form of a target states of its memory, read and checked."""
+"""Reads and checks the memory that the dict form of a target declares."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from landbridge.targets.kind import Options, TargetKind
 
 
 def memory_kinds(kind: TargetKind, options: Options, declared: object) -> tuple[MemoryKind, ...]:
-    """A MemoryKind for each scope, those of ``kind`` where none is stated; raises TargetError."""
+    """Return a MemoryKind for each scope, by default those of ``kind``; raises TargetError for an illegal
+    declaration."""
     if declared is None:
         return kind.memory(options) if kind.memory else ()
     if not isinstance(declared, list | tuple):
@@ -48,7 +49,7 @@ def _frozen(values: list[object]) -> tuple[object, ...]:
 
 
 def shared_scopes(kind: TargetKind, options: Options, declared: object) -> tuple[tuple[str, str], ...]:
-    """The (device name, scope) pairs whose memory is used in place, those of ``kind`` where none are stated."""
+    """Return the (device name, scope) pairs whose memory is used in place, by default those of ``kind``."""
     if declared is None:
         return kind.shares(options) if kind.shares else ()
     pairs = [words("shares", pair) for pair in declared] if isinstance(declared, list | tuple) else [()]
@@ -58,7 +59,7 @@ def shared_scopes(kind: TargetKind, options: Options, declared: object) -> tuple
 
 
 def words(name: str, value: object) -> tuple[str, ...]:
-    """``value``, which the form has as ``name``, as a tuple of strings; raises TargetError."""
+    """Return ``value``, the form's entry ``name``, as a tuple of strings; raises TargetError for another type."""
     if not isinstance(value, list | tuple) or not all(isinstance(word, str) for word in value):
         raise TargetError(f"{name} must be a list of words, not {value!r}")
     return tuple(value)

@@ -1,8 +1,8 @@
-"""Machines that nothing is compiled for, by the names that people ask for them by: what there is instead."""
+"""Machines without a code generator, by the names that users try, with the alternative for each."""
 
 from __future__ import annotations
 
-#: What there is for a CPU whose code cannot be made: its own compiler makes it, and the caller runs the kernels.
+#: The alternative for a CPU without code generation: its own compiler makes code, and the caller runs the kernels.
 SOURCE = (
     "`landbridge opt MODEL -t c --emit-source FILE.c` writes the kernels as C11, for a compiler and calls of your own"
 )
@@ -18,7 +18,7 @@ _CPUS = dict.fromkeys(("armv7l", "riscv64", "ppc64le", "s390x", "loongarch64", "
 _SMALL = f"{_PROGRAMS}, and microcontrollers run none; {SOURCE}"
 _GPU = "no kind makes code for {}; the kinds 'opencl' and 'vulkan' do where its driver has OpenCL 1.2 or Vulkan 1.2"
 
-#: Other spellings.
+#: Other spellings of the names.
 _ALSO = {
     "arm": "armv7l", "armhf": "armv7l", "armv7": "armv7l", "armv7a": "armv7l", "armv6l": "armv7l", "thumbv7": "armv7l",
     "riscv": "riscv64", "riscv32": "riscv64", "wasm": "wasm32",
@@ -41,7 +41,7 @@ _GPUS = ("cuda", "nvidia", "nvptx", "tensorrt", "rocm", "hip", "amdgpu", "metal"
 
 
 def instead_of(name: str) -> str:
-    """What there is for the machine that is called ``name``, in a clause; nothing where it is not known."""
+    """Return the alternative for the machine called ``name``, as a clause; empty if the name is not known."""
     plain = name.strip().lower()
     plain = _ALSO.get(plain, plain)
     if plain in _CONTROLLERS:
@@ -52,8 +52,9 @@ def instead_of(name: str) -> str:
 
 
 def instead_of_triple(parts: list[str]) -> str:
-    """The same for the first part of a triple that is known, systems before instruction sets; ``parts`` may have
-    versions, as in ``macos14.2``."""
+    """Return the alternative for the first known part of a triple, systems before instruction sets.
+
+    ``parts`` may have versions, as in ``macos14.2``."""
     names = [part.rstrip("0123456789.") if not part.startswith(("esp", "win", "arm")) else part for part in parts]
     known = [way for name in [*names[::-1], *parts] if (way := instead_of(name))]
     return known[0] if known else SOURCE

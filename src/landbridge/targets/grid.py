@@ -1,9 +1,8 @@
-"""What a Target says about running kernels over a grid of workgroups: limits that launch shapes are chosen by.
+"""GridLimits: what a Target declares of kernels on a grid of workgroups, to choose launch shapes by.
 
-A target runs grids when its kind wants that form. Options that a kind does not have count as what every conformant
-Vulkan 1.0 and OpenCL 1.2 device gives (Vulkan 1.3 specification, table "Required Limits"; OpenCL 3.0 specification,
-table 5).
-"""
+A target runs grids if its kind has that form. Options that a kind does not have default to what every conformant Vulkan
+1.0 and OpenCL 1.2 device guarantees (Vulkan 1.3 specification, table "Required Limits"; OpenCL 3.0 specification, table
+5)."""
 
 from __future__ import annotations
 
@@ -19,14 +18,13 @@ if TYPE_CHECKING:
 class GridLimits:
     """The limits of one grid target.
 
-    ``workgroup_size``: work-items of a workgroup (option ``max-workgroup-size``). ``workgroups``: workgroups along
-    one dimension of a launch (``max-workgroups``). ``cores``: units that run workgroups side by side (``num-cores``).
+    ``workgroup_size``: work-items of a workgroup (option ``max-workgroup-size``). ``workgroups``: workgroups along one
+    dimension of a launch (``max-workgroups``). ``cores``: units that run workgroups concurrently (``num-cores``).
     ``local_bytes``: memory that a workgroup shares (``local-memory-bytes``). ``core_vectors``: a workgroup is one
-    thread's work on a CPU (``device-class=cpu``), so that each work-item computes on vectors of ``vector_bits`` of
-    which ``vector_registers`` fit. ``buffers``: those that one kernel may take (``max-storage-buffers``).
-    ``fp64``, ``int64`` and ``small_elements`` (8 and 16 bits): what can be computed on beside numbers of 32 bits.
-    ``double_math``: all functions of f64, not exp, log and pow alone (``fp64-math``).
-    """
+    thread's work on a CPU (``device-class=cpu``), so that each work-item computes on vectors of ``vector_bits``, in
+    ``vector_registers`` registers. ``buffers``: the most that one kernel may take (``max-storage-buffers``). ``fp64``,
+    ``int64`` and ``small_elements`` (8 and 16 bits): types that kernels can compute in besides those of 32 bits.
+    ``double_math``: all functions of f64, not exp, log and pow alone (``fp64-math``)."""
 
     workgroup_size: int
     workgroups: int
@@ -43,7 +41,7 @@ class GridLimits:
 
 
 def grid_limits(target: Target) -> GridLimits | None:
-    """The limits of ``target``; None when it runs no grids."""
+    """Return the limits of ``target``; None if it runs no grids."""
     options = target.options
     if target.form != "grid":
         return None

@@ -1,4 +1,4 @@
-"""The caches of this host, as Linux or the C library says."""
+"""Reads the sizes of this host's caches from Linux or the C library."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-#: Linux, Documentation/ABI/testing/sysfs-devices-system-cpu.
+#: The format of this folder: Linux, Documentation/ABI/testing/sysfs-devices-system-cpu.
 _CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
-#: What the C library is asked where Linux's folder is not mounted: it asks the processor.
+#: Names of sysconf for hosts where Linux's folder is not mounted: the C library queries the processor.
 _NAMES: Mapping[int, str] = {1: "SC_LEVEL1_DCACHE_SIZE", 2: "SC_LEVEL2_CACHE_SIZE", 3: "SC_LEVEL3_CACHE_SIZE"}
 _UNITS: Mapping[str, int] = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
 
 def cache_bytes(level: int) -> int | None:
-    """Bytes of this host's data (or unified) cache of ``level``, 1 to 3; None where that is not known."""
+    """Return the bytes of this host's data (or unified) cache of ``level``, 1 to 3; None if not known."""
     for index in sorted(_CACHES.glob("index*")):
         try:
             if int((index / "level").read_text()) != level:

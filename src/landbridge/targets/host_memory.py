@@ -1,4 +1,4 @@
-"""The memory of targets that run on the host's own CPUs."""
+"""The memory kinds of targets that run on the host's own CPUs."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ _DL_CPU = 1  # kDLCPU of dlpack.h
 
 
 def host_memory(options: Options) -> tuple[MemoryKind, ...]:
-    """Host memory: everything the process can address, used in place whoever allocated it; and what stays in memory.
+    """Return host memory: everything the process can address, used in place for any allocator, and what stays in
+    memory.
 
-    Whether that is pinned is not promised, as the machine may only lock it.
-    """
+    It is not declared as pinned, as the machine may refuse to lock it."""
     ordinary = MemoryKind(
         scope=GLOBAL_SCOPE,
         host_access="read_write",

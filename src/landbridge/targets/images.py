@@ -1,7 +1,6 @@
-"""What a Target says about images that kernels read and write: the scope they lie in, and the shapes they can have.
+"""Image limits of a Target: the scope of images that kernels read and write, and their legal shapes.
 
-An image is rows of pixels, and a pixel is 1, 2 or 4 elements, its *lanes*. Kernels read and write whole pixels.
-"""
+An image is rows of pixels, and a pixel is 1, 2 or 4 elements, its *lanes*. Kernels read and write whole pixels."""
 
 from __future__ import annotations
 
@@ -16,12 +15,12 @@ if TYPE_CHECKING:
 #: The scope of images. Its three dimensions are rows, pixels, and the lanes of a pixel.
 TEXTURE_SCOPE = "global.texture"
 LANES = (1, 2, 4)
-#: What kernels find in images. Kernels that move integers forget their sign, which an image keeps: none are unsigned.
+#: The dtypes in images. Kernels that move integers ignore their sign, which an image has: none are unsigned.
 DTYPES = ("float32", "float16", "int32", "int8")
 
 
 def image_format(dtype: str, lanes: int) -> str:
-    """What pixels of ``lanes`` elements of ``dtype`` are called in the option ``image-formats``."""
+    """Return the name of pixels of ``lanes`` elements of ``dtype`` in the option ``image-formats``."""
     return f"{dtype}x{lanes}"
 
 
@@ -29,17 +28,16 @@ def image_format(dtype: str, lanes: int) -> str:
 class ImageLimits:
     """The largest image: ``height`` rows of ``width`` pixels (options ``image-height`` and ``image-width``).
 
-    ``formats``: the dtypes with their lanes that the device has, as ``"float32x4"`` (option ``image-formats``); None
-    where nobody asked one.
-    """
+    ``formats``: the device's dtypes with their lanes, as ``"float32x4"`` (option ``image-formats``); None if they are
+    unknown."""
 
     height: int
     width: int
     formats: tuple[str, ...] | None = None
 
     def refusal(self, extents: Sequence[int], dtype: str) -> str | None:
-        """Why there is no image of ``extents`` (rows, pixels, lanes) of ``dtype``, and what is legal; None if there
-        is."""
+        """Return why there is no image of ``extents`` (rows, pixels, lanes) of ``dtype``, and what is legal; None if
+        there is."""
         rows, pixels, lanes = extents
         if dtype not in DTYPES:
             return f"elements of {dtype}; legal: {', '.join(DTYPES)}"
@@ -54,7 +52,7 @@ class ImageLimits:
 
 
 def image_limits(target: Target, scope: str) -> ImageLimits | None:
-    """The limits of images in ``scope``; None where kernels of ``target`` use no images there."""
+    """Return the limits of images in ``scope``; None if kernels of ``target`` use no images there."""
     height, width = (target.options.get(f"image-{side}") for side in ("height", "width"))
     if scope != TEXTURE_SCOPE or target.options.get("images") is not True:
         return None

@@ -1,4 +1,4 @@
-"""TargetKind: what a family of targets is called, which options it takes, and what follows from them."""
+"""TargetKind: the name of a family of targets, its options, and the facts that follow from them."""
 
 from __future__ import annotations
 
@@ -14,26 +14,25 @@ from landbridge.records import record
 OptionValue = str | int | bool | tuple[str, ...]
 Options = Mapping[str, OptionValue]
 
-#: What lowering makes of a kernel: tasks of loops over vectors, launches over a grid of workgroups, or plain loops over
-#: single elements.
+#: The form that lowering gives a kernel: tasks of loops over vectors, launches over a grid of workgroups, or plain
+#: loops over single elements.
 Form = Literal["vectors", "grid", "loops"]
 
-#: Words of the dict form that are about the Target itself, so no option may be called by them.
+#: Keys of the dict form that concern the Target itself, so that no option may have these names.
 RESERVED = frozenset({"kind", "keys", "memory", "shares", "formats", "host"})
 
-#: Integers of a target stay below this, so that every reader of its JSON can hold them.
+#: Integers of a target stay below this, so that every reader of its JSON can represent them.
 _INT_END = 1 << 63
 _TRUE, _FALSE = ("1", "true", "on", "yes"), ("0", "false", "off", "no")
 
 
 @record(frozen=True)
 class Option:
-    """One option of a kind: its name, type, meaning, default and what is legal.
+    """One option of a kind: its name, type, meaning, default and legal values.
 
-    ``default`` None means that the option is unset, or that the kind's parser finds it. ``minimum`` bounds an
-    int, and ``power_of_two`` says that no other is legal; ``choices`` lists the legal strings when not empty. A "list"
-    is a tuple of strings without commas.
-    """
+    ``default`` None means that the option is unset, or that the kind's parser finds it. ``minimum`` bounds an int, and
+    ``power_of_two`` says that no other is legal; ``choices`` lists the legal strings when not empty. A "list" is a
+    tuple of strings without commas."""
 
     name: str
     type: Literal["str", "int", "bool", "list"]
@@ -44,7 +43,8 @@ class Option:
     power_of_two: bool = False
 
     def convert(self, kind: str, value: object) -> OptionValue:
-        """``value`` (typed, or text as in the string form) in this option's type; raises TargetError."""
+        """Return ``value`` (typed, or text as in the string form) in this option's type; raises TargetError for illegal
+        ones."""
         converted = self._convert(value)
         if converted is None or (self.choices and converted not in self.choices):
             raise TargetError(
@@ -54,7 +54,7 @@ class Option:
 
     @property
     def legal(self) -> str:
-        """The legal values in words, for messages and ``landbridge targets``."""
+        """Return the legal values in words, for messages and ``landbridge targets``."""
         if self.choices:
             return "one of " + ", ".join(self.choices)
         return {
@@ -93,12 +93,12 @@ class Option:
 
 
 def _is_text(value: object) -> TypeGuard[str]:
-    """Whether ``value`` is text that files, and the arguments of other programs, can hold."""
+    """Return whether ``value`` is text that files, and the arguments of other programs, can hold."""
     if not isinstance(value, str) or "\0" in value:
         return False
     try:
         value.encode()
-    except UnicodeEncodeError:  # half a surrogate pair, which JSON can write
+    except UnicodeEncodeError:  # half a surrogate pair, which JSON can contain
         return False
     return True
 
@@ -107,19 +107,17 @@ def _is_text(value: object) -> TypeGuard[str]:
 class TargetKind:
     """A family of targets, as a plugin registers it.
 
-    ``parser`` completes the options that were given (unset ones are absent) with what follows from them or
-    from this host; everything it returns is recorded in the Target. ``derive`` computes ``attrs``, facts that
-    follow from the recorded options alone. ``memory`` and ``shares`` give the memory of a target whose
-    description states none, and whose memory it uses in place. ``device_types`` are the device names that can run
-    code of this kind; ``default_for`` are those for which this kind is taken when several could be and none is
-    named.
+    ``parser`` completes the options that were given (unset ones are absent) with what follows from them or from this
+    host; everything it returns is recorded in the Target. ``derive`` computes ``attrs``, facts that follow from the
+    recorded options alone. ``memory`` and ``shares`` give the memory of a target whose description declares none, and
+    whose memory it uses in place. ``device_types`` are the device names that can run code of this kind; ``default_for``
+    are those for which this kind is the default when several could be used and none is named.
 
-    ``form`` is what its code generator is given: "vectors", functions of tasks on vectors of ``vector-bits``, which
-    with ``vector-registers`` it must have as options; "grid", launches within the limits of its options
+    ``form`` is the input of its code generator: "vectors", functions of tasks on vectors of ``vector-bits``, which with
+    ``vector-registers`` it must have as options; "grid", launches within the limits of its options
     (``landbridge.targets.grid``); "loops", plain loops over single elements. ``on_host`` says that the code runs on the
-    CPU of this process, on ordinary memory: branches are taken there, and what others have no kernel for goes there.
-    ``formats`` are the formats of images that every device of the kind loads; empty where that is not known.
-    """
+    CPU of this process, on ordinary memory: branches are taken there, and kernels that other targets cannot run go
+    there. ``formats`` are the formats of images that every device of the kind loads; empty if not known."""
 
     name: str
     doc: str
@@ -149,10 +147,9 @@ class TargetKind:
             self._by_name[option.name] = option
 
     def convert(self, given: Mapping[str, object]) -> dict[str, OptionValue]:
-        """``given`` in the options' types; raises TargetError for an unknown name or an illegal value.
+        """Return ``given`` in the options' types; raises TargetError for an unknown name or an illegal value.
 
-        None stands for an unset option.
-        """
+        None stands for an unset option."""
         typed: dict[str, OptionValue] = {}
         for name, value in given.items():
             option = self._by_name.get(name.replace("_", "-"))
@@ -166,7 +163,7 @@ class TargetKind:
         return typed
 
     def resolve(self, given: Mapping[str, object]) -> dict[str, OptionValue]:
-        """All options of a target described by ``given``: checked, completed by the parser, then defaults."""
+        """Return all options of a target described by ``given``: checked, completed by the parser, then by defaults."""
         typed = self.convert(given)
         if self.parser is not None:
             typed = self.convert(self.parser(typed))

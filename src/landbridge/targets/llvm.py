@@ -8,7 +8,7 @@ from landbridge.targets.cpu_options import CPU_OPTIONS, declared_features, switc
 from landbridge.targets.host_memory import host_memory
 from landbridge.targets.kind import Option, Options, OptionValue, TargetKind
 
-#: Cores, cache sizes in bytes: assumed where they are not stated and the target is not this host.
+#: Cores and cache sizes in bytes, assumed if they are not declared and the target is not this host.
 _ASSUMED = {"num-cores": 4, "l1-bytes": 32 << 10, "l2-bytes": 256 << 10}
 
 
@@ -34,11 +34,11 @@ def _parse(given: dict[str, OptionValue]) -> dict[str, OptionValue]:
 
 
 def _native(triple: str, declared: bool) -> llvm_cpu.Host:
-    """This host, which ``triple`` must name; ``declared``: whether it was asked for, or no CPU was."""
+    """Return this host, which ``triple`` must name; ``declared``: it was requested, not the default without a CPU."""
     host, isa = llvm_cpu.host(), llvm_cpu.architecture(triple)
     if isa == llvm_cpu.architecture(host.triple):
         return host
-    llvm_cpu.vectors(triple, "generic", ())  # an error that says so, if there is no such triple
+    llvm_cpu.vectors(triple, "generic", ())  # raises an error that says so, if there is no such triple
     llvm_cpu.check_code_is_generated(triple)
     wrong = f"-mcpu=native means this host, {host.triple}, and not" if declared else "-mcpu is missing beside"
     raise TargetError(

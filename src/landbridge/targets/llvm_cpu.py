@@ -1,4 +1,4 @@
-"""What LLVM knows of CPUs: this host's, and any other by name. llvmlite is imported only when asked."""
+"""LLVM's facts about CPUs: this host's, and any other by name. llvmlite is imported on first use."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from landbridge.targets.elsewhere import SOURCE, instead_of_triple
 from landbridge.targets.host_caches import cache_bytes
 from landbridge.usable_cores import usable_cores
 
-#: Instruction sets that code is made for, as `landbridge.codegen.relocations` can link it; others are described only.
+#: Instruction sets with code generation, as `landbridge.codegen.relocations` can link it; others are described only.
 BUILT_FOR = ("x86_64", "aarch64")
 #: Parts of a triple that name no system.
 _NO_SYSTEM = ("", "unknown", "none", "pc", "elf", "gnu")
 
-# Prints the widest vector register that LLVM uses for a CPU as "bits registers" on standard output; what it
-# prints on standard error is LLVM's: the names it does not know, or every name when asked for "help".
+# Prints the widest vector register that LLVM uses for a CPU as "bits registers" on standard output. Standard error has
+# LLVM's messages: unknown names, or every name if called with "help".
 _PROBE = """
 import sys
 import llvmlite.binding as llvm
@@ -57,7 +57,7 @@ class Host:
 
 @record(frozen=True)
 class Vectors:
-    """The vector registers of a CPU: width of one in bits, and how many."""
+    """The vector registers of a CPU: the width of one in bits, and how many there are."""
 
     bits: int
     registers: int
@@ -65,7 +65,7 @@ class Vectors:
 
 @cache
 def host() -> Host:
-    """The CPU this process runs on; cores are those the process may use."""
+    """Return the CPU that this process runs on; cores are those the process may use."""
     if isinstance(answer := llvm_process.answer(), Host):
         return answer
     llvm = _llvmlite()
@@ -81,8 +81,8 @@ def host() -> Host:
 
 
 def tell_host() -> None:
-    """Write what this host is to standard output, for ``llvm_process.answer`` in another process; None where it cannot
-    be known here."""
+    """Write the facts of this host to standard output, for ``llvm_process.answer`` in another process; None if
+    unknown."""
     try:
         known: Host | None = host()
     except TargetError:
@@ -92,18 +92,18 @@ def tell_host() -> None:
 
 
 def architecture(triple: str) -> str:
-    """The instruction set of a triple in one spelling: ``x86_64``, ``aarch64``, ``riscv64`` ..."""
+    """Return the instruction set of a triple in one spelling: ``x86_64``, ``aarch64``, ``riscv64`` ..."""
     name = triple.partition("-")[0]
     return {"amd64": "x86_64", "arm64": "aarch64"}.get(name, name)
 
 
 def system(triple: str) -> list[str]:
-    """What a triple says of the system and its environment: ``["linux", "gnu"]``; nothing where it says nothing."""
+    """Return the system and environment of a triple: ``["linux", "gnu"]``; empty if it names none."""
     return [part for part in triple.split("-")[1:] if part not in _NO_SYSTEM]
 
 
 def has_glibc(triple: str) -> bool:
-    """Whether a triple names Linux with glibc, or no system."""
+    """Return whether a triple names Linux with glibc, or no system."""
     parts = system(triple)
     linux = next((location for location, part in enumerate(parts) if part.startswith("linux")), None)
     if linux is None:
@@ -112,7 +112,7 @@ def has_glibc(triple: str) -> bool:
 
 
 def check_code_is_generated(triple: str) -> None:
-    """Raise TargetError for a triple that no code can be made for, before its CPU is asked about."""
+    """Raise TargetError for a triple without code generation, before its CPU is looked up."""
     isa = architecture(triple)
     if isa not in BUILT_FOR:
         raise TargetError(
@@ -129,7 +129,7 @@ def _way(parts: list[str]) -> str:
 
 
 def other_system(triple: str) -> str:
-    """What is to be said of a triple of another system than Linux with glibc."""
+    """Return the message for a triple of another system than Linux with glibc."""
     return (
         f"code is made for Linux with glibc alone, and -mtriple={triple} names another system; legal: "
         f"-mtriple={architecture(triple)}-linux-gnu with -mcpu, or the tag of a board: `landbridge targets` lists "
@@ -138,7 +138,7 @@ def other_system(triple: str) -> str:
 
 
 def vectors(triple: str, cpu: str, features: tuple[str, ...]) -> Vectors:
-    """The vector registers of ``cpu`` with ``features``; raises TargetError for names LLVM does not know."""
+    """Return the vector registers of ``cpu`` with ``features``; raises TargetError for names LLVM does not know."""
     here = host()
     isa = architecture(triple)
     known = (cpu, features) == (here.cpu, here.features) or (cpu, features) == ("generic", ())
@@ -158,7 +158,7 @@ def _from_features(isa: str, features: Iterable[str]) -> Vectors:
 
 @cache
 def _probed(triple: str, cpu: str, features: tuple[str, ...]) -> Vectors:
-    # A process of its own: LLVM reports unknown names on file descriptor 2 alone, and may abort.
+    # A separate process: LLVM reports unknown names only on file descriptor 2, and may abort.
     for name in features:
         if name[:1] not in ("+", "-"):
             raise TargetError(f"target 'llvm': -mattr={name}: a feature starts with + (on) or - (off)")
@@ -182,7 +182,7 @@ def _probed(triple: str, cpu: str, features: tuple[str, ...]) -> Vectors:
 
 
 def cpu_names(triple: str) -> list[str]:
-    """LLVM's names of the CPUs of ``triple``."""
+    """Return LLVM's names of the CPUs of ``triple``."""
     return _names(triple, is_cpu=True)
 
 
@@ -198,7 +198,7 @@ def _raise_unknown(triple: str, name: str, is_cpu: bool) -> None:
 
 
 def _close_names(triple: str, name: str, known: list[str], is_cpu: bool) -> str:
-    """Of which other triple ``name`` is, else the nearest names: of another triple where that one's are nearer."""
+    """Return the other triple that has ``name``, else the closest names: of another triple if those are closer."""
     plain = name.lstrip("+-")
     triples = {other: f"{isa}-linux-gnu" for isa in BUILT_FOR if isa != architecture(triple)
                for other in _names(f"{isa}-linux-gnu", is_cpu) if other not in known}  # fmt: skip
@@ -210,7 +210,7 @@ def _close_names(triple: str, name: str, known: list[str], is_cpu: bool) -> str:
 
 
 def _names(triple: str, is_cpu: bool) -> list[str]:
-    """LLVM's names of the CPUs of a triple, or of their features."""
+    """Return LLVM's names of the CPUs of a triple, or of their features."""
     cpus, _, rest = _run_probe(triple, "help", "").stderr.partition("Available features")
     lines = (cpus if is_cpu else rest).splitlines()
     return [line.split()[0] for line in lines if line.startswith("  ") and " - " in line]

@@ -1,10 +1,9 @@
-"""What schedules and reports take a CPU to be: its registers, caches and arithmetic, in one place.
+"""CpuModel: the machine model of a CPU for schedules and reports, with its registers, caches and arithmetic.
 
 Facts of a target come from its options. What no option says is an assumption that holds for the CPUs of the last ten
 years: two pipes for multiply-adds, each four cycles deep (Intel, "Optimization Reference Manual", table of Skylake's
 and later ports; AMD, "Software Optimization Guide" for families 17h, 19h and 1Ah: 4 cycles; Arm, "Neoverse V1 Software
-Optimization Guide": FMLA 4). A block of fewer accumulators than ``FMA_PIPES * FMA_LATENCY`` waits for its own sums.
-"""
+Optimization Guide": FMLA 4). A block of fewer accumulators than ``FMA_PIPES * FMA_LATENCY`` waits for its own sums."""
 
 from __future__ import annotations
 
@@ -14,16 +13,15 @@ from landbridge.targets.target import Target
 
 FMA_PIPES = 2
 FMA_LATENCY = 4
-#: Bytes of a cache line, of which caches keep whole ones: x86-64's and nearly all of AArch64's.
+#: Bytes of a cache line: x86-64's and nearly all of AArch64's.
 LINE_BYTES = 64
 
 
 @record(frozen=True)
 class CpuModel:
-    """A core: bytes of a vector, number of vector registers, and bytes of its caches, the nearest first.
+    """The model of a core: bytes of a vector, number of vector registers, and bytes of its caches, L1 first.
 
-    ``shared_bytes``: the last cache, which cores share; 0 where none is known.
-    """
+    ``shared_bytes``: the last cache, which cores share; 0 if none is known."""
 
     vector_bytes: int
     registers: int
@@ -33,7 +31,7 @@ class CpuModel:
 
     @property
     def levels(self) -> tuple[tuple[str, int], ...]:
-        """Where bytes may be: the name of each cache and how many it holds, each more than the one before."""
+        """Return the memory levels: the name of each cache and its capacity, each larger than the one before."""
         named = (("L1", self.l1_bytes), ("L2", self.l2_bytes), ("L3", self.shared_bytes))
         found: list[tuple[str, int]] = []
         for name, nbytes in named:
@@ -43,7 +41,7 @@ class CpuModel:
 
 
 def cpu_model(target: Target) -> CpuModel:
-    """The core that ``target`` compiles for, with the last cache of this host."""
+    """Return the model of the core that ``target`` compiles for, with the last-level cache of this host."""
     return CpuModel(
         vector_bytes=target.vector_bits // 8,
         registers=target.vector_registers,

@@ -1,4 +1,4 @@
-"""Which targets make code of programs whose extents are known when the input comes."""
+"""Tells which targets can compile programs with open extents, known only at run time."""
 
 from __future__ import annotations
 
@@ -7,5 +7,5 @@ from landbridge.targets.target import Target
 
 
 def takes_open_extents(target: Target) -> bool:
-    """Whether ``target`` makes code of kernels with open extents: loops and vectors of a CPU do, grids do not yet."""
+    """Return whether ``target`` compiles kernels with open extents: loops and vectors of a CPU do, grids do not yet."""
     return grid_limits(target) is None and target.form == "vectors"

@@ -1,8 +1,7 @@
-"""The target kind ``opencl``: devices that OpenCL C kernels run on, with the limits that kernels are shaped by.
+"""The target kind ``opencl``: devices that run OpenCL C kernels, with the limits that shape kernels.
 
-Defaults are what every OpenCL 1.2 GPU of the last years gives; ``Target.from_device("opencl:0")`` records a driver's
-own. Limits are those of clGetDeviceInfo (OpenCL 3.0 specification, table 5).
-"""
+Defaults are what every OpenCL 1.2 GPU of the last years has; ``Target.from_device("opencl:0")`` records a driver's own.
+Limits are those of clGetDeviceInfo (OpenCL 3.0 specification, table 5)."""
 
 from __future__ import annotations
 
@@ -11,18 +10,17 @@ from landbridge.targets.grid_options import declared, powers_of_two, shared_host
 from landbridge.targets.images import TEXTURE_SCOPE
 from landbridge.targets.kind import Option, Options, TargetKind
 
-#: Shared virtual memory; "global" are plain buffers.
+#: The scope of shared virtual memory; "global" is plain buffers.
 SVM_SCOPE = "global.svm"
 
 _POWERS_OF_TWO = ("import-alignment", "memory-alignment", "coherence-granule")
 
 
 def opencl_memory(options: Options) -> tuple[MemoryKind, ...]:
-    """The memory of a device with ``options``: buffers, and where there are such, shared pointers and images.
+    """Return the memory of a device with ``options``: buffers, and shared pointers and images if it has them.
 
-    Buffers that the host shares are seen by it through a mapping, which is the barrier: they are not coherent.
-    SVM is coherent when it is fine-grained (OpenCL 3.0 specification, section 3.3.3).
-    """
+    The host accesses shared buffers through a mapping, which is the barrier: they are not coherent. SVM is coherent
+    when it is fine-grained (OpenCL 3.0 specification, section 3.3.3)."""
     unified = options["unified-memory"] is True
     max_bytes, capacity = declared(options, "max-allocation-bytes"), declared(options, "memory-bytes")
     alignment, granule = _integer(options, "memory-alignment"), _integer(options, "coherence-granule")

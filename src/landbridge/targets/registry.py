@@ -1,7 +1,6 @@
-"""Target kinds by name: entry points of the group ``landbridge.targets``, and kinds registered from Python.
+"""The registry of target kinds by name: entry points of ``landbridge.targets``, and kinds registered from Python.
 
-An entry point names a TargetKind object.
-"""
+An entry point names a TargetKind object."""
 
 from __future__ import annotations
 
@@ -15,28 +14,28 @@ _GROUP = "landbridge.targets"
 
 
 def register(kind: TargetKind) -> TargetKind:
-    """Make ``kind`` known under its name; raises TargetError when another kind has it."""
+    """Register ``kind`` under its name and return it; raises TargetError when another kind has it."""
     _kinds.register(kind.name, kind, repr(kind.doc))
     return kind
 
 
 def unregister(name: str) -> None:
-    """Forget the kind that was registered from Python as ``name``; nothing happens if there is none."""
+    """Remove the kind that was registered from Python as ``name``; does nothing if there is none."""
     _kinds.unregister(name)
 
 
 def names() -> list[str]:
-    """Every kind that can be asked for, sorted; none is imported."""
+    """Return the name of every available kind, sorted; imports none."""
     return _kinds.names()
 
 
 def is_built_in(name: str) -> bool:
-    """Whether the kind called ``name`` is of this package."""
+    """Return whether this package defines the kind called ``name``."""
     return _kinds.is_built_in(name)
 
 
 def get_kind(name: str) -> TargetKind:
-    """The kind called ``name``; raises TargetError naming the nearest ones, or the plugin that failed."""
+    """Return the kind called ``name``; raises TargetError naming the closest ones, or the plugin that failed."""
     try:
         return _kinds.get(name)
     except TargetError as error:
@@ -49,7 +48,7 @@ def get_kind(name: str) -> TargetKind:
 
 
 def _for_device(device_name: str) -> list[str]:
-    """The kinds whose code runs on devices called ``device_name``, those that are its defaults first."""
+    """Return the kinds whose code runs on devices called ``device_name``, those that are its defaults first."""
     found: list[TargetKind] = []
     for name in names():
         with suppress(TargetError):
@@ -59,13 +58,12 @@ def _for_device(device_name: str) -> list[str]:
 
 
 def kind_for_device(device_name: str) -> str:
-    """The kind whose code runs on devices called ``device_name``: the only one, or the only default for them.
+    """Return the kind whose code runs on devices called ``device_name``: the only one, or the only default.
 
-    Raises TargetError when that is none or several.
-    """
+    Raises TargetError when that is none or several."""
     kinds: list[TargetKind] = []
     for name in names():
-        with suppress(TargetError):  # a plugin that does not load is not the one meant
+        with suppress(TargetError):  # a plugin that does not load is not the requested kind
             if device_name in get_kind(name).device_types:
                 kinds.append(get_kind(name))
     if len(kinds) > 1:

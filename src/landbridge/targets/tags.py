@@ -11,12 +11,12 @@ _PC = "x86_64-unknown-linux-gnu"
 
 
 def _board(cpu: str, cores: int, l1: int, l2: int) -> dict[str, object]:
-    """A board with AArch64 cores; caches in KiB, those of one core."""
+    """Return the description of a board with AArch64 cores; caches in KiB, those of one core."""
     form = {"kind": "llvm", "mtriple": _LINUX, "mcpu": cpu, "num-cores": cores}
     return {**form, "l1-bytes": l1 << 10, "l2-bytes": l2 << 10}
 
 
-#: Where a board has cores of two kinds, cores and caches are the larger ones'; code runs on both.
+#: If a board has two kinds of cores, core and caches are those of the larger kind; code runs on both.
 _TAGS: dict[str, dict[str, object]] = {
     "x86-64-v2": {"kind": "llvm", "mtriple": _PC, "mcpu": "x86-64-v2"},
     "x86-64-v3": {"kind": "llvm", "mtriple": _PC, "mcpu": "x86-64-v3"},
@@ -30,13 +30,13 @@ _TAGS: dict[str, dict[str, object]] = {
     "graviton2": _board("neoverse-n1", 4, 64, 1024),
     "graviton3": _board("neoverse-v1", 4, 64, 1024),
     "graviton4": _board("neoverse-v2", 4, 64, 2048),
-    # Code for the first of them that is sold runs on all that follow.
+    # Code for the first model on sale runs on all later ones.
     "graviton": _board("neoverse-n1", 4, 64, 1024),
 }
 
 
 def register_tag(tag: str, form: Mapping[str, object]) -> None:
-    """Let ``tag`` stand for the dict form ``form``; raises TargetError when it stands for another one."""
+    """Register ``tag`` as a name of the dict form ``form``; raises TargetError when it stands for another one."""
     if not tag or tag.split() != [tag] or tag.startswith(("-", "{")):
         raise TargetError(f"{tag!r} cannot be a tag; legal: one word that starts with neither '-' nor '{{'")
     if _TAGS.setdefault(tag, dict(form)) != dict(form):
@@ -44,12 +44,12 @@ def register_tag(tag: str, form: Mapping[str, object]) -> None:
 
 
 def known_tags() -> dict[str, dict[str, object]]:
-    """Every tag and the dict form it stands for; a copy."""
+    """Return a copy of all tags with their dict forms."""
     return {tag: dict(form) for tag, form in _TAGS.items()}
 
 
 def expand(form: dict[str, object]) -> dict[str, object]:
-    """``form`` with a tag in the place of its kind replaced by what it stands for; given options win."""
+    """Return ``form`` with a tag in the place of its kind replaced by the tag's form; given options win."""
     tagged = _TAGS.get(str(form.get("kind")))
     if tagged is None:
         return form

@@ -1,4 +1,4 @@
-"""Target: everything a compiler may know of the machine it compiles for; frozen, comparable, and text."""
+"""Target: everything that a compiler may know of the machine it compiles for; frozen, comparable, and text."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from landbridge.targets.kind import RESERVED, Form, Options, TargetKind
 
 
 class DescribedDevice(Protocol):
-    """What ``Target.from_device`` reads of a Device."""
+    """The part of a Device that ``Target.from_device`` reads."""
 
     @property
     def name(self) -> str: ...
@@ -35,7 +35,7 @@ class DescribedDevice(Protocol):
 
 _Form = TypeVar("_Form", bound="Iterable[str]")
 
-#: Characters of a Target's text in its repr.
+#: The most characters of a Target's text in its repr.
 _SHOWN = 200
 
 
@@ -43,20 +43,18 @@ _SHOWN = 200
 class Target:
     """A machine to compile for.
 
-    Built from option text (``"llvm -mcpu=native -num-cores=2"``), a tag, JSON text, a dict
-    (``{"kind": "llvm", "mcpu": "native"}``) or another Target. Building resolves it: what is asked of this
-    host is found out and recorded, so the Target means the same on every machine that reads it later. Code
-    generators read the Target and nothing else.
+    Built from option text (``"llvm -mcpu=native -num-cores=2"``), a tag, JSON text, a dict (``{"kind": "llvm", "mcpu":
+    "native"}``) or another Target. Building resolves it: facts of this host are looked up and recorded, so the Target
+    means the same on every machine that reads it later. Code generators read the Target and nothing else.
 
-    ``kind`` is the kind's name. ``options`` are its options, typed and complete. ``attrs`` are facts that
-    follow from the options. ``device_types`` are the device names that run its code. ``memory`` has one
-    MemoryKind per scope. ``shares`` are the (device name, scope) pairs whose memory it uses in place.
-    ``keys`` are words by which passes select. ``form`` and ``on_host`` are its kind's: what lowering makes for its code
-    generator, and whether the code runs on the CPU of this process. ``formats`` are the formats of images that its
-    device loads, empty where they are not known. ``host`` is the Target of the CPU that drives it, if any.
+    ``kind`` is the kind's name. ``options`` are its options, typed and complete. ``attrs`` are facts that follow from
+    the options. ``device_types`` are the device names that run its code. ``memory`` has one MemoryKind per scope.
+    ``shares`` are the (device name, scope) pairs whose memory it uses in place. ``keys`` are words by which passes
+    select. ``form`` and ``on_host`` are its kind's: the form that lowering makes for its code generator, and whether
+    the code runs on the CPU of this process. ``formats`` are the formats of images that its device loads, empty if not
+    known. ``host`` is the Target of the CPU that drives it, if any.
 
-    Raises TargetError for an unknown kind, option or value, naming what is legal.
-    """
+    Raises TargetError for an unknown kind, option or value, naming what is legal."""
 
     kind: str
     options: Options
@@ -79,7 +77,7 @@ class Target:
 
     @classmethod
     def from_json(cls, json_text: str) -> Target:
-        """The Target whose ``to_json()`` this is, as recorded: nothing is resolved again."""
+        """Return the Target whose ``to_json()`` this is, as recorded: nothing is resolved again."""
         target = cls.__new__(cls)
         with _refusals():
             target._fill(_form(json_text), resolve=False)
@@ -87,11 +85,11 @@ class Target:
 
     @classmethod
     def from_device(cls, device: DescribedDevice | str, kind: str | None = None) -> Target:
-        """The Target of ``device``, which may be a name as ``"opencl:0"``: what its ``target_properties`` know, its
-        memory kinds as they are, and the formats of images that its ``module_formats`` names.
+        """Return the Target of ``device``, which may be a name as ``"opencl:0"``.
 
-        ``kind`` chooses among the kinds that compile for such a device; without it there must be one.
-        """
+        It has the device's ``target_properties``, its memory kinds unchanged, and the formats of images that its
+        ``module_formats`` names. ``kind`` chooses among the kinds that compile for such a device; without it there must
+        be one."""
         if isinstance(device, str):
             device = cast("DescribedDevice", device_named(device))
         if not hasattr(device, "api"):
@@ -110,11 +108,11 @@ class Target:
         return cls({**form, "memory": list(device.memory_kinds.values())})
 
     def to_json(self) -> str:
-        """Canonical JSON text of the whole Target: equal Targets give equal text."""
+        """Return canonical JSON text of the whole Target: equal Targets give equal text."""
         return self._json
 
     def to_dict(self) -> dict[str, Any]:
-        """The dict form, of JSON types only; ``Target(t.to_dict()) == t``."""
+        """Return the dict form, of JSON types only; ``Target(t.to_dict()) == t``."""
         form: dict[str, Any] = {"kind": self.kind}
         form.update((k, list(v) if isinstance(v, tuple) else v) for k, v in self.options.items())
         form["keys"] = list(self.keys)
@@ -129,7 +127,8 @@ class Target:
         return form
 
     def memory_kind(self, scope: str) -> MemoryKind:
-        """What ``scope`` (``""`` means ``"global"``) can do; raises TargetError naming the legal scopes."""
+        """Return the properties of ``scope`` (``""`` means ``"global"``); raises TargetError naming the legal
+        scopes."""
         for memory in self.memory:
             if memory.scope == normalize_scope(scope):
                 return memory
@@ -140,58 +139,58 @@ class Target:
         )
 
     def _of_a_device(self) -> str:
-        """Where scopes come from that a kind does not have by itself, in a clause of an error."""
+        """Return where scopes come from that a kind does not have by itself, in a clause of an error."""
         if self.on_host or not self.device_types:
             return ""
         return f"; Target.from_device('{self.device_types[0]}:0') has those of that device"
 
     @property
     def mcpu(self) -> str:
-        """The CPU's name, as LLVM spells it."""
+        """Return the CPU's name, as LLVM spells it."""
         return str(self._option("mcpu"))
 
     @property
     def mattr(self) -> tuple[str, ...]:
-        """CPU features switched on or off, as LLVM spells them: ``("+avx2", "-sse4a")``."""
+        """Return the CPU features switched on or off, as LLVM spells them: ``("+avx2", "-sse4a")``."""
         value = self._option("mattr")
         return value if isinstance(value, tuple) else (str(value),)
 
     @property
     def mtriple(self) -> str:
-        """The LLVM triple: instruction set, vendor, system."""
+        """Return the LLVM triple: instruction set, vendor, system."""
         return str(self._option("mtriple"))
 
     @property
     def num_cores(self) -> int:
-        """Cores that kernels are split for."""
+        """Return the number of cores that kernels are split for."""
         return self._integer("num-cores")
 
     @property
     def vector_bits(self) -> int:
-        """Width of one vector register in bits."""
+        """Return the width of one vector register in bits."""
         return self._integer("vector-bits")
 
     @property
     def vector_registers(self) -> int:
-        """Vector registers that a kernel may use."""
+        """Return the number of vector registers that a kernel may use."""
         return self._integer("vector-registers")
 
     @property
     def l1_bytes(self) -> int:
-        """Bytes of the L1 data cache of one core."""
+        """Return the bytes of the L1 data cache of one core."""
         return self._integer("l1-bytes")
 
     @property
     def l2_bytes(self) -> int:
-        """Bytes of L2 of one core."""
+        """Return the bytes of L2 of one core."""
         return self._integer("l2-bytes")
 
     def __str__(self) -> str:
-        """Text that ``Target`` reads back to an equal Target: options alone where they say everything."""
+        """Return text that ``Target`` parses to an equal Target: option text if that says everything."""
         return text.format_options(self.kind, self.options) if self._is_plain else self._json
 
     def __repr__(self) -> str:
-        """Its text, without its end where that is long: a native CPU has dozens of features."""
+        """Return its text, cut if it is long: a native CPU has dozens of features."""
         whole = str(self)
         return f"Target({whole if len(whole) <= _SHOWN else f'{whole[:_SHOWN]}...'!r})"
 
@@ -253,7 +252,7 @@ class Target:
 
 @contextmanager
 def _refusals() -> Iterator[None]:
-    """Values that Python itself refuses to print or to nest deeper, as a TargetError."""
+    """Convert Python's refusals to print a value or to nest deeper into a TargetError."""
     try:
         yield
     except TargetError:
@@ -269,9 +268,9 @@ def _described(
     legal: str,
     method: str = "target_properties",
 ) -> _Form:
-    """What ``method`` of ``device`` says, as ``form``; empty where it has no such method.
+    """Return the result of ``method`` of ``device`` as ``form``; empty if it has no such method.
 
-    Raises DeviceError for what is not ``legal``, and where the method raises no error of Landbridge.
+    Raises DeviceError for a result that is not ``legal``, and if the method raises an error that is not Landbridge's.
     """
     if call is None:
         return form()
@@ -310,7 +309,7 @@ def _kind_of(name: str) -> TargetKind:
 
 
 def _form(spec: str | Mapping[str, object] | Target) -> dict[str, object]:
-    """The dict form of any accepted description, tags expanded; always has a kind."""
+    """Return the dict form of any accepted description, with tags expanded; it always has a kind."""
     if isinstance(spec, Target):
         return spec.to_dict()
     if isinstance(spec, str):

@@ -1,8 +1,7 @@
-"""The written forms of a target: option text (``llvm -mcpu=native -num-cores=2``), dict, and JSON text.
+"""Text forms of a target: option text (``llvm -mcpu=native -num-cores=2``), dict, and JSON text.
 
-Option text holds a kind and its options only. A target that says more (memory, shares, keys, host) is
-written as JSON; both are read back by ``Target(text)``.
-"""
+Option text holds a kind and its options only. A target that declares more (memory, shares, keys, host) is written as
+JSON; ``Target(text)`` reads both."""
 
 from __future__ import annotations
 
@@ -14,7 +13,7 @@ from landbridge.targets.kind import Options, OptionValue
 
 
 def parse(text: str) -> dict[str, object]:
-    """The dict form of option text or JSON text; option values stay text. Raises TargetError."""
+    """Return the dict form of option text or JSON text; option values stay text. Raises TargetError for other text."""
     if text.lstrip().startswith("{"):
         return _parse_json(text)
     import shlex  # a program that is loaded has its target as JSON
@@ -47,14 +46,14 @@ def _parse_json(text: str) -> dict[str, object]:
 
 
 def format_options(kind: str, options: Options) -> str:
-    """Option text that ``parse`` reads back to the same kind and options."""
+    """Return option text that ``parse`` reads as the same kind and options."""
     import shlex
 
     return " ".join([shlex.quote(kind), *(shlex.quote(f"-{k}={_format(v)}") for k, v in options.items())])
 
 
 def format_json(form: Mapping[str, object]) -> str:
-    """Canonical JSON text of a dict form: equal targets give equal text."""
+    """Return canonical JSON text of a dict form: equal targets give equal text."""
     return json.dumps(form, sort_keys=True, separators=(",", ":"))
 
 

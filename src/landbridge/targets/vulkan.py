@@ -1,9 +1,8 @@
-"""The target kind ``vulkan``: devices that run SPIR-V compute shaders, with the limits that kernels are shaped by.
+"""The target kind ``vulkan``: devices that run SPIR-V compute shaders, with the limits that shape kernels.
 
-Defaults are what a device that shares the host's memory gives today; ``Target.from_device("vulkan:0")`` records a
-driver's own. Limits are those of VkPhysicalDeviceLimits (Vulkan 1.3 specification, section 43.1, "Limits"), and what
-is not a number there is a feature of VkPhysicalDeviceFeatures and its extensions (section 42, "Features").
-"""
+Defaults are what a device that shares the host's memory has today; ``Target.from_device("vulkan:0")`` records a
+driver's own. Limits are those of VkPhysicalDeviceLimits (Vulkan 1.3 specification, section 43.1, "Limits"); facts that
+are no numbers there are features of VkPhysicalDeviceFeatures and its extensions (section 42, "Features")."""
 
 from __future__ import annotations
 
@@ -12,8 +11,8 @@ from landbridge.targets.grid_options import declared, powers_of_two, shared_host
 from landbridge.targets.images import TEXTURE_SCOPE
 from landbridge.targets.kind import Option, Options, TargetKind
 
-#: Memory of the host that the device reaches, where "global" is the device's alone: coherent, and cached but not
-#: coherent where the driver has such a type too.
+#: The scope of host memory that the device accesses, if "global" is the device's alone. It is coherent; or cached but
+#: not coherent if the driver has such a type too.
 HOST_SCOPE = "host"
 HOST_CACHED_SCOPE = "host.cached"
 
@@ -21,8 +20,9 @@ _POWERS_OF_TWO = ("memory-alignment", "coherence-granule", "import-alignment")
 
 
 def vulkan_memory(options: Options) -> tuple[MemoryKind, ...]:
-    """The memory of a device with ``options``: one scope that both sides use, or one for each side; and images, where
-    kernels use them."""
+    """Return the memory of a device with ``options``: one scope that both sides use, or one per side, and images.
+
+    Images are included if kernels use them."""
     unified = options["unified-memory"] is True
     coherent = options["coherent-memory"] is True
     max_bytes, capacity = declared(options, "max-allocation-bytes"), declared(options, "memory-bytes")
