@@ -1,4 +1,4 @@
-"""From a planned module to the data of an Executable: what the run side reads."""
+"""Emission: turns a planned module into the data of an Executable, which the runtime reads."""
 
 from __future__ import annotations
 

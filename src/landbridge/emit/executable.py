@@ -1,4 +1,4 @@
-"""The Executable of a planned module, all but its code."""
+"""Builds the Executable of a planned module, without its code."""
 
 from __future__ import annotations
 
@@ -23,12 +23,11 @@ from landbridge.shape import span
 
 
 def emit(module: IRModule, lowered: ModuleOp, variants: Mapping[str, Variant] | None = None) -> Executable:
-    """The program that a planned ``module`` is, without code: its modules are empty.
+    """Return the Executable of a planned ``module``, without code: its modules are empty.
 
-    ``lowered`` has the kernels and states the tasks of each; ``variants`` are those that share code, by name. The
+    ``lowered`` has the kernels with their task counts; ``variants`` are those that share code, by name. The
     Executable's vdevices are those of the module, then one for each further scope that instructions name. Raises
-    CodegenError for a called PrimFunc that was not lowered, and for a frame of other bytes than its argument.
-    """
+    CodegenError for a called PrimFunc that was not lowered, and for a frame of other bytes than its argument."""
     kernels = {op.sym_name.data: op for op in lowered.body.block.ops if isinstance(op, func.FuncOp)}
     main, vdevices = _main(module, kernels, variants or {})
     return Executable(
@@ -46,7 +45,7 @@ def emit(module: IRModule, lowered: ModuleOp, variants: Mapping[str, Variant] | 
 def _main(
     module: IRModule, kernels: Mapping[str, func.FuncOp], variants: Mapping[str, Variant]
 ) -> tuple[Function, tuple[VDevice, ...]]:
-    """``@main`` with its signature, and the vdevices that its instructions number."""
+    """Return ``@main`` with its signature, and the vdevices that its instructions number."""
     main = module.main
     names = io_names(main)
     arguments = main.body.block.args
@@ -86,7 +85,7 @@ def _frame_spec(argument: TensorSpec, shape: tuple[int, ...], strides: tuple[int
 
 
 def _reports(module: IRModule) -> Iterator[StorageReport]:
-    """What the planner reached for each storage."""
+    """Yield the planner's result for each storage."""
     for op in module.main.body.block.ops:
         if isinstance(op, AllocStorageOp):
             device, scope = module.vdevices[op.vdevice.index.data].name, op.vdevice.scope.data

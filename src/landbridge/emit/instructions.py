@@ -1,4 +1,4 @@
-"""The instructions of a memory-level @main: one for each operation, on registers."""
+"""Builds the instructions of a memory-level @main: one for each operation, on registers."""
 
 from __future__ import annotations
 
@@ -35,11 +35,10 @@ from landbridge.passes.lower.shared_code import Variant
 
 
 class InstructionBuilder:
-    """Numbers values as registers, and gives each operation its instruction.
+    """Assigns registers to values, and an instruction to each operation.
 
     ``kernels``: lowered PrimFuncs, by name, and ``variants`` those that share code. ``vdevices`` grow as instructions
-    name further scopes.
-    """
+    name further scopes."""
 
     def __init__(self, module: IRModule, kernels: Mapping[str, func.FuncOp], variants: Mapping[str, Variant]) -> None:
         self.vdevices = list(module.vdevices)
@@ -64,7 +63,7 @@ class InstructionBuilder:
         }
 
     def define(self, value: SSAValue) -> int:
-        """The next register, which holds ``value``."""
+        """Return the next register, which from now on holds ``value``."""
         number = self._registers[value] = self._new()
         return number
 
@@ -73,7 +72,7 @@ class InstructionBuilder:
         return self._count - 1
 
     def block(self, block: Block) -> tuple[Instruction, ...]:
-        """The instructions of ``block``; raises CodegenError for an operation that has none."""
+        """Return the instructions of ``block``; raises CodegenError for an operation that has none."""
         created: list[Instruction] = []
         for op in block.ops:
             if isinstance(op, HostCallOp):
@@ -84,7 +83,7 @@ class InstructionBuilder:
         return tuple(created)
 
     def _shaped_constants(self, op: HostCallOp) -> Iterator[Instruction]:
-        """Views that say the shape and dtype of constants that ``op`` reads: their registers are of bytes."""
+        """Yield views that give constants read by ``op`` their shape and dtype: their registers hold bytes."""
         for value in op.operands:
             if isinstance(value.owner, ConstantOp):
                 source, ty = self._registers[value], value.type
@@ -133,7 +132,7 @@ class InstructionBuilder:
         return View(self.define(op.result), source, first, shape_of(ty), dtype_of(ty))
 
     def _crossing(self, op: ToVDeviceOp) -> Instruction:
-        """A crossing that is a view: bufferize has made a copy of any other."""
+        """Return the instruction of a crossing, which is a view: bufferize has made copies of all others."""
         ty, there, source = op.result.type, self.number_of(placed_on(op)), self._registers[op.source]
         return View(
             self.define(op.result), source, 0, shape_of(ty), dtype_of(ty), node_name(op), there, crossing_reason(op)
@@ -201,7 +200,7 @@ class InstructionBuilder:
         return tuple(self._registers[v] for v in values)
 
     def number_of(self, location: VDeviceAttr) -> int:
-        """The program's number for ``location``: a vdevice in a scope of its own is one more vdevice of the same
+        """Return the program's number for ``location``: each scope of a vdevice counts as one more vdevice of that
         name."""
         at = replace(self.vdevices[location.index.data], scope=location.scope.data)
         if at not in self.vdevices:

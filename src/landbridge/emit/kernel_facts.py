@@ -1,4 +1,4 @@
-"""What a compile knows of its kernels, as the data that an Executable keeps of them."""
+"""Collects the facts about kernels that an Executable retains."""
 
 from __future__ import annotations
 
@@ -19,8 +19,9 @@ from landbridge.passes.lower.shared_code import Variant
 
 
 def kernel_facts(module: IRModule, lowered: ModuleOp, variants: Mapping[str, Variant]) -> dict[str, KernelFacts]:
-    """The facts of each PrimFunc of ``module``, whose schedules ``lowered`` states, by name; of those that share code,
-    which ``variants`` are, by call."""
+    """Return the facts of each PrimFunc of ``module`` by name, with the schedules that ``lowered`` has.
+
+    Kernels that share code, which ``variants`` lists, have facts for each call."""
     schedules = {op.sym_name.data: schedule_of(op) for op in lowered.body.block.ops if isinstance(op, func.FuncOp)}
     schedules |= {name: (variant.schedule, variant.weighed) for name, variant in variants.items()}
     facts = {

@@ -1,4 +1,4 @@
-"""Several programs of one model in one Executable, which share kernels and constants."""
+"""Combines several programs of one model in one Executable, which share kernels and constants."""
 
 from __future__ import annotations
 
@@ -20,12 +20,10 @@ from landbridge.passes.dedup import content
 def together(
     programs: Sequence[tuple[Executable, ModuleOp, Sequence[Mapping[str, tuple[int, ...]]]]],
 ) -> tuple[Executable, ModuleOp, list[dict[str, str]]]:
-    """One Executable, without code, of several, their lowered kernels in one module, and how each program's are called
-    there, by the names they had.
+    """Return one Executable, without code, of several, their lowered kernels in one module, and the new kernel names.
 
-    Each program comes with what inputs have to be for it, by name, one function for each. Raises CodegenError where
-    they are for other vdevices.
-    """
+    The new names are given for each program, by the old ones. Each program comes with conditions on its inputs, by
+    name, one mapping for each function. Raises CodegenError if the programs are for different vdevices."""
     known: dict[Hashable, str] = {}
     kernels: list[func.FuncOp] = []
     constants: dict[str, np.ndarray[Any, Any]] = {}
@@ -64,7 +62,7 @@ def together(
 
 
 def _name(constants: Mapping[str, np.ndarray[Any, Any]], name: str, array: np.ndarray[Any, Any]) -> str:
-    """A name for ``array`` that no other of ``constants`` has."""
+    """Return a name for ``array`` that no other of ``constants`` has."""
     called, number = name, 0
     while called in constants and not _equal(constants[called], array):
         number += 1
