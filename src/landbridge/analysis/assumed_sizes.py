@@ -38,8 +38,8 @@ def readings(size: Size, assumed: Mapping[Atom, Extent]) -> Iterator[Extent]:
     replaces each assumed maximum by its larger operand."""
     symbols: dict[Atom, Extent] = {atom: value for atom, value in assumed.items() if isinstance(atom, Symbol)}
     sides: dict[Atom, Extent] = {atom: Size(atom.terms) for atom in assumed if isinstance(atom, AboveZero)}
-    variants = [symbols, assumed, {**assumed, **sides}][: 3 if sides else 1 + (len(symbols) < len(assumed))]
-    found = [each for each in (_with(size, way) for way in variants) if each is not None]
+    choices = [symbols, assumed, {**assumed, **sides}][: 3 if sides else 1 + (len(symbols) < len(assumed))]
+    found = [each for each in (_with(size, values) for values in choices) if each is not None]
     yield from found or [size]
 
 

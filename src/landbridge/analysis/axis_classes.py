@@ -80,8 +80,7 @@ class _Ties:
                 self._union.join(*ends)
 
     def generic(self, g: Generic) -> None:
-        """Tie each axis to the loop that indexes it by itself; any other index expression prevents cuts of axis and
-        loops."""
+        """Tie each axis to the loop that indexes it by itself; any other index expression fixes its axis and loops."""
         for d, (extent, kind) in enumerate(zip(g.extents, g.iterators, strict=True)):
             self.extents[(g.op, d)] = extent
             if kind == "r":

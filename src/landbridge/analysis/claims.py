@@ -104,8 +104,8 @@ class Claims:
         for value, argument, result in zip(yielded, inner.args, op.res[:count], strict=False):
             if self._is_replaced(inner, argument, value):
                 self._claim(value, inner, Claim(result, 0))
-        places = inner.args[len(inner.args) - op.rows :]
-        for value, vdevice in zip(yielded[count:], places, strict=True):
+        row_destinations = inner.args[len(inner.args) - op.rows :]
+        for value, vdevice in zip(yielded[count:], row_destinations, strict=True):
             self._claim(value, inner, Claim(vdevice, 0))
         self._claim_parts(inner)
 

@@ -229,13 +229,13 @@ class IndexRanges:
 
     def _found_bounds(self, atom: int) -> tuple[list[Bound], list[Bound]]:
         self._results.ask(atom)
-        created = self._atoms[atom]
-        lower, upper = list(created.lower), list(created.upper)
+        entry = self._atoms[atom]
+        lower, upper = list(entry.lower), list(entry.upper)
         for other, is_upper, bound in self._assumed:
             if other == atom:
                 (upper if is_upper else lower).append(bound)
-        if created.value is not None:
-            for low, high in self._operation(created.value):
+        if entry.value is not None:
+            for low, high in self._operation(entry.value):
                 lower += [low] if low is not None else []
                 upper += [high] if high is not None else []
         return lower, upper

@@ -12,13 +12,13 @@ from landbridge.ir.types import nbytes_of
 def temporaries(kernel: func.FuncOp) -> dict[memref.AllocaOp, int]:
     """Return the offset in bytes of each temporary of ``kernel``, one behind the other, each aligned as storages
     are."""
-    places: dict[memref.AllocaOp, int] = {}
+    offsets: dict[memref.AllocaOp, int] = {}
     end = 0
     for op in kernel.body.block.ops if kernel.body.blocks else ():
         if isinstance(op, memref.AllocaOp):
-            places[op] = -(-end // STORAGE_ALIGNMENT) * STORAGE_ALIGNMENT
-            end = places[op] + nbytes_of(op.memref.type)
-    return places
+            offsets[op] = -(-end // STORAGE_ALIGNMENT) * STORAGE_ALIGNMENT
+            end = offsets[op] + nbytes_of(op.memref.type)
+    return offsets
 
 
 def temporary_bytes(kernel: func.FuncOp) -> int:
@@ -30,7 +30,7 @@ def in_workspace(kernel: func.FuncOp) -> dict[memref.AllocaOp, int]:
     """Return the offset in the workspace of each temporary of ``kernel``; none if they may lie on the stack.
 
     Raises CodegenError if the workspace is too small for them."""
-    places, needed = temporaries(kernel), temporary_bytes(kernel)
+    offsets, needed = temporaries(kernel), temporary_bytes(kernel)
     if needed <= STACK_TEMPORARY_BYTES:
         return {}
     if needed > WORKSPACE_BYTES:
@@ -38,4 +38,4 @@ def in_workspace(kernel: func.FuncOp) -> dict[memref.AllocaOp, int]:
             f"its temporaries need {needed:,} bytes, and a thread has at most {WORKSPACE_BYTES:,} for them; give them "
             "as operands"
         )
-    return places
+    return offsets

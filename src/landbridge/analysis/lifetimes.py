@@ -64,7 +64,7 @@ def steps(block: Block) -> Iterator[tuple[Operation, tuple[SSAValue, ...]]]:
 def lifetimes(block: Block) -> dict[SSAValue, Lifetime]:
     """Return the lifetime of every buffer that is used, by its root value; prepared buffers live past the end."""
     found: dict[SSAValue, Lifetime] = {}
-    end, retained = 0, set[SSAValue]()
+    end, prepared = 0, set[SSAValue]()
     began: dict[Operation, int] = {}
     for step, (op, touched) in enumerate(steps(block)):
         end = step + 1
@@ -77,5 +77,5 @@ def lifetimes(block: Block) -> dict[SSAValue, Lifetime]:
             known = found.get(buffer)
             found[buffer] = Lifetime(step if known is None else known.first, step)
         if isinstance(op, PreparedOp):
-            retained.update(map(root, touched))
-    return found | {buffer: replace(found[buffer], last=end) for buffer in retained}
+            prepared.update(map(root, touched))
+    return found | {buffer: replace(found[buffer], last=end) for buffer in prepared}

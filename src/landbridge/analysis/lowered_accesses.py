@@ -91,5 +91,5 @@ def _retained(mask: SSAValue | None) -> tuple[int, int] | None:
     bits = mask.owner.value
     if not isinstance(bits, DenseIntOrFPElementsAttr):
         return None
-    retained = [lane for lane, bit in enumerate(bits.get_values()) if bit]
-    return (retained[0], retained[-1]) if retained else (0, -1)
+    enabled = [lane for lane, bit in enumerate(bits.get_values()) if bit]
+    return (enabled[0], enabled[-1]) if enabled else (0, -1)

@@ -221,12 +221,12 @@ class OpenRanges:
 
     def _here(self, atom: int) -> _Atom:
         """Return ``atom``, with the bounds that follow where conditions give signs."""
-        created = self._atoms[atom]
-        if created.where_natural is None or not self._scope:
-            return created
+        entry = self._atoms[atom]
+        if entry.where_natural is None or not self._scope:
+            return entry
         if (found := self._assumed_facts.get((atom, self._scope))) is None:
-            self._assumed_facts[atom, self._scope] = created  # the facts that signs follow from are older
-            found = self._assumed_facts[atom, self._scope] = _Atom(*self._bounded(*created.where_natural))
+            self._assumed_facts[atom, self._scope] = entry  # the facts that signs follow from are older
+            found = self._assumed_facts[atom, self._scope] = _Atom(*self._bounded(*entry.where_natural))
         return found
 
     def _is_whole(self, value: SSAValue) -> bool:
@@ -292,7 +292,7 @@ class OpenRanges:
         return known
 
     def _follows(self, size: Extent) -> bool:
-        """Return whether ``size`` is 0 or less because a multiple of it is assumed to be."""
+        """Return whether ``size`` is 0 or less because it is at most a multiple of a Size that is assumed to be so."""
         if not isinstance(size, Size):
             return False
         return any(
@@ -323,11 +323,11 @@ class OpenRanges:
 
     def _bounds_of(self, atom: int, above: bool) -> list[Bound]:
         """Return the upper (``above``) or lower bounds of ``atom`` that are known here."""
-        created = self._here(atom)
+        entry = self._here(atom)
         assumed = [bound for other, is_upper, bound in self._assumed if other == atom and is_upper == above]
         return [
             *assumed,
-            *(created.upper if above else created.lower),
+            *(entry.upper if above else entry.lower),
         ]  # a test is in the code because it implies what is needed
 
     def _peak(self, form: Form) -> Number:
@@ -371,8 +371,8 @@ def _bounds(form: Form) -> Iterator[tuple[int, bool, Bound]]:
 
 
 def _multiples(size: Size, assumed: Size) -> set[Extent]:
-    """Return candidates for the quotient of ``size`` by ``assumed``: numbers, products of dimensions, first terms'
-    quotient."""
+    """Return candidate factors of ``assumed`` in ``size``: numbers, products of dimensions, and a quotient by its first
+    term."""
     found = {t for term in size.terms for by in assumed.terms if always_at_least(t := _times_in(term, by), 0)}
     quotient: Extent = 0
     rest = size.terms

@@ -49,7 +49,7 @@ def decide_crossings(module: IRModule, block: Block) -> dict[ToVDeviceOp, Crossi
     Host memory is preferred over that of a device. Values that the caller binds, outputs, constants and values that a
     branch uses do not move, so that they cross to another memory as a copy."""
     groups: UnionFind[SSAValue] = UnionFind()
-    retained = {value: (vdevice_of(value.type), subject) for value, subject in _retained(block)}
+    fixed = {value: (vdevice_of(value.type), subject) for value, subject in _retained(block)}
     crossings = [op for op in block.walk() if isinstance(op, ToVDeviceOp)]
     for op in block.walk():
         _join_parts(groups, op)
@@ -57,10 +57,10 @@ def decide_crossings(module: IRModule, block: Block) -> dict[ToVDeviceOp, Crossi
     for op in crossings:
         if (host := host_of(module, op)) is not None:
             groups.join(op.source, op.result)
-            retained[op.source] = host, "shared with another device"
+            fixed[op.source] = host, "shared with another device"
             decided[op] = Crossing(True, "both sides use memory of the host")
     placements: dict[SSAValue, dict[VDeviceAttr, str]] = {}
-    for value, (location, subject) in retained.items():
+    for value, (location, subject) in fixed.items():
         placements.setdefault(groups.find(value), {}).setdefault(location, subject)
     for op in crossings:
         if op in decided:

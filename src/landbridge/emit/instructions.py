@@ -73,14 +73,14 @@ class InstructionBuilder:
 
     def block(self, block: Block) -> tuple[Instruction, ...]:
         """Return the instructions of ``block``; raises CodegenError for an operation that has none."""
-        created: list[Instruction] = []
+        instructions: list[Instruction] = []
         for op in block.ops:
             if isinstance(op, HostCallOp):
-                created += self._shaped_constants(op)
+                instructions += self._shaped_constants(op)
             if not isinstance(op, YieldOp | func.ReturnOp):
                 instruction = self._maker(op)(op)
-                created += () if instruction is None else (instruction,)
-        return tuple(created)
+                instructions += () if instruction is None else (instruction,)
+        return tuple(instructions)
 
     def _shaped_constants(self, op: HostCallOp) -> Iterator[Instruction]:
         """Yield views that give constants read by ``op`` their shape and dtype: their registers hold bytes."""

@@ -57,8 +57,8 @@ def together(
             functions[called] = replace(main, name=called, inputs=inputs, instructions=instructions)
             memory += [replace(report, program=called) for report in executable.memory]
     scratch = max(executable.scratch_bytes for executable, _, _ in programs)
-    created = replace(first, functions=functions, constants=constants, memory=tuple(memory), scratch_bytes=scratch)
-    return created, ModuleOp(list(kernels)), renamed
+    combined = replace(first, functions=functions, constants=constants, memory=tuple(memory), scratch_bytes=scratch)
+    return combined, ModuleOp(list(kernels)), renamed
 
 
 def _name(constants: Mapping[str, np.ndarray[Any, Any]], name: str, array: np.ndarray[Any, Any]) -> str:

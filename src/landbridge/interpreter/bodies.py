@@ -47,13 +47,13 @@ class StageBody:
 
         Raises RepeatedElement before anything is stored if several iterations would store to one element."""
         slots: Slots = [None] * len(self._places)
-        for location, value in self._constants:
-            slots[location] = value
-        for location, array in zip(self._arguments, arguments, strict=True):
-            slots[location] = array
+        for index, value in self._constants:
+            slots[index] = value
+        for index, array in zip(self._arguments, arguments, strict=True):
+            slots[index] = array
         for step in self._steps:
             step(slots, buffers, counters)
-        return [slots[location] for location in self._results]
+        return [slots[index] for index in self._results]
 
     def _location(self, value: SSAValue) -> int:
         return self._places.setdefault(value, len(self._places))

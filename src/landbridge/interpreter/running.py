@@ -30,10 +30,10 @@ class RunningStage:
         self._ufunc: Ufunc = None
         targets = {operand.buffer for operand in g.outs}
         carried = [i for i, operand in enumerate(g.ins) if operand.buffer in targets]
-        retained = [i for i, access in enumerate(writes) if 0 not in access.loops]
-        if g.reduces or body.stores or len(carried) != 1 or len(retained) != 1:
+        carried_outputs = [i for i, access in enumerate(writes) if 0 not in access.loops]
+        if g.reduces or body.stores or len(carried) != 1 or len(carried_outputs) != 1:
             return
-        (self._state,), (self._target,) = carried, retained
+        (self._state,), (self._target,) = carried, carried_outputs
         source, target = g.ins[self._state], g.outs[self._target]
         if source.buffer is not target.buffer or source.map != target.map or not writes[self._target].is_linear:
             return

@@ -20,8 +20,8 @@ def block_code(module: IRModule, block: Block, results: list[SSAValue]) -> list[
         indices.update((result, f"{len(lines)}.{at}") for at, result in enumerate(op.results))
         operands = [indices.get(value, f"outside {id(value)}") for value in op.operands]
         attributes = {**op.attributes, **op.properties}
-        declared = sorted(f"{name}={each}" for name, each in attributes.items() if name not in _NAMES)
+        attribute_texts = sorted(f"{name}={each}" for name, each in attributes.items() if name not in _NAMES)
         name = op.callee_name if isinstance(op, CallOp) else None
         kernel = "" if name is None else str(prims[name]).replace(f"@{name}", "@", 1)
-        lines.append(f"{op.name} {operands} {declared} {[str(r.type) for r in op.results]} {kernel}")
+        lines.append(f"{op.name} {operands} {attribute_texts} {[str(r.type) for r in op.results]} {kernel}")
     return [*lines, *(indices.get(value, f"outside {id(value)}") for value in results)]

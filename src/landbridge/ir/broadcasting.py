@@ -36,7 +36,7 @@ def broadcast_shape(
 
 
 def _known(g: GraphBuilder, extent: Extent, shapes: Sequence[Sequence[Extent]]) -> Extent:
-    """Return ``extent`` of a result, replaced by the operand's extent that it is known to equal; records the unknown
+    """Return ``extent`` of a result, replaced by the operand's extent if it is known to equal that; records unknown
     ones."""
     if not isinstance(extent, Size) or any(extent == each for shape in shapes for each in shape):
         return extent
@@ -51,25 +51,27 @@ def repeated(g: GraphBuilder, value: SSAValue, shape: Sequence[Extent], subject:
 
     ``shape`` is what it broadcasts to. Axes that are 1 in all runs stay. A run is refused in which an extent of
     ``subject`` is neither 1 nor that of ``shape``. Returns ``value`` itself if there is no such axis."""
-    owned = shape_of(value.type)
-    lead = len(shape) - len(owned)
-    axes = [a for a, extent in enumerate(owned) if repeats(extent, shape[lead + a])]
+    source_shape = shape_of(value.type)
+    lead = len(shape) - len(source_shape)
+    axes = [a for a, extent in enumerate(source_shape) if repeats(extent, shape[lead + a])]
     if not axes:
         return value
     g.broadcasting.found_any = True
     for a in axes:
-        legal = legal_extent(owned[a], shape[lead + a])
-        g.guards.append(SizeGuard(f"{g.node}: axis {a} of {subject}, which broadcasts,", owned[a], cast(int, legal)))
-    wanted = [shape[lead + a] if a in axes else extent for a, extent in enumerate(owned)]
+        legal = legal_extent(source_shape[a], shape[lead + a])
+        g.guards.append(
+            SizeGuard(f"{g.node}: axis {a} of {subject}, which broadcasts,", source_shape[a], cast(int, legal))
+        )
+    wanted = [shape[lead + a] if a in axes else extent for a, extent in enumerate(source_shape)]
 
     def build(p: PrimBuilder) -> None:
         def element(s: ScalarBuilder) -> Value:
-            at = [s.index(a) for a in range(len(owned))]
+            at = [s.index(a) for a in range(len(source_shape))]
             for a in axes:
-                last = s.const(owned[a] - 1, "int64")
+                last = s.const(source_shape[a] - 1, "int64")
                 at[a] = s.cast(s.minimum(s.cast(at[a], "int64"), last), "index")
             return s.load(p.inputs[0], at, dtype_of(value.type))
 
-        p.generic("p" * len(owned), wanted, [], [(p.outputs[0], AffineMap.identity(len(owned)))], element)
+        p.generic("p" * len(source_shape), wanted, [], [(p.outputs[0], AffineMap.identity(len(source_shape)))], element)
 
     return g.call("repeat", [value], [(wanted, dtype_of(value.type))], build)[0]

@@ -12,11 +12,10 @@ from landbridge.sizes.size import LARGEST_EXTENT, Extent, dimension
 class DataDimensions:
     """Creates the data-dependent dimensions of one module.
 
-    ``declared`` has extents by name, None for those that must be numbers. ``reads`` says whether computed values may
-    become dimensions. ``hosts`` says whether nodes run on the host, where it has a function for them, if they need
-    sizes that are not known. ``all_names`` collects the names of all dimensions that are created; those in
-    ``not_empty`` are at least 1. ``empties`` applies to sizes that do not depend on data. No dimension gets a name in
-    ``reserved``."""
+    ``declared`` has extents by name, None for those that must be numbers. ``reads``: computed values may become
+    dimensions. ``hosts``: nodes that need unknown sizes run on the host, if it has a function for them. ``all_names``
+    collects the names of all dimensions that are created; those in ``not_empty`` are at least 1. ``empties`` applies to
+    sizes that do not depend on data. No dimension gets a name in ``reserved``."""
 
     def __init__(
         self,

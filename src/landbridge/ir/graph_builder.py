@@ -285,16 +285,16 @@ class GraphBuilder:
         iteration reads may first have another type."""
         elements = [tensor_type(shape_of(v.type)[1:], dtype_of(v.type), self.vdevice) for v in scanned]
         block = Block(arg_types=[*(v.type for v in carried), *elements])
-        retained, rows = build(self.nested(block), block.args)
+        next_values, rows = build(self.nested(block), block.args)
         if begins:
             first = list(carried)
             carried = [
                 self._unread(block, at, value, v.type)
-                for at, (value, v) in enumerate(zip(carried, retained, strict=True))
+                for at, (value, v) in enumerate(zip(carried, next_values, strict=True))
             ]
             if carried != first:
-                self._check_unified(block, [*retained, *rows], build)
-        found, wanted = [v.type for v in retained], [v.type for v in carried]
+                self._check_unified(block, [*next_values, *rows], build)
+        found, wanted = [v.type for v in next_values], [v.type for v in carried]
         if found != wanted:
             changed = [pair for pair in zip(wanted, found, strict=True) if pair[0] != pair[1]]
             given, created = (_types_text(types) for types in zip(*changed, strict=True))
@@ -304,7 +304,7 @@ class GraphBuilder:
             self._builder.insert(same)
         for row in rows:
             block.insert_arg(row.type, len(block.args))
-        block.add_op(YieldOp([*retained, *rows]))
+        block.add_op(YieldOp([*next_values, *rows]))
         stacks = [tensor_type((trips, *shape_of(v.type)), dtype_of(v.type), self.vdevice) for v in rows]
         values = ([] if count is None else [count], carried, scanned, ())
         directions = back or ([0] * len(scanned), [0] * len(rows))
@@ -336,8 +336,8 @@ class GraphBuilder:
     ) -> None:
         """Raise ShapeError unless the body, built for the types that ``block`` now takes, is the same code."""
         again = Block(arg_types=[a.type for a in block.args])
-        retained, rows = build(self.nested(again), again.args)
-        if block_code(self.module, block, results) != block_code(self.module, again, [*retained, *rows]):
+        next_values, rows = build(self.nested(again), again.args)
+        if block_code(self.module, block, results) != block_code(self.module, again, [*next_values, *rows]):
             raise ShapeError(
                 f"{self.node}: what its first iteration is given has another shape than what others are given"
             )

@@ -33,7 +33,7 @@ def is_iteration(name: str) -> bool:
 
 
 def asks_of_iterations(error: UndecidedSizeError) -> bool:
-    """Return whether the undecided comparison depends on an iteration number, so that no range of sizes decides it."""
+    """Return whether the undecided comparison depends on an iteration number; no range of sizes decides such a one."""
     return isinstance(error.question, Question) and any(map(is_iteration, symbols(error.question.difference)))
 
 
@@ -42,9 +42,11 @@ def read_iterations(function: func.FuncOp, inputs: int, iterations: Mapping[str,
 
     ``iterations`` maps a dimension's name to a tensor of one int64. Each one that the function uses becomes an
     argument after its ``inputs``."""
-    text = [(op, op.size.data) for op in function.walk() if isinstance(op, SizeOp) and isinstance(op.size, SizeAttr)]
-    spoken = {name for _, size in text for name in size.symbols}
-    used = {name: value for name, value in iterations.items() if name in spoken}
+    size_ops = [
+        (op, op.size.data) for op in function.walk() if isinstance(op, SizeOp) and isinstance(op.size, SizeAttr)
+    ]
+    used_names = {name for _, size in size_ops for name in size.symbols}
+    used = {name: value for name, value in iterations.items() if name in used_names}
     if not used:
         return []
     block = function.body.block
@@ -53,7 +55,7 @@ def read_iterations(function: func.FuncOp, inputs: int, iterations: Mapping[str,
         arguments[name] = block.insert_arg(_memref_of(value), number)
     types = FunctionType.from_lists(list(block.arg_types), list(function.function_type.outputs))
     function.properties["function_type"] = types
-    for op, size in text:
+    for op, size in size_ops:
         if not arguments.keys().isdisjoint(size.symbols):
             s = ScalarBuilder(Builder(InsertPoint.before(op)))
             found = _Computed(s, arguments).terms(size.terms)

@@ -72,15 +72,15 @@ class LoopBuilder(ScalarBuilder):
     ) -> list[Value]:
         """Return the values of ``then()`` if ``condition`` holds, else those of ``otherwise()``; only one of them
         runs."""
-        regions, created = [], []
+        regions, results = [], []
         for build in (then, otherwise):
             block = Block()
             with self._at_end_of(block):
-                created.append(list(build()))
-                self._end(scf.YieldOp, created[-1])
+                results.append(list(build()))
+                self._end(scf.YieldOp, results[-1])
             regions.append(Region(block))
-        op = scf.IfOp(condition.ssa, [v.ssa.type for v in created[0]], regions[0], regions[1])
-        return self._as(self._builder.insert(op).results, created[0])
+        op = scf.IfOp(condition.ssa, [v.ssa.type for v in results[0]], regions[0], regions[1])
+        return self._as(self._builder.insert(op).results, results[0])
 
     def _as(self, values: Sequence[SSAValue], like: Carried) -> list[Value]:
         return [self.wrap(value, each.dtype) for value, each in zip(values, like, strict=True)]

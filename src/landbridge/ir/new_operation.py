@@ -56,10 +56,10 @@ def _defaults(kind: type[Operation]) -> tuple[_Named, _Named]:
     """Return the default properties and the default attributes of ``kind``."""
     if not issubclass(kind, IRDLOperation):
         return (), ()
-    declared = kind.get_irdl_definition()
+    definition = kind.get_irdl_definition()
 
     def defaults(those: Mapping[str, PropertyDef] | Mapping[str, AttributeDef]) -> _Named:
         declaration_of = [(name, each) for name, each in those.items() if not isinstance(each, OptionalDef)]
         return tuple((name, each.default_value) for name, each in declaration_of if each.default_value is not None)
 
-    return defaults(declared.properties), defaults(declared.attributes)
+    return defaults(definition.properties), defaults(definition.attributes)

@@ -43,8 +43,8 @@ def _from_a_line(array: Array) -> Array:
         return array
     buffer = np.empty(array.nbytes + STORAGE_ALIGNMENT, np.uint8)
     start = -buffer.ctypes.data % STORAGE_ALIGNMENT
-    created = buffer[start : start + array.nbytes].view(array.dtype).reshape(array.shape)
-    source, target = np.atleast_1d(array, created)
+    aligned = buffer[start : start + array.nbytes].view(array.dtype).reshape(array.shape)
+    source, target = np.atleast_1d(array, aligned)
     axis = next((a for a, extent in enumerate(source.shape) if extent > 1), 0)  # no other can be cut
 
     def copy(begin: int, end: int) -> None:
@@ -52,7 +52,7 @@ def _from_a_line(array: Array) -> Array:
         target[part] = source[part]
 
     in_parts(copy, source.shape[axis], array.nbytes)
-    return created
+    return aligned
 
 
 def unpack_array(array: Array, axes: Sequence[int], tiles: Sequence[int], shape: Sequence[int]) -> Array:

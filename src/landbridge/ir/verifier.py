@@ -219,9 +219,9 @@ class _Verifier:
             self.fail(op, f"results of types {_types(found)}", f"those of its destinations, {_types(expected)}")
 
     def _one_vdevice(self, op: Operation, values: Sequence[SSAValue]) -> None:
-        places = {vdevice_of(v.type).index.data for v in values if isinstance(v.type, TensorType)}
-        if len(places) > 1:
-            self.fail(op, f"operands on vdevices {sorted(places)}", "one vdevice; lb.to_vdevice moves a tensor")
+        vdevices = {vdevice_of(v.type).index.data for v in values if isinstance(v.type, TensorType)}
+        if len(vdevices) > 1:
+            self.fail(op, f"operands on vdevices {sorted(vdevices)}", "one vdevice; lb.to_vdevice moves a tensor")
 
     def _same_location(self, op: Operation, sources: Sequence[SSAValue], result: SSAValue) -> None:
         for source in sources:

@@ -40,8 +40,8 @@ def place_in(ty: Attribute) -> Attribute:
 
 def is_nd(ty: Attribute) -> bool:
     """Return whether a tensor or memref is in a scope of more than one dimension."""
-    location = place_in(ty)
-    return isinstance(location, SpaceAttr) or (isinstance(location, VDeviceAttr) and bool(location.axis_separators))
+    space = place_in(ty)
+    return isinstance(space, SpaceAttr) or (isinstance(space, VDeviceAttr) and bool(space.axis_separators))
 
 
 def check_place(module: IRModule, op: Operation, ty: Attribute, fail: Fail) -> None:

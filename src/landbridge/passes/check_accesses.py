@@ -52,8 +52,8 @@ class _Reports:
 
     def of(self, call: CallOp) -> SSAValue:
         """Return the report of ``call``, which is zero when @main begins."""
-        declared = declared_vdevice(call)
-        vdevice = VDeviceAttr.of(0 if declared is None else declared.index.data)
+        caller = declared_vdevice(call)
+        vdevice = VDeviceAttr.of(0 if caller is None else caller.index.data)
         words = report_words(len(call.operands))
         if (vdevice, words) not in self._created:
             storage = AllocStorageOp(words * _WORD, STORAGE_ALIGNMENT, vdevice)
@@ -102,8 +102,8 @@ def _named(value: SSAValue, names: dict[SSAValue, str]) -> str:
         return f"argument {names[source]!r}" if source in names else "a value of a branch"
     if isinstance(source.owner, ConstantOp):
         return f"constant {source.owner.symbol_name!r}"
-    created = node_name(source.owner) if isinstance(source.owner, AllocTensorOp) else ""
-    return f"the result of {created!r}" if created else "a tensor of the model"
+    node = node_name(source.owner) if isinstance(source.owner, AllocTensorOp) else ""
+    return f"the result of {node!r}" if node else "a tensor of the model"
 
 
 def _add_report(prim: func.FuncOp) -> None:

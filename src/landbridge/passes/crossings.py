@@ -40,12 +40,12 @@ def _host_for_both(module: IRModule) -> int | None:
     none."""
     block = module.main.body.block
     returned = block.last_op.operands if block.last_op is not None else ()
-    created = {found for value in returned if (found := produced(value)) is not None}
+    producers = {found for value in returned if (found := produced(value)) is not None}
     for op in module.main.walk():
         if not isinstance(op, ToVDeviceOp):
             continue
         ends = vdevice_of(op.source.type), vdevice_of(op.result.type)
-        outside = viewed(op.source) in block.args or op.result in created or produced(op.source) in created
+        outside = viewed(op.source) in block.args or op.result in producers or produced(op.source) in producers
         for mine, other in (ends, ends[::-1]):
             if outside and mine.index.data == 0 and is_host(module, other) and shares(module, mine, other):
                 return other.index.data

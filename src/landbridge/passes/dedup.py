@@ -17,16 +17,16 @@ from landbridge.passes.registry import register_pass
 def dedup(module: IRModule) -> None:
     """Keep one PrimFunc of those that differ only in their names."""
     first: dict[Hashable, str] = {}
-    retained: dict[str, str] = {}
+    representatives: dict[str, str] = {}
     for name, function in module.prims().items():
-        retained[name] = first.setdefault(content(function), name)
-        if retained[name] != name:
+        representatives[name] = first.setdefault(content(function), name)
+        if representatives[name] != name:
             Rewriter.erase_op(function)
     for op in module.main.walk():
         if isinstance(op, CallOp):
             callee = op.callee_name
-            if retained.get(callee, callee) != callee:
-                op.callee_name = retained[callee]
+            if representatives.get(callee, callee) != callee:
+                op.callee_name = representatives[callee]
 
 
 def content(function: func.FuncOp) -> Hashable:

@@ -52,10 +52,10 @@ def in_place_twin(module: IRModule, name: str) -> str:
     twin = f"{name}_in_place"
     prims = module.prims()
     if twin not in prims:
-        created = module.clone_prim(prims[name], twin)
-        mark_in_place(created)
-        if copies_whole(created):
-            mark_unless_same(created)
+        clone = module.clone_prim(prims[name], twin)
+        mark_in_place(clone)
+        if copies_whole(clone):
+            mark_unless_same(clone)
     return twin
 
 

@@ -46,14 +46,14 @@ def prepare(module: IRModule) -> None:
     if not prepared:
         return
     first = {step.op for step in prepared}
-    retained = {buffer for step in prepared for buffer in step.writes}
+    prepared_buffers = {buffer for step in prepared for buffer in step.writes}
     later = frozenset[SSAValue]().union(*(step.reads for step in found if step.op not in first))
     ops = list(block.ops)
     for op in ops:
         block.detach_op(op)
     block.add_ops(op for op in ops if isinstance(op, _PLACES))
     block.add_ops(op for op in ops if op in first)
-    block.add_op(PreparedOp([buffer for buffer in _in_order(ops) if buffer in retained & later]))
+    block.add_op(PreparedOp([buffer for buffer in _in_order(ops) if buffer in prepared_buffers & later]))
     block.add_ops(op for op in ops if not isinstance(op, _PLACES) and op not in first)
 
 
@@ -65,20 +65,20 @@ def _prepared(steps: Sequence[_Step], weights: frozenset[SSAValue]) -> list[_Ste
     while True:
         left = {step.op for step in chosen}
         others = frozenset[SSAValue]().union(*(step.writes for step in steps if step.op not in left))
-        created = set[SSAValue]().union(*(step.writes for step in chosen)) - others
-        known, retained = set(weights), []
+        results = set[SSAValue]().union(*(step.writes for step in chosen)) - others
+        known, remaining = set(weights), []
         for step in chosen:
-            fits = all(v in weights or isinstance(v.owner, ConstantOp) or v in created for v in step.reads)
-            fits = fits and step.writes <= created and not any(isinstance(v, BlockArgument) for v in step.writes)
+            fits = all(v in weights or isinstance(v.owner, ConstantOp) or v in results for v in step.reads)
+            fits = fits and step.writes <= results and not any(isinstance(v, BlockArgument) for v in step.writes)
             # Operations on constants alone need no preparation: they do not change.
             if fits and not known.isdisjoint(step.reads):
                 known |= step.writes
-                retained.append(step)
+                remaining.append(step)
             else:
-                created -= step.writes  # so that dependent steps are removed in the same round
-        if len(retained) == len(chosen):
-            return retained
-        chosen = retained
+                results -= step.writes  # so that dependent steps are removed in the same round
+        if len(remaining) == len(chosen):
+            return remaining
+        chosen = remaining
 
 
 def _is_open(buffer: SSAValue) -> bool:

@@ -35,8 +35,8 @@ def scratch(module: IRModule) -> None:
         given: list[SSAValue] = []
         for ty in needed[call.callee_name]:
             alloc = buffer_alloc(ty)
-            declared = declared_vdevice(call)
-            place_on(alloc, VDeviceAttr.of(0 if declared is None else declared.index.data))
+            caller = declared_vdevice(call)
+            place_on(alloc, VDeviceAttr.of(0 if caller is None else caller.index.data))
             set_node_name(alloc, f"{node_name(call)} scratch".lstrip())
             first = block.first_op
             assert first is not None  # the call, or an operation around it

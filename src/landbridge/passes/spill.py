@@ -55,12 +55,12 @@ def _described(module: IRModule, scope: str, *, flat: bool) -> bool:
 @register_pass("spill")
 def spill(module: IRModule) -> None:
     """Move buffers and weights that do not fit their scope to the scope that ``lb.spill`` names for it."""
-    places = take_spill_requests(module.main)
-    if not places:
+    destinations = take_spill_requests(module.main)
+    if not destinations:
         return
     uses = _uses(module)
     for scope in scopes_of(module):
-        destination = places.get(scope.kind.scope)
+        destination = destinations.get(scope.kind.scope)
         if destination is None or scope.kind.capacity is None:
             continue
         for buffer in _leaving(scope, uses):

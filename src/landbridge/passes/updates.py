@@ -96,6 +96,6 @@ def _leave_out(module: IRModule, op: CallOp, copied: int) -> None:
     op.callee_name = name
     inputs = [value for number, value in enumerate(op.inputs) if number != copied]
     attributes = {key: value for key, value in op.attributes.items() if key != OPERAND_SEGMENTS}
-    created = CallOp.build(operands=[inputs, list(op.destinations)], result_types=[[]], attributes=attributes)
-    _insert(op, created)
+    new_call = CallOp.build(operands=[inputs, list(op.destinations)], result_types=[[]], attributes=attributes)
+    _insert(op, new_call)
     Rewriter.erase_op(op)

@@ -15,25 +15,25 @@ def plan_objects(requests: Sequence[ObjectRequest]) -> ObjectPlan:
     The largest request first: it takes the smallest existing object that is free for all its life, of its dtype and at
     least its shape in every dimension; else an object is added for it. An object is as large as the request it was
     added for. Raises PlanError when ids repeat."""
-    created: list[ObjectRequest] = []
+    objects: list[ObjectRequest] = []
     users: list[list[ObjectRequest]] = []
     uses: dict[BufferId, int] = {}
     for request in sorted(requests, key=lambda r: -r.nbytes):
         if request.id in uses:
             raise PlanError(f"two objects are called {request.id!r}; ids must differ")
         fitting = [
-            k for k, first in enumerate(created)
+            k for k, first in enumerate(objects)
             if _fits(request, first) and all(u.end <= request.start or request.end <= u.start for u in users[k])
         ]  # fmt: skip
-        chosen = min(fitting, key=lambda k: created[k].nbytes, default=len(created))
-        if chosen == len(created):
-            created.append(request)
+        chosen = min(fitting, key=lambda k: objects[k].nbytes, default=len(objects))
+        if chosen == len(objects):
+            objects.append(request)
             users.append([])
         users[chosen].append(request)
         uses[request.id] = chosen
     live = (sum(r.nbytes for r in requests if r.start <= t < r.end) for t in {r.start for r in requests})
     result = ObjectPlan(
-        [(r.shape, r.dtype) for r in created], uses, sum(r.nbytes for r in created), max(live, default=0)
+        [(r.shape, r.dtype) for r in objects], uses, sum(r.nbytes for r in objects), max(live, default=0)
     )
     check_objects(requests, result)
     return result

@@ -51,7 +51,7 @@ def _any_free(buffers: Sequence[Buffer]) -> dict[BufferId, tuple[int, ...]]:
     """Assign the lowest free rows in order of start: a new row is taken only when all lower ones are in use."""
     free: list[int] = []
     ends: list[tuple[int, int]] = []  # (step from which it is free, row)
-    created = 0
+    row_count = 0
     chosen: dict[BufferId, tuple[int, ...]] = {}
     for b in sorted(buffers, key=lambda b: b.start):
         while ends and ends[0][0] <= b.start:
@@ -59,8 +59,8 @@ def _any_free(buffers: Sequence[Buffer]) -> dict[BufferId, tuple[int, ...]]:
         taken = []
         for _ in range(b.size):
             if not free:
-                heapq.heappush(free, created)
-                created += 1
+                heapq.heappush(free, row_count)
+                row_count += 1
             taken.append(heapq.heappop(free))
         for row in taken:
             heapq.heappush(ends, (b.end, row))

@@ -31,7 +31,7 @@ def supported(
 
 
 def _highest(values: Sequence[int], together: Sequence[set[int]]) -> list[int]:
-    """Return those of ``values``, given lowest first, with no other one on top of them: that one's end is higher."""
+    """Return those of ``values`` (lowest first) that have no other one on top: the end of a buffer on top is higher."""
     found: list[int] = []
     later = set[int]()
     for number in reversed(values):

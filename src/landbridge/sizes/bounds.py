@@ -72,7 +72,8 @@ def _lower(terms: Terms, depth: int) -> int | None:
 
 
 def _by_factor(terms: Terms, depth: int) -> int | None:
-    """Return the bound of an atom of every term times that of the rest, if neither falls below 0."""
+    """Return the bound of an atom that divides every term, times the bound of the quotient, if neither falls below
+    0."""
     for atom, _ in terms[0][0]:
         factor, others = _taken_out(terms, atom)
         if not others and factor:
@@ -118,7 +119,7 @@ def _without_floor(terms: Terms, atom: Floor, numerator: Terms, by: int, depth: 
 
 
 def _without_rest(terms: Terms, atom: AboveZero, inner: Terms, depth: int) -> int | None:
-    """Return the lower bound of the two cases of an AboveZero; where the atom adds, each case gives a bound."""
+    """Return the lower of the bounds of an AboveZero's two cases; where the atom adds, either case gives a bound."""
     factor, others = _taken_out(terms, atom)
     sign = _sign(factor, depth)
     if sign == 0:

@@ -69,5 +69,5 @@ def declared_dimensions(dims: Mapping[str, Dim | str | int]) -> dict[str, Extent
 def identifier(name: str) -> str:
     """Return ``name`` as sizes write it: every character that is no letter, digit or underscore becomes an
     underscore."""
-    created = "".join(c if c.isalnum() else "_" for c in name)
-    return created if created.isidentifier() else f"_{created}"
+    cleaned = "".join(c if c.isalnum() else "_" for c in name)
+    return cleaned if cleaned.isidentifier() else f"_{cleaned}"

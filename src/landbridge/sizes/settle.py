@@ -120,8 +120,8 @@ def _dimension(symbol: Symbol, low: int, high: int, units: int) -> Extent:
     """Return ``symbol`` with its units from ``low`` to ``high`` and multiples of ``units``."""
     unit = symbol.unit
     expected = symbol.expected
-    retained = expected is not None and expected % units == 0 and low <= expected <= high
-    expected = expected * unit if expected is not None and retained else None
+    is_legal = expected is not None and expected % units == 0 and low <= expected <= high
+    expected = expected * unit if expected is not None and is_legal else None
     return dimension(symbol.name, low * unit, high * unit, unit * units, expected)
 
 

@@ -19,10 +19,10 @@ class Single(type):
     An instance lives as long as something references it."""
 
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
-        created = super().__call__(*args, **kwargs)
-        key = cls, *vars(created).values()
+        instance = super().__call__(*args, **kwargs)
+        key = cls, *vars(instance).values()
         with _lock:
-            return _created.setdefault(key, created)
+            return _created.setdefault(key, instance)
 
 
 def remade(single: Any) -> tuple[Any, tuple[Any, ...]]:

@@ -1,10 +1,10 @@
-"""Options that all kinds of CPU targets share."""
+"""The options that all kinds of CPU targets share."""
 
 from __future__ import annotations
 
 from landbridge.targets.kind import Option, Options
 
-#: The keys of CPU targets, by which passes select.
+#: Options of all kinds of CPU targets.
 CPU_OPTIONS = (
     Option("num-cores", "int", "Cores that kernels are split for.", minimum=1),
     Option(

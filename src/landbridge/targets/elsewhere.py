@@ -56,5 +56,5 @@ def instead_of_triple(parts: list[str]) -> str:
 
     ``parts`` may have versions, as in ``macos14.2``."""
     names = [part.rstrip("0123456789.") if not part.startswith(("esp", "win", "arm")) else part for part in parts]
-    known = [way for name in [*names[::-1], *parts] if (way := instead_of(name))]
+    known = [alternative for name in [*names[::-1], *parts] if (alternative := instead_of(name))]
     return known[0] if known else SOURCE

@@ -105,7 +105,7 @@ def system(triple: str) -> list[str]:
 def has_glibc(triple: str) -> bool:
     """Return whether a triple names Linux with glibc, or no system."""
     parts = system(triple)
-    linux = next((location for location, part in enumerate(parts) if part.startswith("linux")), None)
+    linux = next((at for at, part in enumerate(parts) if part.startswith("linux")), None)
     if linux is None:
         return not parts
     return all(part.startswith("gnu") for part in parts[linux + 1 :])

@@ -212,8 +212,8 @@ class Target:
         kind = registry.get_kind(self.kind)
         memory = kind.memory(self.options) if kind.memory else ()
         shares = kind.shares(self.options) if kind.shares else ()
-        declared = self.memory, self.shares, self.keys, self.formats, self.host
-        return declared == (memory, shares, kind.keys, kind.formats, None)
+        extras = self.memory, self.shares, self.keys, self.formats, self.host
+        return extras == (memory, shares, kind.keys, kind.formats, None)
 
     def _option(self, name: str) -> object:
         try:
@@ -285,13 +285,13 @@ def _described(
             "landbridge.errors that says what is wrong"
         ) from error
     try:
-        created = form(() if isinstance(found, str) else found)
-        legal_texts = all(isinstance(each, str) for each in created)
+        described = form(() if isinstance(found, str) else found)
+        legal_texts = all(isinstance(each, str) for each in described)
     except (TypeError, ValueError):
         legal_texts = False
     if isinstance(found, str) or not legal_texts:
         raise DeviceError(f"{where}: {method}() returned {found!r}; legal: {legal}")
-    return created
+    return described
 
 
 def _kind_of(name: str) -> TargetKind:
@@ -302,8 +302,8 @@ def _kind_of(name: str) -> TargetKind:
         close = did_you_mean(name, known)
         if name in registry.names() or (not close and did_you_mean(name, registry.names())):
             raise
-        if way := instead_of(name):
-            raise TargetError(f"{name!r} is no target: {way}") from None
+        if alternative := instead_of(name):
+            raise TargetError(f"{name!r} is no target: {alternative}") from None
         legal = f"{close}; `landbridge targets` lists them" if close else f"; legal: {', '.join(known)}"
         raise TargetError(f"{error}. Nor is it a tag{legal}") from None
 

@@ -11,8 +11,8 @@ from landbridge.targets.grid_options import declared, powers_of_two, shared_host
 from landbridge.targets.images import TEXTURE_SCOPE
 from landbridge.targets.kind import Option, Options, TargetKind
 
-#: The scope of host memory that the device accesses, if "global" is the device's alone. It is coherent; or cached but
-#: not coherent if the driver has such a type too.
+#: The scopes of host memory that the device accesses, if "global" is the device's alone: a coherent one, and a cached
+#: one without coherence if the driver has such a type.
 HOST_SCOPE = "host"
 HOST_CACHED_SCOPE = "host.cached"
 

@@ -58,14 +58,14 @@ def _way_from_producer(graph: Graph, block: Block, call: CallOp, value: SSAValue
 
     Each call of the path is read only by the next, and the last only by ``call``. Returns none if there is no such
     path."""
-    way: list[CallOp] = []
+    path: list[CallOp] = []
     while True:
         producer = graph.producer(value, block)
         if producer is None or producer.res[0] is not value or not only_consumer(graph, producer, call, value):
             return []
-        way.insert(0, producer)
+        path.insert(0, producer)
         if pointwise_stage(graph.function(producer)) is None:
-            return way
+            return path
         computed = _computed(producer)
         if len(computed) != 1:
             return []

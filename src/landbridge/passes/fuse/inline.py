@@ -115,10 +115,10 @@ def substitute(producer: Generic, consumer: Generic, buffer: SSAValue) -> None:
 
     The producer must not be used afterwards: its operations are moved where they are needed once."""
     block = consumer.body
-    retained = [o for o in consumer.ins if o.buffer is not buffer]
+    other_reads = [o for o in consumer.ins if o.buffer is not buffer]
     scalars: dict[tuple[SSAValue, AffineMap], SSAValue] = {}
     accesses: list[tuple[SSAValue, AffineMap]] = []
-    for operand in retained:
+    for operand in other_reads:
         key = (operand.buffer, canonical(operand.map, consumer.extents))
         if key in scalars:
             operand.scalar.replace_all_uses_with(scalars[key])
@@ -128,8 +128,8 @@ def substitute(producer: Generic, consumer: Generic, buffer: SSAValue) -> None:
             accesses.append((operand.buffer, operand.map))
     count = len(accesses) + sum(o.buffer is buffer for o in consumer.ins)
     results: dict[AffineMap, SSAValue] = {}
-    places = {canonical(o.map, consumer.extents) for o in consumer.ins if o.buffer is buffer}
-    take = _move_body if len(places) == 1 else _copy_body
+    maps = {canonical(o.map, consumer.extents) for o in consumer.ins if o.buffer is buffer}
+    take = _move_body if len(maps) == 1 else _copy_body
     added: list[tuple[SSAValue, AffineMap]] = []
     start = block.first_op
     assert start is not None  # a body ends in linalg.yield
@@ -235,7 +235,7 @@ def rebuild(
 def tidy_operands(stage: Generic) -> None:
     """Merge equal accesses of a stage into one operand, and drop those whose value is not used."""
     seen: dict[tuple[SSAValue, AffineMap], Operand] = {}
-    retained: list[tuple[SSAValue, AffineMap]] = []
+    operands: list[tuple[SSAValue, AffineMap]] = []
     for operand in stage.ins:
         key = (operand.buffer, canonical(operand.map, stage.extents))
         if key in seen:
@@ -244,6 +244,6 @@ def tidy_operands(stage: Generic) -> None:
             stage.body.erase_arg(operand.scalar)
         else:
             seen[key] = operand
-            retained.append((operand.buffer, operand.map))
-    if len(retained) < len(stage.ins):
-        rebuild(stage.op, retained, [(o.buffer, o.map) for o in stage.outs])
+            operands.append((operand.buffer, operand.map))
+    if len(operands) < len(stage.ins):
+        rebuild(stage.op, operands, [(o.buffer, o.map) for o in stage.outs])

@@ -58,8 +58,10 @@ def _has_lanes(module: IRModule, value: SSAValue) -> bool:
 
 def _is_reduced(functions: dict[str, func.FuncOp], value: SSAValue) -> bool:
     """Return whether a kernel with a reduction computes ``value``: it may get a layout of its own."""
-    created = viewed(value).owner
-    return isinstance(created, CallOp) and any(g.reduces for g in view_prim(functions[created.callee_name]).generics())
+    producer = viewed(value).owner
+    return isinstance(producer, CallOp) and any(
+        g.reduces for g in view_prim(functions[producer.callee_name]).generics()
+    )
 
 
 def _replace(op: ConcatOp, copies: CopyPrims) -> None:

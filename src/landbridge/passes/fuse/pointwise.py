@@ -70,5 +70,5 @@ def _continues(graph: Graph, producer: CallOp, block: Block) -> bool:
     """Return whether ``producer`` may become an epilogue of the call that computes its input.
 
     A reader that uses several of its elements would prevent that, and the call would write an unfinished result."""
-    created = (graph.producer(value, block) for value in inputs_of(producer))
-    return any(call is not None and pointwise_stage(graph.function(call)) is None for call in created)
+    producers = (graph.producer(value, block) for value in inputs_of(producer))
+    return any(call is not None and pointwise_stage(graph.function(call)) is None for call in producers)

@@ -131,7 +131,7 @@ def _regroup(shape: Shape, m: AffineMap, old: Shape, new: Shape, groups: list[Gr
         moving.append(e.position)
     if moving != sorted(set(moving)):
         return None
-    retained: list[int] = []
+    followed: list[int] = []
     whole = True
     for group in groups:
         real = [d for d in group.old if old[d] != 1]
@@ -139,15 +139,15 @@ def _regroup(shape: Shape, m: AffineMap, old: Shape, new: Shape, groups: list[Gr
         if present and present != real:
             return None
         if present:
-            retained.extend(group.new)
+            followed.extend(group.new)
         elif real:
             whole = False
     if whole:
         return _Operand(new, AffineMap.identity(len(new)))
-    if not retained:
+    if not followed:
         return _Operand(shape, AffineMap(len(new), 0, tuple(AffineExpr.constant(0) for _ in shape)))
-    dims = tuple(AffineExpr.dimension(d) for d in retained)
-    return _Operand(tuple(new[d] for d in retained), AffineMap(len(new), 0, dims))
+    dims = tuple(AffineExpr.dimension(d) for d in followed)
+    return _Operand(tuple(new[d] for d in followed), AffineMap(len(new), 0, dims))
 
 
 def _reshape(graph: Graph, call: CallOp, shape: Shape, operands: list[_Operand]) -> CallOp:
@@ -178,7 +178,7 @@ def _reshape(graph: Graph, call: CallOp, shape: Shape, operands: list[_Operand])
 
 
 def _as_shape(value: SSAValue, shape: Shape, before: CallOp) -> SSAValue:
-    """``value`` viewed as ``shape``."""
+    """Return ``value`` viewed as ``shape``."""
     source = source_of(value)
     if shape_of(source.type) == shape:
         return source

@@ -41,20 +41,20 @@ class BlockedValues:
             return _insert(ConstantOp(symbol, layout.tensor(value.type)), before)
         value = self._transposed(value, layout.order, before)
         if layout.moves_nothing(shape_of(value.type)):
-            created = _insert(ViewOp(value, layout.tensor(value.type)), before)
+            reordered = _insert(ViewOp(value, layout.tensor(value.type)), before)
         else:
-            created = _insert(PackOp(value, layout.axes, layout.tiles), before)
+            reordered = _insert(PackOp(value, layout.axes, layout.tiles), before)
         if layout.is_of_channels:
-            self.twins[value] = created
-        return created
+            self.twins[value] = reordered
+        return reordered
 
     def plain(self, value: SSAValue, layout: Layout, ty: AnyTensor, before: Operation) -> SSAValue:
         """Return the plain form, of type ``ty``, of a value in ``layout``, which becomes its twin."""
         view = layout.moves_nothing(shape_of(ty))
         op = ViewOp(value, ty) if view else UnpackOp(value, layout.axes, layout.tiles, ty)
-        created = _insert(op, before)
-        self.twins[created] = value
-        return created
+        reordered = _insert(op, before)
+        self.twins[reordered] = value
+        return reordered
 
     def _packed_constant(self, symbol: str, layout: Layout) -> str:
         key = (symbol, layout)

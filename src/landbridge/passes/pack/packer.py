@@ -136,8 +136,8 @@ class _Packer:
         new = CallOp(name, inputs, [alloc.tensor for alloc in allocs], types, node_name(op))
         Rewriter.insert_op([*allocs, new], InsertPoint.before(op))
         results = [
-            created if layout is None else values.plain(created, layout, cast(AnyTensor, old.type), op)
-            for created, layout, old in zip(new.res, outputs, op.res, strict=True)
+            result if layout is None else values.plain(result, layout, cast(AnyTensor, old.type), op)
+            for result, layout, old in zip(new.res, outputs, op.res, strict=True)
         ]
         destinations = [d.owner for d in op.destinations]
         sources = list(op.inputs)
@@ -178,6 +178,6 @@ def _view(op: ViewOp, values: BlockedValues) -> None:
     if len(result) not in (3, 4) or source[:2] != result[:2]:
         return
     if [e for e in source[2:] if e != 1] == [e for e in result[2:] if e != 1]:
-        created = ViewOp(twin, Layout.of_channels(len(result), tile).tensor(op.result.type))
-        Rewriter.insert_op(created, InsertPoint.after(op))
-        values.twins[op.result] = created.result
+        view = ViewOp(twin, Layout.of_channels(len(result), tile).tensor(op.result.type))
+        Rewriter.insert_op(view, InsertPoint.after(op))
+        values.twins[op.result] = view.result

@@ -68,7 +68,7 @@ class Blocking:
 
 
 def blocking_of(c: Candidate) -> Blocking | None:
-    """Return the blocking that the rule for a kernel like ``c`` chooses; None where it stays plain."""
+    """Return the blocking that the rule for a kernel like ``c`` chooses; None if the kernel stays plain."""
     weights = c.contracted_weights
     if weights is not None and len(shape_of(c.outputs[0].type)) == 4:
         return convolution(c, weights)
@@ -87,8 +87,9 @@ def sums_its_channels(c: Candidate) -> bool:
 
 
 def convolution(c: Candidate, weights: SSAValue) -> Blocking | None:
-    """Block the output channels, unless they are few, and the reduced ones if the input is blocked or has enough of
-    them."""
+    """Return a blocking of the output channels, unless they are few, and of the input channels.
+
+    The input channels are blocked if the input is blocked already or has enough of them."""
     lanes = c.output_channels
     if lanes is not None and lanes.reduces:
         return None
@@ -128,7 +129,7 @@ _NARROW = 14 / 15
 
 
 def matrix_product(c: Candidate, weights: SSAValue) -> Blocking | None:
-    """Pack the weights in column panels; everything else stays plain."""
+    """Return a blocking that packs the weights in column panels; everything else stays plain."""
     columns = next((k for k in c.classes if not k.fixed and not k.reduces and k.axis_of(weights) is not None), None)
     # A panel is one vector of the widest element computed with: a plain result has no padding after its last column.
     tile = c.tile * 4 // max(4, *(widest_bytes(g.body) for g in c.prim.generics()))
@@ -172,7 +173,7 @@ def _panel(c: Candidate, columns: int, tile: int) -> int:
 
 
 def neighbour(c: Candidate) -> Blocking | None:
-    """Keep the blocked layout of an operand if the channel is a parallel loop of every stage."""
+    """Return the blocked layout of an operand for all, if the channel is a parallel loop of every stage."""
     lanes, rank = c.output_channels, len(shape_of(c.outputs[0].type))
     followed = [a for a in c.blocked if rank == 4 or len(shape_of(a.type)) == rank]
     if lanes is None or lanes.reduces or not any(lanes.axis_of(a) == 1 for a in followed):

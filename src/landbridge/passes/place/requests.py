@@ -103,10 +103,10 @@ def _some(names: Iterable[str]) -> str:
 def _maker(module: IRModule, output: str, number: int) -> str:
     """Return the name of the node that produces output ``number``; raises PlacementError if there is none."""
     last = module.main.body.block.last_op
-    created = viewed(last.operands[number]).owner if last is not None else None
-    if not isinstance(created, CallOp | HostCallOp):
+    producer = viewed(last.operands[number]).owner if last is not None else None
+    if not isinstance(producer, CallOp | HostCallOp):
         raise PlacementError(f"output {output!r} is no result of a node of its own; place the nodes that it comes from")
-    return node_name(created)
+    return node_name(producer)
 
 
 def _is_inner(op: CallOp) -> bool:

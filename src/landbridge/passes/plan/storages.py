@@ -69,8 +69,8 @@ def _in_bytes(scope: Scope) -> Solution:
     found = planner.plan(buffers, _least(scope.free, kind.max_bytes))
     offsets = tuple(found.offsets[name] for name in scope.names)
     if is_open:
-        places, end = planner.supported(buffers, offsets, sizes)
-        return Solution(round_up(end, kind.size_multiple), tuple(places), found.lower_bound, found.proved_optimal)
+        open_offsets, end = planner.supported(buffers, offsets, sizes)
+        return Solution(round_up(end, kind.size_multiple), tuple(open_offsets), found.lower_bound, found.proved_optimal)
     return Solution(round_up(found.peak, kind.size_multiple), offsets, found.lower_bound, found.proved_optimal)
 
 

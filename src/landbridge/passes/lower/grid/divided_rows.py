@@ -36,7 +36,7 @@ def divided_row_launch(launcher: Launcher, row: RowNest, parts: int, buffers: Ma
     assert combine is not None
     size = power_of_two(MAX_SIZE, launcher.limits.workgroup_size)
     span = -(-row.length // parts)
-    retained = launcher.scratch(element, points * parts)
+    partials = launcher.scratch(element, points * parts)
 
     def emitted(code: Code, thread: SSAValue, point: Index, width: int) -> Row:
         env = dict(zip(row.bound, code.unflatten(point, extents), strict=True))
@@ -47,7 +47,7 @@ def divided_row_launch(launcher: Launcher, row: RowNest, parts: int, buffers: Ma
         one = emitted(code, item.thread, point, size)
         first = code.mul(part, span)
         last = code.minimum(code.add(first, span), row.length)
-        one.together(main, one.partial(main, first, last, span), lambda value: code.store(value, retained, item.group))
+        one.together(main, one.partial(main, first, last, span), lambda value: code.store(value, partials, item.group))
 
     launcher.launch(points * parts, size, reduce)
     few = power_of_two(min(parts, MAX_SIZE), launcher.limits.workgroup_size)
@@ -57,7 +57,7 @@ def divided_row_launch(launcher: Launcher, row: RowNest, parts: int, buffers: Ma
         start = code.constant(identity(combine, element), element)
 
         def iteration(part: SSAValue, carried: list[SSAValue]) -> Sequence[SSAValue]:
-            return [fold(code, main, carried[0], code.load(retained, code.add(begin, part), element))]
+            return [fold(code, main, carried[0], code.load(partials, code.add(begin, part), element))]
 
         (value,) = code.loop(item.thread, parts, few, [start], iteration)
         one = emitted(code, item.thread, item.group, few)

@@ -214,16 +214,16 @@ class Row:
             return values
 
         end = row.length if last is None else last
-        owned = code.add(self._thread, first)
+        begin = code.add(self._thread, first)
         if not sums_up(main) or (row.length if most is None else most) <= 2 * BLOCK * self._size:
-            (value,) = code.loop(owned, end, self._size, [start], iteration)
+            (value,) = code.loop(begin, end, self._size, [start], iteration)
             return value
 
         def block(k: SSAValue, carried: list[SSAValue]) -> Sequence[SSAValue]:
             stop = code.minimum(code.add(k, BLOCK * self._size), end)
             return [fold(code, main, carried[0], code.loop(k, stop, self._size, [start], iteration)[0])]
 
-        (value,) = code.loop(owned, end, BLOCK * self._size, [start], block)
+        (value,) = code.loop(begin, end, BLOCK * self._size, [start], block)
         return value
 
     def _fold(self, main: Stage, shared: SSAValue, step: int) -> None:

@@ -86,7 +86,7 @@ def _double_function(prim: func.FuncOp) -> str | None:
 
 
 def _elements(prim: func.FuncOp) -> Iterator[Attribute]:
-    """Yield the element types of all its values, each once."""
+    """Yield the element types of all values of ``prim``, each once."""
     seen: set[Attribute] = set()
     values: list[SSAValue] = list(prim.body.block.args)
     for op in prim.body.walk():
