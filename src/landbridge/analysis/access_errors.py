@@ -20,7 +20,8 @@ def access_errors(module: IRModule, *, generated: bool) -> Iterator[None]:
     """Complete the message of an AccessError that the ``with`` block raises for a kernel of ``module``.
 
     ``generated``: the kernels were made from a model, so that an unproved access is a bug of the compiler. Otherwise
-    they are IR that the user or a plugin wrote, who can clamp the index."""
+    they are IR that the user or a plugin wrote, who can clamp the index.
+    """
     try:
         yield
     except AccessError as error:

@@ -3,7 +3,8 @@
 An output may be written onto an input when no operation reads the input after the first one that writes the output. The
 operation that does both must be a kernel that reads each element where it writes it (``analysis/overwriting.py``). All
 of them must run on the host's CPU, one after the other: devices order their work by memory, and to a device two
-arguments are two memories."""
+arguments are two memories.
+"""
 
 from __future__ import annotations
 

@@ -21,7 +21,8 @@ def may_be_empty(sizes: Iterable[Extent]) -> bool:
 def not_zero_where(iterations: Extent | None) -> dict[Atom, Extent]:
     """Return the atoms that are at least 1 where a loop of ``iterations`` runs, each with its narrower value.
 
-    These are the atoms that may be 0 elsewhere, and that make ``iterations`` 0 if they are."""
+    These are the atoms that may be 0 elsewhere, and that make ``iterations`` 0 if they are.
+    """
     if not isinstance(iterations, Size):
         return {}
     return {
@@ -35,7 +36,8 @@ def readings(size: Size, assumed: Mapping[Atom, Extent]) -> Iterator[Extent]:
     """Yield equal forms of ``size`` under the assumptions ``assumed``, at least one.
 
     The first assumes dimensions alone, so that sums of them get bounds; the second assumes all atoms; the third
-    replaces each assumed maximum by its larger operand."""
+    replaces each assumed maximum by its larger operand.
+    """
     symbols: dict[Atom, Extent] = {atom: value for atom, value in assumed.items() if isinstance(atom, Symbol)}
     sides: dict[Atom, Extent] = {atom: Size(atom.terms) for atom in assumed if isinstance(atom, AboveZero)}
     choices = [symbols, assumed, {**assumed, **sides}][: 3 if sides else 1 + (len(symbols) < len(assumed))]

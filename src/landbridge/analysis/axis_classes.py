@@ -3,7 +3,8 @@
 A loop that indexes an axis by itself ties that axis to every other axis that it indexes so. Cutting one into tiles cuts
 them all; a loop that is also part of a larger index expression cannot be cut. One exception: a loop that runs over
 groups of an axis, ``group * K + loop`` where the loop has K iterations, is tied to it as well: tiles that divide K lie
-within a group."""
+within a group.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +32,8 @@ class AxisClass:
     """Axes and loops of one extent, which are cut together or not at all.
 
     ``group`` is not 0 where loops run over groups of that many: all extents are multiples of it, ``extent`` is it, and
-    tiles have to divide it."""
+    tiles have to divide it.
+    """
 
     extent: int
     axes: set[Axis] = field(default_factory=set)

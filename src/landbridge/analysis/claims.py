@@ -33,7 +33,8 @@ _PRODUCERS = (CallOp, HostCallOp, IfOp, LoopOp, ConcatOp, PackOp, UnpackOp, ToVD
 class Claim:
     """A value is produced as part of ``whole`` from element ``first`` on.
 
-    ``whole`` is an output's memref, another produced value, or a loop's destination of a row."""
+    ``whole`` is an output's memref, another produced value, or a loop's destination of a row.
+    """
 
     whole: SSAValue
     first: int
@@ -43,7 +44,8 @@ class Claim:
 class Part:
     """An input of a concatenation: its first element in a row of the result, and whether it may be produced there.
 
-    That needs one contiguous piece at an offset where a kernel's argument may begin."""
+    That needs one contiguous piece at an offset where a kernel's argument may begin.
+    """
 
     value: SSAValue
     first: int
@@ -112,7 +114,8 @@ class Claims:
     def _is_replaced(self, block: Block, argument: SSAValue, value: SSAValue) -> bool:
         """Return whether an iteration may produce ``value`` in the memory of its argument ``argument``.
 
-        That holds if nothing in ``block`` uses the argument from then on, or if the call writes ``value`` onto it."""
+        That holds if nothing in ``block`` uses the argument from then on, or if the call writes ``value`` onto it.
+        """
         root = produced(value)
         if root is None or root in self._claims or root.op in self.in_place:
             return False

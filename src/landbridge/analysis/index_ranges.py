@@ -5,7 +5,8 @@ loads. Each atom has linear bounds over atoms defined before it, known from its 
 around. A form's largest value follows by replacing the youngest atom with each of its bounds in turn, until only a
 number is left (Fourier-Motzkin elimination, in the order of definition): the smallest of these numbers holds. Factors
 are integers: a bound of ``n`` times an atom replaces it in ``n`` times the form, whose largest value is divided by
-``n`` and rounded down."""
+``n`` and rounded down.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +33,8 @@ from landbridge.records import record
 class _Atom:
     """A value that is no linear form of others.
 
-    ``value`` names its operation; ``bounds`` holds the lower and upper bounds that are known from the start."""
+    ``value`` names its operation; ``bounds`` holds the lower and upper bounds that are known from the start.
+    """
 
     value: SSAValue | None
     lower: list[Bound] = field(default_factory=list)

@@ -34,7 +34,8 @@ _MOST_VALUES = 1 << 12
 def flops_of(function: func.FuncOp) -> Extent:
     """Return the operations of one call: sums, products, quotients, maxima and functions such as exp count as one each.
 
-    The padding of windows and of blocked layouts is not counted; with open dimensions that of windows is."""
+    The padding of windows and of blocked layouts is not counted; with open dimensions that of windows is.
+    """
     view = view_prim(function)
     pads = {op.destination: op for op in view.stages if isinstance(op, PadOp)}
     total: Extent = 0
@@ -48,7 +49,8 @@ def flops_of(function: func.FuncOp) -> Extent:
 def bytes_of(function: func.FuncOp) -> Extent:
     """Return the bytes of operands that one call reads or writes, each counted once however often it is used.
 
-    Of an operand that is only partly used, such as a table of embeddings, only the used bytes count."""
+    Of an operand that is only partly used, such as a table of embeddings, only the used bytes count.
+    """
     total: Extent = 0
     stages = view_prim(function).stages
     for argument in function.body.block.args:

@@ -29,7 +29,8 @@ def temporary_bytes(kernel: func.FuncOp) -> int:
 def in_workspace(kernel: func.FuncOp) -> dict[memref.AllocaOp, int]:
     """Return the offset in the workspace of each temporary of ``kernel``; none if they may lie on the stack.
 
-    Raises CodegenError if the workspace is too small for them."""
+    Raises CodegenError if the workspace is too small for them.
+    """
     offsets, needed = temporaries(kernel), temporary_bytes(kernel)
     if needed <= STACK_TEMPORARY_BYTES:
         return {}

@@ -3,7 +3,8 @@
 Steps number the operations that use memory, in the order of the text, both branches of an ``lb.if`` one after the
 other. A buffer is needed exactly from its first step to its last; what only one branch needs may share bytes with what
 only the other needs. An ``lb.loop`` is a step before its body and one after it: temporaries of an iteration live inside
-of the body, and what was made before and is used there lives until the loop has ended."""
+of the body, and what was made before and is used there lives until the loop has ended.
+"""
 
 from __future__ import annotations
 

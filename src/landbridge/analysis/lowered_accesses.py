@@ -31,7 +31,8 @@ class LoweredAccess(NamedTuple):
 
     They lie along the last axis; the other axes are indexed as they are. ``first > last`` if a constant mask disables
     all lanes. ``element`` is the type of each element. ``mask`` is known only at run time: any of the lanes may be
-    enabled, or the first ``retained`` without the first ``skipped``."""
+    enabled, or the first ``retained`` without the first ``skipped``.
+    """
 
     op: Operation
     buffer: SSAValue

@@ -3,7 +3,8 @@
 As ``index_ranges``, with factors and constants that are known only at run time: an index is a linear form over loop
 counters and the like, with Sizes as factors. That a form is never above 0 is proved by replacing its youngest atom with
 each of its bounds in turn, until only a Size is left (Fourier-Motzkin elimination). A sign that is not the same for all
-inputs proves nothing."""
+inputs proves nothing.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +44,8 @@ class _Atom:
     """A value that is no linear form of others; ``lower`` and ``upper`` bounds are over older atoms.
 
     ``least`` are the forms whose minimum it is. ``where_natural`` holds the operation and its operands if it has bounds
-    only under conditions."""
+    only under conditions.
+    """
 
     lower: list[Bound] = field(default_factory=list)
     upper: list[Bound] = field(default_factory=list)
@@ -52,9 +54,8 @@ class _Atom:
 
 
 class OpenRanges:
-    """The facts about integers at the current point of a walk over a function.
-
-    ``words`` is the operand that holds ``sizes``; the function does nothing if ``tasks`` is 0."""
+    """The facts about integers at the current point of a walk over a function. ``words`` is the operand that holds
+    ``sizes``; the function does nothing if ``tasks`` is 0."""
 
     def __init__(self, words: SSAValue, sizes: Sequence[Extent], tasks: Extent | None = None) -> None:
         self._words, self._sizes = words, sizes
@@ -80,8 +81,7 @@ class OpenRanges:
         self._forms[id(value)] = low.plus(self._atom([(1, constant(0))], [most]), step)
 
     def is_multiple(self, form: Form, divisor: int) -> bool:
-        """Return whether ``form`` is known to be a multiple of ``divisor``; of a minimum, whether both its sides
-        are."""
+        """Return whether ``form`` is known to be a multiple of ``divisor``; of a minimum, whether both sides are."""
         if all(number % divisor == 0 for number in (form.const, *form.terms.values())):
             return True
         for atom, factor in form.terms.items():
@@ -355,8 +355,7 @@ def _is_natural(factor: Extent) -> bool | None:
 
 
 def _simplest_first(a: Form, b: Form) -> list[Bound]:
-    """Return both forms as bounds, the simpler first: proofs follow the first that helps, and a Size alone ends at
-    once."""
+    """Return both forms as bounds, a Size alone first: proofs follow the first bound that leads on."""
     return sorted([(1, a), (1, b)], key=lambda bound: len(bound[1].terms))
 
 
@@ -371,8 +370,7 @@ def _bounds(form: Form) -> Iterator[tuple[int, bool, Bound]]:
 
 
 def _multiples(size: Size, assumed: Size) -> set[Extent]:
-    """Return candidate factors of ``assumed`` in ``size``: numbers, products of dimensions, and a quotient by its first
-    term."""
+    """Return candidate factors of ``assumed`` in ``size``: numbers, products, and a quotient by its first term."""
     found = {t for term in size.terms for by in assumed.terms if always_at_least(t := _times_in(term, by), 0)}
     quotient: Extent = 0
     rest = size.terms

@@ -12,7 +12,8 @@ from landbridge.ir.types import dtype_of, shape_of
 def overwritable(function: func.FuncOp, outputs: int) -> list[tuple[int, int]]:
     """Return pairs of (input, output) numbers such that the output may be written onto the input.
 
-    The last ``outputs`` arguments of the PrimFunc are the outputs."""
+    The last ``outputs`` arguments of the PrimFunc are the outputs.
+    """
     copied = copied_first(function, outputs)
     if copied is not None:
         return [copied]
@@ -41,7 +42,8 @@ def copied_first(function: func.FuncOp, outputs: int) -> tuple[int, int] | None:
     """Return the (input, output) numbers of a PrimFunc that first copies an input to an output and then updates parts
     of it.
 
-    The other stages have iterations, and read and write the output alone. Returns None for any other PrimFunc."""
+    The other stages have iterations, and read and write the output alone. Returns None for any other PrimFunc.
+    """
     view = view_prim(function)
     copied = _whole_copy(view) if view.is_iterated else None
     if copied is None:

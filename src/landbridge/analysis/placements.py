@@ -47,7 +47,8 @@ def decide_crossings(module: IRModule, block: Block) -> dict[ToVDeviceOp, Crossi
     too.
 
     Host memory is preferred over that of a device. Values that the caller binds, outputs, constants and values that a
-    branch uses do not move, so that they cross to another memory as a copy."""
+    branch uses do not move, so that they cross to another memory as a copy.
+    """
     groups: UnionFind[SSAValue] = UnionFind()
     fixed = {value: (vdevice_of(value.type), subject) for value, subject in _retained(block)}
     crossings = [op for op in block.walk() if isinstance(op, ToVDeviceOp)]

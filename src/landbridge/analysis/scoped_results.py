@@ -1,7 +1,8 @@
 """Memoized results that are valid under conditions, for as long as the facts that they were derived from stay valid.
 
 A condition adds facts about some atoms. A result that did not query these atoms stays valid under the condition, and a
-result found under it without querying them is valid outside: so each result records the atoms that it queried."""
+result found under it without querying them is valid outside: so each result records the atoms that it queried.
+"""
 
 from __future__ import annotations
 

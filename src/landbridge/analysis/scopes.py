@@ -61,7 +61,8 @@ class Alloc:
 class Resident:
     """A value that lies in a scope as long as the program is bound.
 
-    A constant counts once, with the ``ops`` that load it; an input or output has no ``ops``."""
+    A constant counts once, with the ``ops`` that load it; an input or output has no ``ops``.
+    """
 
     nbytes: int
     ops: list[ConstantOp]

@@ -23,7 +23,8 @@ def lender_of(module: IRModule, op: ToVDeviceOp) -> VDeviceAttr | None:
     """Return the placement in device memory where the CPU at the other end of a crossing uses a tensor; None if it
     cannot.
 
-    Barriers around the CPU's kernels make writes visible if the memory is not coherent."""
+    Barriers around the CPU's kernels make writes visible if the memory is not coherent.
+    """
     ends = vdevice_of(op.source.type), vdevice_of(op.result.type)
     for host, device in (ends, ends[::-1]):
         if is_host(module, host) and device.scope.data == GLOBAL_SCOPE and lends(module.target_of(device.index.data)):
@@ -48,7 +49,8 @@ def why_not_borrowed(target: Target) -> str:
     """Return what keeps host code from using the global memory of ``target``'s device; empty if nothing does.
 
     Uncached memory is read so slowly that a copy costs less, unless bandwidths are declared: then they decide each
-    crossing. A barrier for memory that is not pinned may itself be a copy between the pieces of memory of a driver."""
+    crossing. A barrier for memory that is not pinned may itself be a copy between the pieces of memory of a driver.
+    """
     kind = next((kind for kind in target.memory if kind.scope == GLOBAL_SCOPE), None)
     if kind is None:
         return "its target states no global memory"

@@ -2,7 +2,8 @@
 
 Every load and store, scalar or vector, masked or not, must have the memref's element type, and indices whose range is
 proved from loops, tests and clamps to lie inside the memref. An access without proof is an error; ``access_errors.py``
-tells who has to correct it."""
+tells who has to correct it.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +43,8 @@ def verify_accesses(function: func.FuncOp) -> None:
 class _Reach:
     """The elements that ``access`` reaches along an axis of ``extent`` elements.
 
-    They are the ``lanes``, first and last, from ``index`` on; ``number`` is the constant part of the index."""
+    They are the ``lanes``, first and last, from ``index`` on; ``number`` is the constant part of the index.
+    """
 
     access: LoweredAccess
     index: Form

@@ -27,7 +27,8 @@ def emit(module: IRModule, lowered: ModuleOp, variants: Mapping[str, Variant] | 
 
     ``lowered`` has the kernels with their task counts; ``variants`` are those that share code, by name. The
     Executable's vdevices are those of the module, then one for each further scope that instructions name. Raises
-    CodegenError for a called PrimFunc that was not lowered, and for a frame of other bytes than its argument."""
+    CodegenError for a called PrimFunc that was not lowered, and for a frame of other bytes than its argument.
+    """
     kernels = {op.sym_name.data: op for op in lowered.body.block.ops if isinstance(op, func.FuncOp)}
     main, vdevices = _main(module, kernels, variants or {})
     return Executable(

@@ -38,7 +38,8 @@ class InstructionBuilder:
     """Assigns registers to values, and an instruction to each operation.
 
     ``kernels``: lowered PrimFuncs, by name, and ``variants`` those that share code. ``vdevices`` grow as instructions
-    name further scopes."""
+    name further scopes.
+    """
 
     def __init__(self, module: IRModule, kernels: Mapping[str, func.FuncOp], variants: Mapping[str, Variant]) -> None:
         self.vdevices = list(module.vdevices)

@@ -21,7 +21,8 @@ from landbridge.passes.lower.shared_code import Variant
 def kernel_facts(module: IRModule, lowered: ModuleOp, variants: Mapping[str, Variant]) -> dict[str, KernelFacts]:
     """Return the facts of each PrimFunc of ``module`` by name, with the schedules that ``lowered`` has.
 
-    Kernels that share code, which ``variants`` lists, have facts for each call."""
+    Kernels that share code, which ``variants`` lists, have facts for each call.
+    """
     schedules = {op.sym_name.data: schedule_of(op) for op in lowered.body.block.ops if isinstance(op, func.FuncOp)}
     schedules |= {name: (variant.schedule, variant.weighed) for name, variant in variants.items()}
     facts = {

@@ -23,7 +23,8 @@ def together(
     """Return one Executable, without code, of several, their lowered kernels in one module, and the new kernel names.
 
     The new names are given for each program, by the old ones. Each program comes with conditions on its inputs, by
-    name, one mapping for each function. Raises CodegenError if the programs are for different vdevices."""
+    name, one mapping for each function. Raises CodegenError if the programs are for different vdevices.
+    """
     known: dict[Hashable, str] = {}
     kernels: list[func.FuncOp] = []
     constants: dict[str, np.ndarray[Any, Any]] = {}

@@ -25,7 +25,8 @@ class RepeatedElement(Exception):
 class StageBody:
     """Computes ``results``, values of ``block``, from the arrays of its arguments.
 
-    ``unrounded`` are products of f32 that are returned in f64, where they are exact."""
+    ``unrounded`` are products of f32 that are returned in f64, where they are exact.
+    """
 
     def __init__(self, block: Block, results: Sequence[SSAValue], unrounded: frozenset[SSAValue] = frozenset()) -> None:
         self._places: dict[SSAValue, int] = {}
@@ -45,7 +46,8 @@ class StageBody:
     ) -> list[Any]:
         """Return the results, which broadcast to the loops; ``counters`` are those of ``accesses.counters_of``.
 
-        Raises RepeatedElement before anything is stored if several iterations would store to one element."""
+        Raises RepeatedElement before anything is stored if several iterations would store to one element.
+        """
         slots: Slots = [None] * len(self._places)
         for index, value in self._constants:
             slots[index] = value
@@ -160,7 +162,8 @@ def _fused_factors(op: Operation) -> tuple[SSAValue, SSAValue, SSAValue, tuple[i
     """Return (a, b, c, signs) of a sum or difference ``a * b + c`` that processors round once; None for another
     operation.
 
-    The same products are fused as code generators for CPUs fuse: the first operand of the two that is one."""
+    The same products are fused as code generators for CPUs fuse: the first operand of the two that is one.
+    """
     if not isinstance(op, arith.AddfOp | arith.SubfOp) or scalar_dtype(op.results[0].type).itemsize == 2:
         return None
     if not contracts(op):

@@ -31,7 +31,8 @@ def _fused_single(a: Array, b: Array, c: Array) -> Array:
     """Return the fused result of f32, computed in f64.
 
     The product is exact in f64, the sum is not: a rounded sum that is half-way between two f32 is corrected in the
-    direction of its rounding error."""
+    direction of its rounding error.
+    """
     product = np.asarray(a, _DOUBLE) * np.asarray(b, _DOUBLE)
     addend = np.asarray(c, _DOUBLE)
     total = np.asarray(product + addend)
@@ -135,7 +136,8 @@ _OF_DOUBLE: dict[str, Callable[..., Any]] = {
 def function(name: str, *operands: Array) -> Array:
     """Return the C library's function ``name`` of f32 by the arithmetic of kernels; of f64 by numpy.
 
-    16-bit floats are computed in f32 and rounded once."""
+    16-bit floats are computed in f32 and rounded once.
+    """
     kind = np.result_type(operands[0])
     if kind == _DOUBLE:
         return np.asarray(_OF_DOUBLE[name](*operands))

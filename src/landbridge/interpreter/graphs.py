@@ -23,7 +23,8 @@ def computed(module: IRModule, block: Block, values: Sequence[SSAValue], most_by
     """Return the arrays of ``values`` of ``block``, whose operations read constants of ``module`` alone.
 
     Raises UnsupportedOperatorError, and computes nothing, if one tensor would have more than ``most_bytes``, or if an
-    operation is not computed at compile time (see ``run_prim``)."""
+    operation is not computed at compile time (see ``run_prim``).
+    """
     shapes = {}
     for op in block.ops:
         for result in op.results:

@@ -36,7 +36,8 @@ def run_prim(function: func.FuncOp, arguments: Sequence[Array]) -> None:
     """Run a PrimFunc on arrays for its memrefs: inputs, which are only read, then outputs, which it writes.
 
     Raises UnsupportedOperatorError for what is not computed at compile time: operations without a rule, extents that
-    are known only at run time, and work that would take minutes."""
+    are known only at run time, and work that would take minutes.
+    """
     buffers: Buffers = {}
     for formal, array in zip(function.body.block.args, arguments, strict=True):
         buffers[formal] = signless(array)

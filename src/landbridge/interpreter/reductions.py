@@ -1,7 +1,8 @@
 """Reductions by numpy ufuncs: which ufunc combines terms, and how many terms are combined at once.
 
 Sums of floats are accumulated in f64 and rounded once, with f32 products added unrounded: no worse than any order of
-additions that a schedule chooses. A reduction without such a ufunc runs one iteration after the other."""
+additions that a schedule chooses. A reduction without such a ufunc runs one iteration after the other.
+"""
 
 from __future__ import annotations
 
@@ -88,7 +89,8 @@ def contracted(
 ) -> Array | None:
     """Return the sums of ``a * b`` over all loops but those ``retained``, in f64, one axis per loop.
 
-    Returns None if neither operand depends on a summed loop."""
+    Returns None if neither operand depends on a summed loop.
+    """
     einsum: Any = np.einsum  # its types are those of subscripts as text
     views = []
     for access, buffer in (a, b):

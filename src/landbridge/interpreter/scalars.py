@@ -1,6 +1,7 @@
 """Rules that compute the scalar operations of PrimFunc bodies on arrays.
 
-Integers are signless in the IR and held as signed; the names of operations that read them as unsigned say so."""
+Integers are signless in the IR and held as signed; the names of operations that read them as unsigned say so.
+"""
 
 from __future__ import annotations
 

@@ -25,7 +25,8 @@ def broadcast_shape(
     """Return the shape that operands of ``shapes`` broadcast to, as ``broadcast_shapes`` does for this program.
 
     An axis of a constant (``constants`` says which operands are constants) decides the extent: a dimension that meets
-    it takes its length, because the weights of a layer do not repeat. Raises as ``broadcast_shapes``."""
+    it takes its length, because the weights of a layer do not repeat. Raises as ``broadcast_shapes``.
+    """
     known = broadcast_shapes(*(shape for shape, is_constant in zip(shapes, constants, strict=True) if is_constant))
     for shape in shapes:
         for extent, number in zip(reversed(shape), reversed(known), strict=False):
@@ -50,7 +51,8 @@ def repeated(g: GraphBuilder, value: SSAValue, shape: Sequence[Extent], subject:
     """Return ``value`` repeated along the axes that are 1 in some runs where ``shape`` has more.
 
     ``shape`` is what it broadcasts to. Axes that are 1 in all runs stay. A run is refused in which an extent of
-    ``subject`` is neither 1 nor that of ``shape``. Returns ``value`` itself if there is no such axis."""
+    ``subject`` is neither 1 nor that of ``shape``. Returns ``value`` itself if there is no such axis.
+    """
     source_shape = shape_of(value.type)
     lead = len(shape) - len(source_shape)
     axes = [a for a, extent in enumerate(source_shape) if repeats(extent, shape[lead + a])]

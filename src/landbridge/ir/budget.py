@@ -43,7 +43,8 @@ class Budget:
         """Count the nodes spent since ``spent`` was ``began`` towards the loop ``subject``, which ends by a condition.
 
         Called after each iteration. Nodes that an inner loop has counted are not counted again. Raises BudgetError for
-        too many."""
+        too many.
+        """
         self._walked += max(0, self.spent - max(began, self._walked_to))
         self._walked_to = self.spent
         if self._walked > self.limit // _UNCOUNTED:

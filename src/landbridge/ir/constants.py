@@ -18,7 +18,8 @@ def fill_missing_constants(module: IRModule) -> list[str]:
     """Give each constant that is missing from the table values seeded by its name, and return the names of those.
 
     A bug report is IR text without weights: with these values it runs, the same way for everyone. Values are normal
-    with standard deviation 0.1, rounded for integers."""
+    with standard deviation 0.1, rounded for integers.
+    """
     filled = []
     for op in module.main.walk():
         if isinstance(op, ConstantOp):

@@ -47,7 +47,8 @@ def _integers(x: Array, kind: np.dtype[Any]) -> Array:
 def _odd_single(x: Array) -> Array:
     """Return f64 as f32 rounded to odd: cut off, with the last bit set if that lost something.
 
-    Rounding the result again, to fewer bits, equals rounding ``x`` once."""
+    Rounding the result again, to fewer bits, equals rounding ``x`` once.
+    """
     rounded = x.astype(_SINGLE)
     back, bits = rounded.astype(_DOUBLE), rounded.view(np.int32)
     cut = np.where(np.abs(back) > np.abs(x), bits - 1, bits)

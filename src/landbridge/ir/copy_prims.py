@@ -52,7 +52,8 @@ class CopyPrims:
         """Return the name of a PrimFunc that copies ``[rows, width]`` into columns ``first ..`` of rows of ``total``
         elements.
 
-        The destination is flat."""
+        The destination is flat.
+        """
 
         def build(p: PrimBuilder) -> None:
             p.generic(

@@ -15,7 +15,8 @@ class DataDimensions:
     ``declared`` has extents by name, None for those that must be numbers. ``reads``: computed values may become
     dimensions. ``hosts``: nodes that need unknown sizes run on the host, if it has a function for them. ``all_names``
     collects the names of all dimensions that are created; those in ``not_empty`` are at least 1. ``empties`` applies to
-    sizes that do not depend on data. No dimension gets a name in ``reserved``."""
+    sizes that do not depend on data. No dimension gets a name in ``reserved``.
+    """
 
     def __init__(
         self,

@@ -16,7 +16,8 @@ _Operand: TypeAlias = SSAValue | np.ndarray[Any, Any]
 class Dequantized:
     """A dequantized value: ``result`` is ``(of - zero) * scale``.
 
-    ``scale`` and ``zero`` have one element, or one for each element of ``axis``."""
+    ``scale`` and ``zero`` have one element, or one for each element of ``axis``.
+    """
 
     result: _Operand
     of: _Operand

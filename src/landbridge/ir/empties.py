@@ -11,7 +11,8 @@ class Empties:
 
     With ``allowed``, tensors whose sizes come from inputs may have no elements. Without it, code is made for sizes at
     which only tensors with data-dependent sizes may be empty. With ``cut``, inputs may be empty even where data decide
-    sizes, and cut the program. ``has_empty`` says whether any tensor depended on this."""
+    sizes, and cut the program. ``has_empty`` says whether any tensor depended on this.
+    """
 
     allowed: bool = True
     cut: bool = True

@@ -53,7 +53,8 @@ class Broadcasting:
     """Decides how open extents that meet in an axis broadcast: as equal; with ``either``, one of them may be 1.
 
     ``found_any`` says whether there were such extents. ``created`` holds the atoms for the larger of two extents.
-    ``known`` replaces some of these by one of the extents, where a later operation requires it; each run tests that."""
+    ``known`` replaces some of these by one of the extents, where a later operation requires it; each run tests that.
+    """
 
     either: bool = False
     found_any: bool = False
@@ -70,7 +71,8 @@ class Broadcasting:
 class GraphBuilder:
     """Appends operations to ``block`` of ``module``; new values are placed on ``vdevice``.
 
-    ``node`` names the model's node that is being built. ``budget`` limits operators that unfold one node into many."""
+    ``node`` names the model's node that is being built. ``budget`` limits operators that unfold one node into many.
+    """
 
     def __init__(
         self,
@@ -112,14 +114,13 @@ class GraphBuilder:
         return inner
 
     def iteration(self, name: str, last: Extent, count: SSAValue) -> Extent:
-        """Return the dimension ``name``, from 0 to ``last``: the value of ``count`` in each iteration of this block's
-        loop."""
+        """Return the dimension ``name``, from 0 to ``last``, that ``count`` counts in the loop of this block."""
         self.iterations = {**self.iterations, name: count}
         self.read_dimensions.add(name)
         return dimension(name, 0, never_below(last))
 
     def is_read(self, *extents: Extent) -> bool:
-        """Return whether ``extents`` depend on an element of an input, which is read at run time."""
+        """Return whether ``extents`` depend on an element of an input, which a run reads."""
         return not self.read_dimensions.isdisjoint(dimensions_of(extents))
 
     def fewest(self, *extents: Extent) -> int:
@@ -146,8 +147,7 @@ class GraphBuilder:
         ).result
 
     def extents(self, array: np.ndarray[Any, Any]) -> SSAValue:
-        """Return an int64 tensor of ``array``, whose objects are ints and Sizes; a kernel writes its elements at run
-        time."""
+        """Return an int64 tensor of ``array``, whose objects are ints and Sizes; a kernel computes its elements."""
         values = array.reshape(-1).tolist()
 
         def build(p: PrimBuilder) -> None:
@@ -202,9 +202,8 @@ class GraphBuilder:
         return list(self._builder.insert(op).res)
 
     def elementwise(self, name: str, inputs: Sequence[SSAValue], body: Body, dtype: str | None = None) -> SSAValue:
-        """Apply ``body(s, *values)`` to every element, with numpy broadcasting.
-
-        ``dtype`` is that of the result; the default is that of the first input."""
+        """Apply ``body(s, *values)`` elementwise with numpy broadcasting; ``dtype`` is the result's (else the
+        first's)."""
         shapes = [shape_of(v.type) for v in inputs]
         try:
             shape = broadcast_shapes(*shapes)
@@ -274,15 +273,15 @@ class GraphBuilder:
         condition: int | None = None,
         begins: bool = False,
     ) -> list[SSAValue]:
-        """Append ``lb.loop`` and return its results.
+        """Append ``lb.loop`` and return its results. ``begins``: the loop is known to have a first iteration.
 
-        ``build`` gets the carried values, then an element of each of ``scanned``; it returns the carried values of the
-        next iteration and the rows of this one. Loop-invariant operations move before the loop. ``back`` has the
-        directions of the scanned values and of the rows. ``begins`` says that the loop is known to have a first
-        iteration.
+        ``build`` gets the carried values and an element of each of ``scanned``; it returns the next carried values and
+        this iteration's rows. Loop-invariant operations move before the loop. ``back``: directions of scans and of
+        rows.
 
-        Raises ShapeError where an iteration carries on values of other types. With ``begins``, a carried value that no
-        iteration reads may first have another type."""
+        Raises ShapeError where an iteration carries on other types; with ``begins`` an unread value may change its
+        type.
+        """
         elements = [tensor_type(shape_of(v.type)[1:], dtype_of(v.type), self.vdevice) for v in scanned]
         block = Block(arg_types=[*(v.type for v in carried), *elements])
         next_values, rows = build(self.nested(block), block.args)
@@ -314,8 +313,7 @@ class GraphBuilder:
         return list(self._builder.insert(op).res)
 
     def _unread(self, block: Block, at: int, value: SSAValue, ty: Attribute) -> SSAValue:
-        """Return ``value``, first in argument ``at`` of a loop's ``block``, or zeros of ``ty`` if nothing reads
-        that."""
+        """Return ``value``, first in argument ``at`` of a loop's ``block``, or zeros of ``ty`` if nothing reads it."""
         if value.type == ty or any(block.args[at].uses):
             return value
         block.erase_arg(block.args[at])

@@ -1,6 +1,7 @@
 """Graph-level operations on tensors with a VDevice encoding (memrefs after bufferization).
 
-None of them computes: computation is in PrimFuncs, which ``lb.call`` runs in destination-passing style."""
+None of them computes: computation is in PrimFuncs, which ``lb.call`` runs in destination-passing style.
+"""
 
 from __future__ import annotations
 
@@ -66,9 +67,8 @@ class ConstantOp(IRDLOperation):
 
 @irdl_op_definition
 class CallOp(IRDLOperation):
-    """Calls a PrimFunc with its inputs, then its destinations.
-
-    On tensors each result is a written destination; on memrefs there are no results."""
+    """Calls a PrimFunc: inputs, then destinations. On tensors each result is a written destination; on memrefs there
+    are no results."""
 
     name = "lb.call"
     callee = attr_def(FlatSymbolRefAttrConstr)
@@ -152,7 +152,8 @@ class PackOp(IRDLOperation):
     """Converts to a blocked layout: cuts ``axes`` into ``tiles``, which become the innermost axes in that order.
 
     ``1x24x8x8`` with axes [1], tiles [16] becomes ``1x2x8x8x16``. Elements past the logical extent are unspecified: no
-    kernel lets them reach a visible result."""
+    kernel lets them reach a visible result.
+    """
 
     name = "lb.pack"
     axes = attr_def(ArrayAttr[IntegerAttr])
@@ -192,8 +193,7 @@ class UnpackOp(IRDLOperation):
 
 @irdl_op_definition
 class ToVDeviceOp(IRDLOperation):
-    """Moves a value to another placement, as the only operation: by a copy, or with ``view`` by mapping the same
-    bytes."""
+    """Moves a value to another placement, by a copy, or with ``view`` as the same bytes; no other operation does."""
 
     name = "lb.to_vdevice"
     view = opt_attr_def(UnitAttr)
@@ -273,7 +273,8 @@ class LoopOp(IRDLOperation):
     iteration.
 
     On memrefs there are no results: ``destinations`` hold the carried values and the rows. The block takes elements
-    and destinations of rows, and yields nothing."""
+    and destinations of rows, and yields nothing.
+    """
 
     name = "lb.loop"
     trips = attr_def(Attribute)

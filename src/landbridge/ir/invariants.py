@@ -12,7 +12,8 @@ def invariants(body: Block) -> list[Operation]:
     """Return the loop-invariant operations of ``body`` in order, with their destinations: they can move before the
     loop.
 
-    They depend on nothing that an iteration is given. Functions of the host are left out: each iteration calls them."""
+    They depend on nothing that an iteration is given. Functions of the host are left out: each iteration calls them.
+    """
     varying: set[SSAValue] = set(body.args)
     found: list[Operation] = []
     for op in body.ops:

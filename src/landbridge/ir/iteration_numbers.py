@@ -41,7 +41,8 @@ def read_iterations(function: func.FuncOp, inputs: int, iterations: Mapping[str,
     """Make the PrimFunc ``function`` compute its sizes from ``iterations``; return the tensors that it reads for that.
 
     ``iterations`` maps a dimension's name to a tensor of one int64. Each one that the function uses becomes an
-    argument after its ``inputs``."""
+    argument after its ``inputs``.
+    """
     size_ops = [
         (op, op.size.data) for op in function.walk() if isinstance(op, SizeOp) and isinstance(op.size, SizeAttr)
     ]

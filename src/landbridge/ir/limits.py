@@ -21,7 +21,8 @@ class Limits:
     ``bytes`` limits the model's files and the constants made from them, weights and folded values alike. ``nodes``
     counts functions, loops and recurrent layers unfolded. ``seconds`` is checked between steps, nodes and kernels, so
     the compile ends when its current step does. Intermediate results take memory of the process: for fully untrusted
-    models limit that too (``ulimit -v``)."""
+    models limit that too (``ulimit -v``).
+    """
 
     bytes: int | None = None
     nodes: int | None = None

@@ -21,7 +21,8 @@ Carried: TypeAlias = Sequence[Value]
 class LoopBuilder(ScalarBuilder):
     """A ScalarBuilder with ``for``, ``while`` and ``if``; their bodies are Python functions that are called once.
 
-    A body may use values of the code around it. Only the values that it returns reach the code after it."""
+    A body may use values of the code around it. Only the values that it returns reach the code after it.
+    """
 
     def inside(self, v: Value, extent: Extent) -> Value:
         """Return the integer ``v`` as an index proved to be below ``extent``: an index out of range becomes the last
@@ -39,7 +40,8 @@ class LoopBuilder(ScalarBuilder):
         """Emit ``for i in range(low, high, step)``: ``body(i, *carried)`` returns the carried values of the next
         iteration.
 
-        Returns the values after the last iteration; ``carried`` itself if there is none."""
+        Returns the values after the last iteration; ``carried`` itself if there is none.
+        """
         first, last, by = (self.value(each, "index").ssa for each in (low, high, step))
         block = Block(arg_types=[IndexType(), *(v.ssa.type for v in carried)])
         counter, *inside = block.args
@@ -54,7 +56,8 @@ class LoopBuilder(ScalarBuilder):
         """Emit ``while``: ``test(*carried)`` returns whether to go on, and values; ``body(*values)`` returns the next
         carried ones.
 
-        Returns the values of the test that ended it."""
+        Returns the values of the test that ended it.
+        """
         before = Block(arg_types=[v.ssa.type for v in carried])
         with self._at_end_of(before):
             condition, passed = test(*self._as(before.args, carried))

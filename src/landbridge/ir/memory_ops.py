@@ -34,7 +34,8 @@ class StorageType(ParametrizedAttribute, TypeAttribute):
 class AllocStorageOp(IRDLOperation):
     """Allocates ``nbytes`` of the memory of ``vdevice``, aligned to ``alignment``.
 
-    In an n-D scope ``shape`` gives the extents of the space, outermost first, in elements of ``dtype``."""
+    In an n-D scope ``shape`` gives the extents of the space, outermost first, in elements of ``dtype``.
+    """
 
     name = "lb.alloc_storage"
     nbytes = attr_def(Attribute)

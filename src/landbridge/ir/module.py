@@ -51,14 +51,14 @@ _ENTRY = re.compile(r'(\w+) = "([^"]*)"')
 
 @record(eq=False, repr=False)
 class IRModule:
-    """The IR of one program. ``op`` holds ``@main`` (the graph) and PrimFuncs, which carry the unit attribute
-    ``lb.prim``.
+    """The IR of one program. ``op`` holds ``@main`` (the graph) and PrimFuncs, marked by the attribute ``lb.prim``.
 
     ``constants`` maps symbols to C-contiguous read-only arrays; text dumps name them and never hold their bytes.
     ``parameters`` are the first values of weights that stay replaceable, by the names of the inputs of ``@main`` that
     they are. ``sources`` are the files that the program comes from, ``files`` those that constants are mapped from.
     ``vdevices`` are numbered by ``#lb.vdevice``; ``targets`` by ``VDevice.target``. ``declined`` says why the code
-    generator of a target makes no code of a PrimFunc, None when it does."""
+    generator of a target makes no code of a PrimFunc, None when it does.
+    """
 
     op: ModuleOp
     targets: tuple[Target, ...]
@@ -125,7 +125,8 @@ class IRModule:
         """Put ``array`` into the table (a read-only view of it, C-contiguous) and return its symbol.
 
         The same memory under the same hint has one symbol, and so have arrays of equal bytes: the steps of a recurrent
-        layer each transpose and pack its weights, and share the result."""
+        layer each transpose and pack its weights, and share the result.
+        """
         table_array = np.ascontiguousarray(array).reshape(array.shape).view()
         table_array.flags.writeable = False
         stem = symbol_name(hint)
@@ -153,7 +154,7 @@ class IRModule:
         return symbol
 
     def _twins(self, stem: str, array: np.ndarray[Any, Any]) -> list[str] | None:
-        """Return the symbols of constants with the checksum of ``array``; None for the first of its kind, which has no
+        """Return the symbols of constants with the checksum of ``array``; None if it is the first, which gets no
         checksum."""
         kind = (stem, array.shape, array.dtype)
         first = self._first.get(kind)
@@ -166,10 +167,10 @@ class IRModule:
         return self._equal_constants.setdefault((*kind, _checksum(array)), [])
 
     def symbols_of(self, name: str) -> frozenset[str]:
-        """Return the symbols of what was put into the table under ``name``: a weight that is read in several layouts
-        has several.
+        """Return the symbols of what was put into the table under ``name``: a weight in several layouts has several.
 
-        A module that was parsed, or made from another one, knows only the first of them."""
+        A module that was parsed, or made from another one, knows only the first of them.
+        """
         stem = symbol_name(name)
         known = {symbol for (of, *_), symbol in self._symbols.items() if of == stem}
         return frozenset((known | {stem}) & self.constants.keys())
@@ -209,8 +210,7 @@ class IRModule:
         vdevices: tuple[VDevice, ...] = (VDevice("cpu", 0),),
         constants: dict[str, np.ndarray[Any, Any]] | None = None,
     ) -> IRModule:
-        """Parse IR from text, for ``vdevices`` unless it names its own; raises ParseError with the location of the
-        fault."""
+        """Parse IR text, for ``vdevices`` unless it names its own; raises ParseError with the location of the fault."""
         _check_strings(text)
         try:
             op = IrParser(context(), text, _declared_dimensions(text)).parse_module()
@@ -265,8 +265,7 @@ def _bytes_of(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 
 
 def _checksum(array: np.ndarray[Any, Any]) -> int:
-    """Return a checksum, equal for equal bytes; of large arrays it covers every sixteenth page, as hits are compared
-    in full."""
+    """Return a checksum of the bytes; of large arrays it covers every sixteenth page, as hits are compared."""
     data = _bytes_of(array)
     pages = data.size // _PAGE
     if pages >= 64:

@@ -1,7 +1,8 @@
 """Creates xDSL operations in two fifths of xDSL's time: lowering makes tens of thousands.
 
 ``Operation.create`` sets operands and successors through properties that first clear old values, and computes the
-default properties of the class for each operation anew. This code fills in a new operation directly."""
+default properties of the class for each operation anew. This code fills in a new operation directly.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """Divides a blocked layout into pieces, in each of which both forms of a tensor have affine indices.
 
 The pieces are the full tiles, the partial last tile of an axis and the padding after that. A test or a division for
-each element would prevent a vectorized copy."""
+each element would prevent a vectorized copy.
+"""
 
 from __future__ import annotations
 

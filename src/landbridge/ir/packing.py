@@ -25,7 +25,8 @@ def pack_array(array: Array, axes: Sequence[int], tiles: Sequence[int]) -> Array
     """Return ``array`` with ``axes[i]`` cut into ``tiles[i]``, tiles innermost; partial tiles are padded with zeros.
 
     The result is aligned to a cache line, so that a vector of a line's size is read from one line. NumPy's own memory
-    begins 16 bytes behind; with vectors that cross lines products take up to half as long again."""
+    begins 16 bytes behind; with vectors that cross lines products take up to half as long again.
+    """
     padding = [(0, 0)] * array.ndim
     for axis, tile in zip(axes, tiles, strict=True):
         padding[axis] = (0, -array.shape[axis] % tile)

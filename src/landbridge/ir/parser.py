@@ -25,7 +25,8 @@ _DIMENSION = (MLIRTokenKind.INTEGER_LIT, MLIRTokenKind.QUESTION, MLIRTokenKind.L
 class IrParser(Parser):
     """Parses hexadecimal elements of dense float constants as bits, which is how infinities and NaN are printed.
 
-    xdsl 0.74 reads such an element as an integer, ``dense<0xff800000>`` as 4286578688 and not as minus infinity."""
+    xdsl 0.74 reads such an element as an integer, ``dense<0xff800000>`` as 4286578688 and not as minus infinity.
+    """
 
     def __init__(self, context: Context, text: str, dimensions: Mapping[str, Symbol] | None = None) -> None:
         super().__init__(context, text)

@@ -2,7 +2,8 @@
 
 A stage is a ``linalg.generic`` (with ``lb.extents``, its loop bounds), a ``linalg.fill`` before a reduction,
 ``lb.pad``, ``lb.steps`` around stages that are iterated, or ``lb.forall``, scalar code with loops of its own. Stages
-pass data in temporaries (``memref.alloc``), which later passes inline or place."""
+pass data in temporaries (``memref.alloc``), which later passes inline or place.
+"""
 
 from __future__ import annotations
 
@@ -89,7 +90,8 @@ class PrimBuilder:
         values of ``outs``. ``init`` fills the outputs of a reduction first.
 
         A reduction into float16 or bfloat16 accumulates in float32 and rounds once. If such operands and float32 ones
-        (also accumulators) occur in one stage, the body sees all as float32, and what it returns is rounded."""
+        (also accumulators) occur in one stage, the body sees all as float32, and what it returns is rounded.
+        """
         reduces = "r" in iterators
         if reduces and any(accumulator(self._dtypes[b]) != self._dtypes[b] for b, _ in outs):
             wide = [(self._accumulator_of(b), spec) for b, spec in outs]
@@ -163,7 +165,8 @@ class PrimBuilder:
         """Append stages that take ``count`` iterations: ``build(*buffers)`` writes them, each with a first loop of
         ``count``.
 
-        A stage may read what an earlier iteration wrote. ``build`` makes no temporaries."""
+        A stage may read what an earlier iteration wrote. ``build`` makes no temporaries.
+        """
         block = Block(arg_types=[b.type for b in buffers])
         self._dtypes.update((a, self._dtypes[b]) for a, b in zip(block.args, buffers, strict=True))
         outside, self._builder = self._builder, Builder(InsertPoint.at_end(block))
@@ -176,7 +179,8 @@ class PrimBuilder:
         """Append the only stage of a PrimFunc of scalar code: ``build(s, i, *buffers)`` writes iteration ``i`` of
         ``count``.
 
-        ``s`` is a LoopBuilder, ``i`` a Value. Iterations are independent; each has temporaries of its own."""
+        ``s`` is a LoopBuilder, ``i`` a Value. Iterations are independent; each has temporaries of its own.
+        """
         block = Block(arg_types=[IndexType(), *(b.type for b in buffers)])
         number, *inside = block.args
         self._dtypes.update((a, self._dtypes[b]) for a, b in zip(inside, buffers, strict=True))

@@ -34,7 +34,8 @@ class GenericOp(linalg.ops.GenericOp):
     """A ``linalg.generic`` whose loop bounds are declared in ``lb.extents``, not inferred from its operands.
 
     The window loops of a pool index no operand by themselves, and the last tile of a loop that was cut in two may not
-    be full."""
+    be full.
+    """
 
     @classmethod
     def over(
@@ -114,7 +115,8 @@ class PadOp(IRDLOperation):
     """Writes ``source`` to ``destination`` with ``low[i]`` elements of ``value`` before it along axis i.
 
     Elements after it, up to the destination's shape, are ``value`` too. Lowering folds it into the reads of its one
-    consumer where it can."""
+    consumer where it can.
+    """
 
     name = "lb.pad"
     low = attr_def(ArrayAttr)
@@ -132,7 +134,8 @@ class StepsOp(IRDLOperation):
 
     A stage may read what an earlier iteration wrote: so a recurrent layer is one kernel. The arguments of the region
     stand for ``buffers``; in it are ``linalg.generic``, each with a first loop of ``count`` that is no reduction,
-    ``linalg.fill`` before a reduction, which is done in every iteration, and constants."""
+    ``linalg.fill`` before a reduction, which is done in every iteration, and constants.
+    """
 
     name = "lb.steps"
     count = attr_def(Attribute)
@@ -182,7 +185,8 @@ class ForallOp(IRDLOperation):
     so none may write an element that another one reads or writes. Every iteration has its own copy of a temporary of
     the PrimFunc, which it writes before it reads. The region holds operations on scalars, ``memref.load`` and
     ``memref.store`` at indices that must be provably in bounds, ``linalg.fill`` of a whole buffer with a constant, and
-    ``scf.for``, ``scf.if`` and ``scf.while``."""
+    ``scf.for``, ``scf.if`` and ``scf.while``.
+    """
 
     name = "lb.forall"
     count = attr_def(Attribute)
@@ -229,7 +233,8 @@ class SizeOp(IRDLOperation):
 class ByteDotOp(IRDLOperation):
     """Sums four products of unsigned bytes of ``lhs`` and signed bytes of ``rhs``, for i32 or vectors of it.
 
-    ``lb.byte_dot(%x, %w) : (i32, i32) -> i32``. The sum lies between -4 * 255 * 128 and 4 * 255 * 127: it is exact."""
+    ``lb.byte_dot(%x, %w) : (i32, i32) -> i32``. The sum lies between -4 * 255 * 128 and 4 * 255 * 127: it is exact.
+    """
 
     name = "lb.byte_dot"
     lhs = operand_def()
@@ -253,7 +258,8 @@ class ByteDotOp(IRDLOperation):
 class PrefetchOp(IRDLOperation):
     """Prefetches the cache line of an element of ``buffer`` that will be read soon; the element may lie outside.
 
-    ``lb.prefetch(%w, %i) : (memref<?xf32>, index) -> ()``. It changes nothing, and no access is proved for it."""
+    ``lb.prefetch(%w, %i) : (memref<?xf32>, index) -> ()``. It changes nothing, and no access is proved for it.
+    """
 
     name = "lb.prefetch"
     buffer = operand_def()
@@ -267,6 +273,7 @@ class PrefetchOp(IRDLOperation):
 class RemFOp(FloatingPointLikeBinaryOperation):
     """Computes C's ``fmod``: ``lhs - n * rhs`` without error, n the quotient rounded towards zero.
 
-    It is MLIR's operation, which xdsl lacks."""
+    It is MLIR's operation, which xdsl lacks.
+    """
 
     name = "arith.remf"

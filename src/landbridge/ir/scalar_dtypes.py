@@ -27,14 +27,16 @@ def accumulator(dtype: str) -> str:
     """Return the dtype that sums and other reductions of ``dtype`` accumulate in.
 
     It is float32 for float16 and bfloat16, whose own sums stop growing after a few hundred terms; else ``dtype``
-    itself."""
+    itself.
+    """
     return "float32" if dtype in ("float16", "bfloat16") else dtype
 
 
 def meeting(dtype: str, dtypes: Iterable[str]) -> str:
     """Return the dtype in which a body sees an operand of ``dtype``, given the ``dtypes`` of all operands.
 
-    float16 and bfloat16 operands become float32 if another operand is float32."""
+    float16 and bfloat16 operands become float32 if another operand is float32.
+    """
     return accumulator(dtype) if "float32" in dtypes else dtype
 
 
@@ -57,7 +59,8 @@ def in_range(value: float, dtype: str) -> float:
 def saturation(dtype: str) -> float:
     """Return an x from which ``1 + exp(-x)`` is 1 in ``dtype``, while ``exp(2 * x)`` is finite.
 
-    16-bit floats are assumed to be computed in f32, which ``exp(2 * x)`` needs."""
+    16-bit floats are assumed to be computed in f32, which ``exp(2 * x)`` needs.
+    """
     return {"float64": 40.0, "float16": 11.0}.get(dtype, 20.0)
 
 

@@ -1,7 +1,8 @@
 """Scalar expressions of PrimFunc bodies, written with Python operators.
 
 A Value is an SSA value with its dtype name (arith is signless, so only the name tells the sign of an integer).
-``index`` is the dtype of loop indices. Mixing dtypes raises; casts are explicit, as in the models we import."""
+``index`` is the dtype of loop indices. Mixing dtypes raises; casts are explicit, as in the models we import.
+"""
 
 from __future__ import annotations
 

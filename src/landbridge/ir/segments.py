@@ -1,7 +1,8 @@
 """Operand segments: how many operands are in each group of an operation with several groups.
 
 xdsl reads that attribute on each access to a group, and inspects every operand to make one; a compile has tens of
-thousands of such accesses. Here equal attributes are made once, and read once."""
+thousands of such accesses. Here equal attributes are made once, and read once.
+"""
 
 from __future__ import annotations
 

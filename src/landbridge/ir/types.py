@@ -41,7 +41,8 @@ class VDeviceAttr(ParametrizedAttribute):
     """The placement of a tensor: ``#lb.vdevice<index, "scope">``; ``index`` numbers the program's vdevices.
 
     In an n-D scope the axis separators follow: in ``#lb.vdevice<0, "global.vtcm", [2]>`` axes 0 and 1 make the rows of
-    the space, and the axes from 2 on make up a row."""
+    the space, and the axes from 2 on make up a row.
+    """
 
     name = "lb.vdevice"
 
@@ -186,7 +187,8 @@ def compute_type(element: Attribute) -> Attribute:
 def check_size(shape: Sequence[Extent], dtype_name: str, limit: int = LARGEST) -> None:
     """Raise ShapeError for a tensor of more than ``limit`` bytes, or of a negative extent.
 
-    Open extents count with the least value that they can have."""
+    Open extents count with the least value that they can have.
+    """
     least = [extent if isinstance(extent, int) else extent.low for extent in shape]
     if any(extent is None or extent < 0 for extent in least):
         raise ShapeError(f"a tensor of shape {tuple(shape)} has a negative extent; 0 and more are legal")
@@ -258,7 +260,8 @@ def shape_of(ty: Attribute) -> tuple[int, ...]:
     """Return the shape of a tensor or memref type.
 
     An extent that is known only at run time is a Size, which computes as an int does and raises UndecidedSizeError
-    where it would have to be one."""
+    where it would have to be one.
+    """
     if type(ty) not in _SHAPED:
         raise CompileError(f"{ty} is no tensor and no memref")
     return tuple(cast(AnyMemRef, ty).get_shape())

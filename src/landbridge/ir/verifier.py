@@ -2,7 +2,8 @@
 
 On tensors: every value has a VDevice encoding that names a vdevice of the module; only ``lb.to_vdevice`` changes it;
 results are written into fresh destinations. On tensors and memrefs: values are defined before they are used, callees
-exist and take the arguments given, constants are those of the table, views stay in bounds."""
+exist and take the arguments given, constants are those of the table, views stay in bounds.
+"""
 
 from __future__ import annotations
 
@@ -52,7 +53,8 @@ from landbridge.ir.verify_places import check_alloc_tensor, check_place, is_nd, 
 class KnownTypes:
     """Types that passed verification before, for the next verification of a module of the same vdevices.
 
-    They are compared by identity, as they never change and xdsl computes their hashes anew each time."""
+    They are compared by identity, as they never change and xdsl computes their hashes anew each time.
+    """
 
     def __init__(self) -> None:
         self.forget(None)

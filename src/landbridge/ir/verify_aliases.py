@@ -11,7 +11,7 @@ from landbridge.ir.main_attributes import aliases, io_names
 
 
 def check_aliases(main: func.FuncOp, fail: Callable[..., Any]) -> None:
-    """Call ``fail`` unless each output of ``lb.alias`` is one of ``main`` and has an input to itself."""
+    """Call ``fail`` unless each output of ``lb.alias`` is one of ``main`` and no two share an input."""
     inputs, outputs = io_names(main)
     taken: set[str] = set()
     for output, input in aliases(main).items():

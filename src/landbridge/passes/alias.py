@@ -2,7 +2,8 @@
 
 ``compile(alias=)`` requests aliases, and one without a proof is an error. The pass also finds outputs by itself that
 are an input with parts updated, as caches are. A kernel that gets one memory for both then works in place; given two,
-it copies as before."""
+it copies as before.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +24,8 @@ from landbridge.passes.registry import register_pass
 def request_aliases(module: IRModule, alias: Mapping[str, str]) -> None:
     """Request that outputs may alias inputs, by name, for the pass ``alias`` to prove.
 
-    Raises CompileError for an unknown name, an input that is named twice, and IR that has a plan."""
+    Raises CompileError for an unknown name, an input that is named twice, and IR that has a plan.
+    """
     if not alias:
         return
     if any(isinstance(op, AllocStorageOp) for op in module.main.body.block.ops):

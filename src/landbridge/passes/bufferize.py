@@ -3,7 +3,8 @@
 Arguments become the inputs, then the outputs, which the caller owns. Every produced value gets one destination: an
 output, a part of a concatenation, the result of a branch, a loop's carried value or the row of an iteration, or memory
 of its own (``memref.alloc`` at the top, which carries ``lb.vdevice``). A copy is made only where a value cannot be
-produced in its destination, and is a PrimFunc of its own, so that the ledger shows it."""
+produced in its destination, and is a PrimFunc of its own, so that the ledger shows it.
+"""
 
 from __future__ import annotations
 
@@ -134,8 +135,7 @@ class _Bufferizer:
         return whole
 
     def head_of(self, vdevice: SSAValue) -> list[Operation]:
-        """Return the list of operations where a view of ``vdevice`` may come first: in a loop's body if it is of one
-        iteration."""
+        """Return the operations that a view of ``vdevice`` may precede: of a loop's body if an iteration owns it."""
         root = viewed(vdevice)
         return self.heads.get(root.block, self.head) if isinstance(root, BlockArgument) else self.head
 
@@ -282,9 +282,8 @@ class _Bufferizer:
         self.values.update(zip(op.res, places, strict=True))
 
     def end_iteration(self, op: LoopOp, places: Sequence[SSAValue]) -> None:
-        """Copy rows and carried values that could not be produced in their destinations.
-
-        Rows come first, as they may read carried values that the copies for the next iteration overwrite."""
+        """Copy rows and carried values that could not be produced in their destinations: rows first, as they may read
+        carried values that the other copies overwrite."""
         block, count = op.body.block, len(op.carried)
         yielded = cast(YieldOp, block.last_op).values
         for value, row in zip(yielded[count:], block.args[len(block.args) - op.rows :], strict=True):

@@ -1,7 +1,8 @@
 """Instruments CPU kernels to check accesses: each gets a report operand, which the host reads after each call.
 
 ``lower`` then makes kernels that test every index, skip accesses outside of an operand, and record them in the report
-(``landbridge.executable.access_report``). The pass comes last, on a plan; it is no part of an ordinary compile."""
+(``landbridge.executable.access_report``). The pass comes last, on a plan; it is no part of an ordinary compile.
+"""
 
 from __future__ import annotations
 

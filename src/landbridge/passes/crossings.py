@@ -2,7 +2,8 @@
 
 A device and a CPU that share memory exchange tensors without a copy: a tensor that one writes and the other reads is
 placed in host memory that both use. Inputs and outputs are placed there too if code of both uses them. If the device
-cannot use host memory, but host code can use the device's, a crossing tensor is placed in device memory."""
+cannot use host memory, but host code can use the device's, a crossing tensor is placed in device memory.
+"""
 
 from __future__ import annotations
 

@@ -110,7 +110,8 @@ def _merge_repeated(block: Block, seen: ChainMap[Hashable, Operation], merged: d
     """Merge equal operations on equal operands. Destinations do not count as operands: each call has its own.
 
     ``merged`` maps each equal value to the first of its kind. An operation's operands are replaced at once: xdsl copies
-    the whole list when one operand changes."""
+    the whole list when one operand changes.
+    """
     for op in list(block.ops):
         if any(v in merged for v in op.operands):
             op.operands = [merged.get(v, v) for v in op.operands]

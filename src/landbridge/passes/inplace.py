@@ -2,7 +2,8 @@
 
 A kernel may write onto an input if only its last stage reads that input, each element where it writes it, or if only
 its first stage reads it, to copy it before other stages update parts of the copy. Such a PrimFunc carries
-``lb.in_place``: lowering may not assume that its arguments never overlap, nor compute an element twice."""
+``lb.in_place``: lowering may not assume that its arguments never overlap, nor compute an element twice.
+"""
 
 from __future__ import annotations
 

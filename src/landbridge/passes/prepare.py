@@ -3,7 +3,8 @@
 A parameter is a weight that stays replaceable, so operations on it are not folded: operations of @main pack it, cast it
 or copy it to a device. Those whose every source is a parameter, a constant, or a result of such operations come first,
 and ``lb.prepared`` after them; the buffers that it names retain their values from run to run. Operations that were
-fused into a later kernel stay there, and those of an open size are done in each run."""
+fused into a later kernel stay there, and those of an open size are done in each run.
+"""
 
 from __future__ import annotations
 

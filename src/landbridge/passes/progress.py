@@ -16,7 +16,8 @@ def passes_to_do(module: IRModule, pipeline: Sequence[str]) -> Sequence[str]:
     """Return the passes of ``pipeline`` that ``module`` needs to become a plan, as its operations show.
 
     On tensors it needs all: each pass skips what it has done before. On buffers it needs those after "bufferize", with
-    a plan none. Raises CompileError if placements were requested that are decided already."""
+    a plan none. Raises CompileError if placements were requested that are decided already.
+    """
     values = [v for op in module.main.walk() for v in (*op.operands, *op.results)]
     if not values or any(isinstance(v.type, TensorType) for v in values):
         return pipeline

@@ -2,7 +2,8 @@
 
 A pass is a function ``(IRModule) -> IRModule | None`` that changes the module it is given, or returns another.
 ``landbridge opt --list`` shows its docstring's first line. Each lives in a module of this package and is found there,
-so that a new pass needs only a new file."""
+so that a new pass needs only a new file.
+"""
 
 from __future__ import annotations
 
@@ -89,7 +90,8 @@ def run_pipeline(
     ``dump``: a directory that receives the IR after each pass, ``00-import.mlir`` first. ``seconds`` receives the time
     of each pass, summed over repeats. ``sources``: the files that ``module`` comes from, which no dump replaces. Before
     anything runs, raises CompileError for an unknown name and OutputFileError for a directory that takes no files.
-    Raises VerifyError naming the pass that broke the IR."""
+    Raises VerifyError naming the pass that broke the IR.
+    """
     steps = [get(name) for name in pipeline]
     if dump is not None:
         check_folder(dump)

@@ -1,7 +1,8 @@
 """Scratch: temporaries of a kernel that may not fit a stack get planned memory.
 
 Such a kernel takes one more operand for each of its temporaries, the last ones, and ``lb.scratch`` says how many
-arguments precede them. Their contents are dead after the call, so that the plan reuses their bytes."""
+arguments precede them. Their contents are dead after the call, so that the plan reuses their bytes.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ from landbridge.passes.registry import register_pass
 
 @register_pass("scratch")
 def scratch(module: IRModule) -> None:
-    """Give kernels whose temporaries may not fit a stack operands for them."""
+    """Give kernels operands for temporaries that may not fit a stack."""
     needed: dict[str, list[AnyMemRef]] = {}
     for name, prim in module.prims().items():
         if module.targets[target_number(prim)].form != "vectors" or first_scratch(prim) is not None:

@@ -28,7 +28,8 @@ from landbridge.passes.registry import register_pass
 def request_spill(module: IRModule, spill: Mapping[str, str]) -> None:
     """Record in ``module`` to which scope the tensors of a scope may spill, for the pass ``spill``.
 
-    Raises PlacementError for a scope that no target describes and for one that leads to itself."""
+    Raises PlacementError for a scope that no target describes and for one that leads to itself.
+    """
     for source, destination in spill.items():
         requested = f"spill={{{source!r}: {destination!r}}}"
         for scope, flat in ((source, False), (destination, True)):

@@ -50,7 +50,8 @@ def support(module: IRModule) -> None:
 def check_image_counts(module: IRModule, prims: Mapping[str, func.FuncOp]) -> None:
     """Raise PlacementError, naming the node, for a kernel that would use more images at once than its target has.
 
-    It includes fused kernels, which no request names: images exist only where they were requested."""
+    It includes fused kernels, which no request names: images exist only where they were requested.
+    """
     for op in module.main.walk():
         if isinstance(op, CallOp):
             reason = too_many_images(prims[op.callee_name], module.target_of(_index(op)))

@@ -2,7 +2,8 @@
 
 A kernel that puts updates into a tensor (ScatterND, TensorScatter) copies all of it first, and then writes the updates.
 If source and destination are the same memory, as the pass ``inplace`` or a caller's aliased binding makes them, only
-the updates are written. Otherwise the copy runs on all threads, and the ledger counts it."""
+the updates are written. Otherwise the copy runs on all threads, and the ledger counts it.
+"""
 
 from __future__ import annotations
 

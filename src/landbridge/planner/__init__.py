@@ -1,7 +1,8 @@
 """The storage planner: functions from plain buffers to plans, without side effects.
 
 `plan` plans the flat bytes of one (device, scope), `plan_scopes` those of several with capacities and spills,
-`plan_rows` a 2-D scratchpad, `plan_objects` images. Every plan has passed a checker that shares no code with it."""
+`plan_rows` a 2-D scratchpad, `plan_objects` images. Every plan has passed a checker that shares no code with it.
+"""
 
 from __future__ import annotations
 

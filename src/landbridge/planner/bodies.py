@@ -1,6 +1,7 @@
 """Bodies: groups of buffers with fixed relative offsets, placed as one buffer that spans all in bytes and in time.
 
-A group is a buffer with its views, and with the aliases that were taken."""
+A group is a buffer with its views, and with the aliases that were taken.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +24,8 @@ class Body:
 def variants(buffers: Sequence[Buffer]) -> list[list[Body]]:
     """Return choices of optional aliases: all possible ones, those that hold no byte longer than without, and none.
 
-    Raises PlanError when required aliases contradict alignments, pins or each other."""
+    Raises PlanError when required aliases contradict alignments, pins or each other.
+    """
     target_indices = targets(buffers)
     root = roots(buffers, target_indices)
     required = _Merger(buffers, target_indices, root)

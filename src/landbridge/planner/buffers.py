@@ -20,7 +20,8 @@ class Alias:
     it at a multiple of its alignment. An ``optional`` one may lie there: an elementwise result in place of an operand,
     a part of a concatenation in its part of the whole. Anywhere else the two exclude each other as any two buffers do.
     An optional Alias includes the buffer's views that start no earlier, and views of ``of`` (and what it is a view of)
-    that end no later."""
+    that end no later.
+    """
 
     of: BufferId
     offset: int = 0
@@ -33,7 +34,8 @@ class Buffer:
     end``.
 
     ``offset`` pins the buffer to that byte offset. ``size`` may be 0: such a buffer conflicts with nothing. ``alias``
-    lets it share bytes with another buffer. Raises PlanError for values without a meaning."""
+    lets it share bytes with another buffer. Raises PlanError for values without a meaning.
+    """
 
     id: BufferId
     size: int
@@ -65,7 +67,8 @@ class Plan:
     """Byte offsets by buffer id, for the buffers of one (device, scope).
 
     ``peak`` is the bytes that the whole plan needs, ``lower_bound`` a number that no plan can go below, ``seconds`` the
-    planning time. ``proved_optimal`` says that no plan has a smaller peak."""
+    planning time. ``proved_optimal`` says that no plan has a smaller peak.
+    """
 
     offsets: Mapping[BufferId, int]
     peak: int
@@ -98,7 +101,8 @@ class RowPlan:
 class ObjectRequest:
     """A request for an object of at least ``shape`` elements of ``dtype``, in the half-open steps ``start <= t < end``.
 
-    An element has ``itemsize`` bytes."""
+    An element has ``itemsize`` bytes.
+    """
 
     id: BufferId
     shape: tuple[int, ...]
@@ -120,7 +124,8 @@ class ObjectRequest:
 class ObjectPlan:
     """The ``objects`` to allocate as (shape, dtype), and which of them (an index) each request uses.
 
-    All take ``nbytes``; ``lower_bound`` is the largest sum of the requests' own bytes at one step."""
+    All take ``nbytes``; ``lower_bound`` is the largest sum of the requests' own bytes at one step.
+    """
 
     objects: Sequence[tuple[tuple[int, ...], str]]
     uses: Mapping[BufferId, int]
@@ -137,7 +142,8 @@ class ScopeLimits:
     """The limits of a scope: ``capacity`` bytes (None: unlimited), offsets at multiples of ``alignment``, and a spill
     scope.
 
-    The spill scope takes what does not fit (None: nothing may leave)."""
+    The spill scope takes what does not fit (None: nothing may leave).
+    """
 
     capacity: int | None = None
     alignment: int = 1

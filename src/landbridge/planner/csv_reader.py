@@ -15,7 +15,8 @@ _COLUMNS = {"id": "id", "buffer": "id", "lower": "start", "start": "start", "upp
 def read_csv(path: str | Path) -> list[Buffer]:
     """Return the buffers of ``path``: columns id, lower, upper (exclusive), size, and optionally alignment and offset.
 
-    Raises PlanError naming the line that is wrong; OSError when the file cannot be read."""
+    Raises PlanError naming the line that is wrong; OSError when the file cannot be read.
+    """
     with Path(path).open(newline="", encoding="utf-8") as file:
         rows = csv.reader(file)
         try:

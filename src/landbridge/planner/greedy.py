@@ -39,7 +39,8 @@ def place(
 ) -> list[int] | None:
     """Return byte offsets by index when placed in ``order``; None as soon as one would end above ``limit`` bytes.
 
-    ``order`` must have the pinned buffers first; raises PlanError when two of them collide."""
+    ``order`` must have the pinned buffers first; raises PlanError when two of them collide.
+    """
     offsets = [-1] * len(buffers)
     # Byte ranges taken by a buffer's conflicts so far, sorted by offset; they may overlap each other.
     taken: list[list[tuple[int, int]]] = [[] for _ in buffers]

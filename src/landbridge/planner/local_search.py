@@ -26,7 +26,8 @@ def improve(
     """Return offsets with a peak no higher than that of ``offsets``, which ``order`` and ``fit`` gave.
 
     Stops at a peak of ``goal`` bytes or at ``deadline`` (``time.perf_counter`` seconds). Seeded: equal input takes the
-    same steps, though how many depends on the machine."""
+    same steps, though how many depends on the machine.
+    """
     rng = random.Random(0)
     best, best_order, best_peak = list(offsets), list(order), peak(buffers, offsets)
     while best_peak > goal and time.perf_counter() < deadline:

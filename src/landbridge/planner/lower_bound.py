@@ -13,7 +13,8 @@ def lower_bound(buffers: Sequence[Buffer]) -> int:
 
     Every offset is a multiple of the smallest alignment, so each live buffer but the topmost takes a whole number of
     such granules; if sizes are multiples of it, this is the plain sum. Bytes that aliases let buffers share count once.
-    Raises PlanError for aliases to unknown buffers, or past their end."""
+    Raises PlanError for aliases to unknown buffers, or past their end.
+    """
     granule = min((b.alignment for b in buffers if b.size), default=1)
     bound = max((b.offset + b.size for b in buffers if b.offset is not None), default=0)
     if any(b.alias is not None for b in buffers):

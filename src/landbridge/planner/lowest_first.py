@@ -12,7 +12,8 @@ from landbridge.planner.greedy import Conflicts
 def lowest_first(buffers: Sequence[Buffer], conflicts: Conflicts, order: Sequence[int]) -> list[int]:
     """Return the order in which buffers fill the arena from the bottom, pinned ones first; ``order`` breaks ties.
 
-    Holes below placed buffers are ignored here; placing the result with ``Fit.FIRST`` finds them."""
+    Holes below placed buffers are ignored here; placing the result with ``Fit.FIRST`` finds them.
+    """
     floor = [0 if b.offset is None else -1 for b in buffers]
     lowest = [(floor[i], rank, i) for rank, i in enumerate(order)]
     rank = {i: r for r, i in enumerate(order)}

@@ -14,7 +14,8 @@ def plan_objects(requests: Sequence[ObjectRequest]) -> ObjectPlan:
 
     The largest request first: it takes the smallest existing object that is free for all its life, of its dtype and at
     least its shape in every dimension; else an object is added for it. An object is as large as the request it was
-    added for. Raises PlanError when ids repeat."""
+    added for. Raises PlanError when ids repeat.
+    """
     objects: list[ObjectRequest] = []
     users: list[list[ObjectRequest]] = []
     uses: dict[BufferId, int] = {}

@@ -37,7 +37,8 @@ def plan(buffers: Sequence[Buffer], capacity: int | None = None, budget_seconds:
     time ends it, the offsets are the best by then. A peak of ``goal`` bytes is good enough: nothing lower is searched.
 
     The plan returned has passed the checker. Raises PlanError when ids repeat, pins collide, aliases contradict each
-    other, or the peak reached is above ``capacity`` bytes: the message says whether any plan could fit."""
+    other, or the peak reached is above ``capacity`` bytes: the message says whether any plan could fit.
+    """
     began = time.perf_counter()
     bound = lower_bound(buffers)
     if capacity is not None and bound > capacity:

@@ -15,7 +15,8 @@ def place_rigid(
 ) -> list[int]:
     """Return byte offsets of the ``buffers`` when bodies are placed in ``order``, each as low as all its members fit.
 
-    ``order`` (indices of ``bodies``) must have the pinned ones first; ``conflicts`` are those of ``buffers``."""
+    ``order`` (indices of ``bodies``) must have the pinned ones first; ``conflicts`` are those of ``buffers``.
+    """
     body_of = {i: k for k, body in enumerate(bodies) for i in body.members}
     offsets = [-1] * len(buffers)
     # Byte ranges taken by a buffer's conflicts so far, sorted by offset; they may overlap each other.

@@ -24,7 +24,8 @@ def plan_rows(
     Two buffers that live at the same time never share a row. ``contiguous``: the rows of a buffer are consecutive, as a
     row pitch requires; the planner's search places them. Otherwise any rows will do, as a table of rows allows, and the
     plan is always optimal. Raises PlanError for a buffer wider than a row, one with an empty lifetime, or when the rows
-    do not suffice."""
+    do not suffice.
+    """
     for b in buffers:
         if b.row_bytes > row_bytes:
             raise PlanError(

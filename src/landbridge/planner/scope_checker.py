@@ -15,7 +15,8 @@ def check_scopes(
 ) -> None:
     """Raise PlanError unless each buffer is planned once, in its requested scope or along that scope's spills.
 
-    Every scope's plan must be correct and within its capacity."""
+    Every scope's plan must be correct and within its capacity.
+    """
     requested = {b.id: (scope, b) for scope, found in buffers.items() for b in found}
     planned = [(id_, scope) for scope, found in scoped.plans.items() for id_ in found.offsets]
     if sorted(map(str, requested)) != sorted(str(id_) for id_, _ in planned):

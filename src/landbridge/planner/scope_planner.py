@@ -29,7 +29,8 @@ def plan_scopes(
     views; an optional Alias that then leads to another scope is dropped. A buffer that left is planned with those in
     its new scope, and may be sent on from there.
 
-    Raises PlanError when ids repeat, scopes spill in a ring, or a scope whose buffers cannot leave is too small."""
+    Raises PlanError when ids repeat, scopes spill in a ring, or a scope whose buffers cannot leave is too small.
+    """
     waiting = {scope: list(found) for scope, found in buffers.items()}
     _check_ids(waiting)
     plans: dict[DeviceScope, Plan] = {}
@@ -131,7 +132,7 @@ def _check_ids(waiting: Mapping[DeviceScope, Sequence[Buffer]]) -> None:
 
 
 def _spill_order(waiting: Mapping[DeviceScope, object], limits: Mapping[DeviceScope, ScopeLimits]) -> list[DeviceScope]:
-    """Return every scope before the one it spills to."""
+    """Return the scopes in an order in which each precedes the one that it spills to."""
     order: list[DeviceScope] = []
     for scope in [*waiting, *limits]:
         chain: list[DeviceScope] = []

@@ -2,7 +2,8 @@
 
 Lifetimes do not depend on sizes. A buffer begins at the highest end of those that live at the same time and lay below
 it in that plan; so no two of them overlap, whatever the sizes are, and for the expected sizes nothing is higher than
-planned."""
+planned.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +19,8 @@ def supported(
 ) -> tuple[list[Extent], Extent]:
     """Return the offset of each buffer, and the end of the highest, where buffers take ``sizes``.
 
-    ``buffers`` have the sizes that ``offsets`` were planned for; alignments and times are theirs."""
+    ``buffers`` have the sizes that ``offsets`` were planned for; alignments and times are theirs.
+    """
     together = [set(others) for others in conflicts(buffers)]
     result: list[Extent] = [0] * len(buffers)
     done: list[int] = []

@@ -13,7 +13,8 @@ from landbridge.planner.buffers import Buffer
 def targets(buffers: Sequence[Buffer]) -> list[int | None]:
     """Return for each buffer the index of the one that its alias names, or None.
 
-    Raises PlanError when there is none of that id, the alias reaches past its end, or aliases form a ring."""
+    Raises PlanError when there is none of that id, the alias reaches past its end, or aliases form a ring.
+    """
     number = {b.id: i for i, b in enumerate(buffers)}
     found: list[int | None] = []
     for b in buffers:
@@ -58,7 +59,8 @@ def least(buffers: Sequence[Buffer]) -> list[Buffer]:
     placement.
 
     A group is all views of one buffer; it needs the bytes that its living members cover. Two groups can share bytes
-    only when an optional alias leads from one to the other: of a chain of such, the last living one counts."""
+    only when an optional alias leads from one to the other: of a chain of such, the last living one counts.
+    """
     targets_of = targets(buffers)
     root = roots(buffers, targets_of)
     members: dict[int, list[int]] = {}

@@ -2,7 +2,8 @@
 
 Symbols are counted from their low ends, so that a product of them grows with each. A Floor is bounded by two quotients
 and an AboveZero is split into its two cases, one atom at a time: what is left is a polynomial, bounded term by term. A
-bound that is returned holds; a better one may exist."""
+bound that is returned holds; a better one may exist.
+"""
 
 from __future__ import annotations
 

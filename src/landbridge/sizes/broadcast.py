@@ -2,7 +2,8 @@
 
 Two open extents of different inputs that meet in an axis have two meanings. Most programs take them as equal, which
 gives the best code. Other programs compute with the larger of the two: an input whose extent is 1 in a run repeats its
-element, and a run in which neither is 1 nor both are equal is refused."""
+element, and a run in which neither is 1 nor both are equal is refused.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +19,8 @@ def broadcast_shapes(*shapes: Sequence[Extent], either: bool = False) -> tuple[E
     ``either``: two extents may be equal in one run and one of them 1 in another; the result has the larger one, which
     ``repeats`` recognizes. Without it, they have to be equal.
 
-    Raises ValueError where they do not broadcast, UndecidedSizeError where that depends on the input."""
+    Raises ValueError where they do not broadcast, UndecidedSizeError where that depends on the input.
+    """
     reversed_axes = zip_longest(*(reversed(shape) for shape in shapes), fillvalue=1)
     return tuple(_extent(axis, shapes, either) for axis in reversed_axes)[::-1]
 
@@ -71,8 +73,9 @@ def _max(left: Extent, right: Extent) -> Extent:
 def may_broadcast(left: Extent, right: Extent) -> bool:
     """Return whether one of two extents may be 1 in a run and the other not.
 
-    That holds for extents of different inputs, or for a dimension and a number. Extents of one image, as W and 2 * (W
-    // 2), are equal or cannot be run."""
+    That holds for extents of different inputs, or for a dimension and a number. Extents of one image, as W and ``2 * (W
+    // 2)``, are equal, or the model cannot run.
+    """
     if not (always_at_least(left, 1) and always_at_least(right, 1)):
         return False
     if isinstance(left, Size) and isinstance(right, Size):

@@ -17,7 +17,8 @@ class Dim:
     bound.
 
     Memory is planned for ``likely``, the expected value; every other legal value works as well. The narrower the range
-    and the larger the factor, the faster the code: kernels test what they do not know."""
+    and the larger the factor, the faster the code: kernels test what they do not know.
+    """
 
     low: int = 1
     high: int | None = None
@@ -28,7 +29,8 @@ class Dim:
 def dimension_of(name: str, declared: Dim | str | int) -> Extent:
     """Return the dimension ``name`` as declared: a Dim, text like ``32..2560:8``, or a fixed number.
 
-    Raises ShapeError if no number is legal."""
+    Raises ShapeError if no number is legal.
+    """
     if isinstance(declared, int) and not isinstance(declared, bool):
         declared = Dim(declared, declared)
     if isinstance(declared, str) and not declared.lstrip().startswith("-"):

@@ -1,7 +1,8 @@
 """Quotients of sums, rounded down, in canonical form.
 
 Whole multiples of the divisor are moved out; the rest has a positive first coefficient, shares no factor with the
-divisor and is no quotient itself. A quotient that has the same value for all dimensions becomes that number."""
+divisor and is no quotient itself. A quotient that has the same value for all dimensions becomes that number.
+"""
 
 from __future__ import annotations
 

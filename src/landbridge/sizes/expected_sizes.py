@@ -19,7 +19,8 @@ def expected_sizes(extents: Iterable[Extent], fixed: Collection[str]) -> dict[st
     """Return new dimensions, with larger expected sizes, for those of ``extents`` that are divided by a large number.
 
     Dimensions in ``fixed`` are left out. An expected size is chosen so that the largest quotient is ``FULL``. An image
-    of W columns, of which a network makes W / 8 steps, often has more than eight steps."""
+    of W columns, of which a network makes W / 8 steps, often has more than eight steps.
+    """
     divided: dict[Symbol, int] = {}
     for extent in extents:
         if isinstance(extent, Size):

@@ -1,6 +1,7 @@
 """SizeFormulas: evaluates many extents together, for many choices of dimensions.
 
-A shared part of extents, such as a quotient, is a column that is computed once; an extent is then a sum of columns."""
+A shared part of extents, such as a quotient, is a column that is computed once; an extent is then a sum of columns.
+"""
 
 from __future__ import annotations
 
@@ -78,7 +79,8 @@ class SizeFormulas:
     def at_each(self, values: Mapping[str, int | NDArray[np.int64]], count: int) -> NDArray[np.int64]:
         """Return the values for each of ``count`` choices, a row each.
 
-        A dimension has one value for all choices, or an array. Raises OverflowError if 64 bits may be too few."""
+        A dimension has one value for all choices, or an array. Raises OverflowError if 64 bits may be too few.
+        """
         known: list[Any] = [1]
         most = [1]  # the largest absolute value of each column
         for column in self._columns:

@@ -18,7 +18,8 @@ def parse_size(text: str, symbols: Mapping[str, Symbol | int]) -> Extent:
     """Return the extent that ``text`` writes over the dimensions ``symbols``, by name; one with a single value is a
     number.
 
-    Raises ShapeError for an unknown name, for ``/`` that leaves a remainder and for a syntax error."""
+    Raises ShapeError for an unknown name, for ``/`` that leaves a remainder and for a syntax error.
+    """
     try:
         tree = ast.parse(text.strip(), mode="eval").body
         return _extent(tree, symbols)

@@ -1,6 +1,7 @@
 """Prints Sizes as text that parsing.py reads: ``3*W/4 + (W + 1)//2 - 5``.
 
-``/`` divides exactly: of a W that is a multiple of 8 there is ``W/8``. ``//`` rounds down."""
+``/`` divides exactly: of a W that is a multiple of 8 there is ``W/8``. ``//`` rounds down.
+"""
 
 from __future__ import annotations
 

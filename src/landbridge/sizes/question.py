@@ -11,7 +11,8 @@ class Question:
     """Asks whether ``difference`` is at least 0, or, with ``equal``, 0. ``needed``: if it is not, no model can be run.
 
     ``broadcasts``: it is needed unless one of the two extents is 1, which then broadcasts to the other. ``fills``: if
-    it is not, a tensor has no elements."""
+    it is not, a tensor has no elements.
+    """
 
     difference: Terms
     equal: bool = False

@@ -11,7 +11,8 @@ from landbridge.sizes.terms import AboveZero, Atom, Clamped, Floor, Symbol, Term
 def replaced(terms: Terms, dimensions: Mapping[str, Extent]) -> Extent:
     """Return ``terms`` with ``dimensions`` in place of some dimensions, by name: narrower ranges, or numbers.
 
-    Raises UndecidedSizeError if a divisor is then not known to differ from 0."""
+    Raises UndecidedSizeError if a divisor is then not known to differ from 0.
+    """
     found = symbols(terms)
     return with_atoms(terms, {s: dimensions[name] // s.unit for name, s in found.items() if name in dimensions})
 

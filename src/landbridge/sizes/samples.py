@@ -1,7 +1,8 @@
 """Sample values of sums: a sign that one sample contradicts needs no search for a proof.
 
 Most comparisons of sums have no proof. A search tries all replacements of their atoms before it gives up, where one
-counterexample is enough."""
+counterexample is enough.
+"""
 
 from __future__ import annotations
 

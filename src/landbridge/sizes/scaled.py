@@ -26,7 +26,8 @@ def meant(factor: float) -> Fraction:
     """Return the simplest fraction that rounds to the f32 ``factor``: 7/10 for 0.699999988.
 
     Ten times that is 7, and 7 divided by it is 10, as with f32 products and quotients; computed exactly with the f32
-    value they would be rounded down to 6 and 9."""
+    value they would be rounded down to 6 and 9.
+    """
     exact, wanted = Fraction(factor), np.float32(factor)
     before, convergent, rest = (0, 1), (1, 0), exact  # of its continued fraction
     while True:

@@ -36,7 +36,8 @@ class Settled:
 def settled(question: Question, fixed: Collection[str]) -> list[Settled]:
     """Return ranges of one dimension in which ``question`` has an answer, the widest first.
 
-    Dimensions in ``fixed`` are left out. The width of a range is the ratio of its ends, divided by its factor."""
+    Dimensions in ``fixed`` are left out. The width of a range is the ratio of its ends, divided by its factor.
+    """
     found: list[Settled] = []
     for symbol in symbols(question.difference).values():
         if symbol.name in fixed:
@@ -51,7 +52,8 @@ def settled(question: Question, fixed: Collection[str]) -> list[Settled]:
 def _ranges(question: Question, symbol: Symbol, wanted: bool) -> Iterator[tuple[int, int, int]]:
     """Yield ranges of ``symbol`` that decide the question: low and high end, in units, and a factor.
 
-    Candidates reach to an end of the range, lie between both, or have all multiples of a factor."""
+    Candidates reach to an end of the range, lie between both, or have all multiples of a factor.
+    """
     low, high = symbol.low, _high(symbol)
 
     def holds(low: int, high: int, units: int = 1) -> bool:

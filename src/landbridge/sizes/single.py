@@ -1,6 +1,7 @@
 """Hash-consed values: equal values are one object, so they are compared and hashed by identity, in C.
 
-Sums of a hundred products are compared and looked up ten thousand times a compile."""
+Sums of a hundred products are compared and looked up ten thousand times a compile.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +17,8 @@ _created: weakref.WeakValueDictionary[tuple[Any, ...], Any] = weakref.WeakValueD
 class Single(type):
     """Metaclass of immutable classes with one instance per value: a call returns the existing instance.
 
-    An instance lives as long as something references it."""
+    An instance lives as long as something references it.
+    """
 
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
         instance = super().__call__(*args, **kwargs)

@@ -1,7 +1,8 @@
 """Size: an integer that is known only at run time, with the operators of int.
 
 Results that are the same number for all inputs are ints, so code that computes with Sizes is code that computes with
-ints. A comparison that the bounds of the dimensions do not decide raises UndecidedSizeError."""
+ints. A comparison that the bounds of the dimensions do not decide raises UndecidedSizeError.
+"""
 
 from __future__ import annotations
 
@@ -42,9 +43,7 @@ _LARGEST = 1 << 62
 
 
 class Size:
-    """An integer expression over dimensions, never a constant; equal if the terms are.
-
-    ``dimension`` and arithmetic create Sizes."""
+    """An integer expression over dimensions, never a constant; equal if the terms are. Arithmetic creates Sizes."""
 
     __slots__ = ("_hash", "terms")
 
@@ -171,7 +170,8 @@ def dimension(
     """Return the dimension ``name``: a multiple of ``multiple_of`` from ``low`` to ``high``, both rounded to one.
 
     ``expected`` is the expected size. An element of an input may be below 0. Raises ValueError if there is no such
-    number."""
+    number.
+    """
     if multiple_of < 1:
         raise ValueError(f"{low} to {high} in steps of {multiple_of}: steps of at least 1 are legal")
     least = -(-low // multiple_of)
@@ -187,8 +187,7 @@ def dimension(
 
 
 def all_at(extents: Iterable[Extent], values: Mapping[str, int]) -> list[int]:
-    """Return the values of ``extents`` where the dimensions have ``values``, by name; shared parts are computed
-    once."""
+    """Return the values of ``extents`` where the dimensions have ``values``, by name; computes shared parts once."""
     known: dict[Atom, int] = {}
 
     def value_of(symbol: Symbol) -> int:
@@ -228,8 +227,7 @@ def _at_least_zero(difference: Terms) -> bool | None:
 
 
 def always_at_least(left: Extent, right: Extent) -> bool:
-    """Return whether ``left >= right`` is known for all values of the dimensions; unlike ``at_least`` it seeks no
-    refutation."""
+    """Return whether ``left >= right`` is known for all values of the dimensions; no refutation is searched."""
     if isinstance(left, int) and isinstance(right, int):
         return left >= right
     return _always_at_least_zero(_difference(left, right))
@@ -365,7 +363,8 @@ def undecided(
     """Return the error that ``subject`` depends on the input: whether ``left`` is at least, or ``equal`` to, ``right``.
 
     ``needed``: if it is not, no model can be run; with ``broadcasts``, unless one of the two is 1. ``fills``: if it is
-    not, a tensor has no elements."""
+    not, a tensor has no elements.
+    """
     error = UndecidedSizeError(subject + _depends(left, right))
     error.question = Question(_difference(left, right), equal, needed, broadcasts, fills)
     return error
@@ -375,7 +374,8 @@ def must_agree(subject: str, left: Extent, right: Extent) -> bool:
     """Return whether two extents are equal, where only equal ones can be run.
 
     Raises UndecidedSizeError, naming ``subject`` has them, if that depends on the input: the importer then unifies
-    them, which each run tests."""
+    them, which each run tests.
+    """
     equal = same(left, right)
     if equal is None:
         raise undecided(f"{subject}: {left} == {right}", left, right, equal=True, needed=True)
@@ -409,8 +409,7 @@ def _decided(answer: bool | None, subject: str, left: Extent, right: Extent, *, 
 
 
 def _above_zero(value: Extent) -> Extent:
-    """Return ``max(0, value)``; of ``max(0, x)`` and ``max(0, -x)`` the one with a positive first coefficient is the
-    atom."""
+    """Return ``max(0, value)``; the atom is ``max(0, x)`` or ``max(0, -x)``, with a positive first coefficient."""
     if isinstance(value, int):
         return max(0, value)
     positive = at_least(value, 0)

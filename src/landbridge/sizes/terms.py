@@ -1,7 +1,8 @@
 """Terms: sums of products of atoms, the data of a Size, with the arithmetic that needs no bounds.
 
 An atom is a Symbol, a Floor, an AboveZero or a Clamped; equal atoms are one object. A sum is sorted and has no zero
-coefficients, so that equal sums have equal data."""
+coefficients, so that equal sums have equal data.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +21,8 @@ class Symbol(metaclass=Single):
     """A dimension of a program, ``unit`` times a number from ``low`` to ``high`` (None: no bound).
 
     That number is the atom, so divisibility of the dimension needs no proof: of a W that is a multiple of 8, ``W // 4``
-    is 2 times the atom."""
+    is 2 times the atom.
+    """
 
     name: str
     low: int = 1
@@ -55,7 +57,8 @@ class AboveZero(metaclass=Single):
 class Clamped(metaclass=Single):
     """The atom ``terms`` clamped to ``low`` and ``high`` (None: no bound).
 
-    It stands for values that are read and checked at run time: proofs use only these bounds."""
+    It stands for values that are read and checked at run time: proofs use only these bounds.
+    """
 
     terms: Terms
     low: int
@@ -187,7 +190,8 @@ def symbols(terms: Terms) -> dict[str, Symbol]:
 def evaluate(terms: Terms, value_of: Callable[[Symbol], int], known: dict[Atom, int] | None = None) -> int:
     """Return the value of ``terms`` where ``value_of`` gives each dimension (a multiple of its unit).
 
-    ``known`` memoizes the values of atoms, for several terms at the same dimensions."""
+    ``known`` memoizes the values of atoms, for several terms at the same dimensions.
+    """
     return _evaluated(terms, value_of, {} if known is None else known)
 
 

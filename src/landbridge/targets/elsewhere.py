@@ -54,7 +54,8 @@ def instead_of(name: str) -> str:
 def instead_of_triple(parts: list[str]) -> str:
     """Return the alternative for the first known part of a triple, systems before instruction sets.
 
-    ``parts`` may have versions, as in ``macos14.2``."""
+    ``parts`` may have versions, as in ``macos14.2``.
+    """
     names = [part.rstrip("0123456789.") if not part.startswith(("esp", "win", "arm")) else part for part in parts]
     known = [alternative for name in [*names[::-1], *parts] if (alternative := instead_of(name))]
     return known[0] if known else SOURCE

@@ -2,7 +2,8 @@
 
 A target runs grids if its kind has that form. Options that a kind does not have default to what every conformant Vulkan
 1.0 and OpenCL 1.2 device guarantees (Vulkan 1.3 specification, table "Required Limits"; OpenCL 3.0 specification, table
-5)."""
+5).
+"""
 
 from __future__ import annotations
 
@@ -24,7 +25,8 @@ class GridLimits:
     thread's work on a CPU (``device-class=cpu``), so that each work-item computes on vectors of ``vector_bits``, in
     ``vector_registers`` registers. ``buffers``: the most that one kernel may take (``max-storage-buffers``). ``fp64``,
     ``int64`` and ``small_elements`` (8 and 16 bits): types that kernels can compute in besides those of 32 bits.
-    ``double_math``: all functions of f64, not exp, log and pow alone (``fp64-math``)."""
+    ``double_math``: all functions of f64, not exp, log and pow alone (``fp64-math``).
+    """
 
     workgroup_size: int
     workgroups: int

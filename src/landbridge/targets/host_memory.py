@@ -15,7 +15,8 @@ def host_memory(options: Options) -> tuple[MemoryKind, ...]:
     """Return host memory: everything the process can address, used in place for any allocator, and what stays in
     memory.
 
-    It is not declared as pinned, as the machine may refuse to lock it."""
+    It is not declared as pinned, as the machine may refuse to lock it.
+    """
     ordinary = MemoryKind(
         scope=GLOBAL_SCOPE,
         host_access="read_write",

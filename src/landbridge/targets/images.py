@@ -1,6 +1,7 @@
 """Image limits of a Target: the scope of images that kernels read and write, and their legal shapes.
 
-An image is rows of pixels, and a pixel is 1, 2 or 4 elements, its *lanes*. Kernels read and write whole pixels."""
+An image is rows of pixels, and a pixel is 1, 2 or 4 elements, its *lanes*. Kernels read and write whole pixels.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +30,8 @@ class ImageLimits:
     """The largest image: ``height`` rows of ``width`` pixels (options ``image-height`` and ``image-width``).
 
     ``formats``: the device's dtypes with their lanes, as ``"float32x4"`` (option ``image-formats``); None if they are
-    unknown."""
+    unknown.
+    """
 
     height: int
     width: int

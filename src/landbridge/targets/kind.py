@@ -32,7 +32,8 @@ class Option:
 
     ``default`` None means that the option is unset, or that the kind's parser finds it. ``minimum`` bounds an int, and
     ``power_of_two`` says that no other is legal; ``choices`` lists the legal strings when not empty. A "list" is a
-    tuple of strings without commas."""
+    tuple of strings without commas.
+    """
 
     name: str
     type: Literal["str", "int", "bool", "list"]
@@ -117,7 +118,8 @@ class TargetKind:
     ``vector-registers`` it must have as options; "grid", launches within the limits of its options
     (``landbridge.targets.grid``); "loops", plain loops over single elements. ``on_host`` says that the code runs on the
     CPU of this process, on ordinary memory: branches are taken there, and kernels that other targets cannot run go
-    there. ``formats`` are the formats of images that every device of the kind loads; empty if not known."""
+    there. ``formats`` are the formats of images that every device of the kind loads; empty if not known.
+    """
 
     name: str
     doc: str
@@ -149,7 +151,8 @@ class TargetKind:
     def convert(self, given: Mapping[str, object]) -> dict[str, OptionValue]:
         """Return ``given`` in the options' types; raises TargetError for an unknown name or an illegal value.
 
-        None stands for an unset option."""
+        None stands for an unset option.
+        """
         typed: dict[str, OptionValue] = {}
         for name, value in given.items():
             option = self._by_name.get(name.replace("_", "-"))

@@ -3,7 +3,8 @@
 Facts of a target come from its options. What no option says is an assumption that holds for the CPUs of the last ten
 years: two pipes for multiply-adds, each four cycles deep (Intel, "Optimization Reference Manual", table of Skylake's
 and later ports; AMD, "Software Optimization Guide" for families 17h, 19h and 1Ah: 4 cycles; Arm, "Neoverse V1 Software
-Optimization Guide": FMLA 4). A block of fewer accumulators than ``FMA_PIPES * FMA_LATENCY`` waits for its own sums."""
+Optimization Guide": FMLA 4). A block of fewer accumulators than ``FMA_PIPES * FMA_LATENCY`` waits for its own sums.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +22,8 @@ LINE_BYTES = 64
 class CpuModel:
     """The model of a core: bytes of a vector, number of vector registers, and bytes of its caches, L1 first.
 
-    ``shared_bytes``: the last cache, which cores share; 0 if none is known."""
+    ``shared_bytes``: the last cache, which cores share; 0 if none is known.
+    """
 
     vector_bytes: int
     registers: int

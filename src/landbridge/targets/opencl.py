@@ -1,7 +1,8 @@
 """The target kind ``opencl``: devices that run OpenCL C kernels, with the limits that shape kernels.
 
 Defaults are what every OpenCL 1.2 GPU of the last years has; ``Target.from_device("opencl:0")`` records a driver's own.
-Limits are those of clGetDeviceInfo (OpenCL 3.0 specification, table 5)."""
+Limits are those of clGetDeviceInfo (OpenCL 3.0 specification, table 5).
+"""
 
 from __future__ import annotations
 
@@ -20,7 +21,8 @@ def opencl_memory(options: Options) -> tuple[MemoryKind, ...]:
     """Return the memory of a device with ``options``: buffers, and shared pointers and images if it has them.
 
     The host accesses shared buffers through a mapping, which is the barrier: they are not coherent. SVM is coherent
-    when it is fine-grained (OpenCL 3.0 specification, section 3.3.3)."""
+    when it is fine-grained (OpenCL 3.0 specification, section 3.3.3).
+    """
     unified = options["unified-memory"] is True
     max_bytes, capacity = declared(options, "max-allocation-bytes"), declared(options, "memory-bytes")
     alignment, granule = _integer(options, "memory-alignment"), _integer(options, "coherence-granule")

@@ -1,6 +1,7 @@
 """The registry of target kinds by name: entry points of ``landbridge.targets``, and kinds registered from Python.
 
-An entry point names a TargetKind object."""
+An entry point names a TargetKind object.
+"""
 
 from __future__ import annotations
 
@@ -60,7 +61,8 @@ def _for_device(device_name: str) -> list[str]:
 def kind_for_device(device_name: str) -> str:
     """Return the kind whose code runs on devices called ``device_name``: the only one, or the only default.
 
-    Raises TargetError when that is none or several."""
+    Raises TargetError when that is none or several.
+    """
     kinds: list[TargetKind] = []
     for name in names():
         with suppress(TargetError):  # a plugin that does not load is not the requested kind

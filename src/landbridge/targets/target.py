@@ -54,7 +54,8 @@ class Target:
     the code runs on the CPU of this process. ``formats`` are the formats of images that its device loads, empty if not
     known. ``host`` is the Target of the CPU that drives it, if any.
 
-    Raises TargetError for an unknown kind, option or value, naming what is legal."""
+    Raises TargetError for an unknown kind, option or value, naming what is legal.
+    """
 
     kind: str
     options: Options
@@ -89,7 +90,8 @@ class Target:
 
         It has the device's ``target_properties``, its memory kinds unchanged, and the formats of images that its
         ``module_formats`` names. ``kind`` chooses among the kinds that compile for such a device; without it there must
-        be one."""
+        be one.
+        """
         if isinstance(device, str):
             device = cast("DescribedDevice", device_named(device))
         if not hasattr(device, "api"):
@@ -127,7 +129,7 @@ class Target:
         return form
 
     def memory_kind(self, scope: str) -> MemoryKind:
-        """Return the properties of ``scope`` (``""`` means ``"global"``); raises TargetError naming the legal
+        """Return the MemoryKind of ``scope`` (``""`` means ``"global"``); raises TargetError naming the legal
         scopes."""
         for memory in self.memory:
             if memory.scope == normalize_scope(scope):

@@ -1,7 +1,8 @@
 """Text forms of a target: option text (``llvm -mcpu=native -num-cores=2``), dict, and JSON text.
 
 Option text holds a kind and its options only. A target that declares more (memory, shares, keys, host) is written as
-JSON; ``Target(text)`` reads both."""
+JSON; ``Target(text)`` reads both.
+"""
 
 from __future__ import annotations
 

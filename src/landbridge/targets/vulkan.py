@@ -2,7 +2,8 @@
 
 Defaults are what a device that shares the host's memory has today; ``Target.from_device("vulkan:0")`` records a
 driver's own. Limits are those of VkPhysicalDeviceLimits (Vulkan 1.3 specification, section 43.1, "Limits"); facts that
-are no numbers there are features of VkPhysicalDeviceFeatures and its extensions (section 42, "Features")."""
+are no numbers there are features of VkPhysicalDeviceFeatures and its extensions (section 42, "Features").
+"""
 
 from __future__ import annotations
 
@@ -22,7 +23,8 @@ _POWERS_OF_TWO = ("memory-alignment", "coherence-granule", "import-alignment")
 def vulkan_memory(options: Options) -> tuple[MemoryKind, ...]:
     """Return the memory of a device with ``options``: one scope that both sides use, or one per side, and images.
 
-    Images are included if kernels use them."""
+    Images are included if kernels use them.
+    """
     unified = options["unified-memory"] is True
     coherent = options["coherent-memory"] is True
     max_bytes, capacity = declared(options, "max-allocation-bytes"), declared(options, "memory-bytes")

@@ -2,7 +2,8 @@
 
 A bias, a BatchNormalization and the divisions and shifts of activations are steps ``x * a + b`` with constants.
 Consecutive steps become one; its scale moves into constant weights where the step follows their kernel. It runs after
-fusion, which makes the steps adjacent. Results differ in the last bits, as they do between any two kernels."""
+fusion, which makes the steps adjacent. Results differ in the last bits, as they do between any two kernels.
+"""
 
 from __future__ import annotations
 

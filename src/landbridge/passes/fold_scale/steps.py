@@ -33,7 +33,8 @@ _F32 = np.finfo(np.float32)
 class _Line:
     """The function ``x * scale + shift``, with the largest and smallest scale on the way and the largest constant.
 
-    ``shift`` is None if nothing is added, as even a zero changes -0. The largest constant is in units of the result."""
+    ``shift`` is None if nothing is added, as even a zero changes -0. The largest constant is in units of the result.
+    """
 
     scale: Aligned
     shift: Aligned | None = None
@@ -70,7 +71,8 @@ class _Line:
 class Steps:
     """A run of operations of a float32 body, each the only user of the previous one: ``root * scale + shift``.
 
-    There is no sum if ``shift`` is None."""
+    There is no sum if ``shift`` is None.
+    """
 
     root: SSAValue
     ops: tuple[Operation, ...]
@@ -138,7 +140,8 @@ def _variable(op: Operation, constant: Constants) -> SSAValue | None:
 def _apply(op: Operation, value: SSAValue, line: _Line, constant: Constants) -> _Line | None:
     """Return the line after ``op`` has used ``value``.
 
-    Returns None if ``op`` is no such step, enlarges constants, or would change more than rounding."""
+    Returns None if ``op`` is no such step, enlarges constants, or would change more than rounding.
+    """
     if _variable(op, constant) is not value:
         return None
     minus = np.full((1,) * line.scale.ndim, -1.0)

@@ -3,7 +3,8 @@
 Concatenations of scalars become transpositions first. Then each step runs over every block in program order:
 elementwise calls are inlined into their only reader; elementwise calls become an epilogue of the call that computes
 their input; chains that work row by row (a decomposed LayerNorm or Softmax) become one call. Fusion does not cross the
-border of a branch or of a loop body."""
+border of a branch or of a loop body.
+"""
 
 from __future__ import annotations
 

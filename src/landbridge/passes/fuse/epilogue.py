@@ -1,7 +1,8 @@
 """Step 2 of fusion: an elementwise call joins the call whose result it reads element by element.
 
 Some join before step 1, because their readers will join another call: in a sum of two convolutions with a bias and a
-scale each, the earlier convolution gets its own bias and scale, which ``fold_scale`` then folds into its weights."""
+scale each, the earlier convolution gets its own bias and scale, which ``fold_scale`` then folds into its weights.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +41,8 @@ def fuse_epilogues(graph: Graph, block: Block) -> None:
 def fuse_separate(graph: Graph, block: Block) -> None:
     """Merge operations on one result into its producer, if their reader will become the epilogue of another producer.
 
-    The reader is an elementwise call with another input, of a later producer."""
+    The reader is an elementwise call with another input, of a later producer.
+    """
     for call in graph.calls(block):
         computed = _computed(call)
         if len(computed) < 2 or pointwise_stage(graph.function(call)) is None:
@@ -57,7 +59,8 @@ def _way_from_producer(graph: Graph, block: Block, call: CallOp, value: SSAValue
     """Return the path from a call that is not elementwise through elementwise calls of its result alone to ``value``.
 
     Each call of the path is read only by the next, and the last only by ``call``. Returns none if there is no such
-    path."""
+    path.
+    """
     path: list[CallOp] = []
     while True:
         producer = graph.producer(value, block)

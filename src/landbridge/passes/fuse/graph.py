@@ -52,7 +52,8 @@ def source_of(value: SSAValue) -> SSAValue:
 def may_vanish(producer: CallOp, reader: CallOp) -> bool:
     """Return whether the result of ``producer`` need not be stored once ``reader`` computes it itself.
 
-    A tensor with a requested scope is stored, unless the result that it is fused into has a requested scope too."""
+    A tensor with a requested scope is stored, unless the result that it is fused into has a requested scope too.
+    """
     here, there = vdevice_of(producer.res[0].type), vdevice_of(reader.res[0].type)
     return here == there or here == VDeviceAttr.of(there.index.data)
 
@@ -169,7 +170,8 @@ class Graph:
         """Return the calls that read the result of ``call``, each with the value it reads, which may be a reshape.
 
         Returns None if anything but ``among`` uses the result: another call, the function's end, a concat, another
-        block. It stops at the first such use, as a value may have thousands."""
+        block. It stops at the first such use, as a value may have thousands.
+        """
         found: dict[tuple[CallOp, SSAValue], None] = {}
         pending: list[SSAValue] = [call.res[0]]
         while pending:

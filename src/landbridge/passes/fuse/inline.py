@@ -45,7 +45,8 @@ from landbridge.sizes.size import expected_size
 def can_inline(producer: Generic, reads: list[Read], budget: int = 0) -> bool:
     """Return whether inlining ``producer`` into the stage that makes ``reads`` repeats no expensive work.
 
-    Work of up to ``budget`` (as in ``keeps_vectors``) may lose its vectors."""
+    Work of up to ``budget`` (as in ``keeps_vectors``) may lose its vectors.
+    """
     if not reads or len({r.stage.op for r in reads}) != 1:
         return False
     stage = reads[0].stage
@@ -113,7 +114,8 @@ def _overwritten(producer: Generic, reader: Operation) -> bool:
 def substitute(producer: Generic, consumer: Generic, buffer: SSAValue) -> None:
     """Rebuild ``consumer`` with the producer's body in place of its reads of ``buffer``, the producer's output.
 
-    The producer must not be used afterwards: its operations are moved where they are needed once."""
+    The producer must not be used afterwards: its operations are moved where they are needed once.
+    """
     block = consumer.body
     other_reads = [o for o in consumer.ins if o.buffer is not buffer]
     scalars: dict[tuple[SSAValue, AffineMap], SSAValue] = {}
@@ -213,7 +215,8 @@ def rebuild(
 ) -> linalg.ops.GenericOp:
     """Replace a generic by one with the same (already adapted) body and other operands.
 
-    ``extents`` gives an all-parallel generic other loops."""
+    ``extents`` gives an all-parallel generic other loops.
+    """
     iterators = op.iterator_types.data if extents is None else [IteratorTypeAttr.parallel()] * len(extents)
     new = GenericOp.over(
         [b for b, _ in ins],

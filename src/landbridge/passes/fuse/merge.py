@@ -22,7 +22,8 @@ def merge(graph: Graph, calls: Sequence[CallOp], budget: int = 0) -> CallOp:
     """Replace ``calls`` by one call, where the last of them was, that does their work in order.
 
     Every result but the last call's is read by these calls only and in its own shape; it becomes a temporary.
-    ``budget``: how much work may lose its vectors for it, as in ``keeps_vectors``."""
+    ``budget``: how much work may lose its vectors for it, as in ``keeps_vectors``.
+    """
     last = calls[-1]
     functions = [graph.owned(c) for c in calls]
     internal = {r for c in calls[:-1] for r in c.res}
@@ -53,7 +54,8 @@ def _concatenate(
     """Return a PrimFunc of ``inputs`` and the last call's destinations that runs ``functions`` in order.
 
     The bodies are moved, not copied. Elementwise stages are inlined into their readers where it pays. Inputs that
-    nothing reads are removed from ``inputs``."""
+    nothing reads are removed from ``inputs``.
+    """
     types: dict[Key, Attribute] = {}
     bound: dict[Key, SSAValue] = {}
     temporaries: list[memref.AllocOp] = []

@@ -2,7 +2,8 @@
 
 Each part has one element along that axis and would be written element by element, with a stride of the number of parts.
 Here the parts become planes, which their producers write in place, followed by one transposition. The transposition is
-fused into the reader if that is a kernel that only looks elements up."""
+fused into the reader if that is a kernel that only looks elements up.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +26,7 @@ _FEWEST = 256
 
 
 def concatenate_planes(module: IRModule) -> None:
-    """Concatenate such parts as planes, and transpose them, where kernels run on a CPU's vectors."""
+    """Concatenate interleaved parts as planes, and transpose them, where kernels run on a CPU's vectors."""
     functions, copies = module.prims(), CopyPrims(module)
 
     def gains(op: ConcatOp) -> bool:

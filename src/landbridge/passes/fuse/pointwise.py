@@ -69,6 +69,7 @@ def _absorb(graph: Graph, block: Block, call: CallOp, last: bool) -> CallOp | No
 def _continues(graph: Graph, producer: CallOp, block: Block) -> bool:
     """Return whether ``producer`` may become an epilogue of the call that computes its input.
 
-    A reader that uses several of its elements would prevent that, and the call would write an unfinished result."""
+    A reader that uses several of its elements would prevent that, and the call would write an unfinished result.
+    """
     producers = (graph.producer(value, block) for value in inputs_of(producer))
     return any(call is not None and pointwise_stage(graph.function(call)) is None for call in producers)

@@ -89,7 +89,8 @@ def _reshaped(graph: Graph, call: CallOp, value: SSAValue) -> list[_Operand] | N
     """Return the input accesses of an elementwise call whose loops get the shape of the source of ``value``.
 
     Returns None unless the call is one elementwise stage that reads ``value`` at its loop indices, and every input, in
-    every group of dimensions that the reshape preserves, either follows the loops or is broadcast."""
+    every group of dimensions that the reshape preserves, either follows the loops or is broadcast.
+    """
     stage = pointwise_stage(graph.function(call))
     if stage is None or len(inputs_of(call)) != len(stage.ins) or _knows_indices(stage):
         return None

@@ -1,7 +1,8 @@
 """Step 3 of fusion: chains that work row by row, such as a decomposed LayerNorm, become one call.
 
 The merged PrimFunc retains its stages over the full extents with full-size temporaries. Lowering runs all of them for
-one row, then for the next, and shrinks the temporaries to a row; this step makes sure that rows exist and are small."""
+one row, then for the next, and shrinks the temporaries to a row; this step makes sure that rows exist and are small.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +39,8 @@ class Rows:
 
     ``prefix``: extents of the leading parallel loops common to all stages, at whose indices every buffer that the
     PrimFunc writes is accessed. ``inputs``: for each input how many of its leading indices are those loops. ``loops``:
-    the extents of each stage. ``width``: the widest element in bytes."""
+    the extents of each stage. ``width``: the widest element in bytes.
+    """
 
     prefix: tuple[int, ...]
     inputs: tuple[int, ...]

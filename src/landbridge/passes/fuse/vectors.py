@@ -27,7 +27,8 @@ def computes_addresses(stage: Generic) -> bool:
 def keeps_vectors(producer: Generic, stage: Generic, through: Sequence[Operand], budget: int) -> bool:
     """Return whether ``producer`` inside ``stage``, for its operands ``through``, is still vectorized if both were.
 
-    Work of up to ``budget`` may become scalar."""
+    Work of up to ``budget`` may become scalar.
+    """
     others = [(o.buffer, o.map) for o in stage.ins if o not in through]
     inner = [(p.buffer, composed(p.map, o.map)) for o in through for p in producer.ins]
     addresses = computes_addresses(producer) or computes_addresses(stage)

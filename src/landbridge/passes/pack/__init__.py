@@ -3,7 +3,8 @@
 Activations are blocked along axis 1 (``1x64x56x56`` as ``1x4x56x56x16``, the tile being the target's vector), weights
 so that one vector holds consecutive output channels. Element-wise operations, pooling and concatenation follow their
 operands, images as well as signals (``1x64x7500``), so that ``lb.pack`` and ``lb.unpack`` remain only where layouts
-really differ. Graph inputs and outputs stay plain."""
+really differ. Graph inputs and outputs stay plain.
+"""
 
 from __future__ import annotations
 

@@ -59,7 +59,8 @@ class Layout:
 def layout_of(buffer: SSAValue, cut: Sequence[AxisClass], tile: int, first: AxisClass | None = None) -> Layout | None:
     """Return the layout of ``buffer`` blocked by the classes ``cut``, or None if it is not blocked.
 
-    The axis of ``first`` moves to the front."""
+    The axis of ``first`` moves to the front.
+    """
     rank = len(shape_of(buffer.type))
     order = list(range(rank))
     lead = first.axis_of(buffer) if first is not None else None

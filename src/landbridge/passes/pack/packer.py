@@ -38,7 +38,8 @@ def _lanes(target: Target) -> int:
     """Return the number of adjacent channels in blocked layouts of ``target``; 1 if plain layouts are better.
 
     Work-items of a GPU read adjacent pixels of a plain layout together, and plain loops have no lanes; a CPU's vectors
-    need blocks."""
+    need blocks.
+    """
     limits = grid_limits(target)
     if target.form == "loops" or (limits is not None and not limits.core_vectors):
         return 1
@@ -170,7 +171,8 @@ def _concat(op: ConcatOp, tile: int, values: BlockedValues) -> None:
 def _view(op: ViewOp, values: BlockedValues) -> None:
     """Make a view that only adds or removes unit dimensions among the pixels a view of the blocked twin.
 
-    Signals of 1-D convolutions have such views."""
+    Signals of 1-D convolutions have such views.
+    """
     twin = values.twins.get(op.source)
     if twin is None or op.first or vdevice_of(op.result.type).axis_separators:
         return

@@ -22,7 +22,8 @@ class Candidate:
 
     ``weights`` are inputs that are constants or parameters, packed once for each value they get; ``blocked`` those that
     have a blocked form already. ``tile`` is the target's vector; with ``narrow``, half a vector may take less time to
-    multiply."""
+    multiply.
+    """
 
     prim: PrimView
     classes: list[AxisClass]
@@ -80,7 +81,8 @@ def blocking_of(c: Candidate) -> Blocking | None:
 def sums_its_channels(c: Candidate) -> bool:
     """Return whether a convolution reads one argument along both its reduced and its produced channels.
 
-    Such a convolution can only be blocked with two arguments."""
+    Such a convolution can only be blocked with two arguments.
+    """
     if c.contracted_weights is None or len(shape_of(c.outputs[0].type)) != 4:
         return False
     return c.output_channels is not None and c.output_channels.reduces
@@ -89,7 +91,8 @@ def sums_its_channels(c: Candidate) -> bool:
 def convolution(c: Candidate, weights: SSAValue) -> Blocking | None:
     """Return a blocking of the output channels, unless they are few, and of the input channels.
 
-    The input channels are blocked if the input is blocked already or has enough of them."""
+    The input channels are blocked if the input is blocked already or has enough of them.
+    """
     lanes = c.output_channels
     if lanes is not None and lanes.reduces:
         return None
@@ -110,7 +113,8 @@ def convolution(c: Candidate, weights: SSAValue) -> Blocking | None:
 def _lines_are_fuller(c: Candidate, weights: SSAValue, channels: int) -> bool:
     """Return whether vectors along the pixels of a line fill more of their lanes than vectors of all ``channels``.
 
-    Pixels of a line are contiguous in plain data."""
+    Pixels of a line are contiguous in plain data.
+    """
     g = next(c.prim.generics())
     pixel, data = g.outs[0].map.results[-1], [o for o in g.ins if o.buffer is not weights]
     if channels >= c.tile or any(a in c.blocked for a in c.inputs) or not isinstance(pixel, AffineDimExpr):
@@ -164,7 +168,8 @@ def _panel(c: Candidate, columns: int, tile: int) -> int:
     """Return the width of weight panels; with one row of data a step reads one contiguous row of a wide panel.
 
     Panels of one vector are read as parallel streams, whose distance of K vectors is a multiple of the page size for
-    many K: their lines then map to one set of L1 and evict each other (4K aliasing)."""
+    many K: their lines then map to one set of L1 and evict each other (4K aliasing).
+    """
     if element_count(shape_of(c.outputs[0].type)) != columns:
         return tile
     widths = [w for w in range(tile, _WIDEST_PANEL * tile + 1) if columns % w == 0]

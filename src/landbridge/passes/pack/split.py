@@ -23,7 +23,8 @@ from landbridge.passes.pack.rules import Blocking
 def split_prim(prim: PrimView, name: str, blocking: Blocking) -> func.FuncOp:
     """Return a PrimFunc that does the same on the physical layouts of its buffers; buffers without one stay plain.
 
-    Only stages that use a blocked buffer are cut. Inner loops come last, in the order of ``blocking.cut``."""
+    Only stages that use a blocked buffer are cut. Inner loops come last, in the order of ``blocking.cut``.
+    """
     old, layouts = prim.function.body.block, blocking.layouts
     block = Block(arg_types=[_type(a, layouts.get(a)) for a in old.args])
     env: dict[SSAValue, SSAValue] = dict(zip(old.args, block.args, strict=True))

@@ -1,7 +1,8 @@
 """Gives each stage its own argument where several read the same one.
 
 A residual convolution reads its input twice, once along its reduced channels and once along its produced ones, and only
-as separate arguments can both be blocked."""
+as separate arguments can both be blocked.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +15,8 @@ def unshare(function: func.FuncOp, inputs: int, name: str) -> tuple[func.FuncOp,
     """Return a clone called ``name`` in which no input is read by two stages, and the old input number of each new
     input.
 
-    New inputs are appended after the first ``inputs``. Returns None if nothing is shared."""
+    New inputs are appended after the first ``inputs``. Returns None if nothing is shared.
+    """
     clone = function.clone()
     block = clone.body.block
     repeated: list[int] = []

@@ -2,7 +2,8 @@
 
 Tensors start in the global scope of vdevice 0. ``request_places`` records other placements as the attribute
 ``lb.place`` of @main; the pass applies it, inserts ``lb.to_vdevice`` where a tensor crosses, and gives every PrimFunc
-the memory spaces that it is called with."""
+the memory spaces that it is called with.
+"""
 
 from __future__ import annotations
 

@@ -20,7 +20,8 @@ def check_images(module: IRModule) -> None:
     """Raise PlacementError for a tensor that was placed in an image and cannot be one, or has kernels that cannot use
     it.
 
-    The error names node, tensor, request and the legal values."""
+    The error names node, tensor, request and the legal values.
+    """
     for op in module.main.walk():
         if isinstance(op, CallOp | ConstantOp | ToVDeviceOp):
             for value in op.results:

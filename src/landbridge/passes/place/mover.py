@@ -1,7 +1,8 @@
 """Moves tensors to their placements, with ``lb.to_vdevice`` where they cross.
 
 A kernel writes its results into their destinations and reads its operands in place, in any scope of its own vdevice.
-All other operations work in one scope: operands elsewhere cross to the global scope first."""
+All other operations work in one scope: operands elsewhere cross to the global scope first.
+"""
 
 from __future__ import annotations
 
@@ -28,14 +29,16 @@ VDeviceOf: TypeAlias = Callable[[CallOp | HostCallOp], VDeviceAttr]
 def move(module: IRModule, vdevice_of_node: VDeviceOf) -> None:
     """Give every tensor of @main the placement that ``vdevice_of_node`` returns for its call.
 
-    Raises PlacementError where that is impossible."""
+    Raises PlacementError where that is impossible.
+    """
     _Mover(module, vdevice_of_node).run()
 
 
 def move_arguments(module: IRModule, places: Mapping[str, VDeviceAttr]) -> None:
     """Place inputs and outputs at ``places``, by name, where host code uses flat memory of the first vdevice.
 
-    Other inputs cross to their placement once, for all users."""
+    Other inputs cross to their placement once, for all users.
+    """
     main, block = module.main, module.main.body.block
     inputs, outputs = io_names(main)
     first = block.first_op

@@ -25,7 +25,8 @@ class PlacedNode:
     """A node, as passed to a placement function.
 
     ``name`` is that of the model. ``operator`` is the PrimFunc's or the host builtin's name without its number.
-    ``inputs`` and ``outputs`` declare shapes and dtypes; their names are empty."""
+    ``inputs`` and ``outputs`` declare shapes and dtypes; their names are empty.
+    """
 
     name: str
     operator: str
@@ -52,7 +53,8 @@ class Requests:
     def of_node(self, op: CallOp | HostCallOp) -> VDeviceAttr:
         """Return the placement of a node's results: that of the first pattern that matches its name, else the default.
 
-        Intermediate values between the calls of one node stay in ordinary memory."""
+        Intermediate values between the calls of one node stay in ordinary memory.
+        """
         name = node_name(op)
         vdevice = next((p for pattern, p in self.places.items() if fnmatchcase(name, pattern)), VDeviceAttr.of())
         return VDeviceAttr.of(vdevice.index.data) if isinstance(op, CallOp) and _is_inner(op) else vdevice
@@ -68,7 +70,8 @@ def request_places(module: IRModule, places: Places) -> None:
     Names are those of nodes, for their results, as patterns of ``fnmatch``; and those of inputs, outputs and constants,
     which match exactly: an input then crosses to its placement at the start of a run, an output is produced there, and
     a constant is put there at binding. Raises PlacementError for an unknown vdevice, scope or axis separator, and for a
-    name that does not exist."""
+    name that does not exist.
+    """
     if not isinstance(places, Mapping):
         places = {glob.escape(node.name): wanted for node in _nodes(module) if (wanted := places(node)) is not None}
     if not places:

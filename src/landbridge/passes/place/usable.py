@@ -19,7 +19,8 @@ def check_usable(module: IRModule, requests: Requests) -> None:
     """Raise PlacementError where a kernel would get memory that it cannot address, or a placement would be ignored.
 
     Host code addresses only host memory; a grid addresses no scopes of rows. In a branch everything is in ordinary
-    memory."""
+    memory.
+    """
     for op in module.main.walk():
         if isinstance(op, CallOp | HostCallOp):
             _check_branch(op, requests)

@@ -1,7 +1,8 @@
 """Memory planning: every buffer of @main gets a location in a storage of its vdevice and scope.
 
 A flat scope gets one storage, with buffers at byte offsets. A scope of rows gets one storage too, in which buffers take
-whole rows. In scopes of more dimensions an object is reused as a whole, by buffers of one type."""
+whole rows. In scopes of more dimensions an object is reused as a whole, by buffers of one type.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +21,8 @@ from landbridge.passes.registry import register_pass
 def plan(module: IRModule) -> None:
     """Replace allocations by tensors in storages, which belong to one vdevice and one scope each.
 
-    Raises PlacementError if a scope cannot hold what was placed in it."""
+    Raises PlacementError if a scope cannot hold what was placed in it.
+    """
     block = module.main.body.block
     for op in list(block.ops):
         if isinstance(op, memref.AllocOp) and op.memref.first_use is None:

@@ -81,7 +81,8 @@ def _is_prepared(alloc: Alloc) -> bool:
 def _prepared_first(buffers: Sequence[planner.Buffer], prepared: Sequence[bool]) -> list[planner.Buffer]:
     """Return ``buffers`` with the ``prepared`` ones pinned one behind the other.
 
-    Their contents serve all sizes, so that they must have the same location for all."""
+    Their contents serve all sizes, so that they must have the same location for all.
+    """
     end, placed = 0, list(buffers)
     for number, buffer in enumerate(buffers):
         if prepared[number]:

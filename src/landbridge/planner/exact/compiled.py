@@ -25,7 +25,8 @@ def compiled_search() -> Search | None:
 
     Compiling takes some seconds once per installation; later calls read numba's cache, beside the source or, if that is
     not writable, in the user's cache folder. A cache that is corrupt, or of other sources, is rebuilt; one that cannot
-    be read or written is ignored."""
+    be read or written is ignored.
+    """
     try:
         from numba import njit
         from numba.core.compiler_lock import global_compiler_lock

@@ -15,7 +15,8 @@ A state is identified by two sums of 61 bits with random factors; two states col
 The section to branch on is the one with the fewest choices for each time it has refuted something (after dom/wdeg:
 Boussemart, Hemery, Lecoutre, Sais, "Boosting systematic search by weighting constraints", ECAI 2004). Sums over
 sections and the order by offset follow Moffitt, "MiniMalloc", ASPLOS 2023; branching on a section's floor, the weights
-and the memory of refuted parts do not."""
+and the memory of refuted parts do not.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +39,8 @@ def search(p: Problem, s: State, capacity: int, node_limit: int) -> int:
     """Return FOUND with a plan in ``s.offset``, REFUTED if none exists, STOPPED at ``node_limit`` or by ``s.stop``.
 
     ``capacity`` in units; ``s.latest`` must agree with it. Each call starts from the root; weights and refuted states
-    stay, and hold for any capacity and latest offsets that are not larger."""
+    stay, and hold for any capacity and latest offsets that are not larger.
+    """
     frame, top, agenda = s.frame, s.top, s.agenda
     sections = len(s.floor)
     _undo(p, s, 0, 0)
@@ -129,7 +131,7 @@ def _split(p: Problem, s: State, left: int, right: int, parent: int, head: int) 
 
 
 def _choose(s: State, capacity: int, left: int, right: int) -> int:
-    """Return the section to branch on: of the runs of equal floor between higher ones, the one with fewest choices by
+    """Return the section to branch on: of runs of equal floor between higher ones, that with fewest choices by
     weight."""
     floor = s.floor
     best, best_score = -1, 0.0
@@ -213,7 +215,8 @@ def _place(p: Problem, s: State, capacity: int, j: int, left: int, right: int) -
 def _leave(p: Problem, s: State, capacity: int, q: int, left: int, right: int) -> bool:
     """Leave the floor of section ``q`` empty: raise its candidates to the lowest top that may carry them.
 
-    The lowest of them stands on a buffer that is no candidate; the others on such a one or on the lowest."""
+    The lowest of them stands on a buffer that is no candidate; the others on such a one or on the lowest.
+    """
     top, candidate = s.top, s.candidate
     top[_MOVES] += 1
     floor, begin, end = s.floor[q], p.section_at[q], p.section_at[q] + s.unplaced[q]
@@ -265,8 +268,7 @@ def _raise(p: Problem, s: State, j: int, to: int, move: int) -> bool:
 
 
 def _refresh(p: Problem, s: State, capacity: int, left: int, right: int) -> bool:
-    """Update the floors of sections that the last move changed; returns False, blaming one that cannot hold its
-    bytes."""
+    """Update floors that the last move changed; returns False, blaming a section that cannot hold its bytes."""
     n = len(s.placed)
     move = s.top[_MOVES]
     for q in range(left, right):

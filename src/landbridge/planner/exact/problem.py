@@ -25,7 +25,8 @@ class Problem(NamedTuple):
 
     Buffer j spans sections ``first[j] <= q < last[j]``. ``conflict`` lists, from ``conflict_at[j]`` to ``conflict_at[j
     + 1]``, the buffers alive together with j; ``starting_at[q]`` is the first buffer of those whose first section is q
-    or later. ``base[j]`` is the least offset, ``key1`` and ``key2`` are hash factors."""
+    or later. ``base[j]`` is the least offset, ``key1`` and ``key2`` are hash factors.
+    """
 
     size: Ints
     alignment: Ints
@@ -54,7 +55,8 @@ def scaled(buffers: Sequence[Buffer], conflicts: Sequence[Sequence[int]]) -> Sca
     """Return the Problem of the buffers with bytes; ``conflicts`` as `landbridge.planner.conflicts` returns them.
 
     Offsets that matter are sums of sizes, each rounded up to an alignment, or counted from a pin; so all are multiples
-    of ``unit``, and sizes may be rounded up to the smallest alignment."""
+    of ``unit``, and sizes may be rounded up to the smallest alignment.
+    """
     steps = _sections(buffers)
     spans = {i: (bisect_left(steps, b.start), bisect_left(steps, b.end)) for i, b in enumerate(buffers) if b.size}
     index = sorted(spans, key=lambda i: spans[i])

@@ -16,7 +16,8 @@ def race(racers: Sequence[Racer], threads: int, node_limit: int, deadline: float
     ``deadline``.
 
     ``threads`` racers run at a time, and of those that decide in one round the first in order wins, so the answer does
-    not depend on the threads' speed, except at the deadline (``time.perf_counter`` seconds)."""
+    not depend on the threads' speed, except at the deadline (``time.perf_counter`` seconds).
+    """
     check_threads(threads)
     with ThreadPoolExecutor(threads, "planner") as pool:
         for begin in range(0, len(racers), threads):
@@ -32,7 +33,8 @@ def luby(n: int) -> int:
     """Return term n >= 1 of the Luby sequence 1 1 2 1 1 2 4 1 1 2 ..., used as restart lengths.
 
     These are within a constant factor of the best for any search (Luby, Sinclair, Zuckerman, "Optimal speedup of Las
-    Vegas algorithms", 1993)."""
+    Vegas algorithms", 1993).
+    """
     while (n + 1) & n:
         n -= (1 << (n.bit_length() - 1)) - 1
     return (n + 1) >> 1

@@ -16,7 +16,8 @@ class Racer:
     """Searches one Problem repeatedly, with candidates by ``rank``.
 
     What it learned stays from search to search: the weights, which belong to the order, and the refuted states. Used by
-    one thread at a time; only ``stop`` may be called from another."""
+    one thread at a time; only ``stop`` may be called from another.
+    """
 
     def __init__(self, problem: Problem, rank: Sequence[int], search: Search, table_bits: int) -> None:
         self._search = search

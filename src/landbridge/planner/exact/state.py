@@ -14,7 +14,8 @@ class State(NamedTuple):
     take), ``rank`` (which candidate first), ``slot_at`` and ``slot`` (its position in each of its sections' ``live``
     lists). By section: ``floor`` (least offset of an unplaced buffer), ``lowest`` (how many have it), ``unplaced`` (how
     many there are), ``total`` (their bytes), ``cut`` (how many cross from the section before), ``weight`` (how often it
-    refuted), ``dirty`` (the move that changed it)."""
+    refuted), ``dirty`` (the move that changed it).
+    """
 
     rank: Ints
     latest: Ints

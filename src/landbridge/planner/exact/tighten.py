@@ -50,7 +50,8 @@ def tighten(
     bound once more, each with twice the effort of the last. A peak that equals the bound returned is optimal. A peak of
     ``goal`` bytes is good enough, even above the bound. Equal input takes equal steps; how many of them fit before
     ``deadline`` (``time.perf_counter`` seconds) depends on the machine. ``compiled`` None means: if `COMPILED_FROM`
-    seconds are left, and numba is installed."""
+    seconds are left, and numba is installed.
+    """
     now = time.perf_counter()
     if peak(buffers, offsets) <= max(bound, goal) or now >= deadline or not suits(conflicts):
         return list(offsets), bound
@@ -121,7 +122,8 @@ class _Hunt:
     def decide(self, racers: list[Racer], target: int, restart: int, deadline: float) -> bool:
         """Return whether a plan within ``target`` bytes was found at this ``restart`` (from 0) of a series.
 
-        Retains the plan, or the bound that a refutation gives."""
+        Retains the plan, or the bound that a refutation gives.
+        """
         members, unit, latest = self._scaled.members, self._scaled.unit, []
         for i in members:
             b = self._buffers[i]
@@ -151,7 +153,8 @@ class _Hunt:
         bound.
 
         A target neither reached nor refuted in ``effort`` restarts is given up, with all below it, until the next
-        sweep."""
+        sweep.
+        """
         failed = self.least() + self._step  # the bound was tried last
         while failed < self.peak and self.open(deadline):
             if capacity is not None and failed <= capacity < self.peak:

@@ -53,7 +53,7 @@ def contraction_launch(
 
 @record(frozen=True)
 class _Parts:
-    """Memory for ``splits`` parts of each sum. The sums of one part are ordered by loops ``dims``: rows of a tile are
+    """Memory for ``splits`` parts of each sum. Sums of one part are ordered by loops ``dims``: rows of a tile are
     adjacent."""
 
     memory: SSAValue
@@ -111,9 +111,8 @@ class _Share:
 
 @record(frozen=True)
 class _Staged:
-    """One operand in local memory: element (k, i) is at ``k * pitch + i``.
-
-    A work-item copies ``shares`` of it; only the first ``copiers`` work-items do."""
+    """An operand in local memory, element (k, i) at ``k * pitch + i``. The first ``copiers`` work-items copy
+    ``shares``."""
 
     access: ElementAccess
     memory: SSAValue
@@ -212,8 +211,7 @@ class _Tile:
         return _Staged(access, memory, pitch, tuple(shares), min(size, width * depth))
 
     def _location(self, dims: Sequence[int], flat: Index, width: int) -> Mapping[int, Index]:
-        """Return the indices of loops ``dims`` at ``flat``; past the edge, those of the last element, which is never
-        used."""
+        """Return the indices of loops ``dims`` at ``flat``; past the edge, those of the last element (unused)."""
         extents = self._extents(dims)
         limit = math.prod(extents)
         if limit % width:

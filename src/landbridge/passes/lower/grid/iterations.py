@@ -1,7 +1,8 @@
 """Iterated stages on a grid: one workgroup runs all of them, because an iteration reads results of the previous one.
 
 On the cores of a CPU it is the one task of the CPU's own schedule. Elsewhere the work-items share the points of each
-stage, and wait at a barrier after it."""
+stage, and wait at a barrier after it.
+"""
 
 from __future__ import annotations
 

@@ -39,7 +39,8 @@ class Launcher:
         """Launch ``groups`` workgroups of ``threads`` work-items that run ``body``.
 
         More workgroups than one dimension of a launch takes are spread over two dimensions. Raises CodegenError if two
-        do not take them."""
+        do not take them.
+        """
         most = self.limits.workgroups
         height = -(-groups // most)
         if height > most:

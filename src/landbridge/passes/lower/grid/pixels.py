@@ -1,7 +1,8 @@
 """Schedule with a work-item per pixel of an image that a nest writes: it computes the elements of the pixel together.
 
 A nest that does not walk the lanes of its image with one loop first writes rows in memory, and a separate launch makes
-an image of them. So do nests of which one reads what another writes: no kernel does both with an image."""
+an image of them. So do nests of which one reads what another writes: no kernel does both with an image.
+"""
 
 from __future__ import annotations
 

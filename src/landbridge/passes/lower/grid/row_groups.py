@@ -2,7 +2,8 @@
 together.
 
 Rows are the iterations of loops that all nests of a PrimFunc share, or the points of one long reduction. Partial
-results are combined in local memory as a tree (Harris, "Optimizing Parallel Reduction in CUDA", 2007)."""
+results are combined in local memory as a tree (Harris, "Optimizing Parallel Reduction in CUDA", 2007).
+"""
 
 from __future__ import annotations
 

@@ -44,7 +44,8 @@ class Tiles:
     """The tile of a workgroup: ``rows x columns`` work-items, each with a block of ``row_block x column_block``
     results.
 
-    ``depth`` iterations are staged at once. ``splits`` workgroups share the iterations of a tile."""
+    ``depth`` iterations are staged at once. ``splits`` workgroups share the iterations of a tile.
+    """
 
     rows: int
     columns: int
@@ -116,7 +117,8 @@ def choose_tiles(
     small.
 
     Takes the largest block that gives enough workgroups, as larger blocks need fewer loads per result; the block is no
-    wider than the result. Where results are few and sums long, these are divided if ``divisible``."""
+    wider than the result. Where results are few and sums long, these are divided if ``divisible``.
+    """
     scalars = limits.vector_registers * limits.vector_bits // 32  # scalars that a work-item holds in registers
     few = divisible and batch * m * n < BUSY * limits.cores  # a work-item for each result leaves the device idle
     splits = [s for s in SPLITS if s == 1 or (few and k >= s * MIN_SPLIT)]
@@ -134,7 +136,8 @@ def _cost(t: Tiles, m: int, n: int, k: int, batch: int, cores: int) -> float:
     """Return an estimate of the time: multiply-adds, also past the edge, times loads each, over the occupancy of the
     device.
 
-    If sums are divided, the time to add up their parts is included."""
+    If sums are divided, the time to add up their parts is included.
+    """
     groups = -(-m // t.m) * -(-n // t.n) * batch
     loads = 1 + 1.5 * (1 / t.row_block + 1 / t.column_block) + 8 / t.m + 8 / t.n
     busy = min(1.0, groups * t.splits * t.size / (BUSY * cores))
