@@ -135,7 +135,7 @@ class _Bufferizer:
         return whole
 
     def head_of(self, vdevice: SSAValue) -> list[Operation]:
-        """Return the operations that a view of ``vdevice`` may precede: of a loop's body if an iteration owns it."""
+        """Return the leading operations that a view of ``vdevice`` joins: a loop body's if an iteration owns it."""
         root = viewed(vdevice)
         return self.heads.get(root.block, self.head) if isinstance(root, BlockArgument) else self.head
 

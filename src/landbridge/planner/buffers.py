@@ -30,8 +30,8 @@ class Alias:
 
 @record(frozen=True, slots=True)
 class Buffer:
-    """A request for ``size`` bytes at a multiple of ``alignment``, in use during the half-open steps ``start <= t <
-    end``.
+    """A request for ``size`` bytes at a multiple of ``alignment``, in use during the half-open steps
+    ``start <= t < end``.
 
     ``offset`` pins the buffer to that byte offset. ``size`` may be 0: such a buffer conflicts with nothing. ``alias``
     lets it share bytes with another buffer. Raises PlanError for values without a meaning.

@@ -73,8 +73,7 @@ def _lower(terms: Terms, depth: int) -> int | None:
 
 
 def _by_factor(terms: Terms, depth: int) -> int | None:
-    """Return the bound of an atom that divides every term, times the bound of the quotient, if neither falls below
-    0."""
+    """Return the bound of an atom that divides every term, times that of the quotient, if neither is negative."""
     for atom, _ in terms[0][0]:
         factor, others = _taken_out(terms, atom)
         if not others and factor:
@@ -87,8 +86,9 @@ def _by_factor(terms: Terms, depth: int) -> int | None:
 def _quotients(atom: Floor, terms: Terms) -> list[tuple[Terms, int]]:
     """Return pairs of a numerator and a divisor whose quotient is ``atom``, also ones of other quotients in ``terms``.
 
-    Of ``x // 18`` and ``x // 2`` the first is ``(x // 2) // 9``; of ``x // 8`` and ``3 * x // 4`` it is ``(3 * x // 4)
-    // 6``. Of ``(x + 3) // 7`` and ``2 * x // 7`` it is ``(2 * x // 7 + 1) // 2``, as it is ``(2 * x + 7) // 14`` too.
+    Of ``x // 18`` and ``x // 2`` the first is ``(x // 2) // 9``; of ``x // 8`` and ``3 * x // 4`` it is
+    ``(3 * x // 4) // 6``. Of ``(x + 3) // 7`` and ``2 * x // 7`` it is ``(2 * x // 7 + 1) // 2``, as it is
+    ``(2 * x + 7) // 14`` too.
     """
     by = as_constant(atom.divisor)
     if by is None:
@@ -108,8 +108,7 @@ def _quotients(atom: Floor, terms: Terms) -> list[tuple[Terms, int]]:
 
 
 def _without_floor(terms: Terms, atom: Floor, numerator: Terms, by: int, depth: int) -> int | None:
-    """Bound ``terms`` by ``numerator - by + 1 <= by * atom <= numerator``, if the factor of the atom has a known
-    sign."""
+    """Bound ``terms`` by ``numerator - by + 1 <= by * atom <= numerator``, if the atom's factor has a known sign."""
     factor, others = _taken_out(terms, atom)
     sign = _sign(factor, depth)
     if sign == 0:

@@ -73,8 +73,8 @@ def _max(left: Extent, right: Extent) -> Extent:
 def may_broadcast(left: Extent, right: Extent) -> bool:
     """Return whether one of two extents may be 1 in a run and the other not.
 
-    That holds for extents of different inputs, or for a dimension and a number. Extents of one image, as W and ``2 * (W
-    // 2)``, are equal, or the model cannot run.
+    That holds for extents of different inputs, or for a dimension and a number. Extents of one image, as W and
+    ``2 * (W // 2)``, are equal, or the model cannot run.
     """
     if not (always_at_least(left, 1) and always_at_least(right, 1)):
         return False

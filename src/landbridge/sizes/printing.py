@@ -57,8 +57,7 @@ def range_text(symbol: Symbol) -> str:
 
 
 def closest_text(symbol: Symbol, number: int) -> str:
-    """Return the legal values near ``number``, which is illegal for the dimension: ``"multiples of 4, as 320 or
-    324"``."""
+    """Return legal values near ``number``, which is illegal for the dimension: ``"multiples of 4, as 320 or 324"``."""
     units = number // symbol.unit
     high = max(symbol.low, units + 1) if symbol.high is None else symbol.high
     closest = dict.fromkeys(min(high, max(symbol.low, each)) * symbol.unit for each in (units, units + 1))

@@ -43,9 +43,10 @@ _SHOWN = 200
 class Target:
     """A machine to compile for.
 
-    Built from option text (``"llvm -mcpu=native -num-cores=2"``), a tag, JSON text, a dict (``{"kind": "llvm", "mcpu":
-    "native"}``) or another Target. Building resolves it: facts of this host are looked up and recorded, so the Target
-    means the same on every machine that reads it later. Code generators read the Target and nothing else.
+    Built from option text (``"llvm -mcpu=native -num-cores=2"``), a tag, JSON text, a dict
+    (``{"kind": "llvm", "mcpu": "native"}``) or another Target. Building resolves it: facts of this host are looked up
+    and recorded, so the Target means the same on every machine that reads it later. Code generators read the Target and
+    nothing else.
 
     ``kind`` is the kind's name. ``options`` are its options, typed and complete. ``attrs`` are facts that follow from
     the options. ``device_types`` are the device names that run its code. ``memory`` has one MemoryKind per scope.

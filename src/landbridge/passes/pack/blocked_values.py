@@ -49,7 +49,7 @@ class BlockedValues:
         return reordered
 
     def plain(self, value: SSAValue, layout: Layout, ty: AnyTensor, before: Operation) -> SSAValue:
-        """Return the plain form, of type ``ty``, of a value in ``layout``, which becomes its twin."""
+        """Return the plain form, of type ``ty``, of ``value`` in ``layout``, and record ``value`` as its twin."""
         view = layout.moves_nothing(shape_of(ty))
         op = ViewOp(value, ty) if view else UnpackOp(value, layout.axes, layout.tiles, ty)
         reordered = _insert(op, before)

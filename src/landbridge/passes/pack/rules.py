@@ -178,7 +178,7 @@ def _panel(c: Candidate, columns: int, tile: int) -> int:
 
 
 def neighbour(c: Candidate) -> Blocking | None:
-    """Return the blocked layout of an operand for all, if the channel is a parallel loop of every stage."""
+    """Return a blocking that keeps an operand's blocked layout, if the channel is a parallel loop of every stage."""
     lanes, rank = c.output_channels, len(shape_of(c.outputs[0].type))
     followed = [a for a in c.blocked if rank == 4 or len(shape_of(a.type)) == rank]
     if lanes is None or lanes.reduces or not any(lanes.axis_of(a) == 1 for a in followed):

@@ -23,9 +23,9 @@ class Ints(Protocol):
 class Problem(NamedTuple):
     """The buffers 0..n in order of their first section; a *section* is a step at which a maximal set is alive.
 
-    Buffer j spans sections ``first[j] <= q < last[j]``. ``conflict`` lists, from ``conflict_at[j]`` to ``conflict_at[j
-    + 1]``, the buffers alive together with j; ``starting_at[q]`` is the first buffer of those whose first section is q
-    or later. ``base[j]`` is the least offset, ``key1`` and ``key2`` are hash factors.
+    Buffer j spans sections ``first[j] <= q < last[j]``. ``conflict`` lists, from ``conflict_at[j]`` to
+    ``conflict_at[j + 1]``, the buffers alive together with j; ``starting_at[q]`` is the first buffer of those whose
+    first section is q or later. ``base[j]`` is the least offset, ``key1`` and ``key2`` are hash factors.
     """
 
     size: Ints
