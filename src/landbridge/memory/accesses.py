@@ -1,7 +1,8 @@
-"""Accesses of a Storage's bytes: open host views, queued work, and the programs that the bytes are bound to.
+"""Accesses of a Storage's bytes: open host views, queued work, and programs that the bytes are bound to.
 
-All may be asked about from any thread. The lists of a Storage are replaced, never changed, and only while ``changing``
-is held; no device is called meanwhile, as a device may free other Storages when asked whether it is done.
+Everything here may be called from any thread. The lists of a Storage are replaced, never changed in place, and only
+while the lock ``changing`` is held. No device is called while it is held: a device that is asked whether it is done may
+free other Storages.
 """
 
 from __future__ import annotations
@@ -17,22 +18,22 @@ from landbridge.locks import new_lock
 from landbridge.memory.allocators.base import QueuedUse
 from landbridge.records import record
 
-#: Held while what is known of the accesses of any Storage is replaced.
+#: This lock is held while the record of accesses of any Storage is replaced.
 changing = new_lock()
 
-#: What is open in the process, and of what: the Access of each view of its Storage. Runs look further only when there
-#: is something. Entered and left by one call of a dict, which no interrupt can split.
+#: The open host views of the process: the Access of each, and the Storage that it views. Runs look further only when
+#: there is one. An entry is added and removed by one call of a dict, which no interrupt can split.
 open_views: dict[object, object] = {}
 
 
 def any_view_open() -> bool:
-    """Whether any host view is open inside a ``with``; while none is, no access can conflict with one."""
+    """Returns whether any host view is open inside a ``with``; while none is, no access can conflict with one."""
     return bool(open_views)
 
 
 @record(frozen=True, slots=True, eq=False)
 class Access:
-    """A use of the bytes ``start <= b < stop`` of a Storage; ``holder`` says by whom, for messages."""
+    """A use of the bytes ``start <= b < stop`` of a Storage; ``holder`` names the user in messages."""
 
     start: int
     stop: int
@@ -41,7 +42,7 @@ class Access:
     thread: int = field(default_factory=get_ident)
 
     def conflicts(self, start: int, stop: int, writes: bool) -> bool:
-        """Whether another access of that range may not happen at the same time."""
+        """Returns whether this access and another one of that range exclude each other."""
         return (self.writes or writes) and self.start < stop and start < self.stop
 
     def refuse(self, start: int, stop: int, writes: bool, subject: str) -> None:
@@ -55,51 +56,52 @@ class Access:
 
 @record(frozen=True, slots=True, eq=False)
 class Queued:
-    """An access that is done later, and what is known of when."""
+    """An access that a device does later, with the queued work that ends it."""
 
     access: Access
     use: QueuedUse
 
 
 class Tenant(Protocol):
-    """A use of bytes by a program that they are bound to; it happens in whichever thread runs the program."""
+    """A program's use of bytes that it is bound to; it happens in whichever thread runs the program."""
 
     @property
     def may_write(self) -> bool:
-        """Whether the program ever writes them."""
+        """Returns whether the program ever writes the bytes."""
 
     @property
     def in_place(self) -> bool:
-        """Whether code of the host uses them where they are."""
+        """Returns whether code of the host uses the bytes in place."""
 
     @property
     def program(self) -> UsingProgram:
-        """Whose use it is."""
+        """Returns the program that uses the bytes."""
 
     def conflicts(self, start: int, stop: int, writes: bool) -> bool:
-        """Whether an access of that range may not happen during a run."""
+        """Returns whether an access of that range must not happen during a run of the program."""
 
 
 class UsingProgram(Protocol):
-    """What the Storages of bound memory know of a Session."""
+    """The part of a Session that the Storages of its bound memory call."""
 
     shares: bool
-    """Set when others use one of them, too: another program, and one of the two writes it; or a device that sees it
-    past the host's caches, while code of the host uses it in place."""
+    """True when others use one of the Storages too: another program, where one of the two writes it; or a device that
+    sees it past the host's caches, while code of the host uses it in place.
+    """
 
     @property
     def free(self) -> Sized:
-        """Empty while the program is in use."""
+        """Returns a container that is empty while the program is in use."""
 
     def is_used_elsewhere(self) -> bool:
-        """Whether a run may be under way in another thread."""
+        """Returns whether a run may be under way in another thread."""
 
     def wait_for_use(self) -> None:
-        """Return once that run is over."""
+        """Wait until that run is over."""
 
 
 def _forget_other_threads() -> None:
-    """In a child process: what other threads of the parent had open."""
+    """Forget, in a child process, what other threads of the parent had open."""
     for known in list(open_views):
         if not isinstance(known, Access) or known.thread != get_ident():
             open_views.pop(known, None)

@@ -1,4 +1,4 @@
-"""Allocation: a Storage from an allocator, or an error that says who holds what there is."""
+"""Allocation of a Storage; when memory runs out, the error says who holds what."""
 
 from __future__ import annotations
 
@@ -29,11 +29,12 @@ def allocate(
     shared: bool = False,
     allocator: Allocator | None = None,
 ) -> Storage:
-    """A Storage of ``size``, undefined, of ``scope``, from ``allocator`` (None: the process's).
+    """Returns a Storage of ``size`` with undefined content, in ``scope``, from ``allocator`` (None: the process's).
 
-    ``size``: bytes, or an NdSize for a scope of more dimensions. ``granule``: bytes, a power of two, of which it shares
-    none with what else is allocated, as others that import it need. ``shared``: memory that other processes and devices
-    can map too. Raises InputError for what no memory has and OutOfMemoryError; then nothing is left allocated.
+    ``size``: bytes, or an NdSize for a scope of more dimensions. ``granule``: bytes, a power of two; no other
+    allocation shares a granule with this one, as devices that import it need. ``shared``: memory that other processes
+    and devices can map too. Raises InputError for a size or alignment that no memory has, and OutOfMemoryError; then
+    nothing is left allocated.
     """
     device.state.check()
     kind = device.memory_kind(scope)
@@ -70,6 +71,6 @@ def allocate(
 
 
 def check_alignment(alignment: int) -> None:
-    """Raise InputError for what is no alignment."""
+    """Raise InputError unless ``alignment`` is a power of two."""
     if type(alignment) is not int or alignment < 1 or alignment & (alignment - 1):
         raise InputError(f"alignment {alignment!r} is not legal; give a power of two in bytes")

@@ -1,9 +1,9 @@
-"""Backing: one piece of memory, and what everybody who uses it must know of the others.
+"""Backing: one piece of memory, and the accesses that all of its users must know of.
 
-A Storage is a range of one, and two Storages over the same bytes have the same: the memory they were imported from, the
-file behind a descriptor, the array that both borrow. It knows the queued work, the programs that the bytes are bound
-to, and who wrote last where host and devices do not see each other's writes. Its bytes count from where its first
-Storage began.
+A Storage is a range of one Backing, and two Storages over the same bytes have the same one: the memory they were
+imported from, the file behind a descriptor, the array that both borrow. It records the queued work, the programs that
+the bytes are bound to, and who wrote last where host and devices do not see each other's writes. Its bytes count from
+where its first Storage began.
 """
 
 from __future__ import annotations
@@ -21,46 +21,49 @@ from landbridge.memory.coherence_domain import CoherenceDomain
 
 
 class Backing:
-    """What is known of one piece of memory; lives as long as a Storage over it does.
+    """The record of one piece of memory, which lives as long as a Storage over it does.
 
-    Each access comes with ``origin``, the byte at which the Storage begins that counts it. All may be called from any
-    thread; lists are replaced, never changed, and only while ``changing`` is held.
+    Each access comes with ``origin``: the byte at which the Storage begins whose bytes it counts. Everything may be
+    called from any thread; lists are replaced, never changed in place, and only while ``changing`` is held.
     """
 
     __slots__ = ("__weakref__", "domains", "locks", "merged", "order", "queued", "tenants")
 
     def __init__(self) -> None:
-        #: Where barriers are needed: one for the memory itself, or one for each device that sees it past a cache.
+        #: The domains whose barriers are needed: one for the memory itself, or one for each device that sees it past a
+        #: cache.
         self.domains: tuple[CoherenceDomain, ...] = ()
         #: The Backing that this one turned out to be a part of, and the byte of it at which this one begins.
         self.merged: tuple[Backing, int] | None = None
-        #: Held by runs on bytes that several programs have bound and one of them writes.
+        #: A lock that runs hold on bytes that several programs have bound and one of them writes.
         self.order: AbstractContextManager[Any] | None = None
         self.queued: tuple[tuple[int, Queued], ...] = ()
         self.tenants: tuple[tuple[int, ref[Tenant]], ...] = ()
         self.locks: tuple[Sized, ...] = ()
 
     def add_domain(self, domain: CoherenceDomain) -> None:
-        """Have barriers around accesses of the bytes; runs that the host does in place on them, too, from then on."""
+        """Add ``domain``, whose barriers all accesses of the bytes use from now on, runs of the host in place
+        included.
+        """
         with changing:
             self.domains += (domain,)
             self._have_tenants(self.live_tenants())
 
     def queue(self, origin: int, access: Access, use: QueuedUse) -> None:
-        """Note an access that is done when ``use`` is."""
+        """Record an access that is done when ``use`` is."""
         self.forget_done()
         with changing:
             self.queued = (*self.queued, (origin, Queued(access, use)))
             concerns[0] += 1
 
     def uses(self, start: int, stop: int) -> tuple[QueuedUse, ...]:
-        """Pending work on the bytes ``start <= b < stop``."""
+        """Returns the pending work on the bytes ``start <= b < stop``."""
         return tuple(
             queued.use for origin, queued in self.queued if queued.access.conflicts(start - origin, stop - origin, True)
         )
 
     def wait_for_queued(self, start: int, stop: int, writes: bool, queue: Queue | None) -> None:
-        """Wait for the queued accesses that one of ``start <= b < stop`` on ``queue`` must come after."""
+        """Wait for the queued accesses that an access of ``start <= b < stop`` on ``queue`` must follow."""
         for origin, queued in self.queued:
             if queued.access.conflicts(start - origin, stop - origin, writes) and (
                 queue is None or queued.use.queue != queue
@@ -69,9 +72,9 @@ class Backing:
         self.forget_done()
 
     def wait_for_runs(self, start: int, stop: int, writes: bool, program: UsingProgram | None) -> None:
-        """Wait for runs of other threads that an access of ``start <= b < stop`` must come after.
+        """Wait for runs of other threads that an access of ``start <= b < stop`` must follow.
 
-        ``program``: whose lock this thread holds.
+        ``program``: the one whose lock this thread holds.
         """
         if all(self.locks):
             return
@@ -85,14 +88,14 @@ class Backing:
                 other.wait_for_use()
 
     def forget_done(self) -> None:
-        """Let go of queued accesses that are over, and of what they kept alive."""
+        """Release queued accesses that are over, and what they kept alive."""
         done = {queued for _, queued in self.queued if queued.use.is_over()}
         if done:
             with changing:
                 self.queued = tuple(entry for entry in self.queued if entry[1] not in done)
 
     def add_tenant(self, origin: int, tenant: Tenant) -> None:
-        """Have accesses wait for the runs of ``tenant``, for as long as that lives.
+        """Make accesses wait for the runs of ``tenant``, for as long as that lives.
 
         Runs of several programs that share the bytes, and do not only read them, happen one after another.
         """
@@ -100,7 +103,7 @@ class Backing:
             self._have_tenants([*self.live_tenants(), (origin, tenant)])
 
     def live_tenants(self) -> list[tuple[int, Tenant]]:
-        """The programs that the bytes are bound to now."""
+        """Returns the programs that the bytes are bound to now."""
         return [(origin, tenant) for origin, known in self.tenants if (tenant := known()) is not None]
 
     def _have_tenants(self, tenants: list[tuple[int, Tenant]]) -> None:
@@ -116,7 +119,7 @@ class Backing:
         self.locks = tuple([program.free for program in programs])
 
     def absorb(self, other: Backing, shift: int) -> None:
-        """Take over all that ``other`` knows, whose byte 0 is byte ``shift`` here; while ``changing`` is held."""
+        """Take over the records of ``other``, whose byte 0 is byte ``shift`` here; the caller holds ``changing``."""
         self.order = self.order or other.order
         self.queued += tuple((origin + shift, queued) for origin, queued in other.queued)
         for domain in other.domains:
@@ -125,11 +128,12 @@ class Backing:
         moved = [(origin + shift, tenant) for origin, tenant in other.live_tenants()]
         if moved or other.domains:
             self._have_tenants([*self.live_tenants(), *moved])
-        other.merged, other.locks = (self, shift), ((),)  # not idle: whoever looks there finds where it went
+        # not idle: whoever looks there finds which Backing it became part of
+        other.merged, other.locks = (self, shift), ((),)
 
 
 def root_of(backing: Backing, origin: int) -> tuple[Backing, int]:
-    """The Backing that ``backing`` is part of by now, and what ``origin`` is there."""
+    """Returns the Backing that ``backing`` has become part of, and the byte there that ``origin`` is."""
     while backing.merged is not None:
         backing, shift = backing.merged
         origin += shift

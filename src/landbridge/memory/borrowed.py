@@ -1,4 +1,4 @@
-"""Memory of others: a Storage over bytes of this process, or over what a device can import."""
+"""Borrowed memory: a Storage over bytes of this process, or over what a device can import."""
 
 from __future__ import annotations
 
@@ -35,29 +35,29 @@ from landbridge.memory.storage import Storage
 from landbridge.memory.windows import WindowKeeper, bus_windows, file_windows, host_windows
 from landbridge.memory_kind import MemoryKind
 
-#: More than any file has.
+#: More than the size of any file.
 _WHOLE = 1 << 63
 
 
 @cache
 def host_device() -> Device:
-    """The device that ordinary memory of this process belongs to."""
+    """Returns the device that ordinary memory of this process belongs to."""
     return find_device("cpu")
 
 
 @cache
 def borrowed_host_kind() -> MemoryKind:
-    """The kind of host memory that others allocated: nothing is known of its alignment."""
+    """Returns the kind of host memory that others allocated, of whose alignment nothing is known."""
     return replace(host_device().memory_kind(), alignment=1)
 
 
 def is_host_memory(storage: Storage) -> bool:
-    """Whether it is memory of the host, whoever allocated it, as DLPack knows it."""
+    """Returns whether ``storage`` is memory of the host as DLPack defines it, whoever allocated it."""
     return storage.device == host_device() or is_host_kind(storage.kind)
 
 
 def is_host_kind(kind: MemoryKind) -> bool:
-    """Whether DLPack knows memory of ``kind`` as the host's."""
+    """Returns whether memory of ``kind`` is the host's as DLPack defines it."""
     return kind.dlpack_device is not None and kind.dlpack_device == borrowed_host_kind().dlpack_device
 
 
@@ -68,10 +68,10 @@ def import_memory(
     owner: object = None,
     provider: MemoryProvider | None = None,
 ) -> Storage:
-    """A Storage over memory of others that ``device`` uses in place; released before ``owner`` is let go.
+    """Returns a Storage over memory of others that ``device`` uses in place; it is released before ``owner`` is.
 
-    ``provider``: the barriers of the memory, where they are not the device's; those of a dma-buf are known.
-    Raises ZeroCopyError when the device cannot, with its reason.
+    ``provider``: the barriers of the memory, where they are not the device's; those of a dma-buf are known. Raises
+    ZeroCopyError with the device's reason when it cannot import it.
     """
     api = device.capability(MemoryImport)
     if api is None:
@@ -123,7 +123,9 @@ def import_memory(
 
 
 def _whole_of(source: BusAddress, provider: MemoryProvider, device: Device) -> tuple[int, BusAddress]:
-    """All of the memory of ``provider``, of which ``source`` is a part, and the bytes of it before that one."""
+    """Returns the offset of ``source`` in the memory of ``provider`` that it is part of, and the source of all
+    of that.
+    """
     begin = provider.device_address(device)
     before = 0 if begin is None else source.address - begin
     if not 0 <= before <= provider.nbytes - source.nbytes:
@@ -136,7 +138,7 @@ def _whole_of(source: BusAddress, provider: MemoryProvider, device: Device) -> t
 
 
 def _backing_of(source: ImportSource, holder: WindowKeeper) -> tuple[Backing, int]:
-    """A Backing of what is imported, part of that of others who have it, and the byte at which ``source`` begins."""
+    """Returns the Backing of what is imported, shared with others who have it, and the byte where ``source`` begins."""
     created = Backing()
     match source:
         case HostPointer(address=address, nbytes=nbytes):
@@ -147,7 +149,7 @@ def _backing_of(source: ImportSource, holder: WindowKeeper) -> tuple[Backing, in
                 host_windows.enter(host_address, host_address + nbytes, created, 0, holder)
         case DmaBuf(offset=offset, nbytes=nbytes):
             windows = file_windows(source.fd)
-            if is_dma_buf(source.fd):  # whose barriers have no range: all of it is one
+            if is_dma_buf(source.fd):  # its barriers have no range: all of it is one
                 windows.enter(0, _WHOLE, created, 0, holder)
                 return created, offset
             windows.enter(offset, offset + nbytes, created, 0, holder)
@@ -155,16 +157,16 @@ def _backing_of(source: ImportSource, holder: WindowKeeper) -> tuple[Backing, in
 
 
 def borrow_host(address: int, nbytes: int, owner: object, *, readonly: bool) -> Storage:
-    """A Storage over ``nbytes`` bytes of this process that ``owner`` keeps alive."""
+    """Returns a Storage over ``nbytes`` bytes of this process that ``owner`` keeps alive."""
     space = Space(host_device(), "global", address)
     kind = borrowed_host_kind()
     return Storage(Region(space), kind, nbytes, readonly=readonly, owner=owner, address=address)
 
 
 def borrow_array(array: np.ndarray[Any, Any], *, readonly: bool) -> Storage:
-    """A Storage over the bytes that the elements of ``array`` lie in, which it keeps alive.
+    """Returns a Storage over the bytes that the elements of ``array`` lie in, which it keeps alive.
 
-    That of a board's array has its barriers, and reaches devices by its bus address.
+    The Storage of a board's array has the array's barriers, and devices reach it by its bus address.
     """
     low, high = byte_bounds(array)
     storage = borrow_host(low, high - low, array, readonly=readonly)

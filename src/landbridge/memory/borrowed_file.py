@@ -1,4 +1,4 @@
-"""Files whose memory is used in place, and that others can cut: an access past the end would end the process."""
+"""Mapped files that others can truncate: an access past the end would end the process."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ from landbridge.errors import HostViewError, ZeroCopyError
 
 
 class BorrowedFile:
-    """The file behind descriptor ``source.fd``, which stays its owner's; asked before each use of its memory."""
+    """The file behind descriptor ``source.fd``, which the caller owns; its size is checked before each use of its
+    memory.
+    """
 
     def __init__(self, source: DmaBuf) -> None:
         """Raises ZeroCopyError where the file ends before the range does."""
@@ -28,12 +30,12 @@ class BorrowedFile:
 
     @property
     def fd(self) -> int:
-        """A descriptor of the same file, open as long as this is."""
+        """Returns a descriptor of the same file, which is open as long as this object lives."""
         return self._file
 
     @property
     def can_shrink(self) -> bool:
-        """False for a dma-buf, and for a memfd that was sealed against it."""
+        """Returns whether the file can get shorter: not a dma-buf, nor a memfd that is sealed against it."""
         if not self._is_regular:
             return False
         try:
@@ -42,7 +44,7 @@ class BorrowedFile:
             return True
 
     def check(self) -> None:
-        """Raise HostViewError where the range is no longer in the file."""
+        """Raise HostViewError where the file no longer holds the range."""
         size = os.fstat(self._file).st_size if self._is_regular else self._end
         if size < self._end:
             raise HostViewError(

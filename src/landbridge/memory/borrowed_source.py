@@ -1,4 +1,4 @@
-"""What memory was imported from, so that parts of it can be imported by others too."""
+"""The source that memory was imported from, so that others can import parts of it too."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from landbridge.device.memory_provider import Caching
 
 
 class BorrowedSource(NamedTuple):
-    """By what devices can import the memory, where that is more than an address of this process.
+    """The descriptors or bus address that devices can import the memory by, where it has more than a host address.
 
-    ``keep`` is what makes it valid. ``caching``: how the host reaches it, where that is known.
+    ``keep`` is the object that keeps the source valid. ``caching``: how the host reaches the memory, where that is
+    known.
     """
 
     source: DmaBuf | BusAddress
@@ -19,7 +20,7 @@ class BorrowedSource(NamedTuple):
     caching: Caching | None = None
 
     def part(self, start: int, nbytes: int) -> DmaBuf | BusAddress:
-        """``nbytes`` bytes from ``start`` on."""
+        """Returns the source of ``nbytes`` bytes from ``start`` on."""
         match self.source:
             case DmaBuf(fd=fd, offset=offset):
                 return DmaBuf(fd, offset + start, nbytes)

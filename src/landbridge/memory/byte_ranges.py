@@ -1,4 +1,4 @@
-"""ByteRanges: a set of bytes as disjoint half-open ranges."""
+"""ByteRanges: a set of bytes, as disjoint half-open ranges."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ Range = tuple[int, int]
 
 
 class ByteRanges:
-    """Starts empty; few ranges are expected, so that a plain sorted list serves."""
+    """A set of bytes that starts empty. Few ranges are expected, so a plain sorted list is enough."""
 
     __slots__ = ("_ranges",)
 
@@ -14,7 +14,7 @@ class ByteRanges:
         self._ranges: list[Range] = []
 
     def add(self, start: int, stop: int) -> None:
-        """Put ``start <= b < stop`` in; ranges that touch become one."""
+        """Add ``start <= b < stop`` to the set; ranges that touch become one."""
         if any(low <= start and stop <= high for low, high in self._ranges):
             return
         disjoint: list[Range] = []
@@ -28,19 +28,19 @@ class ByteRanges:
         self._ranges = sorted(disjoint)
 
     def remove(self, start: int, stop: int) -> None:
-        """Take ``start <= b < stop`` out."""
+        """Remove ``start <= b < stop`` from the set."""
         if start >= stop:
             return
         pieces = [piece for low, high in self._ranges for piece in ((low, min(high, start)), (max(low, stop), high))]
         self._ranges = [(low, high) for low, high in pieces if low < high]
 
     def within(self, start: int, stop: int) -> list[Range]:
-        """What of ``start <= b < stop`` is in the set, in order."""
+        """Returns the parts of ``start <= b < stop`` that are in the set, in order."""
         cut = ((max(low, start), min(high, stop)) for low, high in self._ranges)
         return [(low, high) for low, high in cut if low < high]
 
     def outside(self, start: int, stop: int) -> list[Range]:
-        """What of ``start <= b < stop`` is not in the set, in order."""
+        """Returns the parts of ``start <= b < stop`` that are not in the set, in order."""
         gaps = []
         for low, high in self.within(start, stop):
             gaps.append((start, low))
@@ -52,7 +52,7 @@ class ByteRanges:
         return bool(self._ranges)
 
     def shifted(self, by: int) -> ByteRanges:
-        """The set of all ``b + by``."""
+        """Returns the set with every byte moved by ``by``."""
         moved = ByteRanges()
         moved._ranges = [(low + by, high + by) for low, high in self._ranges]
         return moved

@@ -1,10 +1,10 @@
-"""Coherence: who wrote each granule last, where host and device do not see each other's writes.
+"""Coherence: the state of each granule of memory where host and device do not see each other's writes.
 
-A granule is clean, host-dirty (the host wrote, the device does not see it yet) or device-dirty (the reverse). Both
-at once would lose one side's writes and is an error. Barriers are rounded outwards to whole granules, a host-dirty
-one is flushed before any access of the device: so what a device will write is in no cache of the host when it starts,
-and what it wrote is invalidated before the host looks. All Storages over the same memory share this, a Tensor of the
-host over an array that a device has imported, too. Coherent memory has no such state, and its barriers are no-ops.
+A granule is clean, host-dirty (the host wrote, the device does not see it yet) or device-dirty (the reverse). Both at
+once would lose one side's writes and is an error. Barriers are rounded outwards to whole granules. A host-dirty granule
+is flushed before any access of the device, so that what a device will write is in no cache of the host when it starts;
+what it wrote is invalidated before the host reads. All Storages over the same memory share this state, as does a Tensor
+of the host over an array that a device has imported. Coherent memory has no such state, and its barriers are no-ops.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from landbridge.memory.storage import Storage
 def begin_host_access(
     storage: Storage, start: int, stop: int, mode: AccessMode, program: UsingProgram | None = None
 ) -> None:
-    """Make ``start <= b < stop`` ready for the host, which then reads or writes them as ``mode`` says.
+    """Make ``start <= b < stop`` ready for the host to read or write them, as ``mode`` says.
 
-    Waits for what is queued on their granules, and for runs of others than ``program``, whose lock this thread holds.
-    "w" discards what the range held, but not what else those hold.
+    Waits for what is queued on their granules, and for runs other than those of ``program``, whose lock this thread
+    holds. "w" discards the content of the range, but not of the rest of its granules.
     """
     storage.wait(*_widest(storage, start, stop), writes=mode != "r", program=program)
     domains, origin = storage.domains()
@@ -40,7 +40,8 @@ def begin_host_access(
                 domain.sync(low, high, "rw", "host")
             else:
                 if mode != "w":
-                    domain.flush(low, high)  # another view has its granules here: the barrier must not bring old bytes
+                    # another view has these granules: the barrier must not bring back old bytes
+                    domain.flush(low, high)
                 domain.sync(low, high, mode, "host")
             domain.by_device.remove(low, high)
         elif domain.by_device.within(low, high):
@@ -51,9 +52,9 @@ def begin_host_access(
 
 
 def end_host_access(storage: Storage, start: int, stop: int, mode: AccessMode) -> None:
-    """Make what the host wrote of ``start <= b < stop`` visible to the device, when ``mode`` writes.
+    """Make what the host wrote to ``start <= b < stop`` visible to the device, when ``mode`` writes.
 
-    Raises HostAccessError when the device wrote to the same granules meanwhile; no barrier is called then.
+    Raises HostAccessError when the device wrote to the same granules in between; no barrier is called then.
     """
     domains, origin = storage.domains()
     if mode != "r":
@@ -69,7 +70,7 @@ def end_host_access(storage: Storage, start: int, stop: int, mode: AccessMode) -
                 )
     if storage.domain is None and not _has_own_barriers(domains):
         _end(storage, start, stop, mode)
-    for domain in domains:  # of others: before their device's next access
+    for domain in domains:  # of other views: before their device's next access
         if _is_for(storage, domain):
             low, high = domain.granules(origin + start, origin + stop)
             domain.sync(low, high, mode, "device")
@@ -78,19 +79,24 @@ def end_host_access(storage: Storage, start: int, stop: int, mode: AccessMode) -
 
 
 def mark_new(storage: Storage) -> None:
-    """Count all of ``storage`` as written by the host, as fresh memory is: the lines that its zeros or its last owner
-    left in a cache could be written back over what a device writes."""
+    """Mark all of ``storage``, which is fresh memory, as written by the host.
+
+    Cache lines that its zeros or its last owner left could otherwise be written back over what a device writes.
+    """
     domains, origin = storage.domains()
     for domain in domains:
         domain.by_host.add(*domain.granules(origin, origin + storage.nbytes))
 
 
 def mark_imported(storage: Storage) -> None:
-    """Count ``storage``, memory of the host that a device begins to use, as written by the host: the device's barriers
-    were not there yet for what its owner wrote. What the device wrote by another import of it stays as it is."""
+    """Mark ``storage``, host memory that a device begins to use, as written by the host.
+
+    The device's barriers did not cover yet what its owner wrote. What the device wrote through another import stays as
+    it is.
+    """
     if (domain := storage.domain) is None:
         return
-    with changing:  # whoever comes first, of threads that import the same
+    with changing:  # the first of several threads that import the same
         domains, origin = storage.domains()
         for part in domain.entered.outside(origin, origin + storage.nbytes):
             _host_wrote(domain, domains, *part)
@@ -98,7 +104,9 @@ def mark_imported(storage: Storage) -> None:
 
 
 def before_device_access(storage: Storage, start: int, stop: int, *, writes: bool) -> None:
-    """Flush what the host wrote of ``start <= b < stop``; call it before the device is given work on them."""
+    """Flush what the host wrote to ``start <= b < stop``; callers do this before they queue work of the device
+    on them.
+    """
     domains, origin = storage.domains()
     if not domains:
         return
@@ -117,19 +125,22 @@ def before_device_access(storage: Storage, start: int, stop: int, *, writes: boo
             if writes:
                 domain.by_device.add(low, high)
         elif writes and domain.device == storage.device:
-            domain.flush(low, high)  # another import of the same bytes: not later, over what is written now
+            # another import of the same bytes: now, as later it would overwrite what is written next
+            domain.flush(low, high)
         elif writes:
             domain.by_host.add(low, high)  # as that device sees it, which needs a barrier of its own
 
 
 def is_borrowed(storage: Storage) -> bool:
-    """Whether ``storage`` is memory of an owner who looks at it unasked, with no barriers but the device's."""
+    """Returns whether ``storage`` is memory whose owner accesses it without barriers other than the device's."""
     return storage.owner is not None and storage.domain is not None and not _has_own_barriers(storage.domains()[0])
 
 
 def lend(storage: Storage, start: int, stop: int, *, writes: bool) -> None:
-    """Before a device uses memory that the host writes unasked: as if it had written all of ``start <= b < stop``, but
-    for what devices wrote and the host did not see yet."""
+    """Prepare memory that its owner writes without barriers, before a device uses it.
+
+    All of ``start <= b < stop`` counts as written by the host, except what devices wrote and the host has not seen yet.
+    """
     domains, origin = storage.domains()
     if not domains:
         return
@@ -139,7 +150,7 @@ def lend(storage: Storage, start: int, stop: int, *, writes: bool) -> None:
 
 
 def take_back(storage: Storage, start: int, stop: int) -> None:
-    """After the device's use of lent memory: the host sees what it wrote of ``start <= b < stop``."""
+    """Make what a device wrote to borrowed memory ``start <= b < stop`` visible to the host, after the device's use."""
     domains, origin = storage.domains()
     for domain in domains:
         if _is_for(storage, domain):
@@ -149,8 +160,7 @@ def take_back(storage: Storage, start: int, stop: int) -> None:
 
 
 def _host_wrote(domain: CoherenceDomain, domains: tuple[CoherenceDomain, ...], start: int, stop: int) -> None:
-    """Enter that the host may have written these bytes, but for those that the device of ``domain`` wrote last, by
-    whichever import."""
+    """Mark these bytes as written by the host, except those that the device of ``domain`` wrote last, by any import."""
     domain.by_host.add(*domain.granules(start, stop))
     for other in domains:
         if other.device == domain.device:
@@ -159,7 +169,7 @@ def _host_wrote(domain: CoherenceDomain, domains: tuple[CoherenceDomain, ...], s
 
 
 def _is_for(storage: Storage, domain: CoherenceDomain) -> bool:
-    """Whether accesses by way of ``storage`` need the barriers of ``domain`` whoever is known to have written."""
+    """Returns whether accesses through ``storage`` need the barriers of ``domain``, whoever wrote last."""
     return domain is storage.domain or domain.device is None
 
 
@@ -168,7 +178,7 @@ def _has_own_barriers(domains: tuple[CoherenceDomain, ...]) -> bool:
 
 
 def _widest(storage: Storage, start: int, stop: int) -> Range:
-    """The range rounded outwards to whole granules of every domain."""
+    """Returns the range, rounded outwards to whole granules of every domain."""
     domains, origin = storage.domains()
     ranges = [domain.granules(origin + start, origin + stop) for domain in domains]
     low = min((low - origin for low, _ in ranges), default=start)

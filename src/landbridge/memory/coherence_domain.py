@@ -1,4 +1,4 @@
-"""CoherenceDomain: who wrote which bytes last, where barriers are needed before the other side sees them."""
+"""CoherenceDomain: a record of who wrote which bytes last, where barriers must make them visible to the other side."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from landbridge.records import record
 
 @record(eq=False, slots=True)
 class CoherenceDomain:
-    """Memory whose barriers are ``provider``, from byte ``origin`` of its Backing on.
+    """The memory that the barriers of ``provider`` cover, from byte ``origin`` of its Backing on.
 
-    ``by_host`` and ``by_device`` are the bytes that one side wrote and the other does not see yet, counted as the
-    Backing counts them. ``nbytes``: of the memory, which is one granule where barriers have no range. ``device``:
-    whose barriers they are, where other devices have a domain of their own for the same memory; None where the barriers
-    are those of ``memory`` itself and serve every device. ``is_import``: it is memory of others, of which barriers
-    cover no byte past the end, and of which ``entered`` are the bytes that counted as the host's when they came.
-    ``users``: how many Storages look at the memory by way of it.
+    ``by_host`` and ``by_device`` are the bytes that one side wrote and the other does not see yet, as the Backing
+    counts them. ``nbytes`` is the size of the memory, which is one granule where barriers have no range. ``device`` is
+    set where several devices each have a domain for the same memory; it is None where the barriers belong to ``memory``
+    itself and serve every device. ``is_import``: the memory belongs to others, its barriers cover no byte past the end,
+    and ``entered`` are the bytes that counted as the host's when it was imported. ``users`` counts the Storages that
+    use this domain.
     """
 
     provider: Barriers
@@ -35,7 +35,7 @@ class CoherenceDomain:
     entered: ByteRanges = field(default_factory=ByteRanges)
 
     def granules(self, start: int, stop: int) -> Range:
-        """The range rounded outwards to whole granules, which are counted from where the provider's memory begins."""
+        """Returns the range rounded outwards to whole granules, which count from where the provider's memory begins."""
         granule, origin = self.provider.granule, self.origin
         if granule is None:
             return origin, origin + self.nbytes
@@ -44,23 +44,27 @@ class CoherenceDomain:
         return low + origin, (min(high, self.nbytes) if self.is_import else high) + origin
 
     def sync(self, start: int, stop: int, mode: AccessMode, side: Side) -> None:
-        """The barrier before ``side`` uses ``start <= b < stop``, which the host reads or writes as ``mode`` says."""
+        """Call the barrier before ``side`` uses ``start <= b < stop``, which the host reads or writes as
+        ``mode`` says.
+        """
         self.provider.sync(start - self.origin, stop - start, mode, side)
 
     def flush(self, start: int, stop: int) -> None:
-        """Let devices see what the host wrote of ``start <= b < stop``."""
+        """Make what the host wrote to ``start <= b < stop`` visible to devices."""
         for written in self.by_host.within(start, stop):
             self.sync(*written, "w", "device")
         self.by_host.remove(start, stop)
 
     def write_to_host(self, start: int, stop: int) -> None:
-        """Let the host, and whoever sees memory as it does, see what devices wrote of ``start <= b < stop``."""
+        """Make what devices wrote to ``start <= b < stop`` visible to the host, and to all who see memory as it
+        does.
+        """
         for written in self.by_device.within(start, stop):
             self.sync(*written, "r", "host")
         self.by_device.remove(start, stop)
 
     def shift(self, by: int) -> None:
-        """Count from a Backing in which all bytes lie ``by`` further on."""
+        """Move all positions by ``by`` bytes, into a Backing where they lie that much further on."""
         self.origin += by
         self.by_host, self.by_device = self.by_host.shifted(by), self.by_device.shifted(by)
         self.entered = self.entered.shifted(by)

@@ -1,4 +1,4 @@
-"""DeviceBarriers: the barriers that a device has for its own memory, and for what it imports."""
+"""DeviceBarriers: the barriers that a device provides for its own memory and for what it imports."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from landbridge.records import record
 
 @record(frozen=True)
 class DeviceBarriers:
-    """``api`` called for the bytes of ``space``, memory of ``kind``."""
+    """The barriers of ``api`` for the bytes of ``space``, which is memory of ``kind``."""
 
     space: Space
     kind: MemoryKind
@@ -23,11 +23,11 @@ class DeviceBarriers:
 
     @property
     def granule(self) -> int | None:
-        """The kind's."""
+        """Returns the coherence granule of the memory kind, in bytes."""
         return self.kind.coherence_granule
 
     def sync(self, offset: int, nbytes: int, mode: AccessMode, side: Side) -> None:
-        """The device's barrier."""
+        """Call the device's barrier for these bytes."""
         region = region_at(Region(self.space), offset)
         method = "begin_host_access" if side == "host" else "end_host_access"
         with self.space.device.state.watching(method=method):
@@ -40,10 +40,10 @@ class DeviceBarriers:
 def enter_domain(
     region: Region, kind: MemoryKind, backing: Backing, origin: int, nbytes: int, *, is_import: bool
 ) -> CoherenceDomain | None:
-    """The domain of ``backing`` in which a device's barriers are needed for ``region``, which begins at ``origin``.
+    """Returns the domain of ``backing`` for a device's barriers on ``region``, which begins at byte ``origin``.
 
-    One for each space of each device, as each may see the memory past caches of its own, until ``leave_domain``. None
-    where the device has no barriers.
+    There is one for each space of each device, as each device may see the memory past caches of its own, until
+    ``leave_domain``. None where the device has no barriers.
     """
     device = region.space.device
     api = device.capability(HostBarriers)
@@ -61,7 +61,7 @@ def enter_domain(
 
 
 def leave_domain(domain: CoherenceDomain, backing: Backing) -> None:
-    """Give it back; the last user writes back what the device wrote, as nobody knows of it from then on."""
+    """Release ``domain``; its last user writes back what the device wrote, as no record of it remains."""
     with changing:
         domain.users -= 1
         is_last = not domain.users

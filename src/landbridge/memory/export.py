@@ -1,4 +1,4 @@
-"""Exports: numpy arrays over the bytes of a Storage that keep it alive and are counted as its users."""
+"""Exports: numpy arrays over the bytes of a Storage, which keep it alive and count as its users."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from landbridge.memory.storage import Storage
 
 
 class Exporter:
-    """The base of exported arrays: slices and memoryviews of them refer to it, and it refers to the Storage.
+    """The base of exported arrays: slices and memoryviews of one refer to it, and it refers to the Storage.
 
-    ``str`` is ``subject``, or where that is longer to build, what its call gives.
+    Its ``str`` is ``subject``, or the result of calling ``subject`` where that takes longer to build.
     """
 
     __slots__ = ("__array_interface__", "__weakref__", "storage", "subject")
@@ -30,7 +30,7 @@ class Exporter:
 
 
 def exported_bytes(storage: Storage, *, readonly: bool, subject: Callable[[], str] | str) -> np.ndarray[Any, Any]:
-    """All bytes of host-addressable ``storage`` as uint8; ``subject`` names the export in later messages.
+    """Returns all bytes of host-addressable ``storage`` as a uint8 array; messages call the export ``subject``.
 
     Raises HostViewError when the host cannot address them.
     """

@@ -1,4 +1,4 @@
-"""Extents: where a device finds the bytes of a Storage, by addresses of its own, and whether it can use them there."""
+"""Extents: the addresses at which a device finds the bytes of a Storage, and whether it can use them there."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from landbridge.memory.row_space import region_at
 from landbridge.memory.storage import Storage
 from landbridge.memory_kind import MemoryKind
 
-#: The smallest page there is: inside one, addresses follow each other.
+#: The smallest page size: addresses inside one page are contiguous.
 PAGE = 4096
-_NAMED = 4  # extents that messages list
+_NAMED = 4  # how many extents a message lists
 
-#: The way out of memory where a device cannot use it.
+#: The advice for memory that lies where a device cannot use it.
 OTHER_MEMORY = "give memory that the device allocated, with lb.empty(..., device=...), or allow a copy"
 
-#: The address of a byte of a Storage.
+#: A function from a byte of a Storage to its address.
 _AddressOf = Callable[[int], int]
 
 
@@ -32,11 +32,12 @@ class Extent(NamedTuple):
 
 
 def extents(storage: Storage, device: Device, start: int = 0, stop: int | None = None) -> tuple[Extent, ...]:
-    """Where ``device`` finds the bytes ``start <= b < stop`` of ``storage`` (None: all), in their order.
+    """Returns the addresses at which ``device`` finds the bytes ``start <= b < stop`` of ``storage`` (None: to its
+    end).
 
-    By its own addresses where it has ``Addresses``, else those that the memory came with: its provider's, or the bus
-    address it was imported from. What follows on each other is one extent, which the kind's ``segment_boundary`` ends.
-    Nothing where nobody knows an address, and for memory in rows.
+    The extents are in order of the bytes. The addresses are the device's own where it has ``Addresses``, else those
+    that the memory came with: its provider's, or the bus address it was imported from. Contiguous bytes are one extent,
+    which the kind's ``segment_boundary`` ends. The result is empty where no address is known, and for memory in rows.
     """
     address_of = _addresses(storage, device)
     if address_of is None:
@@ -52,8 +53,9 @@ def extents(storage: Storage, device: Device, start: int = 0, stop: int | None =
 
 
 def unreachable(storage: Storage, start: int, stop: int) -> str | None:
-    """Why the device that ``storage`` is memory of cannot use the bytes ``start <= b < stop``; None where it can, or
-    where nobody knows an address."""
+    """Returns why the device of ``storage`` cannot use the bytes ``start <= b < stop``; None where it can, or no
+    address is known.
+    """
     kind = storage.kind
     if not limits_addresses(kind) or start == stop:
         return None
@@ -76,7 +78,7 @@ def unreachable(storage: Storage, start: int, stop: int) -> str | None:
 
 
 def limits_addresses(kind: MemoryKind) -> bool:
-    """Whether memory of ``kind`` can be where its device does not take it."""
+    """Returns whether memory of ``kind`` can lie at addresses that its device does not accept."""
     return kind.offset_alignment > 1 or kind.dma_address_bits is not None or kind.max_segments is not None
 
 
@@ -99,7 +101,7 @@ def _addresses(storage: Storage, device: Device) -> _AddressOf | None:
 
 
 def _parts(address_of: _AddressOf, start: int, stop: int, *, contiguous: bool) -> Iterator[Extent]:
-    """Pages, or all at once where that is known to be contiguous: what a device allocated, not what it imports."""
+    """Yields extents of one page each, or one for all bytes that a device allocated and that are ``contiguous``."""
     while start < stop:
         address = address_of(start)
         nbytes = stop - start if contiguous else min(PAGE - address % PAGE, stop - start)

@@ -1,6 +1,6 @@
-"""Who holds memory, for people and for the message when there is no more.
+"""A list of who holds memory, for people and for the error when memory runs out.
 
-Nothing is kept for it: every object of the process is looked at, which takes as long as a garbage collection.
+Nothing is recorded for it: every object of the process is visited, which takes as long as a garbage collection.
 """
 
 from __future__ import annotations
@@ -15,7 +15,9 @@ _Kind = TypeVar("_Kind", bound=type)
 
 
 class Holder(NamedTuple):
-    """``nbytes`` of a Storage that the runtime allocated, and the Tensors, views and programs that use it, by name."""
+    """``nbytes`` of a Storage that the runtime allocated, with the names of the Tensors, views and programs that use
+    it.
+    """
 
     nbytes: int
     names: tuple[str, ...]
@@ -28,13 +30,13 @@ _named: set[type] = set()
 
 
 def named_holder(kind: _Kind) -> _Kind:
-    """Decorate a class whose objects refer to a Storage: each is named by its ``repr`` among those who hold it."""
+    """Decorate a class whose objects refer to a Storage: ``holders`` names each by its ``repr``."""
     _named.add(kind)
     return kind
 
 
 def holders(device: Device, scope: str) -> list[Holder]:
-    """Every Storage of ``scope`` that is allocated, the largest first; borrowed memory is its owner's."""
+    """Returns every allocated Storage of ``scope``, the largest first; borrowed memory is not among them."""
     held = [
         known
         for known in gc.get_objects()
@@ -52,7 +54,7 @@ def holders(device: Device, scope: str) -> list[Holder]:
 
 
 def largest_holders(device: Device, scope: str, most: int = 5) -> str:
-    """The ``most`` largest Storages of a scope and who uses them, in words."""
+    """Returns a text of the ``most`` largest Storages of a scope and their users."""
     held = holders(device, scope)
     total = sum(holder.nbytes for holder in held)
     largest = "; ".join(map(str, held[:most]))
@@ -60,7 +62,7 @@ def largest_holders(device: Device, scope: str, most: int = 5) -> str:
 
 
 def _held_bytes(storage: Storage) -> int:
-    """Bytes that ``storage`` holds: of a table of rows, without what is counted between them."""
+    """Returns the bytes that ``storage`` holds, without the gaps that are counted between rows of a table."""
     space = storage.live_region.space
     if isinstance(space, NdSpace) and space.rows is not None:
         return space.physical_shape[0] * space.row_bytes

@@ -1,4 +1,4 @@
-"""Addresses of numpy arrays, in the time a call can afford."""
+"""Addresses of numpy arrays, read fast enough for every call."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ import numpy as np
 
 from landbridge.shape import reach
 
-# numpy's C ABI: an array object is PyObject_HEAD, then `char *data`. Reading it takes a quarter of the time
-# of `array.ctypes.data`, and needs neither a writable nor a contiguous array.
+# In numpy's C ABI an array object is PyObject_HEAD, then `char *data`. Reading it takes a quarter of the time of
+# `array.ctypes.data`, and needs neither a writable nor a contiguous array.
 _DATA_OFFSET = object.__basicsize__
 _word_at = c_size_t.from_address
 
 
 def address_of(array: np.ndarray[Any, Any]) -> int:
-    """The host address of the first element of ``array``, of any strides, writable or not.
+    """Returns the host address of the first element of ``array``, of any strides, writable or not.
 
     The address is good for as long as ``array`` lives and is not resized.
     """
@@ -26,12 +26,12 @@ def address_of(array: np.ndarray[Any, Any]) -> int:
 
 
 def address_of_known(array: np.ndarray[Any, Any]) -> int:
-    """``address_of`` what is an array for certain: for callers that have just looked."""
+    """Returns ``address_of(array)`` without checking its type: for callers that have just done so."""
     return _word_at(id(array) + _DATA_OFFSET).value
 
 
 def byte_bounds(array: np.ndarray[Any, Any]) -> tuple[int, int]:
-    """The half-open range of host addresses that the elements of ``array`` lie in; empty when it has none."""
+    """Returns the half-open range of host addresses that the elements of ``array`` lie in; empty when it has none."""
     address = address_of(array)
     low, high = reach(array.shape, array.strides, array.itemsize)
     return address + low, address + high

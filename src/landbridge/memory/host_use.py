@@ -1,4 +1,4 @@
-"""Host use of memory: a warning where the host reads it past its caches."""
+"""A warning for host code that reads memory past the host's caches."""
 
 from __future__ import annotations
 
@@ -11,8 +11,10 @@ from landbridge.warning_notes import warn
 
 
 def warn_if_slow(storage: Storage, subject: Callable[[], str]) -> None:
-    """Warn where ``subject``, which reads the bytes in place, does so past the host's caches: a copy made once is
-    faster than reading them more than once, and so is reading them by a device."""
+    """Warn when ``subject``, which reads the bytes in place, does so past the host's caches.
+
+    A copy made once is faster than reading such bytes more than once, and so is reading them by a device.
+    """
     caching = storage.caching
     if caching in (Caching.WRITE_COMBINED, Caching.UNCACHED):
         warn(

@@ -1,7 +1,7 @@
 """Imports of host memory by devices that use it in place: each range once, for as long as its owner lives.
 
-An application that hands in the same few buffers again and again has each imported the first time it is seen. The
-cache refers to owners weakly: an import is released when its owner dies, which a Storage over it keeps from happening.
+An application that passes the same few buffers again and again has each imported the first time. The cache refers to
+owners weakly: an import is released when its owner dies, and a Storage over the import keeps the owner alive.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ from landbridge.memory.host_array import byte_bounds
 from landbridge.memory.storage import Storage
 from landbridge.memory_kind import MemoryKind
 
-#: Sizes are rounded up to this where the owner has the bytes: some drivers import whole cache lines only.
+#: Sizes are rounded up to this where the owner has the bytes, as some drivers import only whole cache lines.
 _LINE = 64
 
 _Key = tuple[DeviceState, int, HostPointer, AccessMode]
 
 
 class _User:
-    """A Storage over an import, as who wants to free the imported bytes is told."""
+    """A Storage over an import, as the error names it to callers who want to free the imported bytes."""
 
     __slots__ = ("__weakref__", "_subject")
 
@@ -48,18 +48,18 @@ class _User:
 
 
 class _Import:
-    """One imported range, kept for the next one to ask for it."""
+    """One imported range, which is retained for the next request for it."""
 
     __slots__ = ("__weakref__", "_api", "_key", "_users", "device", "first", "space")
 
     def __init__(self, key: _Key, device: Device, api: MemoryImport, space: Space, first: int | None) -> None:
         self._key, self.device, self._api, self.space = key, device, api, space
-        #: The address at which it begins; None: where what was asked for does.
+        #: The address at which the import begins; None: where the requested range does.
         self.first = first
         self._users: weakref.WeakSet[_User] = weakref.WeakSet()
 
     def serves(self, key: _Key) -> bool:
-        """Whether the range of ``key`` is in this one, at an offset from which the device's kernels take memory."""
+        """Returns whether this import contains the range of ``key``, at an offset that the device's kernels accept."""
         if self.first is None or (key[0], key[1], key[3]) != (self._key[0], self._key[1], self._key[3]):
             return False
         begin, mine = key[2].address - self.first, self._key[2]
@@ -67,7 +67,7 @@ class _Import:
         return 0 <= begin <= mine.nbytes - key[2].nbytes and begin % alignment == 0
 
     def user(self) -> _User:
-        """Somebody who needs the import for as long as the result lives."""
+        """Returns an object that marks the import as used for as long as it lives."""
         created = _User(f"an import by {self.device}")
         self._users.add(created)
         return created
@@ -78,7 +78,7 @@ class _Import:
             self.release()
 
     def release(self) -> None:
-        """Release the range after its last command: the device looks at the owner's memory no more."""
+        """Release the range after its last command; the device does not access the owner's memory after that."""
         with _lock:
             if _imports.get(self._key) is self:
                 del _imports[self._key]
@@ -94,10 +94,10 @@ _lock = new_lock()
 def import_range(
     storage: Storage, start: int, stop: int, device: Device, *, readonly: bool, writes: bool = True
 ) -> Storage:
-    """The bytes ``start <= b < stop`` of ``storage``, memory of the host, for ``device``; it keeps their owner alive.
+    """Returns the bytes ``start <= b < stop`` of host ``storage`` as memory of ``device``; it keeps their owner alive.
 
     ``readonly`` ones are imported for reading. ``writes``: whether the device ever writes the others. Raises
-    ZeroCopyError with the device's reason when it cannot be.
+    ZeroCopyError with the device's reason when it cannot import them.
     """
     root = _root(storage)
     first, last = _widened(storage, start, stop, device, root)
@@ -106,7 +106,7 @@ def import_range(
     kind = device.memory_kind(known.space.scope)
     if writes and not (readonly or kind.coherent or _has_barriers(storage)):
         _check_granules(storage, start, stop, device, kind, root)
-    if known.first is None:  # which begins where the range does
+    if known.first is None:  # the import begins where the range does
         first, last = storage.address + start, storage.address + stop
     else:
         first = known.first
@@ -141,13 +141,15 @@ def import_range(
 
 
 def _has_barriers(storage: Storage) -> bool:
-    """Whether the memory has barriers of its own, which know what its granules are."""
+    """Returns whether the memory has barriers of its own, which know its granules."""
     return any(domain.device is None for domain in storage.domains()[0])
 
 
 def _check_granules(storage: Storage, start: int, stop: int, device: Device, kind: MemoryKind, root: object) -> None:
-    """Raise ZeroCopyError where a barrier of ``device`` would reach bytes beside ``start <= b < stop``, and undo what
-    the host writes there meanwhile."""
+    """Raise ZeroCopyError where a barrier of ``device`` would reach bytes outside ``start <= b < stop``.
+
+    Such a barrier would undo what the host writes there at the same time.
+    """
     if start == stop:
         return
     granule, first, last = kind.coherence_granule, storage.address + start, storage.address + stop
@@ -162,14 +164,16 @@ def _check_granules(storage: Storage, start: int, stop: int, device: Device, kin
 
 
 def _sources(storage: Storage, start: int, stop: int) -> list[DmaBuf | BusAddress]:
-    """By what devices can import a range besides its address."""
+    """Returns what devices can import a range by besides its host address."""
     return [] if storage.source is None else [storage.source.part(start, stop - start)]
 
 
 def _import(
     device: Device, root: object, pointer: HostPointer, sources: Sequence[DmaBuf | BusAddress], access: AccessMode
 ) -> _Import:
-    """Of what ``sources`` say where the device takes that, else of ``pointer``, or of more; once for each range."""
+    """Returns the import of one of ``sources`` where the device accepts it, else of ``pointer``; once for each
+    range.
+    """
     api = device.capability(MemoryImport)
     if api is None:
         raise ZeroCopyError(f"{device} cannot use {pointer} in place: it has no import_memory; allow a copy")
@@ -197,11 +201,12 @@ def _first_taken(
 
 
 def _widened(storage: Storage, start: int, stop: int, device: Device, root: object) -> tuple[int, int]:
-    """The addresses of a range of ``storage``, widened to what ``device`` can import as far as ``root`` has the bytes.
+    """Returns the addresses of a range of ``storage``, widened to what ``device`` can import within the bytes of
+    ``root``.
 
     Drivers import whole pages (``import_alignment``) or cache lines. Where no barrier is needed the bytes of others
-    around the range may be imported too, as nobody touches them: pages that hold some of it are there as long as it
-    is. What cannot be widened stays as it is, for the device to say why it does not take it.
+    around the range may be imported too, as nobody touches them: a page that holds part of the range exists as long as
+    the range does. A range that cannot be widened stays as it is, and the device says why it refuses it.
     """
     first, last = storage.address + start, storage.address + stop
     kinds = [kind for kind in device.memory_kinds.values() if kind.importable]
@@ -215,7 +220,7 @@ def _widened(storage: Storage, start: int, stop: int, device: Device, root: obje
 
 
 def _owned(storage: Storage, root: object) -> tuple[int, int]:
-    """The addresses that live as long as ``root`` does; memory of ours and mappings are whole pages."""
+    """Returns the addresses that live as long as ``root`` does; our memory and mappings are whole pages."""
     start, stop = storage.address, storage.address + storage.nbytes
     paged = root is storage and storage.owner is None
     if isinstance(root, np.ndarray):
@@ -231,7 +236,7 @@ def _owned(storage: Storage, root: object) -> tuple[int, int]:
 
 
 def _root(storage: Storage) -> object:
-    """What dies with the bytes: the array that owns them, or ``storage``."""
+    """Returns the object that the bytes live as long as: the array that owns them, or ``storage``."""
     owner = storage.owner
     if not isinstance(owner, np.ndarray):
         return storage
@@ -243,6 +248,6 @@ def _root(storage: Storage) -> object:
 def _can_die(owner: Any) -> bool:
     try:
         weakref.ref(owner)
-    except TypeError:  # a buffer of Python's own: the array over it serves
+    except TypeError:  # a buffer of Python: the array over it is the root
         return False
     return True

@@ -1,8 +1,8 @@
-"""The ledger: the only functions that move bytes at run time, and the record of what they moved.
+"""The ledger: the only functions that copy bytes at run time, and the record of what they copied.
 
-``ledger()`` collects every Move of the process, worker threads included; ``no_copies()`` turns a move into an
-error before any byte moves, by the runtime or also by kernels. Both cost a run nothing while none is open:
-``is_active()`` is one test.
+``ledger()`` collects every Move of the process, worker threads included. ``no_copies()`` turns a copy by the runtime,
+or also by kernels, into an error before any byte moves. Both cost a run nothing while none is open: ``is_active()`` is
+one test.
 """
 
 from __future__ import annotations
@@ -18,12 +18,14 @@ from landbridge.errors import CopyForbiddenError, InputError
 from landbridge.memory.host_array import byte_bounds
 from landbridge.records import record
 
-#: Cause of a compiled kernel that only moves data; its bytes are counted separately.
+#: The cause of moves by a compiled kernel that only moves data; their bytes are counted separately.
 KERNEL_REORDER = "kernel:reorder"
 
 
 class Move(NamedTuple):
-    """``nbytes`` bytes that went from ``source`` to ``destination`` (devices or owners, by name), and why."""
+    """``nbytes`` bytes that were moved from ``source`` to ``destination`` (names of devices or owners), with the
+    cause.
+    """
 
     nbytes: int
     cause: str
@@ -33,24 +35,24 @@ class Move(NamedTuple):
 
     @property
     def is_kernel(self) -> bool:
-        """Whether compiled code moved the bytes, as the plan says it must, and not the runtime."""
+        """Returns whether a compiled kernel moved the bytes, as planned, and not the runtime."""
         return self.cause.startswith("kernel:")
 
 
 @record(eq=False, repr=False)
 class Ledger:
-    """The Moves seen while a ``ledger()`` was open, in order."""
+    """The Moves that happened while a ``ledger()`` was open, in order."""
 
     entries: list[Move] = field(default_factory=list)
 
     @property
     def total_bytes(self) -> int:
-        """Bytes the runtime copied. Kernels that only move data are in ``kernel_bytes``."""
+        """Returns the bytes that the runtime copied; those of kernels that only move data are in ``kernel_bytes``."""
         return sum(move.nbytes for move in self.entries if not move.is_kernel)
 
     @property
     def kernel_bytes(self) -> int:
-        """Bytes written by compiled kernels that only move data."""
+        """Returns the bytes that compiled kernels wrote which only move data."""
         return sum(move.nbytes for move in self.entries if move.is_kernel)
 
     def __iter__(self) -> Iterator[Move]:
@@ -65,24 +67,26 @@ class Ledger:
 
 @record(frozen=True)
 class _Forbidden:
-    """What a ``no_copies()`` forbids: what the runtime copies, and with ``kernels`` what kernels only move."""
+    """What one ``no_copies()`` forbids: copies by the runtime, and with ``kernels`` moves by kernels too."""
 
     kernels: bool
 
 
-#: Every ``ledger()`` and ``no_copies()`` that is open, by identity. Entered and left by one call of a dict, which no
-#: interrupt can split.
+#: Every open ``ledger()`` and ``no_copies()``, by identity. An entry is added and removed by one call of a dict, which
+#: no interrupt can split.
 _watching: dict[object, Ledger | _Forbidden] = {}
 
 
 def is_active() -> bool:
-    """Whether a ``ledger()`` or ``no_copies()`` is open anywhere in the process."""
+    """Returns whether a ``ledger()`` or ``no_copies()`` is open anywhere in the process."""
     return bool(_watching)
 
 
 @contextmanager
 def ledger() -> Iterator[Ledger]:
-    """Collect what the process moves until the end of the ``with``: the runtime, and kernels that do nothing else."""
+    """Collect the moves of the process until the end of the ``with``: by the runtime, and by kernels that only move
+    data.
+    """
     opened = Ledger()
     try:
         _watching[opened] = opened
@@ -93,10 +97,10 @@ def ledger() -> Iterator[Ledger]:
 
 @contextmanager
 def no_copies(*, kernels: bool = False) -> Iterator[None]:
-    """Until the end of the ``with``, raise CopyForbiddenError in any thread that is about to copy bytes.
+    """Raise CopyForbiddenError in any thread that is about to copy bytes, until the end of the ``with``.
 
-    ``kernels``: also where a compiled kernel only moves a tensor, as it was planned: a reorder, a Concat, a state that
-    is copied to be updated. The run ends before that kernel then; what kernels before it wrote is written.
+    ``kernels``: also where a compiled kernel only moves a tensor, as planned: a reorder, a Concat, a state that is
+    copied to be updated. The run ends before that kernel; what earlier kernels wrote stays written.
     """
     key = object()
     try:
@@ -107,7 +111,7 @@ def no_copies(*, kernels: bool = False) -> Iterator[None]:
 
 
 def announce(nbytes: int, *, cause: str, tensor: str, source: str, destination: str) -> None:
-    """Enter a copy that is about to happen; raises CopyForbiddenError inside ``no_copies()``.
+    """Record a copy that is about to happen; raises CopyForbiddenError inside ``no_copies()``.
 
     Call it before the copy. ``copy_array`` calls it itself.
     """
@@ -122,9 +126,9 @@ def announce(nbytes: int, *, cause: str, tensor: str, source: str, destination: 
 
 
 def record_kernel_moves(nbytes: int, *, tensor: str, device: str, cause: str = KERNEL_REORDER) -> None:
-    """Enter bytes that a compiled kernel is about to move on ``device``.
+    """Record bytes that a compiled kernel is about to move on ``device``.
 
-    They were planned: only ``no_copies(kernels=True)`` forbids them, and raises CopyForbiddenError.
+    They were planned, so only ``no_copies(kernels=True)`` forbids them, with a CopyForbiddenError.
     """
     if _watching and nbytes:
         if any(isinstance(each, _Forbidden) and each.kernels for each in list(_watching.values())):

@@ -1,4 +1,4 @@
-"""Barriers that come with memory, whichever device uses it: those of a dma-buf, and those of a board's arrays."""
+"""Barriers that belong to memory, whichever device uses it: those of a dma-buf, and those of a board's arrays."""
 
 from __future__ import annotations
 
@@ -32,7 +32,9 @@ _SIDE: dict[Side, int] = {"host": 0, "device": 4}
 
 
 def is_dma_buf(fd: int) -> bool:
-    """Whether ``fd`` is a dma-buf, asked of its file system: a barrier would touch what others are doing with it."""
+    """Returns whether ``fd`` is a dma-buf, by its file system: trying a barrier would affect other users of the
+    memory.
+    """
     if not sys.platform.startswith("linux"):
         return False
     facts = ctypes.create_string_buffer(256)
@@ -42,10 +44,10 @@ def is_dma_buf(fd: int) -> bool:
 
 
 class DmaBufBarriers:
-    """The dma-buf behind ``fd``, which stays its owner's: ``DMA_BUF_IOCTL_SYNC``, which has no range.
+    """The barriers of the dma-buf behind ``fd``, which the caller owns: ``DMA_BUF_IOCTL_SYNC``, which has no range.
 
-    Linux, Documentation/driver-api/dma-buf.rst, "CPU Access to DMA Buffer Objects". It acts on devices that are
-    attached; for one that a program drives by itself it may do nothing.
+    See Linux, Documentation/driver-api/dma-buf.rst, "CPU Access to DMA Buffer Objects". It acts on devices that are
+    attached; for a device that a program drives by itself it may do nothing.
     """
 
     granule = None
@@ -58,7 +60,7 @@ class DmaBufBarriers:
         self._has_begun = False
 
     def sync(self, offset: int, nbytes: int, mode: AccessMode, side: Side) -> None:
-        """The kernel's barrier for all of it."""
+        """Call the kernel's barrier, which covers all of the dma-buf."""
         if side == "device" and not self._has_begun:
             # New memory counts as written: udmabuf refuses an end without a beginning. One for writing brings nothing.
             self._call("w", "host")
@@ -71,23 +73,23 @@ class DmaBufBarriers:
                 self._has_begun = True
                 return
             except OSError as error:
-                if error.errno not in (errno.EINTR, errno.EAGAIN):  # which ask for another try
+                if error.errno not in (errno.EINTR, errno.EAGAIN):  # errors that ask for another try
                     raise DeviceError(f"DMA_BUF_IOCTL_SYNC for {mode!r} failed: {error}") from error
 
     def host_address(self) -> int | None:
-        """None: each mapping has one of its own."""
+        """Returns None, as each mapping has an address of its own."""
         return None
 
     def device_address(self, device: Device) -> int | None:
-        """None: a device gets it by importing the dma-buf."""
+        """Returns None, as a device gets an address by importing the dma-buf."""
         return None
 
 
 class ArrayBarriers:
-    """An array of a board's allocator, with ``device_address`` or ``physical_address`` and methods for its caches.
+    """The barriers of an array from a board's allocator, which has ``device_address`` or ``physical_address``.
 
-    ``sync_to_device`` or ``flush``, and ``sync_from_device`` or ``invalidate``: for all of it. ``coherent`` where it
-    says so: then none is needed. The array is kept.
+    Its methods ``sync_to_device`` or ``flush``, and ``sync_from_device`` or ``invalidate``, act on all of it. It needs
+    none where its ``coherent`` is true. The array is kept alive.
     """
 
     granule = None
@@ -97,33 +99,33 @@ class ArrayBarriers:
 
     @property
     def caching(self) -> Caching:
-        """As the array's ``cacheable`` says; cached when it says nothing."""
+        """Returns how the host caches the array, by its ``cacheable``; cached when it has none."""
         return Caching.CACHED if getattr(self._array, "cacheable", True) else Caching.UNCACHED
 
     @property
     def coherent(self) -> bool:
-        """Whether host and devices see each other's writes without a barrier."""
+        """Returns whether host and devices see each other's writes without a barrier."""
         return getattr(self._array, "coherent", False) is True
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the array."""
+        """Returns the bytes of the array."""
         low, high = byte_bounds(self._array)
         return high - low
 
     def sync(self, offset: int, nbytes: int, mode: AccessMode, side: Side) -> None:
-        """The array's own barrier; none where the host only read, or will write everything."""
+        """Call the array's barrier, unless the host only read or is about to write everything."""
         if side == "device" and mode != "r":
             self._call("sync_to_device", "flush")
         elif side == "host" and mode != "w":
             self._call("sync_from_device", "invalidate")
 
     def host_address(self) -> int:
-        """Where the array is."""
+        """Returns the host address of the array."""
         return address_of(self._array)
 
     def device_address(self, device: Device) -> int:
-        """The same for every device of the board."""
+        """Returns the bus address of the array, which is the same for every device of the board."""
         return self.bus_address
 
     def _call(self, *names: str) -> None:
@@ -134,14 +136,14 @@ class ArrayBarriers:
 
 
 def barriers_of_array(owner: object) -> ArrayBarriers | None:
-    """The barriers of the array with a bus address that ``owner`` is, or is a view of; None where there is none.
+    """Returns the barriers of the board's array that ``owner`` is, or is a view of; None where it is none.
 
-    What numpy computed of such an array has its attributes, too, but memory of numpy's own.
+    Results that numpy computed from such an array have its attributes too, but lie in ordinary memory.
     """
     found: tuple[np.ndarray[Any, Any], int] | None = None
     while isinstance(owner, np.ndarray):
         if (address := _bus_address(owner)) is not None:
-            found = owner, address  # views may say the address of what they are views of: the last one is right
+            found = owner, address  # a view may report the address of its base: the last one is right
         if owner.flags.owndata:
             return None
         owner = owner.base
@@ -156,7 +158,7 @@ def _bus_address(array: np.ndarray[Any, Any]) -> int | None:
 
 
 def have_barriers(backing: Backing, origin: int, nbytes: int, provider: MemoryProvider) -> None:
-    """Let ``provider`` serve ``nbytes`` bytes of ``backing`` from ``origin`` on, unless the memory has one already."""
+    """Give ``nbytes`` bytes of ``backing`` from ``origin`` on the barriers of ``provider``, unless they have some."""
     with changing:
         if all(domain.device is not None for domain in backing.domains):
             backing.add_domain(CoherenceDomain(provider, origin, nbytes, memory=provider))

@@ -1,4 +1,4 @@
-"""Memory that a device allocated and others import by more than its address: by what, and with which barriers."""
+"""Memory that a device allocated and that others import by a file or bus address, with its barriers."""
 
 from __future__ import annotations
 
@@ -15,8 +15,10 @@ from landbridge.memory.windows import bus_windows, file_windows
 
 
 def enter_provided(storage: Storage, device: Device) -> bool:
-    """Let devices find ``storage``, which is new memory of ``device``, by the file or the bus address that it lies at,
-    and have the barriers that come with it; whether that has such memory at all."""
+    """Register how other devices can import ``storage``, new memory of ``device``; returns whether they can.
+
+    They find it by its file or bus address, and get the barriers that belong to it.
+    """
     sources, providers = device.capability(ImportSources), device.capability(ProvidedMemory)
     provider = None if providers is None else _provider_of(providers, storage.live_region.space)
     if provider is not None:
@@ -27,7 +29,7 @@ def enter_provided(storage: Storage, device: Device) -> bool:
 
 
 def _provider_of(api: ProvidedMemory, space: Space) -> MemoryProvider | None:
-    """What comes with ``space``; raises DeviceError where the device gives anything but a MemoryProvider."""
+    """Returns the MemoryProvider of ``space``; raises DeviceError where the device returns anything else."""
     device, method = space.device, "memory_provider"
     with device.state.watching("an allocation", method):
         found = api.memory_provider(space)

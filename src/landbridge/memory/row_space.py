@@ -1,8 +1,8 @@
-"""Rows: how a Storage in a scope of more than one dimension counts its bytes, and where each is.
+"""Rows: how a Storage in a scope of more than one dimension counts its bytes, and where each byte is.
 
-Byte ``row * stride + c`` of such a Storage is byte ``c`` of a row. A pitch of the device is the stride, and the Storage
-counts real bytes. The rows of a table lie anywhere: they are counted with a gap between them, so that no run of bytes
-leads from one into the next, and nothing that looks for dense memory takes them for it.
+Byte ``row * stride + c`` of such a Storage is byte ``c`` of a row. Where the device has a pitch, the stride is the
+pitch and the Storage counts real bytes. The rows of a table lie anywhere: they are counted with a gap between them, so
+that no run of bytes leads from one row into the next, and no code that looks for dense memory takes them for it.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from landbridge.dtypes import dtype as dtype_facts
 from landbridge.errors import DeviceError
 from landbridge.physical_shape import row_bytes
 
-#: Counted between the rows of a table; their strides stay multiples of every element.
+#: The gap that is counted between the rows of a table; strides stay multiples of every element size.
 _GAP = 16
 
 
 def check_space(space: Space, physical_shape: Sequence[int], dtype: str) -> NdSpace:
-    """``space`` as a device gave it for ``physical_shape``; raises DeviceError where it cannot be that."""
+    """Returns ``space``, which a device made for ``physical_shape``; raises DeviceError where it does not fit that."""
     wanted = row_bytes(physical_shape, dtype)
     if _has_types(space) and tuple(space.physical_shape) == tuple(physical_shape):
         if space.rows is None:
@@ -38,7 +38,7 @@ def check_space(space: Space, physical_shape: Sequence[int], dtype: str) -> NdSp
 
 
 def _has_types(space: Space) -> TypeGuard[NdSpace]:
-    """Whether what a device says of the rows are numbers and tuples, as it must."""
+    """Returns whether the fields that a device gave for the rows are numbers and tuples, as they must be."""
     return (
         isinstance(space, NdSpace)
         and isinstance(space.physical_shape, Sequence)
@@ -49,25 +49,25 @@ def _has_types(space: Space) -> TypeGuard[NdSpace]:
 
 
 def lies_in_a_table(space: Space) -> bool:
-    """Whether the rows of ``space`` lie anywhere, so that no address and strides describe them."""
+    """Returns whether the rows of ``space`` lie anywhere, so that no address and strides describe them."""
     return isinstance(space, NdSpace) and space.rows is not None
 
 
 def stride_of(space: NdSpace) -> int:
-    """Bytes from one row to the next, as a Storage counts them."""
+    """Returns the bytes from one row to the next, as a Storage counts them."""
     if space.row_pitch is not None:
         return space.row_pitch
     return -(-space.row_bytes // _GAP) * _GAP + _GAP
 
 
 def span_of(space: NdSpace) -> int:
-    """Bytes of a Storage over ``space``, as it counts them."""
+    """Returns the bytes of a Storage over ``space``, as it counts them."""
     rows = space.physical_shape[0]
     return (rows - 1) * stride_of(space) + space.row_bytes if rows else 0
 
 
 def region_at(region: Region, offset: int) -> Region:
-    """Where byte ``offset`` of a Storage over ``region`` is."""
+    """Returns the region that begins at byte ``offset`` of a Storage over ``region``."""
     space = region.space
     if isinstance(space, NdSpace) and space.rows is not None:
         row, byte = divmod(offset, stride_of(space))

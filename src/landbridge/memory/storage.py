@@ -1,7 +1,7 @@
-"""Storage: the bytes of one allocation, or borrowed ones, and who still looks at them.
+"""Storage: the bytes of one allocation, or borrowed bytes, with a record of their users.
 
-A Storage frees its bytes when nothing refers to it any more; every exported view refers to it. ``free()`` does so
-now, or says who holds on.
+A Storage frees its bytes when nothing refers to it any more, and every exported view refers to it. ``free()`` frees
+them at once, or raises an error that names who still uses them.
 """
 
 from __future__ import annotations
@@ -37,17 +37,18 @@ from landbridge.process_bound import ProcessBound
 
 
 class ExportCache(Protocol):
-    """Keeps exports of a Storage that nobody uses now, because the next user would get the same."""
+    """A cache of exports of a Storage that nobody uses now, because the next user would get the same."""
 
     def drop_cached(self) -> None:
-        """Drop the exports that nobody uses now."""
+        """Release the cached exports."""
 
 
 class Storage(ProcessBound):
     """``nbytes`` bytes from ``region`` on, of memory ``kind``; ``owner`` is kept alive for borrowed bytes.
 
-    ``within``: a Backing that they are known to be part of, and the byte of it at which they begin. Most Storages need
-    none and look for it when somebody must know of somebody else. ``holder``: by whom windows know them, if not by it.
+    ``within``: a Backing that the bytes are known to be part of, and the byte of it at which they begin. Most Storages
+    pass none and look one up when users must know of each other. ``holder``: the object by which address windows know
+    the bytes, where it is not the Storage.
     """
 
     _instead: ClassVar[str] = "pickle or copy a Tensor of it"
@@ -89,34 +90,34 @@ class Storage(ProcessBound):
         self.region: Region | None = region
         self.kind = kind
         self.nbytes = nbytes
-        #: How many bytes from its first one on are no other Storage's, ``nbytes`` at least.
+        #: How many bytes, from the first one on, belong to no other Storage: at least ``nbytes``.
         self.reserved = nbytes
         self.readonly = readonly
         self.owner = owner
-        #: Who wrote each granule last; None where host and device see each other's writes.
+        #: The domain that records who wrote each granule last; None where host and device see each other's writes.
         self._release = release
         self._address = address
         self._backing: Backing | None
         self._backing, self._origin = (None, 0) if within is None else within
         self._holder = holder
-        #: Where the device that this is memory of needs barriers before it and the host see each other's writes.
+        #: The domain of the device that owns this memory, where host and device need barriers.
         self.domain: CoherenceDomain | None = None
-        #: What the bytes are of, where others can cut it.
+        #: The file of the bytes, where others can truncate it.
         self.file: BorrowedFile | None = None
-        #: What the memory was imported from, where devices can use more of it than its address.
+        #: The source of imported memory, where devices can use more of it than its host address.
         self.source: BorrowedSource | None = None
         self._exports: set[ref[Any]] | None = None
         self._caches: set[ref[ExportCache]] | None = None
         if not kind.coherent and kind.host_access != "none":
             self._enter_domain(region)
-        if uses:  # of the bytes' last owner: all but their own queue come after them
+        if uses:  # work of the bytes' last owner, which all queues but its own must follow
             everything = Access(0, nbytes, True, "work on what these bytes were before")
             for use in uses:
                 self.queue(everything, use)
 
     @property
     def is_import(self) -> bool:
-        """Whether it is memory of others."""
+        """Returns whether the memory belongs to others."""
         return self.owner is not None or self._holder is not None
 
     def _enter_domain(self, region: Region) -> None:
@@ -124,7 +125,9 @@ class Storage(ProcessBound):
         self.domain = enter_domain(region, self.kind, backing, origin, self.nbytes, is_import=self.is_import)
 
     def domains(self) -> tuple[tuple[CoherenceDomain, ...], int]:
-        """Where barriers are needed around accesses of the bytes, and the byte of the Backing at which they begin."""
+        """Returns the domains whose barriers accesses of the bytes need, and the byte of the Backing at which they
+        begin.
+        """
         if self._is_waited_for() is None:
             return (), 0
         backing, origin = self.part()
@@ -134,23 +137,23 @@ class Storage(ProcessBound):
         return tuple(d for d in domains if d.origin < stop and origin < d.origin + d.nbytes), origin
 
     def part(self) -> tuple[Backing, int]:
-        """The Backing that these bytes are part of, and the byte of it at which they begin."""
+        """Returns the Backing that these bytes are part of, and the byte of it at which they begin."""
         with changing:
             if self._backing is None:
                 self._backing = Backing()
                 if self._address is not None:
                     self.be_known(host_windows, self._address)
-            # Not what it is part of by now: windows refer to this one, for as long as it lives.
+            # Not the Backing that it has become part of: windows refer to this one, for as long as it lives.
             return root_of(self._backing, self._origin)
 
     def be_known(self, windows: AddressWindows, start: int) -> None:
-        """Let others find the Backing by the addresses of ``windows`` from ``start`` on."""
+        """Register the Backing in ``windows`` under the addresses from ``start`` on."""
         if self._backing is None:
             self._backing = Backing()
         windows.enter(start, start + self.nbytes, self._backing, self._origin, self)
 
     def _is_waited_for(self) -> Backing | None:
-        """The Backing, where one is known: of this Storage, or of another one that shares bytes with it."""
+        """Returns the Backing where one exists: of this Storage, or of another one that shares bytes with it."""
         if self._backing is not None:
             return self.part()[0]
         if self._address is None or not host_windows:
@@ -159,7 +162,7 @@ class Storage(ProcessBound):
 
     @property
     def caching(self) -> Caching:
-        """How the host reaches the bytes: as who provides them says, else as their kind does."""
+        """Returns how the host reaches the bytes: as their provider says, else as their memory kind says."""
         if self.source is not None:  # else it is a device's own, or an ordinary array
             for domain in self.part()[0].domains:
                 if domain.memory is not None:
@@ -170,21 +173,21 @@ class Storage(ProcessBound):
 
     @property
     def live_region(self) -> Region:
-        """Where the bytes are; raises UseAfterFreeError once they were freed."""
+        """Returns the region of the bytes; raises UseAfterFreeError once they were freed."""
         if self.region is None:
             raise UseAfterFreeError("this storage was freed; allocate another one with lb.empty")
         return self.region
 
     @property
     def device(self) -> Device:
-        """The device whose memory this is."""
+        """Returns the device whose memory this is."""
         return self.live_region.space.device
 
     @property
     def address(self) -> int:
-        """The host address of the first byte; raises HostViewError for memory the host cannot address.
+        """Returns the host address of the first byte; raises HostViewError for memory the host cannot address.
 
-        That of a file which others cut meanwhile is such memory.
+        A mapped file that others truncated is such memory.
         """
         self.check_file()
         if self._address is None:
@@ -218,7 +221,7 @@ class Storage(ProcessBound):
         return self._address
 
     def check_file(self) -> None:
-        """Raise HostViewError where these are bytes of a file that others cut meanwhile."""
+        """Raise HostViewError for bytes of a file that others have truncated."""
         if self.file is not None:
             self.file.check()
 
@@ -229,19 +232,23 @@ class Storage(ProcessBound):
 
     @property
     def users(self) -> list[str]:
-        """Who uses the bytes besides Tensors, by name: exports, open views, programs they are bound to."""
+        """Returns the names of the users of the bytes other than Tensors: exports, open views, programs bound to
+        them.
+        """
         exports = [export() for export in list(self._exports or ())]
         views = [view.holder for view, storage in self._views() if storage is self]
         return sorted([*(str(export) for export in exports if export is not None), *views])
 
     def free(self) -> None:
-        """Free the bytes now; raises StorageInUseError naming the holders of exported views. Twice is once."""
+        """Free the bytes now; raises StorageInUseError that names the holders of exported views. A second call does
+        nothing.
+        """
         if self.region is None:
             return
         for known in [known() for known in self._caches or ()]:
             if known is not None:
                 known.drop_cached()
-        with changing:  # whoever becomes a user from here on finds that they are gone
+        with changing:  # a new user finds from here on that the bytes are gone
             users, region = self.users, self.region
             if not users:
                 self.region = None
@@ -264,9 +271,9 @@ class Storage(ProcessBound):
         release, self._release = self._release, None
         self._backing = self.domain = self.region = None
         if release is not None:
-            release(uses)  # whose duty it is now that they are done first
+            release(uses)  # its new owner waits for them
         else:
-            wait_for(uses)  # before the owner is let go
+            wait_for(uses)  # before the owner is released
         self.owner = None
 
     def __del__(self, is_finalizing: Callable[[], bool] = is_finalizing) -> None:
@@ -279,7 +286,7 @@ class Storage(ProcessBound):
     def add_export(self, holder: object) -> None:
         """Count ``holder``, whose ``str`` names it, as a user of the bytes for as long as it lives.
 
-        Whoever does looks afterwards whether they are still there.
+        The caller checks afterwards that the bytes are still there.
         """
         with changing:
             if self._exports is None:
@@ -287,7 +294,7 @@ class Storage(ProcessBound):
             self._exports.add(ref(holder, self._exports.discard))
 
     def add_tenant(self, tenant: Tenant) -> None:
-        """Have accesses wait for the runs of ``tenant``, for as long as that lives.
+        """Make accesses wait for the runs of ``tenant``, for as long as that lives.
 
         Runs of several programs that share the bytes, and do not only read them, happen one after another.
         """
@@ -296,18 +303,18 @@ class Storage(ProcessBound):
 
     @property
     def order(self) -> AbstractContextManager[Any] | None:
-        """Held by runs on bytes that several programs have bound and one of them writes."""
+        """Returns the lock that runs hold on bytes that several programs have bound and one of them writes."""
         return None if self._backing is None else self.part()[0].order
 
     def add_cache(self, cache: ExportCache) -> None:
-        """Have ``cache`` let go of what it keeps for later before a ``free()`` asks who uses the bytes."""
+        """Register ``cache``, which a ``free()`` empties before it looks for users of the bytes."""
         if self._caches is None:
             self._caches = set()
         self._caches.add(ref(cache, self._caches.discard))
 
     @property
     def is_ready(self) -> bool:
-        """Whether the bytes are there, whatever others do, no access is pending and no run under way: nobody waits."""
+        """Returns whether the bytes exist, no access is pending and no run is under way, so that nobody has to wait."""
         backing = self._backing
         if backing is None and host_windows:
             backing = self._is_waited_for()
@@ -318,13 +325,13 @@ class Storage(ProcessBound):
         )
 
     def queue(self, access: Access, use: QueuedUse) -> None:
-        """Note an access that is done when ``use`` is."""
+        """Record an access that is done when ``use`` is."""
         backing, origin = self.part()
         backing.queue(origin, access, use)
 
     @property
     def has_queued(self) -> bool:
-        """Whether accesses may be pending, so that ``wait`` is worth its call."""
+        """Returns whether accesses may be pending, so that ``wait`` is worth its call."""
         backing = self._is_waited_for()
         return backing is not None and bool(backing.queued)
 
@@ -333,8 +340,8 @@ class Storage(ProcessBound):
     ) -> None:
         """Wait for the queued accesses, and runs of other threads, that an access of ``start <= b < stop`` must follow.
 
-        ``queue``: where that access will be submitted, which needs no wait for what is there already. ``program``:
-        whose lock this thread holds.
+        ``queue``: where that access will be submitted, which needs no wait for work that is there already. ``program``:
+        the one whose lock this thread holds.
         """
         if self._is_waited_for() is None:
             return
@@ -352,7 +359,7 @@ class Storage(ProcessBound):
             view.refuse(start + distance, stop + distance, writes, subject)
 
     def _views(self) -> list[tuple[Access, Storage]]:
-        """The open views of the Backing, and what each is a view of."""
+        """Returns the open views of the Backing, each with the Storage that it views."""
         found = [
             (view, storage)
             for view, storage in list(open_views.items())
@@ -364,9 +371,9 @@ class Storage(ProcessBound):
         return other.region is not None and self.part()[0] is other.part()[0]
 
     def open_view(self, access: Access) -> None:
-        """Enter a host view; raises HostAccessError when it conflicts with one that is open.
+        """Record a host view as open; raises HostAccessError when it conflicts with one that is open.
 
-        ``open_views.pop(access, None)`` leaves it.
+        ``open_views.pop(access, None)`` closes it.
         """
         with changing:
             self.check_access(access.start, access.stop, writes=access.writes, subject=access.holder)

@@ -1,4 +1,4 @@
-"""Windows: by which addresses each Backing is known, so that whoever comes by another way finds the same."""
+"""Windows: the addresses by which each Backing is known, so that every user of the same memory finds the same one."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from landbridge.memory.accesses import changing
 from landbridge.memory.backing import Backing, root_of
 from landbridge.records import record
 
-#: More than any file has.
+#: More than the size of any file.
 _WHOLE = 1 << 63
 _start = attrgetter("start")
 
 
 class WindowKeeper:
-    """Who knows a Backing by some addresses; they are known for as long as it lives."""
+    """An object that knows a Backing by some addresses, which are valid for as long as it lives."""
 
     __slots__ = ("__weakref__",)
 
@@ -33,7 +33,9 @@ class _Window:
     holder: ref[object]
 
     def part(self, address: int) -> tuple[Backing, int] | None:
-        """The Backing, and which byte of it ``address`` is; None when nobody knows it by these addresses any more."""
+        """Returns the Backing, and the byte of it at ``address``; None when nobody knows it by these addresses any
+        more.
+        """
         backing = self.backing() if self.holder() is not None else None
         return None if backing is None else root_of(backing, self.origin + address - self.start)
 
@@ -41,8 +43,8 @@ class _Window:
 class AddressWindows:
     """The Backings of one address space: addresses of this process, of a bus, or offsets in a file.
 
-    Backings of windows that share an address become one; what remains of it when one of the holders goes is known by
-    the addresses of the others alone, as those of the one may be of other memory then.
+    Backings whose windows share an address are merged. When one of the holders dies, the merged Backing keeps only the
+    addresses of the others, as those of the dead one may be of other memory then.
     """
 
     def __init__(self) -> None:
@@ -54,7 +56,7 @@ class AddressWindows:
         return bool(self._windows)
 
     def find(self, start: int, stop: int) -> tuple[Backing, int] | None:
-        """A Backing of some of the addresses ``start <= a < stop``, and which byte of it ``start`` is."""
+        """Returns a Backing at some of the addresses ``start <= a < stop``, and the byte of it that ``start`` is."""
         if not self._windows:
             return None
         with changing:
@@ -64,10 +66,11 @@ class AddressWindows:
         return None
 
     def enter(self, start: int, stop: int, backing: Backing, origin: int, holder: object) -> tuple[Backing, int]:
-        """Let ``backing`` be known by these addresses, ``start`` being its byte ``origin``, for as long as ``holder``,
-        who keeps it, lives.
+        """Register ``backing`` under these addresses, where ``start`` is its byte ``origin``; returns the merged
+        Backing.
 
-        The result is the one Backing of all of them, others over some of them included, and its byte at ``start``.
+        The addresses are valid for as long as ``holder``, who keeps the Backing, lives. The result is the one Backing
+        of all that overlap these addresses, with its byte at ``start``.
         """
         if start >= stop:
             return backing, origin
@@ -78,7 +81,7 @@ class AddressWindows:
                 if (found := window.part(start)) is None:
                     continue
                 known, known_origin = found
-                if known is not backing:  # which others refer to, so that what is new becomes a part of it
+                if known is not backing:  # others refer to it, so the new one becomes a part of it
                     known.absorb(backing, known_origin - origin)
                     backing, origin = found
                 is_new &= (window.start, window.stop) != (start, stop) or window.holder() is not holder
@@ -98,21 +101,23 @@ class AddressWindows:
         windows = self._windows
         first = bisect_right(windows, start - self._longest, key=_start)
         last = bisect_left(windows, stop, key=_start)
-        # Asked of each once more: a finalizer may have added some since.
+        # Each is checked once more: a finalizer may have added some since.
         return [window for window in windows[first:last] if window.start < stop and window.stop > start]
 
 
 #: Addresses of this process.
 host_windows = AddressWindows()
 
-#: Addresses as devices without an IOMMU use them.
+#: Addresses that devices without an IOMMU use.
 bus_windows = AddressWindows()
 
 _files: dict[tuple[int, int], AddressWindows] = {}
 
 
 def file_windows(fd: int) -> AddressWindows:
-    """Offsets in the file behind ``fd``; a dma-buf has an inode of its own, whichever descriptor names it."""
+    """Returns the windows of offsets in the file behind ``fd``; a dma-buf has one inode, whichever descriptor
+    names it.
+    """
     facts = os.fstat(fd)
     with changing:
         for key in [key for key, windows in _files.items() if windows.find(0, _WHOLE) is None]:

@@ -1,4 +1,4 @@
-"""Allocators: where the memory of tensors and programs comes from, and adaptors that stack on them."""
+"""Allocators, which supply the memory of tensors and programs, and adaptors that stack on them."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ __all__ = [
     "workspace",
 ]
 
-#: Modules of those that few programs use: imported when one of their names is first used.
+#: Names that few programs use, and their modules: each is imported when its name is first used.
 _ADAPTORS = {
     "ArenaAllocator": "arena",
     "Counters": "statistics",

@@ -1,4 +1,4 @@
-"""Allocators over another one: Downstream takes its memory there, an Adaptor passes requests on and adds one thing."""
+"""Base classes of allocators over another one: Downstream takes memory from it, Adaptor passes requests on."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from landbridge.process_bound import ProcessBound
 
 
 class Downstream(ProcessBound):
-    """Takes its memory from ``upstream``, of whose device and scope it is."""
+    """The base of allocators that take their memory from ``upstream``, on its device and scope."""
 
     _instead: ClassVar[str] = "make one where it is used"
 
@@ -20,20 +20,20 @@ class Downstream(ProcessBound):
 
     @property
     def device(self) -> Device:
-        """Where the blocks lie."""
+        """Returns the device whose memory the blocks are."""
         return self.upstream.device
 
     @property
     def scope(self) -> str:
-        """The memory scope of the blocks."""
+        """Returns the memory scope of the blocks."""
         return self.upstream.scope
 
 
 class Adaptor(Downstream):
-    """Passes every request on to ``upstream``."""
+    """The base of allocators that pass every request on to ``upstream`` and add one thing."""
 
     def allocate(self, size: Size, alignment: int, queue: Queue | None = None) -> Block:
-        """A block of ``upstream``."""
+        """Returns a block of ``upstream``."""
         return self.upstream.allocate(size, alignment, queue)
 
     def deallocate(self, block: Block, uses: Sequence[QueuedUse] = ()) -> None:

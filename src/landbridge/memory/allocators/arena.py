@@ -1,4 +1,4 @@
-"""ArenaAllocator: blocks one behind the other in a single one, all given back together."""
+"""ArenaAllocator: consecutive blocks of one larger block, which are all given back together."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from landbridge.locks import new_lock
 from landbridge.memory.allocators.adaptor import Downstream
 from landbridge.memory.allocators.base import Allocator, Block, Queue, QueuedUse, Size, flat_bytes, round_up, wait_for
 
-_ALIGNMENT = 4096  # of the arena; requests beyond it cannot be served
+_ALIGNMENT = 4096  # capacity of the arena; requests beyond it fail
 
 
 class ArenaAllocator(Downstream):
-    """``nbytes`` bytes of ``upstream``, handed out in order, each block at a multiple of ``granule``.
+    """Hands out ``nbytes`` bytes of ``upstream`` in order, each block at a multiple of ``granule``.
 
-    A block that comes back is not used again before all have: then the arena starts over, and the first request
-    waits for work that was pending on them. ``close()`` gives the bytes to upstream.
+    A block that comes back is not used again before all have come back. Then the arena starts over, and its first
+    request waits for work that was pending on the blocks. ``close()`` gives the bytes back to upstream.
     """
 
     def __init__(self, upstream: Allocator, nbytes: int, *, granule: int = 64) -> None:
@@ -26,17 +26,17 @@ class ArenaAllocator(Downstream):
         self._block: Block | None = upstream.allocate(nbytes, _ALIGNMENT)
         self._size = nbytes
         self._top = 0
-        self._live: dict[int, Block] = {}  # by id: the entry keeps the block, so the id stays its own
+        self._live: dict[int, Block] = {}  # by id: the entry keeps the block alive, so its id is not used again
         self._uses: list[QueuedUse] = []
-        self._lock = new_lock()  # blocks come back in finalizers too, also while this thread is in allocate
+        self._lock = new_lock()  # finalizers give blocks back too, also while this thread is in allocate
 
     @property
     def used_bytes(self) -> int:
-        """Bytes from the start of the arena to the end of the last block."""
+        """Returns the bytes from the start of the arena to the end of the last block."""
         return self._top
 
     def allocate(self, size: Size, alignment: int, queue: Queue | None = None) -> Block:
-        """The next ``size`` bytes; raises OutOfMemoryError when the arena is full."""
+        """Returns the next ``size`` bytes; raises OutOfMemoryError when the arena is full."""
         nbytes = flat_bytes(size, self)
         with self._lock:
             if self._block is None:
@@ -58,7 +58,9 @@ class ArenaAllocator(Downstream):
             return block
 
     def deallocate(self, block: Block, uses: Sequence[QueuedUse] = ()) -> None:
-        """Count ``block`` as given back; the last one empties the arena. Raises InputError for one that is not out."""
+        """Count ``block`` as given back; the last one empties the arena. Raises InputError for a block that is
+        not out.
+        """
         with self._lock:
             if self._live.pop(id(block), None) is None:
                 raise InputError(f"{block} is not out of this arena; give a block back once, where it came from")
@@ -67,7 +69,7 @@ class ArenaAllocator(Downstream):
                 self._top = 0
 
     def close(self) -> None:
-        """Give the arena back to upstream; raises InputError while blocks of it are out. Twice is once."""
+        """Give the arena back to upstream; raises InputError while blocks of it are out. A second call does nothing."""
         with self._lock:
             if self._live:
                 raise InputError(f"{len(self._live)} blocks of this arena are still out; give them back first")

@@ -1,7 +1,7 @@
-"""The interface of allocators: what is asked, what is handed out, and what is known when it comes back.
+"""The interface of allocators: requests, blocks, and the work that is pending on a block that comes back.
 
-A request is a size, an alignment and the queue that will use the block first. The size is a number of bytes, or an
-``NdSize`` for a scope of more dimensions, whose space is the device's own. It is three arguments rather than an
+A request has a size, an alignment and the queue that will use the block first. The size is a number of bytes, or an
+``NdSize`` for a scope of more dimensions, whose space the device lays out. A request is three arguments rather than an
 object because a pool answers in less time than Python takes to make one.
 """
 
@@ -32,36 +32,36 @@ class NdSize:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the elements, without what a device adds to its rows."""
+        """Returns the bytes of the elements, without padding that a device adds to rows."""
         return dense_bytes(self.physical_shape, self.dtype)
 
 
-#: What is asked of an allocator: bytes, or the extents of an n-D space.
+#: The size of a request: bytes, or the extents of an n-D space.
 Size = int | NdSize
 
-#: Where work is done in order: a stream, or a Device for the one queue that it has besides its streams.
+#: A queue, which does work in order: a stream, or a Device for the one queue that it has besides its streams.
 Queue = Stream | Device
 
 
 def device_of(queue: Queue) -> Device:
-    """The device that does the work of ``queue``."""
+    """Returns the device that does the work of ``queue``."""
     return queue.device if isinstance(queue, Stream) else queue
 
 
 @record(frozen=True, slots=True, eq=False)
 class QueuedUse:
-    """Queued work on the bytes of a block, done when ``event`` completes.
+    """Queued work on the bytes of a block, which is done when ``event`` completes.
 
-    ``queue`` is where it was submitted, None when no queue of a device orders it.
+    ``queue`` is where the work was submitted, None when no queue of a device orders it.
     """
 
     event: Event
     queue: Queue | None = None
 
     def wait(self, cause: object = "other work") -> None:
-        """Return once the work is done; raises DeviceLostError, and notes the loss, when its device is gone.
+        """Wait until the work is done; raises DeviceLostError, and records the loss, when its device is gone.
 
-        ``cause`` says why it was queued, for the error of a time limit.
+        ``cause`` says why the work was queued, for the error of a time limit.
         """
         work = "work queued for", cause
         if self.queue is None:
@@ -72,7 +72,9 @@ class QueuedUse:
             wait_for_event(self.event, device=device, work=work, queue=self.queue)
 
     def is_over(self, *, wait: bool = False) -> bool:
-        """Whether the work is done, after waiting for it if asked to, or never will be as its device is gone."""
+        """Returns whether the work is done, or never will be as its device is gone; with ``wait``, waits for it
+        first.
+        """
         try:
             if wait:
                 self.wait()
@@ -88,12 +90,12 @@ class QueuedUse:
 
 @record(frozen=True, slots=True, eq=False)
 class Block:
-    """``nbytes`` usable bytes from ``region`` on; owned by whoever allocated it until it is deallocated.
+    """``nbytes`` usable bytes from ``region`` on, which belong to the caller who allocated them until deallocation.
 
-    Of an n-D space, ``nbytes`` is what it takes of its scope's capacity.
+    For an n-D space, ``nbytes`` is the part of the scope's capacity that it takes.
 
-    ``uses`` is work of the last owner that the block's first use must come after; it is empty unless the request
-    named the queue that orders the two.
+    ``uses`` is work of the last owner that the first use of the block must follow. It is empty unless the request named
+    the queue that orders the two.
     """
 
     region: Region
@@ -102,37 +104,37 @@ class Block:
 
 
 class Allocator(Protocol):
-    """A source of blocks of one scope of one device. Adaptors are allocators around another one."""
+    """A source of blocks in one scope of one device. Adaptors are allocators around another one."""
 
     @property
     def device(self) -> Device:
-        """Where the blocks lie."""
+        """Returns the device whose memory the blocks are."""
 
     @property
     def scope(self) -> str:
-        """The memory scope of the blocks."""
+        """Returns the memory scope of the blocks."""
 
     def allocate(self, size: Size, alignment: int, queue: Queue | None = None) -> Block:
-        """A block of at least ``size`` whose start is a multiple of ``alignment``; raises OutOfMemoryError.
+        """Returns a block of at least ``size`` at a multiple of ``alignment`` bytes; raises OutOfMemoryError.
 
-        ``queue``: where the block is used first. None: anywhere, so nothing may be pending on it. Raises
-        InputError for an ``NdSize`` where blocks are flat.
+        ``queue``: where the block is used first. With None it may be used anywhere, so no work may be pending on it.
+        Raises InputError for an ``NdSize`` where blocks are flat.
         """
 
     def deallocate(self, block: Block, uses: Sequence[QueuedUse] = ()) -> None:
-        """Take ``block`` back, on which ``uses`` may still be pending; callable from any thread, finalizers included.
+        """Take ``block`` back, on which ``uses`` may still be pending. Any thread may call this, finalizers included.
 
-        No other queue gets the bytes, and the device does not get them back, before those are done.
+        No other queue gets the bytes, and the device does not get them back, before those uses are done.
         """
 
 
 def bytes_of(size: Size) -> int:
-    """``size`` in bytes."""
+    """Returns ``size`` in bytes."""
     return size if isinstance(size, int) else size.nbytes
 
 
 def flat_bytes(size: Size, allocator: Allocator) -> int:
-    """``size`` of a flat block of ``allocator``; raises InputError for an ``NdSize``."""
+    """Returns ``size``, of a flat block of ``allocator``, in bytes; raises InputError for an ``NdSize``."""
     if isinstance(size, NdSize):
         raise InputError(
             f"{type(allocator).__name__} of {allocator.device} {allocator.scope} hands out flat blocks and was asked "
@@ -142,11 +144,11 @@ def flat_bytes(size: Size, allocator: Allocator) -> int:
 
 
 def round_up(value: int, multiple: int) -> int:
-    """The smallest multiple of ``multiple`` that is at least ``value``."""
+    """Returns the smallest multiple of ``multiple`` that is at least ``value``."""
     return -(-value // multiple) * multiple
 
 
 def wait_for(uses: Iterable[QueuedUse]) -> None:
-    """Return once ``uses`` are done, or will never be because their device is gone."""
+    """Wait until ``uses`` are done, or never will be because their device is gone."""
     for use in uses:
         use.is_over(wait=True)

@@ -1,4 +1,4 @@
-"""Chunks: large blocks, the holes in them, and the cutting and merging of those. No lock and no policy."""
+"""Chunks: large blocks that are cut into pieces, with a map of their holes. It has no lock and no policy."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from landbridge.records import record
 
 @record(eq=False)
 class Chunk:
-    """One block, aligned to ``alignment``, and the holes in it: start -> end and end -> start, in bytes.
+    """One large block, aligned to ``alignment`` bytes, and its holes: maps of start to end and of end to start.
 
-    From byte ``fresh`` on nothing was ever cut.
+    Nothing was ever cut from byte ``fresh`` on.
     """
 
     block: Block
@@ -26,58 +26,60 @@ class Chunk:
 
     @property
     def is_unused(self) -> bool:
-        """Whether it is one hole."""
+        """Returns whether the whole chunk is one hole."""
         return self.starts.get(0) == self.block.nbytes
 
 
 class Chunks:
-    """Chunks that requests are cut from, the smallest hole that fits first."""
+    """A set of chunks that requests are cut from; the smallest hole that fits is used first."""
 
     def __init__(self) -> None:
         self._chunks: dict[int, Chunk] = {}
         self._holes: list[tuple[int, int, int]] = []  # (size, chunk serial, start), sorted
         self._serials = count()
-        #: Whether an interrupt may have come in the middle of a change.
+        #: True when an interrupt may have come in the middle of a change.
         self._torn = False
 
     @property
     def nbytes(self) -> int:
-        """Of all chunks."""
+        """Returns the bytes of all chunks."""
         return sum(chunk.block.nbytes for chunk in self.all())
 
     @property
     def free_bytes(self) -> int:
-        """Of all holes."""
+        """Returns the bytes of all holes."""
         return sum(size for size, _, _ in self._holes)
 
     @property
     def largest_hole(self) -> int:
-        """Bytes of the largest hole, 0 when there is none."""
+        """Returns the bytes of the largest hole, 0 when there is none."""
         return self._holes[-1][0] if self._holes else 0
 
     def all(self) -> list[Chunk]:
-        """The chunks, in use or not."""
+        """Returns all chunks, in use or not."""
         return list(self._chunks.values())
 
     def unused(self) -> list[Chunk]:
-        """The chunks that are one hole."""
+        """Returns the chunks that are one hole."""
         return [chunk for chunk in self.all() if chunk.is_unused]
 
     def add(self, block: Block, alignment: int) -> None:
-        """One more chunk, unused."""
+        """Add ``block`` as an unused chunk."""
         self._mend()
         chunk = Chunk(block, next(self._serials), alignment)
         self._chunks[chunk.serial] = chunk
         self._add_hole(chunk, 0, block.nbytes)
 
     def remove(self, chunk: Chunk) -> None:
-        """One chunk less, which must be unused."""
+        """Remove ``chunk``, which must be unused."""
         self._mend()
         self._remove_hole(chunk, 0, chunk.block.nbytes)
         del self._chunks[chunk.serial]
 
     def cut(self, size: int, alignment: int) -> tuple[Chunk, int] | None:
-        """A chunk and the byte in it from which ``size`` aligned bytes are the caller's now; None when none fits."""
+        """Returns a chunk, and the byte in it where ``size`` aligned bytes were cut for the caller; None when none
+        fits.
+        """
         self._mend()
         for position in range(bisect_left(self._holes, (size, -1, -1)), len(self._holes)):
             length, serial, start = self._holes[position]
@@ -92,7 +94,7 @@ class Chunks:
         return None
 
     def give_back(self, chunk: Chunk, begin: int, end: int) -> None:
-        """Take back what was cut from ``chunk``, merged with the holes beside it."""
+        """Take back a piece that was cut from ``chunk`` and merge it with the holes next to it."""
         self._mend()
         if (after := chunk.starts.get(end)) is not None:
             self._remove_hole(chunk, end, after)
@@ -117,7 +119,7 @@ class Chunks:
         self._torn = False
 
     def _mend(self) -> None:
-        """Make what an interrupt left half done agree with where the holes of each chunk start."""
+        """Rebuild what an interrupt left half done from the map of where the holes of each chunk start."""
         if self._torn:
             for chunk in self._chunks.values():
                 chunk.ends.clear()

@@ -1,4 +1,4 @@
-"""The allocators of the process: the one each scope uses unless a caller brings another, and those that have a name."""
+"""The allocators of the process: the default one of each scope, and those that have a name."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from landbridge.memory_kind import MemoryKind, normalize_scope
 _named: dict[tuple[DeviceState, str, bool, str], Allocator] = {}
 _chosen: dict[tuple[DeviceState, str], Allocator] = {}
 _cfg: MemoryCfg = {}
-_in_use: dict[tuple[DeviceState, str, bool], Allocator] = {}  # what default_allocator found
+_in_use: dict[tuple[DeviceState, str, bool], Allocator] = {}  # results of default_allocator
 _lock = new_lock()
 
 
 def _start_anew() -> None:
-    """In a child process: pools are made again, because the pages of the old ones are shared with the parent."""
+    """Make pools anew in a child process, because it shares the pages of the old ones with the parent."""
     _named.clear()
     _chosen.clear()
     _in_use.clear()
@@ -32,9 +32,9 @@ os.register_at_fork(after_in_child=_start_anew)
 
 
 def default_allocator(device: Device, scope: str = "global", *, shared: bool = False) -> Allocator:
-    """The process's allocator of ``scope``: what was set, else the one that its kind prefers.
+    """Returns the process's allocator of ``scope``: the one that was set, else the one that the memory kind prefers.
 
-    ``shared``: of memory that other processes and devices can map; never an Allocator that was set.
+    ``shared``: an allocator of memory that other processes and devices can map; never one that was set.
     """
     key = (device.state, scope or "global", shared)
     found = _in_use.get(key)
@@ -49,10 +49,10 @@ def default_allocator(device: Device, scope: str = "global", *, shared: bool = F
 
 
 def configured_allocator(cfg: MemoryCfg, device: Device, scope: str, *, shared: bool = False) -> Allocator | None:
-    """The allocator that a checked ``cfg`` gives ``scope``, None where it says nothing.
+    """Returns the allocator that a checked ``cfg`` gives ``scope``, None where it names none.
 
-    A name for a whole device, or for all memory, leaves scopes that do not allow it to their own; one for a scope
-    raises InputError.
+    A name for a whole device, or for all memory, does not apply to scopes that do not allow it. A name for one scope
+    that does not allow it raises InputError.
     """
     found = choice(cfg, device, scope)
     if not isinstance(found, str):
@@ -69,7 +69,9 @@ def configured_allocator(cfg: MemoryCfg, device: Device, scope: str, *, shared: 
 
 
 def named_allocator(device: Device, scope: str, name: str, *, shared: bool = False) -> Allocator:
-    """The process's allocator ``name`` of ``scope``; raises InputError for one it does not allow."""
+    """Returns the process's allocator of ``scope`` that is called ``name``; raises InputError where that is not
+    allowed.
+    """
     key = (device.state, normalize_scope(scope), shared, name)
     found = _named.get(key)
     if found is None:
@@ -96,20 +98,20 @@ def named_allocator(device: Device, scope: str, name: str, *, shared: bool = Fal
 
 
 def preferred_allocator(kind: MemoryKind) -> str:
-    """The name of the allocator that ``kind`` uses when nobody says otherwise."""
+    """Returns the name of the allocator that ``kind`` uses by default."""
     return _legal_names(kind)[0]
 
 
 def _legal_names(kind: MemoryKind) -> tuple[str, ...]:
-    return ("naive",) if kind.ndim == 2 else kind.allocators  # rows are the device's own; images are kept whole
+    return ("naive",) if kind.ndim == 2 else kind.allocators  # the device lays out rows; images are kept whole
 
 
 def set_default_allocator(allocator: Allocator) -> Allocator:
-    """Make ``allocator`` the process's one of its device and scope; returns the one before.
+    """Make ``allocator`` the process's default for its device and scope; returns the one before.
 
-    Blocks go back to the allocator they came from. Around the one in use::
+    Blocks go back to the allocator they came from. To wrap the one in use::
 
-        set_default_allocator(StatisticsAllocator(default_allocator(device)))
+    set_default_allocator(StatisticsAllocator(default_allocator(device)))
     """
     before = default_allocator(allocator.device, allocator.scope)
     with _lock:
@@ -119,11 +121,11 @@ def set_default_allocator(allocator: Allocator) -> Allocator:
 
 
 def set_memory_cfg(cfg: MemoryCfg) -> MemoryCfg:
-    """Make ``cfg`` the process's configuration, for what is allocated from now on; returns the one before.
+    """Make ``cfg`` the process's configuration for allocations from now on; returns the one before.
 
-    ``set_default_allocator`` comes before it, a Session's ``memory_cfg`` before both. Raises InputError for what names
-    no allocator or device; a scope that a device does not have, or where the allocator is not legal, raises when it
-    is used.
+    ``set_default_allocator`` has precedence over it, and a Session's ``memory_cfg`` over both. Raises InputError for
+    what names no allocator or device. A scope that a device does not have, or where the allocator is not legal, raises
+    when it is used.
     """
     global _cfg
     checked = check_memory_cfg(cfg)

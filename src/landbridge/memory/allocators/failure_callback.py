@@ -1,4 +1,4 @@
-"""FailureCallbackAllocator: one who is asked to make room when memory runs out."""
+"""FailureCallbackAllocator: calls back when memory runs out, so that the program can free some."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from landbridge.memory.allocators.base import Allocator, Block, Queue, Size, byt
 
 
 class FailureCallbackAllocator(Adaptor):
-    """Calls ``callback(nbytes)`` when ``upstream`` has no memory, and asks again for as long as it returns True."""
+    """Calls ``callback(nbytes)`` when ``upstream`` has no memory, and retries as long as the callback returns True."""
 
     def __init__(self, upstream: Allocator, callback: Callable[[int], bool]) -> None:
         super().__init__(upstream)
         self._callback = callback
 
     def allocate(self, size: Size, alignment: int, queue: Queue | None = None) -> Block:
-        """A block of ``upstream``; raises its OutOfMemoryError once the callback gives up."""
+        """Returns a block of ``upstream``; raises its OutOfMemoryError once the callback gives up."""
         while True:
             try:
                 return self.upstream.allocate(size, alignment, queue)

@@ -1,4 +1,4 @@
-"""Work in flight: what devices still do, and the owners of the memory that they do it on, held until it is done."""
+"""Work in flight on devices: the owners of the memory that it uses are held until it is done."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ class _Held(NamedTuple):
     owners: object
 
 
-_ASK_EVERY = 16  # uses of a queue, as asking a device takes time
+_ASK_EVERY = 16  # uses of a queue to collect before the device is asked, as asking takes time
 
 _held: dict[Queue, deque[_Held]] = {}  # in the order of each queue
 _lock = new_lock()
 
 
 def _start_anew() -> None:
-    """In a child process: the work is the parent's."""
+    """Forget all work in a child process: it is the parent's."""
     _held.clear()
 
 
@@ -33,20 +33,22 @@ os.register_at_fork(after_in_child=_start_anew)
 
 
 def hold(event: Event, queue: Queue, devices: tuple[Device, ...], owners: object) -> QueuedUse:
-    """Keep ``owners`` until ``event`` of ``queue``, work on memory of ``devices``, is done; the use that it is."""
+    """Keep ``owners`` alive until ``event`` of ``queue`` completes, which is work on memory of ``devices``; returns the
+    use.
+    """
     use = QueuedUse(event, queue)
     device_of(queue).state.last_event = event
     with _lock:
         held = _held.setdefault(queue, deque())
         held.append(_Held(use, devices, owners))
-    if len(held) % _ASK_EVERY == 0:  # whoever waits for work asks too
+    if len(held) % _ASK_EVERY == 0:  # whoever waits for work looks too
         release_finished(devices)
     return use
 
 
 def release_finished(devices: Collection[Device]) -> None:
-    """Let go of the owners whose work on memory of ``devices`` is done by now, or whose device is lost."""
-    done = []  # dropped outside the lock: an owner may be the last to hold memory, whose return takes time
+    """Release the owners whose work on memory of ``devices`` is done, or whose device is lost."""
+    done = []  # freed outside the lock: an owner may be the last to hold memory, and freeing that takes time
     if _held:
         with _lock:
             for queue in list(_held):
@@ -59,7 +61,7 @@ def release_finished(devices: Collection[Device]) -> None:
 
 
 def finish(device: Device) -> None:
-    """Wait for the work in flight on memory of ``device``, and let go of its owners."""
+    """Wait for the work in flight on memory of ``device``, and release its owners."""
     with _lock:
         waiting = [held for queue in _held.values() for held in queue if device in held.devices]
     for held in waiting:

@@ -1,4 +1,4 @@
-"""Keepers: the allocators of the process that hold memory nobody uses, for when a device runs out."""
+"""Keepers: the allocators of the process that retain unused memory, which they release when a device runs out."""
 
 from __future__ import annotations
 
@@ -11,25 +11,25 @@ from landbridge.memory.allocators.in_flight import finish
 
 
 class Keeper(Protocol):
-    """An allocator that keeps what is returned."""
+    """An allocator that retains memory that is returned."""
 
     @property
     def device(self) -> Device:
-        """Whose memory it is."""
+        """Returns the device whose memory it is."""
 
     def trim(self) -> int:
-        """Give back what is held unused, after waiting for work pending on it; returns the bytes given back.
+        """Release what is retained unused, after waiting for work pending on it; returns the bytes released.
 
-        Callable from any thread.
+        Any thread may call this.
         """
 
 
 @runtime_checkable
 class SpaceKeeper(Keeper, Protocol):
-    """A Keeper that hands whole spaces out again."""
+    """A Keeper that hands out whole spaces again."""
 
     def retire(self, space: Space) -> None:
-        """Hand out ``space``, which is in use, no more once it comes back."""
+        """Mark ``space``, which is in use, not to be handed out again once it comes back."""
 
 
 _keepers: WeakSet[Keeper] = WeakSet()
@@ -39,24 +39,24 @@ os.register_at_fork(after_in_child=_keepers.clear)
 
 
 def register_keeper(keeper: Keeper) -> None:
-    """Have ``trim(device)`` ask ``keeper`` for as long as it lives."""
+    """Register ``keeper`` with ``trim(device)`` for as long as it lives."""
     _keepers.add(keeper)
 
 
 def retire(space: Space) -> None:
-    """Have no Keeper hand out ``space`` again: others, whom nobody knows, may use its memory from now on."""
+    """Tell every Keeper not to hand out ``space`` again, as unknown others may use its memory from now on."""
     for keeper in list(_keepers):
         if isinstance(keeper, SpaceKeeper):
             keeper.retire(space)
 
 
 def trim(device: Device) -> int:
-    """Give what the pools and workspaces of ``device`` hold unused back to it; returns the bytes given back.
+    """Release what the pools and workspaces of ``device`` hold unused; returns the bytes released.
 
     Waits for queued work on its memory first, as that keeps blocks from coming back.
     """
     given_back = 0
-    finish(device)  # what was let go of while work on it was pending
+    finish(device)  # owners that were released while work was pending
     while freed := sum(keeper.trim() for keeper in list(_keepers) if keeper.device == device):
-        given_back += freed  # and again: one may lie over another
+        given_back += freed  # again: one keeper may lie over another
     return given_back

@@ -1,4 +1,4 @@
-"""LimitingAllocator: refuses what would go beyond a number of bytes."""
+"""LimitingAllocator: refuses requests beyond a limit of bytes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from landbridge.memory.allocators.base import Allocator, Block, Queue, QueuedUse
 
 
 class LimitingAllocator(Adaptor):
-    """At most ``limit`` bytes of blocks of ``upstream`` at a time, as upstream rounds them."""
+    """Allows at most ``limit`` bytes of blocks of ``upstream`` at a time, counted as upstream rounds them."""
 
     def __init__(self, upstream: Allocator, limit: int) -> None:
         super().__init__(upstream)
@@ -19,16 +19,16 @@ class LimitingAllocator(Adaptor):
             raise InputError(f"a limit of {limit} bytes is not legal; give at least 0")
         self.limit = limit
         self._used = 0
-        self._lock = new_lock()  # blocks come back in finalizers too, also while this thread is in allocate
+        self._lock = new_lock()  # finalizers give blocks back too, also while this thread is in allocate
 
     @property
     def used_bytes(self) -> int:
-        """Bytes of the blocks that are out now."""
+        """Returns the bytes of the blocks that are out now."""
         return self._used
 
     def allocate(self, size: Size, alignment: int, queue: Queue | None = None) -> Block:
-        """A block, or OutOfMemoryError at the limit."""
-        nbytes = max(bytes_of(size), 1)  # a block takes some, and one that cannot be had is not to be asked for
+        """Returns a block of ``upstream``; raises OutOfMemoryError at the limit."""
+        nbytes = max(bytes_of(size), 1)  # a request that cannot be met must not reach upstream
         if self._used + nbytes > self.limit:
             raise self._refusal(nbytes)
         block = self.upstream.allocate(size, alignment, queue)
@@ -42,7 +42,7 @@ class LimitingAllocator(Adaptor):
         return block
 
     def deallocate(self, block: Block, uses: Sequence[QueuedUse] = ()) -> None:
-        """Give ``block`` back to ``upstream``, and its bytes to the limit."""
+        """Give ``block`` back to ``upstream`` and count its bytes as free."""
         self.upstream.deallocate(block, uses)
         with self._lock:
             self._used -= block.nbytes

@@ -1,4 +1,4 @@
-"""LoggingAllocator: a line in the log for each request."""
+"""LoggingAllocator: writes a line to the log for each request."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ if TYPE_CHECKING:
 
 
 class LoggingAllocator(Adaptor):
-    """Logs to ``logger`` (None: ``landbridge.memory``), requests at DEBUG and failures at WARNING."""
+    """Logs requests to ``logger`` (None: ``landbridge.memory``) at DEBUG, and failures at WARNING."""
 
     def __init__(self, upstream: Allocator, logger: logging.Logger | None = None) -> None:
         super().__init__(upstream)
         if logger is None:
-            import logging  # two milliseconds of every start, for an allocator that few ask for
+            import logging  # the import takes 2 ms of every start, and few programs use this allocator
 
             logger = logging.getLogger("landbridge.memory")
         self._log = logger
 
     def allocate(self, size: Size, alignment: int, queue: Queue | None = None) -> Block:
-        """A block of ``upstream``, logged."""
+        """Returns a block of ``upstream``, and logs the request."""
         try:
             block = self.upstream.allocate(size, alignment, queue)
         except OutOfMemoryError as error:
@@ -35,7 +35,7 @@ class LoggingAllocator(Adaptor):
         return block
 
     def deallocate(self, block: Block, uses: Sequence[QueuedUse] = ()) -> None:
-        """Give ``block`` back to ``upstream``, logged."""
+        """Give ``block`` back to ``upstream``, and log it."""
         self._log.debug("%s %s: deallocate %d: %s", self.device, self.scope, block.nbytes, _location(block))
         self.upstream.deallocate(block, uses)
 

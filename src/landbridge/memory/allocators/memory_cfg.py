@@ -1,4 +1,4 @@
-"""Memory configurations: which allocator each scope of each device uses, by name or as an object."""
+"""Memory configurations: the allocator of each scope of each device, by name or as an object."""
 
 from __future__ import annotations
 
@@ -12,15 +12,18 @@ from landbridge.errors import InputError
 from landbridge.memory.allocators.base import Allocator
 from landbridge.memory_kind import normalize_scope
 
-#: What a scope may be asked to use by name.
+#: The names of allocators that a scope may use.
 ALLOCATOR_NAMES = ("pooled", "size_classes", "naive")
 
-#: A name for all memory, or by device (``"cpu:0"``) or (device, scope) a name or an Allocator of that scope.
+#: One name for all memory, or a map from a device (``"cpu:0"``) or (device, scope) to a name or an Allocator of that
+#: scope.
 MemoryCfg: TypeAlias = str | Mapping[str | tuple[str, str], str | Allocator]
 
 
 def check_memory_cfg(cfg: MemoryCfg) -> MemoryCfg:
-    """``cfg`` with device names and scopes spelled in full; raises InputError for what names no allocator or device."""
+    """Returns ``cfg`` with device names and scopes spelled in full; raises InputError for what names no allocator or
+    device.
+    """
     if isinstance(cfg, str):
         return _check_name(cfg)
     if not isinstance(cfg, Mapping):
@@ -43,14 +46,16 @@ def check_memory_cfg(cfg: MemoryCfg) -> MemoryCfg:
 
 
 def choice(cfg: MemoryCfg, device: Device, scope: str) -> str | Allocator | None:
-    """What a checked ``cfg`` says of ``scope`` of ``device``, the most exact entry first; None when it says nothing."""
+    """Returns what a checked ``cfg`` says of ``scope`` of ``device``, by its most specific entry; None for no entry."""
     if isinstance(cfg, str):
         return cfg
     return cfg.get((str(device), normalize_scope(scope)), cfg.get(str(device)))
 
 
 def check_used(cfg: MemoryCfg, places: Iterable[tuple[Device, str]]) -> None:
-    """Raise InputError for an entry of a checked ``cfg`` that is for none of ``places``, such as a misspelled scope."""
+    """Raise InputError for an entry of a checked ``cfg`` that applies to none of ``places``, such as a misspelled
+    scope.
+    """
     if isinstance(cfg, str):
         return
     exact = {(str(device), normalize_scope(scope)) for device, scope in places}
@@ -61,7 +66,9 @@ def check_used(cfg: MemoryCfg, places: Iterable[tuple[Device, str]]) -> None:
 
 
 def parse_memory_cfg(texts: Sequence[str]) -> MemoryCfg | None:
-    """``["naive"]``, or entries ``"cpu:0=naive"`` and ``"cpu:0/global=naive"``; None for no text. Raises InputError."""
+    """Returns the configuration in ``texts``, as ``naive``, or ``cpu:0=naive`` and ``cpu:0/global=naive``; None for
+    none. Raises InputError.
+    """
     if not texts:
         return None
     if len(texts) == 1 and "=" not in texts[0]:

@@ -1,4 +1,4 @@
-"""NaiveAllocator: every block is an allocation of the device's own."""
+"""NaiveAllocator: each block is one allocation of the device."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from landbridge.process_bound import ProcessBound
 
 
 class NaiveAllocator(ProcessBound):
-    """Asks the device for each block and gives each back once its last use is done, which it waits for.
+    """Allocates each block from the device, and frees it once its last use is done, which it waits for.
 
-    Serves every scope, n-D ones too. ``shared``: blocks that other processes and devices can map, where the device
+    It serves every scope, n-D ones too. ``shared``: blocks that other processes and devices can map, where the device
     makes a difference.
     """
 
@@ -32,10 +32,10 @@ class NaiveAllocator(ProcessBound):
         self._shared = device.capability(SharedMemory) if shared else None
 
     def allocate(self, size: Size, alignment: int, queue: Queue | None = None) -> Block:
-        """A Space of its own, of ``size`` rounded up as the kind rounds: to its size multiple, or each row for itself.
+        """Returns a block that is one Space, with ``size`` rounded up to the size multiple of the kind (n-D: each row).
 
-        Raises InputError when the request has other dimensions than the scope, UnsupportedError when the device
-        cannot make n-D spaces.
+        Raises InputError when the request has other dimensions than the scope, UnsupportedError when the device cannot
+        make n-D spaces.
         """
         effective = max(alignment, self._kind.alignment)
         if isinstance(size, NdSize):

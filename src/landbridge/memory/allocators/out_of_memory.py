@@ -1,5 +1,6 @@
-"""What happens when memory runs out: the device's pools are trimmed, the request is made once more, and then it fails
-with what there is."""
+"""Allocation when memory runs out: trims the device's pools, retries once, and then raises an error that says what
+there is.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ from landbridge.memory.allocators.pooled import PooledAllocator
 
 
 def allocate_or_trim(allocator: Allocator, size: Size, alignment: int, queue: Queue | None = None) -> Block:
-    """A block of ``allocator``; when there is none, the device's pools are trimmed and it is asked once more."""
+    """Returns a block of ``allocator``; when it has none, trims the device's pools and tries once more."""
     try:
         return allocator.allocate(size, alignment, queue)
     except OutOfMemoryError:
@@ -27,7 +28,7 @@ def allocate_or_trim(allocator: Allocator, size: Size, alignment: int, queue: Qu
 
 
 def _capacity(allocator: Allocator) -> str:
-    """What there is, as far as the pool knows."""
+    """Returns a text of how much memory there is, as far as the pool knows."""
     while isinstance(allocator, Adaptor):
         allocator = allocator.upstream
     if not isinstance(allocator, PooledAllocator):

@@ -1,15 +1,15 @@
-"""PooledAllocator: blocks cut from larger ones that are kept, because fresh pages cost more than copies.
+"""PooledAllocator: cuts blocks from larger ones that it retains, because fresh pages cost more than copies.
 
-Three levels. A returned block waits in a list of its exact size and alignment, from where the next such request takes
-it without a lock (a finalizer may return a block at any moment, also in the middle of an allocation). A block that
-comes back with work pending on it is parked until that is done; until then only a request of the queue that does the
-work may have it. When no block fits as it is, the waiting ones go back to the chunks they were cut from, neighbours
-merge, and the smallest hole that fits serves; else the upstream allocator gives a new chunk. Large ones go back
-before a chunk gives what it never gave: that is no memory of the system's yet.
+There are three levels. A returned block waits in a list of its exact size and alignment, from which the next such
+request takes it without a lock (a finalizer may return a block at any moment, also in the middle of an allocation). A
+block that comes back with work pending on it is parked until that is done; until then only a request of the queue that
+does the work may have it. When no waiting block fits, the waiting blocks go back to the chunks they were cut from,
+neighbours merge, and the smallest hole that fits is used; else the upstream allocator gives a new chunk. Large blocks
+go back before a chunk's never used bytes are cut, as those take no memory of the system yet.
 
-What keeps it from growing without end: small blocks have chunks of their own, so that none holds a large one open
-(where there is no memory for another chunk, any hole serves); chunks that are unused when another is needed become that
-one; and a new one is half as large as all there are.
+Three rules bound its growth. Small blocks have chunks of their own, so that none keeps a large chunk in use (where
+there is no memory for another chunk, any hole serves). Chunks that are unused when another is needed are replaced by
+that one. A new chunk is half as large as all others together.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ from landbridge.memory.allocators.chunks import Chunk, Chunks
 from landbridge.memory.allocators.keepers import register_keeper
 from landbridge.records import record
 
-_CHUNK = 1 << 20  # less than a huge page: what small blocks never touch costs nothing
-_PAGE = 4096  # alignment and size multiple of chunks, but of small memories, which have no bytes to spare
+_CHUNK = 1 << 20  # less than a huge page: bytes that small blocks never touch cost nothing
+_PAGE = 4096  # alignment and size multiple of chunks, except in small memories, which have no bytes to spare
 _SMALL = 1 << 16  # largest size of a small block
-_MOST_GROWTH = 64 << 20  # more than is needed, that is
+_MOST_GROWTH = 64 << 20  # when it exceeds what is needed
 
 
 class PoolState(NamedTuple):
-    """Bytes of a pool at one moment: taken from upstream, out in blocks, unused, and the largest unused run.
+    """The bytes of a pool at one moment: taken from upstream, out in blocks, unused, and in the largest unused run.
 
     Parked blocks count as used.
     """
@@ -49,7 +49,7 @@ class PoolState(NamedTuple):
 
 @record(frozen=True, slots=True, eq=False, kw_only=True)
 class _Cut(Block):
-    """A block of ``pool``, where it was cut from a chunk of ``chunks``, and the size and alignment that were asked."""
+    """A block of ``pool`` that was cut from ``chunk`` of ``chunks``, with the size and alignment of its request."""
 
     pool: PooledAllocator
     chunks: Chunks
@@ -59,11 +59,11 @@ class _Cut(Block):
 
 
 class PooledAllocator(Downstream):
-    """Keeps what is returned, up to ``cap`` bytes taken from ``upstream`` (None: no cap); ``trim()`` gives back.
+    """Retains returned blocks, up to ``cap`` bytes taken from ``upstream`` (None: no limit); ``trim()`` releases them.
 
-    Blocks are aligned to at least ``granule`` bytes and never share one: pass the kind's alignment, offset
-    alignment and coherence granule, whichever is largest. From upstream it takes at least ``chunk`` bytes, or
-    what a block needs where upstream has not that much. They go back with the pool.
+    Blocks are aligned to at least ``granule`` bytes and never share one: pass the kind's alignment, offset alignment or
+    coherence granule, whichever is largest. The pool takes at least ``chunk`` bytes at a time from upstream, or what a
+    block needs where upstream has less. All of it goes back to upstream with the pool.
     """
 
     def __init__(self, upstream: Allocator, *, granule: int = 64, cap: int | None = None, chunk: int = _CHUNK) -> None:
@@ -81,12 +81,12 @@ class PooledAllocator(Downstream):
         self._waiting: dict[tuple[int, int], list[_Cut]] = {}
         self._parked: deque[tuple[_Cut, tuple[QueuedUse, ...]]] = deque()
         self._small, self._large = Chunks(), Chunks()
-        self._lock = new_lock()  # upstream may call whoever makes room, and that one trim()
+        self._lock = new_lock()  # upstream may call back to free memory, and the callback trim()
         register_keeper(self)
 
     @property
     def state(self) -> PoolState:
-        """Its bytes now, after everything that came back was merged."""
+        """Returns the bytes of the pool now, after merging everything that came back."""
         self._settle()
         with self._lock:
             self._reclaim()
@@ -96,11 +96,11 @@ class PooledAllocator(Downstream):
 
     @property
     def reserved_bytes(self) -> int:
-        """Bytes taken from upstream, in use or not."""
+        """Returns the bytes taken from upstream, in use or not."""
         return self._small.nbytes + self._large.nbytes
 
     def allocate(self, size: Size, alignment: int, queue: Queue | None = None) -> Block:
-        """A block of ``size`` rounded up to the granule, from the pool when it has one."""
+        """Returns a block of ``size`` rounded up to the granule, from the pool when it has one."""
         granule = self._granule
         try:
             key = ((size or 1) + granule - 1 & -granule, alignment if alignment > granule else granule)  # type: ignore[operator]
@@ -111,14 +111,14 @@ class PooledAllocator(Downstream):
         if waiting:
             try:
                 return waiting.pop()
-            except IndexError:  # another thread, or a finalizer's owner, was faster
+            except IndexError:  # another thread, or a finalizer, took it first
                 pass
         if self._parked and (parked := self._settle(key, queue)) is not None:
             return parked
         with self._lock:
             chunks = self._small if key[0] <= _SMALL else self._large
             cut = chunks.cut(*key)
-            if cut is not None and cut[1] + key[0] > cut[0].fresh and self._large_wait():  # pages that were used first
+            if cut is not None and cut[1] + key[0] > cut[0].fresh and self._large_wait():  # pages that were used before
                 chunks.give_back(*cut, cut[1] + key[0])
                 self._reclaim()
                 cut = chunks.cut(*key)
@@ -149,7 +149,7 @@ class PooledAllocator(Downstream):
         self._keep(block)
 
     def trim(self) -> int:
-        """Wait for what is parked and give every chunk that no block uses to upstream; the bytes given back."""
+        """Wait for parked blocks and give every chunk without used blocks to upstream; returns the bytes given back."""
         self._settle(wait=True)
         with self._lock:
             self._reclaim()
@@ -168,15 +168,17 @@ class PooledAllocator(Downstream):
             self._keep(block)
 
     def _large_wait(self) -> bool:
-        """Whether large blocks wait."""
+        """Returns whether large blocks wait to be used again."""
         return any(size > _SMALL and blocks for (size, _), blocks in list(self._waiting.items()))
 
     def _settle(
         self, key: tuple[int, int] | None = None, queue: Queue | None = None, *, wait: bool = False
     ) -> _Cut | None:
-        """Keep parked blocks that are done, after waiting for them if asked to; one of ``key`` that ``queue`` may have.
+        """Make parked blocks that are done available, with ``wait`` after waiting; returns one of ``key`` for
+        ``queue``.
 
-        Asks the device, so it must not hold the lock; each iteration of the loop has a parked block to itself.
+        It asks the device, so the caller must not hold the lock. Each iteration of the loop has one parked block to
+        itself.
         """
         found = None
         for _ in range(len(self._parked)):
@@ -199,9 +201,9 @@ class PooledAllocator(Downstream):
         return found
 
     def _reclaim(self) -> None:
-        """Return the waiting blocks to their chunks and forget their sizes."""
+        """Return the waiting blocks to their chunks and clear their lists."""
         for key in list(self._waiting):
-            waiting = self._waiting.pop(key, [])  # a finalizer in this thread may have been here meanwhile
+            waiting = self._waiting.pop(key, [])  # a finalizer in this thread may have come in between
             while waiting:
                 try:
                     block = waiting.pop()
@@ -210,7 +212,7 @@ class PooledAllocator(Downstream):
                 block.chunks.give_back(block.chunk, block.begin, block.begin + block.nbytes)
 
     def _join(self, chunks: Chunks, size: int, alignment: int) -> None:
-        """Make one chunk of those that are unused, in which ``size`` bytes fit: a smaller one would stay beside it."""
+        """Replace unused chunks by one that ``size`` bytes fit in, so that no smaller one stays beside it."""
         unused = chunks.unused()
         there, aligned = sum(chunk.block.nbytes for chunk in unused), max(alignment, self._page)
         nbytes = max(there, round_up(size, self._page))
@@ -224,7 +226,7 @@ class PooledAllocator(Downstream):
         try:
             chunks.add(self.upstream.allocate(nbytes, aligned), aligned)
         except OutOfMemoryError:
-            return  # it has not that much in one piece: what is needed now may be less
+            return  # upstream has not that much in one piece: what is needed now may be less
 
     def _give_back_unused(self, chunks: Chunks) -> int:
         unused = chunks.unused()
@@ -234,7 +236,9 @@ class PooledAllocator(Downstream):
         return sum(chunk.block.nbytes for chunk in unused)
 
     def _grow(self, chunks: Chunks, size: int, alignment: int) -> tuple[Chunk, int]:
-        """A cut from a new chunk; raises OutOfMemoryError at the cap and where upstream does."""
+        """Returns a piece of a new chunk, cut for the caller; raises OutOfMemoryError at the cap and where upstream
+        does.
+        """
         wanted, aligned = round_up(size, self._page), max(alignment, self._page)
         most = self._most
         if self._cap is not None:
@@ -260,7 +264,7 @@ class PooledAllocator(Downstream):
         assert cut is not None  # the chunk was made for it
         return cut
 
-    def __del__(self, is_finalizing: Callable[[], bool] = is_finalizing) -> None:  # modules may be empty by then
+    def __del__(self, is_finalizing: Callable[[], bool] = is_finalizing) -> None:  # this module may be cleared by then
         # Blocks hold the pool, so all are back; while the interpreter exits the device may be gone already.
         if is_finalizing():
             return

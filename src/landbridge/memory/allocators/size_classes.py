@@ -1,4 +1,4 @@
-"""SizeClassAllocator: buffers that are kept by the class of their size, and never cut."""
+"""SizeClassAllocator: retains buffers by size class, and never cuts them."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from landbridge.errors import OutOfMemoryError
 from landbridge.memory.allocators.base import Allocator, Block, Queue, Size, flat_bytes, round_up
 from landbridge.memory.allocators.whole_blocks import WholeBlockAllocator
 
-_EXACT = 16  # units up to which each number of them is a class; from there on, eight classes for each doubling
+_EXACT = 16  # up to this many units each count is a class of its own; above it, each doubling has eight classes
 
 
 class SizeClassAllocator(WholeBlockAllocator):
-    """One buffer of ``upstream`` for each block: no two share one, and one that came back serves its size class.
+    """Takes one buffer of ``upstream`` for each block; a returned buffer serves requests of its size class.
 
-    For memory whose barriers have no range, such as dma-bufs. A class is at most an eighth larger than what was asked,
-    in whole units that the scope aligns to; where memory runs out, a buffer is no larger than asked.
+    It is for memory whose barriers have no range, such as dma-bufs. A class is at most an eighth larger than the
+    request, in whole units of the scope's alignment. When memory runs out, a buffer is no larger than the request.
     """
 
     def __init__(self, upstream: Allocator) -> None:
@@ -24,11 +24,11 @@ class SizeClassAllocator(WholeBlockAllocator):
         self._unit, self._most = kind.block_granule, kind.max_bytes
 
     def key_of(self, size: Size) -> Hashable:
-        """Bytes of a buffer of the class; raises InputError for an ``NdSize``."""
+        """Returns the bytes of a buffer of the request's class; raises InputError for an ``NdSize``."""
         return self._class_bytes(flat_bytes(size, self))
 
     def fresh(self, size: Size, alignment: int, queue: Queue | None) -> tuple[Block, bool]:
-        """A buffer of the class, or of what was asked where there is none."""
+        """Returns a new buffer of the request's class, or of just the request where memory runs out."""
         requested = round_up(flat_bytes(size, self) or 1, self._unit)
         wanted = self._class_bytes(requested)
         try:
@@ -44,7 +44,7 @@ class SizeClassAllocator(WholeBlockAllocator):
 
 
 def size_class(nbytes: int, unit: int) -> int:
-    """The bytes of the smallest class that holds ``nbytes``: a multiple of ``unit``."""
+    """Returns the bytes of the smallest class that holds ``nbytes``: a multiple of ``unit``."""
     units = max(1, -(-nbytes // unit))
     step = 1 if units <= _EXACT else 1 << (units - 1).bit_length() - 4
     return round_up(units, step) * unit

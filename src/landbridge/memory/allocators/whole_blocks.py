@@ -1,4 +1,4 @@
-"""WholeBlockAllocator: blocks that are used again as a whole or not at all."""
+"""WholeBlockAllocator: the base of allocators whose blocks are reused whole or not at all."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from landbridge.records import record
 
 @record(frozen=True, slots=True)
 class _Purpose:
-    """What a block was made for: requests of ``key``, aligned to ``alignment`` at most."""
+    """The requests that a block serves: those of ``key``, aligned to ``alignment`` at most."""
 
     key: Hashable
     alignment: int
@@ -27,7 +27,7 @@ class _Purpose:
 
 @record(frozen=True, slots=True, eq=False)
 class _Retained:
-    """A block that came back as the ``since``-th one, with ``uses`` that may be pending."""
+    """A block that came back as number ``since``, with ``uses`` that may be pending."""
 
     block: Block
     purpose: _Purpose
@@ -36,10 +36,10 @@ class _Retained:
 
 
 class WholeBlockAllocator(Downstream):
-    """Keeps the blocks that come back, and hands each out again for a request like the one it was made for.
+    """Retains blocks that come back, and hands each out again for a request like the one it was made for.
 
-    Unused it keeps no more of them, and no more bytes, than were in use at one time: what is unused longest goes back
-    to upstream, as all do with the allocator.
+    It retains no more blocks, and no more bytes, than were in use at one time. Those that are unused longest go back to
+    upstream first, and all do with the allocator.
     """
 
     def __init__(self, upstream: Allocator) -> None:
@@ -49,27 +49,29 @@ class WholeBlockAllocator(Downstream):
         self._used_bytes = self._most_bytes = self._most_blocks = 0
         self._sequence = count()
         self._lock = new_lock()
-        # Blocks come back in finalizers too, also while this thread is in the middle of something: sorted in later.
+        # Finalizers give blocks back too, also while this thread is in a method: those are sorted in later.
         self._returned: deque[tuple[Block, _Purpose | None, tuple[QueuedUse, ...]]] = deque()
         self._is_busy = False
         register_keeper(self)
 
     def key_of(self, size: Size) -> Hashable:
-        """Requests of one key have the same blocks; raises InputError for a size that is none of this allocator's."""
+        """Returns the key of ``size``: requests of one key use the same blocks. Raises InputError for a size of another
+        form.
+        """
         raise NotImplementedError
 
     def fresh(self, size: Size, alignment: int, queue: Queue | None) -> tuple[Block, bool]:
-        """A new block for ``size``, and whether it serves all requests of its key; raises OutOfMemoryError."""
+        """Returns a new block for ``size``, and whether it serves all requests of its key; raises OutOfMemoryError."""
         return self.upstream.allocate(size, alignment, queue), True
 
     @property
     def retained_bytes(self) -> int:
-        """Bytes that nobody uses."""
+        """Returns the bytes that are retained unused."""
         with self._alone():
             return sum(retained.block.nbytes for retained in self._all())
 
     def allocate(self, size: Size, alignment: int, queue: Queue | None = None) -> Block:
-        """A block that came back, where one was made for the like of this, else a new one."""
+        """Returns a block that came back and was made for such a request, else a new one."""
         purpose = _Purpose(self.key_of(size), max(alignment, 1))
         with self._alone():
             found, surplus = self._take(purpose), self._surplus()
@@ -91,7 +93,7 @@ class WholeBlockAllocator(Downstream):
         return block
 
     def deallocate(self, block: Block, uses: Sequence[QueuedUse] = ()) -> None:
-        """Keep ``block`` for the next request like the one it was for; raises InputError for one that is not out."""
+        """Retain ``block`` for the next request of its key; raises InputError for a block that is not out."""
         purpose = self._borrowed.pop(block, _NOT_OUT)
         if purpose is _NOT_OUT:
             raise InputError(f"{block} is not out of this allocator; give a block back once, to the one it came from")
@@ -105,13 +107,13 @@ class WholeBlockAllocator(Downstream):
             self._give_back(surplus)
 
     def retire(self, space: Space) -> None:
-        """Give ``space``, which others have too from now on, back to upstream when its block comes back."""
+        """Mark ``space``, which others use too from now on: its block goes back to upstream when it comes back."""
         for block in list(self._borrowed):
             if block in self._borrowed and block.region.space == space:
                 self._borrowed[block] = None
 
     def trim(self) -> int:
-        """Give the blocks that nobody has back to ``upstream``; returns their bytes."""
+        """Give the unused blocks back to ``upstream``; returns their bytes."""
         with self._alone():
             retained = self._all()
             self._retained.clear()
@@ -124,7 +126,9 @@ class WholeBlockAllocator(Downstream):
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
-        """With what came back sorted in; finalizers that come meanwhile leave the rest to the next one."""
+        """Hold the lock, with returned blocks sorted in; blocks that finalizers return meanwhile are left to the next
+        holder.
+        """
         with self._lock:
             self._is_busy = True
             try:
@@ -137,7 +141,9 @@ class WholeBlockAllocator(Downstream):
         return [retained for blocks in self._retained.values() for retained in blocks]
 
     def _take(self, purpose: _Purpose) -> _Retained | None:
-        """The block that came back last of those that serve."""
+        """Returns the block that came back last of those that serve ``purpose``, taken out; None where there is
+        none.
+        """
         retained = self._retained.get(purpose.key, [])
         for position in reversed(range(len(retained))):
             if retained[position].purpose.alignment >= purpose.alignment:
@@ -148,12 +154,12 @@ class WholeBlockAllocator(Downstream):
         while self._returned:
             block, purpose, uses = self._returned.popleft()
             self._used_bytes -= block.nbytes
-            # What is for nobody else is kept as such, and is the first to go.
+            # A block that serves one request alone is retained as such, and is released first.
             retained = _Retained(block, purpose or _NOBODY, uses, next(self._sequence) if purpose else -1)
             self._retained.setdefault(retained.purpose.key, []).append(retained)
 
     def _surplus(self) -> list[_Retained]:
-        """What is kept beyond what was in use at one time, and no work is pending on, taken out."""
+        """Returns the blocks beyond what was in use at one time that no work is pending on, taken out."""
         retained, surplus = self._all(), list[_Retained]()
         nbytes, left = sum(each.block.nbytes for each in retained), len(retained)
         for each in sorted(retained, key=lambda each: each.since):
@@ -166,7 +172,7 @@ class WholeBlockAllocator(Downstream):
         self._retained = {key: blocks for key, blocks in self._retained.items() if blocks}
         return surplus
 
-    def __del__(self, is_finalizing: Callable[[], bool] = is_finalizing) -> None:  # modules may be empty by then
+    def __del__(self, is_finalizing: Callable[[], bool] = is_finalizing) -> None:  # this module may be cleared by then
         # Whoever has a block to give back holds its allocator; while the interpreter exits the device may be gone.
         if not is_finalizing() and hasattr(self, "_is_busy"):
             self.trim()

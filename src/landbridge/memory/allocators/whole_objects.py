@@ -1,4 +1,4 @@
-"""WholeObjectAllocator: objects such as images, each for just the extents and dtype it was made for."""
+"""WholeObjectAllocator: objects such as images, each for exactly the extents and dtype it was made for."""
 
 from __future__ import annotations
 
@@ -10,11 +10,13 @@ from landbridge.memory.allocators.whole_blocks import WholeBlockAllocator
 
 
 class WholeObjectAllocator(WholeBlockAllocator):
-    """Hands an object that came back out for its own extents and dtype: a driver makes an image slowly, and none can
-    be cut out of another."""
+    """Hands an object that came back out again for its own extents and dtype.
+
+    A driver makes an image slowly, and no image can be cut out of another.
+    """
 
     def key_of(self, size: Size) -> Hashable:
-        """The extents and the dtype; raises InputError for bytes."""
+        """Returns the extents and the dtype; raises InputError for bytes."""
         if not isinstance(size, NdSize):
             raise InputError(
                 f"{self.device} {self.scope} holds objects and was asked for {size} bytes; ask for extents and a dtype"

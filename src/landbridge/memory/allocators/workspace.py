@@ -1,4 +1,4 @@
-"""Workspace: scratch memory for the length of a call, from a stack of its own for each thread and stream."""
+"""Workspace: scratch memory for the length of a call, from one stack for each thread and stream."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ _ALIGNMENT = 4096
 
 @record(eq=False)
 class _Chunk:
-    """A block of upstream and what lies on it, bottom first; blocks given back out of order wait in ``freed``.
+    """A block of upstream and the pieces on it, bottom first; pieces that come back out of order wait in ``freed``.
 
-    ``uses`` is what may still be pending on what lay there.
+    ``uses`` is work that may still be pending on pieces that were there.
     """
 
     block: Block
@@ -38,25 +38,26 @@ class _Chunk:
 
 
 class StackAllocator(Downstream):
-    """Blocks that are given back in about the reverse order, on chunks of ``upstream`` that are kept.
+    """A stack of blocks, given back in about the reverse order, on chunks of ``upstream`` that are retained.
 
-    For one queue, which orders what is pending on a block with the next use of its bytes. Those are used again once
-    all blocks above are back. Chunks go back to upstream with the allocator; when it is empty, all but the largest do.
+    It serves one queue, which orders what is pending on a block before the next use of its bytes. Those are reused once
+    all blocks above are back. When the stack is empty, all chunks but the largest go back to upstream; with the
+    allocator, all do.
     """
 
     def __init__(self, upstream: Allocator) -> None:
         super().__init__(upstream)
         self._chunks: list[_Chunk] = []
-        self._lock = new_lock()  # another thread that runs out of memory trims
+        self._lock = new_lock()  # another thread that runs out of memory calls trim
         register_keeper(self)
 
     @property
     def reserved_bytes(self) -> int:
-        """Bytes taken from upstream."""
+        """Returns the bytes taken from upstream."""
         return sum(chunk.block.nbytes for chunk in self._chunks)
 
     def allocate(self, size: Size, alignment: int, queue: Queue | None = None) -> Block:
-        """``size`` bytes on the top of the stack; raises OutOfMemoryError."""
+        """Returns a block of ``size`` on the top of the stack; raises OutOfMemoryError."""
         nbytes = flat_bytes(size, self)
         with self._lock:
             begin = round_up(self._chunks[-1].top, alignment) if self._chunks else 0
@@ -90,22 +91,22 @@ class StackAllocator(Downstream):
                 self._keep(1)
 
     def trim(self) -> int:
-        """Give the chunks that nothing lies on back to upstream; returns their bytes."""
+        """Give the chunks without blocks back to upstream; returns their bytes."""
         with self._lock:
             before = self.reserved_bytes
             self._keep(0)
             return before - self.reserved_bytes
 
     def _keep(self, unused: int) -> None:
-        """Give back all chunks without blocks but the ``unused`` largest."""
+        """Give back all chunks without blocks except the ``unused`` largest."""
         empty = sorted((c for c in self._chunks if not c.stack), key=lambda chunk: -chunk.block.nbytes)
         for chunk in empty[unused:]:
             self._chunks.remove(chunk)
             self.upstream.deallocate(chunk.block, chunk.uses)
 
-    def __del__(self, is_finalizing: Callable[[], bool] = is_finalizing) -> None:  # modules may be empty by then
-        # Whoever made a block still holds the stack through its thread; what is left when that ends is unused. While
-        # the interpreter exits the device may be gone already, and the system takes the memory back.
+    def __del__(self, is_finalizing: Callable[[], bool] = is_finalizing) -> None:  # this module may be cleared by then
+        # Whoever made a block still holds the stack through its thread, so whatever is left when that ends is unused.
+        # While the interpreter exits the device may be gone already, and the system takes the memory back.
         if is_finalizing():
             return
         for chunk in getattr(self, "_chunks", ()):
@@ -113,7 +114,7 @@ class StackAllocator(Downstream):
 
 
 class _DeviceWorkspace:
-    """The workspace of a device that has its own."""
+    """An allocator over the workspace of a device that provides one."""
 
     scope = "global"
 
@@ -123,14 +124,14 @@ class _DeviceWorkspace:
         self._stream = stream
 
     def allocate(self, size: Size, alignment: int, queue: Queue | None = None) -> Block:
-        """A workspace of the device, aligned as it aligns them."""
+        """Returns a block of the device's workspace, with the device's alignment."""
         nbytes = flat_bytes(size, self)
         with self.device.state.submitting(f"a workspace of {nbytes} bytes", "alloc_workspace"):
             space = self._owned.alloc_workspace(self.device.index, nbytes, self._stream)
         return Block(Region(granted(space, self.device, "alloc_workspace")), nbytes)
 
     def deallocate(self, block: Block, uses: Sequence[QueuedUse] = ()) -> None:
-        """Give it back after ``uses``, unless it was lost with its device."""
+        """Give ``block`` back after ``uses``, unless it was lost with its device."""
         wait_for(uses)
         if not self.device.is_lost:
             with self.device.state.watching(method="free_workspace"):
@@ -138,7 +139,7 @@ class _DeviceWorkspace:
 
 
 def owned_workspace(device: Device) -> Allocator | None:
-    """What gives scratch for any queue, of the own workspace of ``device``; None where it has none."""
+    """Returns an allocator of scratch for any queue, over the workspace of ``device``; None where it provides none."""
     owned = device.capability(WorkspaceMemory)
     return None if owned is None else _DeviceWorkspace(device, owned, None)
 
@@ -152,7 +153,7 @@ _per_thread = _PerThread()
 
 
 def workspace(device: Device, stream: Stream | None = None) -> Allocator:
-    """This thread's workspace for work queued on ``stream`` of ``device`` (None: the thread's current stream).
+    """Returns this thread's workspace for work queued on ``stream`` of ``device`` (None: the thread's current stream).
 
     Give each block back after its last queued use, in about the reverse order.
     """
