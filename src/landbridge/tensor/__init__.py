@@ -1,7 +1,7 @@
-"""Tensor, and the functions that make one.
+"""The Tensor class, and the functions that make tensors.
 
-Three verbs are never mixed: a *view* never copies and raises ZeroCopyError with the reason, a *copy* always copies,
-and ``asarray`` follows the array API's ``copy=None | True | False``.
+Three verbs are never mixed: a *view* never copies and raises ZeroCopyError with the reason, a *copy* always copies, and
+``asarray`` follows the array API's ``copy=None | True | False``.
 """
 
 from landbridge.tensor.bus_memory import from_bus_address as from_bus_address

@@ -1,4 +1,4 @@
-"""What is known of a numpy array whose memory a Tensor borrows."""
+"""The dtype name and strides of a numpy array whose memory a Tensor borrows."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from landbridge.errors import ZeroCopyError
 from landbridge.memory.host_array import address_of
 from landbridge.shape import reach
 
-#: numpy dtypes seen so far, by the name they have here: a name costs two microseconds to ask for.
+#: The names here of numpy dtypes seen so far: reading a name takes two microseconds.
 known_names: dict[np.dtype[Any], str] = {}
 
 
 def name_of(dtype: np.dtype[Any]) -> str:
-    """The name that ``dtype`` has here; raises InputError for none, ZeroCopyError in another byte order."""
+    """Returns our name of ``dtype``; raises InputError where there is none, ZeroCopyError for another byte order."""
     if not dtype.isnative:
         raise ZeroCopyError(f"{dtype!r} is in another byte order; convert with array.astype({dtype.name!r}) first")
     name = dtype_name(dtype)
@@ -25,7 +25,7 @@ def name_of(dtype: np.dtype[Any]) -> str:
 
 
 def strides_of(array: np.ndarray[Any, Any]) -> tuple[tuple[int, ...], int]:
-    """Its strides in elements, and how many bytes of elements lie before the first one.
+    """Returns the strides of ``array`` in elements, and how many bytes of elements lie before the first one.
 
     Raises ZeroCopyError for elements that are not at multiples of their size.
     """

@@ -1,4 +1,4 @@
-"""Memory at a bus address, as a Tensor of the device that reaches it there."""
+"""``from_bus_address``: makes a Tensor of memory at a bus address, for the device that reaches it there."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ def from_bus_address(
     provider: MemoryProvider | None = None,
     owner: object = None,
 ) -> Tensor:
-    """The memory at bus ``address``, used in place by ``device``; ``owner`` is kept alive as long as the Tensor.
+    """Returns a Tensor over the memory at bus ``address``, which ``device`` uses in place; it keeps ``owner`` alive.
 
-    ``host_address``: where this process maps it; None where ``provider`` says, and where it does not. ``strides`` count
-    elements, None is dense. ``provider``: the barriers of the memory, of which the Tensor may be a part, where host and
-    device do not see each other's writes, and how the host reaches it; None: those of the device. Who gives the address
-    vouches that the bytes stay there. Raises InputError for a layout that is not legal, and ZeroCopyError when the
-    device cannot use it.
+    ``host_address``: where this process maps the memory; None where ``provider`` says, and where it is not mapped.
+    ``strides`` count elements, None is dense. ``provider``: the barriers of the memory, of which the Tensor may be a
+    part, and how the host reaches it, where host and device do not see each other's writes; None: those of the device.
+    The caller guarantees that the bytes stay at the address. Raises InputError for a layout that is not legal, and
+    ZeroCopyError when the device cannot use it.
     """
     name = dtype_name(dtype)
     extents = check_shape(shape, name)

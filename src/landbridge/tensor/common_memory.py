@@ -1,4 +1,4 @@
-"""Memory for several devices: the kind that all of them use in place, at the least cost."""
+"""Memory for several devices: chooses the memory kind that all of them use in place at the least cost."""
 
 from __future__ import annotations
 
@@ -18,16 +18,19 @@ from landbridge.shape import dense_bytes
 from landbridge.tensor.imported import import_tensor
 from landbridge.tensor.tensor import Tensor
 
-#: The device of memory whose place is known, which is taken for devices that are particular about it.
+#: The name of the device whose memory has known addresses, for devices that accept only some addresses.
 _PLACED = "cma"
 
-#: Memory of a kind that raises one of these does not serve, and others may.
+#: Errors that rule out one kind of memory, while others may still do.
 _UNSERVED = (ZeroCopyError, HostViewError, OutOfMemoryError, InputError, DeviceError)
 
 
 class _Cost(NamedTuple):
-    """What it takes to use memory in place, the worst first: reads past the host's caches, and how many of the devices
-    need barriers, and an import; that there is little of it, and that nobody promises it to be contiguous."""
+    """The cost of using memory in place, compared field by field, the worst first.
+
+    The fields are: reads past the host's caches; how many devices need barriers; how many must import it; whether it is
+    scarce; whether it may be non-contiguous.
+    """
 
     is_uncached: bool
     barriers: int
@@ -37,7 +40,9 @@ class _Cost(NamedTuple):
 
 
 class Wanted(NamedTuple):
-    """A dense tensor; ``alignment`` in bytes, and ``host_access`` what the host must be able to do in place."""
+    """A request for a dense tensor: ``alignment`` in bytes, and the ``host_access`` that the host must have in
+    place.
+    """
 
     shape: tuple[int, ...]
     dtype: str
@@ -46,12 +51,12 @@ class Wanted(NamedTuple):
 
 
 def common_tensor(devices: Sequence[Device], wanted: Wanted) -> Tensor:
-    """A new Tensor that each of ``devices`` uses in place.
+    """Returns a new Tensor that each of ``devices`` uses in place.
 
-    It lies in the kind of the least cost: of theirs, or ordinary memory of the host, or of the device ``cma`` where one
-    of them takes no addresses but some; of equal ones, in that of the device named first. What imports it has done so
-    on return. Raises InputError for an alignment that is not legal, and ZeroCopyError saying of each kind why it does
-    not serve.
+    It lies in the memory kind of the least cost: one of the devices', ordinary memory of the host, or the device
+    ``cma`` where one of them accepts only some addresses. Of equal kinds, that of the device named first is taken.
+    Devices that must import it have done so on return. Raises InputError for an alignment that is not legal, and
+    ZeroCopyError that gives the reason for each kind.
     """
     check_alignment(wanted.alignment)
     kinds, refused = _ranked(devices, wanted.host_access)
@@ -66,10 +71,11 @@ def common_tensor(devices: Sequence[Device], wanted: Wanted) -> Tensor:
 def common_kind(
     devices: Sequence[Device], host_access: HostAccess, nbytes: int, first: tuple[Device, MemoryKind] | None = None
 ) -> tuple[Device, MemoryKind]:
-    """The kind that ``devices`` can use in place at the least cost, or ``first`` where they can use that; whose it is.
+    """Returns the memory kind that ``devices`` use in place at the least cost, or ``first`` if that works, and its
+    device.
 
-    By what they state; where one takes no addresses but some, by ``nbytes`` bytes of each kind, until some serve.
-    Raises ZeroCopyError as ``common_tensor`` does.
+    The kinds' declared properties decide. Where a device accepts only some addresses, ``nbytes`` bytes of each kind are
+    tried until some work. Raises ZeroCopyError as ``common_tensor`` does.
     """
     kinds, refused = _ranked(devices, host_access)
     if first is not None:
@@ -87,7 +93,7 @@ def common_kind(
 
 
 def is_particular(device: Device) -> bool:
-    """Whether ``device`` takes no memory of others but in some places."""
+    """Returns whether ``device`` imports memory of others only at some addresses."""
     return any(
         kind.max_segments is not None or kind.dma_address_bits is not None
         for kind in device.memory_kinds.values()
@@ -96,7 +102,7 @@ def is_particular(device: Device) -> bool:
 
 
 def _ranked(devices: Sequence[Device], access: HostAccess) -> tuple[list[tuple[Device, MemoryKind]], list[str]]:
-    """The kinds that each of ``devices`` can use in place, those that cost least first; and of others, why not."""
+    """Returns the kinds that all ``devices`` can use in place, the cheapest first, and for the others the reasons."""
     refused: list[str] = []
     costs: list[tuple[_Cost, Device, MemoryKind]] = []
     for lender, kind in _kinds(devices, access):
@@ -116,7 +122,7 @@ def _none_in_common(devices: Sequence[Device], access: HostAccess, refused: Sequ
 
 
 def _kinds(devices: Sequence[Device], access: HostAccess) -> Iterator[tuple[Device, MemoryKind]]:
-    """The kinds to choose from: flat ones that the host uses so. Those to be asked for by name are left out."""
+    """Yields the flat kinds with the host access that is needed, except those that must be requested by name."""
     lenders = [*devices, host_device(), *(_placed() if any(map(is_particular, devices)) else ())]
     for lender in dict.fromkeys(lenders):
         for kind in lender.memory_kinds.values():
@@ -125,7 +131,7 @@ def _kinds(devices: Sequence[Device], access: HostAccess) -> Iterator[tuple[Devi
 
 
 def _placed() -> list[Device]:
-    """The device of memory whose place is known, where the machine has such memory."""
+    """Returns the device whose memory has known addresses, where the machine has one."""
     try:
         return [find_device(_PLACED)]
     except DeviceError:
@@ -133,7 +139,7 @@ def _placed() -> list[Device]:
 
 
 def _cost(lender: Device, kind: MemoryKind, devices: Sequence[Device]) -> _Cost | str:
-    """What it costs ``devices`` to use memory ``kind`` of ``lender`` in place; or why one of them cannot."""
+    """Returns the cost for ``devices`` to use memory ``kind`` of ``lender`` in place, or why one of them cannot."""
     barriers = imports = 0
     for user in devices:
         if user == lender:
@@ -155,7 +161,7 @@ def _cost(lender: Device, kind: MemoryKind, devices: Sequence[Device]) -> _Cost 
 
 
 def _allocated(devices: Sequence[Device], lender: Device, kind: MemoryKind, wanted: Wanted) -> Tensor:
-    """A Tensor in memory ``kind`` of ``lender``, when each of ``devices`` has shown that it can use it."""
+    """Returns a Tensor in memory ``kind`` of ``lender``, once each of ``devices`` has shown that it can use it."""
     importers = [user for user in devices if user not in (lender, host_device())]
     unit = max(map(import_unit, importers), default=1)
     nbytes = dense_bytes(wanted.shape, wanted.dtype)
@@ -169,7 +175,7 @@ def _allocated(devices: Sequence[Device], lender: Device, kind: MemoryKind, want
     )
     tensor = Tensor(storage, wanted.dtype, wanted.shape)
     if nbytes and host_device() in devices:
-        _ = tensor.data_address  # raises where there is none that stays
+        _ = tensor.data_address  # raises where there is no host view that stays open
     for user in importers if nbytes else ():
         _check_gathered(storage, import_tensor(tensor, user).storage, nbytes)
     if nbytes and (problem := unreachable(storage, 0, nbytes)) is not None:
@@ -178,11 +184,11 @@ def _allocated(devices: Sequence[Device], lender: Device, kind: MemoryKind, want
 
 
 def _check_gathered(borrowed: Storage, imported: Storage, nbytes: int) -> None:
-    """Raise ZeroCopyError where a device that cannot gather imported pages of which nobody knows where they are."""
+    """Raise ZeroCopyError where a device that needs contiguous memory imported pages at unknown addresses."""
     most, user = imported.kind.max_segments, imported.device
     pages = -(-nbytes // PAGE) + 1
     if most is None or most >= pages or borrowed.kind.physically_contiguous or extents(imported, user, 0, nbytes):
-        return  # where addresses are known, the import looked at them
+        return  # where addresses are known, the import checked them
     raise ZeroCopyError(
         f"{user} takes {most} segments at most (max_segments), and nobody knows where the {pages} pages of such memory "
         "lie; it takes memory that is contiguous"
@@ -190,6 +196,6 @@ def _check_gathered(borrowed: Storage, imported: Storage, nbytes: int) -> None:
 
 
 def import_unit(device: Device) -> int:
-    """Memory of the host that ``device`` imports and writes begins at a multiple of so many bytes, and has one."""
+    """Returns the bytes whose multiples ``device`` needs as address and size to import host memory and write it."""
     kinds = [kind for kind in device.memory_kinds.values() if kind.importable and kind.ndim == 1]
     return max((max(kind.import_alignment, kind.offset_alignment, kind.coherence_granule) for kind in kinds), default=1)

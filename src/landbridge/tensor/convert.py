@@ -1,4 +1,4 @@
-"""Tensors of what exists already: arrays, DLPack producers, buffers, nested sequences."""
+"""Tensors made from existing objects: arrays, DLPack producers, buffers and nested sequences."""
 
 from __future__ import annotations
 
@@ -19,9 +19,10 @@ from landbridge.tensor.tensor import Tensor
 
 
 def from_dlpack(x: Any, /, *, device: Device | str | None = None, copy: bool | None = None) -> Tensor:
-    """The memory of ``x``, any object with ``__dlpack__``, as a Tensor; ``copy`` as in ``asarray``.
+    """Returns the memory of ``x``, any object with ``__dlpack__``, as a Tensor; ``copy`` as in ``asarray``.
 
-    A producer elsewhere is asked for its memory on ``device`` first; only then is it copied there.
+    A producer on another device is first asked for its memory on ``device``; the memory is copied only if it cannot
+    give that.
     """
     target = None if device is None else find_device(device)
     if isinstance(x, np.ndarray):
@@ -36,11 +37,12 @@ def from_dlpack(x: Any, /, *, device: Device | str | None = None, copy: bool | N
 
 
 def asarray(obj: Any, /, *, dtype: Any = None, device: Device | str | None = None, copy: bool | None = None) -> Tensor:
-    """``obj`` as a Tensor: a Tensor, an array, anything with DLPack or the buffer protocol, or nested sequences.
+    """Returns ``obj`` as a Tensor: a Tensor, an array, anything with DLPack or the buffer protocol, or nested
+    sequences.
 
-    ``copy=None`` copies only when another ``dtype`` or ``device`` needs it, True always. False never copies: memory
-    of the host is imported by a ``device`` that can use it in place, and kept alive by the Tensor; where the device
-    does not see the host's writes by itself, write through ``host_view``. Else ZeroCopyError says why not.
+    ``copy=None`` copies only when another ``dtype`` or ``device`` needs it, True always copies. False never copies: a
+    ``device`` that can use memory of the host in place imports it, and the Tensor keeps it alive; write through
+    ``host_view`` where the device does not see the host's writes by itself. Otherwise ZeroCopyError gives the reason.
     """
     tensor, fresh = _as_tensor(obj, copy)
     wanted = tensor.dtype if dtype is None else dtype_name(dtype)
@@ -62,7 +64,7 @@ def asarray(obj: Any, /, *, dtype: Any = None, device: Device | str | None = Non
 
 
 def _as_tensor(obj: Any, copy: bool | None) -> tuple[Tensor, bool]:
-    """``obj`` as a Tensor, and whether its memory is already a copy."""
+    """Returns ``obj`` as a Tensor, and whether its memory is already a copy."""
     if isinstance(obj, Tensor):
         return obj, False
     if isinstance(obj, HostView):

@@ -1,4 +1,4 @@
-"""Copies between Tensors of any two devices: in place of the host, by a device that can, or staged."""
+"""Copies between Tensors of any two devices: by a device that can, by the host, or staged through host memory."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ _View = TypeVar("_View", bound=TypedView)
 def copy_tensor(dst: _View, src: _View, *, cause: str, stream: Stream | None = None, wait: bool = True) -> None:
     """Copy the elements of ``src`` to ``dst``, of the same shape and dtype.
 
-    Where the host may change the source, or read the target, the copy is done on return, unless ``wait`` is False:
-    then it may be queued on both storages, and the caller leaves both ends alone until ``Storage.wait``.
+    Where the host may change the source, or read the target, the copy is done on return. With ``wait=False`` it may be
+    queued on both storages, and the caller leaves both alone until ``Storage.wait``.
 
-    The device that can do it does, but the host where both ends are coherent memory of two devices; else the host
-    does, through its views; else the bytes are staged in host memory, which the ledger shows as two moves. Strided
-    copies become one for each dense run, those of memory in rows one for each row; between an image and memory with
-    gaps they are staged.
+    A device that can copy does, except between coherent memory of two devices, which the host copies. Without such a
+    device the host copies through its views, or the bytes are staged in host memory, which the ledger shows as two
+    moves. A strided copy becomes one for each dense run, one in rows becomes one for each row; between an image and
+    memory with gaps it is staged.
     """
     if dst.shape != src.shape or dst.dtype != src.dtype:
         raise InputError(f"{cause}: {src!r} cannot be copied to {dst!r}; give a destination of its shape and dtype")
@@ -90,7 +90,9 @@ def copy_to(
     scope: str = GLOBAL_SCOPE,
     axis_separators: Sequence[int] | None = None,
 ) -> _View:
-    """A new dense Tensor in ``scope`` of ``device`` with the elements of ``tensor``; ``cause`` is for the ledger."""
+    """Returns a new dense Tensor in ``scope`` of ``device`` with the elements of ``tensor``; ``cause`` is for the
+    ledger.
+    """
     kind = device.memory_kind(scope)
     separators = separators_for(tensor.shape, axis_separators, kind)
     storage = allocate(device, dense_size(tensor.shape, tensor.dtype, separators), scope=kind.scope)
@@ -114,7 +116,7 @@ def _copy_by(by: Device, dst: TypedView, src: TypedView, cause: str, stream: Str
     target.wait(dst_start, dst_stop, writes=True, queue=queue)
     for end, start, stop, writes in ((source, src_start, src_stop, False), (target, dst_start, dst_stop, True)):
         (lend if is_borrowed(end) else before_device_access)(end, start, stop, writes=writes)
-    last: Event | None = None  # of one stream, so that the others come before
+    last: Event | None = None  # all of one stream, so that the earlier ones come first
 
     def note() -> None:
         if last is not None:
@@ -130,7 +132,7 @@ def _copy_by(by: Device, dst: TypedView, src: TypedView, cause: str, stream: Str
                 event = event_of(found, by, "copy_data_from_to")
                 last = last if event is None else event
     except BaseException:
-        note()  # what was queued before is done all the same
+        note()  # work that was queued before is done all the same
         raise
     by_host = source.kind.host_writable or source.owner is not None or target.owner is not None
     if last is not None and ((wait and by_host) or is_borrowed(target)):
@@ -143,7 +145,7 @@ def _copy_by(by: Device, dst: TypedView, src: TypedView, cause: str, stream: Str
 
 
 def _dense(src: TypedView, dst: TypedView) -> tuple[int, int]:
-    """The bytes of a run that is dense at both ends, and how many axes count the runs."""
+    """Returns the bytes of a run that is dense at both ends, and the number of axes that count the runs."""
     itemsize = dtype(src.dtype).itemsize
     run, outer = itemsize, len(src.shape)
     while outer:
@@ -156,7 +158,7 @@ def _dense(src: TypedView, dst: TypedView) -> tuple[int, int]:
 
 
 def _runs(src: TypedView, dst: TypedView) -> Iterator[tuple[int, int, int]]:
-    """(source offset, destination offset, bytes) of each run that is dense at both ends."""
+    """Yields (source offset, destination offset, bytes) of each run that is dense at both ends."""
     itemsize = dtype(src.dtype).itemsize
     run, outer = _dense(src, dst)
     for index in product(*(range(extent) for extent in src.shape[:outer])):
@@ -184,7 +186,7 @@ def _check_views(dst: TypedView, src: TypedView, cause: str) -> None:
 
 
 def _copier(src: Space, dst: Space) -> Device | None:
-    """The device that copies from ``src`` to ``dst``: the one they share, or one that reaches over."""
+    """Returns the device that copies from ``src`` to ``dst``: the one they share, or one that can access both."""
     if src.device == dst.device:
         return src.device
     for device in (dst.device, src.device):
@@ -197,7 +199,7 @@ def _copier(src: Space, dst: Space) -> Device | None:
 
 
 def _in_pieces_of_images(dst: TypedView, src: TypedView) -> bool:
-    """Whether one end is an image, of which whole pixels are copied, and less is dense at the other."""
+    """Returns whether one end is an image, which is copied by whole pixels, and the other is dense in smaller runs."""
     spaces = [end.storage.live_region.space for end in (dst, src) if end.storage.kind.ndim > 2]
     pixels = [space.physical_shape[-1] for space in spaces if isinstance(space, NdSpace)]
     run, _ = _dense(src, dst)
@@ -205,15 +207,17 @@ def _in_pieces_of_images(dst: TypedView, src: TypedView) -> bool:
 
 
 def _host_is_nearer(src: TypedView, dst: TypedView) -> bool:
-    """Whether the host copies though a device can: its own memory, and that of two devices which no cache parts."""
+    """Returns whether the host copies although a device can: within its own memory, and between coherent memory
+    of two.
+    """
     if src.storage.device == dst.storage.device:
         return src.storage.device == host_device()
-    # What the host reads past its caches the device brings sooner.
+    # A device reads uncached memory faster than the host does.
     return src.storage.kind.coherent and src.storage.kind.cached and dst.storage.kind.coherent
 
 
 def host_sees(tensor: TypedView, mode: AccessMode) -> bool:
-    """Whether the host reads ("r") or writes ("w") ``tensor`` itself, where it lies."""
+    """Returns whether the host can read ("r") or write ("w") ``tensor`` in place."""
     storage = tensor.storage
     kind = storage.kind
     readable = kind.host_readable if mode == "r" else kind.host_writable

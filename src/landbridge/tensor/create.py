@@ -1,4 +1,4 @@
-"""New tensors in memory of our own."""
+"""``empty``: makes tensors in newly allocated memory."""
 
 from __future__ import annotations
 
@@ -33,19 +33,20 @@ def empty(
     axis_separators: Sequence[int] | None = None,
     allocator: Allocator | None = None,
 ) -> Tensor:
-    """A new dense Tensor whose elements are undefined, in ``scope`` of ``device`` (None: the current one).
+    """Returns a new dense Tensor with undefined elements, in ``scope`` of ``device`` (None: the current one).
 
-    ``scope`` None is "global", or the first scope that gives the ``host_access`` asked. ``alignment``: bytes, a power
-    of two, None for the scope's own. ``host_access``: what the host must be able to do with the bytes in place ("r",
-    "w" and "rw" are short for "read", "write" and "read_write"); memory asked for so is made to be shared, which on
-    the host itself means that others can map it and that huge pages are rare. ``axis_separators``: in a scope of more
-    than one dimension, the axes at which each but the first begins; with ``[2]`` the first two axes count rows and the
-    others lie in one. None is an axis for each dimension. ``allocator``: of this scope, None for the process's.
+    ``scope`` None is "global", or the first scope with the requested ``host_access``. ``alignment``: bytes, a power of
+    two, None for the scope's own. ``host_access``: what the host must be able to do with the bytes in place ("r", "w"
+    and "rw" are short for "read", "write" and "read_write"). Such memory can be shared; on the host itself this means
+    that other processes can map it and that huge pages are rare. ``axis_separators``: in a scope of more than one
+    dimension, the axes at which each dimension but the first begins; with ``[2]`` the first two axes count rows and the
+    others lie in one. None is one axis for each dimension. ``allocator``: of this scope, None for the process's.
 
-    Several devices, in a list or tuple: memory that each of them uses in place, of the kind that costs least, which is
-    the host's or of one of them; ``scope``, ``axis_separators`` and ``allocator`` are of one device.
+    A list or tuple of devices gives memory that each of them uses in place, of the kind that costs least: the host's or
+    one of theirs. ``scope``, ``axis_separators`` and ``allocator`` are for one device only.
 
-    Raises InputError for what is not legal, OutOfMemoryError, and ZeroCopyError where devices have no memory in common.
+    Raises InputError for arguments that are not legal, OutOfMemoryError, and ZeroCopyError where devices have no memory
+    in common.
     """
     name = dtype_facts(dtype).name if type(dtype) is str else dtype_name(dtype)
     extents = check_shape((shape,) if isinstance(shape, int) else shape, name)
@@ -69,7 +70,7 @@ def empty(
 
 
 def _kind(device: Device, scope: str | None, host_access: str | None) -> MemoryKind:
-    """The kind of ``scope``, or the first one that gives ``host_access``; raises InputError."""
+    """Returns the kind of ``scope``, or the first one that allows ``host_access``; raises InputError."""
     if host_access is None:
         return device.memory_kind(scope or GLOBAL_SCOPE)
     wanted = normalize_host_access(host_access)
@@ -84,7 +85,7 @@ def _kind(device: Device, scope: str | None, host_access: str | None) -> MemoryK
 
 
 def _several(devices: Sequence[Device | str], named: Sequence[str]) -> list[Device]:
-    """Each of ``devices`` once; ``named``: what was asked besides and is of one device."""
+    """Returns each of ``devices`` once; raises InputError where ``named`` lists arguments that are for one device."""
     if named:
         raise InputError(f"{', '.join(named)} given for {len(devices)} devices; give one device, or leave it out")
     found = list(dict.fromkeys(find_device(each) for each in devices))

@@ -1,4 +1,4 @@
-"""Memory behind file descriptors: that of others as a Tensor, and a Tensor's own for others to map."""
+"""Memory behind file descriptors: imports a dma-buf as a Tensor, and exports a Tensor's memory for others to map."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ def from_dma_buf(
     offset: int = 0,
     strides: Sequence[int] | None = None,
 ) -> Tensor:
-    """The memory of the Linux dma-buf ``fd`` from byte ``offset`` on, used in place by ``device``.
+    """Returns a Tensor over the Linux dma-buf ``fd`` from byte ``offset`` on, which ``device`` uses in place.
 
-    ``strides`` count elements, None is dense. ``fd`` stays the caller's, to close when he likes; a Tensor of one that
-    was opened for reading is read-only. On ``"cpu"`` any file that mmap takes will do, a memfd for one. Where devices
-    write past the CPU's caches, open a host view of the Tensor around what the host does with it: that makes the calls
-    of ``DMA_BUF_IOCTL_SYNC``, as runs on the CPU do that it is bound to. Raises InputError for a layout that
-    is not legal, and ZeroCopyError when the device cannot import it.
+    ``strides`` count elements, None is dense. The caller keeps ``fd`` and may close it at any time; a descriptor that
+    was opened for reading gives a read-only Tensor. On ``"cpu"`` any file that mmap takes will do, for example a memfd.
+    Where devices write past the CPU's caches, open a host view of the Tensor around the host's accesses: that calls
+    ``DMA_BUF_IOCTL_SYNC``, as runs on the CPU do for Tensors they are bound to. Raises InputError for a layout that is
+    not legal, and ZeroCopyError when the device cannot import it.
     """
     name = dtype_name(dtype)
     where = find_device(device)
@@ -50,10 +50,11 @@ def from_dma_buf(
 
 
 def export_fd(tensor: Tensor) -> tuple[int, int]:
-    """A new file descriptor of the memory of ``tensor``, which the caller closes, and the byte its elements begin at.
+    """Returns a new file descriptor of the memory of ``tensor``, which the caller closes, and the byte of the first
+    element.
 
-    The memory must have been made to be shared, by ``lb.empty(..., host_access="rw")`` on a device that can export it;
-    it lives until both are given back. Raises ZeroCopyError for other memory.
+    The memory must be made for sharing, by ``lb.empty(..., host_access="rw")`` on a device that can export it. It lives
+    until the Tensor is gone and the descriptor is closed. Raises ZeroCopyError for other memory.
     """
     region = tensor.storage.live_region
     api = region.space.device.capability(MemoryExport)
@@ -72,7 +73,7 @@ def export_fd(tensor: Tensor) -> tuple[int, int]:
 
 
 def _access(fd: int) -> AccessMode:
-    """What ``fd`` was opened for; a device says what is wrong with one that is not open."""
+    """Returns the access that ``fd`` was opened for; the device reports one that is not open."""
     try:
         return "r" if fcntl.fcntl(fd, fcntl.F_GETFL) & os.O_ACCMODE == os.O_RDONLY else "rw"
     except OSError:

@@ -1,4 +1,4 @@
-"""What others are given of a Tensor's memory: arrays over it, or copies of those in another dtype."""
+"""Exports of a Tensor's memory: numpy arrays over it, or copies in another dtype."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Array = np.ndarray[Any, Any]
 
 
 def check_host_reads(view: TypedView, *, waits: bool) -> None:
-    """Raise HostViewError unless the bytes are coherent memory that the host reads; ``waits`` for their writers."""
+    """Raise HostViewError unless the bytes are coherent memory that the host reads; ``waits`` for pending writers."""
     storage = view.storage
     storage.live_region  # noqa: B018  raises when freed
     storage.check_device()
@@ -33,8 +33,9 @@ def check_host_reads(view: TypedView, *, waits: bool) -> None:
 
 
 def array_over(view: TypedView, *, readonly: bool, subject: Callable[[], str] | str) -> Array:
-    """A new array over the elements, which keeps the bytes in use; ``subject`` names it to those who want them
-    freed."""
+    """Returns a new array over the elements, which keeps the bytes in use; the error of a ``free()`` calls it
+    ``subject``.
+    """
     dtype = numpy_dtype(view.dtype)
     strides = tuple([step * dtype.itemsize for step in view.strides])
     buffer = exported_bytes(view.storage, readonly=readonly, subject=subject)
@@ -42,7 +43,7 @@ def array_over(view: TypedView, *, readonly: bool, subject: Callable[[], str] | 
 
 
 def in_dtype(view: TypedView, array: Array, dtype: Any, copy: bool | None) -> Array:
-    """``array`` over the bytes of ``view`` as ``Tensor.__array__`` was asked for it."""
+    """Returns ``array``, which is over the bytes of ``view``, or a copy in ``dtype``, as ``__array__`` must."""
     wanted = array.dtype if dtype is None else np.dtype(dtype)
     if wanted == array.dtype and not copy:
         return array.view()
@@ -62,7 +63,7 @@ def in_dtype(view: TypedView, array: Array, dtype: Any, copy: bool | None) -> Ar
 
 
 def check_packed_argument(view: TypedView) -> None:
-    """Raise ZeroCopyError or HostAccessError unless a PackedFunc may use the bytes; waits for who does now."""
+    """Raise ZeroCopyError or HostAccessError unless a PackedFunc may use the bytes; waits for current users."""
     if view.readonly:
         raise ZeroCopyError(
             f"{view!r} is read-only, which a PackedFunc cannot be told: it may write any argument; pass t.copy()"

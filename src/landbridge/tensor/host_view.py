@@ -1,4 +1,4 @@
-"""HostView: a numpy array over a device's own bytes, with the waits and barriers that make it true."""
+"""HostView: a numpy array over a device's own bytes, with the waits and barriers that make its content valid."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class HostView(ProcessBound, Generic[_View]):
         tensor = self._live
         if self._entered:
             raise HostAccessError("this host view is open already; ask the tensor for another one")
-        if not self._storage.is_ready:  # so that who copies in a run is waited for, too, and not refused
+        if not self._storage.is_ready:  # so that a copy of a run is waited for, and not refused
             self._storage.wait(self._start, self._stop, writes=self.mode != "r")
         try:
             self._storage.open_view(self._access)
@@ -85,7 +85,7 @@ class HostView(ProcessBound, Generic[_View]):
 
     @property
     def tensor(self) -> _View:
-        """The same bytes as a Tensor on ``cpu:0``, read-only unless the mode writes."""
+        """Returns the same bytes as a Tensor on ``cpu:0``, read-only unless the mode writes."""
         source = self._live
         return type(source).from_numpy_view(self._array(source))
 
@@ -102,15 +102,15 @@ class HostView(ProcessBound, Generic[_View]):
         begin_host_access(self._storage, self._start, self._stop, "r")
 
     def close(self) -> None:
-        """End a lasting view: later calls raise. Arrays taken from it keep the bytes, but no barriers."""
+        """End a lasting view; later calls raise. Arrays taken from it keep the bytes alive, but get no barriers."""
         self._source = None
 
     def __dlpack__(self, **request: Any) -> object:
-        """A DLPack capsule over the bytes, as ``.tensor`` gives it."""
+        """Returns a DLPack capsule over the bytes, as ``.tensor`` gives it."""
         return self.tensor.__dlpack__(**request)
 
     def __dlpack_device__(self) -> tuple[int, int]:
-        """``(kDLCPU, 0)``."""
+        """Returns ``(kDLCPU, 0)``."""
         return self.tensor.__dlpack_device__()
 
     def _array(self, tensor: _View) -> np.ndarray[Any, Any]:

@@ -1,4 +1,4 @@
-"""Tensors of the host on a device that uses their memory in place."""
+"""``import_tensor``: makes a host Tensor a Tensor of a device that uses the memory in place."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ from landbridge.tensor.tensor import Tensor
 
 
 def import_tensor(tensor: Tensor, device: Device, *, writes: bool = True) -> Tensor:
-    """``tensor``, memory of the host, as a Tensor on ``device`` over the same bytes; it keeps their owner alive.
+    """Returns host ``tensor`` as a Tensor on ``device`` over the same bytes; it keeps their owner alive.
 
-    Read-only memory is imported for reading. ``writes``: whether the device ever writes the other; what it only reads
-    may share granules with memory of others. Raises ZeroCopyError with the device's reason when it cannot be.
+    Read-only memory is imported for reading. ``writes``: whether the device ever writes the memory; memory that it only
+    reads may share granules with memory of others. Raises ZeroCopyError with the device's reason when it cannot import
+    it.
     """
     if not is_host_memory(tensor.storage):
         raise ZeroCopyError(f"{tensor!r} is not memory of the host, which is what {device} can import")

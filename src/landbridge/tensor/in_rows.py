@@ -1,4 +1,4 @@
-"""Tensors in scopes of more than one dimension: strides that lead from row to row, wherever a device put them."""
+"""Tensors in scopes of more than one dimension, whose strides lead from row to row, wherever a device put them."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from landbridge.tensor.tensor import Tensor
 def tensor_in_rows(
     storage: Storage, dtype: str, shape: Sequence[int], axis_separators: Sequence[int], row: int = 0, byte: int = 0
 ) -> Tensor:
-    """The Tensor in consecutive rows of ``storage`` from ``row`` on, from ``byte`` of each on.
+    """Returns a Tensor in consecutive rows of ``storage``, from row ``row`` on, at byte ``byte`` of each row.
 
-    Raises InputError where ``storage`` has no rows, fewer, or shorter ones.
+    Raises InputError where ``storage`` has no rows, too few, or rows that are too short.
     """
     space = storage.live_region.space
     if not isinstance(space, NdSpace):
@@ -29,10 +29,10 @@ def tensor_in_rows(
 
 
 def row_table(tensor: Tensor) -> tuple[int, ...]:
-    """The host address of each row of ``tensor``, in order: what a kernel of the host takes for it. None of one without
-    elements.
+    """Returns the host address of each row of ``tensor``, in order, which a kernel of the host takes for it.
 
-    Good for as long as the storage lives. Raises HostViewError where the host cannot address the rows.
+    It is empty for a tensor without elements, and valid for as long as the storage lives. Raises HostViewError where
+    the host cannot address the rows.
     """
     storage = tensor.storage
     space = storage.live_region.space

@@ -1,4 +1,4 @@
-"""Layouts: what a tensor takes of a Storage and where its elements may lie in it, in flat memory and in rows."""
+"""Layouts: how much of a Storage a tensor takes and where its elements may lie, in flat memory and in rows."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from landbridge.shape import dense_bytes, reach, row_major
 
 
 def dense_size(shape: tuple[int, ...], dtype: str, axis_separators: tuple[int, ...]) -> Size:
-    """What is asked of an allocator for just these elements."""
+    """Returns the size of an allocation that holds just these elements."""
     if axis_separators:
         return NdSize(physical_shape(shape, axis_separators), dtype)
     return dense_bytes(shape, dtype)
@@ -49,7 +49,7 @@ def strides_in_rows(
     byte_offset: int,
     axis_separators: Sequence[int],
 ) -> tuple[int, ...]:
-    """``strides``, None for those of elements that are dense in each row of ``storage``.
+    """Returns ``strides``, or for None those of elements that are dense in each row of ``storage``.
 
     Raises InputError unless every element lies in a row, and only the axes before the first separator lead from row to
     row.

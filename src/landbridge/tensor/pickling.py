@@ -1,8 +1,8 @@
-"""Tensors by value: what a pickle has of one, and the Tensor that is made of it.
+"""Pickling of tensors by value.
 
-Memory that the host reads in place is given to a pickler of protocol 5 as it is (``pickle.PickleBuffer``), so that one
-with a ``buffer_callback`` copies nothing. A Tensor that is read from such a pickle uses the bytes where the reader has
-them.
+Memory that the host reads in place is given to a pickler of protocol 5 as it is (``pickle.PickleBuffer``), so that a
+pickler with a ``buffer_callback`` copies nothing. A Tensor that is read from such a pickle uses the reader's bytes in
+place.
 """
 
 from __future__ import annotations
@@ -32,8 +32,10 @@ _Reduced: TypeAlias = "tuple[Callable[..., _View], tuple[Any, ...]]"
 
 
 class PickledLocation(NamedTuple):
-    """Where a Tensor lay that was not in ordinary memory of the host: the name of its device, and its scope and axis
-    separators as ``landbridge.empty`` takes them."""
+    """The location of a Tensor outside ordinary memory of the host: its device, scope and axis separators.
+
+    ``landbridge.empty`` takes the same three.
+    """
 
     device: str
     scope: str
@@ -41,12 +43,12 @@ class PickledLocation(NamedTuple):
 
 
 class CopiedByValue:
-    """Pickling and copying of a Tensor."""
+    """A mixin that pickles and copies a Tensor."""
 
     __slots__ = ()
 
     def __reduce_ex__(self: _View, protocol: SupportsIndex, /) -> _Reduced[_View]:
-        """A function, and its arguments, which hold the elements.
+        """Returns a function that makes the Tensor, and its arguments, which hold the elements.
 
         Waits for pending writers. Elements that are strided, or that the host cannot read in place, are copied to the
         host, which the ledger calls ``pickle``. Raises what such a copy does.
@@ -61,7 +63,7 @@ class CopiedByValue:
         content = array.reshape(-1).view(np.uint8)  # arrays of ml_dtypes are no buffers
         facts = (self.dtype, self.shape, location)
         if index(protocol) >= 5:
-            from pickle import PickleBuffer  # 2 ms, which who pickles has spent already
+            from pickle import PickleBuffer  # an import of 2 ms, which a program that pickles has spent already
 
             return from_buffer, (type(self), PickleBuffer(content.data), *facts)
         ledger.announce(
@@ -70,7 +72,7 @@ class CopiedByValue:
         return from_bytes, (type(self), content.tobytes(), *facts)
 
     def __copy__(self: _View) -> _View:
-        """Another Tensor over the same bytes; ``copy`` copies them."""
+        """Returns another Tensor over the same bytes; ``copy`` copies them."""
         return type(self)(
             self.storage,
             self.dtype,
@@ -82,7 +84,7 @@ class CopiedByValue:
         )
 
     def __deepcopy__(self: _View, memo: object) -> _View:
-        """A dense copy in the same scope of the same device; the ledger's cause is ``copy``."""
+        """Returns a dense copy in the same scope of the same device; the ledger's cause is ``copy``."""
         storage = self.storage
         return copy_to(self, storage.device, "copy", None, storage.kind.scope, self.axis_separators)
 
@@ -90,11 +92,11 @@ class CopiedByValue:
 def from_buffer(
     created: type[_View], buffer: Any, dtype: str, shape: tuple[int, ...], location: PickledLocation | None = None
 ) -> _View:
-    """Returns the Tensor of the elements in ``buffer``: on the host over these bytes, read-only where they are.
+    """Returns a Tensor of the elements in ``buffer``: on the host over these bytes, read-only if the buffer is.
 
-    Bytes that do not begin at a multiple of the element's size are copied; one that lay at another ``location`` is
-    copied there. Raises InputError for a buffer of another size, DeviceError where the device of ``location`` is not
-    here.
+    Bytes that do not begin at a multiple of the element's size are copied; those of a Tensor with another ``location``
+    are copied there. Raises InputError for a buffer of another size, DeviceError where the device of ``location`` does
+    not exist here.
     """
     array = _elements(buffer, dtype, shape)
     return (
@@ -105,7 +107,7 @@ def from_buffer(
 def from_bytes(
     created: type[_View], content: bytes, dtype: str, shape: tuple[int, ...], location: PickledLocation | None = None
 ) -> _View:
-    """Returns a Tensor with memory of its own of the elements in ``content``; raises as ``from_buffer`` does."""
+    """Returns a Tensor with its own memory and the elements in ``content``; raises as ``from_buffer`` does."""
     return _owned(created, _elements(content, dtype, shape), location)
 
 
@@ -121,8 +123,9 @@ def _elements(content: Any, dtype: str, shape: tuple[int, ...]) -> np.ndarray[An
 
 
 def _owned(created: type[_View], array: np.ndarray[Any, Any], location: PickledLocation | None) -> _View:
-    """A Tensor with memory of its own at ``location``, with the elements of ``array``; the ledger's cause is
-    ``unpickle``."""
+    """Returns a Tensor with its own memory at ``location`` and the elements of ``array``; the ledger's cause is
+    ``unpickle``.
+    """
     if location is None or not array.flags.aligned:
         owned = created(allocate(host_device(), array.nbytes), dtype_name(array.dtype), array.shape)
         aligned = owned.__array__()

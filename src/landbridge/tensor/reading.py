@@ -1,4 +1,4 @@
-"""What every array offers to who reads it, by numpy: a Tensor's elements by index, as a list, one by one."""
+"""Reading of a Tensor's elements through numpy: by index, as a list, one by one."""
 
 from __future__ import annotations
 
@@ -16,31 +16,32 @@ class _Tensor(Protocol):
 
 
 class Readable:
-    """Reading of elements, over ``__array__``; nothing is copied. Raises HostViewError as that does."""
+    """A mixin that reads elements over ``__array__`` without copies. It raises HostViewError as that does."""
 
     __slots__ = ()
 
     def numpy(self: _Tensor) -> np.ndarray[Any, Any]:
-        """A numpy array over the bytes, without a copy; raises HostViewError where the host cannot read them in place.
+        """Returns a numpy array over the bytes, without a copy; raises HostViewError where the host cannot read them in
+        place.
 
         ``t.to_device("cpu").numpy()`` copies such memory.
         """
         return self.__array__()
 
     def tolist(self: _Tensor) -> Any:
-        """The elements as nested lists of Python numbers, or one number of a scalar."""
+        """Returns the elements as nested lists of Python numbers, or one number for a scalar."""
         return self.numpy().tolist()
 
     def item(self: _Tensor) -> Any:
-        """The one element as a Python number; raises ValueError where there are several."""
+        """Returns the one element as a Python number; raises ValueError where there are several."""
         return self.numpy().item()
 
     def __getitem__(self: _Tensor, key: Any) -> Any:
-        """What numpy gives for ``key``: a view of the elements, or one of them."""
+        """Returns numpy's result for ``key``: a view of the elements, or one of them."""
         return self.numpy()[key]
 
     def __len__(self: _Tensor) -> int:
-        """The first extent; raises TypeError for a scalar."""
+        """Returns the first extent; raises TypeError for a scalar."""
         if not self.shape:
             raise TypeError("a scalar has no length")
         return self.shape[0]
@@ -55,5 +56,5 @@ class Readable:
         return int(self.numpy().item())
 
     def __bool__(self: _Tensor) -> bool:
-        """Whether the one element is not zero; raises ValueError where there are several, as numpy does."""
+        """Returns whether the one element is not zero; raises ValueError where there are several, as numpy does."""
         return bool(self.numpy())

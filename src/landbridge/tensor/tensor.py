@@ -1,4 +1,4 @@
-"""Tensor: a typed view of a Storage."""
+"""The Tensor class: a typed view of a Storage."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ if TYPE_CHECKING:
 
     import tvm_ffi
 
-_new, _ndarray = object.__new__, np.ndarray  # names of this module are found in less time
+_new, _ndarray = object.__new__, np.ndarray  # names in this module are faster to look up
 
 HostView: TypeAlias = "_HostView[Tensor]"
 
 
 @named_holder
 class Tensor(Readable, CopiedByValue):
-    """``shape`` elements of ``dtype`` at ``byte_offset`` of ``storage``; many Tensors may view one Storage.
+    """A view of ``shape`` elements of ``dtype`` at ``byte_offset`` of ``storage``; many Tensors may view one Storage.
 
     ``strides`` count elements. A Tensor over memory of others is read-only when its owner is.
     """
@@ -64,20 +64,20 @@ class Tensor(Readable, CopiedByValue):
     )
 
     dtype: str
-    """Element type by name, as in ``landbridge.dtypes``."""
+    """The element type by name, as in ``landbridge.dtypes``."""
     readonly: bool
-    """Whether nobody may write through this Tensor."""
+    """True when nobody may write through this Tensor."""
     axis_separators: tuple[int, ...]
-    """Which physical axes make each dimension of an n-D space; empty for flat memory."""
+    """The physical axes that make each dimension of an n-D space; empty for flat memory."""
     _shape: tuple[int, ...]
     #: None while the elements are dense and row-major.
     _strides: tuple[int, ...] | None
     _byte_offset: int
-    #: None while nobody has asked for that of a borrowed array: most Tensors never need it.
+    #: None until somebody asks for the Storage of a borrowed array: most Tensors never need it.
     _storage: Storage | None
-    #: Of the first element of a borrowed array, once it was asked for.
+    #: The host address of the first element of a borrowed array, once it was asked for.
     _address: int | None
-    #: An array over the bytes, the borrowed one at first, and a PackedFunc's argument: for the next export.
+    #: An array over the bytes (the borrowed one at first) and a PackedFunc's argument, cached for the next export.
     _array: np.ndarray[Any, Any] | None
     _packed: tvm_ffi.Tensor | None
 
@@ -92,9 +92,9 @@ class Tensor(Readable, CopiedByValue):
         readonly: bool = False,
         axis_separators: tuple[int, ...] = (),
     ) -> None:
-        """Raises InputError when an element would lie outside ``storage``, or where its kind allows no tensor.
+        """Make a view of ``storage``; raises InputError when an element lies outside it, or its kind allows no tensor.
 
-        ``strides`` None: dense, of an n-D space in each row.
+        ``strides`` None: dense, in an n-D space within each row.
         """
         self.dtype = dtype
         self._shape = check_shape(shape, dtype)
@@ -111,21 +111,22 @@ class Tensor(Readable, CopiedByValue):
 
     @classmethod
     def from_numpy_view(cls, array: np.ndarray[Any, Any]) -> Self:
-        """``array``'s memory, borrowed for as long as the Tensor lives; read-only when ``array`` is.
+        """Returns a Tensor that borrows the memory of ``array`` for as long as it lives; read-only when ``array`` is.
 
-        Raises InputError for a dtype without a name here, ZeroCopyError for elements in another byte order or
-        not at multiples of their size.
+        Raises InputError for a dtype without a name here, ZeroCopyError for elements in another byte order or not at
+        multiples of their size.
         """
         self = _new(cls)
         self.dtype = known_names.get(array.dtype) or name_of(array.dtype)
-        # A view of our own: the caller may give his array another shape later.
+        # We keep a view of our own: the caller may change the shape of his array later.
         self._array = owned = array.view() if type(array) is _ndarray else array.view(_ndarray)
         self._shape = owned.shape
         self._storage = self._strides = self._address = self._packed = None
         self._byte_offset = 0
         self.axis_separators = ()
         if type(array) is not _ndarray and barriers_of_array(array) is not None:
-            self._storage = borrow_array(array, readonly=not array.flags.writeable)  # its view need not keep it
+            # its view need not keep the array alive
+            self._storage = borrow_array(array, readonly=not array.flags.writeable)
         flags = array.flags
         if flags.carray:
             self.readonly = False
@@ -137,65 +138,65 @@ class Tensor(Readable, CopiedByValue):
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """The extents, one for each dimension."""
+        """Returns the extents, one for each dimension."""
         return self._shape
 
     @property
     def strides(self) -> tuple[int, ...]:
-        """Distances between neighbours of each dimension, in elements."""
+        """Returns the distances between neighbours of each dimension, in elements."""
         return row_major(self._shape) if self._strides is None else self._strides
 
     @property
     def byte_offset(self) -> int:
-        """Where the first element lies in the storage, in bytes."""
+        """Returns the position of the first element in the storage, in bytes."""
         return self._byte_offset
 
     @property
     def storage(self) -> Storage:
-        """The bytes this is a view of."""
+        """Returns the Storage that this is a view of."""
         if self._storage is None:
-            assert self._array is not None  # there is one of the two
+            assert self._array is not None  # one of the two exists
             self._storage = borrow_array(self._array, readonly=self.readonly)
         return self._storage
 
     @property
     def ndim(self) -> int:
-        """The number of dimensions."""
+        """Returns the number of dimensions."""
         return len(self.shape)
 
     @property
     def size(self) -> int:
-        """The number of elements."""
+        """Returns the number of elements."""
         return prod(self.shape)
 
     @property
     def itemsize(self) -> int:
-        """Bytes of one element."""
+        """Returns the bytes of one element."""
         return dtype_facts(self.dtype).itemsize
 
     @property
     def nbytes(self) -> int:
-        """Bytes of all elements, gaps not counted."""
+        """Returns the bytes of all elements, without gaps."""
         return dense_bytes(self.shape, self.dtype)
 
     @property
     def device(self) -> Device:
-        """The device whose memory this is."""
+        """Returns the device whose memory this is."""
         return self.storage.device
 
     @property
     def scope(self) -> str:
-        """The memory scope on that device."""
+        """Returns the memory scope on that device."""
         return self.storage.kind.scope
 
     @property
     def is_contiguous(self) -> bool:
-        """Whether the elements are dense and row-major."""
+        """Returns whether the elements are dense and row-major."""
         return self._strides is None or same_layout(self._shape, self._strides, row_major(self._shape))
 
     @property
     def byte_range(self) -> tuple[int, int]:
-        """The half-open range of bytes of the storage that the elements lie in."""
+        """Returns the half-open range of bytes of the storage that the elements lie in."""
         start = self._byte_offset
         if self._strides is None:
             return start, start + self.nbytes
@@ -204,7 +205,7 @@ class Tensor(Readable, CopiedByValue):
 
     @property
     def data_address(self) -> int:
-        """The host address of the first element; raises HostViewError for memory the host cannot address."""
+        """Returns the host address of the first element; raises HostViewError for memory the host cannot address."""
         if self._storage is not None or self._array is None:
             return self.storage.address + self._byte_offset
         if self._address is None:
@@ -212,19 +213,21 @@ class Tensor(Readable, CopiedByValue):
         return self._address
 
     def extents(self, device: Device | None = None) -> tuple[Extent, ...]:
-        """Where ``device`` (None: the Tensor's) finds the bytes of the elements, for who programs it by hand: pieces
-        ``(address, nbytes)`` in order, by the device's own addresses. They hold as long as the Tensor lives.
+        """Returns the addresses of the elements as ``device`` (None: the Tensor's) uses them, for code that programs
+        it.
 
-        Empty where nobody knows an address, and for memory in rows. Raises DeviceLostError, UseAfterFreeError.
+        The pieces are ``(address, nbytes)``, in order, and valid as long as the Tensor lives. Empty where no address is
+        known, and for memory in rows. Raises DeviceLostError, UseAfterFreeError.
         """
         self.storage.check_device()
         return extents(self.storage, device or self.device, *self.byte_range)
 
     def host_view(self, mode: AccessMode | None = None) -> HostView:
-        """The host's view of the bytes, ``with`` barriers or lasting; see HostView.
+        """Returns the host's view of the bytes: a ``with`` calls the barriers, a lasting one leaves them to you; see
+        HostView.
 
-        ``mode`` is "r", "w" or "rw"; None is what the Tensor allows. Raises HostViewError; reading memory past
-        the host's caches is a SlowMemoryWarning.
+        ``mode`` is "r", "w" or "rw"; None is what the Tensor allows. Raises HostViewError; reading memory past the
+        host's caches is a SlowMemoryWarning.
         """
         mode = mode or ("r" if self.readonly else "rw")
         if mode != "w":
@@ -240,10 +243,10 @@ class Tensor(Readable, CopiedByValue):
         scope: str | None = None,
         axis_separators: Sequence[int] | None = None,
     ) -> Tensor:
-        """This Tensor when it is on ``device`` already, else a copy there, which the ledger calls ``to_device``.
+        """Returns this Tensor if it is on ``device`` already, else a copy there, which the ledger calls ``to_device``.
 
-        ``scope``: memory of the device that it must be in, too; None is any, and "global" for a copy. In a scope of
-        more than one dimension ``axis_separators`` are as in ``lb.empty``.
+        ``scope``: the memory of the device that it must be in; None is any, and "global" for a copy. In a scope of more
+        than one dimension ``axis_separators`` are as in ``lb.empty``.
         """
         target = find_device(device)
         if scope is None:
@@ -255,14 +258,14 @@ class Tensor(Readable, CopiedByValue):
         return copy_to(self, target, "to_device", stream, kind.scope, separators)
 
     def copy(self) -> Tensor:
-        """A dense copy on the same device; the ledger's cause is ``copy``."""
+        """Returns a dense copy on the same device; the ledger's cause is ``copy``."""
         return copy_to(self, self.device, "copy")
 
     def copy_from(self, source: Tensor | np.ndarray[Any, Any], /, *, stream: Stream | None = None) -> None:
         """Copy the elements of ``source``, of the same shape and dtype, into the memory of this Tensor.
 
-        Either lies on any device, in any scope. Waits as ``to_device`` does; the ledger's cause is ``copy_from``.
-        Raises InputError where the two do not fit or overlap, or this Tensor is read-only, and copies nothing then.
+        Both may lie on any device, in any scope. Waits as ``to_device`` does; the ledger's cause is ``copy_from``.
+        Raises InputError, and copies nothing, where the two do not fit or overlap, or this Tensor is read-only.
         """
         if isinstance(source, np.ndarray):
             source = Tensor.from_numpy_view(source)
@@ -271,7 +274,9 @@ class Tensor(Readable, CopiedByValue):
         copy_tensor(self, source, cause="copy_from", stream=stream)
 
     def view(self, shape: Sequence[int]) -> Tensor:
-        """The same bytes as another shape; raises ZeroCopyError when this Tensor is not dense."""
+        """Returns a Tensor over the same bytes with another shape; raises ZeroCopyError when this Tensor is not
+        dense.
+        """
         new = check_shape(shape, self.dtype)
         if prod(new) != self.size:
             raise InputError(f"{self!r} has {self.size} elements, shape {new} has {prod(new)}; they must be equal")
@@ -282,10 +287,10 @@ class Tensor(Readable, CopiedByValue):
         return Tensor(self.storage, self.dtype, new, None, self.byte_offset, readonly=self.readonly)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
-        """A numpy array over the bytes, without a copy unless ``copy`` or another ``dtype`` asks for one.
+        """Returns a numpy array over the bytes, without a copy unless ``copy`` or another ``dtype`` requires one.
 
-        Raises HostViewError with the way out when the host cannot read them in place, and ZeroCopyError when
-        ``copy=False`` cannot be kept.
+        Raises HostViewError, with what to do instead, when the host cannot read them in place, and ZeroCopyError when
+        ``copy=False`` is impossible.
         """
         array = self._array
         if array is not None and dtype is None and not copy:
@@ -302,16 +307,16 @@ class Tensor(Readable, CopiedByValue):
         dl_device: tuple[int, int] | None = None,
         copy: bool | None = None,
     ) -> object:
-        """A DLPack capsule over the bytes; see ``landbridge.dlpack.export_capsule``."""
+        """Returns a DLPack capsule over the bytes; see ``landbridge.dlpack.export_capsule``."""
         array = self._array
         if array is not None and stream is None and dl_device is None and not copy:
             storage = self._storage
-            # numpy writes capsules for what it can describe, in a hundredth of the time it takes here.
+            # numpy makes capsules for what it can describe, in a hundredth of the time it takes here.
             if array.size and (storage is None or storage.is_ready):
                 try:
                     return array.__dlpack__(max_version=max_version)
                 except BufferError:
-                    pass  # one of ml_dtypes, or read-only
+                    pass  # a dtype of ml_dtypes, or read-only
         from landbridge.dlpack import Elements, export_capsule
 
         source = self.copy() if copy else self
@@ -328,7 +333,7 @@ class Tensor(Readable, CopiedByValue):
         return created
 
     def __dlpack_device__(self) -> tuple[int, int]:
-        """The DLPack device type and index of the memory."""
+        """Returns the DLPack device type and index of the memory."""
         if self._storage is None:
             return (1, 0)
         from landbridge.dlpack import dlpack_device
@@ -336,10 +341,10 @@ class Tensor(Readable, CopiedByValue):
         return dlpack_device(self.storage)
 
     def __tvm_ffi_object__(self) -> tvm_ffi.Tensor:
-        """The Tensor as tvm-ffi passes it to a PackedFunc: the same bytes, described once.
+        """Returns the Tensor as tvm-ffi passes it to a PackedFunc: over the same bytes, and cached.
 
-        Raises ZeroCopyError for a read-only Tensor, which a PackedFunc cannot be told, and HostAccessError while
-        an open host view conflicts.
+        Raises ZeroCopyError for a read-only Tensor, as a PackedFunc has no such flag, and HostAccessError while an open
+        host view conflicts.
         """
         packed, storage = self._packed, self._storage
         if packed is not None and storage is not None and storage.is_ready and not open_views:
@@ -353,9 +358,9 @@ class Tensor(Readable, CopiedByValue):
         return packed
 
     def drop_cached(self) -> None:
-        """Drop what is kept for the next export, so that only what others hold keeps the bytes in use."""
+        """Release what is cached for the next export, so that only exports held by others keep the bytes in use."""
         self._packed = None
-        if self._storage is not None:  # else the array is the memory
+        if self._storage is not None:  # without a storage, the array is the memory
             self._array = None
 
     def let_go(self) -> None:
@@ -370,7 +375,7 @@ class Tensor(Readable, CopiedByValue):
 
 
 def over_new(array: np.ndarray[Any, Any], dtype: str, shape: tuple[int, ...], address: int) -> Tensor:
-    """The Tensor of a C-contiguous ``array`` at ``address`` that nobody else will ever see; checks nothing."""
+    """Returns a Tensor over the C-contiguous ``array`` at ``address``, which nobody else uses; checks nothing."""
     tensor = _new(Tensor)
     tensor._array, tensor.dtype, tensor._shape, tensor._address = array, dtype, shape, address
     tensor._storage = tensor._strides = tensor._packed = None
@@ -379,17 +384,18 @@ def over_new(array: np.ndarray[Any, Any], dtype: str, shape: tuple[int, ...], ad
 
 
 def array_without_storage(value: Any) -> np.ndarray[Any, Any] | None:
-    """The array that a Tensor over memory of numpy is made of, where nobody has asked for its Storage yet; else None.
+    """Returns the numpy array of a Tensor whose Storage nobody has asked for yet; None for any other value.
 
-    Whoever reads it has nothing to wait for, and no view of it to look for.
+    Such an array can be read without a wait, as no view of it exists.
     """
     return value._array if type(value) is Tensor and value._storage is None else None
 
 
 def exported_array(tensor: Tensor, *, waits: bool = True) -> np.ndarray[Any, Any]:
-    """An array over host-readable coherent memory, kept by ``tensor`` for the next time where it is the host's own.
+    """Returns an array over host-readable coherent memory; ``tensor`` caches it where the memory is the host's own.
 
-    ``waits``: for the writers of the bytes. Give others a view of it. Raises HostViewError for other memory.
+    ``waits``: whether to wait for writers of the bytes. Give others a view of the array. Raises HostViewError for other
+    memory.
     """
     array, storage = tensor._array, tensor._storage
     if array is not None and (storage is None or storage.is_ready or (not waits and storage.region is not None)):

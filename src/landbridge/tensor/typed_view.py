@@ -1,4 +1,4 @@
-"""TypedView: what host views, copies and exports look at of a Tensor, which is built on them."""
+"""TypedView: the part of a Tensor that host views, copies and exports use, which Tensor is built on."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class TypedView(Protocol):
-    """Elements of ``dtype`` in a Storage; its ``repr`` names it in messages."""
+    """A view of elements of ``dtype`` in a Storage; its ``repr`` names it in messages."""
 
     dtype: str
     readonly: bool
@@ -31,42 +31,42 @@ class TypedView(Protocol):
         readonly: bool = False,
         axis_separators: tuple[int, ...] = (),
     ) -> None:
-        """The elements from ``byte_offset`` on; ``strides`` None is dense."""
+        """Make a view of the elements from ``byte_offset`` on; ``strides`` None is dense."""
 
     @classmethod
     def from_numpy_view(cls, array: np.ndarray[Any, Any]) -> Self:
-        """``array``'s memory, borrowed."""
+        """Returns a view that borrows the memory of ``array``."""
 
     @property
     def storage(self) -> Storage:
-        """The bytes."""
+        """Returns the Storage of the bytes."""
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """The extents."""
+        """Returns the extents."""
 
     @property
     def strides(self) -> tuple[int, ...]:
-        """Distances between neighbours of each dimension, in elements."""
+        """Returns the distances between neighbours of each dimension, in elements."""
 
     @property
     def byte_offset(self) -> int:
-        """Where the first element lies in the storage."""
+        """Returns the position of the first element in the storage, in bytes."""
 
     @property
     def byte_range(self) -> tuple[int, int]:
-        """The half-open range of bytes of the storage that the elements lie in."""
+        """Returns the half-open range of bytes of the storage that the elements lie in."""
 
     @property
     def nbytes(self) -> int:
-        """Bytes of all elements, gaps not counted."""
+        """Returns the bytes of all elements, without gaps."""
 
     @property
     def __dlpack__(self) -> Callable[..., object]:
         """Makes a DLPack capsule over the bytes."""
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
-        """An array over the bytes."""
+        """Returns an array over the bytes."""
 
     def __dlpack_device__(self) -> tuple[int, int]:
-        """The DLPack device type and index of the memory."""
+        """Returns the DLPack device type and index of the memory."""
