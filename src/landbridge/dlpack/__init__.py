@@ -1,7 +1,7 @@
-"""DLPack 1.x through ctypes: capsules that others read our memory by, and what theirs describe. Nothing is copied.
+"""DLPack 1.x through ctypes: exports our memory as capsules, and imports those of others. Nothing is copied.
 
-``DLManagedTensorVersioned`` when the consumer takes one, else the unversioned form, which cannot say read-only
-and is therefore refused for read-only memory.
+The form is ``DLManagedTensorVersioned`` when the consumer takes it, else the unversioned form, which cannot express
+read-only and is therefore refused for read-only memory.
 """
 
 from landbridge.dlpack.consume import import_capsule as import_capsule

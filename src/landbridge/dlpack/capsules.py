@@ -1,4 +1,4 @@
-"""PyCapsules: made, read and marked as used, without changing how others call the same functions of the C API."""
+"""Functions of the C API for PyCapsules, with ctypes prototypes that leave those of other callers unchanged."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable
 _api = ctypes.pythonapi
 _object, _pointer, _text, _int = ctypes.py_object, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_int
 
-#: (address, name, destructor) -> capsule; the name is kept by pointer, so it must live for ever.
+#: (address, name, destructor) -> capsule; it keeps the pointer to the name, which must therefore live for ever
 new: Callable[[int, bytes, int], object] = ctypes.PYFUNCTYPE(_object, _pointer, _text, _pointer)(
     ("PyCapsule_New", _api)
 )
@@ -16,7 +16,7 @@ new: Callable[[int, bytes, int], object] = ctypes.PYFUNCTYPE(_object, _pointer, 
 pointer: Callable[[object, bytes], int] = ctypes.PYFUNCTYPE(_pointer, _object, _text)(("PyCapsule_GetPointer", _api))
 #: (capsule, name) -> whether the object is a capsule of that name
 is_valid: Callable[[object, bytes], int] = ctypes.PYFUNCTYPE(_int, _object, _text)(("PyCapsule_IsValid", _api))
-#: (capsule, name): give it another name, which is kept by pointer
+#: (capsule, name): renames the capsule, which keeps the pointer to the name
 rename: Callable[[object, bytes], int] = ctypes.PYFUNCTYPE(_int, _object, _text)(("PyCapsule_SetName", _api))
 
 # A destructor gets the capsule while it is being deallocated: the raw pointer must not become a Python object.

@@ -1,4 +1,4 @@
-"""Memory of others: what a DLPack capsule describes, until nothing uses it any more."""
+"""Import of DLPack capsules: the memory is borrowed until nothing uses it any more."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ from landbridge.shape import check_shape, reach, row_major
 
 
 def import_object(x: Any, *, device: Device | None = None, copy: bool | None = None) -> Elements:
-    """The memory of ``x``, borrowed.
+    """Returns the elements of ``x``, borrowed.
 
-    A producer whose memory is not on ``device`` is asked to export it there in place; when it cannot, the elements
-    are where the memory is. ``copy=False`` is passed on, and a producer that copied all the same is refused.
-    Raises InputError for an object without ``__dlpack__``, ZeroCopyError for one that refuses.
+    A producer whose memory is not on ``device`` is asked to export it there in place; when it cannot, the elements are
+    where the memory is. ``copy=False`` is passed on, and a producer that copied all the same is refused. Raises
+    InputError for an object without ``__dlpack__``, ZeroCopyError for one that refuses.
     """
     export = getattr(x, "__dlpack__", None)
     if export is None:
@@ -51,7 +51,7 @@ def import_object(x: Any, *, device: Device | None = None, copy: bool | None = N
     try:
         try:
             capsule = capsule or export(**request)
-        except TypeError:  # a producer from before DLPack 1.0 has no such parameters
+        except TypeError:  # a producer older than DLPack 1.0 has no such parameters
             capsule = export()
     except BufferError as error:
         raise ZeroCopyError(f"DLPack: {type(x).__name__} refused to export its memory: {error}") from error
@@ -59,7 +59,7 @@ def import_object(x: Any, *, device: Device | None = None, copy: bool | None = N
 
 
 def _elsewhere(x: Any, device: Device) -> tuple[int, int] | None:
-    """What ``device`` is called in DLPack, when ``x`` is not there."""
+    """Returns the DLPack (type, index) of ``device`` when ``x`` is on another one, else None."""
     wanted = device.memory_kind().dlpack_device or (device_type(device.api), device.index)
     try:
         return None if tuple(x.__dlpack_device__()) == wanted else wanted
@@ -68,7 +68,7 @@ def _elsewhere(x: Any, device: Device) -> tuple[int, int] | None:
 
 
 def import_capsule(capsule: object, *, copy: bool | None = None) -> Elements:
-    """What ``capsule`` describes, borrowed; consumes it, even when it cannot be used."""
+    """Returns the elements that ``capsule`` describes, borrowed; consumes it, even when it cannot be used."""
     name = VERSIONED if capsules.is_valid(capsule, VERSIONED) else UNVERSIONED
     if name is UNVERSIONED and not capsules.is_valid(capsule, UNVERSIONED):
         raise InputError("this is no DLPack capsule, or it was consumed before; ask the producer for another one")
@@ -90,7 +90,7 @@ def import_capsule(capsule: object, *, copy: bool | None = None) -> Elements:
     return _elements(_Described(*described), owner, readonly=bool(flags & FLAG_READ_ONLY))
 
 
-_MOST_DIMENSIONS = 64  # as numpy
+_MOST_DIMENSIONS = 64  # as numpy does
 _ADDRESSES = 1 << 64
 
 
@@ -115,7 +115,7 @@ _UNVERSIONED_FIELDS = Struct("=" + _TENSOR_FIELDS + "QQ")
 
 
 class _Borrowed:
-    """Memory of a producer, given back by its deleter when nothing uses it any more."""
+    """The memory of a producer, which its deleter releases when nothing uses it any more."""
 
     __slots__ = ("_deleter", "_pointer")
 
@@ -139,7 +139,7 @@ def _elements(described: _Described, owner: _Borrowed, *, readonly: bool) -> Ele
     dense = row_major(shape)
     strides = dense
     if described.strides and 0 not in shape:
-        # what is written for an extent of 1, or for no elements, means nothing
+        # the stride of an extent of 1, or of no elements, means nothing
         written = zip(shape, _int64s(described.strides, described.ndim), dense, strict=True)
         strides = tuple(owned if extent == 1 else stride for extent, stride, owned in written)
     low, high = (end * itemsize for end in reach(shape, strides))
@@ -159,7 +159,7 @@ def _elements(described: _Described, owner: _Borrowed, *, readonly: bool) -> Ele
         storage = borrow_host(address + low, high - low, owner, readonly=readonly)
         return Elements(storage, name, shape, strides, -low)
     device = device_of_type(described.device_type, described.device_id)
-    # The producer's allocation begins somewhere at or before its data: from there to the last element is ours.
+    # The producer's allocation begins at or before its data: we borrow from there to the last element.
     storage = Storage(
         Region(Space(device, "global", base)), device.memory_kind(), offset + high, readonly=readonly, owner=owner
     )

@@ -1,4 +1,4 @@
-"""Elements: what a capsule describes."""
+"""The Elements of a DLPack capsule: storage, dtype, shape and strides."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Our memory for others: capsules that describe its elements and keep the bytes alive."""
+"""Export of our memory as DLPack capsules, which describe its elements and keep the bytes alive."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from landbridge.memory.export import Exporter
 from landbridge.memory.storage import Storage
 from landbridge.shape import reach
 
-# What lives exports own, by the key in their manager_ctx, until their consumer calls the deleter.
+# What live exports own, by the key in their manager_ctx, until their consumer calls the deleter.
 _exports: dict[int, tuple[Any, ...]] = {}
 _keys = count(1)
 
@@ -63,7 +63,7 @@ _versioned_deleter, _unversioned_deleter, _destructor = (
 
 
 def dlpack_device(storage: Storage) -> tuple[int, int]:
-    """The DLPack (device type, index) of the memory of ``storage``."""
+    """Returns the DLPack (device type, index) of the memory of ``storage``."""
     known = storage.kind.dlpack_device
     device = storage.device
     return known if known is not None else (device_type(device.api), device.index)
@@ -78,18 +78,18 @@ def export_capsule(
     max_version: tuple[int, int] | None = None,
     dl_device: tuple[int, int] | None = None,
 ) -> object:
-    """A capsule over ``elements``, whose bytes live until its consumer is done.
+    """Returns a capsule over ``elements``, whose bytes live until its consumer is done.
 
-    ``max_version`` from (1, 0) on gives the versioned form. ``dl_device`` must be their own, or ``(kDLCPU, 0)`` for
-    coherent memory the host can read, which is also taken without ``dl_device`` where the device's own form has no
-    address, as on Vulkan. ``is_copy``: made for the consumer alone, which the capsule says.
-    Raises ZeroCopyError (a BufferError) for what DLPack cannot say or the memory does not allow.
+    ``max_version`` from (1, 0) on gives the versioned form. ``dl_device`` must be the elements' own, or ``(kDLCPU, 0)``
+    for coherent memory that the host can read; that form is also used without ``dl_device`` where the device's own form
+    has no address, as on Vulkan. ``is_copy``: the capsule says that the memory was copied for this consumer. Raises
+    ZeroCopyError (a BufferError) for what DLPack cannot express or the memory does not allow.
     """
     storage, name, shape, strides, byte_offset = elements
     owned = dlpack_device(storage)
     region = storage.live_region
     by_host = storage.kind.host_readable and storage.kind.coherent
-    # What has no address on its device can be given in the host's form alone, and numpy asks for no other.
+    # Memory without an address on its device can only be exported in the host's form, and numpy asks for no other.
     unnamed = CPU if by_host and storage.kind.ndim == 1 and not isinstance(region.space.handle, int) else owned
     where = unnamed if dl_device is None else tuple(dl_device)
     _check_stream(where, stream)

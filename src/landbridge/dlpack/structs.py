@@ -1,10 +1,10 @@
-"""The structs of dlpack.h 1.1 and what their fields say."""
+"""The structs of dlpack.h 1.1, and the constants of their fields."""
 
 from __future__ import annotations
 
 import ctypes
 
-#: The version we write, and the newest we read.
+#: The version that we write, and the newest that we read.
 VERSION = (1, 1)
 CPU = (1, 0)  # (kDLCPU, 0)
 FLAG_READ_ONLY = 1
@@ -39,13 +39,13 @@ Deleter = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 
 
 class DLManagedTensor(ctypes.Structure):
-    """The unversioned form."""
+    """The unversioned form of a managed tensor."""
 
     _fields_ = (("dl_tensor", DLTensor), ("manager_ctx", ctypes.c_void_p), ("deleter", ctypes.c_void_p))
 
 
 class DLManagedTensorVersioned(ctypes.Structure):
-    """The form since DLPack 1.0."""
+    """The form of a managed tensor since DLPack 1.0."""
 
     _fields_ = (
         ("major", ctypes.c_uint32),
