@@ -1,4 +1,4 @@
-"""Devices: the contract, the registry of plugins, streams. Callable: ``landbridge.device("cpu:0")`` is a Device."""
+"""The device contract, the registry of plugins, and streams. ``landbridge.device("cpu:0")`` returns a Device."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ if TYPE_CHECKING:
 
 
 class _Package(ModuleType):
-    """This package: importing any part of it puts it where the public function ``device`` is looked up."""
+    """The type of this package, which makes it callable: ``landbridge.device`` is both the package and a function."""
 
     def __call__(self, name: str | Device, index: int | None = None, **options: object) -> Device:
-        """The device called ``name``; see ``landbridge.device.registry.device``."""
+        """Returns the device called ``name``; see ``landbridge.device.registry.device``."""
         from landbridge.device.registry import device
 
         return device(name, index, **options)

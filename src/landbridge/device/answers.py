@@ -1,4 +1,4 @@
-"""What a device answers, which is a plugin's: of the form that the contract says, or an error that names it."""
+"""Checks of what a plugin's device returns: values of the contract's form, or an error that names the device."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from landbridge.memory_kind import GLOBAL_SCOPE, MemoryKind
 
 
 class Answering(Protocol):
-    """What is asked here of a DeviceAPI."""
+    """The part of a DeviceAPI whose results are checked here."""
 
     name: ClassVar[str]
 
@@ -21,12 +21,12 @@ class Answering(Protocol):
     def memory_kinds(self, index: int) -> Mapping[str, MemoryKind]: ...
 
 
-#: One more than the largest number that a driver's 64 bits hold.
+#: One more than the largest unsigned integer of 64 bits.
 _WORDS = 1 << 64
 
 
 def failure(device: str, work: str, error: Exception, method: str = "") -> DeviceError:
-    """The error to raise where ``method`` of ``device`` raised ``error`` in ``work``, none of Landbridge's."""
+    """Returns the error to raise where ``method`` of ``device``, called for ``work``, raised a foreign ``error``."""
     called = f", in {method}()" if method else ""
     return DeviceError(
         f"device {device} failed at {work}{called}: {raised(error)}; its plugin is to raise an error of "
@@ -35,7 +35,9 @@ def failure(device: str, work: str, error: Exception, method: str = "") -> Devic
 
 
 def raised(error: BaseException) -> str:
-    """``error`` as a line: its type, what it says, and the line that raised it, which its author looks for."""
+    """Returns ``error`` as one line: its type, its message, and the source line that raised it, for the plugin's
+    author.
+    """
     last = error.__traceback__
     while last is not None and last.tb_next is not None:
         last = last.tb_next
@@ -45,7 +47,9 @@ def raised(error: BaseException) -> str:
 
 @contextmanager
 def answering(device: str, work: str) -> Iterator[None]:
-    """Call ``device`` for ``work``; what it raises that is no error of Landbridge is a DeviceError."""
+    """Turn exceptions of the ``with`` block, which calls ``device`` for ``work``, into DeviceErrors unless they are
+    ours.
+    """
     try:
         yield
     except (LandbridgeError, MemoryError):
@@ -55,36 +59,40 @@ def answering(device: str, work: str) -> Iterator[None]:
 
 
 def refusal(device: object, method: str, found: object, legal: str) -> DeviceError:
-    """The error to raise where ``method`` of ``device`` returned ``found``, and ``legal`` is what it may."""
+    """Returns the error to raise where ``method`` of ``device`` returned ``found``; ``legal`` says what it may
+    return.
+    """
     return DeviceError(
         f"device {device}: {method}() returned {found!r}; legal: {legal}, or an error of landbridge.errors"
     )
 
 
 def truth(found: object, device: object, method: str) -> bool:
-    """``found``, which ``method`` of ``device`` returned; raises DeviceError unless it is a bool."""
+    """Returns ``found``, the result of ``method`` of ``device``; raises DeviceError unless it is a bool."""
     if found is True or found is False:
         return found
     raise refusal(device, method, found, "True or False")
 
 
 def number(found: object, device: object, method: str, legal: str, below: int = _WORDS) -> int:
-    """``found``, which ``method`` of ``device`` returned; raises DeviceError unless it is an int from 0, and less than
-    ``below``. ``legal`` says what it is."""
+    """Returns ``found``, the result of ``method`` of ``device``; raises DeviceError unless it is an int in range.
+
+    Legal are integers from 0 up to, not including, ``below``. ``legal`` says in the message what the number is.
+    """
     if type(found) is int and 0 <= found < below:
         return found
     raise refusal(device, method, found, f"{legal}, an int from 0 to {below - 1:#x}")
 
 
 def texts(found: object, device: object, method: str, legal: str) -> Sequence[str]:
-    """``found``, which ``method`` of ``device`` returned; raises DeviceError unless it is a sequence of str."""
+    """Returns ``found``, the result of ``method`` of ``device``; raises DeviceError unless it is a sequence of str."""
     if isinstance(found, Sequence) and not isinstance(found, str) and all(isinstance(each, str) for each in found):
         return found
     raise refusal(device, method, found, f"a sequence of {legal}, each a str")
 
 
 def count_of(api: Answering) -> int:
-    """How many instances ``api`` has; raises DeviceError where it does not say."""
+    """Returns how many instances ``api`` has; raises DeviceError where it returns no count."""
     with answering(api.name, "count()"):
         found: object = api.count()
     if type(found) is not int or found < 0:
@@ -93,7 +101,7 @@ def count_of(api: Answering) -> int:
 
 
 def kinds_of(api: Answering, index: int) -> Mapping[str, MemoryKind]:
-    """The MemoryKind of each scope; raises DeviceError where the device gives anything else."""
+    """Returns the MemoryKind of each scope; raises DeviceError where the device returns anything else."""
     name = f"{api.name}:{index}"
     with answering(name, "memory_kinds()"):
         found: object = api.memory_kinds(index)

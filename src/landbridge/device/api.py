@@ -1,8 +1,8 @@
-"""DeviceAPI: what a device must do, and the handles it does it with: Device, Space, Region, Stream, Event.
+"""DeviceAPI, the contract of a device, and its handles: Device, Space, Region, Stream, Event.
 
 A plugin is a subclass of DeviceAPI, named by an entry point of the group ``landbridge.devices`` and created without
-arguments. Methods may be called from any thread; those that block release the GIL and stay interruptible. What else a
-device can do is one of the Protocols in ``protocols``.
+arguments. Methods may be called from any thread; those that block release the GIL and stay interruptible. Each optional
+ability of a device is a Protocol in ``protocols``.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ from landbridge.memory_kind import GLOBAL_SCOPE, MemoryKind
 from landbridge.process_bound import ProcessBound
 from landbridge.records import record
 
-#: The version of this contract; the registry refuses a plugin that states another one.
+#: The version of this contract; the registry refuses a plugin that declares another one.
 DEVICE_API_VERSION = 1
 
 _Protocol = TypeVar("_Protocol")
 
 
 class Device(ProcessBound):
-    """Instance ``index`` of ``api``. Two handles are equal when they name the same life of the same instance.
+    """A handle of instance ``index`` of ``api``. Two handles are equal when they name the same life of one instance.
 
     ``state`` says whether it can still be used.
     """
@@ -55,18 +55,18 @@ class Device(ProcessBound):
 
     @property
     def name(self) -> str:
-        """The name of the API, without the index."""
+        """Returns the name of the API, without the index."""
         return self.api.name
 
     @property
     def memory_kinds(self) -> Mapping[str, MemoryKind]:
-        """The MemoryKind of each scope, asked once per handle."""
+        """Returns the MemoryKind of each scope; the device is asked once per handle."""
         if self._kinds is None:
             self._kinds = kinds_of(self.api, self.index)
         return self._kinds
 
     def memory_kind(self, scope: str = "global") -> MemoryKind:
-        """The MemoryKind of ``scope``; raises InputError naming the legal scopes."""
+        """Returns the MemoryKind of ``scope``; raises InputError that names the legal scopes."""
         kind = (self._kinds or self.memory_kinds).get(scope or GLOBAL_SCOPE)
         if kind is None:
             raise InputError(
@@ -75,8 +75,9 @@ class Device(ProcessBound):
         return kind
 
     def attr(self, attr: DeviceAttr) -> object | None:
-        """The value of ``attr``; None when the device does not know or it does not apply. Raises DeviceError for a
-        value of another type."""
+        """Returns the value of ``attr``; None when it is unknown or does not apply. Raises DeviceError for a wrong
+        type.
+        """
         with answering(str(self), f"get_attr({attr})"):
             found = self.api.get_attr(self.index, attr)
         if not is_legal(attr, found):
@@ -84,9 +85,9 @@ class Device(ProcessBound):
         return found
 
     def capability(self, protocol: Callable[..., _Protocol]) -> _Protocol | None:
-        """The API, if it has the methods of ``protocol`` (one of ``landbridge.device.protocols``); else None.
+        """Returns the API if it has the methods of ``protocol`` (one of ``landbridge.device.protocols``), else None.
 
-        Asked once per handle: ``isinstance`` with a Protocol takes longer than most of what it decides.
+        The answer is cached in the handle: ``isinstance`` with a Protocol takes longer than most of what it decides.
         """
         try:
             return self._capabilities[protocol]  # type: ignore[return-value]  # cast() would be a call of each lb.empty
@@ -97,13 +98,13 @@ class Device(ProcessBound):
 
     @property
     def is_lost(self) -> bool:
-        """Whether every call raises, because the device is gone or belongs to the parent process."""
+        """Returns whether every call raises, because the device is gone or belongs to the parent process."""
         return self.state.failure is not None
 
     def create_stream(self) -> Stream:
-        """A new queue, which nothing orders with others; given back when nobody refers to it any more.
+        """Returns a new stream, unordered with all others; it is freed when nothing refers to it any more.
 
-        ``with lb.set_stream(stream):`` submits there. Raises UnsupportedError where the device has one queue alone.
+        ``with lb.set_stream(stream):`` submits work there. Raises UnsupportedError where the device has a single queue.
         """
         streams = self.capability(Streams)
         if streams is None:
@@ -117,10 +118,10 @@ class Device(ProcessBound):
         return stream
 
     def synchronize(self, timeout: float | None = None) -> bool:
-        """Wait, interruptibly, until all that was queued so far is done, on its own queue and on every stream that
-        ``create_stream`` made; at most ``timeout`` seconds in all. Whether it is done.
+        """Wait until all work queued so far is done, at most ``timeout`` seconds in all; returns whether it is done.
 
-        Raises what the work raised, and DeviceLostError.
+        Covers the device's own queue and every stream that ``create_stream`` made. Ctrl-C ends the wait. Raises what
+        the work raised, and DeviceLostError.
         """
         end = None if timeout is None else time.monotonic() + timeout
         return all(
@@ -129,7 +130,7 @@ class Device(ProcessBound):
         )
 
     def _drain(self, stream: Stream | None, timeout: float | None) -> bool:
-        """Wait at most ``timeout`` seconds for what is queued on ``stream`` (None: the device's own queue) so far."""
+        """Wait at most ``timeout`` seconds for the work queued on ``stream`` (None: the device's own queue) so far."""
         streams, events = self.capability(Streams), self.capability(Events)
         if events is not None and (timeout is not None or streams is None):
             event = self._record(stream)
@@ -140,7 +141,7 @@ class Device(ProcessBound):
                 streams.stream_sync(self.index, stream)
             return True
         with self.state.watching():
-            # The one queue does its work in order: what was given to it last is done last.
+            # A single queue does its work in order: when the last work is done, all is.
             return self.state.last_event is None or wait_for_event(self.state.last_event, timeout, self)
 
     def _record(self, stream: Stream | None) -> Event:
@@ -167,8 +168,9 @@ class Device(ProcessBound):
                 raise UnsupportedError(f"{self} has no events to wait for; give a stream")
 
     def elapsed_ms(self, start: Event, end: Event) -> float | None:
-        """Milliseconds between two events of this device, by its clock; None where it has none, and while one of them
-        is pending."""
+        """Returns the milliseconds between two events, by the device's clock; None without a clock, or while one is
+        pending.
+        """
         events = self.capability(Events)
         with self.state.watching(method="elapsed_ms"):
             found: object = None if events is None else events.elapsed_ms(start, end)
@@ -177,10 +179,10 @@ class Device(ProcessBound):
         raise refusal(self, "elapsed_ms", found, "milliseconds, a finite number, or None")
 
     def reopen(self, **options: object) -> Device:
-        """A new handle of an instance that is closed and opened again, where it has such methods, lost or not.
+        """Returns a new handle of the instance after closing and opening it, where it has such methods, lost or not.
 
-        It keeps the options it was opened with; ``options`` go over them. Tensors and Sessions of the old life raise
-        DeviceLostError from then on, and so do its old handles; of an old handle, this is the present life. Raises
+        It keeps the options it was opened with; ``options`` override them. Tensors, Sessions and handles of the old
+        life raise DeviceLostError from then on; on an old handle, this reopens the present life. Raises
         ForkedDeviceError in a child process, else as ``landbridge.device``.
         """
         if isinstance(self.state.failure, ForkedDeviceError):
@@ -190,14 +192,16 @@ class Device(ProcessBound):
         return Device(self.api, self.index)
 
     def reset(self) -> Device:
-        """A new handle of the instance after its own reset, which drops what is queued; the old life ends as by
-        ``reopen``. Raises UnsupportedError where the device has no reset, DeviceLostError after a loss."""
+        """Returns a new handle of the instance after its own reset, which drops queued work and ends the old life.
+
+        Raises UnsupportedError where the device has no reset, DeviceLostError after a loss.
+        """
         self.state.check()
         reset(self.api, self.index)
         return Device(self.api, self.index)
 
     def __copy__(self) -> Device:
-        """The handle itself, which never changes."""
+        """Returns the handle itself, which never changes."""
         return self
 
     def __deepcopy__(self, memo: object) -> Device:
@@ -218,9 +222,9 @@ class Device(ProcessBound):
 
 @record(frozen=True, slots=True)
 class Space:
-    """One allocation. ``handle`` is the device's own: opaque, and nobody else does arithmetic on it.
+    """One allocation of a device. ``handle`` is the device's own: opaque, and nobody else does arithmetic on it.
 
-    ``kind``: what was granted, where that is more than the kind of the scope says of every allocation.
+    ``kind``: the kind of this allocation, where more is known of it than the kind of the scope says of every one.
     """
 
     device: Device
@@ -233,9 +237,9 @@ class Space:
 class NdSpace(Space):
     """One allocation in a scope of more than one dimension: ``physical_shape`` elements, in rows.
 
-    The first dimension counts the rows, ``row_bytes`` are those of each that may be used. Where they are, one of two
-    says: row ``r`` begins ``r * row_pitch`` bytes into the space, or is a space of its own, of handle ``rows[r]``.
-    ``free_data_space`` is given the whole.
+    The first dimension counts the rows, and ``row_bytes`` of each may be used. Row ``r`` either begins ``r *
+    row_pitch`` bytes into the space, or is a space of its own with handle ``rows[r]``. ``free_data_space`` takes the
+    whole.
     """
 
     physical_shape: tuple[int, ...]
@@ -244,7 +248,7 @@ class NdSpace(Space):
     rows: tuple[Any, ...] | None = None
 
     def row(self, number: int) -> Region:
-        """Where row ``number`` begins; raises InputError where there is no such row, -1 as any other."""
+        """Returns the Region where row ``number`` begins; raises InputError where there is no such row (-1 is none)."""
         if not 0 <= number < self.physical_shape[0]:
             raise InputError(f"row {number} of {self.physical_shape[0]}; legal: 0 to {self.physical_shape[0] - 1}")
         if self.rows is not None:
@@ -260,7 +264,7 @@ class Region:
     byte_offset: int = 0
 
 
-@record(frozen=True)  # without slots: streams are referred to weakly, which those allow from Python 3.11 on
+@record(frozen=True)  # no slots: streams are referred to weakly, which a class with slots allows from Python 3.11 on
 class Stream(ProcessBound):
     """A queue of one device; ``handle`` is the device's own."""
 
@@ -270,22 +274,26 @@ class Stream(ProcessBound):
     handle: Any
 
     def synchronize(self, timeout: float | None = None) -> bool:
-        """Wait as ``Device.synchronize``, for what is queued here."""
+        """Wait for the work queued on this stream; the arguments and the result are those of ``Device.synchronize``."""
         return self.device._drain(self, timeout)
 
     def record(self) -> Event:
-        """The point that the queue has now: everything on it so far comes before. Raises UnsupportedError where the
-        device has no events."""
+        """Returns an Event after all work on this stream so far. Raises UnsupportedError where the device has no
+        events.
+        """
         return self.device._record(self)
 
     def wait_for(self, other: Stream | Event | None) -> None:
-        """What is queued here from now on runs after what is on ``other`` now, a stream of the same device (None: its
-        own queue) or an event that one of them recorded; returns at once. Raises InputError for another device's."""
+        """Order work queued here from now on after the present work of ``other``; returns at once.
+
+        ``other`` is a stream of the same device (None: its own queue), or an event that one of them recorded. Raises
+        InputError for another device's.
+        """
         self.device._order(self, other)
 
 
 def _free_stream(streams: Streams, state: DeviceState, stream: Stream) -> None:
-    """Give back a stream that nobody refers to, unless it went with its device."""
+    """Free a stream that nothing refers to any more, unless it went with its device."""
     if state.failure is None:
         with suppress(DeviceLostError), state.watching(method="free_stream"):
             streams.free_stream(stream)
@@ -294,10 +302,10 @@ def _free_stream(streams: Streams, state: DeviceState, stream: Stream) -> None:
 class DeviceAPI(ABC):
     """The instances of one kind of device, numbered from 0.
 
-    Class attributes: ``name``, under which the device is asked for; ``device_type``, its DLPack code, None to
-    get one above ``kDLExtDev`` from the registry; ``api_version``, the ``DEVICE_API_VERSION`` it was written for;
-    ``survives_fork``, whether a child process may go on using it. Any method may raise DeviceLostError: the
-    instance is lost from then on, and the runtime calls nothing of it, frees included, until it is reopened.
+    Class attributes: ``name``, by which the device is requested; ``device_type``, its DLPack code, None to get one
+    above ``kDLExtDev`` from the registry; ``api_version``, the ``DEVICE_API_VERSION`` it was written for;
+    ``survives_fork``, whether a child process may go on using it. Any method may raise DeviceLostError: the instance is
+    then lost, and the runtime calls no method of it, frees included, until it is reopened.
     """
 
     name: ClassVar[str]
@@ -307,15 +315,17 @@ class DeviceAPI(ABC):
 
     @abstractmethod
     def count(self) -> int:
-        """How many instances there are now; 0 when the driver or the hardware is absent."""
+        """Returns how many instances there are now; 0 when the driver or the hardware is absent."""
 
     @abstractmethod
     def get_attr(self, index: int, attr: DeviceAttr) -> object | None:
-        """The value of ``attr``, or None when it cannot be queried or does not apply; never raises for that."""
+        """Returns the value of ``attr``, or None when it cannot be queried or does not apply; must not raise for
+        that.
+        """
 
     @abstractmethod
     def memory_kinds(self, index: int) -> Mapping[str, MemoryKind]:
-        """The MemoryKind of each scope; ``"global"`` is always one of them."""
+        """Returns the MemoryKind of each scope; ``"global"`` is always one of them."""
 
     @abstractmethod
     def alloc_data_space(self, index: int, nbytes: int, alignment: int, scope: str, type_hint: str | None) -> Space:
@@ -342,33 +352,37 @@ class DeviceAPI(ABC):
 
 @runtime_checkable
 class Streams(Protocol):
-    """Queues besides the in-order one. Absent: one in-order stream, and no Stream can be created."""
+    """The ability to have queues besides the in-order one. Without it, no Stream can be created."""
 
     def create_stream(self, index: int) -> Stream:
-        """A new queue of instance ``index``, unordered with all others; the caller's until ``free_stream``."""
+        """Returns a new queue of instance ``index``, unordered with all others, which the caller frees by
+        ``free_stream``.
+        """
 
     def free_stream(self, stream: Stream) -> None:
-        """Give ``stream`` back; what is queued on it is still done."""
+        """Free ``stream``; work queued on it is still done."""
 
     def set_stream(self, index: int, stream: Stream | None) -> None:
-        """Tell the driver which stream this thread works on from now on, for libraries that keep a current one."""
+        """Tell the driver which stream this thread uses from now on, for libraries that have a current one."""
 
     def stream_sync(self, index: int, stream: Stream | None) -> None:
         """Wait, interruptibly, until everything queued on ``stream`` so far is done."""
 
     def sync_stream_from_to(self, index: int, source: Stream | None, target: Stream | None) -> None:
-        """What is queued on ``target`` from now on runs after what is on ``source`` now; returns at once."""
+        """Order work queued on ``target`` from now on after the present work of ``source``; returns at once."""
 
 
 @runtime_checkable
 class Events(Protocol):
-    """Points in a stream that can be waited for, and timed by the device's clock (milliseconds or None)."""
+    """The ability to record points of a stream that can be waited for and timed by the device's clock."""
 
     def record_event(self, index: int, stream: Stream | None) -> Event:
-        """The point that ``stream`` has now: everything queued on it so far comes before."""
+        """Returns an Event after all work queued on ``stream`` so far."""
 
     def wait_event(self, index: int, stream: Stream | None, event: Event) -> None:
-        """What is queued on ``stream`` from now on runs after ``event``, of any stream; returns at once."""
+        """Order work queued on ``stream`` from now on after ``event``, of any stream; returns at once."""
 
     def elapsed_ms(self, start: Event, end: Event) -> float | None:
-        """Milliseconds between two events by the device's clock; None when it has none, and while one is pending."""
+        """Returns the milliseconds between two events, by the device's clock; None without a clock, or while one is
+        pending.
+        """

@@ -1,4 +1,4 @@
-"""DeviceAttr: the questions every device can be asked; None is always a legal answer."""
+"""DeviceAttr: attributes that every device can be queried for; None is always a legal value."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from enum import Enum
 
 
 class DeviceAttr(Enum):
-    """One fact about a device. The line below each gives the type and unit of the answer."""
+    """One attribute of a device. The line below each gives the type and unit of its value."""
 
     PRODUCT_NAME = "product_name"
     """str"""
@@ -42,7 +42,7 @@ _TEXTS = (DeviceAttr.PRODUCT_NAME, DeviceAttr.VENDOR, DeviceAttr.DRIVER_VERSION)
 
 
 def is_legal(attr: DeviceAttr, value: object) -> bool:
-    """Whether ``value`` has the type that ``attr`` has, or is None; numbers are 0 or more."""
+    """Returns whether ``value`` is of the type of ``attr``, or None; numbers must be 0 or more."""
     if value is None:
         return True
     if attr in _TEXTS:

@@ -1,4 +1,4 @@
-"""What devices check alike before they go to their drivers."""
+"""Checks that several devices make before they call their drivers."""
 
 from __future__ import annotations
 
@@ -14,8 +14,10 @@ from landbridge.memory_kind import MemoryKind, normalize_scope
 
 
 def stream_handle(api: DeviceAPI, index: int, stream: Stream) -> Any:
-    """The handle of ``stream``; raises InputError unless it is of instance ``index`` of ``api``, DeviceLostError
-    when it is of a life that ended, UseAfterFreeError unless its handle is ``alive``."""
+    """Returns the handle of ``stream``; raises InputError unless it belongs to instance ``index`` of ``api``.
+
+    Raises DeviceLostError for a stream of a life that ended, UseAfterFreeError unless its handle is ``alive``.
+    """
     if stream.device.api is not api or stream.device.index != index:
         raise InputError(f"a stream of {stream.device} was given to {api.name}:{index}; a stream belongs to one device")
     if stream.device != Device(api, index):
@@ -26,7 +28,9 @@ def stream_handle(api: DeviceAPI, index: int, stream: Stream) -> Any:
 
 
 def owning_device(api: DeviceAPI, src: Space, dst: Space) -> Device:
-    """The device of ``api`` that a copy is for, the destination's first; raises InputError when neither end is its."""
+    """Returns the device of ``api`` that does a copy, the destination's if possible; raises InputError where neither
+    is.
+    """
     for space in (dst, src):
         if space.device.api is api:
             return space.device
@@ -40,7 +44,7 @@ def own_device(api: DeviceAPI, src: Space, dst: Space) -> Device:
 
 
 def is_copy_to_itself(api: DeviceAPI, src: Region, dst: Region, nbytes: int) -> bool:
-    """Whether both ends are the same bytes; raises InputError for those that overlap and are not."""
+    """Returns whether both ends are the same bytes; raises InputError where they overlap only in part."""
     if src.space != dst.space:
         return False
     distance = abs(src.byte_offset - dst.byte_offset)
@@ -59,13 +63,13 @@ def check_inside(byte_offset: int, nbytes: int, size: int, where: str) -> None:
 
 
 def check_request(nbytes: int, alignment: int, where: str) -> None:
-    """Raise InputError for a size or an alignment that no allocation has."""
+    """Raise InputError for a size or an alignment that no allocation can have."""
     if nbytes < 0 or alignment < 1 or alignment & (alignment - 1):
         raise InputError(f"{where}: {nbytes} bytes aligned to {alignment}; legal: at least 0 bytes, a power of two")
 
 
 def kind_of(kinds: Mapping[str, MemoryKind], scope: str, where: str) -> MemoryKind:
-    """The MemoryKind of ``scope``; raises InputError naming the legal scopes."""
+    """Returns the MemoryKind of ``scope``; raises InputError that names the legal scopes."""
     kind = kinds.get(normalize_scope(scope))
     if kind is None:
         raise InputError(f"device {where} has no memory scope {scope!r}; legal: {', '.join(kinds)}")
@@ -73,9 +77,10 @@ def kind_of(kinds: Mapping[str, MemoryKind], scope: str, where: str) -> MemoryKi
 
 
 def host_reaches(space: Space) -> bool:
-    """Whether this process may read and write ``space``, of whatever device, by its address and without a barrier.
+    """Returns whether this process may access ``space``, of any device, by its address and without a barrier.
 
-    Asked before another device's memory is taken for the host's: its own kind says so, no ability alone.
+    Devices ask before they treat another device's memory as the host's. The memory's own kind decides, not an ability
+    alone.
     """
     kind = space.device.memory_kind(space.scope)
     in_place = kind.host_access == "read_write" and kind.coherent and kind.ndim == 1
@@ -83,7 +88,7 @@ def host_reaches(space: Space) -> bool:
 
 
 def host_address(region: Region) -> int:
-    """Where this process sees ``region`` of another device; raises HostViewError when it does not."""
+    """Returns the address of ``region`` of another device in this process; raises HostViewError where it has none."""
     host = region.space.device.capability(HostMemory)
     if host is None:
         raise HostViewError(f"{region.space.device} has no memory that the host can address; copy it to the host first")

@@ -1,4 +1,4 @@
-"""Event: a point in a queue that can be waited for, by a file where it has one."""
+"""Event: a point in a queue that can be waited for, through a file descriptor where it has one."""
 
 from __future__ import annotations
 
@@ -11,32 +11,32 @@ from landbridge.errors import LandbridgeError
 
 
 class Event(Protocol):
-    """A point in a stream's queue, as the asynchronous methods of a device return it."""
+    """A point in a stream's queue, which the asynchronous methods of a device return."""
 
     def query(self) -> bool:
-        """Whether everything before this point has completed."""
+        """Returns whether all work before this point has completed."""
 
     def synchronize(self, timeout: float | None = None) -> bool:
-        """Wait at most ``timeout`` seconds (None: for ever), interruptibly; whether it has completed."""
+        """Wait at most ``timeout`` seconds (None: for ever), interruptibly; returns whether the work has completed."""
 
 
 @runtime_checkable
 class EventFile(Protocol):
-    """An Event with a file (eventfd, UIO, sync file). Absent: it is waited for by its ``synchronize`` alone."""
+    """An Event with a file descriptor (eventfd, UIO, sync file). Without one, ``synchronize`` does the waiting."""
 
     def fileno(self) -> int:
-        """A file descriptor that polls as readable from when the event has completed or failed; the event's own."""
+        """Returns a descriptor, owned by the event, that polls as readable once the event has completed or failed."""
 
 
 def event_of(found: object, device: object, method: str) -> Event | None:
-    """The Event, or None, that ``method`` of ``device`` returned; raises DeviceError for anything else."""
+    """Returns the Event, or None, that ``method`` of ``device`` returned; raises DeviceError for anything else."""
     if found is None or (callable(getattr(found, "query", None)) and callable(getattr(found, "synchronize", None))):
         return found  # type: ignore[return-value]  # isinstance of a Protocol takes longer than most submissions
     raise refusal(device, method, found, "an Event, with query() and synchronize(), or None where all is done")
 
 
 def has_completed(event: Event, device: object = "of an event") -> bool:
-    """Whether ``event`` of ``device`` has completed; raises DeviceError where it does not say."""
+    """Returns whether ``event`` of ``device`` has completed; raises DeviceError where its query returns no bool."""
     return truth(event.query(), device, "Event.query")
 
 
@@ -48,10 +48,10 @@ def wait_for_event(
     work: tuple[object, ...] = ("queued work",),
     queue: object = None,
 ) -> bool:
-    """Wait at most ``timeout`` seconds (None: for ever), interruptibly; whether ``event`` of ``device`` has completed.
+    """Wait at most ``timeout`` seconds (None: for ever) for ``event`` of ``device``; returns whether it has completed.
 
-    One that has a file is waited for by a poll of it. The words of ``work`` and the ``queue`` that it is on (None: the
-    device's own) are what the error of a time limit says of the wait. Raises what ``event.synchronize`` does, and
+    The wait is interruptible, and polls the event's file where it has one. ``work`` (words) and ``queue`` (None: the
+    device's own) describe the wait in the error of a time limit. Raises what ``event.synchronize`` does, and
     DeviceError where a method of the event does not return what it must.
     """
     waits = waits_of_thread()
@@ -63,7 +63,7 @@ def wait_for_event(
 
 
 def _wait(event: Event, timeout: float | None, device: object) -> bool:
-    fileno = getattr(event, "fileno", None)  # asking isinstance of a Protocol would take longer than many a wait
+    fileno = getattr(event, "fileno", None)  # isinstance with a Protocol would take longer than many a wait
     method = "Event.fileno"
     try:
         if fileno is not None and not has_completed(event, device):

@@ -1,4 +1,4 @@
-"""What a device grants, memory and addresses: of the form that the contract says, or an error that names the method."""
+"""Checks of memory, streams and addresses that a device returns; an error names the method."""
 
 from __future__ import annotations
 
@@ -10,12 +10,14 @@ from landbridge.device.protocols import Addresses, HostMemory
 from landbridge.errors import DeviceError
 from landbridge.memory_kind import MemoryKind
 
-#: No process has addresses beyond: those of x86-64 have 56 bits, those of AArch64 52.
+#: The bound of a process's addresses: those of x86-64 have 56 bits, those of AArch64 52.
 _ADDRESSES = 1 << 57
 
 
 def granted(space: object, device: Device, method: str) -> Space:
-    """``space`` as ``method`` of ``device`` gave it; raises DeviceError where it is no Space of that device."""
+    """Returns ``space``, the result of ``method`` of ``device``; raises DeviceError unless it is a Space of that
+    device.
+    """
     if not isinstance(space, Space):
         raise refusal(device, method, space, "a Space")
     if space.device != device:
@@ -29,15 +31,15 @@ def granted(space: object, device: Device, method: str) -> Space:
 
 
 def granted_stream(stream: object, device: Device) -> Stream:
-    """``stream`` as ``create_stream`` of ``device`` gave it; raises DeviceError where it is none of that device."""
+    """Returns ``stream``, the result of ``create_stream``; raises DeviceError unless it is a stream of ``device``."""
     if isinstance(stream, Stream) and stream.device == device:
         return stream
     raise refusal(device, "create_stream", stream, f"a Stream of {device}")
 
 
 def host_pointer(api: HostMemory, space: Space) -> int:
-    """Where the host finds ``space``; raises DeviceError where the device does not say."""
-    with answering(str(space.device), "host_pointer()"):  # of a lost device too: the host's bytes are still there
+    """Returns the host address of ``space``; raises DeviceError where the device returns none."""
+    with answering(str(space.device), "host_pointer()"):  # of a lost device too: the host's bytes still exist
         address: object = api.host_pointer(space)
     if type(address) is int and 0 < address < _ADDRESSES:
         return address
@@ -48,7 +50,9 @@ def host_pointer(api: HostMemory, space: Space) -> int:
 
 
 def device_address(api: Addresses, region: Region) -> int:
-    """What the device of ``region`` uses to reach it; raises DeviceError where it does not say."""
+    """Returns the address that the device of ``region`` uses for it; raises DeviceError where the device returns
+    none.
+    """
     device = region.space.device
     with answering(str(device), "device_address()"):
         found: object = api.device_address(region)
@@ -56,7 +60,7 @@ def device_address(api: Addresses, region: Region) -> int:
 
 
 def open_file(found: object, device: object, method: str) -> int:
-    """``found``, a file descriptor that ``method`` of ``device`` returned; raises DeviceError unless it is open."""
+    """Returns ``found``, a descriptor that ``method`` of ``device`` returned; raises DeviceError unless it is open."""
     descriptor = number(found, device, method, "an open file descriptor", 1 << 31)
     try:
         os.fstat(descriptor)

@@ -1,4 +1,4 @@
-"""The sources that memory can be imported from."""
+"""The sources that a device can import memory from: a host pointer, a dma-buf, a bus address."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from landbridge.records import record
 
 @record(frozen=True, slots=True)
 class HostPointer:
-    """``nbytes`` bytes of this process from ``address`` on."""
+    """A source: ``nbytes`` bytes of this process from ``address`` on."""
 
     address: int
     nbytes: int
@@ -15,7 +15,7 @@ class HostPointer:
 
 @record(frozen=True, slots=True)
 class DmaBuf:
-    """``nbytes`` bytes from ``offset`` on of the Linux dma-buf behind the file descriptor ``fd``."""
+    """A source: ``nbytes`` bytes from ``offset`` on of the Linux dma-buf behind the file descriptor ``fd``."""
 
     fd: int
     offset: int
@@ -24,7 +24,7 @@ class DmaBuf:
 
 @record(frozen=True, slots=True)
 class BusAddress:
-    """``nbytes`` bytes at bus ``address``; ``host_address`` is where this process maps them, if it does."""
+    """A source: ``nbytes`` bytes at bus ``address``; ``host_address`` is where this process maps them, if it does."""
 
     address: int
     host_address: int | None

@@ -1,4 +1,6 @@
-"""The lives of an instance: opened first and once, begun anew by ``reopen`` and ``reset``, closed at exit."""
+"""The lives of a device instance: it is opened once, begins a new life by ``reopen`` or ``reset``, and closes at
+exit.
+"""
 
 from __future__ import annotations
 
@@ -15,29 +17,29 @@ from landbridge.errors import DeviceError, DeviceLostError, InputError, Landbrid
 
 @runtime_checkable
 class Lifecycle(Protocol):
-    """Devices that must be opened, closed or reset (bitstream, firmware). Absent: nothing to do."""
+    """The ability to be opened, closed or reset (bitstream, firmware). Without it, nothing is done."""
 
     def open(self, index: int, **options: object) -> None:
-        """Bring instance ``index`` up with the device's own ``options``: first of all, and once until ``close``.
+        """Bring instance ``index`` up with the device's own ``options``; called before all else, once until ``close``.
 
         Raises InputError for options that it does not have, DeviceError when it does not come up; it stays closed then.
         """
 
     def close(self, index: int) -> None:
-        """Finish what is queued and let go of instance ``index``, whose memory is gone then; ``open`` may follow.
+        """Finish queued work and release instance ``index``; its memory is lost, and ``open`` may follow.
 
-        Nothing happens where it is not open.
+        It does nothing where the instance is not open.
         """
 
     def reset(self, index: int) -> None:
-        """Bring instance ``index`` back to how it was after ``open``; what was queued is dropped, its memory gone."""
+        """Bring instance ``index`` back to its state after ``open``; queued work is dropped and its memory is lost."""
 
 
 def open_once(api: Instances, state: DeviceState, index: int, options: Mapping[str, object]) -> None:
-    """Open instance ``index`` with ``options`` unless it is open; then with none, or those that it was opened with.
+    """Open instance ``index`` with ``options`` unless it is open already.
 
-    Raises InputError for other options while it is open, or for any where the device takes none; what ``open`` raises,
-    as a DeviceError where it is no error of Landbridge.
+    An open instance takes no options, or the same ones again. Raises InputError for other options, or for any where the
+    device takes none; and what ``open`` raises, as a DeviceError where it is not an error of Landbridge.
     """
     state.check()
     with state.opening:
@@ -64,7 +66,7 @@ def open_once(api: Instances, state: DeviceState, index: int, options: Mapping[s
 
 
 def reopen(api: Instances, index: int, options: Mapping[str, object]) -> None:
-    """Close instance ``index`` and open it for its next life, with the options of the last one and ``options`` over it.
+    """Close instance ``index`` and open it for its next life, with the last options overridden by ``options``.
 
     All that was made in the last life is lost. When it cannot be opened, the next request for it tries again, with the
     options of the last life alone.
@@ -88,15 +90,15 @@ def reset(api: Instances, index: int) -> None:
 
 
 def leave_open_at_exit() -> None:
-    """Close nothing at exit: work is under way that nobody can wait for."""
+    """Leave all devices open at exit, because work is under way that nobody can wait for."""
     atexit.unregister(_close_all)
 
 
 def _close_all() -> None:
-    """At exit, after every run has ended and before code and drivers go: close what was opened and is not lost."""
+    """Close every device that was opened and is not lost, at exit: after the last run, before code and drivers go."""
     for api, index, state in every_state():
         if state.is_open and state.failure is None and isinstance(api, Lifecycle):
-            with suppress(Exception):  # nobody is left to hear of it
+            with suppress(Exception):  # nobody is left to catch it
                 api.close(index)
             state.failure = DeviceLostError(f"device {state.name} was closed, as the process exits")
 
@@ -105,6 +107,6 @@ def _spelled(options: Mapping[str, object]) -> str:
     return ", ".join(f"{name}={value!r}" for name, value in options.items()) or "no options"
 
 
-# Before whatever runs programs registers its own: exit calls them in the reverse order.
+# Registered before the code that runs programs registers its own handler: exit calls them in reverse order.
 atexit.register(_close_all)
 os.register_at_fork(after_in_child=leave_open_at_exit)

@@ -1,4 +1,4 @@
-"""Images as byte offsets count them, for devices whose drivers count pixels."""
+"""Byte offsets in images, for devices whose drivers count pixels."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ class PixelRows:
 
     @property
     def row_pitch(self) -> int:
-        """Bytes from a row to the next."""
+        """Returns the bytes from one row to the next."""
         return self.width * self.pixel_bytes
 
     def check_pixels(self, byte_offset: int, nbytes: int) -> None:
-        """Raise InputError unless the bytes are there, and are whole rows or pixels of one row."""
+        """Raise InputError unless the bytes exist, and are whole rows or pixels of one row."""
         pitch = self.row_pitch
         inside = nbytes >= 0 and 0 <= byte_offset <= self.height * pitch - nbytes
         rows = byte_offset % pitch == 0 and nbytes % pitch == 0
@@ -32,7 +32,7 @@ class PixelRows:
             )
 
     def block(self, byte_offset: int, nbytes: int) -> tuple[tuple[int, int], tuple[int, int]]:
-        """The first pixel (x, y) and the extent (width, height) of bytes that ``check_pixels`` found right."""
+        """Returns the first pixel (x, y) and the extent (width, height) of bytes that ``check_pixels`` accepted."""
         row, rest = divmod(byte_offset, self.row_pitch)
         if nbytes < self.row_pitch:
             return (rest // self.pixel_bytes, row), (nbytes // self.pixel_bytes, 1)

@@ -1,6 +1,6 @@
-"""The optional abilities of a DeviceAPI, one Protocol each: a device that has the methods has the capability.
+"""The optional abilities of a DeviceAPI, one Protocol each: a device that has the methods has the ability.
 
-Ask with ``device.capability(HostMemory)``; nothing asks for a name.
+Code asks with ``device.capability(HostMemory)``, never by a device's name.
 """
 
 from __future__ import annotations
@@ -19,130 +19,147 @@ AccessMode = Literal["r", "w", "rw"]
 
 @runtime_checkable
 class Discovery(Protocol):
-    """Devices behind a driver. Absent: an instance that does not exist is simply not there."""
+    """The ability to report devices behind a driver that were not found. Without it, such an instance just does not
+    exist.
+    """
 
     def discovery(self) -> Sequence[str]:
-        """What looking for instances found, a line for each thing: what is missing, and what was passed over and why.
+        """Returns the findings of the search for instances, one line each: what is missing or passed over, and why.
 
-        Empty when there is nothing to tell. Never raises.
+        The result is empty when there is nothing to report. The method must not raise.
         """
 
 
 @runtime_checkable
 class WorkspaceMemory(Protocol):
-    """Scratch memory of kernels, of scope ``"global"``. Absent: data space serves."""
+    """The ability to allocate scratch memory of kernels, in scope ``"global"``. Without it, data spaces are used."""
 
     def alloc_workspace(self, index: int, nbytes: int, stream: Stream | None) -> Space:
-        """``nbytes`` bytes for work on ``stream`` (None: on any), the runtime's until ``free_workspace``.
+        """Returns ``nbytes`` bytes for work on ``stream`` (None: on any), which the runtime owns until
+        ``free_workspace``.
 
-        Begins at a multiple of the kind's ``alignment``. Raises OutOfMemoryError.
+        They begin at a multiple of the kind's ``alignment``. Raises OutOfMemoryError.
         """
 
     def free_workspace(self, space: Space) -> None:
-        """Give ``space`` back; the runtime calls this after the last queued use."""
+        """Free ``space``; the runtime calls this after the last queued use."""
 
 
 @runtime_checkable
 class HostMemory(Protocol):
-    """Memory the host can address. Absent: no host view."""
+    """The ability to give the host addresses of memory. Without it, there is no host view."""
 
     def host_pointer(self, space: Space) -> int:
-        """The address of ``space`` in this process, the same for as long as it lives."""
+        """Returns the address of ``space`` in this process, which stays the same for as long as it lives."""
 
 
 @runtime_checkable
 class SharedMemory(Protocol):
-    """Memory made for others to map too, given back by ``free_data_space``. Absent: all of it is alike."""
+    """The ability to allocate memory that others can map too, freed by ``free_data_space``. Without it, all memory is
+    the same.
+    """
 
     def alloc_shared_space(self, index: int, nbytes: int, alignment: int, scope: str) -> Space:
-        """As ``alloc_data_space``, of memory that other processes and devices can map."""
+        """Allocate as ``alloc_data_space`` does, memory that other processes and devices can map."""
 
 
 @runtime_checkable
 class HostBarriers(Protocol):
-    """Barriers around host access. Absent: they are no-ops, legal only for a coherent kind."""
+    """The ability to call barriers around host access. Without it they are no-ops, which only a coherent kind
+    allows.
+    """
 
     def begin_host_access(self, region: Region, nbytes: int, mode: AccessMode) -> None:
-        """The host sees what the device wrote to these bytes; waits for it. Mode ``w`` need not bring them."""
+        """Make what the device wrote to these bytes visible to the host, after waiting for it; mode ``w`` need not
+        bring them.
+        """
 
     def end_host_access(self, region: Region, nbytes: int, mode: AccessMode) -> None:
-        """The device sees what the host wrote to these bytes, from its next work on."""
+        """Make what the host wrote to these bytes visible to the device's next work."""
 
 
 @runtime_checkable
 class MemoryImport(Protocol):
-    """Memory of others, used in place; raises ZeroCopyError with the reason. ``access``: "r" or "rw"."""
+    """The ability to use memory of others in place; refuses by ZeroCopyError with the reason. ``access``: "r" or
+    "rw".
+    """
 
     def import_memory(self, index: int, source: ImportSource, access: AccessMode) -> Space:
-        """``source`` as a Space in place, the runtime's until ``release_import``; the bytes stay their owner's."""
+        """Returns ``source`` as a Space in place, which the runtime has until ``release_import``; the owner keeps the
+        bytes.
+        """
 
     def release_import(self, space: Space) -> None:
-        """Forget the mapping after its last queued use; the bytes stay as they are."""
+        """Release the import after its last queued use; the bytes stay as they are."""
 
 
 @runtime_checkable
 class MemoryExport(Protocol):
-    """This device's memory as a file descriptor (dma-buf) that the caller closes."""
+    """The ability to export this device's memory as a file descriptor (dma-buf)."""
 
     def export_fd(self, space: Space) -> int:
-        """A new file descriptor of ``space``, which the caller closes; the memory lives until both are given back."""
+        """Returns a new descriptor of ``space``, which the caller closes; the memory lives until both are released."""
 
 
 @runtime_checkable
 class ImportSources(Protocol):
-    """Memory that lies in files, by which other devices import it. Absent: by its address alone."""
+    """The ability to name the file that memory lies in, for other devices to import. Without it, only the address is
+    used.
+    """
 
     def import_source(self, space: Space) -> DmaBuf | None:
-        """Where ``space`` lies in its file; None where it lies in none.
+        """Returns the range of a file where ``space`` lies; None where it lies in none.
 
-        The descriptor is the device's, and open for as long as ``space`` lives. The barriers of a dma-buf are called.
+        The device owns the descriptor, which is open for as long as ``space`` lives. The barriers of a dma-buf are
+        called.
         """
 
 
 @runtime_checkable
 class PeerCopy(Protocol):
-    """Copies whose ends lie on different devices. Absent: only copies within the device."""
+    """The ability to copy between different devices. Without it, copies stay within the device."""
 
     def can_copy(self, src: Space, dst: Space) -> bool:
-        """Whether ``copy_data_from_to`` takes these two ends, one of them on another device."""
+        """Returns whether ``copy_data_from_to`` accepts these two ends, one of them on another device."""
 
 
 @runtime_checkable
 class Addresses(Protocol):
-    """Addresses as the device must use them (IOVA under an IOMMU)."""
+    """The ability to give the addresses that the device itself uses (IOVA under an IOMMU)."""
 
     def device_address(self, region: Region) -> int:
-        """What the device itself must use to reach ``region``."""
+        """Returns the address that the device itself uses for ``region``."""
 
 
 @runtime_checkable
 class AcquiredScopes(Protocol):
-    """Scopes that come and go, as a scratchpad that programs use one at a time. Absent: all are there as long as the
-    device.
+    """The ability to have scopes that runs acquire and release, as a scratchpad that one program at a time uses.
 
-    Allocation reserves space and addresses, which stay; the bytes are there from ``acquire_scope`` to
-    ``release_scope``. The runtime acquires a scope for each run that uses it, and several runs may have it at once; a
-    Session that holds it acquires it once more. The device may take it away between runs: then the bytes are lost,
-    acquiring it is refused or gives another number, and what was acquired is released all the same.
+    Allocation reserves space and addresses, which stay; the bytes exist from ``acquire_scope`` to ``release_scope``.
+    The runtime acquires a scope for each run that uses it, and several runs may have it at once; a Session that holds
+    it acquires it once more. The device may take it away between runs: then the bytes are lost, and acquiring it is
+    refused or returns another number; what was acquired is released all the same.
     """
 
     def acquired_scopes(self, index: int) -> Sequence[str]:
-        """The scopes of instance ``index`` that have to be acquired; always the same."""
+        """Returns the scopes of instance ``index`` that must be acquired, always the same ones."""
 
     def acquire_scope(self, index: int, scope: str) -> int:
-        """Take ``scope``, once more where it is acquired already; raises ScopeBusyError naming who holds it.
+        """Acquire ``scope``, once more if it is acquired already; returns a number. Raises ScopeBusyError that names
+        its holder.
 
-        The number stays the same while everything written there is kept, released or not, and is another one whenever
-        it was lost.
+        The number stays the same as long as everything written there is kept, released or not, and changes whenever it
+        was lost.
         """
 
     def release_scope(self, index: int, scope: str) -> None:
-        """Give back what was acquired once; at the last time others may take the scope."""
+        """Release ``scope`` once; after the last release others may acquire it."""
 
 
 @runtime_checkable
 class NdSpaces(Protocol):
-    """Scopes of more than one dimension, whose spaces are made of rows. Absent: UnsupportedError.
+    """The ability to have scopes of more than one dimension, whose spaces are made of rows. Without it:
+    UnsupportedError.
 
     ``copy_data_from_to`` takes regions of their rows (``NdSpace.row``) as it does regions of flat memory.
     """
@@ -150,26 +167,29 @@ class NdSpaces(Protocol):
     def alloc_data_space_nd(
         self, index: int, physical_shape: Sequence[int], dtype: str, scope: str, alignment: int
     ) -> NdSpace:
-        """As ``alloc_data_space``, for ``physical_shape`` elements of ``dtype`` in a scope of that many dimensions.
+        """Allocate ``physical_shape`` elements of ``dtype`` in a scope of that many dimensions; else as
+        ``alloc_data_space``.
 
-        The first counts the rows. ``alignment``, a power of two, is that of each row, like the kind's. Raises
-        InputError for extents the scope cannot have, OutOfMemoryError when the memory is not there.
+        The first dimension counts the rows. ``alignment``, a power of two, is that of each row, as the kind's is.
+        Raises InputError for extents the scope cannot have, OutOfMemoryError when the memory is not there.
         """
 
 
 @record(frozen=True, slots=True)
 class RowTable:
-    """A kernel's operand in rows: where each row begins, in order."""
+    """A kernel's operand in rows: the Region where each row begins, in order."""
 
     rows: tuple[Region, ...]
 
 
 @runtime_checkable
 class DeviceModules(Protocol):
-    """Binaries the device runs. Absent: host functions only. ``grid`` and ``block`` count in threads' axes x, y, z."""
+    """The ability to load and launch kernels. Without it, only host functions run. ``grid`` and ``block`` are (x, y,
+    z).
+    """
 
     def load_module(self, index: int, binary: bytes, format: str, options: str = "") -> object:
-        """``binary``, in the ``format`` its code generator named, ready to launch.
+        """Returns ``binary``, in the ``format`` that its code generator named, loaded and ready to launch.
 
         ``options`` are for the driver's compiler, where it has one. Raises KernelBuildError with the driver's log.
         """
@@ -183,43 +203,48 @@ class DeviceModules(Protocol):
         args: Sequence[Region | RowTable | int | float],
         stream: Stream | None,
     ) -> Event | None:
-        """Queue ``function`` of ``module`` on ``stream``; None means that it is done on return.
+        """Queue ``function`` of ``module`` on ``stream``; returns None when it is done on return.
 
-        An operand in rows is a RowTable, one that is an image its whole space; devices without such scopes are given
-        none. ``args`` stay valid until the
-        Event completes. Raises DeviceError for a function there is not.
+        An operand in rows is a RowTable, an image operand is its whole space; devices without such scopes get neither.
+        ``args`` stay valid until the Event completes. Raises DeviceError for a function that does not exist.
         """
 
 
 @runtime_checkable
 class ModuleFormats(Protocol):
-    """The formats of binaries that the device loads. Absent: it says so when it is given one."""
+    """The ability to list the formats of binaries that the device loads. Without it, ``load_module`` refuses what it
+    cannot load.
+    """
 
     def module_formats(self, index: int) -> Sequence[str]:
-        """What ``load_module`` of instance ``index`` takes as ``format``: the names that code generators give."""
+        """Returns the formats that ``load_module`` of instance ``index`` accepts, by the names that code generators
+        use.
+        """
 
 
 @runtime_checkable
 class Recording(Protocol):
-    """Work recorded once and replayed with other arguments. Absent: replayed call by call."""
+    """The ability to record work once and replay it with other arguments. Without it, each call is made again."""
 
     def begin_record(self, index: int, stream: Stream | None) -> None:
-        """From now on work on ``stream`` is noted, and not done."""
+        """Start to record work on ``stream``, which is not done meanwhile."""
 
     def end_record(self, index: int, stream: Stream | None) -> object:
-        """What was noted since ``begin_record``."""
+        """Returns the work recorded since ``begin_record``."""
 
     def replay(self, recording: object, args: Mapping[int, Region], stream: Stream | None) -> Event | None:
-        """Queue ``recording`` on ``stream``, with the regions in ``args`` bound to their positions from now on.
+        """Queue ``recording`` on ``stream``, after binding the regions in ``args`` to their positions for good.
 
-        Positions number the regions that the recorded work uses, those in a RowTable apart, in the order of their
-        first use.
+        Positions number the regions that the recorded work uses, each row of a RowTable separately, in the order of
+        their first use.
         """
 
 
 @runtime_checkable
 class TargetFacts(Protocol):
-    """What the hardware knows about itself, for ``Target.from_device``. Absent: the kind's defaults."""
+    """The ability to describe the hardware for ``Target.from_device``. Without it, the target kind's defaults
+    are used.
+    """
 
     def target_properties(self, index: int) -> Mapping[str, Any]:
-        """Options of a target kind, and ``kind`` where one is meant, as ``Target`` takes them in a dict."""
+        """Returns options of a target kind, as ``Target`` takes them in a dict, with ``kind`` where one is meant."""

@@ -1,7 +1,7 @@
-"""Devices by name: entry points of the group ``landbridge.devices``, and devices registered from Python.
+"""The registry of devices by name: entry points of the group ``landbridge.devices``, and devices registered in Python.
 
-An entry point names a subclass of DeviceAPI, or a DeviceWrapper; one that does not keep the contract breaks the
-request for its own device and nothing else.
+An entry point names a subclass of DeviceAPI, or a DeviceWrapper. A plugin that breaks the contract makes requests for
+its own device fail, and nothing else.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from landbridge.errors import (
 from landbridge.plugins import Plugins
 from landbridge.sanitizing import sanitize_requested
 
-#: Codes of ``DLDeviceType`` in dlpack.h 1.1; a device with one of these names keeps the code.
+#: Codes of ``DLDeviceType`` in dlpack.h 1.1; a device with one of these names has that code.
 DLPACK_DEVICE_TYPES = {
     "cpu": 1,
     "cuda": 2,
@@ -45,12 +45,14 @@ DLPACK_DEVICE_TYPES = {
     "trn": 18,
 }
 _NOTHING_FOUND = "no such hardware or driver was found"
-_FIRST_OWN_TYPE = 4096  # far above kDLExtDev and whatever DLPack adds next
+_FIRST_OWN_TYPE = 4096  # far above kDLExtDev and whatever DLPack may add
 
 
 @runtime_checkable
 class DeviceWrapper(Protocol):
-    """A plugin that is asked for as ``name(inner)``: a class with this method makes the API around a device."""
+    """A plugin that is requested as ``name(inner)``: its class has a method that makes a DeviceAPI around another
+    device.
+    """
 
     def wrap(self, inner: Device) -> DeviceAPI: ...
 
@@ -60,12 +62,13 @@ _devices: dict[str, Device] = {}
 
 
 def device(name: str | Device, index: int | None = None, **options: object) -> Device:
-    """The device called ``name`` (``"cpu"``, ``"opencl:1"``, ``"sanitize(opencl:0)"``), opened; a Device is itself.
+    """Returns the device called ``name`` (``"cpu"``, ``"opencl:1"``, ``"sanitize(opencl:0)"``), opened; a Device is
+    returned as it is.
 
-    ``index`` may be given beside a name that has none. ``options`` are the device's own, for its ``open``: it is opened
-    once, when first asked for, and asking again with other options raises InputError. Raises UnknownDeviceError with
-    the nearest names, DeviceIndexError, DeviceNameTakenError, DeviceTypeTakenError or DeviceVersionError, and
-    DeviceError when the plugin itself fails.
+    ``index`` may be given with a name that has none. ``options`` are passed to the device's ``open``: it is opened at
+    the first request, and a later request with other options raises InputError. Raises UnknownDeviceError with the most
+    similar names, DeviceIndexError, DeviceNameTakenError, DeviceTypeTakenError or DeviceVersionError, and DeviceError
+    when the plugin itself fails.
     """
     if not isinstance(name, str | Device):
         raise UnknownDeviceError(f"a device is named by text, as in 'cpu' or 'opencl:1', not {type(name).__name__}")
@@ -76,7 +79,7 @@ def device(name: str | Device, index: int | None = None, **options: object) -> D
 
 
 def _known(key: str) -> Device:
-    """The handle of the present life of the device called ``key``, which may not be open."""
+    """Returns a handle of the present life of the device called ``key``, which may not be open."""
     found = _devices.get(key)
     if found is None or found.state.is_over:
         parsed = parse_device_name(key)
@@ -88,32 +91,32 @@ def _known(key: str) -> Device:
 
 
 def names() -> list[str]:
-    """Every device that can be asked for by its name alone, sorted; no plugin is imported."""
+    """Returns the names of all devices, sorted; no plugin is imported."""
     return [name for name in _plugins.names() if name != "sanitize"]
 
 
 def origin(name: str) -> str:
-    """Where the device called ``name`` comes from: module and class, and the distribution when it is installed."""
+    """Returns the origin of the device called ``name``: module and class, and the distribution if it is installed."""
     return _plugins.origin(name)
 
 
 def passed_over() -> dict[str, str]:
-    """Where the plugins come from that claim a name of Landbridge's own devices, by name; they are not used."""
+    """Returns the origins of plugins that claim a name of Landbridge's own devices, by name; they are not used."""
     return _plugins.passed_over()
 
 
 def devices(name: str) -> list[Device]:
-    """Every instance of the device called ``name``, which may be none; each is opened when it is first used."""
+    """Returns every instance of the device called ``name``, possibly none; each is opened at its first use."""
     return [_known(f"{name}:{index}") for index in range(count_of(_api(name)))]
 
 
 def discovery(name: str) -> Sequence[str]:
-    """What the device called ``name`` has to tell of looking for its instances, a line for each thing."""
+    """Returns what the device called ``name`` reports of its search for instances, one line for each finding."""
     return _diagnostics(_api(name))
 
 
 def register(api: DeviceAPI) -> DeviceAPI:
-    """Make ``api`` known from Python, under ``api.name``; raises as ``device`` does for a plugin."""
+    """Register ``api`` under ``api.name``; raises as ``device`` does for a plugin."""
     _check(api, type(api).__qualname__, api.name)
     with _plugins.lock:
         _plugins.register(api.name, api, _spelled(api))
@@ -126,7 +129,7 @@ def register(api: DeviceAPI) -> DeviceAPI:
 
 
 def unregister(name: str) -> None:
-    """Forget the device that was registered as ``name``; nothing happens if there is none. Handles stay usable."""
+    """Remove the device that was registered as ``name``, if there is one. Its handles stay usable."""
     with _plugins.lock:
         api = _plugins.unregister(name)
         for code in [code for code, holder in _types.items() if holder == name]:
@@ -136,7 +139,7 @@ def unregister(name: str) -> None:
 
 
 def device_type(api: DeviceAPI) -> int:
-    """The DLPack code of ``api``: its own, or the one this process gave it."""
+    """Returns the DLPack code of ``api``: its own, or the one that this process assigned."""
     for code, name in _types.items():
         if name == api.name:
             return code
@@ -144,7 +147,7 @@ def device_type(api: DeviceAPI) -> int:
 
 
 def device_of_type(code: int, index: int) -> Device:
-    """The device with the DLPack pair ``(code, index)``; raises UnknownDeviceError when there is none."""
+    """Returns the device with the DLPack pair ``(code, index)``; raises UnknownDeviceError when there is none."""
     with _plugins.lock:
         name = _types.get(code) or next((n for n, c in DLPACK_DEVICE_TYPES.items() if c == code), None)
     if name is None:
@@ -187,7 +190,7 @@ def _api(name: str) -> DeviceAPI:
 
 
 def _started(name: str, loaded: object, origin: str) -> DeviceAPI | DeviceWrapper:
-    """The plugin that an entry point names, created where it is a class of devices."""
+    """Returns the plugin that an entry point names, instantiated where it is a class of devices."""
     if isinstance(loaded, type) and issubclass(loaded, DeviceAPI):
         _check(loaded, origin, name)
         try:
@@ -202,7 +205,7 @@ def _started(name: str, loaded: object, origin: str) -> DeviceAPI | DeviceWrappe
 
 
 def _check(api: type[DeviceAPI] | DeviceAPI, holder: str, name: str | None) -> None:
-    """Reject a plugin of another version of the contract, or one that calls itself something else."""
+    """Raise for a plugin of another version of the contract, or one whose name is another."""
     declared = getattr(api, "api_version", None)
     if declared != DEVICE_API_VERSION:
         raise DeviceVersionError(
@@ -214,7 +217,7 @@ def _check(api: type[DeviceAPI] | DeviceAPI, holder: str, name: str | None) -> N
 
 
 def _claim_type(api: DeviceAPI) -> None:
-    """Give ``api`` its DLPack code; raises DeviceTypeTakenError when that is another's."""
+    """Assign ``api`` its DLPack code; raises DeviceTypeTakenError when another device has it."""
     code = api.device_type if api.device_type is not None else DLPACK_DEVICE_TYPES.get(api.name)
     if code is None:
         code = max(_FIRST_OWN_TYPE, *(known + 1 for known in _types)) if _types else _FIRST_OWN_TYPE

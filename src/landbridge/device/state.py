@@ -1,4 +1,4 @@
-"""DeviceState: whether one instance of a device can still be used; all handles of it share one."""
+"""DeviceState: whether one instance of a device can still be used; all handles of the instance share it."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from landbridge.device.waits import waits_of_thread
 from landbridge.errors import DeviceError, DeviceLostError, ForkedDeviceError, LandbridgeError
 from landbridge.locks import new_lock
 
-#: Counts what a run has to look at before it begins: accesses that were queued, and lives of devices that ended. While
-#: it is 0, no run in the process looks further.
+#: Counts what a run must check before it begins: accesses that were queued, and lives of devices that ended. While it
+#: is 0, no run in the process checks further.
 concerns = [0]
 
 
 class Instances(Protocol):
-    """What is read here of a DeviceAPI."""
+    """The part of a DeviceAPI that this module reads."""
 
     name: ClassVar[str]
     survives_fork: ClassVar[bool]
@@ -28,10 +28,10 @@ class Instances(Protocol):
 class DeviceState:
     """One life of instance ``name``: from its first use, or a ``reopen()``, until it is lost.
 
-    ``last_work`` is what was submitted last, ``failure`` what every call raises since the loss, ``is_over`` whether
-    the next life has begun. ``is_open`` says whether the instance was opened, with ``options``, or the ones to open it
-    with; ``opening`` is held meanwhile. ``streams`` are those of it that users made, ``last_event`` is of the work that
-    was queued last.
+    ``last_work`` is the last work submitted; ``failure`` is what every call raises since the loss; ``is_over`` says
+    whether the next life has begun. ``is_open`` says whether the instance was opened with ``options``, or else they are
+    the ones to open it with; ``opening`` is the lock for that. ``streams`` are those that users made, and
+    ``last_event`` is that of the work queued last.
     """
 
     __slots__ = (
@@ -65,15 +65,20 @@ class DeviceState:
 
     @contextmanager
     def submitting(self, work: str, method: str = "") -> Iterator[None]:
-        """Give the device ``work`` by ``method``; when it says that it is lost, that is so from then on."""
+        """Guard a ``with`` block that submits ``work`` by ``method``; when it raises that the device is lost, record
+        that.
+        """
         with self.watching(work, method):
             self.last_work = work
             yield
 
     @contextmanager
     def watching(self, work: str = "a wait, a barrier or a free", method: str = "") -> Iterator[None]:
-        """Call ``method`` of the device for what is no work: a wait, a barrier, a free. What it raises that is no error
-        of Landbridge is a DeviceError, which names both."""
+        """Guard a ``with`` block that calls ``method`` of the device for something other than work: a wait, a barrier,
+        a free.
+
+        A foreign exception becomes a DeviceError that names both.
+        """
         self.check()
         waits = waits_of_thread()
         try:
@@ -90,7 +95,7 @@ class DeviceState:
             raise failure(self.name, work, error, method) from error
 
     def lose(self, reason: str) -> DeviceLostError:
-        """Note the loss, for every handle; the error to raise."""
+        """Record the loss for every handle; returns the error to raise."""
         lost = DeviceLostError(
             f"device {self.name} is lost ({reason}); the last work submitted was {self.last_work}. Memory on it is "
             "gone: call device.reopen() and make its tensors and Sessions again"
@@ -104,7 +109,7 @@ _states: WeakKeyDictionary[Instances, dict[int, DeviceState]] = WeakKeyDictionar
 
 
 def state_of(api: Instances, index: int) -> DeviceState:
-    """The present life of instance ``index`` of ``api``."""
+    """Returns the present life of instance ``index`` of ``api``."""
     known = _states.get(api)
     if known is None:
         known = _states.setdefault(api, {})
@@ -112,8 +117,9 @@ def state_of(api: Instances, index: int) -> DeviceState:
 
 
 def begin_anew(api: Instances, index: int, reason: str, options: Mapping[str, object]) -> DeviceState:
-    """End the present life of an instance, whose memory is lost for ``reason``; the next one, which handles made from
-    now on belong to."""
+    """End the present life of an instance, whose memory is lost for ``reason``, and begin the next one for new
+    handles.
+    """
     old = state_of(api, index)
     if old.failure is None:
         old.lose(reason)
@@ -123,12 +129,12 @@ def begin_anew(api: Instances, index: int, reason: str, options: Mapping[str, ob
 
 
 def every_state() -> list[tuple[Instances, int, DeviceState]]:
-    """The present life of each instance that anybody asked for, the youngest API first."""
+    """Returns the present life of each instance that was requested, the newest API first."""
     return [(api, index, state) for api, lives in reversed(list(_states.items())) for index, state in lives.items()]
 
 
 def _leave_behind() -> None:
-    """In a child process: a driver's state belongs to the parent."""
+    """Mark all devices as the parent's in a child process, unless they survive a fork."""
     for api, lives in list(_states.items()):
         if not api.survives_fork:
             for state in lives.values():

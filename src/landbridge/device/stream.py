@@ -1,6 +1,6 @@
 """The current device and stream of each thread.
 
-Stream None is a device's one in-order queue, which all threads share.
+Stream None is a device's own in-order queue, which all threads share.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _current = _Current()
 
 
 def current_device() -> Device:
-    """The device this thread allocates on when none is named; ``cpu:0`` unless ``set_device`` says otherwise."""
+    """Returns the device that this thread allocates on by default: ``cpu:0`` unless ``set_device`` changed it."""
     if _current.device is None:
         return find_device("cpu")
     return _current.device
@@ -32,7 +32,7 @@ def current_device() -> Device:
 
 @contextmanager
 def set_device(device: Device | str) -> Iterator[Device]:
-    """Make ``device`` this thread's current one; the previous one is restored on exit."""
+    """Make ``device`` this thread's current one until the end of the ``with``, which restores the previous one."""
     previous = _current.device
     _current.device = found = find_device(device)
     try:
@@ -42,7 +42,7 @@ def set_device(device: Device | str) -> Iterator[Device]:
 
 
 def current_stream(device: Device) -> Stream | None:
-    """This thread's stream of ``device``; None is its in-order queue."""
+    """Returns this thread's current stream of ``device``; None is the device's in-order queue."""
     return _current.streams.get(device)
 
 
@@ -50,7 +50,7 @@ def current_stream(device: Device) -> Stream | None:
 def set_stream(stream: Stream) -> Iterator[Stream]:
     """Make ``stream`` this thread's current one of its device: copies and runs are submitted there.
 
-    The previous one is restored on exit. The driver is told of both.
+    The end of the ``with`` restores the previous one. The driver is told of both.
     """
     device = stream.device
     previous = _current.streams.get(device)
@@ -70,8 +70,10 @@ def _make_current(device: Device, stream: Stream | None) -> None:
 
 
 def carried(action: Callable[[], object]) -> Callable[[], object]:
-    """``action`` for another thread, to be done there with this thread's current device and streams, and with its waits
-    noted where this thread's are."""
+    """Returns ``action`` for another thread, where it runs with this thread's current device and streams.
+
+    Its waits are recorded where this thread's are.
+    """
     device, streams, waits = _current.device, _current.streams.copy(), waits_of_thread()
     if waits is not None:
         action = _watched_by(waits, action)

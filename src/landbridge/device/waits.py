@@ -1,4 +1,4 @@
-"""Waits: what a use of a Session with a time limit waits for, so that the error can say it when the time is over."""
+"""Waits: a record of what a use of a Session waits for, which the error of a time limit names."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from contextvars import ContextVar
 class Waits:
     """The device calls and waits that the threads of one use are in now, the innermost last.
 
-    Their words become text when somebody asks: few uses take longer than they may.
+    Their words are joined to text only on request: few uses exceed their limit.
     """
 
     __slots__ = ("_now",)
@@ -20,7 +20,7 @@ class Waits:
 
     @contextmanager
     def inside(self, *words: object) -> Iterator[None]:
-        """Have ``words`` say what the thread waits for until the ``with`` ends."""
+        """Record ``words`` as what the thread waits for, until the ``with`` ends."""
         self._now.append(words)
         try:
             yield
@@ -29,7 +29,7 @@ class Waits:
 
     @contextmanager
     def watched(self) -> Iterator[None]:
-        """Note here what this thread waits for until the ``with`` ends."""
+        """Record this thread's waits here until the ``with`` ends."""
         before = _watched.set(self)
         try:
             yield
@@ -47,5 +47,5 @@ _watched: ContextVar[Waits | None] = ContextVar("waits", default=None)
 
 
 def waits_of_thread() -> Waits | None:
-    """Where this thread's waits are noted; None while nobody wants to know."""
+    """Returns the record of this thread's waits; None where none is kept."""
     return _watched.get()
