@@ -1,4 +1,4 @@
-"""Sessions: compiled programs bound to devices, ready to run again and again."""
+"""Sessions: compiled programs bound to devices, which run any number of times."""
 
 from landbridge.executable.executable import Executable, is_cut
 from landbridge.session.session import Session
@@ -7,8 +7,10 @@ __all__ = ["Session"]
 
 
 def _kind_for(executable: Executable, *, limited: bool) -> type[Session]:
-    """The kind of Session for a program that is open or cut, or whose uses are ``limited`` in time; few are, and
-    whoever has none imports none of this."""
+    """Returns the class of Session for a program that is open or cut, or whose uses are ``limited`` in time.
+
+    Few programs need one, and a program that does not imports none of these classes.
+    """
     if limited:
         from landbridge.session.limited_session import LimitedSession
 

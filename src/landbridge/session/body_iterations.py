@@ -1,5 +1,4 @@
-"""BodyIterations: iterations of a loop whose body is one function, each of which takes what the last one gave where it
-is."""
+"""BodyIterations: iterations of a loop whose body is one function; each uses the results of the one before in place."""
 
 from __future__ import annotations
 
@@ -28,13 +27,15 @@ from landbridge.vm.iteration_program import IterationArguments, IterationProgram
 from landbridge.vm.resizing import Resizing
 from landbridge.vm.token_lock import NOBODY
 
-#: The iterations that are looked at at once before a program is bound.
+#: How many iterations are checked at once before a program is bound.
 _AT_FIRST = 16
 
 
 @record(frozen=True, slots=True, eq=False)
 class TakenIterations:
-    """``count`` trips were taken and gave ``state`` and ``rows``; ``goes_on``: what the last one said."""
+    """``count`` iterations that were run, with their ``state`` and ``rows``; ``goes_on``: the last one's loop
+    condition.
+    """
 
     count: int
     goes_on: bool
@@ -45,7 +46,7 @@ class TakenIterations:
 class BodyIterations:
     """Iterations of ``body``, which carries ``carried`` values and is the one ``function`` that ``session`` runs.
 
-    ``appended``: those of the values, by number, that an iteration gives as it takes them, with more behind.
+    ``appended``: the numbers of carried values that an iteration returns as it got them, with more elements appended.
     """
 
     def __init__(
@@ -57,7 +58,7 @@ class BodyIterations:
         guards = (*body.guards, *function.guards)
         self.sizes = IterationSizes(body.inputs[2 : 2 + carried], self.given, guards, body.dimensions)
         self.arguments = _arguments(body, carried, appended, function)
-        #: The dimensions that the program around has to say.
+        #: The dimensions that the surrounding program provides.
         self._needed = dimensions(function).keys() - self.sizes.names
         self._iterations: IterationProgram | None = None
         self._is_possible = True
@@ -66,8 +67,9 @@ class BodyIterations:
     def of(
         body: BodyProgram, carried: int, appended: Sequence[int], function: Function, session: Session
     ) -> BodyIterations | None:
-        """Those of ``body``; None where more is to be looked at between two iterations than the sizes of what is
-        carried."""
+        """Returns the iterations of ``body``; None where more than the sizes of carried values must be checked between
+        two.
+        """
         outputs = {spec.name for spec in function.outputs}
         specs = (*function.inputs, *function.outputs)
         if (
@@ -84,13 +86,12 @@ class BodyIterations:
     def take(
         self, first: int, limit: int | None, state: Sequence[Any], captured: Sequence[Any], known: Mapping[str, int]
     ) -> TakenIterations | None:
-        """Iterations from number ``first`` on, which take ``state``, until ``limit`` or one that says that none
-        follows.
+        """Run iterations from number ``first`` on, starting with ``state``, until ``limit`` or one whose condition ends
+        the loop.
 
-        Less where the sizes of one are not legal, or its memory is not to be had.
-
-        ``captured`` is what is around, ``known`` the dimensions of the program around it. None where none can be
-        taken in place.
+        It stops earlier where the sizes of an iteration are not legal, or its memory is not available. ``captured`` are
+        values of the surrounding program, and ``known`` its dimensions. Returns None where no iteration can run in
+        place.
         """
         around = {name: known[name] for name in self._body.dimensions if name in known}
         if open_views or not self._is_possible or not self._takes(captured, around) or self._needed - around.keys():
@@ -108,11 +109,11 @@ class BodyIterations:
 
     @property
     def most_ahead(self) -> int:
-        """The iterations that are looked at at once."""
+        """Returns how many iterations are checked at once."""
         return _AT_FIRST if self._iterations is None else self._iterations.most_ahead
 
     def _takes(self, captured: Sequence[Any], around: Mapping[str, int]) -> bool:
-        """Whether ``captured`` have the shapes that are stated of them."""
+        """Returns whether ``captured`` have the shapes that are declared for them."""
         try:
             return all(
                 list(np.shape(value)) == all_at(spec.shape, around)
@@ -124,16 +125,15 @@ class BodyIterations:
     def _with_program(
         self, ahead: IterationsAhead, take: Callable[[IterationProgram], object], *, enough: bool
     ) -> None:
-        """Have ``take`` take iterations with the program, which has memory for all of those ``ahead`` where
-        ``enough``."""
+        """Call ``take`` with the program of iterations, which with ``enough`` has memory for all of those ``ahead``."""
         session = self._session
         if not isinstance(session, OpenSession):
             self._with(take, bound_program_of(session), None)
             return
         last = {name: value if isinstance(value, int) else int(value[-1]) for name, value in ahead.values.items()}
         if enough:
-            self._iterations = None  # whose memory may not be needed any more
-        with suppress(ShapeError, BindError, OutOfMemoryError):  # of iterations that may never come
+            self._iterations = None  # its memory may no longer be needed
+        with suppress(ShapeError, BindError, OutOfMemoryError):  # memory of iterations that may never come
             session.with_shared(last, partial(self._with, take), enough=enough)
 
     def _with(self, take: Callable[[IterationProgram], object], bound: BoundProgram, resizing: Resizing | None) -> None:
@@ -158,7 +158,7 @@ class BodyIterations:
 
 
 class _Run:
-    """Iterations of one run of a loop; ``count`` were taken so far."""
+    """The state of one run of a loop; ``count`` iterations have run so far."""
 
     def __init__(
         self,
@@ -179,7 +179,7 @@ class _Run:
         self.count = 0
 
     def ahead(self) -> IterationsAhead | None:
-        """The next iterations; None where there are none, or none that can be taken."""
+        """Returns the next iterations; None where there are none, or none that can run in place."""
         left = None if self._most is None else self._most - self.count
         if self._ahead is None and self._goes_on and left != 0:
             most = self._of.most_ahead if left is None else min(left, self._of.most_ahead)
@@ -187,7 +187,7 @@ class _Run:
         return self._ahead
 
     def take(self, iterations: IterationProgram) -> None:
-        """Take trips until there are none, or the memory of ``iterations`` is not enough for the next."""
+        """Run iterations until none is left, or the memory of ``iterations`` is not enough for the next."""
         inputs = self._of.arguments.captured
         captured = [
             iterations.borrow(register, argument(self._captured[n]), np.shape(self._captured[n]))
@@ -195,7 +195,7 @@ class _Run:
         ]
         if not self._carried:
             self._begin(iterations)
-        if iterations.bound.entry.shares:  # others may be at work on what is borrowed: each iteration is to look
+        if iterations.bound.entry.shares:  # others may be working on borrowed memory: each iteration must check
             return
         while (ahead := self.ahead()) is not None:
             are_last = self._most is not None and self.count + ahead.count >= self._most
@@ -218,14 +218,14 @@ class _Run:
             self._rows.append(CollectedRows(io, spec, tuple(all_at(spec.shape, self._around)), self._most))
 
     def taken(self) -> TakenIterations:
-        """What they gave."""
+        """Returns the results of the iterations so far."""
         pairs = zip(self._carried, self._shapes, strict=True)
         state = [each.now.tensor(each.spec.dtype, shape) for each, shape in pairs]
         return TakenIterations(self.count, self._goes_on, state, [array_of(rows.tensor()) for rows in self._rows])
 
 
 def _arguments(body: BodyProgram, carried: int, appended: Sequence[int], function: Function) -> IterationArguments:
-    """What the inputs and outputs of ``function``, which is all of ``body``, are."""
+    """Returns the roles of the inputs and outputs of ``function``, which is all of ``body``."""
     takes = {spec.name: number for number, spec in enumerate(function.inputs)}
     gives = {spec.name: number for number, spec in enumerate(function.outputs, len(function.inputs))}
     number, goes_on, *inputs = (takes.get(spec.name) for spec in body.inputs)

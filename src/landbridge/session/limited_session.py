@@ -1,4 +1,4 @@
-"""LimitedSession: a Session whose uses end for the caller when their time is over, and go on in a thread of its own."""
+"""LimitedSession: a Session whose uses return to the caller after a time limit, and go on in a thread of their own."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ _WAY_OUT = (
 
 
 class LimitedSession(Session):
-    """A Session whose uses take ``time_limit`` seconds at most for the caller; made by ``landbridge.Session``.
+    """A Session whose uses block the caller for ``time_limit`` seconds at most; made by ``landbridge.Session``.
 
-    Another Session, without a limit, does them, each in a thread: a device that does not answer has that thread wait,
-    with the Session's lock, and with all that the use was given.
+    Another Session, without a limit, does each use in a thread: when a device does not answer, that thread waits, with
+    the Session's lock and all that the use was given.
     """
 
     def __init__(self, executable: Executable, *args: Any, time_limit: float, **kwargs: Any) -> None:
@@ -42,13 +42,14 @@ class LimitedSession(Session):
         self._inner = Session(executable, *args, **kwargs)
         self._process = os.getpid()
         self._idle: list[Worker] = []
-        #: Uses that took longer than they may; they remove themselves when they are over.
+        #: Uses that exceeded the limit; each removes itself when it is over.
         self._late: dict[_Use, None] = {}
 
     def _do(self, subject: str, action: Callable[[], _T], waits: Waits | None = None) -> _T:
-        """What ``action`` returns or raises within the limit, else RunTimeoutError; SessionBusyError while another is
-        late."""
-        if is_exiting() or os.getpid() != self._process:  # then there are no threads, and the Session says so
+        """Returns the result of ``action`` within the limit, else raises RunTimeoutError; SessionBusyError while one is
+        late.
+        """
+        if is_exiting() or os.getpid() != self._process:  # no thread can start then, and the Session raises that
             return action()
         for late in tuple(self._late):
             if not late.over.is_set():
@@ -74,11 +75,11 @@ class LimitedSession(Session):
             if use.error is not None:
                 raise use.error
         finally:
-            use.error = None  # whose traceback has this frame
+            use.error = None  # its traceback refers to this frame
         return results.pop()
 
     def _finish(self, use: _Use, action: Callable[[], object], worker: Worker) -> None:
-        """In the worker: do it, and be free for the next one."""
+        """Do ``action`` in the worker, and free the Session for the next use."""
         try:
             with use.waits.watched():
                 action()
@@ -89,7 +90,7 @@ class LimitedSession(Session):
             use.over.set()
             self._late.pop(use, None)
 
-    # What is known without a device -----------------------------------------------------------------------------
+    # What needs no device ----------------------------------------------------------------------------------------
 
     def __repr__(self) -> str:
         return repr(self._inner)
@@ -121,7 +122,7 @@ class LimitedSession(Session):
 
     @contextmanager
     def hold_scopes(self) -> Iterator[None]:
-        with self._inner.hold_scopes():  # whose end may not be left to another thread
+        with self._inner.hold_scopes():  # its end must not be left to another thread
             yield
 
     def set_input(self, name: str | int, value: Any) -> None:
@@ -165,7 +166,7 @@ class LimitedSession(Session):
 
 
 class _Use:
-    """One use, ``subject`` it is, and what it waits for; ``error`` is what it raised, once it is ``over``."""
+    """One use, called ``subject`` in messages, with its waits; ``error`` is what it raised, once it is ``over``."""
 
     def __init__(self, subject: str, waits: Waits) -> None:
         self.subject, self.waits = subject, waits
@@ -173,7 +174,7 @@ class _Use:
         self.error: BaseException | None = None
 
     def time_out(self, limit: float) -> NoReturn:
-        """Raise that the caller waits no longer."""
+        """Raise RunTimeoutError, as the caller's ``limit`` is over."""
         raise RunTimeoutError(
             f"{self.subject} is not over after {limit} s (time_limit= of the Session): it waits for {self.waits}. It "
             "goes "
@@ -181,14 +182,14 @@ class _Use:
         )
 
     def refuse(self) -> NoReturn:
-        """Raise that the Session is busy with it."""
+        """Raise SessionBusyError, as this use is still running."""
         raise SessionBusyError(
             f"{self.subject}, whose caller waits no longer, is not over yet: it waits for {self.waits}; {_WAY_OUT}"
         )
 
 
 def checked_time_limit(limit: object) -> float:
-    """``limit`` in seconds; raises InputError for what is no ``time_limit``."""
+    """Returns ``limit`` in seconds; raises InputError unless it is a legal ``time_limit``."""
     if isinstance(limit, bool) or not isinstance(limit, int | float) or not 0 < limit <= threading.TIMEOUT_MAX:
         raise InputError(f"time_limit is {limit!r}; legal: None, or seconds, more than 0")
     return float(limit)

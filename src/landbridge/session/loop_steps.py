@@ -1,4 +1,4 @@
-"""LoopSteps: an ONNX ``Loop`` whose body is a program in the program."""
+"""LoopSteps: runs an ONNX ``Loop`` whose body is a separate program."""
 
 from __future__ import annotations
 
@@ -17,19 +17,21 @@ from landbridge.sizes.size import all_at, dimensions_of
 
 
 class LoopBody(Protocol):
-    """A program in the program: ``iterations`` takes several in place, where it can."""
+    """A loop body as a separate program; ``iterations`` runs several in place, where that is possible."""
 
     @property
     def iterations(self) -> BodyIterations | None:
-        """What takes iterations of it in place."""
+        """Returns the runner of iterations in place, or None."""
 
     def run(self, given: Sequence[Any], known: Mapping[str, int]) -> list[Any]:
-        """Its results for what its inputs are, in order; ``known``: dimensions of the program around it."""
+        """Returns the results for the inputs ``given``, in order; ``known``: the dimensions of the surrounding
+        program.
+        """
 
 
 @record
 class _Progress:
-    """``iteration`` iterations were taken and gave ``state``; ``going``: what the last one said."""
+    """The progress of a loop: ``iteration`` iterations ran and gave ``state``; ``going``: the last condition."""
 
     iteration: int
     going: bool
@@ -37,7 +39,7 @@ class _Progress:
 
 
 class LoopSteps:
-    """``call``, whose ``bodies`` are that of the first iteration, where it is another, and that of all others."""
+    """The loop of ``call``; ``bodies`` has the body of the first iteration, if it differs, and that of all others."""
 
     def __init__(self, call: DataCall, bodies: Sequence[LoopBody]) -> None:
         self._call, self._bodies = call, bodies
@@ -45,7 +47,7 @@ class LoopSteps:
         self._carried: int = declared["carried"]
 
     def run(self, given: Sequence[Any], known: Mapping[str, int]) -> list[np.ndarray[Any, Any]]:
-        """What is carried last, and the rows of all iterations; a count below 0 is none."""
+        """Returns the values carried last, and the rows of all iterations; a negative trip count is 0."""
         count, condition, *rest = given
         captured = rest[self._carried :]
         limit = None if count is None else int(array_of(count).reshape(-1)[0])
@@ -56,7 +58,7 @@ class LoopSteps:
             is_another = now.iteration == 0 and len(self._bodies) > 1
             pays = not is_another and (
                 limit is None or limit - now.iteration > 1
-            )  # one alone is sooner run than prepared
+            )  # a single iteration is faster to run than to prepare
             taken = (
                 iterations.take(now.iteration, limit, now.state, captured, known)
                 if iterations is not None and pays
@@ -66,7 +68,7 @@ class LoopSteps:
                 now = _Progress(now.iteration + taken.count, taken.goes_on, taken.state)
                 created = taken.rows
             else:
-                iterations = iterations if not pays else None  # where none could be taken, it is not asked again
+                iterations = iterations if not pays else None  # where none could run in place, it is not tried again
                 body = self._bodies[0 if is_another else -1]
                 values = [np.asarray(now.iteration, np.int64), np.asarray(now.going)]
                 again, *results = body.run([*values, *now.state, *captured], known)
@@ -82,8 +84,10 @@ class LoopSteps:
     def _joined(
         self, number: int, blocks: Sequence[np.ndarray[Any, Any]], known: Mapping[str, int]
     ) -> np.ndarray[Any, Any]:
-        """The rows that ``blocks`` are, as output ``number``: where there are none, their extents are those that
-        ``known`` dimensions say, and else 0."""
+        """Returns the rows ``blocks`` joined, as output ``number``.
+
+        Without rows, their extents are those that ``known`` dimensions give, or else 0.
+        """
         spec = self._call.outputs[number]
         shapes = list(dict.fromkeys(block.shape[1:] for block in blocks))
         if len(shapes) > 1:

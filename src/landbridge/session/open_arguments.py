@@ -1,4 +1,6 @@
-"""What is given for an input whose sizes come with it: looked at when it is given, as far as no sizes are needed."""
+"""Checks of arguments whose sizes are known only from the values: all that needs no sizes is checked when they are
+given.
+"""
 
 from __future__ import annotations
 
@@ -16,9 +18,9 @@ from landbridge.vm.by_value import ByValue
 
 
 def array_of(value: Any) -> np.ndarray[Any, Any]:
-    """``value`` as an array over its memory, or over a copy of what the host cannot read where it is.
+    """Returns ``value`` as an array over its memory, or over a copy where the host cannot read it in place.
 
-    Raises InputError for what numpy makes no array of.
+    Raises InputError for a value that numpy cannot make an array of.
     """
     if isinstance(value, ByValue):
         value = value.value
@@ -33,16 +35,18 @@ def array_of(value: Any) -> np.ndarray[Any, Any]:
 
 
 def copy_for(spec: TensorSpec, value: Any) -> np.ndarray[Any, Any]:
-    """A copy of ``value`` for input ``spec``; raises InputError where it is no array of its dtype."""
+    """Returns a copy of ``value`` for input ``spec``; raises InputError unless it is an array of that dtype."""
     subject = f"input {spec.name!r}"
     array = array_of(value) if isinstance(value, Tensor | ByValue) else array_like(subject, value)
     check_dtype(subject, name_of(subject, array.dtype, spec.dtype), spec.dtype)
-    return np.array(array, order="C")  # not as its strides are ordered: it is bound as it is
+    return np.array(array, order="C")  # not in the order of its strides: it is bound as it is
 
 
 def check_borrowed(spec: TensorSpec, value: Any) -> None:
-    """Raise InputError where ``value`` is no memory of the dtype of input ``spec``, ZeroCopyError for an array whose
-    memory has gaps or another order, where the program reads it densely."""
+    """Raise InputError where ``value`` is not memory of the dtype of input ``spec``.
+
+    Raises ZeroCopyError for an array whose memory has gaps or another order, where the program reads it densely.
+    """
     subject = f"input {spec.name!r}"
     given = value.value if isinstance(value, ByValue) else value
     if isinstance(given, Tensor):
@@ -56,6 +60,8 @@ def check_borrowed(spec: TensorSpec, value: Any) -> None:
 
 
 def argument(value: Any) -> Any:
-    """What a piece of a program is given for ``value`` of another: an array that any program can use, or a copy."""
+    """Returns ``value`` as one piece of a program passes it to another: an array that any program can use, or a
+    copy.
+    """
     array = value if type(value) is np.ndarray else array_without_storage(value)
     return ByValue(value, "pieces") if array is None or not array.flags.carray else array

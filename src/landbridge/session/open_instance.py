@@ -1,4 +1,4 @@
-"""Instances: an open program at one choice of its sizes, ready to take runs and calls."""
+"""Instances: an open program at one choice of its sizes, ready for runs and calls."""
 
 from __future__ import annotations
 
@@ -13,32 +13,36 @@ from landbridge.vm.resizing import Resizing, SizeFit
 
 
 class Instance(Protocol):
-    """A program at one choice of sizes, and the ``session`` that runs it, which may be that of other sizes too."""
+    """A program at one choice of sizes; ``session``, which runs it, may serve other sizes too."""
 
     @property
     def session(self) -> Session:
-        """The Session that runs it."""
+        """Returns the Session that runs the program."""
 
     @property
     def planned_memory(self) -> tuple[PlannedMemory, ...]:
-        """What its runs need of each scope."""
+        """Returns the memory that its runs need in each scope."""
 
     def shape_of(self, spec: TensorSpec) -> tuple[int, ...]:
-        """The shape that ``spec``, an input of the open program, has at these sizes."""
+        """Returns the shape of ``spec``, an input of the open program, at these sizes."""
 
     def take_states(self, inputs: Sequence[TensorSpec]) -> None:
-        """Let the Session's recurrent states be of these sizes, ``inputs`` of the open program in order; those that
-        were of others become zeros."""
+        """Resize the Session's recurrent states to these sizes; ``inputs`` are those of the open program, in order.
+
+        States that had other sizes become zeros.
+        """
 
     def for_runs(self) -> Session:
-        """The Session, whose runs are of these sizes now; where they were not, nothing is bound."""
+        """Returns the Session, with its runs resized to these sizes; where they had others, nothing is bound
+        afterwards.
+        """
 
     def for_calls(self) -> Session:
-        """The Session, whose calls are of these sizes now."""
+        """Returns the Session, with its calls resized to these sizes."""
 
 
 class OwnedInstance:
-    """An instance with a Session of its own, where that cannot be rebound to other sizes."""
+    """An instance with its own Session, for programs that cannot be rebound to other sizes."""
 
     def __init__(self, session: Session) -> None:
         self.session = session
@@ -47,7 +51,7 @@ class OwnedInstance:
         return next(each.shape for each in self.session.inputs if each.name == spec.name)
 
     def take_states(self, inputs: Sequence[TensorSpec]) -> None:
-        pass  # they were never of others
+        pass  # its states never had other sizes
 
     @property
     def planned_memory(self) -> tuple[PlannedMemory, ...]:
@@ -60,7 +64,7 @@ class OwnedInstance:
 
 
 class SharedSession:
-    """A Session that is rebound from size to size, and for which its runs and its calls are now."""
+    """A Session that is rebound from size to size, with the sizes that its runs and its calls have now."""
 
     def __init__(self, session: Session, resizing: Resizing) -> None:
         self.session, self.resizing = session, resizing
@@ -69,7 +73,7 @@ class SharedSession:
 
 
 class SharedInstance:
-    """An instance that is numbers for ``shared``; ``at`` gives the program where dimensions have ``values``."""
+    """An instance that uses the Session ``shared``; ``at`` returns the program where dimensions have ``values``."""
 
     __slots__ = ("_at", "_fit", "_shared", "_values")
 

@@ -15,10 +15,10 @@ from landbridge.vm.resizing import Resizing, may_be_resized
 
 
 class OpenProgram:
-    """``executable``, whose ``main`` it is, with its open ``dimensions`` by name.
+    """A program of ``executable``, which is its ``main``, with open ``dimensions`` by name.
 
-    ``bind`` makes a Session of a program of numbers, whose storages are of an arena. ``outgrown`` is called before
-    larger ones are made: what shared the smaller ones is to be let go.
+    ``bind`` makes a Session of a program with fixed sizes, whose storages come from an arena. ``outgrown`` is called
+    before larger storages are made, to release what uses the smaller ones.
     """
 
     def __init__(
@@ -35,27 +35,30 @@ class OpenProgram:
         )
         self._bind, self._outgrown = bind, outgrown
         self._extent_values = ExtentValues()
-        #: Whether instances may share one Session, as far as that is known.
+        #: False once it is known that instances cannot share one Session.
         self.may_share = may_be_resized(executable)
-        #: What instances share, once one does.
+        #: The Session that instances share, once there is one.
         self.shared: SharedSession | None = None
 
     @property
     def session(self) -> Session | None:
-        """The Session that instances share, once one does."""
+        """Returns the Session that instances share, None while there is none."""
         return None if self.shared is None else self.shared.session
 
     def at(self, values: Mapping[str, int]) -> Executable:
-        """The program of numbers where its dimensions have ``values``, by name; raises ShapeError as ``instance``."""
+        """Returns the program with fixed sizes, where dimensions have ``values``, by name; raises ShapeError as
+        ``instance``.
+        """
         return instance(self.executable, values, self._extent_values)
 
     def _at(self, values: Sequence[int]) -> Executable:
         return self.at(dict(zip(self.dimensions, values, strict=True)))
 
     def instance(self, values: Mapping[str, int], *, shares: bool = True) -> Instance:
-        """The program where its dimensions have ``values``, by name; with a Session of its own unless it ``shares``.
+        """Returns an instance where dimensions have ``values``, by name; it has a Session of its own unless it
+        ``shares``.
 
-        What shares was made for an arena as it is now. Raises as ``at``, and as a Session does.
+        A shared Session was made for an arena as it is now. Raises as ``at``, and as a Session does.
         """
         if shares and self.may_share:
             shared = self.shared
@@ -71,7 +74,7 @@ class OpenProgram:
         return OwnedInstance(self._bind(self.at(values), self.arena))
 
     def _share(self, values: Mapping[str, int]) -> SharedSession | None:
-        """A Session that can be rebound to other sizes, now at ``values``; None where there is none."""
+        """Returns a Session that can be rebound to other sizes, now at ``values``; None where that is impossible."""
         extent_values = ExtentValues()
         session = self._bind(instance(self.executable, values, extent_values, remembers=True), self.arena)
         program = bound_program_of(session)
@@ -83,5 +86,5 @@ class OpenProgram:
 
 
 def _most(nbytes: Extent) -> int | None:
-    """The most bytes that a storage has for any size; None where they have no bound."""
+    """Returns the most bytes that a storage has at any size; None where it has no bound."""
     return nbytes if isinstance(nbytes, int) else nbytes.high

@@ -1,4 +1,4 @@
-"""OpenSession: the Session of a program with open dimensions, with an instance for each of the sizes that come."""
+"""OpenSession: the Session of a program with open dimensions, with an instance for each choice of sizes it has met."""
 
 from __future__ import annotations
 
@@ -52,18 +52,18 @@ from landbridge.vm.token_lock import NOBODY
 
 __all__ = ["OpenSession", "Session"]
 
-#: Sizes whose instances a Session keeps.
+#: The number of choices of sizes whose instances a Session retains.
 _RETAINED = 64
-#: Shapes, and elements that say sizes, of which an instance is known: some may need the same one.
+#: The number of keys (shapes, and elements that give sizes) retained; several may lead to the same instance.
 _MOST_SHAPES = 1024
-#: Quicker than numpy's function.
+#: faster than numpy's function
 _shape_of = attrgetter("shape")
 
 
 class OpenSession(Session):
     """A Session whose sizes are those of what is bound; made by ``landbridge.Session``.
 
-    Weights and code are there once; instances for different sizes share the memory of what is computed on the way.
+    It has weights and code once; instances for different sizes share the memory of intermediate values.
     """
 
     def __init__(self, executable: Executable, *args: Any, **kwargs: Any) -> None:
@@ -81,19 +81,19 @@ class OpenSession(Session):
         self._programs_for = ProgramsByShapes(executable.programs).of
         self._bind = partial(self._bound, options)
         self._instances: OrderedDict[tuple[Any, ...], Instance] = OrderedDict()
-        #: Those that were found by shapes of inputs and of states, and by elements that are read, with their keys.
+        #: Instances by their keys: shapes of inputs and states, and elements that are read.
         self._by_shapes: dict[tuple[Any, ...], tuple[tuple[Any, ...], Instance]] = {}
         self._specs = _table(main.inputs)
         self._output_specs = _table(main.outputs)
         self._states = OpenStates()
-        #: Inputs whose elements say what dimensions are: read at each run, as they may be the application's memory.
+        #: Inputs whose elements give dimensions: read at each run, as they may be the application's memory.
         self._read_at_runs = [spec.name for spec in main.inputs if spec.elements]
         self._places_of_read = [at for at, spec in enumerate(main.inputs) if spec.elements]
-        #: Whether sizes are known by shapes of what is given alone.
+        #: True where the shapes of the arguments alone give all sizes.
         self._by_shapes_alone = not self._read_at_runs
-        #: What is bound to inputs and outputs, by name, until the sizes are known and for other sizes later.
+        #: What is bound to inputs and outputs, by name, for now and for other sizes later.
         self._held: dict[str, Any] = {}
-        #: Inputs whose arrays are this Session's own.
+        #: Inputs whose arrays belong to this Session.
         self._by_value: set[str] = set()
         self._held_outputs: dict[str, Any] = {}
         #: Shapes that were bound to an input before, by index.
@@ -119,7 +119,7 @@ class OpenSession(Session):
         return created
 
     def _of(self, given: Sequence[Any]) -> Instance:
-        """The instance for what ``given`` has for each input but states."""
+        """Returns the instance for the arguments ``given``, one for each input except states."""
         key: tuple[Any, ...] | None = tuple(map(np.shape, given))
         if self._states.pairs:
             carried = self._states.carried_shapes
@@ -154,7 +154,7 @@ class OpenSession(Session):
         if found is None:
             before = program.arena.generation
             found = program.instance(values)
-            if program.arena.generation != before:  # the others have memory that nobody else uses any more
+            if program.arena.generation != before:  # nobody else uses the memory of the others any more
                 self._let_instances_go()
             self._instances[key] = found
             if len(self._instances) > _RETAINED:
@@ -181,7 +181,7 @@ class OpenSession(Session):
                 self._instance(name, values)
 
     def _programs_at(self, values: Mapping[str, int]) -> list[str]:
-        """The programs that run where their dimensions have ``values``; raises ShapeError where none does."""
+        """Returns the programs that accept dimensions with ``values``; raises ShapeError where none does."""
         names = list(self._programs_for(()))
         found = []
 
@@ -202,13 +202,13 @@ class OpenSession(Session):
         instance = next(iter(self._instances.values()), None)
         if instance is None:
             raise InputError("no size is known yet; bind inputs and run, or call prepare, before hold_scopes")
-        with instance.session.hold_scopes():  # those of all others
+        with instance.session.hold_scopes():  # holds the scopes of all instances
             yield
 
     # What is bound ----------------------------------------------------------------------------------------------
 
     def _check(self, spec: TensorSpec, shape: Sequence[int]) -> None:
-        """Raise ShapeError where no program takes an input ``spec`` of ``shape``."""
+        """Raise ShapeError where no program accepts an input ``spec`` of ``shape``."""
         index = self._executable.main.inputs.index(spec)
         requested = index, tuple(shape)
         if requested in self._accepted:
@@ -256,7 +256,9 @@ class OpenSession(Session):
         self._settled = False
 
     def _sizes(self, given: Mapping[str, Any]) -> tuple[str, dict[str, int]]:
-        """The program, and its dimensions by name, where inputs have ``given``, states left out."""
+        """Returns the program's name, and its dimensions by name, for inputs with the shapes ``given``, states left
+        out.
+        """
         shapes: Mapping[str, Sequence[int]] = {name: np.shape(value) for name, value in given.items()}
         elements = {name: elements_of(given[name]) for name in self._read_at_runs}
         programs = self._programs_for(shapes.values())
@@ -272,11 +274,11 @@ class OpenSession(Session):
         return first_that_fits(programs_of(programs, elements) if self._read_at_runs else list(programs), look)
 
     def _given_inputs(self) -> list[TensorSpec]:
-        """The inputs that callers give: those that are no states."""
+        """Returns the inputs that callers give: all except states."""
         return [spec for spec in self.inputs if not self._states.has(spec)]
 
     def _settle(self) -> Session:
-        """The Session of the instance for what is bound, with that bound to it."""
+        """Returns the Session of the instance for what is bound, with that bound to it."""
         if self._settled and self._now is not None and self._by_shapes_alone:
             return self._now.session
         names, held = self._given_names, self._held
@@ -308,7 +310,8 @@ class OpenSession(Session):
         self._settle().run()
 
     def run_async(self) -> AsyncRun:
-        started: list[AsyncRun] = []  # of an instance: this Session keeps its lock as long, for others share memory
+        # of an instance: this Session holds its own lock for as long, because others share memory
+        started: list[AsyncRun] = []
 
         def wait(begun: Callable[[], object]) -> None:
             begun()
@@ -328,9 +331,9 @@ class OpenSession(Session):
             entry.owner = get_ident()
             try:
                 known = self._by_shapes.get(tuple(map(_shape_of, arrays)))
-            except (AttributeError, TypeError):  # lists, mappings; shapes of others that are no tuples
+            except (AttributeError, TypeError):  # lists, mappings; shapes of foreign arrays that are no tuples
                 known = None
-            if known is not None:  # as below, where each 100 ns counts
+            if known is not None:  # the same as below, inlined, as each 100 ns counts
                 key, instance = known
                 self._instances.move_to_end(key)
                 session = instance.for_calls()
@@ -355,7 +358,9 @@ class OpenSession(Session):
             entry.give_back(token)
 
     def call_at(self, sizes: Mapping[str, int], *arrays: Any) -> list[Tensor]:
-        """A call on ``arrays`` by somebody who knows the sizes of all dimensions, by name, and has looked at shapes."""
+        """Returns the results of a call on ``arrays`` whose caller knows all ``sizes``, by name, and has checked the
+        shapes.
+        """
         entry = self._entry
         try:
             token = entry.take()
@@ -378,8 +383,11 @@ class OpenSession(Session):
     def with_shared(
         self, sizes: Mapping[str, int], run: Callable[[BoundProgram, Resizing], object], *, enough: bool
     ) -> None:
-        """Have ``run`` run the program that all sizes share, and resize it itself: where it has a single one, and
-        nobody else uses it. With ``enough`` it has memory for ``sizes``, by name."""
+        """Call ``run`` with the program that all sizes share, which it resizes itself.
+
+        Nothing is called unless there is a single shared program that nobody else uses. With ``enough`` it has memory
+        for ``sizes``, by name.
+        """
         entry = self._entry
         try:
             token = entry.take()
@@ -459,13 +467,13 @@ class OpenSession(Session):
 
     @property
     def planned_memory(self) -> tuple[PlannedMemory, ...]:
-        if self._now is None and self._instances:  # nothing was bound: of those prepared or called last
+        if self._now is None and self._instances:  # nothing was bound: those of the sizes prepared or called last
             return next(reversed(self._instances.values())).planned_memory
         return self._last().planned_memory
 
 
 def elements_of(value: Any) -> list[int]:
-    """The elements of an input of integers, in order."""
+    """Returns the elements of an input of integers, in order."""
     array = array_of(value)
     if array.dtype.kind not in "iub":
         raise InputError(f"an input of {array.dtype} says what dimensions are; integers are legal")
@@ -481,6 +489,6 @@ def _find(subject: str, name: str | int, specs: Mapping[str | int, TensorSpec]) 
 
 
 def _table(specs: Sequence[TensorSpec]) -> dict[str | int, TensorSpec]:
-    """``specs`` by index and by name."""
+    """Returns ``specs`` by index and by name."""
     by_index: dict[str | int, TensorSpec] = dict(enumerate(specs))
     return by_index | {spec.name: spec for spec in specs}

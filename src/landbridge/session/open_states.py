@@ -1,4 +1,4 @@
-"""OpenStates: recurrent states of a program with open dimensions, which go with a Session from size to size."""
+"""OpenStates: recurrent states of a program with open dimensions, which a Session carries from size to size."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from landbridge.sizes.size import Extent, Size, dimensions_of
 
 
 class OpenStates:
-    """The states, (output, input) each, and where their values are: in the instance that ran last, or given since.
+    """The states, as (output, input) pairs, and where their values are: in the instance that ran last, or given since.
 
-    A Session has two buffers for a state, which swap, or one that kernels update. Where instances share one, nothing is
-    copied when sizes change; an instance with a Session of its own adopts the memory, where the host uses it in place,
-    else copies the values.
+    A Session has two buffers for a state, which swap, or one that kernels update. Where instances share a Session,
+    nothing is copied when sizes change. An instance with its own Session adopts the memory where the host uses it in
+    place, else it copies the values.
     """
 
     def __init__(self) -> None:
         self.pairs: tuple[tuple[TensorSpec, TensorSpec], ...] = ()
-        #: The Session whose memory has the values, and the shapes that they have there.
+        #: The Session whose memory has the values, and their shapes there.
         self.shapes: tuple[tuple[int, ...], ...] = ()
         self.holder: Session | None = None
         self._given: dict[str, Any] = {}
-        #: How many of the pairs a Session knows.
+        #: How many of the pairs each Session has.
         self._known: WeakKeyDictionary[Session, int] = WeakKeyDictionary()
 
     def bind(self, output: TensorSpec, input: TensorSpec) -> None:
@@ -47,11 +47,11 @@ class OpenStates:
         self.pairs = (*self.pairs, (output, input))
 
     def has(self, spec: TensorSpec) -> bool:
-        """Whether ``spec`` is half of a state."""
+        """Returns whether ``spec`` is the input or the output of a state."""
         return any(spec is half for pair in self.pairs for half in pair)
 
     def give(self, name: str, value: Any) -> None:
-        """The next run starts with ``value``, an array that nobody writes, as state ``name``."""
+        """Set the value with which the next run starts, ``value`` for state ``name``: an array that nobody writes."""
         self._given[name] = value
 
     def add_shapes(
@@ -60,9 +60,10 @@ class OpenStates:
         shapes: Mapping[str, Sequence[int]],
         elements: Mapping[str, Sequence[int]],
     ) -> dict[str, Sequence[int]]:
-        """``shapes`` of inputs with those of states added: as given, else as the others say, else as they are now.
+        """Returns ``shapes`` of inputs with those of states added: as given, else as the others imply, else as they are
+        now.
 
-        Raises ShapeError where shapes do not fit, InputError where a state that is to be carried does not.
+        Raises ShapeError where shapes do not fit, InputError where a state that must be carried does not.
         """
         found = dict(shapes) | {name: value.shape for name, value in self._given.items()}
         bound = BoundSizes()
@@ -92,10 +93,10 @@ class OpenStates:
         return self.holder.get_input(spec.name).shape
 
     def rebind_to(self, instance: Instance) -> None:
-        """Let the next run be one of ``instance``: copy to its Session the values that are elsewhere.
+        """Prepare the next run to be one of ``instance``: copy the values that are elsewhere to its Session.
 
-        The ledger's cause is ``set_input``. Raises InputError naming a state whose shape is another one there, before
-        anything is copied.
+        The ledger's cause is ``set_input``. Raises InputError, before anything is copied, that names a state whose
+        shape differs there.
         """
         session, holder, inputs = instance.session, self.holder, [spec for _, spec in self.pairs]
         then = tuple(instance.shape_of(spec) for spec in inputs)
@@ -126,7 +127,7 @@ class OpenStates:
 
     @property
     def carried_shapes(self) -> tuple[tuple[int, ...], ...] | None:
-        """The shapes of all states, where the next run starts with what the last one left; None where it does not."""
+        """Returns the shapes of all states where the next run starts with those of the last one, else None."""
         return None if self._given or self.holder is None else self.shapes
 
 

@@ -1,4 +1,4 @@
-"""Pool: a pipeline of runs on several Sessions, with results in order and an end to what may wait."""
+"""Pool: a pipeline of runs on several Sessions, with results in order and a bounded queue."""
 
 from __future__ import annotations
 
@@ -20,20 +20,21 @@ from landbridge.session.segmented_session import Session
 from landbridge.usable_cores import usable_cores
 
 if TYPE_CHECKING:
-    from typing import Self  # of Python 3.11
+    from typing import Self  # new in Python 3.11
 
-#: What is called with the outputs of a run.
+#: A function that is called with the outputs of a run.
 Callback = Callable[[Any], object]
 
 
 class Pool(ProcessBound):
-    """``n`` Sessions of ``executable`` over one set of weights, each with a thread that runs what is submitted.
+    """A pool of ``n`` Sessions of ``executable`` that share one set of weights, each with a thread for submitted runs.
 
-    ``n`` None: as many as this process has processors. ``waiting``: how many runs may wait for a Session, ``n`` if
-    None; ``submit`` blocks while as many do, so that a camera that is faster than the network fills no memory. The rest
-    is as of Session; ``num_threads`` is 1 unless it is given, as ``n`` runs take the processors already.
+    ``n`` None is the number of processors of this process. ``waiting`` is how many runs may wait for a Session, ``n``
+    if None; ``submit`` blocks while that many wait, so that a camera that is faster than the network does not fill
+    memory. The other options are those of Session; ``num_threads`` defaults to 1, as ``n`` runs use all processors
+    already.
 
-    ``with lb.Pool(executable) as pool:`` ends when all that was submitted is done. Raises what Session raises.
+    ``with lb.Pool(executable) as pool:`` ends when all submitted runs are done. Raises what Session raises.
     """
 
     _instead: ClassVar[str] = "pickle the Executable, or save it to a file, and make a Pool where it is used"
@@ -62,12 +63,13 @@ class Pool(ProcessBound):
         return self._name
 
     def submit(self, *arrays: Any, callback: Callback | None = None) -> Future[Any]:
-        """Run on ``arrays``, as calling a Session does; its outputs are the result of the Future.
+        """Submit a run on ``arrays``, given as in a call of a Session; returns a Future of its outputs.
 
-        ``arrays`` are read in place until the Future is done. ``callback`` gets the outputs in a thread of the pool:
-        callbacks are called one at a time and in the order of their submits, whichever run is over first; the Future
-        is done after it, and what it raises is the Future's; a callback that submits may wait for itself. Blocks while
-        no more may wait. After ``close`` raises InputError, and in a child process ForkedDeviceError.
+        ``arrays`` are read in place until the Future is done. ``callback`` gets the outputs in a thread of the pool.
+        Callbacks are called one at a time, in the order of their submits, whichever run ends first; the Future is done
+        after its callback, and what that raises is the Future's exception. A callback that submits may wait for itself.
+        ``submit`` blocks while no more runs may wait. Raises InputError after ``close``, and ForkedDeviceError in a
+        child process.
         """
         if self._is_left_behind():
             raise ForkedDeviceError(
@@ -75,7 +77,7 @@ class Pool(ProcessBound):
             )
         self._capacity.acquire()
         try:
-            with self._order:  # tickets are in the order in which runs begin
+            with self._order:  # tickets follow the order in which runs begin
                 ticket = None if callback is None else self._delivery.ticket()
                 try:
                     future = self._threads.submit(self._run, arrays, callback, ticket)
@@ -91,9 +93,10 @@ class Pool(ProcessBound):
         return future
 
     def map(self, inputs: Iterable[Any]) -> Iterator[Any]:
-        """The outputs for each of ``inputs``, in order: an array, a tuple of one for each input, or a mapping by name.
+        """Yields the outputs for each of ``inputs``, in order: an array, a tuple with one for each input, or a mapping
+        by name.
 
-        ``inputs`` are taken as room is there for them, so an endless one is legal.
+        ``inputs`` are consumed as the queue has capacity, so an endless one is legal.
         """
         pending: deque[Future[Any]] = deque()
         try:
@@ -108,7 +111,7 @@ class Pool(ProcessBound):
                 future.cancel()
 
     def close(self) -> None:
-        """Take no more runs, and return when those that were submitted are over; in a child process, at once."""
+        """Accept no more runs, and return when the submitted ones are over; in a child process, at once."""
         if not self._is_left_behind():
             self._threads.shutdown()
 
@@ -122,11 +125,11 @@ class Pool(ProcessBound):
             self._threads.shutdown(cancel_futures=error is not None)
 
     def _is_left_behind(self) -> bool:
-        """Whether this process is a child of the one whose threads the Pool has."""
+        """Returns whether this process is a child of the one whose threads the Pool has."""
         return os.getpid() != self._process
 
     def _run(self, arrays: tuple[Any, ...], callback: Callback | None, ticket: int | None) -> Any:
-        session = self._sessions.popleft()  # as many as there are threads
+        session = self._sessions.popleft()  # one for each thread
         try:
             outputs = session(*arrays)
         finally:
@@ -143,7 +146,7 @@ class Pool(ProcessBound):
 
 
 class _Delivery:
-    """Tickets that are served one at a time, in order; those of what has nothing to deliver are skipped."""
+    """Tickets that are served one at a time, in order; those without anything to deliver are skipped."""
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
@@ -157,7 +160,7 @@ class _Delivery:
 
     @contextmanager
     def served(self, ticket: int) -> Iterator[None]:
-        """Wait until ``ticket`` is served; it is over when the block is."""
+        """Wait until ``ticket`` is served; the end of the block lets the next one be served."""
         with self._changed:
             self._changed.wait_for(lambda: self._next == ticket)
         try:
@@ -166,7 +169,7 @@ class _Delivery:
             self.skip(ticket)
 
     def skip(self, ticket: int) -> None:
-        """Serve ``ticket`` no more, and those after it."""
+        """Skip ``ticket``, so that those after it are served."""
         with self._changed:
             if ticket >= self._next:
                 self._skipped.add(ticket)

@@ -1,4 +1,6 @@
-"""Pieces of a program that is cut, what is called between them, and programs in it, which calls run."""
+"""SegmentSteps: the segments of a cut program, the host operators between them, and separate programs that they
+call.
+"""
 
 from __future__ import annotations
 
@@ -24,14 +26,14 @@ from landbridge.session.session import Session
 from landbridge.sizes.size import Extent, Size, dimensions_of, of_symbol
 from landbridge.vm.host_functions import HostFunction
 
-#: Makes the Session of a function of the program, whose name is given.
+#: A function that makes the Session of the program's function of that name.
 MakesPiece: TypeAlias = "Callable[[str], ProgramPiece]"
 #: An extent, and the name of the dimension that it is.
 _Form: TypeAlias = tuple[Extent, str | None]
 
 
 class SegmentSteps:
-    """``segments`` of a program, in order, whose inputs are ``inputs``; ``guards`` must hold for the sizes of a run."""
+    """The ``segments`` of a program with ``inputs``, in order; the ``guards`` must hold for the sizes of each run."""
 
     def __init__(
         self,
@@ -41,7 +43,7 @@ class SegmentSteps:
         piece: MakesPiece,
     ) -> None:
         self._inputs, self._guards = inputs, guards
-        #: Those whose extents or elements say no dimensions by themselves.
+        #: Inputs whose extents or elements do not directly give dimensions.
         self._checked = [spec for spec in inputs if not all(map(says_dimension, (*spec.shape, *spec.elements)))]
         self._steps: list[tuple[ProgramPiece | None, list[_Call]]] = [
             (piece(each.function) if each.function else None, [_Call(call, piece) for call in each.calls])
@@ -53,7 +55,7 @@ class SegmentSteps:
 
     @property
     def alone(self) -> ProgramPiece | None:
-        """The piece that is all there is to run."""
+        """Returns the only piece, where the program has no other; else None."""
         match self._steps:
             case [(piece, [])]:
                 return piece
@@ -61,7 +63,7 @@ class SegmentSteps:
                 return None
 
     def pieces(self) -> Iterator[ProgramPiece]:
-        """Those of these steps, and of programs that they run."""
+        """Yields the pieces of these steps, and of the separate programs that they call."""
         for piece, calls in self._steps:
             if piece is not None:
                 yield piece
@@ -72,15 +74,15 @@ class SegmentSteps:
     def run(
         self, given: Mapping[str, Any], borrowed: Set[str], around: Mapping[str, int] | None = None
     ) -> dict[str, Any]:
-        """The values of a run, by name; those of ``given`` that are ``borrowed`` are used in place or refused.
+        """Returns the values of a run, by name; those of ``given`` that are ``borrowed`` are used in place or refused.
 
-        ``around``: what dimensions of the program that runs these are. Raises ShapeError for what does not fit.
+        ``around``: the dimensions of the program that runs these. Raises ShapeError for sizes that do not fit.
         """
         sizes = BoundSizes()
         sizes.values.update(around or {})
         for spec in self._inputs:
             shape = np.shape(given[spec.name])
-            if shape != spec.shape:  # what is as it is stated says nothing of dimensions
+            if shape != spec.shape:  # a value with its declared shape gives no dimensions
                 sizes.add(spec, shape)
             if spec.elements:
                 sizes.add_elements(spec, elements_of(given[spec.name]))
@@ -98,7 +100,7 @@ class SegmentSteps:
 
 
 def _held(guards: Sequence[SizeGuard], known: Mapping[str, int]) -> list[SizeGuard]:
-    """Those of ``guards`` that more than the ``known`` dimensions decide; raises ShapeError where one does not hold."""
+    """Returns the ``guards`` that the ``known`` dimensions do not decide; raises ShapeError where one does not hold."""
     left = []
     for guard in guards:
         names = dimensions_of([guard.found, guard.legal]).keys()
@@ -110,7 +112,7 @@ def _held(guards: Sequence[SizeGuard], known: Mapping[str, int]) -> list[SizeGua
 
 
 class ProgramPiece:
-    """A function of the program, and its Session."""
+    """One function of the program, and its Session."""
 
     def __init__(self, executable: Executable, name: str, options: Mapping[str, Any]) -> None:
         function = executable.functions[name]
@@ -134,7 +136,7 @@ class ProgramPiece:
             self.session.set_params({name: value for name, value in values.items() if name in mine})
 
     def run(self, values: Mapping[str, Any], known: Mapping[str, int], borrowed: Set[str]) -> dict[str, Any]:
-        """The outputs by name; raises ShapeError where a dimension is 0 that code was made for at least 1 of."""
+        """Returns the outputs by name; raises ShapeError where a dimension is 0 and the code requires at least 1."""
         empty = [name for name in self._dimensions if known.get(name) == 0]
         if empty and (created := _without_elements(self.function, known)) is not None:
             return created
@@ -155,13 +157,13 @@ class ProgramPiece:
         return dict(zip(self._outputs, found, strict=True))
 
     def _dimensions_at(self, known: Mapping[str, int]) -> np.ndarray[Any, Any]:
-        """What the dimensions are that the function is told."""
+        """Returns the values of the dimensions that the function takes as an input."""
         spec = next(spec for spec in self.function.inputs if spec.name == DIMENSIONS)
         return np.array([_at(e, known) for e in spec.elements], np.int64)
 
 
 class _Call:
-    """A host operator, or a value that is read, and what is known then."""
+    """A host operator or a value that is read, and the dimensions that its results give."""
 
     def __init__(self, call: DataCall, piece: MakesPiece) -> None:
         self._call = call
@@ -176,7 +178,7 @@ class _Call:
         self._extents = [_text(spec.shape) for spec in call.outputs]
 
     def run(self, values: dict[str, Any], known: dict[str, int]) -> None:
-        """Add the results to ``values``, and the dimensions that they say to ``known``."""
+        """Add the results to ``values``, and the dimensions that they give to ``known``."""
         call = self._call
         for name, elements in self._read:
             self._learn(elements, _whole(array_of(values[name]), call.node), known, "an element")
@@ -198,7 +200,7 @@ class _Call:
             values[spec.name] = found
 
     def _results(self, given: Sequence[Any], known: Mapping[str, int]) -> Sequence[np.ndarray[Any, Any]]:
-        """What the operator gives, or the programs that are called in its place."""
+        """Returns the results of the operator, or of the separate programs that are called in its place."""
         if self._function is not None:
             return self._function([array_of(x) for x in given if x is not None])
         try:
@@ -230,7 +232,7 @@ class _Call:
 
 
 def _text(extents: Sequence[Extent]) -> list[_Form]:
-    """Each of ``extents``, and the dimension that it is, if it is one."""
+    """Returns each of ``extents``, with the dimension that it is, if it is one."""
     return [(extent, _dimension(extent)) for extent in extents]
 
 
@@ -242,7 +244,7 @@ def _dimension(extent: Extent) -> str | None:
 
 
 class _Body:
-    """A program in the program."""
+    """A separate program that a step calls, such as the body of a loop."""
 
     def __init__(
         self, body: BodyProgram, piece: MakesPiece, carried: int | None = None, appended: Sequence[int] = ()
@@ -255,11 +257,13 @@ class _Body:
             self.iterations = BodyIterations.of(body, carried, appended, alone.function, alone.session)
 
     def pieces(self) -> Iterator[ProgramPiece]:
-        """Those of its own."""
+        """Yields the pieces of the program."""
         return self._steps.pieces()
 
     def run(self, given: Sequence[Any], known: Mapping[str, int]) -> list[Any]:
-        """Its results for what its inputs are, in order; ``known``: dimensions of the program around it."""
+        """Returns the results for the inputs ``given``, in order; ``known``: the dimensions of the surrounding
+        program.
+        """
         around = {name: known[name] for name in self._body.dimensions if name in known}
         values = self._steps.run(
             {spec.name: value for spec, value in zip(self._body.inputs, given, strict=True)}, frozenset(), around
@@ -268,7 +272,7 @@ class _Body:
 
 
 def _whole(array: np.ndarray[Any, Any], node: str) -> list[int]:
-    """The elements of a value of sizes."""
+    """Returns the elements of ``array``, which gives sizes, as a list of integers."""
     values = array.reshape(-1).tolist()
     if any(number != int(number) for number in values):
         raise ShapeError(f"node {node!r}: {values} says sizes; whole numbers are legal")
@@ -280,7 +284,7 @@ def _at(extent: Extent, known: Mapping[str, int]) -> int:
 
 
 def _without_elements(function: Function, known: Mapping[str, int]) -> dict[str, Any] | None:
-    """The outputs of ``function`` where none of them has elements; None where one has."""
+    """Returns the outputs of ``function`` where none of them has elements; None where one has."""
     created = {}
     for spec in function.outputs:
         shape = tuple(_at(extent, known) for extent in spec.shape)

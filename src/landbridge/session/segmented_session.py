@@ -1,4 +1,4 @@
-"""SegmentedSession: the Session of a program that is cut where data decide sizes."""
+"""SegmentedSession: the Session of a program that is cut into segments where data decide sizes."""
 
 from __future__ import annotations
 
@@ -35,15 +35,15 @@ from landbridge.vm.token_lock import NOBODY
 
 __all__ = ["OpenSession", "SegmentedSession", "Session"]
 
-#: What the ledger says of a copy from piece to piece.
+#: The ledger's cause of a copy from one piece to the next.
 _CAUSE = "pieces"
 
 
 class SegmentedSession(Session):
-    """A Session whose program is cut where data decide sizes; made by ``landbridge.Session``.
+    """A Session of a program that is cut where data decide sizes; made by ``landbridge.Session``.
 
-    Each piece has a Session of its own. What a piece gives the next one reads in place, or from a copy where its device
-    cannot: what operators of the host give, for one. Results are new Tensors.
+    Each piece has a Session of its own. A piece reads the results of the one before in place, or from a copy where its
+    device cannot, as with results of host operators. Outputs are new Tensors.
     """
 
     def __init__(self, executable: Executable, *args: Any, **kwargs: Any) -> None:
@@ -61,7 +61,7 @@ class SegmentedSession(Session):
         self._given_params: dict[str, Any] = {}
         self._spares = spares_of(executable, self._entry, self._given_params, **options)
         self._held: dict[str, Any] = {}
-        #: Those of them that are the application's memory, and used where they are.
+        #: Inputs that are the application's memory, used in place.
         self._borrowed: frozenset[str] = frozenset()
         self._held_outputs: dict[str, Any] = {}
         self._results: dict[str, Any] | None = None

@@ -1,7 +1,7 @@
-"""Session: a compiled program bound to devices, ready to run again and again.
+"""Session: a compiled program bound to devices, which runs any number of times.
 
-Everything a run needs is decided when the Session is made: a run is one native call over bound memory. Inputs
-and outputs bound by reference are used in place and kept alive while bound.
+Everything a run needs is decided when the Session is made: a run is one native call over bound memory. Inputs and
+outputs bound by reference are used in place and kept alive while bound.
 """
 
 from __future__ import annotations
@@ -55,31 +55,31 @@ _ndarray = np.ndarray
 
 
 class Session(ProcessBound):
-    """``executable`` bound to ``device`` (or ``devices``, by vdevice name) and to ``num_threads`` threads.
+    """A Session binds ``executable`` to ``device`` (or ``devices``, by vdevice name) and to ``num_threads`` threads.
 
     ``device`` None is the current device of the thread, ``cpu:0`` unless ``lb.set_device`` says otherwise.
 
-    ``num_threads`` None takes every core this process may use, by its affinity and the quota of its control group, and
-    no number takes more: it is a ThreadCountWarning then. A program whose every call is small runs on the
-    calling thread alone. ``memory_cfg`` chooses the allocator of each (device, scope), as in
-    ``{("cpu:0", "global"): "naive"}``; None leaves that to the process. ``host_access``: what the host must be able to
-    do in place with inputs and outputs that the Session allocates ("read", "write", "read_write", or "r", "w", "rw"),
-    which are then in memory that each device of the program uses, at the least cost, as of ``lb.empty`` with several
-    devices. None: in that of the first vdevice, whether the host sees it or not.
+    ``num_threads`` None uses every core this process may use, by its affinity and the quota of its control group. A
+    larger number is reduced to that, with a ThreadCountWarning. A program whose every call is small runs on the calling
+    thread alone. ``memory_cfg`` chooses the allocator of each (device, scope), as in ``{("cpu:0", "global"):
+    "naive"}``; None leaves that to the process. ``host_access`` is what the host must be able to do in place with
+    inputs and outputs that the Session allocates ("read", "write", "read_write", or "r", "w", "rw"); they are then in
+    memory that each device of the program uses, at the least cost, as with ``lb.empty`` of several devices. None puts
+    them in the memory of the first vdevice, whether the host can access it or not.
 
     Any number of threads may call a Session. Every other method is for one thread at a time, and another thread gets
-    SessionBusyError. Sessions share the constants of their Executable. Of a program with open dimensions a Session has
-    an instance for each of the sizes that come, which share code, weights and memory.
+    SessionBusyError. Sessions share the constants of their Executable. For a program with open dimensions a Session has
+    an instance for each choice of sizes that it meets; these share code, weights and memory.
 
-    ``memory_limit``: bytes, from 1 MiB, that a run may take at most for its activations, for each input or output that
-    the Session allocates, and for each value whose size data decide. A run whose sizes need more raises
+    ``memory_limit`` is in bytes, from 1 MiB: the most that a run may take for its activations, for each input or output
+    that the Session allocates, and for each value whose size data decide. A run whose sizes need more raises
     OutOfMemoryError, which names the tensor, and changes nothing. None allows what is available: of the machine's
     memory, of the process's limit and of its control groups.
 
-    ``time_limit``: seconds, more than 0, that the caller of any method waits at most: a run, a call, a copy into or out
-    of the Session. One that takes longer raises RunTimeoutError, which says what it waits for, and goes on in a thread
-    of the Session; until it is over the Session is busy, and the memory that it uses stays alive. None: as long as it
-    takes, in the caller's thread.
+    ``time_limit`` is in seconds, more than 0: the most that the caller of any method waits, for a run, a call, a copy
+    into or out of the Session. A use that takes longer raises RunTimeoutError, which says what it waits for, and goes
+    on in a thread of the Session; until it is over the Session is busy, and the memory that it uses stays alive. None:
+    no limit, in the caller's thread.
 
     Raises BindError or ExecutableError when the program does not fit the devices or this machine.
     """
@@ -87,13 +87,16 @@ class Session(ProcessBound):
     _instead: ClassVar[str] = "pickle its executable, or save that to a file, and make a Session where it is used"
     _public_name: ClassVar[str | None] = "Session"
 
-    #: The kind that programs get which are open, or cut where data decide sizes, and that ``time_limit`` makes: the
-    #: package says, as that kind imports this one.
+    #: Returns the class for programs that are open or cut where data decide sizes, or with a ``time_limit``. The
+    #: package sets it, as those classes import this module.
     _kind_for: ClassVar[Callable[..., type[Session]] | None] = None
 
     def __new__(cls, executable: Executable, *args: Any, **kwargs: Any) -> Session:
-        """A Session; of a program with open dimensions one that has an instance for each of the sizes that come, and
-        with a ``time_limit`` one that waits no longer."""
+        """Returns a Session of the class that the program needs.
+
+        A program with open dimensions gets one with an instance for each choice of sizes, and a ``time_limit`` one that
+        ends waits.
+        """
         if not isinstance(executable, Executable):
             raise no_program(executable)
         limited = kwargs.get("time_limit") is not None
@@ -141,34 +144,34 @@ class Session(ProcessBound):
                 memory_cfg=memory_cfg, host_access=host_access, memory_limit=memory_limit,
             )  # fmt: skip
         self._complete = False
-        # The runs' own view of the program, read on every call.
+        # The program as runs see it, read on every call.
         self._execute, self._listed = frame.execute, frame.listed
         self._written: tuple[Slot, ...] = frame.outputs
         self._has_states = False
 
     @property
     def executable(self) -> Executable:
-        """What the Session runs."""
+        """Returns the Executable that the Session runs."""
         return self._executable
 
     @property
     def inputs(self) -> tuple[TensorSpec, ...]:
-        """Name, shape and dtype of each input, in order, and its strides where they are not dense."""
+        """Returns the name, shape and dtype of each input, in order, and its strides where they are not dense."""
         return self._executable.main.inputs
 
     @property
     def outputs(self) -> tuple[TensorSpec, ...]:
-        """Name, shape and dtype of each output, in order."""
+        """Returns the name, shape and dtype of each output, in order."""
         return self._executable.main.outputs
 
     @property
     def params(self) -> tuple[TensorSpec, ...]:
-        """Name, shape and dtype of each weight that ``set_params`` may replace."""
+        """Returns the name, shape and dtype of each weight that ``set_params`` may replace."""
         return self._executable.main.parameters
 
     @property
     def planned_memory(self) -> tuple[PlannedMemory, ...]:
-        """What its runs need of each scope, in bytes, besides weights and buffers of the caller."""
+        """Returns the bytes that runs need in each scope, besides weights and buffers of the caller."""
         from landbridge.vm.planned_memory import planned_memory
 
         by_value = [slot.spec for slot in self._run_frame.inputs if slot.owned is not None]
@@ -178,7 +181,7 @@ class Session(ProcessBound):
         return self._entry.name
 
     def prepare(self, **sizes: int | Sequence[int]) -> None:
-        """Make the instances for these sizes of open dimensions, by name, so that no run has to: ``W=[320, 640]``.
+        """Make the instances for these sizes of open dimensions, by name, in advance: ``W=[320, 640]``.
 
         Raises ShapeError for a dimension that the program does not have and for a value that is not legal.
         """
@@ -187,10 +190,10 @@ class Session(ProcessBound):
 
     @contextmanager
     def hold_scopes(self) -> Iterator[None]:
-        """Have the scopes that come and go, where tensors of the program were placed, until the ``with`` ends.
+        """Hold the acquired scopes, where tensors of the program were placed, until the ``with`` ends.
 
-        Runs and calls meanwhile find there what they left, weights too, and nobody else gets the lock. A device may
-        take a scope away all the same, between two runs: the next one loads again what was lost, or raises
+        Runs and calls meanwhile find there what earlier ones left, weights too, and no other thread gets the lock. A
+        device may still take a scope away between two runs: the next one loads again what was lost, or raises
         ScopeBusyError. Raises ScopeBusyError, and holds none, while another program has one of them.
         """
         with self._program.hold_scopes():
@@ -198,21 +201,21 @@ class Session(ProcessBound):
 
     @takes_lock
     def set_input(self, name: str | int, value: Any) -> None:
-        """Give input ``name`` (or index) the values of ``value`` now; later writes to ``value`` have no effect.
+        """Copy ``value`` to input ``name`` (or index); later writes to ``value`` have no effect.
 
-        ``value`` is an array of any strides, a Tensor, a DLPack producer, a number or a nested list, of the
-        input's shape and dtype; else InputError. The ledger shows the copy, cause ``set_input``.
+        ``value`` is an array of any strides, a Tensor, a DLPack producer, a number or a nested list, of the input's
+        shape and dtype; else InputError. The ledger shows the copy, cause ``set_input``.
         """
         slot = find_slot("input", name, self._inputs)
         self._program.runs.copy_in(slot, value, "set_input")
 
     def set_input_zero_copy(self, name: str | int, value: Any) -> None:
-        """Bind input ``name`` (or index) to the memory of ``value``: the next run reads what is there then.
+        """Bind input ``name`` (or index) to the memory of ``value``: each run reads what is there when it starts.
 
         ``value`` is an array, Tensor or DLPack producer of the input's shape and dtype, C-contiguous, or with the
-        strides of ``inputs`` where an InputSpec stated some; it is kept alive while bound. Raises InputError when it
-        does not fit or overlaps an output, ZeroCopyError when its memory cannot be used in place; what was bound then
-        stays bound.
+        strides in ``inputs`` where an InputSpec declared some; it is kept alive while bound. Raises InputError when it
+        does not fit or overlaps an output, ZeroCopyError when its memory cannot be used in place; the previous binding
+        stays then.
         """
         entry = self._entry
         try:
@@ -248,7 +251,7 @@ class Session(ProcessBound):
                 for word, offset in slot.places:
                     slot.words[word] = address + offset
                 slot.address, slot.end, slot.owner, slot.lease = address, end, owner, None
-            except BaseException:  # as in Slot.bind
+            except BaseException:  # the same as in Slot.bind
                 slot.bind(address, owner)
                 raise
         finally:
@@ -257,18 +260,20 @@ class Session(ProcessBound):
 
     @takes_lock
     def register_buffers(self, name: str | int, values: Sequence[Any]) -> None:
-        """Prepare ``values`` to be bound to input or output ``name`` again and again, as the frames of a camera are.
+        """Prepare ``values``, such as the frame buffers of a camera, to be bound to input or output ``name`` many
+        times.
 
         A device that uses memory of the host in place imports each now, so that later runs import nothing. They are
-        kept alive with the Session, or until other ones are registered for ``name``. Conditions and errors are those
-        of ``set_input_zero_copy`` and ``set_output_zero_copy``; when one does not fit, none is registered.
+        kept alive with the Session, or until others are registered for ``name``. Conditions and errors are those of
+        ``set_input_zero_copy`` and ``set_output_zero_copy``; when one does not fit, none is registered.
         """
         slots = self._outputs if name in self._outputs and name not in self._inputs else self._inputs
         self._program.runs.buffers.register(find_slot("input or output", name, slots), values)
 
     @takes_lock
     def get_input(self, name: str | int) -> Tensor:
-        """The memory bound to input ``name`` (or index); writable through its host view unless lent read-only.
+        """Returns the memory bound to input ``name`` (or index), writable through its host view unless borrowed
+        read-only.
 
         An input with nothing bound gets memory of the Session, zeroed.
         """
@@ -277,10 +282,10 @@ class Session(ProcessBound):
 
     @takes_lock
     def set_params(self, values: Mapping[str, Any]) -> None:
-        """Give weights new values, by the names they have in the model; the next run uses them.
+        """Give weights new values, by their names in the model; the next run uses them.
 
-        Only weights named by ``compile(..., mutable=)`` can be given, to this Session alone: the Executable keeps
-        its own. Values are copied, as by ``set_input``, the ledger's cause is ``set_params``. Raises InputError when
+        Only weights named by ``compile(..., mutable=)`` can be replaced, for this Session alone: the Executable keeps
+        its own. Values are copied, as by ``set_input``; the ledger's cause is ``set_params``. Raises InputError when
         one does not fit, and then changes none.
         """
         found = [(find_slot("parameter", name, self._parameters), value) for name, value in values.items()]
@@ -291,9 +296,9 @@ class Session(ProcessBound):
 
     @takes_lock
     def get_params(self) -> dict[str, Tensor]:
-        """The weights that ``set_params`` may replace, as read-only Tensors over their memory, by name.
+        """Returns the weights that ``set_params`` may replace, as read-only Tensors over their memory, by name.
 
-        They show later values too, once ``set_params`` has given the Session memory of its own.
+        They also show later values, once ``set_params`` has given the Session memory of its own.
         """
         return {name: read_only(slot.tensor()) for name, slot in self._parameters.items()}
 
@@ -301,7 +306,7 @@ class Session(ProcessBound):
     def set_output_zero_copy(self, index: int | str, out: Any) -> None:
         """Bind output ``index`` (or name) to the memory of ``out``: the next runs write their results there.
 
-        Conditions and errors as for ``set_input_zero_copy``; ``out`` must be writable and overlap nothing bound.
+        Conditions and errors are those of ``set_input_zero_copy``; ``out`` must be writable and overlap nothing bound.
         """
         slot, runs = find_slot("output", index, self._outputs), self._program.runs
         address, owner = runs.borrow(slot, out)
@@ -312,13 +317,14 @@ class Session(ProcessBound):
 
     @takes_lock
     def get_output(self, index: int | str, out: Any = None) -> Any:
-        """Output ``index`` (or name) of the last ``run`` as a Tensor over its own memory, valid until the next run.
+        """Returns output ``index`` (or name) of the last ``run`` as a Tensor over its own memory, valid until the next
+        run.
 
-        With ``out``, an array or Tensor of the output's shape and dtype, the result is copied there and ``out``
-        is returned; the ledger shows the copy, cause ``get_output``.
+        With ``out``, an array or Tensor of the output's shape and dtype, the result is copied there and ``out`` is
+        returned; the ledger shows the copy, cause ``get_output``.
         """
         slot = find_slot("output", index, self._outputs)
-        holder = slot.partner or slot  # a state's last value lies where the next run reads it
+        holder = slot.partner or slot  # a state's last value is where the next run reads it
         if holder.owner is None:
             raise InputError(
                 f"{slot} has no memory yet; call run(), or bind some with set_output_zero_copy; session.outputs has "
@@ -331,9 +337,9 @@ class Session(ProcessBound):
         return out
 
     def run(self) -> None:
-        """Run on what is bound. Outputs with nothing bound get memory of the Session at the first run.
+        """Run the program on what is bound. Unbound outputs get memory of the Session at the first run.
 
-        Raises InputError naming the inputs that nothing is bound to.
+        Raises InputError that names the inputs without a binding.
         """
         entry = self._entry
         try:
@@ -367,11 +373,11 @@ class Session(ProcessBound):
             entry.give_back(token)
 
     def run_async(self) -> AsyncRun:
-        """Start a run on what is bound and return at once; ``wait(timeout)`` of the result ends it.
+        """Start a run on what is bound and return at once; ``wait(timeout)`` of the result waits for its end.
 
-        Until then what is bound stays alive, host views of the bound Tensors wait for it where they must, and
-        every other method of this Session raises SessionBusyError. Raises as ``run`` does, before it starts; what
-        the run itself raises comes from ``wait``.
+        Until then what is bound stays alive, host views of the bound Tensors wait for the run where they must, and
+        every other method of this Session raises SessionBusyError. Raises as ``run`` does, before it starts; ``wait``
+        raises what the run itself raises.
         """
         return self._background.start(self._make_ready, self._execute_in_background)
 
@@ -396,15 +402,15 @@ class Session(ProcessBound):
             self._program.states.swap()
 
     def __call__(self, *arrays: Any, out: Any = None, **unknown: NoReturn) -> Any:
-        """Run on ``arrays``, by reference for this call; the outputs: new Tensors, or what ``out`` lists.
+        """Run the program on ``arrays``, by reference for this call; returns new Tensors, or what ``out`` lists.
 
-        One array for each input and one of ``out`` for each output, in order, recurrent states left out; or one
-        mapping of all of them by name, ``session({"x": X})``, which gives outputs by name. Tensors
-        returned are never overwritten by later runs; what ``run`` has bound stays bound. Conditions and errors
-        are those of ``set_input_zero_copy`` and ``set_output_zero_copy``.
+        Pass one array for each input and one of ``out`` for each output, in order, without recurrent states; or one
+        mapping of all inputs by name, ``session({"x": X})``, which returns outputs by name. Later runs never overwrite
+        returned Tensors; what ``run`` has bound stays bound. Conditions and errors are those of ``set_input_zero_copy``
+        and ``set_output_zero_copy``.
 
-        Any number of threads may call at a time: a call that comes while the Session is used runs in a further instance
-        over the same weights. There are as many as this process has processors; then calls wait.
+        Any number of threads may call at the same time: a call that comes while the Session is in use runs in a further
+        instance over the same weights. There are as many as this process has processors; then calls wait.
         """
         if unknown:
             raise unknown_keyword(next(iter(unknown)), [spec.name for spec in self.inputs])
@@ -446,7 +452,7 @@ class Session(ProcessBound):
                 execute()
             if self._has_states:
                 program.states.swap()
-            del keep  # alive until here
+            del keep  # kept alive until here
             return results if names is None else dict(zip(names, results, strict=True))
         except Exception as error:
             raise_exhaustion(error, "a run was under way")
@@ -456,7 +462,9 @@ class Session(ProcessBound):
             entry.give_back(token)
 
     def _call_a_spare(self, arrays: Sequence[Any], out: Any) -> Any:
-        """A call while another thread holds the lock; raises why it is where no other instance can serve."""
+        """Returns the results of a call while another thread holds the lock; raises why where no other instance can run
+        it.
+        """
         if is_exiting() or self._entry.pending is not None or self._has_states or self._spares is None:
             self._entry.refuse()
         spare = self._spares.take()
@@ -467,12 +475,12 @@ class Session(ProcessBound):
 
     @takes_lock
     def bind_state(self, output: str | int, input: str | int) -> None:
-        """Make ``output`` of each run the ``input`` of the next: one memory where the program says that the one may be
-        that of the other (``compile(alias=)``), else two buffers that swap. No copy.
+        """Make ``output`` of each run the ``input`` of the next, without a copy.
 
-        The state starts with the input's value if it has one, else with zeros; ``set_input`` sets it,
-        ``get_output`` reads it. Raises InputError when shapes or dtypes differ or one of them is a state already.
-        With open dimensions runs of other sizes go on with it, and raise InputError where its shape is another then.
+        They are one memory where the program declares them an alias (``compile(alias=)``), else two buffers that swap.
+        The state starts with the input's value if it has one, else with zeros; ``set_input`` sets it, ``get_output``
+        reads it. Raises InputError when shapes or dtypes differ or one of them is a state already. With open
+        dimensions, runs of other sizes carry the state on, and raise InputError where its shape differs then.
         """
         program = self._program
         try:
@@ -485,9 +493,10 @@ class Session(ProcessBound):
 def spares_of(
     executable: Executable, entry: Entry, params: Mapping[str, Any], *args: Any, num_threads: int | None, **kwargs: Any
 ) -> Spares[Session]:
-    """Further Sessions of ``executable`` for calls that come while one is used, which has ``entry`` and ``params``.
+    """Returns further Sessions of ``executable`` for calls that come while the one with ``entry`` and ``params`` is in
+    use.
 
-    They and it take the processors that this process may run on, each ``num_threads`` or one.
+    Together they use the processors that this process may run on, each ``num_threads`` or one.
     """
 
     def make() -> Session:
@@ -503,12 +512,12 @@ def spares_of(
 
 
 def bound_program_of(session: Session) -> BoundProgram:
-    """What ``session`` executes."""
+    """Returns the BoundProgram that ``session`` executes."""
     return session._program
 
 
 def set_owned_input(session: Session, name: str, array: np.ndarray[Any, Any]) -> None:
-    """Give input ``name`` of ``session`` the ``array``, which nobody writes: in place where memory of the host is."""
+    """Bind input ``name`` of ``session`` to ``array``, which nobody writes: in place where the input is host memory."""
     if session._inputs[name].binding is None:
         session.set_input_zero_copy(name, array)
     else:
@@ -516,20 +525,22 @@ def set_owned_input(session: Session, name: str, array: np.ndarray[Any, Any]) ->
 
 
 def let_calls_go(session: Session) -> None:
-    """Keep nothing alive that the last call of ``session`` was given or gave."""
+    """Release what the last call of ``session`` was given or returned."""
     session._program.calls.release()
 
 
 def let_results_go(session: Session) -> None:
-    """Keep no memory of results of ``session``: neither of what a call gave nor of what a run writes, which gets new
-    when it comes."""
+    """Release the memory of results of ``session``: what a call returned, and what runs write.
+
+    The next run allocates new memory.
+    """
     let_calls_go(session)
     session._program.runs.let_outputs_go()
     session._complete = False
 
 
 def resize_runs(session: Session, resizing: Resizing, fit: SizeFit) -> None:
-    """Let runs of ``session`` be for ``fit``, with nothing bound to inputs and outputs but recurrent states."""
+    """Resize runs of ``session`` to ``fit``; only recurrent states stay bound to inputs and outputs."""
     runs = session._program.runs
     runs.let_all_go()
     session._program.states.resize_runs(partial(resizing.resize, runs.frame, fit))
@@ -538,24 +549,26 @@ def resize_runs(session: Session, resizing: Resizing, fit: SizeFit) -> None:
 
 
 def resize_calls(session: Session, resizing: Resizing, fit: SizeFit) -> None:
-    """Let calls of ``session`` be for ``fit``."""
+    """Resize calls of ``session`` to ``fit``."""
     session._program.states.resize_calls(partial(resizing.resize, session._program.calls.frame, fit))
 
 
 def take_states(session: Session, specs: Sequence[TensorSpec]) -> None:
-    """Let the recurrent states of ``session`` be for ``specs``, in order; those of other shapes become zeros."""
+    """Resize the recurrent states of ``session`` to ``specs``, in order; those of other shapes become zeros."""
     session._program.states.take(specs)
 
 
 def adopt_state(session: Session, holder: Session, number: int) -> bool:
-    """Let recurrent state ``number`` of ``session`` be where it is in ``holder``, with its values; whether it could."""
+    """Move recurrent state ``number`` of ``session`` to its memory in ``holder``, with its values; returns whether it
+    could.
+    """
     return session._program.states.adopt(holder._program.states, number)
 
 
 def _execute_checked(
     frame: Frame, execute: Execute, check_views: Callable[[], object], begun: Callable[[], object] | None = None
 ) -> None:
-    """Execute while no other Session does that shares what is bound to ``frame``; ``begun`` is told so."""
+    """Execute while no other Session that shares memory bound to ``frame`` does; calls ``begun`` when it starts."""
     if begun is not None:
         begun()
     if open_views:

@@ -1,7 +1,7 @@
-"""Options of a Session, checked when it is made.
+"""Checks of the options of a Session, made when it is created.
 
-The Session of a program with open dimensions, or of one that is cut, makes further Sessions when sizes are known. It
-checks the options before, and keeps the device of the thread that made it.
+The Session of a program with open dimensions, or of one that is cut, makes further Sessions once sizes are known. It
+checks the options in advance, and keeps the device of the thread that made it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from landbridge.memory_kind import HostAccess, normalize_host_access
 from landbridge.vm.arena import ProgramArena
 from landbridge.vm.device_binding import bind_devices
 
-#: Bytes that a ``memory_limit`` has at least.
+#: The least ``memory_limit``, in bytes.
 _LEAST_LIMIT = 1 << 20
 
 
@@ -38,11 +38,11 @@ def checked_options(
     time_limit: float | None = None,
     arena: ProgramArena | None = None,
 ) -> dict[str, Any]:
-    """Return these options of a Session of ``executable`` by name, with the thread's current device in place of None.
+    """Returns the checked options of a Session of ``executable`` by name, with the thread's current device for None.
 
-    Raises InputError for an option that is not legal, a ``time_limit`` among them, which ``landbridge.Session`` alone
-    takes, and BindError or UnknownDeviceError where ``executable`` does not
-    fit the devices. What depends on sizes is not checked: how many bytes there have to be.
+    Raises InputError for an option that is not legal, including a ``time_limit``, which only ``landbridge.Session``
+    takes, and BindError or UnknownDeviceError where ``executable`` does not fit the devices. What depends on sizes is
+    not checked, such as how many bytes are needed.
     """
     check_no_time_limit(time_limit)
     checked_threads(num_threads)
@@ -59,25 +59,25 @@ def checked_options(
 
 
 def check_no_time_limit(limit: object) -> None:
-    """Raise InputError where there is a limit: the Sessions behind one that has it do not look at the time."""
+    """Raise InputError where ``limit`` is set: the Sessions behind a limited one do not watch the time."""
     if limit is not None:
         raise InputError(f"time_limit is {limit!r} here; make a landbridge.Session, by its name")
 
 
 def checked_threads(number: object) -> int | None:
-    """Return ``number``, a ``num_threads``; raises InputError where it is neither None nor an integer from 1."""
+    """Returns ``number``, a ``num_threads``; raises InputError unless it is None or an integer from 1."""
     if number is not None and ((count := _whole(number)) is None or count < 1):
         raise InputError(f"num_threads is {number!r}; legal: None, or a number from 1")
     return _whole(number)
 
 
 def checked_limit(limit: object) -> int | None:
-    """Return ``limit``, a ``memory_limit``; raises InputError where it is neither None nor an integer from 1 MiB."""
+    """Returns ``limit``, a ``memory_limit``; raises InputError unless it is None or an integer from 1 MiB."""
     if limit is not None and ((nbytes := _whole(limit)) is None or nbytes < _LEAST_LIMIT):
         raise InputError(f"memory_limit is {limit!r}; legal: None, or bytes from {_LEAST_LIMIT:,}")
     return _whole(limit)
 
 
 def _whole(number: object) -> int | None:
-    """Return ``number`` where it is an integer of Python or numpy, else None."""
+    """Returns ``number`` where it is an integer of Python or numpy, else None."""
     return int(number) if isinstance(number, int | np.integer) and not isinstance(number, bool) else None
