@@ -1,7 +1,7 @@
-"""Compiled programs bound to devices, ready to run.
+"""Compiled programs bound to memory and devices, ready to run.
 
 An Executable's vdevices get device bindings (``device_binding``) and its instructions become words (``bind``,
-``program``). A Frame of them serves runs, another one calls (``frame``): inputs and outputs are bound there
+``program``). One Frame of them serves runs, another one calls (``frame``): inputs and outputs are bound there
 (``run_arguments``, ``call_arguments``), and its steps run (``interpreter``, ``kernel_step``). ``bound_program`` puts
-all together, and ``entry`` says who may use it.
+all together, and ``entry`` is the lock that its users take.
 """

@@ -1,4 +1,4 @@
-"""The host builtins of programs compiled with ``sanitize``: kernels cannot fail, so the host reads what they report."""
+"""Host builtins of programs compiled with ``sanitize``: kernels cannot raise, so the host reads what they report."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ import numpy as np
 
 
 def clear_report(args: Sequence[np.ndarray[Any, Any]], attributes: Mapping[str, object]) -> None:
-    """Make the report ``args[0]`` (``landbridge.executable.access_report``) one of nothing found."""
+    """Clear the report ``args[0]`` (``landbridge.executable.access_report``): no access was found."""
     args[0][...] = 0
 
 
 def check_accesses(args: Sequence[np.ndarray[Any, Any]], attributes: Mapping[str, Any]) -> None:
-    """Raise SanitizerError where the report ``args[0]`` names an access, once: the report is clear afterwards.
+    """Raise SanitizerError where the report ``args[0]`` names an access; the report is clear afterwards.
 
-    ``node`` and ``kernel`` name the call, ``names`` its operands; ``items`` are the bytes of an element of each, and
-    ``nbytes`` what each has, in words where that is of the sizes of a run.
+    ``node`` and ``kernel`` name the call, ``names`` its operands. ``items`` are the bytes of an element of each
+    operand, and ``nbytes`` its size, as words of the program where that depends on the sizes of a run.
     """
     (report,) = args
     if not report.any():

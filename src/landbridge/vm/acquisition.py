@@ -1,4 +1,4 @@
-"""Acquisition: scopes that come and go are taken for an execution or for many; what they lost is loaded again."""
+"""Acquisition: takes the acquired scopes for one execution or for many, and reloads what they lost."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from landbridge.tensor import Tensor
 from landbridge.tensor.copy import copy_tensor
 from landbridge.vm.device_binding import DeviceBinding
 
-#: A device and the name of its scope.
+#: A device and the name of one of its scopes.
 DeviceScope = tuple[Device, str]
 
 
 class ReloadedWeight(NamedTuple):
-    """A weight in memory that loses it: ``tensor``, and ``source``, where the bytes stay."""
+    """A weight in memory that can lose its content: ``tensor``, and ``source``, which keeps the bytes."""
 
     scope: DeviceScope
     tensor: Tensor
@@ -27,10 +27,10 @@ class ReloadedWeight(NamedTuple):
 
 
 class Acquisition:
-    """What a program in ``bindings`` takes for each of its executions: every scope that comes and goes, once.
+    """The acquired scopes of ``bindings``, which a program takes for each of its executions, each scope once.
 
-    ``residents`` are its weights there. ``preparation``, set once there is one, computes what depends on parameters,
-    and may write there too. One execution at a time, as a Session has it.
+    ``residents`` are its weights there. ``preparation``, once set, computes what depends on parameters, and may write
+    there too. One execution runs at a time, as a Session guarantees.
     """
 
     def __init__(self, bindings: Sequence[DeviceBinding], residents: Sequence[ReloadedWeight]) -> None:
@@ -44,7 +44,7 @@ class Acquisition:
         self.preparation: Callable[[], object] = _nothing
 
     def wrap(self, execute: Callable[[], object]) -> Callable[[], object]:
-        """``execute`` with the scopes in hand; itself where there are none."""
+        """Returns ``execute`` wrapped so that it holds the scopes; ``execute`` itself where there are none."""
         if not self._scopes:
             return execute
 
@@ -56,7 +56,7 @@ class Acquisition:
         return acquired
 
     def hold(self) -> AbstractContextManager[object]:
-        """Every scope for as long as the ``with`` lasts: executions meanwhile find there what they left.
+        """Returns a context manager that holds every scope: executions meanwhile find there what earlier ones left.
 
         Raises ScopeBusyError, and holds none.
         """
@@ -71,7 +71,9 @@ class Acquisition:
 
     @contextmanager
     def _all(self, whose: str) -> Iterator[Mapping[DeviceScope, int]]:
-        """Every scope, given back at the end; what each holds, by number. Raises ScopeBusyError, and holds none."""
+        """Hold every scope until the end of the ``with``; yields the number of each one's content. Raises
+        ScopeBusyError.
+        """
         with ExitStack() as held:
             contents = {}
             for (device, scope), api in self._scopes.items():
@@ -86,14 +88,14 @@ class Acquisition:
                 try:
                     contents[device, scope] = number(found, device, "acquire_scope", "the number of what is there")
                 except DeviceError:
-                    with suppress(LandbridgeError):  # it may have been acquired all the same
+                    with suppress(LandbridgeError):  # it may have been acquired before the interrupt
                         _release(device, scope, api)
                     raise
                 held.callback(_release, device, scope, api)
             yield contents
 
     def _load(self, contents: Mapping[DeviceScope, int]) -> None:
-        """Bring back what was lost since the last time."""
+        """Load again what was lost since the last time."""
         if contents == self._loaded:
             return
         for resident in self._residents:

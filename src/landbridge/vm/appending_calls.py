@@ -1,4 +1,4 @@
-"""Appending calls: what copies a value that a loop carries to the beginning of what an iteration makes of it.
+"""Appending calls: kernels that copy a carried value to the beginning of an iteration's result.
 
 Where both are the same memory, that of the longer one, there is nothing to copy.
 """
@@ -14,10 +14,10 @@ from landbridge.vm.program import NativeStep, Program
 
 
 def appending_call(function: Function, program: Program, taken: int, given: int) -> int | None:
-    """The number of the record, among those of ``program``, that copies input ``taken`` of ``function`` to the
-    beginning of output ``given``, of which it is known that it begins so.
+    """Returns the number of the record of ``program`` that copies input ``taken`` to the beginning of output ``given``.
 
-    None where no single call does, or one before it touches that part of the output: then it is needed.
+    The output is known to begin with the input. None where no single call copies it, or an earlier call touches that
+    part of the output, so that the copy is needed.
     """
     calls = [each for each in function.instructions if isinstance(each, ins.Call)]
     rest = (ins.Call, ins.View, ins.AllocTensor, ins.AllocStorage, ins.LoadConstant)
@@ -30,7 +30,7 @@ def appending_call(function: Function, program: Program, taken: int, given: int)
         return None
     specs = (*function.inputs, *function.outputs)
     whole = _nbytes(specs[taken])
-    #: Of registers in one of the two: which one, and from where to where.
+    #: Registers that are parts of one of the two: which one, and from which byte to which.
     parts: dict[int, tuple[int, Extent, Extent]] = {each: (each, 0, _nbytes(specs[each])) for each in (taken, given)}
     number = 0
     for each in function.instructions:
@@ -49,7 +49,7 @@ def appending_call(function: Function, program: Program, taken: int, given: int)
 
 
 def record_words(program: Program, number: int) -> slice:
-    """The words of record ``number`` of ``program``."""
+    """Returns the words of record ``number`` of ``program``."""
     (step,) = program.steps
     assert isinstance(step, NativeStep)
     first = step.first + number * RECORD_WORDS

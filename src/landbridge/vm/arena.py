@@ -1,4 +1,4 @@
-"""ProgramArena: memory for the storages of programs that run in turn, the instances of one Session."""
+"""ProgramArena: memory for the storages of programs that run one after the other, the instances of one Session."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from collections.abc import Callable, Sequence
 from landbridge.errors import OutOfMemoryError
 from landbridge.tensor import Tensor
 
-#: Bytes of a piece that are taken at once where so many may be needed: of the host, which gives pages when they are
-#: touched, and of devices.
+#: The largest piece that is taken at once where that many bytes may be needed: of the host, which gives pages when they
+#: are touched, and of devices.
 _AHEAD_HOST, _AHEAD_DEVICE = 1 << 30, 64 << 20
 
 
 class ProgramArena:
-    """One piece of memory for each storage of the programs: as large as the largest that was asked for, and at once
-    as large as any will need where that is ``most`` and not too much. Where it is, one of the host that was
-    outgrown is followed by one of twice its size, so that few of many growing sizes need a new one.
+    """One piece of memory for each storage of the programs, as large as the largest request so far.
 
-    ``generation`` counts how often one was outgrown; programs that were bound before keep what they had.
+    A piece is at once as large as any program will need where that is ``most`` and not too much. Otherwise a piece of
+    the host that is outgrown is replaced by one of twice its size, so that few of many growing sizes need a new one.
+    ``generation`` counts how often a piece was outgrown; programs that were bound before keep what they had.
     """
 
     def __init__(self, most: Sequence[int | None] = ()) -> None:
@@ -27,16 +27,18 @@ class ProgramArena:
 
     @property
     def pieces(self) -> list[int]:
-        """The bytes of each, by number."""
+        """Returns the bytes of each piece, by number."""
         return [self._pieces[number].nbytes for number in range(len(self._pieces))]
 
     @property
     def nbytes(self) -> int:
-        """Of all pieces."""
+        """Returns the bytes of all pieces."""
         return sum(self.pieces)
 
     def take(self, number: int, nbytes: int, make: Callable[[int], Tensor], *, of_host: bool) -> Tensor:
-        """At least ``nbytes`` for storage ``number`` of a program; ``make`` gives a new piece of so many."""
+        """Returns at least ``nbytes`` for storage ``number`` of a program; ``make`` allocates a new piece of that many
+        bytes.
+        """
         piece = self._pieces.get(number)
         if piece is None or piece.nbytes < nbytes:
             self.generation += piece is not None
@@ -44,7 +46,7 @@ class ProgramArena:
             if (most is None or most > ahead) and piece is not None and of_host:
                 most = 2 * piece.nbytes
             piece = None
-            self._pieces.pop(number, None)  # what nobody else has may be part of the new one
+            self._pieces.pop(number, None)  # memory that nobody else uses may become part of the new piece
             self._pieces[number] = piece = _created(nbytes, most, make, ahead)
         return piece
 
@@ -56,6 +58,6 @@ def _created(nbytes: int, most: int | None, make: Callable[[int], Tensor], ahead
     if most is not None and nbytes < most <= ahead:
         try:
             return make(most)
-        except OutOfMemoryError:  # a process may be limited in what it reserves
+        except OutOfMemoryError:  # a process may have a limit on the memory that it reserves
             pass
     return make(nbytes)

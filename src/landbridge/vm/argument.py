@@ -1,4 +1,4 @@
-"""Arguments: what a caller gives for an input or output becomes an address, or the reason why it cannot."""
+"""Arguments: the address of what a caller gives for an input or output, or the reason why it cannot be used."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ Array = np.ndarray[Any, Any]
 
 
 def borrow(slot: Slot, value: Any) -> tuple[int, object]:
-    """The address of ``value``'s own memory and what keeps it alive; an output's must be writable.
+    """Returns the address of ``value``'s own memory and the object that keeps it alive; an output's must be writable.
 
-    Where each 100 ns counts, callers look first for what is common: a plain array that fits and is ``carray``.
+    Where each 100 ns counts, callers first check the common case: a plain array that fits and is ``carray``.
 
     Raises InputError when ``value`` does not fit ``slot``, ZeroCopyError when its memory cannot be used in place.
     """
@@ -51,9 +51,9 @@ def borrow(slot: Slot, value: Any) -> tuple[int, object]:
 
 
 def needs_barriers(value: object) -> bool:
-    """Whether ``value`` is an array of a board, or a Tensor, in memory that devices see past the host's caches.
+    """Returns whether ``value`` is an array of a board, or a Tensor, in memory that devices see past the host's caches.
 
-    A plain array over such memory is the host's: who makes it calls the barriers.
+    A plain array over such memory counts as the host's: whoever makes it calls the barriers.
     """
     if isinstance(value, np.ndarray):
         return type(value) is not np.ndarray and barriers_of_array(value) is not None
@@ -61,9 +61,10 @@ def needs_barriers(value: object) -> bool:
 
 
 def as_array(slot: Slot, value: Any) -> Array:
-    """``value`` (an array, Tensor, DLPack producer, number or nested list) as an array that fits ``slot``.
+    """Returns ``value`` (an array, Tensor, DLPack producer, number or nested list) as an array that fits ``slot``.
 
-    Any strides; its memory may be ``value``'s own. Raises InputError when shape or dtype differ.
+    The array may have any strides, and may be over ``value``'s own memory. Raises InputError when shape or dtype
+    differ.
     """
     if isinstance(value, np.ndarray):
         array = value
@@ -76,7 +77,9 @@ def as_array(slot: Slot, value: Any) -> Array:
 
 
 def array_like(subject: object, value: Any) -> Array:
-    """``value``, a number or a nested list, for ``subject``; raises InputError where no array can be made of it."""
+    """Returns ``value``, a number or a nested list, as an array; raises InputError for ``subject`` where that is
+    impossible.
+    """
     try:
         return np.asarray(value)
     except (ValueError, TypeError) as error:
@@ -84,7 +87,7 @@ def array_like(subject: object, value: Any) -> Array:
 
 
 def as_tensor(slot: Slot, value: Any) -> Tensor:
-    """``value`` as a Tensor that fits ``slot``, wherever it is; as ``as_array`` for all but Tensors."""
+    """Returns ``value`` as a Tensor that fits ``slot``, on any device; for other values as ``as_array``."""
     if isinstance(value, Tensor):
         _check_fit(slot, value.shape, value.dtype)
         return value
@@ -93,7 +96,7 @@ def as_tensor(slot: Slot, value: Any) -> Tensor:
 
 
 def _on_device(slot: Slot, binding: DeviceBinding, value: Any) -> tuple[int, object]:
-    """``borrow`` where code is kept away from and only the device itself looks."""
+    """Returns what ``borrow`` does, for a slot that only a device accesses and code of the host does not."""
     scope = f", scope={binding.kind.scope!r}" if binding.is_other_device else ""
     way_out = f"pass tensor.to_device({str(binding.device)!r}{scope})"
     if slot.is_input:
@@ -118,7 +121,7 @@ def _on_device(slot: Slot, binding: DeviceBinding, value: Any) -> tuple[int, obj
 
 
 def _imported(slot: Slot, binding: DeviceBinding, value: Any) -> Any:
-    """``value`` on the device, imported where it is memory of the host and the device can use that in place."""
+    """Returns ``value`` on the device: imported where it is host memory that the device can use in place."""
     if not isinstance(value, Tensor):
         if not isinstance(value, np.ndarray) and not hasattr(value, "__dlpack__"):
             return value
@@ -162,7 +165,7 @@ def _check_layout(slot: Slot, value: Array | Tensor) -> None:
 
 
 def not_contiguous(subject: object, strides: tuple[int, ...], size: int, *, is_input: bool) -> ZeroCopyError:
-    """The error for memory with ``strides``, in units of which an element takes ``size``, where it is used densely."""
+    """Returns the error for memory with ``strides``, in units where an element takes ``size``, that must be dense."""
     way_out = "pass a new array"
     if is_input:
         way_out = "pass np.ascontiguousarray(...), let set_input copy it, or compile with its strides in an InputSpec"
@@ -188,7 +191,7 @@ def _in_place(slot: Slot, value: Array | Tensor, address: int, readonly: bool) -
 
 
 def _tensor_of(slot: Slot, value: Any) -> Tensor:
-    """The memory of ``value``, an array, Tensor or producer, as a Tensor."""
+    """Returns a Tensor over the memory of ``value``, an array, Tensor or producer."""
     if isinstance(value, Tensor):
         return value
     if not isinstance(value, np.ndarray):
@@ -210,7 +213,7 @@ def _from_producer(slot: Slot, value: Any) -> Tensor:
 
 
 def not_in_memory(subject: object, value: object, dtype: str) -> InputError:
-    """The error for a ``value`` that has no memory of its own, where that is to be used."""
+    """Returns the error for a ``value`` without memory of its own, where that is to be used in place."""
     return InputError(
         f"{subject}: a {type(value).__name__} cannot be bound by reference; pass a numpy array of {dtype}, a Tensor or "
         "another object with __dlpack__"
@@ -222,7 +225,7 @@ def _name_of(slot: Slot, dtype: np.dtype[Any]) -> str:
 
 
 def name_of(subject: object, dtype: np.dtype[Any], wanted: str) -> str:
-    """What ``dtype`` is called here; raises InputError where no tensor has it."""
+    """Returns our name of ``dtype``; raises InputError where no tensor has it."""
     try:
         return dtype_name(dtype)
     except (InputError, TypeError):
@@ -243,7 +246,7 @@ def _check_fit(slot: Slot, shape: tuple[int, ...], dtype: str) -> None:
 
 
 def check_dtype(subject: object, found: str, wanted: str) -> None:
-    """Raise InputError unless both are the same."""
+    """Raise InputError unless the dtypes ``found`` and ``wanted`` are the same."""
     if found != wanted:
         raise InputError(
             f"{subject}: dtype {found}, it takes {wanted}; nothing is cast silently, pass array.astype({wanted!r})"

@@ -1,4 +1,4 @@
-"""Runs in the background: the handle of one, and the thread that a Session gets for them when it first needs it.
+"""Background runs: the handle of one, and the thread that a Session starts for its first one.
 
 Workers are daemon threads. They end with their Session, and at exit before any code or memory goes away.
 """
@@ -20,7 +20,7 @@ from landbridge.process_bound import ProcessBound
 if TYPE_CHECKING:
     from queue import SimpleQueue
 
-#: Seconds that exit waits for one idle worker to end; one that is in a run is left to the system.
+#: Seconds that exit waits for one idle worker to end; the system ends one that is in a run.
 _EXIT_PATIENCE = 0.2
 
 
@@ -36,20 +36,21 @@ class AsyncRun(ProcessBound):
         self._waits: Waits | None = None
 
     def limit(self, seconds: float, waits: Waits) -> None:
-        """Let ``wait`` end after ``seconds`` where it is given no timeout; ``waits`` say for what. For the Session."""
+        """Set the limit of ``wait`` without a timeout to ``seconds``; ``waits`` say what it waits for. For the
+        Session.
+        """
         self._limit, self._waits = seconds, waits
 
     def done(self) -> bool:
-        """Whether the run is over, well or not."""
+        """Returns whether the run is over, with or without an error."""
         return self._completed.is_set()
 
     def wait(self, timeout: float | None = None) -> None:
-        """Wait at most ``timeout`` seconds for the run; Ctrl-C ends the wait only.
+        """Wait at most ``timeout`` seconds for the run; Ctrl-C ends only the wait.
 
-        None: the ``time_limit`` of the Session, or as long as it takes.
-
-        Raises RunTimeoutError when it is not over by then: it goes on, and can be waited for again. Raises what
-        the run raised, a host builtin's exception for instance, each time.
+        None is the ``time_limit`` of the Session, or no limit. Raises RunTimeoutError when the run is not over by then:
+        it goes on, and can be waited for again. Raises what the run raised, for instance the exception of a host
+        builtin, each time.
         """
         if timeout is not None and not timeout >= 0:
             raise InputError(f"timeout is {timeout!r}; legal: None, or seconds from 0")
@@ -63,13 +64,13 @@ class AsyncRun(ProcessBound):
             raise self._error
 
     def complete(self, error: BaseException | None) -> None:
-        """Say that the run is over. For the Session."""
+        """Mark the run as over. For the Session."""
         self._error = error
         self._completed.set()
 
     def leave_behind(self) -> None:
-        """Say, in a child process, that the run is the parent's. For the Session."""
-        self._completed = threading.Event()  # whose lock the parent's threads may have had
+        """Mark the run, in a child process, as the parent's. For the Session."""
+        self._completed = threading.Event()  # threads of the parent may have held its lock
         self.complete(ForkedDeviceError("this run is of the parent process; make a new Session in the child"))
 
     def __repr__(self) -> str:
@@ -77,7 +78,7 @@ class AsyncRun(ProcessBound):
 
 
 class Worker:
-    """One daemon thread that takes tasks in order until it is closed or collected."""
+    """A daemon thread that does tasks in order until it is closed or collected."""
 
     def __init__(self, name: str) -> None:
         from queue import SimpleQueue
@@ -90,11 +91,11 @@ class Worker:
         start(self._thread)
 
     def submit(self, task: Callable[[], None]) -> None:
-        """Run ``task``, which must not raise, after those before it."""
+        """Queue ``task``, which must not raise, after the earlier ones."""
         self._tasks.put(task)
 
     def close(self, timeout: float | None = None) -> None:
-        """End the thread after the tasks it has, and wait for that at most ``timeout`` seconds."""
+        """End the thread after its queued tasks, and wait for that at most ``timeout`` seconds."""
         self._tasks.put(None)
         if self._thread.ident is not None:  # else an interrupt came before its start
             self._thread.join(timeout)
@@ -103,7 +104,7 @@ class Worker:
 def _work(tasks: SimpleQueue[Callable[[], None] | None]) -> None:
     while (task := tasks.get()) is not None:
         task()
-        del task  # an idle worker holds nobody's memory
+        del task  # an idle worker keeps nobody's memory alive
 
 
 _workers: weakref.WeakSet[Worker] = weakref.WeakSet()

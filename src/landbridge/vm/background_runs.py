@@ -1,4 +1,4 @@
-"""Runs of a Session in the background: the worker holds the lock that ``run_async`` took, and gives it back."""
+"""BackgroundRuns: runs of a Session in the background, whose worker releases the lock that ``run_async`` took."""
 
 from __future__ import annotations
 
@@ -12,26 +12,26 @@ from landbridge.vm.background import AsyncRun, Worker
 from landbridge.vm.entry import Entry
 from landbridge.vm.token_lock import NOBODY, LockToken
 
-#: Executes what is bound and says when nothing can come before it any more.
+#: A function that executes what is bound and calls back once no later work can come before it.
 ExecuteAndTell = Callable[[Callable[[], object]], object]
 
 
 class BackgroundRuns:
-    """Starts them, one at a time, with the lock of ``entry``, in a thread that is made for the first one."""
+    """Starts runs one at a time, with the lock of ``entry``, in a thread that is made for the first one."""
 
     def __init__(self, entry: Entry) -> None:
         self._entry = entry
         self._worker: Worker | None = None
 
     def start(self, make_ready: Callable[[], object], execute: ExecuteAndTell) -> AsyncRun:
-        """Take the lock, ``make_ready`` here, then ``execute`` in the worker; what ``make_ready`` raises is raised."""
+        """Take the lock, call ``make_ready`` here, whose exceptions are raised, then call ``execute`` in the worker."""
         entry = self._entry
         pending = AsyncRun()
         try:
             token = entry.take()
         except IndexError:
             entry.refuse()
-        tickets = [token]  # who pops it has the run, whatever interrupts the other
+        tickets = [token]  # whoever pops the ticket has the run, whatever interrupts the other
         try:
             entry.owner = threading.get_ident()
             make_ready()
@@ -41,7 +41,7 @@ class BackgroundRuns:
             started = threading.Event()
             action = carried(partial(execute, started.set))
             worker.submit(partial(self._finish, pending, tickets, action, started))
-            if entry.shares:  # what is called next comes after it
+            if entry.shares:  # work that is called next comes after it
                 started.wait()
         except BaseException as error:
             self._take_back(pending, tickets, error)
@@ -50,7 +50,7 @@ class BackgroundRuns:
         return pending
 
     def _take_back(self, pending: AsyncRun, tickets: list[LockToken], error: BaseException) -> None:
-        """Give up a run that the worker has not begun."""
+        """Withdraw a run that the worker has not begun."""
         try:
             token = tickets.pop()
         except IndexError:
@@ -63,7 +63,7 @@ class BackgroundRuns:
     def _finish(
         self, pending: AsyncRun, tickets: list[LockToken], execute: Callable[[], object], started: threading.Event
     ) -> None:
-        """In the worker: execute with the lock that ``start`` took, and give it back."""
+        """Execute in the worker, with the lock that ``start`` took, and release it."""
         try:
             token = tickets.pop()
         except IndexError:

@@ -1,4 +1,4 @@
-"""Binding: the instructions of a Function, with memory and code of this process, become a Program."""
+"""Binding: makes a Program of the instructions of a Function, with memory and code of this process."""
 
 from __future__ import annotations
 
@@ -33,17 +33,19 @@ from landbridge.vm.touches import Touches
 
 _WORD = (1 << 64) - 1
 
-#: Instructions that give a register its place, and do nothing in a run.
+#: Instructions that define the location of a register, and do nothing in a run.
 _DEFINE = (ins.LoadConstant, ins.AllocTensor, ins.View, ins.AllocStorage)
 
-#: Operands of a call below which one thread is done before another has woken up: a few microseconds of work.
+#: Elements of a call's operands below which one thread is done before another wakes up: a few microseconds of work.
 WORTH_SHARING_BYTES = 1 << 15
 
 
 def bind_function(
     function: Function, vdevices: Sequence[VDevice], images: Sequence[LoadedImage | ModuleKernels], memory: Memory
 ) -> Program:
-    """The Program of ``function``; raises BindError where its instructions do not fit each other or ``images``."""
+    """Returns the Program of ``function``; raises BindError where its instructions contradict each other or
+    ``images``.
+    """
     return _Binder(function, vdevices, images, memory).program(function.instructions)
 
 
@@ -67,7 +69,7 @@ class _Binder:
         self._pointers: list[tuple[int, int]] = []
         self._listing: list[Step] = []
         self._loops = 0
-        self._listed = 0  # the word of records up to which they are in the listing
+        self._listed = 0  # the first word of records that are not in the listing yet
         self._moves = False
         self._needs_threads = False
         self._touches = Touches(self._registers, memory, self._on_devices, self._outputs)
@@ -104,7 +106,7 @@ class _Binder:
         )
 
     def _steps(self, instructions: Sequence[ins.Instruction]) -> list[Step]:
-        """The steps of ``instructions``; neighbours that are native join in one."""
+        """Returns the steps of ``instructions``; consecutive native instructions become one step."""
         steps: list[Step] = []
         start = len(self._records)
         listed = len(self._listing)
@@ -125,7 +127,7 @@ class _Binder:
             listed = len(self._listing)
 
         for instruction in instructions:
-            if isinstance(instruction, _DEFINE):  # most do; they touch nothing
+            if isinstance(instruction, _DEFINE):  # most instructions define registers; they touch nothing
                 self._registers.define(instruction)
                 continue
             if self._overlap and (ordinals := self._before(instruction)):
@@ -150,13 +152,15 @@ class _Binder:
         return steps
 
     def _list_records(self) -> None:
-        """Append the records since the last time to the listing."""
+        """Append the records that are not in the listing yet."""
         if len(self._records) > self._listed:
             self._listing.append(NativeStep(self._listed, (len(self._records) - self._listed) // abi.RECORD_WORDS))
         self._listed = len(self._records)
 
     def _early(self, instructions: Sequence[ins.Instruction]) -> list[ins.Instruction]:
-        """``instructions`` without those that define registers, which is done here; devices get their work early."""
+        """Returns ``instructions`` with work of devices moved early, without those that define registers, which it
+        handles.
+        """
         items: list[Item[ins.Instruction]] = []
         for instruction in instructions:
             if isinstance(instruction, _DEFINE):
@@ -166,7 +170,7 @@ class _Binder:
         return devices_first(items)
 
     def _before(self, instruction: ins.Instruction) -> tuple[int, ...]:
-        """The numbers of steps in flight that ``instruction`` must wait for."""
+        """Returns the numbers of the steps in flight that ``instruction`` must wait for."""
         device, touched = self._touches.where(instruction)
         return self._overlap.all() if touched is None else self._overlap.before(touched, device)
 
@@ -199,7 +203,7 @@ class _Binder:
             if self._registers.has_rows
             else [None] * len(places)
         )
-        first = self._operands.next  # after the tables: a call's arguments are together
+        first = self._operands.next  # after the tables, so that a call's arguments are contiguous
         self._pointers.append((len(self._records) + 2, first))
         nbytes = 0
         for location, table in zip(places, tables, strict=True):
@@ -226,7 +230,7 @@ class _Binder:
         self._moves = True
 
     def _launch(self, call: ins.Call, steps: list[Step]) -> None:
-        """Append the launches of a call whose kernels a device runs; neighbours on one device join in one step."""
+        """Append the launches of a call that a device runs; consecutive launches on one device become one step."""
         module = self._images[call.module]
         assert isinstance(module, ModuleKernels)
         kernels = module.on(self._memory.binding(call.vdevice).device)
@@ -287,7 +291,7 @@ class _Binder:
         self._listing = outer
 
     def _host(self, instruction: ins.Instruction) -> tuple[Step, Step]:
-        """The step of a host instruction, and the one that lists what it moves."""
+        """Returns the step of a host instruction, and the step that lists what it moves."""
         match instruction:
             case ins.HostCall(builtin, args, attributes):
                 from landbridge.vm.host_functions import host_function  # few programs call any
@@ -328,7 +332,7 @@ class _Binder:
                 raise BindError(f"{instruction} is no host instruction")
 
     def _loop(self, loop: ins.Loop) -> tuple[Step, Step]:
-        """The step of a loop, and the one that lists what its iterations move."""
+        """Returns the step of a loop, and the step that lists what its iterations move."""
         number, self._loops = self._loops, self._loops + 1
         user = f"loop {loop.name!r}"
         for register, least in (*((r, 8) for r in loop.count), *((r, 1) for r in loop.condition)):
@@ -349,7 +353,9 @@ class _Binder:
 
 
 def _is_native(instruction: ins.Instruction, on_devices: frozenset[int]) -> bool:
-    """Whether it becomes records, or nothing: not what the host does itself, nor calls of modules ``on_devices``."""
+    """Returns whether ``instruction`` becomes records or nothing: it is no host step, and calls no module
+    ``on_devices``.
+    """
     if isinstance(instruction, _DEFINE):
         return True
     if isinstance(instruction, ins.Call):

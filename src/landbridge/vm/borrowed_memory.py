@@ -1,7 +1,7 @@
-"""Lent memory: what code of the host uses of a device's memory in place, with barriers around it.
+"""BorrowedMemory: memory of devices that code of the host uses in place, with barriers around its steps.
 
 Code of the host and kernels of the device run alternately: a step that touches the same granules as one in flight waits
-for it, and a device is given its next step when the host's is over.
+for it, and a device gets its next step when the host's is over.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from landbridge.vm.registers import RegisterLocation
 
 
 class BorrowedMemory:
-    """What the steps of the host since the last ``take`` use of memory of devices."""
+    """The bytes of device memory that steps of the host have used since the last ``take``."""
 
     def __init__(self) -> None:
         self._found: dict[int, tuple[Tensor | int, list[tuple[int, int, bool]]]] = {}
 
     def add(self, kind: MemoryKind, location: RegisterLocation, *, writes: bool) -> None:
-        """They use ``location``, memory of ``kind``, and may write it."""
+        """Record that host steps use ``location``, memory of ``kind``, and with ``writes`` may write it."""
         if not location.nbytes:
             return
         owned = location.owned
@@ -32,7 +32,7 @@ class BorrowedMemory:
         ranges.append((*granules(location, kind.coherence_granule), writes))
 
     def take(self) -> tuple[BorrowedBytes, ...]:
-        """The bytes, each once, which are forgotten then."""
+        """Returns the recorded bytes, each once, and clears the record."""
         found, self._found = self._found, {}
         borrowed: list[BorrowedBytes] = []
         for memory, ranges in found.values():
@@ -48,10 +48,10 @@ class BorrowedMemory:
 
 
 def granules(location: RegisterLocation, granule: int) -> tuple[int, int]:
-    """The bytes of ``location`` in its memory, rounded outwards to whole granules."""
+    """Returns the bytes of ``location`` in its memory, rounded outwards to whole granules."""
     return location.offset // granule * granule, -(-(location.offset + location.nbytes) // granule) * granule
 
 
 def with_barriers(borrowed: tuple[BorrowedBytes, ...], steps: Sequence[Step]) -> list[Step]:
-    """``steps`` of the host, which use ``borrowed``."""
+    """Returns ``steps`` of the host, which use ``borrowed``, with barriers around them."""
     return [AccessStep(borrowed, tuple(steps))] if borrowed and steps else list(steps)

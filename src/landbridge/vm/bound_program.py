@@ -1,7 +1,7 @@
 """BoundProgram: a Program with its memory, its slots and two Frames, ready to execute.
 
-One Frame serves ``Session.run`` and keeps what is bound; the other serves calls, whose arguments are bound for that
-call alone. Nothing here locks: a Session lets one thread in at a time.
+One Frame serves ``Session.run`` and keeps what is bound; the other serves calls, whose arguments are bound for one
+call. Nothing here locks: a Session lets one thread in at a time.
 """
 
 from __future__ import annotations
@@ -43,10 +43,10 @@ from landbridge.vm.workspace import workspace_for
 class BoundProgram:
     """The main function of ``executable`` in ``bindings`` (one for each vdevice) and on ``threads`` threads.
 
-    Whoever executes it holds the lock of ``entry``. ``host_access``: as for IoMemory. ``arena`` has the memory
-    of storages, where several programs run in turn. ``memory_limit``: bytes that activations, or one output, may take.
-    Raises BindError or ExecutableError when it cannot be bound,
-    OutOfMemoryError where the machine has not the memory.
+    Callers that execute it hold the lock of ``entry``. ``host_access``: as for IoMemory. ``arena`` has the memory of
+    storages, where several programs run one after the other. ``memory_limit``: the most bytes of activations, or of one
+    output. Raises BindError or ExecutableError when it cannot be bound, OutOfMemoryError where the machine has not the
+    memory.
     """
 
     def __init__(
@@ -64,7 +64,7 @@ class BoundProgram:
         self.memory = memory = ProgramMemory(executable, bindings, host_access, arena, memory_limit)
         self._images = images = load_modules(executable, bindings)
         self.program = program = _bind(executable, images, memory)
-        _ = memory.io.binding  # raises where there is none
+        _ = memory.io.binding  # raises where the binding is missing
         self._native = native = [image for image in images if isinstance(image, LoadedImage)]
         self._workspace = workspace_for(executable.scratch_bytes)
         self.most_threads, self.threads = threads, threads if program.needs_threads else 1
@@ -82,10 +82,10 @@ class BoundProgram:
             for_kernels=len(native) < len(images),
             acquisition=self._acquisition,
         )
-        staged = memory.binding(0) is not bindings[0]  # then arguments may go by way of the host
+        staged = memory.binding(0) is not bindings[0]  # arguments may then be staged through host memory
         buffers = RegisteredBuffers()
         self.runs = RunArguments(frame(staging=Staging() if staged else None), memory, buffers)
-        self._acquisition.preparation = self.runs.frame.prepare  # not of this, which then ends with its last user
+        self._acquisition.preparation = self.runs.frame.prepare  # of nothing else, so that it ends with its last user
         self.calls = CallArguments(frame(staging=Staging(once=True) if staged else None), memory, buffers)
         self.states = RecurrentStates(self.runs, self.calls)
         for slot in self.runs.frame.parameters:
@@ -103,15 +103,17 @@ class BoundProgram:
                 entry.give_back(token)
 
     def runner(self, threads: int) -> RunNative:
-        """What runs its records on ``threads`` threads."""
+        """Returns the function that runs the program's records on ``threads`` threads."""
         return native_runner(self._native, threads, self._workspace)
 
     def hold_scopes(self) -> AbstractContextManager[object]:
-        """The scopes that executions acquire, in hand for as long as the ``with`` lasts; raises ScopeBusyError."""
+        """Returns a context manager that holds the scopes which executions acquire; raises ScopeBusyError."""
         return self._acquisition.hold()
 
     def set_parameters(self, values: Sequence[tuple[Slot, Any]]) -> None:
-        """Copy new values to memory of the program's own, all or none; the file's are left as they are."""
+        """Copy new values to the program's own memory of parameters, all or none; the file's values stay as they
+        are.
+        """
         for slot, value in values:
             as_tensor(slot, value)  # raises before anything is copied
         for slot, value in values:
@@ -121,7 +123,7 @@ class BoundProgram:
 
 
 def _bind(executable: Executable, images: Sequence[LoadedImage | ModuleKernels], memory: ProgramMemory) -> Program:
-    """The Program; where it may copy, memory that code cannot use in place is taken from the host instead."""
+    """Returns the Program; where copies are allowed, memory that code cannot use in place is taken from the host."""
     while True:
         try:
             return bind_function(executable.main, executable.vdevices, images, memory)
@@ -132,7 +134,7 @@ def _bind(executable: Executable, images: Sequence[LoadedImage | ModuleKernels],
 
 
 def read_only(tensor: Tensor) -> Tensor:
-    """The same bytes, dense, as a Tensor that nobody may write through."""
+    """Returns a dense Tensor over the same bytes that nobody may write through."""
     if tensor.readonly:
         return tensor
     return Tensor(tensor.storage, tensor.dtype, tensor.shape, None, tensor.byte_offset, readonly=True)

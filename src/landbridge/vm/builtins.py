@@ -1,4 +1,4 @@
-"""Host builtins: operators that run as Python functions, outside compiled code (``HostCall``)."""
+"""Host builtins: operators that run as Python functions, not as compiled code (``HostCall``)."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from landbridge.executable.instructions import INDEX_CHECK, REFUSED_BRANCH
 from landbridge.vm.access_check import check_accesses, clear_report
 from landbridge.vm.index_check import check_indices
 
-#: Called with the arguments as arrays over their memory (inputs, then destinations) and the attributes.
+#: A function of the arguments as arrays over their memory (inputs, then destinations) and of the attributes.
 Builtin = Callable[[Sequence[np.ndarray[Any, Any]], Mapping[str, object]], None]
 
 
 def refuse_branch(args: Sequence[np.ndarray[Any, Any]], attributes: Mapping[str, object]) -> None:
-    """Raise ShapeError: this branch was not compiled, ``why`` says the reason."""
+    """Raise ShapeError for a branch that was not compiled; ``why`` gives the reason."""
     raise ShapeError(f"the run takes a branch that was not compiled: {attributes['why']}")
 
 
@@ -31,13 +31,13 @@ _BUILTINS: dict[str, Builtin] = {
 
 
 def register_builtin(name: str, function: Builtin) -> None:
-    """Make ``function`` the host builtin ``name``; raises BindError when the name is taken."""
+    """Register ``function`` as the host builtin ``name``; raises BindError when the name is taken."""
     if _BUILTINS.setdefault(name, function) is not function:
         raise BindError(f"the host builtin {name!r} is registered already; choose another name")
 
 
 def find_builtin(name: str) -> Builtin:
-    """The host builtin ``name``; raises BindError naming the known ones."""
+    """Returns the host builtin ``name``; raises BindError that names the known ones."""
     try:
         return _BUILTINS[name]
     except KeyError:

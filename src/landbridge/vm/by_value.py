@@ -1,4 +1,4 @@
-"""ByValue: an argument of a call that may be copied where its own memory cannot be used."""
+"""ByValue: marks an argument of a call that may be copied where its memory cannot be used in place."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from landbridge.records import record
 
 @record(frozen=True, slots=True, eq=False)
 class ByValue:
-    """``value``, an array or Tensor: used in place where the program can, else copied, which the ledger shows."""
+    """``value``, an array or Tensor, which is used in place where possible, else copied, as the ledger shows."""
 
     value: Any
     cause: str
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """That of the value."""
+        """Returns the shape of the value."""
         return tuple(self.value.shape)

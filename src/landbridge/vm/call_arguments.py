@@ -1,4 +1,4 @@
-"""The arguments of calls: bound for one call each, while what runs are given stays bound."""
+"""CallArguments: binds arguments for one call each, while what runs were given stays bound."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ _empty = np.empty
 
 
 class CallArguments:
-    """Binds what a call is given on ``frame``, which is for calls alone; new outputs are in ``memory``."""
+    """Binds the arguments of calls on ``frame``, which serves calls alone; new outputs are allocated in ``memory``."""
 
     def __init__(self, frame: Frame, memory: ProgramMemory, buffers: RegisteredBuffers) -> None:
         self.frame, self._staging = frame, frame.staging
         self._slots = (*frame.inputs, *frame.outputs)
-        #: The slots that arguments are for: all but recurrent states.
+        #: The slots that take arguments: all but recurrent states.
         self.inputs, self.outputs = frame.inputs, frame.outputs
         self._memory, self._buffers, self._words = memory, buffers, frame.words
 
     def bind_inputs(self, arrays: Sequence[Any]) -> Sequence[object]:
-        """Bind ``arrays``; what has to be kept alive during the call besides them."""
+        """Bind ``arrays`` as inputs; returns what else must be kept alive during the call."""
         if len(arrays) != len(self.inputs):
             raise _wrong_number("input", len(arrays), self.inputs)
         if self._staging is not None:
@@ -59,12 +59,12 @@ class CallArguments:
         return keep
 
     def new_outputs(self) -> list[Tensor]:
-        """New Tensors, bound as the outputs."""
+        """Returns new Tensors, bound as the outputs."""
         words = self._words
         results = []
         if self.frame.entry.shares:
             for slot in self.outputs:
-                slot.owner = None  # of the call before, whose memory this one leaves alone
+                slot.owner = None  # of the call before, whose memory this one must not touch
         for slot in self.outputs:
             if slot.is_small:
                 array = _empty(slot.shape, slot.dtype)
@@ -79,7 +79,7 @@ class CallArguments:
         return results
 
     def bind_outputs(self, out: Sequence[Any]) -> Sequence[object]:
-        """Bind ``out`` as the outputs; their owners. Raises InputError where they overlap other arguments."""
+        """Bind ``out`` as outputs; returns their owners. Raises InputError where they overlap other arguments."""
         if len(out) != len(self.outputs):
             raise _wrong_number("output", len(out), self.outputs)
         borrowed = [self._borrow(slot, value) for slot, value in zip(self.outputs, out)]  # noqa: B905
@@ -97,7 +97,7 @@ class CallArguments:
         return [owners, [slot.lend(owner) for slot, owner in zip(self.outputs, owners)]]  # noqa: B905
 
     def release(self) -> None:
-        """Keep nothing of the last call alive."""
+        """Release what the last call kept alive."""
         for slot in self._slots:
             slot.owner = None
 
@@ -108,7 +108,9 @@ class CallArguments:
             slot.check_views(value.value if type(value) is ByValue else value)
 
     def borrow(self, slot: Slot, value: Any) -> tuple[int, object]:
-        """The address of ``value`` as the argument for ``slot``, and what is to be kept alive as long as it is used."""
+        """Returns the address of ``value`` as the argument for ``slot``, and what must be kept alive while it is
+        used.
+        """
         address, owner = self._borrow(slot, value)
         return address, (owner, slot.lend(owner))
 
@@ -131,7 +133,7 @@ class CallArguments:
             return slot.location(memory), memory
 
     def leave_out(self, *states: Slot) -> None:
-        """Take no more arguments for these halves of recurrent states, slots of runs."""
+        """Stop taking arguments for ``states``, slots of runs that are inputs or outputs of recurrent states."""
         registers = {slot.register for slot in states}
         self.inputs = tuple(slot for slot in self.inputs if slot.register not in registers)
         self.outputs = tuple(slot for slot in self.outputs if slot.register not in registers)
@@ -142,7 +144,7 @@ class CallArguments:
             source.check_no_overlap(source.address, other, other.address)
 
     def follow(self, *slots: Slot) -> None:
-        """Let calls use what is bound to ``slots`` of runs."""
+        """Bind for calls what is bound to ``slots`` of runs."""
         for slot in slots:
             self.frame.slots[slot.register].bind(slot.address, slot.owner)
 

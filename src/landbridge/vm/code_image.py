@@ -1,4 +1,4 @@
-"""Code images in memory: what the loader writes into them is written before they are mapped, for executing."""
+"""Code images in memory: they are relocated in ordinary memory, and then mapped as executable pages."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _LIBRARIES = ("libc.so.6", "libm.so.6", "libpthread.so.0", "libdl.so.2")
 
 
 class LoadedImage:
-    """One executable mapping and the addresses of its functions; unmapped when dropped.
+    """One executable mapping and the addresses of its functions; unmapped when collected.
 
-    Whoever stores an address keeps the LoadedImage.
+    Whoever stores an address keeps the LoadedImage alive.
     """
 
     def __init__(self, image: CodeImage, pages: CodePages, symbols: Mapping[str, int]) -> None:
@@ -30,7 +30,7 @@ class LoadedImage:
         self._symbols = symbols
 
     def address(self, symbol: str) -> int:
-        """The address of ``symbol``; raises BindError naming it when the image has none."""
+        """Returns the address of ``symbol``; raises BindError that names it when the image does not have it."""
         try:
             return self._symbols[symbol]
         except KeyError:
@@ -40,16 +40,16 @@ class LoadedImage:
         return symbol in self._symbols
 
 
-# By the identity of the CodeImage, which the LoadedImage keeps: Sessions of one Executable share its code.
+# By the identity of the CodeImage, which the LoadedImage keeps alive: Sessions of one Executable share its code.
 _loaded: weakref.WeakValueDictionary[int, LoadedImage] = weakref.WeakValueDictionary()
 
 
 def load_image(image: CodeImage | DeviceImage) -> LoadedImage:
-    """Map ``image`` so that its functions can be called; the mapping there is, if it is mapped already.
+    """Map ``image`` so that its functions can be called; returns the existing mapping if there is one.
 
-    Raises ExecutableError when it is for another instruction set, needs features this CPU lacks, imports a
-    function the C library does not have, or places something outside itself; when it is no code for a CPU, or the
-    system runs no such code. Raises OutOfMemoryError where there is no memory for it.
+    Raises ExecutableError when it is for another instruction set, needs features this CPU lacks, imports a function the
+    C library does not have, or refers to addresses outside itself; when it is not code for a CPU, or the system runs no
+    such code. Raises OutOfMemoryError where there is no memory for it.
     """
     if not isinstance(image, CodeImage):
         raise ExecutableError(f"an image of {image.format} kernels is run by a device, not by the CPU; bind a device")

@@ -1,4 +1,4 @@
-"""Device bindings: the memory that each vdevice of a program got, checked against what the compiler assumed of it."""
+"""DeviceBinding: the device and memory of each vdevice of a program, checked against what the compiler assumed."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ from landbridge.memory_kind import MemoryKind
 from landbridge.physical_shape import nd_bytes, physical_shape, separators_for
 from landbridge.vm.device_kernels import device_of, kernel_api
 
-#: What ``compile(on_mismatch=)`` recorded.
+#: The metadata key of ``compile(on_mismatch=)``.
 ON_MISMATCH = "on_mismatch"
 
 
 class DeviceBinding(NamedTuple):
-    """Memory ``kind`` of ``device``, where the tensors of one vdevice live; from ``allocator``, None: the process's.
+    """Memory ``kind`` of ``device`` for the tensors of one vdevice, from ``allocator`` (None: the process's).
 
-    ``is_other_device``: it is a scope that tensors were placed in, beside the vdevice's own.
+    ``is_other_device``: it is a scope that tensors were placed in, other than the vdevice's own.
     """
 
     device: Device
@@ -46,17 +46,17 @@ class DeviceBinding(NamedTuple):
 
     @property
     def is_direct(self) -> bool:
-        """Whether code of the host may use the memory in place."""
+        """Returns whether code of the host may use the memory in place."""
         return self.kind.host_access == "read_write" and self.kind.coherent
 
     @property
     def lends(self) -> bool:
-        """Whether code of the host may use the memory in place, between barriers where it is not coherent."""
+        """Returns whether code of the host may use the memory in place, with barriers where it is not coherent."""
         return self.kind.host_access == "read_write" and self.kind.ndim == 1
 
     @property
     def acquired_by(self) -> AcquiredScopes | None:
-        """What acquires the memory before each run; None where it is always there."""
+        """Returns the ability that acquires the memory before each run; None where it is always available."""
         api = self.device.capability(AcquiredScopes)
         if api is None:
             return None
@@ -66,18 +66,20 @@ class DeviceBinding(NamedTuple):
 
     @property
     def is_host(self) -> bool:
-        """Whether it is ordinary memory of this process."""
+        """Returns whether it is ordinary memory of this process."""
         return self.device == host_device()
 
     def constant_bytes(self, shape: tuple[int, ...], dtype: str, axis_separators: tuple[int, ...]) -> int:
-        """What a constant takes of the memory's capacity, where it lies in it; raises InputError for illegal rows."""
+        """Returns the capacity that a constant takes in this memory; raises InputError for rows that are not legal."""
         if self.kind.ndim > 1:
             separators = separators_for(shape, axis_separators or None, self.kind)
             return nd_bytes(self.kind, physical_shape(shape, separators), dtype)
         return self.kind.block_bytes(prod(shape) * dtype_facts(dtype).itemsize)
 
     def planned_bytes(self, storage: ins.AllocStorage) -> int:
-        """What ``storage`` takes of the memory's capacity; raises InputError for rows that it cannot hold."""
+        """Returns the capacity that ``storage`` takes in this memory; raises InputError for rows that it cannot
+        hold.
+        """
         if self.kind.ndim == 1 or not storage.shape:
             return storage.nbytes
         return nd_bytes(self.kind, storage.shape, storage.dtype)
@@ -87,12 +89,14 @@ class DeviceBinding(NamedTuple):
 
 
 def host_binding() -> DeviceBinding:
-    """Ordinary memory of this process."""
+    """Returns a binding to ordinary memory of this process."""
     return DeviceBinding(host_device(), host_device().memory_kind())
 
 
 def default_device(executable: Executable, vdevice: str, device: Device | str) -> Device | str:
-    """The device of the vdevice of that name where none is given for it: the one it is named after, else ``device``."""
+    """Returns the device for a vdevice without one given: the device that the vdevice is named after, else
+    ``device``.
+    """
     several = len({location.name for location in executable.vdevices}) > 1
     return vdevice if several and vdevice in known_devices() else device
 
@@ -103,14 +107,14 @@ def bind_devices(
     devices: Mapping[str, Device | str] | None,
     memory_cfg: MemoryCfg | None = None,
 ) -> tuple[DeviceBinding, ...]:
-    """The DeviceBinding of each vdevice: on the device that ``devices`` has for its name, else on ``device``.
+    """Returns the DeviceBinding of each vdevice: on the device that ``devices`` has for its name, else on ``device``.
 
-    In a program of several vdevices, one whose name is that of a device is on that device unless ``devices`` says
-    otherwise: the CPU that was added for what a device has no kernel for needs no mention.
+    In a program of several vdevices, one that has the name of a device is on that device unless ``devices`` says
+    otherwise, so the CPU that was added for operators without a device kernel needs no mention.
 
-    Raises BindError for a name the program does not have, for a scope the device does not have, and where memory is
-    not what the program was compiled for, unless it was compiled with ``on_mismatch="copy"``. Raises InputError for
-    a ``memory_cfg`` that is not legal or that says something of memory the program does not use.
+    Raises BindError for a name the program does not have, for a scope the device does not have, and where memory is not
+    what the program was compiled for, unless it was compiled with ``on_mismatch="copy"``. Raises InputError for a
+    ``memory_cfg`` that is not legal or that names memory the program does not use.
     """
     cfg = check_memory_cfg({} if memory_cfg is None else memory_cfg)
     requested = dict(devices or {})
@@ -163,7 +167,7 @@ def bind_devices(
 
 
 def _differences(executable: Executable, vdevice: int, found: MemoryKind) -> Iterator[str]:
-    """What the Target promised of the memory of ``vdevice`` and ``found`` does not keep."""
+    """Yields each property of the memory of ``vdevice`` that the Target promised and ``found`` does not have."""
     declared = _declared_kind(executable, vdevice)
     if declared is None:
         return
@@ -193,7 +197,7 @@ def _differences(executable: Executable, vdevice: int, found: MemoryKind) -> Ite
 
 
 def _check_sizes(executable: Executable, vdevice: int, binding: DeviceBinding) -> None:
-    """Raise BindError where planned memory and placed weights are more than there is; no copy helps against that."""
+    """Raise BindError where planned memory and placed weights exceed the capacity, which no copy can help."""
     kind, planned = binding.kind, 0
     loaded: dict[tuple[str, tuple[int, ...]], int] = {}
     for instruction in ins.flattened(executable.main.instructions):
@@ -205,7 +209,7 @@ def _check_sizes(executable: Executable, vdevice: int, binding: DeviceBinding) -
                 case ins.LoadConstant(name=name) if instruction.vdevice == vdevice and binding.is_other_device:
                     array = executable.constants.get(name)
                     if array is None:
-                        continue  # which is found when it is loaded
+                        continue  # checked when it is loaded
                     try:
                         nbytes = binding.constant_bytes(
                             array.shape, dtype_name(array.dtype), instruction.axis_separators
@@ -229,7 +233,7 @@ def _check_sizes(executable: Executable, vdevice: int, binding: DeviceBinding) -
 
 
 def _declared_kind(executable: Executable, vdevice: int) -> MemoryKind | None:
-    """The memory kind in the Target's JSON form; read here, as its kind need not be known where it runs."""
+    """Returns the memory kind in the Target's JSON form, which is read here, as the target kind may be unknown."""
     location = executable.vdevices[vdevice]
     if not 0 <= location.target < len(executable.modules):
         return None
@@ -250,7 +254,7 @@ def _frozen(value: object) -> object:
 
 
 def _name_on(function: Function, vdevice: int, default: str) -> str:
-    """A tensor of ``vdevice`` by name, or a crossing to it, for messages."""
+    """Returns the name of a tensor of ``vdevice``, or of a crossing to it, for messages."""
     if vdevice == 0 and (function.inputs or function.outputs):
         return f"tensor {(*function.inputs, *function.outputs)[0].name!r}"
     storages: set[int] = set()

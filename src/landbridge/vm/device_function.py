@@ -1,4 +1,4 @@
-"""A kernel of a device as a function of tensors that are there."""
+"""DeviceFunction: one kernel of a device, called on existing tensors."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ from landbridge.vm.kernel_step import BoundBuffer, Buffer, KernelStep, OwnedBuff
 
 
 class DeviceFunction:
-    """``function(*tensors)`` runs kernel ``name`` of ``kernels``: inputs first, then the destinations that it writes.
+    """A function of tensors that runs kernel ``name`` of ``kernels``: inputs first, then the destinations.
 
-    Tensors are dense, on the device, of the dtypes and shapes in ``operands``; nothing is copied or cast. It returns
-    when the device is done, and may be called from one thread at a time. Raises InputError for what does not fit.
+    Tensors are dense, on the device, of the dtypes and shapes in ``operands``; nothing is copied or cast. A call
+    returns when the device is done, and may be made from one thread at a time. Raises InputError for tensors that do
+    not fit.
     """
 
     def __init__(self, kernels: LoadedKernels, name: str, operands: Sequence[TensorSpec]) -> None:

@@ -1,4 +1,4 @@
-"""Kernels that a device runs: images that its driver loads."""
+"""Kernels that a device runs, from images that its driver loads."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from landbridge.executable.device_image import DeviceImage, check_device_image
 
 
 class LoadedKernels:
-    """A DeviceImage as ``device`` loaded it; buffers begin at multiples of ``offset_alignment`` bytes.
+    """A DeviceImage that ``device`` has loaded; buffers begin at multiples of ``offset_alignment`` bytes.
 
     ``created_by`` names the code generator, by its target kind.
     """
@@ -36,7 +36,9 @@ class ModuleKernels:
         self._on = {kernels.device: kernels for kernels in loaded}
 
     def on(self, device: Device) -> LoadedKernels:
-        """The kernels that ``device`` runs; raises BindError for a device that no vdevice of the module is bound to."""
+        """Returns the kernels that ``device`` runs; raises BindError for a device that no vdevice of the module is
+        bound to.
+        """
         if device in self._on:
             return self._on[device]
         known = ", ".join(map(str, self._on)) or "no device"
@@ -47,10 +49,10 @@ _loaded: weakref.WeakValueDictionary[tuple[int, Device], LoadedKernels] = weakre
 
 
 def load_kernels(image: DeviceImage, device: Device, target: str) -> LoadedKernels:
-    """``image``, compiled for ``target`` (of its JSON form), on ``device``; what is loaded there already, if it is.
+    """Returns ``image``, compiled for ``target`` (a JSON form), loaded on ``device``; reuses what is loaded already.
 
-    Raises BindError when the device runs no kernels, none of this format, or lacks an extension they need,
-    KernelBuildError with the driver's log, ExecutableError when the image contradicts itself.
+    Raises BindError when the device runs no kernels, none of this format, or lacks an extension they need;
+    KernelBuildError with the driver's log; ExecutableError when the image contradicts itself.
     """
     known = _loaded.get((id(image), device))
     if known is not None:
@@ -74,7 +76,7 @@ def load_kernels(image: DeviceImage, device: Device, target: str) -> LoadedKerne
 
 
 def kernel_api(image: DeviceImage, device: Device, target: str) -> DeviceModules:
-    """The part of ``device`` that loads kernels; raises BindError when it runs none, or none of this format."""
+    """Returns the ability of ``device`` to load kernels; raises BindError when it runs none, or none of this format."""
     api = device.capability(DeviceModules)
     if api is None:
         raise BindError(f"the program has kernels in {image.format}, and {device} runs none; {_way_out(target)}")
@@ -89,16 +91,16 @@ def kernel_api(image: DeviceImage, device: Device, target: str) -> DeviceModules
 
 
 def formats_of(api: ModuleFormats, device: Device) -> Sequence[str]:
-    """The formats of images that ``device`` loads; raises DeviceError where it does not say."""
+    """Returns the formats of images that ``device`` loads; raises DeviceError where it returns no list."""
     with device.state.watching("a look at its formats", "module_formats"):
         found = api.module_formats(device.index)
     return texts(found, device, "module_formats", "formats")
 
 
 def device_of(target: str) -> str | None:
-    """A device that runs code for ``target`` (its JSON form); None when its kind is not known here."""
+    """Returns a device that runs code for ``target`` (its JSON form); None when its kind is not known here."""
     try:
-        from landbridge.targets.registry import get_kind  # of devices that load images alone
+        from landbridge.targets.registry import get_kind  # of devices that only load images
 
         return next(iter(get_kind(_kind_of(target)).device_types), None)
     except TargetError:
@@ -106,7 +108,7 @@ def device_of(target: str) -> str | None:
 
 
 def _kind_of(target: str) -> str:
-    """The kind that the JSON form of a target states; empty where it states none."""
+    """Returns the kind in the JSON form of a target; an empty text where it has none."""
     try:
         return str(json.loads(target)["kind"])
     except (ValueError, LookupError, TypeError, RecursionError):

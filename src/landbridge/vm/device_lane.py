@@ -1,4 +1,4 @@
-"""The lane of a device in a trace: when each launch that it was given began and ended, while the host goes on."""
+"""DeviceLane: records when each launch on a device began and ended, for a trace, while the host goes on."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from landbridge.background_threads import start
 from landbridge.device.api import Event, wait_for_event
 from landbridge.executable.device_image import Launch
 
-#: Told of a launch, and when it began and ended, in nanoseconds of ``time.perf_counter_ns``.
+#: A function that gets a launch, and its begin and end in nanoseconds of ``time.perf_counter_ns``.
 Done = Callable[[Launch, int, int], None]
 
 
 class DeviceLane:
-    """Waits for launches in a thread of its own, in their order, and tells ``done`` of each.
+    """Waits for launches in a thread of its own, in their order, and calls ``done`` for each.
 
-    A launch begins when it is submitted, or when the one before it ends, whichever is later: a device does what it is
-    given in order. ``close`` once the run is over, which returns when all is told.
+    A launch begins when it is submitted, or when the one before it ends, whichever is later, as a device works in
+    order. Call ``close`` once the run is over; it returns after the last call of ``done``.
     """
 
     def __init__(self, done: Done) -> None:
@@ -30,11 +30,11 @@ class DeviceLane:
         start(self._thread)
 
     def submitted(self, launch: Launch, event: Event | None, began: int) -> None:
-        """A launch was submitted from ``began`` on; it is done when ``event`` is, or now."""
+        """Record a launch that was submitted at ``began``; it is done when ``event`` is, or now."""
         self._submitted.put((launch, event, began, time.perf_counter_ns()))
 
     def close(self) -> None:
-        """Return once ``done`` was told of all."""
+        """Wait until ``done`` was called for all launches."""
         self._submitted.put(None)
         self._thread.join()
 

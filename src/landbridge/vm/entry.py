@@ -1,4 +1,4 @@
-"""Entry: who may use a Session now. One thread at a time, none in a child process, none once exit joins the threads."""
+"""Entry: the lock of a Session: one thread at a time, none in a child process, none once exit joins the threads."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ _FIRST_NAP, _LONGEST_NAP = 20e-6, 1e-3
 
 
 class Entry(TokenLock):
-    """The lock that every use of the Session ``name`` takes, without waiting, and why it cannot be taken.
+    """The lock that every use of the Session ``name`` takes without waiting, with the reason when it is taken.
 
-    ``pending`` is the run in the background that has it, if one does; ``shares`` whether memory may be bound that
-    others use, too: Sessions, or devices past the host's caches; ``waits``: who holds the lock waits for other
-    Sessions, and touches no memory meanwhile.
+    ``pending`` is the background run that holds it, if one does. ``shares`` says whether memory may be bound that
+    others use too: Sessions, or devices past the host's caches. ``waits``: the holder waits for other Sessions, and
+    touches no memory meanwhile.
     """
 
     __slots__ = ("name", "pending", "shares", "waits")
@@ -38,7 +38,7 @@ class Entry(TokenLock):
         _entries.add(self)
 
     def refuse(self) -> NoReturn:
-        """Raise what says why the lock is taken."""
+        """Raise the error that says why the lock is taken."""
         if is_exiting():
             if threading.current_thread().daemon:
                 threading.Event().wait()  # as Python itself stops its daemon threads
@@ -53,22 +53,22 @@ class Entry(TokenLock):
         ) from None
 
     def is_used_elsewhere(self) -> bool:
-        """Whether another thread holds the lock and may touch memory."""
+        """Returns whether another thread holds the lock and may touch memory."""
         return not self.free and not self.waits and self.owner != threading.get_ident()
 
     def wait_for_use(self) -> None:
-        """Return once the use that is under way in another thread is over, or the next one says so."""
+        """Wait until the use that is under way in another thread is over, or the next use says so."""
         over = threading.Event()
         nap = _FIRST_NAP
         try:
-            open_views[over] = self  # as runs look there
+            open_views[over] = self  # runs check it
             while self.is_used_elsewhere() and not over.wait(nap):
                 nap = min(nap * 1.25, _LONGEST_NAP)
         finally:
             open_views.pop(over, None)
 
     def in_order(self, locks: Sequence[AbstractContextManager[Any]], action: Callable[[], object]) -> None:
-        """Do ``action`` while ``locks`` are held, which are in an order that all Sessions keep to."""
+        """Do ``action`` while ``locks`` are held, which are taken in one order by all Sessions."""
         if not locks:
             action()
             return
@@ -81,13 +81,13 @@ class Entry(TokenLock):
             self.waits = False
 
     def let_watchers_go(self) -> None:
-        """Say, at the beginning of a use, that the one before is over."""
+        """Tell waiting threads, at the beginning of a use, that the one before is over."""
         for over, watched in list(open_views.items()):
             if watched is self and isinstance(over, threading.Event):
                 over.set()
 
     def close(self) -> None:
-        """Let nobody in any more, in a child process, not even who held the lock when the parent forked."""
+        """Close the lock in a child process for all, including the thread that held it when the parent forked."""
         self.take, self.give_back = self._refuse_child, _drop
         self.waits = True  # for nobody: no run of this process uses its memory
         if self.pending is not None:
@@ -117,7 +117,7 @@ _Result = TypeVar("_Result")
 
 
 def takes_lock(method: Callable[_Parameters, _Result]) -> Callable[_Parameters, _Result]:
-    """``method`` of an object with an ``_entry``, done under its lock; raises why when that cannot be taken.
+    """Returns ``method`` of an object with an ``_entry``, wrapped to hold its lock; raises why when that is taken.
 
     Where each 100 ns counts, methods take the lock themselves.
     """

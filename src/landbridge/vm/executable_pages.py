@@ -1,9 +1,9 @@
-"""Pages of code: filled in a file in memory, and mapped for reading and executing alone.
+"""Pages of code: filled as a file in memory, and mapped for reading and executing alone.
 
-Systems may refuse pages that are writable and executable, and such that were writable before: systemd's
-``MemoryDenyWriteExecute=``, SELinux without ``execmem``, ``PR_SET_MDWE`` of Linux 6.3. What they allow is a file that
-is mapped with ``PROT_EXEC`` from the start, as the loader of shared libraries does it. Only where a process can have no
-file at all (``ulimit -f``, ``ulimit -n``) does memory become executable, once it is no longer writable.
+Systems may refuse pages that are writable and executable, and pages that were writable before: systemd's
+``MemoryDenyWriteExecute=``, SELinux without ``execmem``, ``PR_SET_MDWE`` of Linux 6.3. They allow a file that is mapped
+with ``PROT_EXEC`` from the start, as the loader of shared libraries does. Only where a process can have no file at all
+(``ulimit -f``, ``ulimit -n``) does memory become executable, once it is no longer writable.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from pathlib import Path
 from landbridge.errors import ExecutableError, OutOfMemoryError
 
 _READ_EXECUTE = mmap.PROT_READ | mmap.PROT_EXEC
-# Of Linux and on all instruction sets alike; Python names them in later versions or not at all.
+# The same on Linux on all instruction sets; Python names them in later versions or not at all.
 _MAP_FIXED, _MFD_NOEXEC_SEAL = 0x10, 0x8
 _F_ADD_SEALS, _ALL_SEALS = 1033, 0xF  # no further seals, no shrinking, no growing, no writes
 _NO_MEMORY = frozenset({errno.ENOMEM})
 
 
 class CodePages:
-    """``nbytes`` of address space for code, at ``base``; unmapped when dropped.
+    """``nbytes`` of address space for code, at ``base``; unmapped when collected.
 
     Raises OutOfMemoryError where the process may have no more address space.
     """
@@ -33,17 +33,17 @@ class CodePages:
     def __init__(self, nbytes: int) -> None:
         self.nbytes = max(nbytes, 1)
         try:
-            # Holds the addresses, and unmaps them.
+            # It holds the address range, and unmaps it.
             self._reserved = mmap.mmap(-1, self.nbytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
         except OSError as error:
             raise _out_of_memory(self.nbytes, error) from error
         self.base = ctypes.addressof(ctypes.c_char.from_buffer(self._reserved))
 
     def fill(self, content: bytes | bytearray) -> None:
-        """Put ``content`` on the pages, which are readable and executable from then on. Done once.
+        """Put ``content`` on the pages, which are readable and executable from then on; called once.
 
-        Raises ExecutableError where the system runs no code that is not of a program's own files, and
-        OutOfMemoryError where there is no memory for it.
+        Raises ExecutableError where the system only runs code of a program's own files, and OutOfMemoryError where
+        there is no memory for it.
         """
         refused: list[str] = []
         for subject, create in (("a memfd", _memfd), ("a file for temporary ones", _temporary_file)):
@@ -78,7 +78,7 @@ class CodePages:
 
 
 def _memfd() -> int:
-    """A file in memory that is never run as a program, which a system may insist on (``vm.memfd_noexec``)."""
+    """Returns a descriptor of a file in memory that cannot be run as a program, which a system may require."""
     flags = os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING
     try:
         return os.memfd_create("landbridge-code", flags | _MFD_NOEXEC_SEAL)
@@ -89,8 +89,8 @@ def _memfd() -> int:
 
 
 def _temporary_file() -> int:
-    """A file that has no name, open for this process alone."""
-    import tempfile  # 7 ms, and hardly ever needed
+    """Returns a descriptor of a file without a name, which only this process has."""
+    import tempfile  # the import takes 7 ms, and this is hardly ever needed
 
     file, path = tempfile.mkstemp(prefix="landbridge-")
     Path(path).unlink()
@@ -98,11 +98,11 @@ def _temporary_file() -> int:
 
 
 def _seal(file: int) -> None:
-    """Let nobody change ``file`` any more, where it is one in memory."""
+    """Seal ``file`` against changes, where it is a file in memory."""
     try:
         fcntl.fcntl(file, _F_ADD_SEALS, _ALL_SEALS)
     except OSError:
-        return  # a file of a folder, which has no name: no other process reaches it
+        return  # an unnamed file in a folder: no other process reaches it
 
 
 def _out_of_memory(nbytes: int, error: OSError) -> OutOfMemoryError:

@@ -1,4 +1,4 @@
-"""ExtentCheck: what binding looks at in the sizes of tensors, for one choice of dimensions after another."""
+"""ExtentCheck: checks the sizes of tensors as binding does, for one choice of dimensions after another."""
 
 from __future__ import annotations
 
@@ -18,13 +18,15 @@ from landbridge.vm.bind import WORTH_SHARING_BYTES
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-#: Bytes; as floats, which do not overflow and are exact where memory can be so large.
+#: Bytes as floats, which do not overflow and are exact for all sizes that memory can have.
 Bytes: TypeAlias = "NDArray[np.float64]"
 
 
 class ExtentCheck:
-    """The tensors and calls of ``executable`` in arrays, by slots of ``extent_values``; ``storages`` are the bytes that
-    there are for each of its storages. Registers have a row each."""
+    """The tensors and calls of ``executable`` as arrays, indexed by slots of ``extent_values``.
+
+    ``storages`` are the bytes of each of its storages. Each register has a row.
+    """
 
     def __init__(self, executable: Executable, extent_values: ExtentValues, storages: Sequence[int]) -> None:
         main = executable.main
@@ -49,7 +51,7 @@ class ExtentCheck:
                     fixed.append(0)
                     tensors.append((row[dst], row[whole], offset, shape, dtype(kind).itemsize))
                 case ins.Loop(trips, slices):
-                    taken = smallest(trips, 1)  # no iteration looks at no slice
+                    taken = smallest(trips, 1)  # a loop without iterations slices nothing
                     for part in slices:
                         stride = -part.stride if part.back else part.stride
                         last = taken * part.first + (trips - taken) * stride
@@ -71,15 +73,16 @@ class ExtentCheck:
 
     @property
     def width(self) -> int:
-        """How many extents it looks at."""
+        """Returns the number of extents that it checks."""
         return int(self._shapes.size)
 
     def sizes(
         self, extent_values: NDArray[np.int64], io: Sequence[int] | NDArray[np.float64]
     ) -> tuple[Bytes, NDArray[np.bool_]]:
-        """The bytes of each row where inputs and outputs have ``io``, and whether each tensor lies in its whole.
+        """Returns the bytes of each row for inputs and outputs of ``io``, and whether each tensor fits its memory.
 
-        For one choice of dimensions, or a row of ``extent_values``, of ``io`` and of the result for each of several.
+        For one choice of dimensions, or for several: with one row of ``extent_values``, of ``io`` and of the result for
+        each.
         """
         extents, offsets = extent_values[..., self._shapes], extent_values[..., self._offsets]
         found = np.empty((*extent_values.shape[:-1], len(self._fixed)))
@@ -90,13 +93,13 @@ class ExtentCheck:
         return found, fits.all(axis=-1)
 
     def is_worth_sharing(self, extent_values: NDArray[np.int64], sizes: Bytes) -> bool:
-        """Whether several threads are quicker at any call, for one choice of dimensions."""
+        """Returns whether several threads are faster for any call, at one choice of dimensions."""
         sums = np.cumsum(np.append(0, sizes[self._args]))[np.append(0, self._ends)]
         return bool(((extent_values[self._tasks] > 1) & (np.diff(sums) >= WORTH_SHARING_BYTES)).any())
 
 
 def padded_slots(shapes: Sequence[tuple[Extent, ...]], extent_values: ExtentValues) -> NDArray[np.intp]:
-    """The slots of ``extent_values`` of each of ``shapes``, a row each; behind shorter ones the slot of 1."""
+    """Returns the slots of ``extent_values`` of each shape, one row for each, padded with the slot of 1."""
     most, one = max(map(len, shapes), default=0), extent_values.slot(1)
     rows = [[*map(extent_values.slot, shape), *[one] * (most - len(shape))] for shape in shapes]
     return np.array(rows, np.intp).reshape(len(shapes), most)

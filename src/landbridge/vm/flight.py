@@ -1,4 +1,4 @@
-"""In flight: what devices are given by the steps of one run and have not done yet."""
+"""In flight: work of one run that devices have been given and have not finished."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ class Pending(Protocol):
     """Work that a device was given."""
 
     def wait(self) -> None:
-        """Return once it is done; raises what it raised, and DeviceLostError when its device is gone."""
+        """Wait until it is done; raises what it raised, and DeviceLostError when its device is gone."""
 
 
-#: The work of each step that is under way, by the step's number, in the order in which it was given.
+#: The pending work of each step, by the step's number, in the order of submission.
 InFlight = dict[int, Pending]
 
 
 def wait_for(flight: InFlight, ordinals: Sequence[int]) -> None:
-    """Wait for the steps of ``ordinals`` that are in ``flight``, which they leave; raises what the first one raised."""
+    """Wait for the steps ``ordinals`` in ``flight``, and remove them; raises what the first one raised."""
     for number in ordinals:
         pending = flight.get(number)
         if pending is not None:
@@ -28,7 +28,7 @@ def wait_for(flight: InFlight, ordinals: Sequence[int]) -> None:
 
 
 def give_up(flight: InFlight) -> None:
-    """After an error of a run: wait for what is left of it, as nobody may use its memory before. Raises nothing."""
+    """Wait for the rest of a run after an error, as nobody may use its memory before. Raises nothing."""
     for pending in flight.values():
         with suppress(Exception):
             pending.wait()

@@ -1,4 +1,4 @@
-"""Frames: a program's words with what is bound in them, and what executes on them."""
+"""Frames: a program's words with what is bound to its slots, and the function that executes them."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ from landbridge.vm.slot import Role, Slot
 from landbridge.vm.staging import Staging
 from landbridge.vm.thread_pool import RunNative
 
-#: Executes a program once, on what is bound.
+#: A function that executes a program once, on what is bound.
 Execute = Callable[[], object]
 
 
 class Frame:
-    """Words of ``program`` of its own, the slots of ``function`` in them, and what executes on them.
+    """A copy of the words of ``program``, with the slots of ``function`` in them and what executes them.
 
-    A program has two, so that what runs are given stays bound while calls are given something else. ``bindings`` has
-    the memory of each vdevice; ``for_kernels``: arguments are given to kernels of a device, too; ``staging``: their way
-    over the host, where they may take it; ``acquisition``: what executions take first.
+    A program has two, so that what runs were given stays bound while calls are given something else. ``bindings`` has
+    the memory of each vdevice. ``for_kernels``: arguments are given to kernels of a device, too. ``staging``: copies
+    arguments through the host, where that is allowed. ``acquisition``: the scopes that executions take first.
 
     ``execute`` is ready to run: for compiled code alone it is the foreign function itself. ``listed`` does the same and
-    tells the ledger what kernels move, and is None when that is nothing. ``prepare`` computes all that depends on the
+    tells the ledger what kernels move; it is None when that is nothing. ``prepare`` computes all that depends on the
     parameters alone.
     """
 
@@ -68,7 +68,7 @@ class Frame:
         acquisition: Acquisition,
     ) -> None:
         self.words = words = program.instantiate()
-        #: The same memory, to write many at once.
+        #: A view of the same memory, to write many words at once.
         self.number_words = np.frombuffer(words, np.uint64)
         self.entry, self.staging = entry, staging
         slot = partial(Slot, words=words, program=entry)
@@ -105,7 +105,7 @@ class Frame:
         self.prepare: Execute = partial(run_steps, program.preparation, words, run_native, bound_to)
 
     def take(self, steps: Sequence[Step], listed: Execute | None, run_native: RunNative) -> None:
-        """Let executions take ``steps``, of records by ``run_native``, and with a ledger ``listed``."""
+        """Set what executions run: ``steps``, whose records ``run_native`` runs, and under a ledger ``listed``."""
         if self._taken is None or steps is not self._taken[0] or run_native is not self._taken[1]:
             self._taken = steps, run_native
             self.execute = self._wrapped(self._execution(steps, run_native))
@@ -126,7 +126,7 @@ class Frame:
         return execute if self.staging is None else self.staging.wrap(execute)
 
     def wait_queued(self) -> None:
-        """Wait for copies of devices, and runs of other Sessions, that an execution must come after.
+        """Wait for copies of devices, and runs of other Sessions, that an execution must follow.
 
         Raises DeviceLostError for memory that went with its device.
         """
@@ -137,7 +137,7 @@ class Frame:
                     slot.wait(slot.owner)
 
     def orders(self) -> list[AbstractContextManager[Any]]:
-        """What an execution holds so that no other program's is under way on memory that the two share."""
+        """Returns the locks that an execution holds, so that no other program runs on memory that the two share."""
         storages = [slot.owner.storage for slot in self.slots if isinstance(slot.owner, Tensor)]
         found = {id(storage.order): storage.order for storage in storages if storage.order is not None}
         return [found[known] for known in sorted(found)]

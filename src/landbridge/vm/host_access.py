@@ -1,4 +1,4 @@
-"""Host access of bound memory that devices see past the host's caches: barriers around what code of the host does."""
+"""Barriers around what code of the host does on bound memory that devices see past the host's caches."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from landbridge.vm.slot import Slot
 
 @contextmanager
 def host_access(slots: Iterable[Slot]) -> Iterator[None]:
-    """Around an execution: code sees what devices wrote to the inputs, and they see what it writes to the outputs.
+    """Make what devices wrote to the inputs visible before the block, and what code wrote to the outputs after it.
 
-    Memory that code of the host does not use in place, and memory without barriers, is left alone. What was written is
-    flushed also when the execution raises. Raises what barriers do.
+    Memory that code of the host does not use in place, and memory without barriers, is left alone. Writes are flushed
+    also when the block raises. Raises what barriers do.
     """
     begun: list[tuple[Tensor, AccessMode]] = []
     try:
@@ -35,8 +35,10 @@ def host_access(slots: Iterable[Slot]) -> Iterator[None]:
 
 
 def _is_seen(slot: Slot, owner: object) -> bool:
-    """Whether ``owner`` is what code of the host uses in ``slot`` now, in memory with barriers; a call leaves the owner
-    of the one before where its own argument needs none."""
+    """Returns whether code of the host uses ``owner`` in ``slot`` now, in memory with barriers.
+
+    A call leaves the owner of the one before in the slot where its own argument needs no barriers.
+    """
     return (
         slot.binding is None
         and isinstance(owner, Tensor)

@@ -1,4 +1,4 @@
-"""What the processor under this process can execute."""
+"""The instruction set and features of the processor under this process."""
 
 from __future__ import annotations
 
@@ -10,30 +10,29 @@ from landbridge.executable.cpu_features import CPUID, HWCAPS, SVE_GET_LENGTH, SV
 
 _SAME = {"amd64": "x86_64", "arm64": "aarch64"}
 
-#: Enough for the first processor's entry: the file of a machine with many cores takes long to make.
+#: Enough for the first processor's entry: the kernel takes long to write the file for many cores.
 _FIRST_ENTRY_BYTES = 16384
 
 
 @cache
 def isa() -> str:
-    """The instruction set's name, as in LLVM triples: ``x86_64``, ``aarch64``, ``riscv64``."""
+    """Returns the instruction set's name, as in LLVM triples: ``x86_64``, ``aarch64``, ``riscv64``."""
     machine = os.uname().machine.lower()
     return _SAME.get(machine, machine)
 
 
 @cache
 def features() -> frozenset[str]:
-    """The CPU's features by Linux's names, those of ``/proc/cpuinfo``; empty where they are not known.
+    """Returns the CPU's features by Linux's names, those of ``/proc/cpuinfo``; empty where they are not known.
 
-    Of x86-64 without ``/proc`` they are those that the C library has found, as far as code depends on them.
-
-    Where there is SVE, ``sve256`` or the like says the bits of its registers.
+    For x86-64 without ``/proc`` they are those that the C library has found, as far as code depends on them. Where
+    there is SVE, ``sve256`` or the like gives the bits of its registers.
     """
     return _from_auxiliary_vector() if isa() == "aarch64" else _from_cpuinfo() or _from_c_library()
 
 
 def _from_auxiliary_vector() -> frozenset[str]:
-    # It is the process's own, so it is right under an emulator and where /proc is not mounted.
+    # The auxiliary vector is the process's own, so it is right under an emulator and without /proc.
     try:
         getauxval = ctypes.CDLL(None).getauxval
     except AttributeError:
@@ -54,7 +53,7 @@ _LEAVES = {(1, 0): 0, (7, 0): 1, (0x80000001, 0): 2, (7, 1): 6}
 
 
 def _from_c_library() -> frozenset[str]:
-    """What glibc found that this processor has and the system saves the registers of."""
+    """Returns the features that glibc found in this processor and whose registers the system saves."""
     if isa() != "x86_64":
         return frozenset()
     try:

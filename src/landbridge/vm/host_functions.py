@@ -1,4 +1,4 @@
-"""Host operators in a program: the numpy function, its inputs and its results in planned memory."""
+"""Host operators in a program: calls of the numpy function, with results in planned memory."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from landbridge.vm.builtins import Builtin, find_builtin
 
 
 class HostFunction:
-    """What a program calls ``name``, with ``attributes``: those of the node, and which inputs it leaves out.
+    """The function that a program calls ``name``, with the node's ``attributes``, and which inputs it leaves out.
 
     Raises BindError where nothing of that name is registered in this process.
     """
@@ -28,7 +28,7 @@ class HostFunction:
         self._function = operator.bound(cast(Mapping[str, Any], attributes.get("attributes", {})))
 
     def __call__(self, arrays: Sequence[Array]) -> list[Array]:
-        """The results, C-contiguous, for the inputs that the node has, in order, which it only reads."""
+        """Returns the results, C-contiguous, for the inputs that the node has, in order; it does not write inputs."""
         given = iter([_read_only(array) for array in arrays])
         count = len(arrays) + len(self._absent)
         operands = [None if i in self._absent else next(given) for i in range(count)]
@@ -45,7 +45,7 @@ class HostFunction:
 
 
 def host_function(name: str, attributes: Mapping[str, object]) -> Builtin:
-    """What a program calls ``name``: a host operator with ``attributes``, or a builtin.
+    """Returns the function that a program calls ``name``: a host operator with ``attributes``, or a builtin.
 
     Raises BindError where there is none.
     """
@@ -61,7 +61,7 @@ def is_known(name: str) -> bool:
 
 
 def _in_planned_memory(name: str, attributes: Mapping[str, object]) -> Builtin:
-    """The host builtin that calls a host operator and copies its results to their places."""
+    """Returns the host builtin that calls a host operator and copies its results to their memory."""
     function, node = HostFunction(name, attributes), str(attributes.get("node", ""))
     inputs = cast(int, attributes.get("inputs", 0))
 

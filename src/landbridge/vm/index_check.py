@@ -1,4 +1,4 @@
-"""The host builtin of programs compiled with ``check_indices``: kernels cannot fail, so it looks at indices first."""
+"""The host builtin of programs compiled with ``check_indices``: kernels cannot raise, so it checks indices first."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from landbridge.errors import IndexRangeError
 def check_indices(args: Sequence[np.ndarray[Any, Any]], attributes: Mapping[str, object]) -> None:
     """Copy the indices ``args[0]`` to ``args[1]``; raises IndexRangeError for one that is not legal.
 
-    ``low`` and ``high`` are the least and largest legal index, one for all or one for each along the last axis;
+    ``low`` and ``high`` are the least and largest legal index: one for all, or one for each along the last axis.
     ``what`` names the node, the operator and the operand.
     """
     (indices, checked), low, high = args, np.asarray(attributes["low"]), np.asarray(attributes["high"])

@@ -1,4 +1,4 @@
-"""Running the steps of a Program that has more than compiled code."""
+"""The interpreter: runs the steps of a Program that has more than compiled code."""
 
 from __future__ import annotations
 
@@ -39,21 +39,21 @@ from landbridge.vm.thread_pool import RunNative
 
 
 class CopyInFlight(NamedTuple):
-    """A copy that may be queued on the storages of its ``ends``."""
+    """A copy that may still be queued on the storages of its ``ends``."""
 
     ends: tuple[Tensor, Tensor]
 
     def wait(self) -> None:
-        """Return once it is done: code does not look at queues, so nothing may be pending on what it can reach."""
+        """Wait until it is done: code ignores queues, so nothing may be pending on memory that it uses."""
         for tensor in self.ends:
             if tensor.storage.has_queued:
                 tensor.storage.wait(*tensor.byte_range, writes=True)
 
 
 def run_steps(steps: Sequence[Step], words: array[int], run_native: RunNative, bound_to: BoundTo) -> None:
-    """Take ``steps`` in order on the bound ``words``; a builtin's exception ends the run and is passed on.
+    """Run ``steps`` in order on the bound ``words``; a builtin's exception ends the run and is raised.
 
-    Devices may still be at work on steps before, where no WaitStep says otherwise; all is done when this returns.
+    Devices may still work on earlier steps, where no WaitStep says otherwise; all is done when this returns.
     """
     flight: InFlight = {}
     try:
@@ -113,7 +113,7 @@ def _loop(loop: LoopStep, words: array[int], run_native: RunNative, bound_to: Bo
 def _iteration(
     body: Sequence[Step], words: array[int], run_native: RunNative, bound_to: BoundTo
 ) -> Callable[[], object]:
-    """What takes an iteration: one native call, where it is no more."""
+    """Returns a function that runs one iteration: the native call itself, where the body is one."""
     match body:
         case (NativeStep(first, records),):
             return partial(run_native, words.buffer_info()[0] + first * words.itemsize, records)
@@ -123,7 +123,7 @@ def _iteration(
 
 @contextmanager
 def _barriers(borrowed: BorrowedBytes, bound_to: BoundTo) -> Iterator[None]:
-    """The barriers around the host's use of ``borrowed``."""
+    """Call the barriers before and after the host's use of ``borrowed``."""
     memory = borrowed.memory
     tensor: Tensor = bound_to(memory) if isinstance(memory, int) else memory
     storage, offset = tensor.storage, tensor.byte_offset

@@ -1,4 +1,4 @@
-"""Memory of a program's own for inputs and outputs: where each device that uses them in place takes it."""
+"""IoMemory: allocates a program's own inputs and outputs where all devices that use them in place can."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from landbridge.vm.device_binding import DeviceBinding
 
 
 class IoMemory:
-    """Allocates for the inputs and outputs of ``function`` what nobody bound.
+    """Allocates the inputs and outputs of ``function`` that nobody bound.
 
-    ``bindings`` has the memory of each vdevice; it may change until something is asked. ``host_access``: what the host
-    must be able to do with the bytes in place; None leaves that to the first vdevice's memory, which they are in then,
-    unless another device of the program that uses them takes no such addresses. ``limit``: bytes that one may take.
+    ``bindings`` has the memory of each vdevice; it may change until the first request. ``host_access``: what the host
+    must be able to do with the bytes in place. None puts them in the first vdevice's memory, unless another device of
+    the program that uses them does not accept such addresses. ``limit``: the most bytes of one input or output.
     """
 
     def __init__(
@@ -41,7 +41,9 @@ class IoMemory:
 
     @cached_property
     def binding(self) -> DeviceBinding:
-        """Where they are; raises BindError where the devices have no memory in common that the host uses so."""
+        """Returns the binding of inputs and outputs; raises BindError where the devices share no memory with such host
+        access.
+        """
         first = self._bindings[0]
         others = [user for user in self._users if user != first.device]
         if self._host_access is None and not any(map(is_particular, others)):
@@ -56,16 +58,19 @@ class IoMemory:
         return first if (device, kind) == (first.device, first.kind) else DeviceBinding(device, kind)
 
     def binding_of(self, spec: TensorSpec) -> DeviceBinding:
-        """Where one is: with the others, unless it was placed in a scope of its own."""
+        """Returns the binding of ``spec``: that of all, unless it was placed in a scope of its own."""
         return self._bindings[spec.vdevice] if spec.vdevice else self.binding
 
     def nbytes(self, spec: TensorSpec) -> int:
-        """Bytes for one: whole units that every device can use."""
+        """Returns the bytes to allocate for ``spec``: whole units that every device can use."""
         return round_up(max(spec.nbytes, 1), self._unit_of(spec))
 
     def allocate(self, spec: TensorSpec) -> Tensor:
-        """New memory for one, where it was placed; else on the first vdevice's device or, where that is the host, on
-        one that shares it. Raises OutOfMemoryError where the machine has not the bytes, or they are too many."""
+        """Returns new memory for ``spec`` where it was placed, else on the first vdevice's device.
+
+        Where that is the host, it is on a device that shares the memory. Raises OutOfMemoryError where the machine has
+        not the bytes, or they are more than the limit.
+        """
         binding, first = self.binding_of(spec), self._bindings[0]
         if spec.nbytes >= NOTICED or self._limit is not None:
             self._check_memory(spec, binding)
@@ -91,7 +96,7 @@ class IoMemory:
             try:
                 check_available(spec.nbytes, subject, way_out)
             except OutOfMemoryError:
-                trim(binding.device)  # what pools keep for later
+                trim(binding.device)  # with what pools retain
                 check_available(spec.nbytes, subject, way_out)
 
     def _unit_of(self, spec: TensorSpec) -> int:
@@ -99,19 +104,21 @@ class IoMemory:
 
     @cached_property
     def _largest(self) -> int:
-        """Bytes of the largest input or output that lies with the others."""
+        """Returns the bytes of the largest input or output in the common memory."""
         specs = (*self._function.inputs, *self._function.outputs)
         return max((spec.nbytes for spec in specs if not spec.vdevice), default=0)
 
     @cached_property
     def _unit(self) -> int:
-        """What memory must begin at a multiple of, and have one, for each device of the program to use it."""
+        """Returns the bytes whose multiples every device of the program needs as address and size."""
         importing = [user for user in self._users if user != self.binding.device and user != host_device()]
         return max(STORAGE_ALIGNMENT, *map(import_unit, importing), 1)
 
     @cached_property
     def _users(self) -> list[Device]:
-        """The devices whose code uses an input or output where it is: the first, and those it crosses to as a view."""
+        """Returns the devices whose code uses inputs or outputs in place: the first, and those that have a view of
+        them.
+        """
         io = set(range(len(self._function.inputs) + len(self._function.outputs)))
         users = [self._bindings[0].device]
         for instruction in self._function.instructions:

@@ -1,5 +1,4 @@
-"""Memory for what the iterations of a loop give: it grows by more than an iteration needs, so that few iterations need
-new."""
+"""Memory for the results of loop iterations, which grows ahead of need, so that few iterations allocate."""
 
 from __future__ import annotations
 
@@ -20,29 +19,29 @@ from landbridge.tensor.tensor import exported_array, over_new
 from landbridge.vm.io_memory import IoMemory
 from landbridge.vm.slot import SMALL_BYTES
 
-#: The least bytes that memory is made for.
+#: The least bytes of an allocation.
 _LEAST = 1 << 10
-#: Rows are given all of their memory at once where it takes no more bytes than this.
+#: Rows get all of their memory at once where it takes no more bytes than this.
 _ROWS_AT_ONCE = 1 << 20
 
 
 @record(frozen=True, slots=True, eq=False)
 class MemoryPiece:
-    """``nbytes`` of memory at ``address``, which ``owner`` keeps alive: where it is new a Tensor or array of bytes."""
+    """``nbytes`` of memory at ``address``, which ``owner`` keeps alive: for new memory a Tensor or array of bytes."""
 
     address: int
     nbytes: int
     owner: Any
 
     def tensor(self, dtype: str, shape: tuple[int, ...]) -> Tensor:
-        """A Tensor of that shape at the beginning, of memory that is new."""
+        """Returns a Tensor of that shape at the beginning of the piece, which must be new memory."""
         if isinstance(self.owner, Tensor):
             return Tensor(self.owner.storage, dtype, shape, None, self.owner.byte_offset)
         return over_new(np.ndarray(shape, numpy_dtype(dtype), self.owner), dtype, shape, self.address)
 
 
 def new_piece(io: IoMemory, spec: TensorSpec, nbytes: int, rather: int) -> MemoryPiece:
-    """``rather`` bytes for what fits ``spec``, or ``nbytes`` where there are not as many."""
+    """Returns a piece of ``rather`` bytes for what fits ``spec``, or of ``nbytes`` where so many are not available."""
     rather = max(rather, nbytes, _LEAST)
     if rather <= SMALL_BYTES:
         array = np.empty(rather, np.uint8)
@@ -58,10 +57,9 @@ def new_piece(io: IoMemory, spec: TensorSpec, nbytes: int, rather: int) -> Memor
 
 
 class CarriedMemory:
-    """What an iteration gives and the next one takes, ``spec``: it is in one of two pieces of memory, and goes to the
-    other.
+    """A carried value ``spec`` in one of two pieces of memory; each iteration writes it to the other one.
 
-    ``now`` is where it is, at first the caller's memory.
+    ``now`` is the piece with the current value, at first the caller's memory.
     """
 
     def __init__(self, io: IoMemory, spec: TensorSpec, now: MemoryPiece) -> None:
@@ -70,8 +68,10 @@ class CarriedMemory:
         self._owned: list[MemoryPiece] = []
 
     def next_two(self, nbytes: int, count: int, *, is_last: bool) -> tuple[MemoryPiece, MemoryPiece]:
-        """Where the next of ``count`` trips is to put it, and the one after that, then the next again, of at most
-        ``nbytes``; ``is_last``: it grows no more after these."""
+        """Returns the two pieces that the next ``count`` iterations write alternately, first one first.
+
+        Each holds at most ``nbytes``. ``is_last``: the value does not grow after these iterations.
+        """
         fitting = [piece for piece in self._owned if piece.nbytes >= nbytes]
         free = [piece for piece in fitting if piece is not self.now]
         rather = nbytes if is_last else 2 * nbytes
@@ -82,7 +82,11 @@ class CarriedMemory:
         return one, other
 
     def extended(self, nbytes: int, used: int, *, is_last: bool) -> MemoryPiece:
-        """Where all iterations are to have it, of at most ``nbytes``, who leave the first ``used`` as they are now."""
+        """Returns the piece where all iterations have the value, which takes at most ``nbytes``.
+
+        They leave its first ``used`` bytes as they are now. ``is_last``: the value does not grow after these
+        iterations.
+        """
         now = self.now
         if now.nbytes < nbytes or all(now is not piece for piece in self._owned):
             self.now = new_piece(self._io, self.spec, nbytes, nbytes if is_last else 2 * nbytes)
@@ -94,7 +98,7 @@ class CarriedMemory:
         return self.now
 
     def took(self, count: int) -> None:
-        """So many iterations were taken since ``next_two``."""
+        """Record that ``count`` iterations ran since ``next_two``."""
         if count:
             self.now = self._owned[1 - count % 2]
 
@@ -104,7 +108,7 @@ def _bytes_at(address: int, nbytes: int) -> np.ndarray[Any, Any]:
 
 
 class CollectedRows:
-    """Rows of iterations, one behind the other: ``count`` of them, of ``spec``, of which at most ``most`` will be."""
+    """The rows of iterations, one after the other: ``count`` so far, of ``spec``, of at most ``most``."""
 
     def __init__(self, io: IoMemory, spec: TensorSpec, shape: tuple[int, ...], most: int | None) -> None:
         self._io, self._spec, self._shape, self._most = io, spec, shape, most
@@ -113,7 +117,7 @@ class CollectedRows:
         self._piece: MemoryPiece | None = None
 
     def address(self, more: int) -> int:
-        """That of the next row, and of ``more`` in all."""
+        """Returns the address of the next row, with capacity for ``more`` rows."""
         needed = self.count + more
         piece = self._piece
         if piece is None or piece.nbytes < needed * self.nbytes:
@@ -130,7 +134,7 @@ class CollectedRows:
         return piece.address + self.count * self.nbytes
 
     def tensor(self) -> Tensor:
-        """The rows."""
+        """Returns the rows."""
         if self._piece is None:
             self._piece = new_piece(self._io, self._spec, 0, 0)
         return self._piece.tensor(self._spec.dtype, (self.count, *self._shape))

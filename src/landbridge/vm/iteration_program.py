@@ -1,8 +1,7 @@
-"""IterationProgram: a bound program that takes iterations of a loop, each on what the one before gave, whose sizes may
-change.
+"""IterationProgram: runs iterations of a loop in place, each on the results of the one before, whose sizes may change.
 
-All that sizes decide in its words is computed for many iterations at once. An iteration then is one addition, of the
-addresses of what it takes and gives to the words that its sizes make, and a run of the program.
+All words that depend on sizes are computed for many iterations at once. An iteration then adds the addresses of its
+operands to its words, and runs the program.
 """
 
 from __future__ import annotations
@@ -35,19 +34,19 @@ from landbridge.vm.resizing import FitsAhead, Resizing
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-#: Iterations whose sizes are computed at once, and at most so many numbers.
+#: The iterations whose sizes are computed at once, and the most numbers for them.
 _AHEAD, _VALUES = 64, 1 << 15
 
 
 @record(frozen=True, slots=True)
 class IterationArguments:
-    """Which input or output of a body is what, by number, inputs first; None for what it has not.
+    """The roles of the inputs and outputs of a loop body, by number, inputs first; None for a role that it lacks.
 
-    ``number``: the number of the iteration. ``goes_on``: true in each. ``dimensions``: what they are. ``carried``: as
-    an iteration takes and as it gives it. ``captured``: inputs that are the same in all, and the number of each of what
-    is around. ``rows``: outputs that are collected.
-    ``again``: the output that says whether another iteration follows. ``appended``: of what is carried, by number, what
-    an iteration gives as it takes it, with more behind.
+    ``number``: the number of the iteration. ``goes_on``: the condition, true in each. ``dimensions``: the values of
+    dimensions. ``carried``: input and output of each carried value. ``captured``: inputs that are the same in all
+    iterations, each with the number of the surrounding value. ``rows``: outputs that are collected. ``again``: the
+    output that says whether another iteration follows. ``appended``: the numbers of carried values that an iteration
+    returns as it got them, with more appended.
     """
 
     number: int | None
@@ -62,15 +61,17 @@ class IterationArguments:
 
 @record(frozen=True, slots=True)
 class Taken:
-    """``count`` trips were taken, and ``goes_on`` is what the last one said."""
+    """The result: ``count`` iterations ran, and ``goes_on`` is the last one's condition."""
 
     count: int
     goes_on: bool
 
 
 class IterationProgram:
-    """Iterations of ``bound``, a program of ``function``, of which ``arguments`` says what is what; ``resizing``
-    rebinds it where its sizes are open."""
+    """Iterations of ``bound``, a program of ``function``; ``arguments`` gives the roles of its inputs and outputs.
+
+    ``resizing`` rebinds the program where its sizes are open.
+    """
 
     def __init__(
         self, bound: BoundProgram, function: Function, resizing: Resizing | None, arguments: IterationArguments
@@ -82,30 +83,30 @@ class IterationProgram:
         entries: list[tuple[int, int, int]] = [(-1, *word) for word in (() if resizing is None else program.open_words)]
         entries += [(register, *location) for register in range(len(specs)) for location in program.places[register]]
         self._words = OpenWords((word, number) for _, word, number in entries)
-        #: Of each word the input or output whose address it has, or -1.
+        #: For each word the input or output whose address it holds, or -1.
         self._of = np.array([register for register, _, _ in entries], np.intp)
         self._number, self._goes_on = np.zeros(1, np.int64), np.ones(1, np.bool_)
         self._again = ctypes.c_bool()
         reported = () if arguments.dimensions is None else specs[arguments.dimensions].elements
         self._dimensions = np.zeros(len(reported), np.int64)
-        #: What they are, where the program reads it.
+        #: The values of dimensions, where the program reads them.
         is_read = arguments.dimensions is not None and bool(program.places[arguments.dimensions])
         self._reported = SizeFormulas(reported) if is_read else None
         self._is_native = len(program.steps) == 1 and isinstance(program.steps[0], NativeStep)
-        #: The words of the records that copy what is only appended to, by number of what is carried.
+        #: The words of the records that copy carried values which are only appended to, by number of the value.
         self._appending = {
             number: record
             for number in arguments.appended
             if (record := _record_of(function, program, arguments.carried[number])) is not None
         }
         self._retained: dict[IterationsAhead, tuple[FitsAhead, NDArray[np.uint64]]] = {}
-        #: The iterations of which it is told at most at once.
+        #: The most iterations that are computed ahead.
         width = len(entries) + (1 if resizing is None else resizing.width)
         self.most_ahead = max(1, min(_AHEAD, _VALUES // width))
 
     @staticmethod
     def are_possible(bound: BoundProgram) -> bool:
-        """Whether ``bound`` has its arguments where they are, in memory of the host, and the host alone runs it."""
+        """Returns whether ``bound`` has its arguments in host memory in place, and only the host runs it."""
         frame, program = bound.calls.frame, bound.program
         offsets = [offset for places in program.places for _, offset in places]
         return (
@@ -116,7 +117,7 @@ class IterationProgram:
         )
 
     def borrow(self, register: int, value: Any, shape: tuple[int, ...]) -> MemoryPiece:
-        """The memory of ``value`` as input ``register`` of iterations in which that has ``shape``.
+        """Returns the memory of ``value`` as input ``register`` of iterations in which that has ``shape``.
 
         Raises InputError where it does not fit.
         """
@@ -138,16 +139,16 @@ class IterationProgram:
         *,
         are_last: bool,
     ) -> Taken | None:
-        """Take the iterations ``ahead``, the first of which has number ``first``, until one says that none follows.
+        """Run the iterations ``ahead``, the first of which has number ``first``, until one ends the loop.
 
-        ``are_last``: none follow these. None where the program has not enough memory for the first.
+        ``are_last``: none follow these. Returns None where the program has not enough memory for the first.
         """
         fit, table = self._fit(ahead)
         if not fit.count:
             return None
         table = table.copy() if rows else table
         are_last = are_last and fit.count == ahead.count
-        extends = bool(self._appending) and not ledger.is_active()  # which shows what kernels move
+        extends = bool(self._appending) and not ledger.is_active()  # the step that tells the ledger what kernels move
         bases = self._bases(table, ahead, carried, rows, captured, are_last=are_last, extends=extends)
         reported = None if self._reported is None else self._reported.at_each(ahead.values, ahead.count)
         resizes = self._resizing is not None and (ledger.is_active() or not self._is_native)
@@ -173,7 +174,7 @@ class IterationProgram:
         return Taken(taken, again.value)
 
     def _fit(self, ahead: IterationsAhead) -> tuple[FitsAhead, NDArray[np.uint64]]:
-        """Those of the iterations that there is memory for, and what the words are in each, without addresses."""
+        """Returns the iterations that fit the program's memory, and the words of each, without addresses."""
         known = self._retained.get(ahead)
         if known is None:
             if self._resizing is None:
@@ -185,7 +186,7 @@ class IterationProgram:
         return known
 
     def _execution(self, fit: FitsAhead, iteration: int) -> Execute:
-        """What executes one of the iterations that ``fit``."""
+        """Returns the function that executes iteration ``iteration`` of those that ``fit``."""
         frame = self.bound.calls.frame
         if self._resizing is not None:
             self._resizing.take_steps(frame, fit, iteration)
@@ -202,8 +203,7 @@ class IterationProgram:
         are_last: bool,
         extends: bool,
     ) -> Iterator[NDArray[np.uint64]]:
-        """The addresses that words have beside what is in ``table``, iteration after iteration; rows move on in
-        ``table``."""
+        """Yields the addresses to add to ``table``, one iteration after the other; rows advance in ``table``."""
         known, count = self._arguments, len(table)
         given = (known.number, self._number), (known.goes_on, self._goes_on), (known.dimensions, self._dimensions)
         fixed = {register: address_of_known(array) for register, array in given if register is not None}
@@ -231,7 +231,7 @@ class IterationProgram:
         return np.array([*every, 0], np.uint64)[self._of]
 
 
-#: The words of a record, and its number among those that are run with it.
+#: The words of a record, and its number among the records that run with it.
 _Record: TypeAlias = tuple[slice, int]
 
 
@@ -243,7 +243,7 @@ def _record_of(function: Function, program: Program, carried: tuple[int | None, 
 
 @contextmanager
 def _left_out(words: NDArray[np.uint64], records: Iterable[_Record]) -> Iterator[None]:
-    """Have runs leave out ``records`` in the block."""
+    """Make runs skip ``records`` until the end of the block."""
     before = [(location, words[location].copy()) for location, _ in records]
     try:
         for location, number in records:
@@ -255,7 +255,7 @@ def _left_out(words: NDArray[np.uint64], records: Iterable[_Record]) -> Iterator
 
 
 def _is_of_host(step: Step) -> bool:
-    """Whether the host takes ``step``, and no more than addresses in words say where its operands are."""
+    """Returns whether the host runs ``step``, and its operands are given by addresses in words alone."""
     match step:
         case NativeStep() | HostStep():
             return True

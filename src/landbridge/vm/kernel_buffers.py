@@ -1,4 +1,4 @@
-"""Memory that kernels of a device are given: the program's own, its constants, and scratch."""
+"""KernelBuffers: memory that kernels of a device get: the program's own, its constants, and scratch."""
 
 from __future__ import annotations
 
@@ -27,14 +27,16 @@ class KernelBuffers:
         self._memory, self._outputs = memory, outputs
         self._scratch: dict[tuple[int, int], OwnedBuffer] = {}
         self._imports: dict[tuple[LoadedKernels, int], Storage] = {}
-        #: What regions in use stand on.
+        #: The imports that regions in use depend on.
         self.owned: list[FlatMemory] = []
 
     def operand(
         self, kernels: LoadedKernels, location: RegisterLocation, user: str, *, is_image: bool = False
     ) -> Buffer:
-        """The bytes of ``location``, for a call by ``user``, or the whole image that it is; raises BindError where
-        ``kernels`` cannot be given them."""
+        """Returns the buffer of ``location`` for a call by ``user``, or the whole image that it is.
+
+        Raises BindError where ``kernels`` cannot use it.
+        """
         subject = f"{user}: tensor {location.name!r}"
         if isinstance(location.owned, RowMemory):
             if is_image:
@@ -47,7 +49,7 @@ class KernelBuffers:
         return BoundBuffer(register, location.offset, location.nbytes, register in self._outputs)
 
     def _owned(self, kernels: LoadedKernels, memory: FlatMemory, offset: int, nbytes: int, subject: str) -> OwnedBuffer:
-        """``nbytes`` bytes from ``offset`` on of ``memory``; what is the host's is imported, once.
+        """Returns ``nbytes`` bytes from ``offset`` on of ``memory``; host memory is imported, once.
 
         Raises BindError where the device cannot use them.
         """
@@ -62,7 +64,7 @@ class KernelBuffers:
         storage = self._imports.get(key)
         if storage is None:
             try:
-                if memory.tensor is not None:  # its allocation may be wider, as drivers that import pages need
+                if memory.tensor is not None:  # its allocation may be larger, for drivers that import pages
                     storage = import_tensor(memory.tensor, kernels.device).storage
                 else:
                     source = HostPointer(memory.address, memory.nbytes)
@@ -80,7 +82,7 @@ class KernelBuffers:
         )
 
     def scratch(self, kernels: LoadedKernels, vdevice: int, number: int) -> OwnedBuffer:
-        """The scratch buffer ``number`` of calls on ``vdevice``: as large as any function of its module needs."""
+        """Returns scratch buffer ``number`` of calls on ``vdevice``, as large as any function of its module needs."""
         found = self._scratch.get((vdevice, number))
         if found is None:
             sizes = [s.scratch[number] for s in kernels.image.functions.values() if number < len(s.scratch)]
@@ -91,7 +93,7 @@ class KernelBuffers:
 
 
 def _whole(kernels: LoadedKernels, memory: RowMemory, subject: str) -> OwnedBuffer:
-    """The space of ``memory``, which is one object; raises BindError where it is none of the device's own."""
+    """Returns the space of ``memory`` as one object; raises BindError where it is not the device's own."""
     region = memory.tensor.storage.live_region
     if memory.tensor.device != kernels.device or not isinstance(region.space, NdSpace):
         raise BindError(
@@ -102,7 +104,7 @@ def _whole(kernels: LoadedKernels, memory: RowMemory, subject: str) -> OwnedBuff
 
 
 def _in_rows(kernels: LoadedKernels, memory: RowMemory, location: RegisterLocation, subject: str) -> RowTable:
-    """The rows of ``location``, a tensor in ``memory``; raises BindError where they are not the device's own."""
+    """Returns the rows of ``location``, a tensor in ``memory``; raises BindError unless they are the device's own."""
     if memory.tensor.device != kernels.device:
         raise BindError(
             f"{subject} lies in rows of {memory.tensor.device}, which {kernels.device} cannot import; bind the "
@@ -112,7 +114,7 @@ def _in_rows(kernels: LoadedKernels, memory: RowMemory, location: RegisterLocati
 
 
 def _check_offset(kernels: LoadedKernels, offset: int, subject: str) -> None:
-    """Raise BindError for bytes that begin where no kernel argument may."""
+    """Raise BindError for bytes at an offset where no kernel argument may begin."""
     alignment = kernels.offset_alignment
     if offset % alignment:
         raise BindError(

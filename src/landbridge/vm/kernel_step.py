@@ -1,4 +1,4 @@
-"""The step of a Program that runs kernels on a device: launches on memory of its own and on what is bound."""
+"""KernelStep: the step of a Program that runs kernels on a device, on its own memory and on what is bound."""
 
 from __future__ import annotations
 
@@ -25,12 +25,13 @@ from landbridge.vm.device_kernels import LoadedKernels
 #: What is bound to the register of an input, output or parameter: a Tensor, or an array where code uses it in place.
 BoundTo = Callable[[int], Any]
 
-_NAMED = 3  # kernels of a recording that messages name
+_NAMED = 3  # how many kernels of a recording a message names
 
 
 class OwnedBuffer(NamedTuple):
-    """``nbytes`` bytes of the program's own; ``borrowed``: of the host, whose code uses them too, what they are part
-    of."""
+    """``nbytes`` bytes of the program's own; ``borrowed``: the host memory that they are part of, where code uses it
+    too.
+    """
 
     region: Region
     nbytes: int
@@ -38,7 +39,7 @@ class OwnedBuffer(NamedTuple):
 
 
 class BoundBuffer(NamedTuple):
-    """``nbytes`` bytes from ``offset`` on of what is bound to ``register``; ``writes`` where kernels write them."""
+    """``nbytes`` bytes from ``offset`` on of what is bound to ``register``; ``writes``: kernels write them."""
 
     register: int
     offset: int
@@ -50,7 +51,7 @@ Buffer = OwnedBuffer | BoundBuffer | RowTable
 
 
 class BoundLaunch(NamedTuple):
-    """A launch of ``kernels``; an argument is memory of the program's own, or the number of a bound buffer."""
+    """A launch of ``kernels``; each argument is memory of the program's own, or the number of a bound buffer."""
 
     kernels: LoadedKernels
     launch: Launch
@@ -58,7 +59,7 @@ class BoundLaunch(NamedTuple):
 
 
 class KernelsInFlight:
-    """Launches that ``device`` was given on ``stream`` (None: its own queue), in order, and their Events."""
+    """Launches on ``stream`` of ``device`` (None: its own queue), in order, with their Events."""
 
     __slots__ = ("_device", "_events", "_stream")
 
@@ -67,15 +68,15 @@ class KernelsInFlight:
         self._events: list[tuple[str, Event]] = []
 
     def add(self, kernels: str, event: Event | None) -> None:
-        """Note the launch of ``kernels``; None: it is done, and in order, all before it."""
+        """Record the launch of ``kernels``; without an event it is done, and so, in order, are all before it."""
         if event is not None:
             self._events.append((kernels, event))
             self._device.state.last_event = event
 
     def wait(self) -> None:
-        """Return once all are done. Raises DeviceError with the kernel that failed first, and DeviceLostError."""
+        """Wait until all are done. Raises DeviceError with the kernel that failed first, and DeviceLostError."""
         events, self._events = self._events, []
-        if len(events) > 1:  # one wait instead of one for each; what it raises is raised again, in order
+        if len(events) > 1:  # one wait instead of one for each; its exception is raised again, in order
             with suppress(Exception):
                 self._wait_for(*events[-1])
         with self._device.state.watching():
@@ -91,16 +92,17 @@ class KernelsInFlight:
         wait_for_event(event, device=self._device, work=("kernel", kernels), queue=self._stream)
 
 
-#: Queues launches on regions for what is bound.
+#: A function that queues the launches on regions for what is bound.
 Submit = Callable[[list[Region], Stream | None], KernelsInFlight]
 
 
 class KernelStep:
-    """Launches on one device, in order: recorded at the first run and one submission from then on, if it records.
+    """Launches on one device, in order; where the device can record, they are recorded at the first run and replayed
+    later.
 
-    ``number`` is the step's among those that may be in flight at once. Memory of the host that takes part is given to
-    the device before the first launch and back after the last one, unless the two see each other's writes anyway: a run
-    ends then when the device is done.
+    ``number`` is the step's number among those in flight. Host memory that takes part is handed to the device before
+    the first launch and back after the last one, unless the two see each other's writes anyway; a run then ends when
+    the device is done.
     """
 
     def __init__(self, device: Device, number: int = 0) -> None:
@@ -115,12 +117,12 @@ class KernelStep:
         self._borrowed: list[tuple[Storage, int, int, bool]] = []
         self._mirrors: dict[int, Tensor] = {}
         self._recording: object = None
-        #: Where each bound buffer is in the recording, and the region it has there now.
+        #: The position of each bound buffer in the recording, and the region it has there now.
         self._positions: list[int] = []
         self._recorded: list[Region] = []
 
     def add(self, kernels: LoadedKernels, launches: Sequence[Launch], buffers: Sequence[Buffer]) -> None:
-        """Append ``launches``, whose arguments are numbers of ``buffers``; while the program is bound."""
+        """Append ``launches``, whose arguments are numbers of ``buffers``; called while the program is bound."""
         for launch in launches:
             args = tuple(self._argument(buffers[number]) for number in launch.args)
             self._launches.append(BoundLaunch(kernels, launch, args))
@@ -139,16 +141,18 @@ class KernelStep:
         return self._bound.index(buffer)
 
     def run(self, bound_to: BoundTo) -> None:
-        """Run on what ``bound_to`` says is bound; returns when the device is done."""
+        """Run on what ``bound_to`` returns for each register; returns when the device is done."""
         self.start(bound_to).wait()
 
     def start(self, bound_to: BoundTo) -> KernelsInFlight:
-        """Give the device its work, on the thread's current stream, with what ``bound_to`` says is bound."""
+        """Submit the launches to the thread's current stream, on what ``bound_to`` returns for each register."""
         return self._run(bound_to, self._submit)
 
     def observed(self, submitted: Callable[[Launch, Event | None, int], None]) -> KernelStep:
-        """The same step, whose runs launch one by one; ``submitted`` is told of each at once, of its Event, and of when
-        that began, in nanoseconds of ``time.perf_counter_ns``."""
+        """Returns the same step with runs that launch one by one and report each launch.
+
+        ``submitted`` gets the launch, its Event, and its begin in nanoseconds of ``time.perf_counter_ns``.
+        """
 
         def submit(regions: list[Region], stream: Stream | None) -> KernelsInFlight:
             flight = KernelsInFlight(self.device, stream)
@@ -193,16 +197,16 @@ class KernelStep:
             return flight
 
     def _reached(self, buffer: BoundBuffer, tensor: Tensor) -> Tensor:
-        """Memory of the host as the device's: imported the first time it is seen; what it only reads may be copied.
+        """Returns host memory as the device's: imported the first time it is seen; what it only reads may be copied.
 
-        Raises ZeroCopyError for what kernels write and the device cannot import.
+        Raises ZeroCopyError for memory that kernels write and the device cannot import.
         """
         try:
             return import_tensor(tensor, self.device, writes=buffer.writes)
         except ZeroCopyError:
             if buffer.writes:
                 raise
-        if not tensor.is_contiguous:  # kernels look for its elements where they are, gaps included
+        if not tensor.is_contiguous:  # kernels use its strides, gaps included
             start, stop = tensor.byte_range
             tensor = Tensor(tensor.storage, "uint8", (stop - start,), None, start)
         mirror = self._mirrors.get(buffer.register)
@@ -212,7 +216,7 @@ class KernelStep:
         return mirror
 
     def _submit(self, regions: list[Region], stream: Stream | None) -> KernelsInFlight:
-        """Queue everything."""
+        """Queue all launches."""
         recorder = self.device.capability(Recording)
         if recorder is not None and self._recording is None:
             self._record(recorder, regions)
@@ -233,9 +237,9 @@ class KernelStep:
 
     def _record(self, recorder: Recording, regions: list[Region]) -> None:
         streams, index = self.device.capability(Streams), self.device.index
-        if streams is None or len(set(regions)) < len(regions):  # by position they could not be told apart later
+        if streams is None or len(set(regions)) < len(regions):  # positions could not be distinguished later
             return
-        # Other threads may be using the device's own queue.
+        # Other threads may use the device's own queue.
         state, work = self.device.state, "a recording"
         with state.watching(work, "create_stream"):
             stream = granted_stream(streams.create_stream(index), self.device)
@@ -249,7 +253,7 @@ class KernelStep:
                 with state.watching(work, "end_record"):
                     recording = recorder.end_record(index, stream)
         except BaseException:
-            with suppress(Exception):  # what was not recorded after all was done, on memory that may go now
+            with suppress(Exception):  # recorded work only after all is done, as its memory may go now
                 streams.stream_sync(index, stream)
             raise
         finally:
@@ -260,7 +264,7 @@ class KernelStep:
 
     @property
     def _names(self) -> str:
-        """The kernels, for messages."""
+        """Returns the names of the kernels, for messages."""
         names = list(dict.fromkeys(bound.launch.kernel for bound in self._launches))
         return ", ".join(names[:_NAMED]) + (f" and {len(names) - _NAMED} more" if len(names) > _NAMED else "")
 
@@ -272,7 +276,7 @@ class KernelStep:
         return event_of(event, self.device, "launch")
 
     def _find_positions(self, regions: list[Region]) -> list[int]:
-        """The position in a recording of each bound buffer: regions count in the order of their first use."""
+        """Returns the position in a recording of each bound buffer: regions count in the order of their first use."""
         order: dict[Region, int] = {}
         for bound in self._launches:
             for arg in bound.args:

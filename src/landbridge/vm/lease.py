@@ -1,4 +1,4 @@
-"""Leases: what stands in a Storage for as long as a program uses its bytes."""
+"""Leases: entries in a Storage for as long as a program uses its bytes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from landbridge.vm.entry import Entry
 
 
 class Lease:
-    """Stands in a Storage's list of users for as long as it lives: ``subject`` uses the bytes, and whose it is."""
+    """An entry in a Storage's list of users for as long as it lives: ``subject`` uses the bytes for its owner."""
 
     __slots__ = ("__weakref__", "_subject")
 
@@ -22,7 +22,7 @@ class Lease:
 
 
 class SlotUse:
-    """Whether runs write what is bound to a slot, or a copy does right now."""
+    """Whether runs write what is bound to a slot, or a copy is writing it now."""
 
     __slots__ = ("writes",)
 
@@ -33,7 +33,7 @@ class SlotUse:
 class Tenancy(Lease):
     """A Lease of ``tensor``, which runs of ``program`` use as ``use`` says.
 
-    ``may_write``: whether they ever write; ``in_place``: whether code of the host is what uses it.
+    ``may_write``: whether they ever write; ``in_place``: whether code of the host uses it.
     """
 
     __slots__ = ("_high", "_low", "_use", "in_place", "may_write", "program")
@@ -47,5 +47,5 @@ class Tenancy(Lease):
         tensor.storage.add_tenant(self)
 
     def conflicts(self, start: int, stop: int, writes: bool) -> bool:
-        """Whether an access of that range of the Storage may not happen during a run."""
+        """Returns whether an access of that range of the Storage must not happen during a run."""
         return (writes or self._use.writes) and start < self._high and self._low < stop

@@ -1,4 +1,4 @@
-"""How many planned bytes hold a value at each call of a program: what the timeline of memory shows."""
+"""The planned bytes that hold a value at each call of a program, for the timeline of memory."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class _Tensor:
 
 
 def live_bytes(function: Function) -> list[Mapping[int, int]]:
-    """For each Call, in the order of the instructions, the bytes by vdevice that were written and will be read.
+    """Returns for each Call, in the order of the instructions, the bytes by vdevice that were written and will be read.
 
     Both branches of an If count one after the other, as they were planned; what a Loop uses and did not make is in use
     until it ends.
@@ -38,7 +38,7 @@ def live_bytes(function: Function) -> list[Mapping[int, int]]:
 
 
 class _Steps:
-    """The steps of a program, numbered as the plan did, and the tensors that they touch."""
+    """The steps of a program, numbered as in the plan, and the tensors that they touch."""
 
     def __init__(self) -> None:
         self.calls: list[int] = []
@@ -48,7 +48,7 @@ class _Steps:
         self._tensors: dict[int, _Tensor] = {}
 
     def distinct(self) -> list[_Tensor]:
-        """Every tensor once, however many registers see it."""
+        """Returns every tensor once, however many registers view it."""
         return list({id(tensor): tensor for tensor in self._tensors.values()}.values())
 
     def take(self, instructions: Sequence[ins.Instruction]) -> None:
@@ -102,7 +102,7 @@ class _Steps:
 
 
 def _covered(tensors: Iterable[_Tensor]) -> dict[int, int]:
-    """The bytes that ``tensors`` lie on, by vdevice; what several share counts once."""
+    """Returns the bytes that ``tensors`` occupy, by vdevice; shared bytes count once."""
     covered: dict[int, int] = {}
     end, storage = 0, -1
     for tensor in sorted(tensors, key=lambda t: (t.storage, t.offset)):

@@ -1,4 +1,4 @@
-"""Whether this machine has the memory that a program needs, asked before any of it is taken."""
+"""A check that this machine has the memory that a program needs, before any of it is allocated."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ def check_memory(
     arena: ProgramArena | None,
     limit: int | None,
 ) -> None:
-    """Raise OutOfMemoryError where the host has not the memory that ``executable`` will take in ``bindings``, or it is
-    more than ``limit`` bytes.
+    """Raise OutOfMemoryError where ``executable`` in ``bindings`` needs more host memory than there is, or than
+    ``limit``.
 
-    That is for activations and the temporaries of ``threads``; inputs and outputs may be the caller's own. What
-    ``arena`` has already is not needed of the machine again, and counts for ``limit``.
+    The bytes counted are those for activations and the temporaries of ``threads``; inputs and outputs may be the
+    caller's own. Memory that ``arena`` has already is not counted against the machine, but against ``limit``.
     """
     held = [] if arena is None else arena.pieces
     storages = [storage for storage in ins.storages(executable.main.instructions) if not storage.shape]
     on_host = [
         (storage.nbytes, held[number] if number < len(held) else 0)
         for number, storage in enumerate(storages)
-        if 0 <= storage.vdevice < len(bindings) and bindings[storage.vdevice].is_host  # which binding finds
+        if 0 <= storage.vdevice < len(bindings) and bindings[storage.vdevice].is_host  # binding finds that
     ]
     activations, growth = sum(size for size, _ in on_host), sum(max(0, size - has) for size, has in on_host)
     scratch = executable.scratch_bytes * threads
@@ -50,7 +50,7 @@ def check_memory(
 
 
 def _largest(executable: Executable) -> str:
-    """The largest tensor that is planned, in words; nothing where there is none."""
+    """Returns a text that names the largest planned tensor; an empty one where there is none."""
     tensors = [each for each in ins.flattened(executable.main.instructions) if isinstance(each, ins.AllocTensor)]
     if not tensors:
         return ""
@@ -62,5 +62,5 @@ def _largest(executable: Executable) -> str:
 def _nbytes(tensor: ins.AllocTensor) -> int:
     try:
         return prod(tensor.shape) * dtype(tensor.dtype).itemsize
-    except InputError:  # which binding refuses
+    except InputError:  # binding refuses that
         return 0

@@ -1,4 +1,4 @@
-"""The modules of an Executable, loaded: machine code for this CPU, kernels on the devices that run them."""
+"""Loading of the modules of an Executable: machine code for this CPU, kernels on the devices that run them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from landbridge.vm.device_kernels import ModuleKernels, load_kernels
 
 
 def load_modules(executable: Executable, bindings: Sequence[DeviceBinding]) -> list[LoadedImage | ModuleKernels]:
-    """The code of each module, for this CPU or on the devices that its vdevices are bound to.
+    """Returns the code of each module, for this CPU or on the devices that its vdevices are bound to.
 
     Raises BindError for kernels whose vdevices are on a device that runs none.
     """

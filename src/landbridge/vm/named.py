@@ -10,7 +10,7 @@ from landbridge.errors import InputError
 
 
 def in_order(subject: str, given: Mapping[Any, Any], names: Sequence[str]) -> tuple[Any, ...]:
-    """The values of ``given`` in the order of ``names``; raises InputError for a name too many or too few."""
+    """Returns the values of ``given`` in the order of ``names``; raises InputError for a name too many or too few."""
     for name in given:
         if name not in names:
             raise InputError(

@@ -1,4 +1,4 @@
-"""Open steps: those of a program that was bound for one choice of sizes, as they are for others."""
+"""Open steps: the steps of a program bound for one choice of sizes, computed for other sizes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from landbridge.vm.program import (
 
 
 def may_be_others(steps: Sequence[Step]) -> bool:
-    """Whether all is known of ``steps`` for other sizes: not of those that devices take, or that wait for devices."""
+    """Returns whether ``steps`` can be computed for other sizes: no device runs them, and none waits for a device."""
     return all(map(_may_be_another, steps))
 
 
@@ -40,12 +40,12 @@ def _may_be_another(step: Step) -> bool:
 
 
 def steps_at(steps: Sequence[Step], extent_values: Sequence[int]) -> tuple[Step, ...]:
-    """``steps``, which ``may_be_others``, where the slots of their OpenExtentValues have ``extent_values``."""
+    """Returns ``steps`` (for which ``may_be_others`` holds) where the slots of OpenNumbers have ``extent_values``."""
     return tuple(_step_at(step, extent_values) for step in steps)
 
 
 def number_at(number: int, extent_values: Sequence[int]) -> int:
-    """What ``number`` is where the slots of OpenExtentValues have ``extent_values``."""
+    """Returns the value of ``number`` where the slots of OpenNumbers have ``extent_values``."""
     return number.at(extent_values) if isinstance(number, OpenNumber) else number
 
 

@@ -1,4 +1,4 @@
-"""OpenWords: words of a bound program that are others for other sizes, each a sum of numbers of its extents."""
+"""OpenWords: the words of a bound program that depend on sizes, each a sum of values of its extents."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _WORD = (1 << 64) - 1
 
 
 class OpenWords:
-    """``slot_words`` by word: OpenExtentValues, whose slots are none that are subtracted, and numbers of all sizes.
+    """Computes words from ``slot_words``: OpenNumbers by word, whose slots are never subtracted, and constant numbers.
 
-    ``words``: the words. ``value_of``: of each, which of the values it has, as many words have the same one: strides
+    ``words``: the words. ``value_of``: the value of each word, by number, as many words have the same value: strides
     and extents that kernels share.
     """
 
@@ -32,14 +32,14 @@ class OpenWords:
         self.words = np.array([word for word, _, _ in each], np.intp)
         self.value_of = np.array([places[slots, more] for _, slots, more in each], np.intp)
         most = max((len(slots) for slots, _ in places), default=1)
-        #: Of each value the slots that it sums, the last of all numbers, a zero, where it has fewer.
+        #: For each value the slots that it sums, padded with the last of all slots, which is 0.
         self._terms = [
             np.array([slots[k] if k < len(slots) else -1 for slots, _ in places], np.intp) for k in range(most)
         ]
         self._more = np.array([more & _WORD for _, more in places], np.uint64)
 
     def values(self, slot_words: NDArray[np.int64]) -> NDArray[np.uint64]:
-        """Each value once, where the slots have ``slot_words``, the last of which is 0; a row for each row of them."""
+        """Returns each value once, where slots have the values ``slot_words``, the last of them 0; row by row."""
         found = np.empty((*slot_words.shape[:-1], len(self._more)), np.uint64)
         found[...] = self._more
         for slots in self._terms:

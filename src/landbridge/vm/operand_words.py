@@ -1,4 +1,4 @@
-"""The words of a Program, after its records, through which code of the host gets the addresses of its operands."""
+"""OperandWords: the words of a Program, after its records, that hold the addresses of operands for code of the host."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from landbridge.vm.registers import Memory, RegisterLocation, Registers
 class OperandWords:
     """The ``words`` from word ``first`` of the Program on, and the ``places`` to fill in when a tensor is bound.
 
-    ``places``: of each of ``tensors`` that callers bind, a word that holds its address and the bytes to add to it.
-    ``borrowed``: told of a device's memory that code of the host uses, and writes where ``may_write`` says so.
+    ``places``: for each of ``tensors`` that callers bind, the words that hold its address, each with the bytes to add.
+    ``borrowed`` records device memory that code of the host uses, and writes where ``may_write`` says so.
     """
 
     def __init__(
@@ -29,7 +29,7 @@ class OperandWords:
         may_write: Callable[[RegisterLocation], bool],
     ) -> None:
         self.words: list[int] = []
-        #: Of each loop, by number: words that hold addresses, and the bytes that an iteration moves them by.
+        #: For each loop, by number: words that hold addresses, and the bytes that an iteration moves them by.
         self.moving: dict[int, list[tuple[int, int]]] = {}
         self.places: list[list[tuple[int, int]]] = [[] for _ in range(tensors)]
         self._first = first
@@ -38,15 +38,15 @@ class OperandWords:
 
     @property
     def next(self) -> int:
-        """The word that comes next."""
+        """Returns the number of the next word."""
         return self._first + len(self.words)
 
     def host_tensor(self, location: RegisterLocation, user: str) -> HostTensor:
-        """``location`` as a tensor of the host, whose address is a new argument."""
+        """Returns ``location`` as a tensor of the host, whose address is in a new argument word."""
         return HostTensor(self.address(location, user), location.shape, location.dtype)
 
     def end(self, location: RegisterLocation) -> CopyEnd:
-        """One end of a copy: by address in memory of the host, else the device's Tensor."""
+        """Returns one end of a copy: its address word for host memory, else the device's Tensor."""
         owned = location.owned
         if location.moves:
             return self.host_tensor(location, "a copy")
@@ -63,7 +63,7 @@ class OperandWords:
         return part if is_open else part.tensor()
 
     def address(self, location: RegisterLocation, user: str) -> int:
-        """Append an argument that holds the address of ``location``; its word."""
+        """Append an argument that holds the address of ``location``; returns its word."""
         word = self.next
         address = location.address
         if address is None:
@@ -77,14 +77,14 @@ class OperandWords:
         return word
 
     def bound(self, location: RegisterLocation, word: int) -> None:
-        """``word`` of the Program holds the address of ``location``."""
+        """Record that ``word`` of the Program holds the address of ``location``."""
         if location.io is not None:
             self.places[location.io].append((word, location.offset))
         for loop, stride in location.moves:
             self.moving.setdefault(loop, []).append((word, stride))
 
     def table(self, location: RegisterLocation, user: str) -> int | None:
-        """The word where the row table of ``location`` begins; None where its address is its argument."""
+        """Returns the word where the row table of ``location`` begins; None where its address is its argument."""
         owned = location.owned
         if not isinstance(owned, RowMemory):
             return None

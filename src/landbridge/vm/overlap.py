@@ -1,7 +1,7 @@
-"""Overlap: which of the steps that devices are still at work on must be done before the next step of a program.
+"""Overlap: which of the steps that devices still work on must be done before the next step of a program.
 
-Known when the program is bound: steps say what bytes they touch. A device does what it is given in order, so that its
-own steps need not wait for each other.
+It is computed when the program is bound, from the bytes that steps touch. A device works in order, so its own steps
+need not wait for each other.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from typing import Generic, NamedTuple, TypeVar
 from landbridge.device.api import Device
 from landbridge.records import record
 
-#: How many calls of the host a device's work may be given early: as far as binding looks, for its time's sake.
+#: The most calls of the host that device work is moved before: binding looks no further, to save time.
 _EARLIEST = 64
 
 _T = TypeVar("_T")
 
 
 class Touch(NamedTuple):
-    """A use of the bytes ``start <= b < stop`` of ``memory``, which is told from other memory by its identity."""
+    """A use of the bytes ``start <= b < stop`` of ``memory``, which is compared by identity."""
 
     memory: Hashable
     start: int
@@ -27,7 +27,7 @@ class Touch(NamedTuple):
     writes: bool
 
     def conflicts(self, other: Touch) -> bool:
-        """Whether one of the two must be over before the other begins."""
+        """Returns whether one of the two must be over before the other begins."""
         return (
             (self.writes or other.writes)
             and self.memory == other.memory
@@ -38,7 +38,7 @@ class Touch(NamedTuple):
 
 @record(frozen=True, slots=True)
 class Item(Generic[_T]):
-    """``subject`` is done by ``device`` (None: the host) and touches this, or anything where ``touched`` is None."""
+    """A step ``subject`` of ``device`` (None: the host) and what it touches; ``touched`` None means anything."""
 
     subject: _T
     device: Device | None
@@ -46,8 +46,10 @@ class Item(Generic[_T]):
 
 
 def devices_first(items: Sequence[Item[_T]]) -> list[_T]:
-    """What is to be done, in an order that gives devices their work before work of the host which nothing orders it
-    with; host and device each keep their own order."""
+    """Returns the subjects with work of devices moved before independent work of the host.
+
+    Host and device each keep their own order.
+    """
     order: list[Item[_T]] = []
     for item in items:
         location = len(order)
@@ -65,29 +67,31 @@ def _may_pass(item: Item[_T], before: Item[_T]) -> bool:
 
 
 class Overlap:
-    """The steps in flight at one place of a list of steps, each by a number that is given here."""
+    """The steps in flight at one point of a list of steps, by numbers that are assigned here."""
 
     def __init__(self) -> None:
         self._flying: dict[int, tuple[Device, list[Touch]]] = {}
         self._next = 0
 
     def __bool__(self) -> bool:
-        """Whether any is."""
+        """Returns whether any step is in flight."""
         return bool(self._flying)
 
     def number(self) -> int:
-        """A number for a step that will be in flight."""
+        """Returns a new number for a step that will be in flight."""
         self._next += 1
         return self._next
 
     def start(self, number: int, device: Device, touched: Sequence[Touch]) -> None:
-        """Step ``number`` is given to ``device`` and touches this, besides what it was said to touch already."""
+        """Record that step ``number`` starts on ``device`` and touches ``touched``, besides what was recorded
+        before.
+        """
         self._flying.setdefault(number, (device, []))[1].extend(touched)
 
     def before(self, touched: Sequence[Touch], device: Device | None = None) -> tuple[int, ...]:
-        """The steps that a step which touches this must wait for, and which are in flight no more then.
+        """Returns the steps in flight that a step which touches ``touched`` must wait for, and removes them.
 
-        ``device``: where it is done, None for the host.
+        ``device``: the device of that step, None for the host.
         """
         found = tuple(
             number
@@ -99,7 +103,7 @@ class Overlap:
         return found
 
     def all(self) -> tuple[int, ...]:
-        """Every step in flight, none of which is any more then."""
+        """Returns every step in flight, and removes all."""
         found = tuple(self._flying)
         self._flying.clear()
         return found

@@ -1,4 +1,4 @@
-"""Memory of a program's own, and how its rows are found where it is not flat."""
+"""OwnedMemory: memory of a program's own, flat or in rows."""
 
 from __future__ import annotations
 
@@ -17,8 +17,11 @@ from landbridge.tensor.in_rows import row_table, tensor_in_rows
 
 @record(frozen=True)
 class FlatMemory:
-    """``nbytes`` bytes of a program's own: their host address, None where code of the host cannot use them in place,
-    and the Tensor of bytes that they are, None where no device has a part in it."""
+    """``nbytes`` bytes of a program's own memory.
+
+    They have a host address, None where code of the host cannot use them in place, and a Tensor of bytes, None where no
+    device is involved.
+    """
 
     address: int | None
     nbytes: int
@@ -29,7 +32,7 @@ class FlatMemory:
         return self.tensor is not None and limits_addresses(self.tensor.storage.kind)
 
     def check(self, offset: int, nbytes: int, name: str) -> None:
-        """Raise BindError where the device does not take ``nbytes`` bytes from ``offset`` on, tensor ``name``."""
+        """Raise BindError where the device does not accept ``nbytes`` bytes from ``offset`` on, for tensor ``name``."""
         if not self._has_limits or self.tensor is None:
             return
         start = self.tensor.byte_offset + offset
@@ -44,8 +47,8 @@ class FlatMemory:
 class RowMemory:
     """Memory of a program's own in ``rows`` of ``row_bytes`` each, as its instructions count them.
 
-    ``tensor`` is all of it: in rows that a device made, or in flat memory that stands in for them, where each row
-    follows the one before. ``is_direct``: whether code of the host can use it in place.
+    ``tensor`` is all of it: in rows that a device made, or in flat memory that replaces them, where rows are
+    consecutive. ``is_direct``: whether code of the host can use it in place.
     """
 
     tensor: Tensor
@@ -55,13 +58,15 @@ class RowMemory:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of all rows."""
+        """Returns the bytes of all rows."""
         return self.rows * self.row_bytes
 
     def table(
         self, offset: int, shape: tuple[int, ...], dtype: str, axis_separators: tuple[int, ...]
     ) -> tuple[int, ...]:
-        """The host addresses of the rows of a tensor from byte ``offset`` on; none where it has no elements."""
+        """Returns the host addresses of the rows of a tensor from byte ``offset`` on; empty where it has no
+        elements.
+        """
         if isinstance(self.tensor.storage.live_region.space, NdSpace):
             return row_table(self.part(offset, shape, dtype, axis_separators))
         start = self.tensor.data_address + offset
@@ -71,7 +76,9 @@ class RowMemory:
     def regions(
         self, offset: int, shape: tuple[int, ...], dtype: str, axis_separators: tuple[int, ...]
     ) -> tuple[Region, ...]:
-        """Where the rows of a tensor from byte ``offset`` on are to the device; none where it has no elements."""
+        """Returns the device's regions of the rows of a tensor from byte ``offset`` on; empty where it has no
+        elements.
+        """
         rows = physical_shape(shape, axis_separators)[0] if prod(shape) else 0
         base = self.tensor.storage.live_region
         if isinstance(base.space, NdSpace):
@@ -83,7 +90,7 @@ class RowMemory:
         return tuple(Region(base.space, start + row * self.row_bytes) for row in range(rows))
 
     def part(self, offset: int, shape: tuple[int, ...], dtype: str, axis_separators: tuple[int, ...]) -> Tensor:
-        """The Tensor from byte ``offset`` on; raises BindError where rows cannot hold such a one."""
+        """Returns the Tensor from byte ``offset`` on; raises BindError where rows cannot hold it."""
         row, byte = divmod(offset, self.row_bytes or 1)
         storage, itemsize = self.tensor.storage, dtype_facts(dtype).itemsize
         if isinstance(storage.live_region.space, NdSpace):

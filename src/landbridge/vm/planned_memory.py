@@ -1,4 +1,4 @@
-"""What a run of a bound program needs of each scope, known before it runs."""
+"""PlannedMemory: the bytes that runs of a bound program need in each scope, known before they run."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from landbridge.vm.program_memory import ProgramMemory
 
 @record(frozen=True)
 class PlannedMemory:
-    """Bytes of ``scope`` of ``device`` that runs need besides weights and the caller's own buffers.
+    """The bytes in ``scope`` of ``device`` that runs need besides weights and the caller's own buffers.
 
-    ``activation_bytes``: the storages that the program plans its tensors in. ``output_bytes``: the Session's memory
-    for outputs; those that are lent or returned need none. ``input_bytes``: of inputs that were given by value.
-    ``scratch_bytes``: temporaries of kernels, on the stacks of all threads or in their workspaces. ``kernel_bytes``:
-    buffers for the temporaries of kernels that a device runs. ``constant_bytes``, not part of the plan: weights that
-    the device could not use where they are.
+    ``activation_bytes``: the storages of planned tensors. ``output_bytes``: the Session's memory for outputs; borrowed
+    or returned ones need none. ``input_bytes``: inputs that were given by value. ``scratch_bytes``: temporaries of
+    kernels, on the stacks of all threads or in their workspaces. ``kernel_bytes``: buffers for the temporaries of
+    kernels that a device runs. ``constant_bytes``, not part of the plan: weights that the device could not use in
+    place.
     """
 
     device: str
@@ -35,19 +35,19 @@ class PlannedMemory:
 
     @property
     def planned_bytes(self) -> int:
-        """All but the constants."""
+        """Returns all bytes but those of constants."""
         return self.activation_bytes + self.output_bytes + self.input_bytes + self.scratch_bytes + self.kernel_bytes
 
     @property
     def allocated_bytes(self) -> int:
-        """What comes from the scope's allocator: all but the scratch."""
+        """Returns the bytes that come from the scope's allocator: all but the scratch."""
         return self.planned_bytes - self.scratch_bytes + self.constant_bytes
 
 
 def planned_memory(
     executable: Executable, memory: ProgramMemory, threads: int, by_value: Iterable[TensorSpec]
 ) -> tuple[PlannedMemory, ...]:
-    """One for each (device, scope) that ``memory`` took bytes from, in the order of the vdevices.
+    """Returns one PlannedMemory for each (device, scope) that ``memory`` took bytes from, in the order of vdevices.
 
     ``by_value``: the inputs of which the Session has copies.
     """

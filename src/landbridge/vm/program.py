@@ -1,8 +1,8 @@
-"""A bound program: native records, the arguments of its calls, and the few steps that the host takes itself.
+"""Program: native records, the arguments of its calls, and the few steps that the host runs itself.
 
-All of it is one array of 64-bit words, so that binding another input is writing its address to the words that
-hold it. Programs of compiled code alone are a single NativeStep. All are named tuples: such a class is made in a fifth
-of a dataclass's time, and all who run programs import them.
+All of it is one array of 64-bit words, so that binding another input writes its address to the words that hold it.
+Programs of compiled code alone are a single NativeStep. All classes are named tuples, which are made in a fifth of a
+dataclass's time, as everything that runs programs imports them.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class HostTensor(NamedTuple):
-    """A tensor in memory that the host uses in place; its address is in word ``word``."""
+    """A tensor that the host uses in place; word ``word`` holds its address."""
 
     word: int
     shape: tuple[int, ...]
@@ -38,7 +38,7 @@ class BoundTensor(NamedTuple):
 
 
 class NativeStep(NamedTuple):
-    """``records`` records from word ``first``; its branches count from there."""
+    """``records`` native records from word ``first`` on; its branches count from there."""
 
     first: int
     records: int
@@ -53,7 +53,7 @@ class HostStep(NamedTuple):
 
 
 class OwnedPart(NamedTuple):
-    """A tensor at byte ``offset`` of ``whole``, bytes of the program's own, whose shape or place depends on sizes."""
+    """A tensor at byte ``offset`` of the program's own bytes ``whole``, whose shape or offset depends on sizes."""
 
     whole: Tensor
     offset: int
@@ -61,7 +61,7 @@ class OwnedPart(NamedTuple):
     dtype: str
 
     def tensor(self) -> Tensor:
-        """The tensor for the sizes of now."""
+        """Returns the tensor for the present sizes."""
         return Tensor(self.whole.storage, self.dtype, self.shape, None, self.whole.byte_offset + self.offset)
 
 
@@ -70,8 +70,9 @@ CopyEnd = HostTensor | BoundTensor | OwnedPart | Tensor
 
 
 class CopyStep(NamedTuple):
-    """A copy of ``src`` to ``dst``, on the vdevices named; done when the step is, unless it is left in flight as
-    ``number``."""
+    """A copy of ``src`` to ``dst``, on the vdevices named; it ends with the step, unless it stays in flight as
+    ``number``.
+    """
 
     src: CopyEnd
     dst: CopyEnd
@@ -82,13 +83,13 @@ class CopyStep(NamedTuple):
 
 
 class WaitStep(NamedTuple):
-    """Wait for the steps of these ``ordinals`` that are in flight; what has none, and what is done, is passed over."""
+    """A wait for the steps ``ordinals``; those that are not in flight are skipped."""
 
     ordinals: tuple[int, ...]
 
 
 class BranchStep(NamedTuple):
-    """``then`` when the byte at the address in word ``condition`` is not 0, else ``orelse``."""
+    """A branch: ``then`` runs when the byte at the address in word ``condition`` is not 0, else ``orelse``."""
 
     condition: int
     then: tuple[Step, ...]
@@ -96,10 +97,11 @@ class BranchStep(NamedTuple):
 
 
 class LoopStep(NamedTuple):
-    """``body`` as often as ``trips`` says, or the fewer times that the int64 at the address in word ``counter`` says.
+    """A loop: ``body`` runs ``trips`` times, or as often as the int64 at the address in word ``counter`` says, if
+    fewer.
 
-    Before each iteration the byte at the address in word ``condition`` ends it where it is 0. After each, the words of
-    ``moving`` grow by the bytes beside them; when the loop is left they are what they were.
+    Before each iteration the byte at the address in word ``condition`` ends the loop where it is 0. After each, the
+    words of ``moving`` grow by the bytes given with them; after the loop they have their first values.
     """
 
     trips: int
@@ -110,7 +112,7 @@ class LoopStep(NamedTuple):
 
 
 class MoveStep(NamedTuple):
-    """Tell the ledger that the kernel of the next record only moves ``nbytes`` bytes on ``device``.
+    """Tells the ledger that the kernel of the next record only moves ``nbytes`` bytes on ``device``.
 
     ``operands``: the words with the addresses of its one source and of its destination. It moves nothing where these
     are equal.
@@ -125,7 +127,7 @@ class MoveStep(NamedTuple):
 class BorrowedBytes(NamedTuple):
     """The bytes ``start <= b < stop`` of a device's memory: of the program's own, or of what is bound to a register.
 
-    ``mode``: what the host does with them.
+    ``mode``: the host's access.
     """
 
     memory: Tensor | int
@@ -145,16 +147,15 @@ Step = NativeStep | HostStep | CopyStep | BranchStep | LoopStep | MoveStep | Ker
 
 
 class Program(NamedTuple):
-    """What ``bind_function`` makes.
+    """The result of ``bind_function``: words and steps, ready for any number of Frames.
 
     ``words`` holds the records, then the arguments, with every address but those of inputs, outputs and parameters;
-    ``pointers`` are (word, other word): the first is to hold the address of the second. ``places[i]`` are the
-    (word, byte offset) that depend on the address of register ``i``: inputs, then outputs, then parameters.
-    ``listed_steps`` do what ``steps`` do, cut where a ledger wants to know what is done: empty when it never does.
-    ``preparation`` is to be done once before them, and whenever parameters change.
-    ``open_words`` are those of ``words``, by number, that are others for other sizes; ``prepares_open`` says whether
-    ``preparation`` has such.
-    ``owned`` are what the addresses in ``words`` belong to. ``needs_threads`` says whether any call is worth sharing.
+    ``pointers`` are (word, other word): the first is to hold the address of the second. ``places[i]`` are the (word,
+    byte offset) that depend on the address of register ``i``: inputs, then outputs, then parameters. ``listed_steps``
+    do what ``steps`` do, cut where a ledger must be told of moves: empty when there are none. ``preparation`` runs once
+    before them, and whenever parameters change. ``open_words`` are those of ``words``, by number, that depend on sizes;
+    ``prepares_open`` says whether ``preparation`` has such. ``owned`` keeps alive what the addresses in ``words`` refer
+    to. ``needs_threads`` says whether several threads are faster for any call.
     """
 
     words: array[int]
@@ -169,7 +170,7 @@ class Program(NamedTuple):
     prepares_open: bool = False
 
     def instantiate(self) -> array[int]:
-        """The program's words in memory of their own, ready to have inputs and outputs bound."""
+        """Returns a copy of the program's words, ready to have inputs and outputs bound."""
         words = self.words[:]
         base = words.buffer_info()[0]
         for word, target in self.pointers:

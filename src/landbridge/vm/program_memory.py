@@ -1,4 +1,4 @@
-"""The memory of a bound program: storages on their devices, constants where the Executable has them."""
+"""ProgramMemory: the memory of a bound program: storages on their devices, and constants in the Executable."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from landbridge.vm.owned_memory import FlatMemory, OwnedMemory, RowMemory
 
 
 class ProgramMemory:
-    """Allocates what a program's instructions ask for and keeps it; the constants are used where they are.
+    """Allocates what a program's instructions require and keeps it; constants are used where they are.
 
     ``bindings`` has the memory of each vdevice. ``host_access``, ``memory_limit``: as for IoMemory.
     """
@@ -44,37 +44,37 @@ class ProgramMemory:
         arena: ProgramArena | None = None,
         memory_limit: int | None = None,
     ) -> None:
-        #: To be called before anything runs; raises ExecutableError where the constants are not what they were.
+        #: It is called before anything runs; raises ExecutableError where the constants have changed.
         self.finish_file_checks = begin_checks(executable.files)
         self._executable = executable
         self.bindings = list(bindings)
-        #: For inputs and outputs.
+        #: The memory of inputs and outputs.
         self.io = IoMemory(executable.main, self.bindings, host_access, memory_limit)
         self._in_place = [self._is_in_place(vdevice) for vdevice in range(len(bindings))]
         self._leases: list[Lease] = []
         self._arena = ProgramArena() if arena is None else arena
         self._storages = 0
         self._copied: dict[tuple[str, int, tuple[int, ...]], OwnedMemory] = {}
-        #: Constants in scopes that come and go.
+        #: Constants in acquired scopes.
         self.residents: list[ReloadedWeight] = []
-        #: Bytes of constants that had to be copied, by vdevice.
+        #: The bytes of constants that had to be copied, by vdevice.
         self.constant_bytes: dict[int, int] = {}
-        #: Bytes of scratch buffers of kernels that devices run, by vdevice.
+        #: The bytes of scratch buffers of kernels that devices run, by vdevice.
         self.kernel_bytes: dict[int, int] = {}
 
     def binding(self, vdevice: int) -> DeviceBinding:
-        """Where the tensors of ``vdevice`` live."""
+        """Returns the binding of the tensors of ``vdevice``."""
         return self.bindings[vdevice]
 
     def use_host(self, vdevice: int) -> None:
-        """Take the memory of ``vdevice`` from the host instead, for code that cannot use it in place."""
+        """Bind ``vdevice`` to memory of the host instead, for code that cannot use its memory in place."""
         self.bindings[vdevice] = host_binding()
         self._in_place[vdevice] = self._is_in_place(vdevice)
         self._copied.clear()
         self.residents.clear()
 
     def storage(self, instruction: AllocStorage) -> OwnedMemory:
-        """A new storage, which lives as long as the program that holds it."""
+        """Returns a new storage, which lives as long as the program that holds it."""
         if instruction.shape:
             return self._rows(instruction)
         try:
@@ -94,9 +94,9 @@ class ProgramMemory:
         return self._flat(tensor, instruction.vdevice)
 
     def scratch(self, vdevice: int, nbytes: int) -> FlatMemory:
-        """A scratch buffer for kernels of a device, which lives as long as the program that holds it.
+        """Returns a scratch buffer for kernels of a device, which lives as long as the program that holds it.
 
-        It is of the device's own workspace, where it has one and no allocator was named for the memory.
+        It is in the device's own workspace, where it has one and no allocator was named for the memory.
         """
         binding = self.bindings[vdevice]
         owned = owned_workspace(binding.device) if binding.allocator is None else None
@@ -110,8 +110,10 @@ class ProgramMemory:
         return self._flat(tensor, vdevice)
 
     def constant(self, instruction: LoadConstant) -> OwnedMemory:
-        """A constant: in the mapped file, no copy, which a device imports; unless that cannot use it there, or it was
-        placed in a scope of its own: then copied once, here."""
+        """Returns a constant in the mapped file, without a copy; a device imports it.
+
+        Where the device cannot use it there, or it was placed in a scope of its own, it is copied once, here.
+        """
         array, separators = self._constant(instruction.name), instruction.axis_separators
         binding, in_place = self.bindings[instruction.vdevice], self._in_place[instruction.vdevice]
         if in_place and binding.kind.ndim == 1 and not separators:
@@ -129,7 +131,7 @@ class ProgramMemory:
                 raise BindError(f"constant {instruction.name!r}: {error}; compile the model again") from error
             if binding.acquired_by is None:
                 copy_tensor(tensor, source, cause="constants:bind")
-            else:  # whoever acquires the scope loads it
+            else:  # it is loaded when the scope is acquired
                 self.residents.append(ReloadedWeight((binding.device, binding.kind.scope), tensor, source))
             copied = self.constant_bytes.get(instruction.vdevice, 0)
             self.constant_bytes[instruction.vdevice] = copied + tensor.storage.nbytes
@@ -143,18 +145,21 @@ class ProgramMemory:
         return owned
 
     def _is_in_place(self, vdevice: int) -> bool:
-        """Whether constants of ``vdevice`` may stay in the file: no scope was asked for, and its code uses memory of
-        the host there. Kernels of a device take its own alone."""
+        """Returns whether constants of ``vdevice`` may stay in the file.
+
+        They may where no scope was requested, and its code uses host memory there. Kernels of a device use its own
+        memory alone.
+        """
         number, modules = self._executable.vdevices[vdevice].target, self._executable.modules
         for_kernels = 0 <= number < len(modules) and isinstance(modules[number].image, DeviceImage)
         binding = self.bindings[vdevice]
         return not binding.is_other_device and binding.is_direct and not for_kernels
 
     def _imported(self, constant: Tensor, binding: DeviceBinding) -> Tensor | None:
-        """``constant`` where the file is mapped, for a device that can use it there; None where it cannot.
+        """Returns ``constant`` imported from the mapped file, for a device that can use it there; None for others.
 
-        The pages of a file are cached, so that to a device whose memory is not they are of another kind: the host's,
-        behind a bus over which each run would read all weights.
+        A device with uncached memory of its own cannot: the file's pages are the host's, behind a bus over which each
+        run would read all weights.
         """
         importable = binding.kind.importable and binding.kind.cached
         if binding.is_other_device or not importable or binding.kind.ndim > 1 or not constant.size:
@@ -168,7 +173,9 @@ class ProgramMemory:
         return None if start % tensor.storage.kind.offset_alignment else tensor
 
     def parameter(self, spec: TensorSpec) -> Tensor:
-        """The first value of a parameter: in the mapped file, no copy. Raises BindError when it does not fit."""
+        """Returns the first value of a parameter, in the mapped file without a copy. Raises BindError when it does not
+        fit.
+        """
         array = self._constant(parameter_constant(spec.name))
         tensor = Tensor.from_numpy_view(array)
         if (tensor.shape, tensor.dtype) != (spec.shape, spec.dtype):
@@ -183,7 +190,7 @@ class ProgramMemory:
         alignment: int | None = None,
         axis_separators: tuple[int, ...] = (),
     ) -> Tensor:
-        """A new Tensor, on the vdevice of inputs and outputs unless another is given.
+        """Returns a new Tensor, on the vdevice of inputs and outputs unless another is given.
 
         ``axis_separators`` count where its memory has more than one dimension; without them each axis is one.
         """
@@ -200,7 +207,7 @@ class ProgramMemory:
         )
 
     def _rows(self, instruction: AllocStorage) -> RowMemory:
-        """A storage of rows; flat memory can stand in for them."""
+        """Returns a storage of rows; flat memory can replace them."""
         shape, binding = instruction.shape, self.bindings[instruction.vdevice]
         try:
             usable, rows = row_bytes(shape, instruction.dtype), shape[0]
@@ -229,6 +236,9 @@ class ProgramMemory:
 
 
 def _give_to_device(tensor: Tensor) -> None:
-    """Clean what a cache of the host holds of fresh memory: kernels use a program's own without a barrier, and a line
-    that is written back later would be over what they wrote."""
+    """Write back what a cache of the host holds of fresh memory.
+
+    Kernels use a program's own memory without a barrier, and a line that is written back later would overwrite what
+    they wrote.
+    """
     before_device_access(tensor.storage, *tensor.byte_range, writes=True)

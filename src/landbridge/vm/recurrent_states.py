@@ -1,4 +1,4 @@
-"""Recurrent states: an output and an input of one memory, or of two buffers that swap after each execution."""
+"""RecurrentStates: outputs that are inputs of the next execution, in one memory or in two buffers that swap."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from landbridge.vm.slot import Slot
 
 
 class RecurrentStates:
-    """The states of a program, (output, input) each, which runs and calls share."""
+    """The states of a program, as (output, input) pairs, which runs and calls share."""
 
     def __init__(self, runs: RunArguments, calls: CallArguments) -> None:
         self._runs, self._calls = runs, calls
         self.pairs: tuple[tuple[Slot, Slot], ...] = ()
 
     def bind(self, source: Slot, target: Slot) -> None:
-        """Make output ``source`` of each execution the input ``target`` of the next: one memory where the program was
-        compiled so that the one may be the memory of the other, else two that swap.
+        """Make output ``source`` of each execution the input ``target`` of the next.
 
-        Raises InputError when they differ, one is a state already, or another input is bound to the memory of one.
+        They are one memory where the program declares them an alias, else two buffers that swap. Raises InputError when
+        they differ, one is a state already, or another input is bound to the memory of one.
         """
         for half in (source, target):
             if half.partner is not None:
@@ -65,7 +65,7 @@ class RecurrentStates:
         self._calls.leave_out(*halves)
 
     def take(self, specs: Sequence[TensorSpec]) -> None:
-        """Be for what fits ``specs``, of each pair one: a state of another shape gets new memory, zeroed."""
+        """Resize to ``specs``, one for each pair: a state of another shape gets new memory, zeroed."""
         for pair, spec in zip(self.pairs, specs, strict=True):
             if pair[0].shape == spec.shape:
                 continue
@@ -75,8 +75,10 @@ class RecurrentStates:
             self._calls.follow(*pair)
 
     def adopt(self, other: RecurrentStates, number: int) -> bool:
-        """Let pair ``number`` be in the memory that it has in ``other``, of another program of the model; whether it
-        could: where both use memory of the host in place."""
+        """Move pair ``number`` to its memory in ``other``, of another program of the model; returns whether it could.
+
+        It can where both use memory of the host in place.
+        """
         mine, theirs = self.pairs[number], other.pairs[number]
         memory = [half.owned for half in theirs]
         for half, of, owned in zip(mine, theirs, memory, strict=True):
@@ -91,7 +93,7 @@ class RecurrentStates:
         return True
 
     def resize_runs(self, resize: Callable[[], object]) -> None:
-        """``resize``, which binds nothing to the slots of runs, but states have then what they had."""
+        """Call ``resize``, which unbinds the slots of runs, and bind states again to what they had."""
         owned = [(half, half.owned) for pair in self.pairs for half in pair]
         resize()
         for half, memory in owned:
@@ -99,7 +101,7 @@ class RecurrentStates:
             self._runs.bind_owned(half)
 
     def resize_calls(self, resize: Callable[[], object]) -> None:
-        """``resize``, which binds nothing to the slots of calls, but states have then what they have in runs."""
+        """Call ``resize``, which unbinds the slots of calls, and bind states to what they have in runs."""
         resize()
         for pair in self.pairs:
             self._calls.follow(*pair)
@@ -110,7 +112,7 @@ class RecurrentStates:
             self._calls.check_state(source)
 
     def swap(self) -> None:
-        """After an execution: what it wrote is what the next reads."""
+        """Swap the buffers after an execution: what it wrote is what the next reads."""
         swapped = [
             (source, target, target.owned, source.owned)
             for source, target in self.pairs
@@ -131,5 +133,5 @@ class RecurrentStates:
 
 
 def is_in_place(source: Slot, target: Slot) -> bool:
-    """Whether output ``source`` and input ``target`` are one memory as a state."""
+    """Returns whether output ``source`` and input ``target`` are one memory as a state."""
     return source.alias is target

@@ -1,4 +1,4 @@
-"""Registered buffers: arrays and Tensors that a program takes again and again, looked at once."""
+"""RegisteredBuffers: arrays and Tensors that a program is given again and again, checked once."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from landbridge.vm.slot import Slot
 
 
 class RegisteredBuffers:
-    """What was registered for each register, by identity: the value, its address, and what keeps that alive."""
+    """The registered values of each register, by identity: the value, its address, and what keeps that alive."""
 
     def __init__(self) -> None:
         self._known: dict[int, tuple[dict[int, tuple[Any, int, object]], list[Lease]]] = {}
@@ -20,18 +20,18 @@ class RegisteredBuffers:
     def register(self, slot: Slot, values: Sequence[Any]) -> None:
         """Borrow ``values`` for as long as the program lives, or until others are registered for ``slot``."""
         borrowed = {id(value): (value, *borrow(slot, value)) for value in values}
-        # Runs use those alone that are bound.
+        # Runs only use those that are bound.
         owners = [owner for _, _, owner in borrowed.values()]
         subject = f"{slot} of {slot.program.name}"
         leases = [Lease(owner.storage, subject) for owner in owners if isinstance(owner, Tensor)]
         self._known[slot.register] = borrowed, leases
 
     def borrow(self, slot: Slot, value: Any) -> tuple[int, object]:
-        """As ``argument.borrow``, which is asked only for what was not registered."""
+        """Returns what ``argument.borrow`` does, which is called only for values that are not registered."""
         known = self._known.get(slot.register)
         if known is not None and (found := known[0].get(id(value))) is not None:
             registered, address, owner = found
-            same = registered.shape == slot.shape and registered.dtype == slot.dtype  # an array's can be set anew
+            same = registered.shape == slot.shape and registered.dtype == slot.dtype  # an array's shape can be set anew
             if same and (slot.strides is None or slot.fits_layout(registered)):
                 return address, owner
         return borrow(slot, value)

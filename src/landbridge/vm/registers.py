@@ -1,4 +1,4 @@
-"""Registers: what the instructions of a Function define, as places in memory of this process and its devices."""
+"""Registers: what the instructions of a Function define, as locations in memory of this process and its devices."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ from landbridge.vm.owned_memory import FlatMemory, OwnedMemory, RowMemory
 
 
 class Memory(Protocol):
-    """Where a program's own memory is."""
+    """The source of a program's own memory."""
 
     def binding(self, vdevice: int) -> DeviceBinding:
-        """Where the tensors of ``vdevice`` live."""
+        """Returns the binding of the tensors of ``vdevice``."""
 
     def storage(self, instruction: ins.AllocStorage) -> OwnedMemory:
-        """A new storage."""
+        """Returns a new storage."""
 
     def constant(self, instruction: ins.LoadConstant) -> OwnedMemory:
-        """A constant."""
+        """Returns a constant."""
 
     def scratch(self, vdevice: int, nbytes: int) -> FlatMemory:
-        """A new scratch buffer for kernels of a device."""
+        """Returns a new scratch buffer for kernels of a device."""
 
 
 class NotDirectError(BindError):
-    """Code uses memory of ``vdevice`` that the host cannot use in place."""
+    """Raised when code uses memory of ``vdevice`` that the host cannot use in place."""
 
     def __init__(self, message: str, vdevice: int) -> None:
         super().__init__(message)
@@ -40,11 +40,11 @@ class NotDirectError(BindError):
 
 
 class RegisterLocation(NamedTuple):  # a tuple: hundreds are made while the maker of a Session waits
-    """Bytes of a register: ``nbytes`` from ``offset`` of ``owned``, or of input, output or parameter ``io``.
+    """The bytes of a register: ``nbytes`` from ``offset`` of ``owned``, or of input, output or parameter ``io``.
 
     In a RowMemory they are the rows that ``axis_separators`` make, from ``offset`` as instructions count it.
-    ``address``: where code of the host uses them, 0 for what is yet to be bound to ``io``; None where it cannot, and
-    for rows. ``moves``: loops by number, with the bytes that each iteration of them moves it by.
+    ``address``: the host address, 0 for what will be bound to ``io``; None where the host cannot use it, and for rows.
+    ``moves``: loops by number, with the bytes that each of their iterations moves it by.
     """
 
     io: int | None
@@ -61,11 +61,11 @@ class RegisterLocation(NamedTuple):  # a tuple: hundreds are made while the make
 
 
 class Registers:
-    """The places of the registers of ``function``: inputs, outputs and parameters, then what ``define`` adds.
+    """The locations of the registers of ``function``: inputs, outputs and parameters, then what ``define`` adds.
 
-    ``owned`` are the memory that was allocated for them, and ``has_rows`` says whether any of it is in rows.
-    ``may_lend``: code of the host is given memory of devices too, whose barriers the caller sees to. Raises BindError
-    where instructions do not fit each other.
+    ``owned`` is the memory that was allocated for them, and ``has_rows`` says whether any of it is in rows.
+    ``may_lend``: code of the host uses memory of devices too, and the caller provides the barriers. Raises BindError
+    where instructions contradict each other.
     """
 
     def __init__(
@@ -96,11 +96,11 @@ class Registers:
         return spec.vdevice
 
     def define(self, instruction: ins.AllocStorage | ins.AllocTensor | ins.View | ins.LoadConstant) -> None:
-        """Give the instruction's ``dst`` its place."""
+        """Set the location of the instruction's ``dst``."""
         register = instruction.dst
         if register < self._io:
             raise BindError(f"register {register} is an input, output or parameter and cannot be redefined")
-        if isinstance(instruction, ins.LoadConstant):  # most are
+        if isinstance(instruction, ins.LoadConstant):  # the most frequent instruction
             self.vdevice(instruction.vdevice)
             owned = self._memory.constant(instruction)
             location = self._whole(owned, instruction.vdevice, instruction.name, instruction.axis_separators)
@@ -122,8 +122,9 @@ class Registers:
         self._places[register] = location
 
     def slice(self, instruction: ins.Slice, loop: int, trips: int) -> None:
-        """Give the ``dst`` of a slice its place in the first iteration of the loop of that number, of ``trips`` at
-        most."""
+        """Set the location of a slice's ``dst`` in the first iteration of loop ``loop``, which has at most
+        ``trips``.
+        """
         each, register = instruction, instruction.dst
         stride = -each.stride if each.back else each.stride
         if register < self._io:
@@ -141,7 +142,7 @@ class Registers:
         self._places[register] = location._replace(moves=(*location.moves, (loop, stride)))
 
     def _check_crossing(self, view: ins.View, source: RegisterLocation) -> None:
-        """Raise BindError unless the device of the view's vdevice can use the bytes of ``source`` where they are."""
+        """Raise BindError unless the device of the view's vdevice can use the bytes of ``source`` in place."""
         self.vdevice(view.vdevice)
         there, where = self._memory.binding(view.vdevice), self._memory.binding(source.vdevice)
         if there.device == where.device:
@@ -155,20 +156,22 @@ class Registers:
         )
 
     def __getitem__(self, register: int) -> RegisterLocation:
-        """Where the tensor of ``register`` is."""
+        """Returns the location of the tensor of ``register``."""
         try:
             return self._places[register]
         except KeyError:
             raise BindError(f"register {register} is used before it is defined; compile the model again") from None
 
     def vdevice(self, index: int) -> str:
-        """The name of vdevice ``index``."""
+        """Returns the name of vdevice ``index``."""
         if not 0 <= index < len(self._vdevices):
             raise BindError(f"vdevice {index} of {len(self._vdevices)}; compile the model again")
         return self._vdevices[index].name
 
     def address(self, location: RegisterLocation, user: str) -> int:
-        """The address of ``location``, 0 until something is bound there; raises NotDirectError naming ``user``."""
+        """Returns the address of ``location``, 0 until something is bound; raises NotDirectError that names
+        ``user``.
+        """
         if location.address is not None:
             return location.address
         if self.is_borrowed(location):
@@ -191,7 +194,7 @@ class Registers:
         )
 
     def is_borrowed(self, location: RegisterLocation) -> bool:
-        """Whether code of the host uses ``location``, memory of a device, between barriers."""
+        """Returns whether code of the host uses ``location``, memory of a device, between barriers."""
         if not self._may_lend or location.address is not None or isinstance(location.owned, RowMemory):
             return False
         return self._memory.binding(location.vdevice).lends
@@ -199,7 +202,7 @@ class Registers:
     def _whole(
         self, owned: OwnedMemory, vdevice: int, name: str = "", axis_separators: tuple[int, ...] = ()
     ) -> RegisterLocation:
-        """All of ``owned``, which is kept."""
+        """Returns the location of all of ``owned``, which is kept alive."""
         self.owned.append(owned)
         nbytes = owned.nbytes
         if not isinstance(owned, RowMemory):
@@ -211,7 +214,7 @@ class Registers:
         return RegisterLocation(None, 0, nbytes, tensor.shape, tensor.dtype, vdevice, owned, name, axis_separators)
 
     def _rows(self, instruction: ins.AllocTensor) -> RegisterLocation:
-        """The rows of an AllocTensor that has axis separators."""
+        """Returns the location of an AllocTensor with axis separators."""
         whole, shape, dtype_name = self[instruction.storage], instruction.shape, instruction.dtype
         nbytes = _nbytes(shape, dtype_name)
         try:

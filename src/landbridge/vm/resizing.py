@@ -1,7 +1,7 @@
-"""Resizing: a program that was bound for one choice of sizes is rebound to others, where all that runs it is the host.
+"""Resizing: rebinds a program that was bound for one choice of sizes to others, where only the host runs it.
 
-Of its words only those change that depend on sizes, and of its slots what fits them; addresses of weights and of code
-stay. What there is for each size is an array of numbers.
+Only words that depend on sizes change, and what fits the slots; addresses of weights and of code stay. Each choice of
+sizes needs just an array of numbers.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ Places = tuple[tuple[int, int], ...]
 
 @record(slots=True, eq=False)
 class SizeFit:
-    """What a program is for one choice of its sizes.
+    """The state of a program at one choice of its sizes.
 
-    ``extent_values``: of its extents, by slot, then the bytes of each input and output, and 0. ``specs``: what fits
-    each of these, and ``places`` theirs, ``nbytes`` their bytes. ``threads``: on how many it runs. Made at the first
-    resize: ``values``, each that its words have, once, and ``steps``, where more is to do than one call. Many are kept:
-    what is alike in all of them is there once.
+    ``extent_values``: the values of its extents, by slot, then the bytes of each input and output, and 0. ``specs``:
+    what fits each input and output; ``places`` are their words, ``nbytes`` their bytes. ``threads``: the number of
+    threads it runs on. Made at the first resize: ``values``, each value of its words once, and ``steps``, where it does
+    more than one call. Many are retained, so what is the same in all of them exists once.
     """
 
     extent_values: NDArray[np.int64]
@@ -57,9 +57,10 @@ class SizeFit:
 
 @record(frozen=True, slots=True, eq=False)
 class FitsAhead:
-    """``count`` choices of sizes, the first ones that were asked about, for which the memory of the program is enough.
+    """``count`` choices of sizes, the first of those requested, for which the program has enough memory.
 
-    ``extent_values``: of its extents, by slot, then 0, a row for each choice. ``threads``: on how many they run.
+    ``extent_values``: the values of its extents, by slot, then 0, one row for each choice. ``threads``: the number of
+    threads.
     """
 
     extent_values: NDArray[np.int64]
@@ -68,15 +69,14 @@ class FitsAhead:
 
 
 def may_be_resized(executable: Executable) -> bool:
-    """Whether all code of ``executable`` is the host's."""
+    """Returns whether all code of ``executable`` runs on the host."""
     return all(isinstance(module.image, CodeImage) for module in executable.modules)
 
 
 class Resizing:
-    """Rebinds ``bound`` to other sizes: that was bound where ``extent_values`` were those of one choice, and
-    remembered.
+    """Rebinds ``bound``, which was bound for ``extent_values`` of one choice of sizes, to other sizes.
 
-    ``executable`` is the open program, ``storages`` the bytes that each of its storages has.
+    ``executable`` is the open program, ``storages`` the bytes of each of its storages.
     """
 
     def __init__(
@@ -86,7 +86,7 @@ class Resizing:
         self._dimensions = dimensions(executable.main)
         program = bound.program
         io = (*self._main.inputs, *self._main.outputs)
-        #: Those that fit all sizes.
+        #: The steps that fit all sizes.
         self._fixed = [None if _is_open(spec) else spec_at(spec, extent_values) for spec in io]
         self._items = [dtype(spec.dtype).itemsize for spec in io]
         self._places = program.places[: len(io)]
@@ -99,15 +99,19 @@ class Resizing:
 
     @staticmethod
     def takes(bound: BoundProgram) -> bool:
-        """Whether ``bound`` can be resized: code uses its memory in place, none of it rows, and nothing that was
-        prepared is for one size."""
+        """Returns whether ``bound`` can be resized.
+
+        It can where code uses its memory in place, none of it is in rows, and nothing that was prepared is for one
+        size.
+        """
         program = bound.program
         in_place = all(binding.is_direct and binding.kind.ndim == 1 for binding in bound.memory.bindings)
         sums = all(slot >= 0 for _, number in program.open_words for slot in number.slots)
         return in_place and sums and not program.prepares_open and may_be_others(program.steps)
 
     def fit(self, values: Mapping[str, int]) -> SizeFit | None:
-        """What the program is where its dimensions have ``values``, by name; None where its memory is too small.
+        """Returns the state of the program where dimensions have ``values``, by name; None where its memory is too
+        small.
 
         Raises ShapeError as ``instance`` does.
         """
@@ -119,9 +123,7 @@ class Resizing:
             for spec, known in zip(io, self._fixed, strict=True)
         )
         nbytes = [
-            spec.nbytes
-            if spec.strides
-            else prod(spec.shape) * item  # of legal extents: looked at with all others below
+            spec.nbytes if spec.strides else prod(spec.shape) * item  # of legal extents: checked with all others below
             for spec, item in zip(specs, self._items, strict=True)
         ]
         every = [*extent_values.every, *nbytes, 0]
@@ -141,7 +143,7 @@ class Resizing:
         return SizeFit(found, specs, places, nbytes, threads)
 
     def resize(self, frame: Frame, fit: SizeFit) -> None:
-        """Let ``frame``, one of the program's, be for ``fit``, its inputs and outputs bound to nothing."""
+        """Resize ``frame``, one of the program's, to ``fit``, with nothing bound to its inputs and outputs."""
         if fit.values is None:
             fit.values = self._open.values(fit.extent_values)
         frame.number_words[self._open.words] = fit.values[self._open.value_of]
@@ -154,13 +156,14 @@ class Resizing:
 
     @property
     def width(self) -> int:
-        """How many numbers it computes with for one choice of sizes."""
+        """Returns how many numbers one choice of sizes takes to compute."""
         return self._check.width + len(self._extent_values.every)
 
     def fit_ahead(self, values: Mapping[str, int | NDArray[np.int64]], count: int) -> FitsAhead:
-        """What the program is for ``count`` choices of its dimensions: by name one value for all of them, or as many.
+        """Returns the states for ``count`` choices of dimensions; ``values`` has one value for all of them, or
+        ``count``.
 
-        What ``choose_legal`` looks at holds for all of them. No input or output has strides.
+        What ``choose_legal`` checks holds for all of them. No input or output has strides.
         """
         if self._formulas is None:
             self._formulas = SizeFormulas([*self._extent_values.extents, 0])
@@ -177,7 +180,7 @@ class Resizing:
         return FitsAhead(extent_values[:count], count, threads)
 
     def take_steps(self, frame: Frame, fits: FitsAhead, choice: int) -> None:
-        """Let ``frame`` take the steps of one of the choices that ``fits``."""
+        """Set ``frame`` to the steps of choice ``choice`` of ``fits``."""
         steps, listed = self._bound.program.steps, self._bound.program.listed_steps
         run_native, is_reported = self._runner(fits.threads), ledger.is_active() and bool(listed)
         extent_values = [] if _is_native(steps) and not is_reported else fits.extent_values[choice].tolist()
@@ -202,7 +205,7 @@ class Resizing:
 
 
 def _is_native(steps: Sequence[Step]) -> bool:
-    """Whether ``steps`` are one call, the same for all sizes."""
+    """Returns whether ``steps`` are one native call, the same for all sizes."""
     return len(steps) == 1 and isinstance(steps[0], NativeStep)
 
 

@@ -1,4 +1,4 @@
-"""The arguments of runs: bound until something else is, memory of the caller's or of the program's own."""
+"""RunArguments: binds the arguments of runs, to memory of the caller or of the program, until others are bound."""
 
 from __future__ import annotations
 
@@ -26,18 +26,20 @@ from landbridge.vm.staging import Staging
 
 
 class RunArguments:
-    """Binds what runs are given on ``frame``; what is by value, or not given at all, is in ``memory``."""
+    """Binds the arguments of runs on ``frame``; inputs by value, and unbound arguments, are in ``memory``."""
 
     def __init__(self, frame: Frame, memory: ProgramMemory, buffers: RegisteredBuffers) -> None:
         self.frame, self.buffers = frame, buffers
         self._memory = memory
         self._device = str(memory.binding(0).device)
         self._tenancies: dict[Slot, Tenancy] = {}
-        #: Memory of outputs of other sizes, which those that come may have.
+        #: Memory of outputs of earlier sizes, which later ones may use.
         self._retained: dict[Slot, Storage] = {}
 
     def bind(self, slot: Slot, address: int, owner: object) -> None:
-        """Let runs use the memory at ``address``, which ``owner`` keeps alive. Waits as ``Slot.lend`` does."""
+        """Bind ``slot`` for runs to the memory at ``address``, which ``owner`` keeps alive. Waits as ``Slot.lend``
+        does.
+        """
         slot.bind(address, owner, None if owner is slot.owned else slot.lend(owner))
 
     def bind_owned(self, slot: Slot) -> Tensor:
@@ -55,7 +57,7 @@ class RunArguments:
         slot.bind_owned(owned)
 
     def borrow(self, slot: Slot, value: Any) -> tuple[int, object]:
-        """As ``argument.borrow``; by way of memory of the program's own where that is allowed."""
+        """Returns what ``argument.borrow`` does, staged through the program's own memory where that is allowed."""
         staging = self.frame.staging
         if staging is not None:
             if Staging.needs(value):
@@ -73,7 +75,7 @@ class RunArguments:
                 slot.check_no_overlap(address, other, other.address)
 
     def copy_in(self, slot: Slot, value: Any, cause: str) -> None:
-        """Copy ``value``, which ``as_array`` or ``as_tensor`` takes, to memory of the program's own and bind that."""
+        """Copy ``value``, which ``as_array`` or ``as_tensor`` accepts, to memory of the program's own and bind that."""
         before, slot.use.writes = slot.use.writes, True
         try:
             order = slot.owned.storage.order if slot.owned is not None and self.frame.entry.shares else None
@@ -88,7 +90,7 @@ class RunArguments:
         by_device = slot.binding is not None or Staging.needs(value) or needs_barriers(value)
         source = as_tensor(slot, value) if by_device else as_array(slot, value)
         owned = self._owned_tensor(slot) if slot.owned is None else slot.owned
-        self.check_no_overlap(slot, slot.location(owned), self.frame.outputs)  # it may have been lent meanwhile
+        self.check_no_overlap(slot, slot.location(owned), self.frame.outputs)  # it may have been borrowed meanwhile
         if isinstance(source, Tensor):
             copy_tensor(owned, source, cause=cause)
         else:
@@ -106,7 +108,7 @@ class RunArguments:
             )
         if self.frame.staging is not None:
             self.frame.staging.unbind(slot)
-        slot.bind_owned(owned)  # now that it has values
+        slot.bind_owned(owned)  # only now, as it has values
 
     def copy_out(self, slot: Slot, result: Tensor, out: Any) -> None:
         """Copy ``result``, a value of ``slot``, to the array, Tensor or DLPack producer ``out``."""
@@ -127,7 +129,7 @@ class RunArguments:
         )
 
     def complete(self) -> None:
-        """Give every output without memory some, all or none; raises InputError naming inputs that have none."""
+        """Allocate every output without memory, all or none; raises InputError that names inputs without memory."""
         missing = [repr(slot.spec.name) for slot in self.frame.inputs if slot.owner is None]
         if missing:
             raise InputError(f"nothing is bound to input {', '.join(missing)}; call set_input or set_input_zero_copy")
@@ -148,7 +150,7 @@ class RunArguments:
             self.bind_owned(slot)
 
     def let_outputs_go(self) -> None:
-        """Give up the program's own memory of outputs that are no states; ``complete`` gives them new."""
+        """Release the program's own memory of outputs that are not states; ``complete`` allocates new memory."""
         for slot in self.frame.outputs:
             owned = slot.owned
             if owned is None or slot.partner is not None:
@@ -160,7 +162,7 @@ class RunArguments:
                 slot.owner, slot.lease = None, None
 
     def let_all_go(self) -> None:
-        """Before inputs and outputs are of other sizes: their own memory is theirs no more, that of outputs is kept.
+        """Unbind inputs and outputs before they are resized; the memory of outputs is retained.
 
         States keep theirs.
         """
@@ -180,7 +182,7 @@ class RunArguments:
             slot.check_views(slot.owner)
 
     def _retained_tensor(self, slot: Slot) -> Tensor | None:
-        """What an output of another size had, where it is enough."""
+        """Returns the retained memory of an output of another size, where it is large enough."""
         storage = self._retained.pop(slot, None)
         if storage is None or storage.nbytes < slot.nbytes:
             return None
@@ -189,7 +191,7 @@ class RunArguments:
         return tensor
 
     def _owned_tensor(self, slot: Slot) -> Tensor:
-        """Memory of the program's own, which nobody may free while the program lives."""
+        """Returns memory of the program's own, which nobody may free while the program lives."""
         if slot.role == "parameter":  # code reads it, wherever inputs are
             tensor = empty(slot.shape, dtype=slot.spec.dtype, device=host_device())
         else:

@@ -1,4 +1,4 @@
-"""Slots: the inputs, outputs and parameters of a bound program, and what fits each."""
+"""Slots: the inputs, outputs and parameters of a bound program, with what fits each and what is bound."""
 
 from __future__ import annotations
 
@@ -18,23 +18,24 @@ from landbridge.vm.lease import Lease, SlotUse, Tenancy
 
 Role = Literal["input", "output", "parameter"]
 
-#: Up to here numpy's allocator is the fastest; above, the C library maps fresh pages where a device's pool keeps them.
+#: Up to here numpy's allocator is the fastest; above, the C library maps fresh pages where a device's pool retains
+#: them.
 SMALL_BYTES = 1 << 16
 
 
 class Slot:
     """One input, output or parameter (its ``role``) in a Frame: what fits there, and what is bound.
 
-    ``places`` are the (word, byte offset) of ``words`` that depend on its address. ``binding``: where arguments are.
-    ``for_kernels``: kernels of a device are given the memory, which has to be dense then. ``staged``: arguments may go
-    by way of the host. ``borrowed``: code of the host uses them between barriers.
+    ``places`` are the (word, byte offset) of ``words`` that depend on its address. ``binding``: the memory of
+    arguments. ``for_kernels``: kernels of a device get the memory, which must be dense then. ``staged``: arguments may
+    be staged through the host. ``borrowed``: code of the host uses them between barriers.
 
     ``alias``: the input whose memory an output may be, or the output that may be the memory of an input; both from the
     same byte on.
 
     Bound is the memory from ``address`` to ``end``, which ``owner`` keeps alive: an array or a Tensor, None while
-    nothing is bound. Of runs alone: ``owned``, the program's memory for it, once it was needed; ``partner``, the other
-    half of a recurrent state; and ``use``, whether executions write it, or a copy does right now.
+    nothing is bound. For runs alone: ``owned``, the program's memory for it, once it was needed; ``partner``, the other
+    half of a recurrent state; and ``use``, whether executions write it, or a copy is writing it now.
     """
 
     __slots__ = (
@@ -85,9 +86,9 @@ class Slot:
         self.dtype: np.dtype[Any] = numpy_dtype(spec.dtype)
         self.for_kernels, self.borrowed = for_kernels, borrowed
         in_place = binding.is_direct and not binding.is_other_device and (binding.is_host or not for_kernels)
-        #: Where bound memory must be, when code of the host does not use it in place.
+        #: The binding of memory that code of the host does not use in place; None where it does.
         self.binding = None if in_place else binding
-        #: Arrays of exactly this type need only fit: their memory is used in place. Kernels look for owners instead.
+        #: Arrays of exactly this type are used in place if they fit; None where kernels need owners.
         self.array_type: Any = np.ndarray if in_place and not (spec.strides or for_kernels or staged) else None
         self._by_numpy = binding.is_host and not for_kernels
         self.partner: Slot | None = None
@@ -96,62 +97,63 @@ class Slot:
         self.take(spec, spec.nbytes, places)
 
     def take(self, spec: TensorSpec, nbytes: int, places: tuple[tuple[int, int], ...]) -> None:
-        """Be for what fits ``spec``, of ``nbytes``, and bound to nothing."""
+        """Resize to what fits ``spec``, of ``nbytes``, with nothing bound."""
         self.address = self.end = 0
         self.owner: Any = None
         self.lease: Lease | None = None
         self.owned: Tensor | None = None
         self.spec, self.shape, self.nbytes, self.places = spec, spec.shape, nbytes, places
-        #: Elements between neighbours of each axis where there are gaps; None where memory is dense.
+        #: The distances between neighbours of each axis, in elements, where there are gaps; None for dense memory.
         self.strides = spec.strides or None
-        #: Whether a call's new output is better taken from numpy than from the device's allocator.
+        #: True when numpy allocates a call's new output faster than the device's allocator.
         self.is_small = self._by_numpy and nbytes <= SMALL_BYTES
 
     def __str__(self) -> str:
         return f"{self.role} {self.spec.name!r}"
 
     def bind(self, address: int, owner: object, lease: Lease | None = None) -> None:
-        """Let executions use the memory at ``address``, which ``owner`` keeps alive; ``lease`` is kept as long.
+        """Bind the memory at ``address``, which ``owner`` keeps alive, for executions; ``lease`` is kept as long.
 
-        An interrupt leaves bound what was, or this.
+        An interrupt leaves either the previous binding or this one.
         """
         try:
             for word, offset in self.places:
                 self.words[word] = address + offset
             self.address, self.end, self.owner, self.lease = address, address + self.nbytes, owner, lease
-        except BaseException:  # words of memory that nobody keeps alive must not stay
+        except BaseException:  # addresses of memory that nobody keeps alive must not stay
             self.bind(address, owner, lease)
             raise
 
     def bind_owned(self, owned: Tensor) -> None:
-        """Bind ``owned``, the program's memory for this."""
+        """Bind ``owned``, the program's memory for this slot."""
         self.owned = owned
         if self.owner is not owned:
             self.bind(self.location(owned), owned)
 
     def tensor(self) -> Tensor:
-        """A Tensor over the memory that is bound."""
+        """Returns a Tensor over the memory that is bound."""
         return self.owner if isinstance(self.owner, Tensor) else Tensor.from_numpy_view(self.owner)
 
     def lend(self, owner: object) -> Lease | None:
-        """While the result lives, the bytes of a Tensor ``owner`` are not freed, and others wait for runs on them.
+        """Returns a lease: while it lives, the bytes of a Tensor ``owner`` are not freed, and accesses wait for runs on
+        them.
 
         Waits for what is queued on them, and for runs of others.
         """
         if not isinstance(owner, Tensor):
             return None
-        tenancy = self.tenancy(owner)  # first, as others look for it before they begin
+        tenancy = self.tenancy(owner)  # before the wait, as others check it before they begin
         self.wait(owner)
         return tenancy
 
     def tenancy(self, tensor: Tensor, *, owned: bool = False) -> Tenancy:
-        """The Lease of ``tensor``, which runs use as what is bound here; ``owned``: the program's own memory."""
+        """Returns the Lease of ``tensor``, which runs use through this slot; ``owned``: the program's own memory."""
         subject = f"{self} of {self.program.name}"
         in_place = self.binding is None
         return Tenancy(tensor, subject, self.program, self.use, may_write=owned or self.use.writes, in_place=in_place)
 
     def location(self, tensor: Tensor) -> int:
-        """The address of ``tensor``; for memory of a device, a number that is one within its Storage."""
+        """Returns the address of ``tensor``; for memory of a device, a number that is unique within its Storage."""
         if (
             self.binding is None
             or self.binding.is_direct
@@ -162,18 +164,18 @@ class Slot:
         return (id(tensor.storage) << 64) + tensor.byte_offset
 
     def fits_layout(self, value: np.ndarray[Any, Any] | Tensor) -> bool:
-        """Whether the elements of ``value``, of this shape and dtype, lie where code looks for them."""
+        """Returns whether the elements of ``value``, of this shape and dtype, have the strides that code uses."""
         if self.strides is None:
             return value.is_contiguous if isinstance(value, Tensor) else value.flags.c_contiguous
         size = 1 if isinstance(value, Tensor) else self.dtype.itemsize
         return same_layout(self.shape, [step * size for step in self.strides], value.strides)
 
     def wait(self, owner: Tensor) -> None:
-        """Wait for queued accesses, copies of devices or runs in the background, that an execution must come after."""
+        """Wait for queued accesses, copies of devices or background runs, that an execution must follow."""
         storage = owner.storage
         if not storage.has_queued and not self.program.shares:
             return
-        self.program.waits = True  # so that two that wait for each other both go on
+        self.program.waits = True  # so that two that wait for each other both continue
         try:
             storage.wait(*owner.byte_range, writes=self.use.writes, program=self.program)
         finally:
@@ -188,7 +190,7 @@ class Slot:
     def check_no_overlap(self, address: int, other: Slot, start: int) -> None:
         """Raise InputError when the bytes from ``address`` share some with those of ``other`` from ``start``.
 
-        That the one is all of the memory of the other is legal where it may be that.
+        All of the memory of an alias may be shared.
         """
         shared = min(address + self.nbytes, start + other.nbytes) - max(address, start)
         if shared > 0 and not (self.alias is other and address == start):
@@ -198,7 +200,7 @@ class Slot:
             )
 
     def _way_to_alias(self, other: Slot) -> str:
-        """How one memory for this and ``other`` is asked for, where it may be."""
+        """Returns how to request one memory for this slot and ``other``, where they may have that."""
         if self.is_input == other.is_input or "parameter" in (self.role, other.role):
             return ""
         if self.alias is other:

@@ -1,4 +1,4 @@
-"""Slots by what callers call them: a name or an index, and the nearest names where it is neither."""
+"""Lookup of slots by name or index, with an error that proposes similar names."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from landbridge.vm.slot import Slot
 
 
 def by_name_and_index(slots: Sequence[Slot]) -> dict[str | int, Slot]:
-    """``slots`` by index and by name."""
+    """Returns ``slots`` by index and by name."""
     table: dict[str | int, Slot] = dict(enumerate(slots))
     return table | {slot.spec.name: slot for slot in slots}
 
 
 def find_slot(subject: str, name: Any, slots: Mapping[Any, Slot]) -> Slot:
-    """The ``subject`` called ``name``; raises InputError naming the legal ones."""
+    """Returns the ``subject`` called ``name``; raises InputError that names the legal ones."""
     try:
         return slots[name]
     except (KeyError, TypeError):
@@ -25,7 +25,9 @@ def find_slot(subject: str, name: Any, slots: Mapping[Any, Slot]) -> Slot:
 
 
 def unknown_keyword(name: str, inputs: Sequence[str]) -> UnknownArgumentError:
-    """The error for a call of a Session with the keyword ``name``: inputs are given in order, or in one mapping."""
+    """Returns the error for a call of a Session with the keyword ``name``: inputs are given in order, or in one
+    mapping.
+    """
     example = f"session({{{inputs[0]!r}: array}})" if inputs else "session()"
     close = did_you_mean(name, (*inputs, "out"))
     return UnknownArgumentError(
@@ -35,7 +37,7 @@ def unknown_keyword(name: str, inputs: Sequence[str]) -> UnknownArgumentError:
 
 
 def unknown_slot(subject: str, name: object, slots: Mapping[Any, Slot]) -> InputError:
-    """The error for a ``subject`` called ``name`` that there is not."""
+    """Returns the error for a ``subject`` called ``name`` that does not exist."""
     names = [known for known in slots if isinstance(known, str)]
     if not isinstance(name, str | int):
         return InputError(

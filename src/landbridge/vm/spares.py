@@ -1,4 +1,4 @@
-"""Spares: further instances of what one thread at a time may use, for calls that come while it is used."""
+"""Spares: a pool of further instances of what one thread at a time may use, for calls that come while it is used."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from landbridge.locks import cached_property, new_lock
 
 _T = TypeVar("_T")
 
-#: Seconds after which who waits looks again, so that what an interrupt dropped is missed for no longer.
+#: Seconds after which a waiting thread checks again, in case an interrupt dropped an instance.
 _LOOK_AGAIN = 0.05
 
 
 class Spares(Generic[_T]):
-    """At most ``most()`` of what ``make`` makes, one at a time for each caller; when all are used, callers wait.
+    """A pool of at most ``most()`` objects that ``make`` makes, one for each caller; when all are used, callers wait.
 
-    ``most`` is asked once, when the first is to be made.
+    ``most`` is called once, before the first is made.
     """
 
     def __init__(self, make: Callable[[], _T], most: Callable[[], int]) -> None:
@@ -34,7 +34,7 @@ class Spares(Generic[_T]):
         return max(1, self._ask_most())
 
     def take(self) -> _T:
-        """One that nobody uses; give it back. Raises what making one raises."""
+        """Returns an instance that nobody uses, which the caller gives back. Raises what making one raises."""
         with self._changed:
             while True:
                 if self._free:
@@ -53,19 +53,19 @@ class Spares(Generic[_T]):
                 self._changed.notify()
 
     def give_back(self, spare: _T) -> None:
-        """Let others have it, unless it was forgotten meanwhile."""
+        """Return ``spare`` to the pool, unless it was forgotten meanwhile."""
         with self._changed:
             if spare in self._alive:
                 self._free.append(spare)
                 self._changed.notify()
 
     def forget(self) -> None:
-        """Use those that were made no more: the next ones are made anew."""
+        """Forget all instances made so far: the next ones are made anew."""
         with self._changed:
             self._free.clear()
             self._alive = weakref.WeakSet()
             self._changed.notify_all()
 
     def __len__(self) -> int:
-        """How many there are."""
+        """Returns the number of instances."""
         return len(self._alive)

@@ -1,6 +1,6 @@
-"""Staging: arguments on a device whose memory the code cannot use, copied to the host and back for each execution.
+"""Staging: copies of arguments, to host memory and back for each execution, where code cannot use a device's memory.
 
-Only for programs compiled with ``on_mismatch="copy"``; the ledger shows each copy, cause ``on_mismatch``.
+It is only for programs compiled with ``on_mismatch="copy"``; the ledger shows each copy, cause ``on_mismatch``.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ CAUSE = "on_mismatch"
 
 
 class Staging:
-    """Which Tensors of devices are bound by way of host memory: until unbound, or for one execution (``once``)."""
+    """The Tensors of devices that are bound through host memory: until unbound, or for one execution (``once``)."""
 
     def __init__(self, *, once: bool = False) -> None:
         self._pairs: dict[Slot, tuple[Tensor, Tensor]] = {}
@@ -25,28 +25,28 @@ class Staging:
 
     @staticmethod
     def needs(value: object) -> bool:
-        """Whether ``value`` is memory that the host cannot use in place."""
+        """Returns whether ``value`` is memory that the host cannot use in place."""
         if not isinstance(value, Tensor):
             return False
         kind = value.storage.kind
         return kind.host_access != "read_write" or not kind.coherent
 
     def bind(self, slot: Slot, value: Tensor, memory: Tensor, lease: Lease | None = None) -> None:
-        """Let executions find ``value`` in ``memory``, and outputs arrive in it; ``lease`` keeps it in being."""
+        """Bind ``value`` through ``memory``, which executions use in its place; ``lease`` is kept alive."""
         self._pairs[slot], self._leases[slot] = (value, memory), lease
 
     def unbind(self, slot: Slot) -> None:
-        """Executions use the memory of what is bound."""
+        """Stop staging ``slot``."""
         self._pairs.pop(slot, None)
         self._leases.pop(slot, None)
 
     def clear(self) -> None:
-        """Unbind all."""
+        """Stop staging all slots."""
         self._pairs.clear()
         self._leases.clear()
 
     def wrap(self, execute: Callable[[], object]) -> Callable[[], object]:
-        """``execute`` between the copies to the host and those back."""
+        """Returns ``execute`` wrapped in the copies to the host and back."""
 
         def staged() -> None:
             pairs = dict(self._pairs)
@@ -62,6 +62,6 @@ class Staging:
 def _copy(pairs: Iterable[tuple[Tensor, Tensor]]) -> None:
     for target, source in pairs:
         copy_tensor(target, source, cause=CAUSE)
-        for tensor in (target, source):  # code does not look at queues
+        for tensor in (target, source):  # code ignores queues
             if tensor.storage.has_queued:
                 tensor.storage.wait(*tensor.byte_range, writes=True)

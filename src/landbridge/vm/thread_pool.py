@@ -1,7 +1,7 @@
-"""Thread pools of the process: one per number of threads, run by the runtime of the first image loaded of a version.
+"""Thread pools of the process: one for each number of threads, run by the runtime of the first image of a version.
 
-Workers are native threads. At exit no run is let in any more and the workers are joined before any code goes away;
-after fork they are gone, and the child makes new pools.
+Workers are native threads. At exit no further run starts, and the workers are joined before any code goes away; after
+fork they do not exist, and the child makes new pools.
 """
 
 from __future__ import annotations
@@ -40,27 +40,28 @@ _STACK_RUN = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p, 
 _CREATE = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
 _STACK_CREATE = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_int64)
 
-#: Seconds that exit waits for runs of other threads; the code, memory and pool of a longer one are left to the system.
+#: Seconds that exit waits for runs of other threads; code, memory and pool of a longer one are left to the system.
 _EXIT_PATIENCE = 1.0
 
 
-#: Runs records: called with the address of the first and their count.
+#: A function that runs records, given the address of the first and their count.
 RunNative = Callable[..., object]
 
 
 class Runner(Protocol):
-    """What executes code and keeps that code and its memory. It may be collected at any time."""
+    """An object that executes code and keeps that code and its memory alive. It may be collected at any time."""
 
     @property
     def entry(self) -> TokenLock:
-        """The lock that everybody holds who executes it."""
+        """Returns the lock that all who execute it hold."""
 
 
 @record
 class _Runtime:
-    """What serves images of one version of the native interface: the first of them, and its pools by number of threads.
+    """The runtime that serves all images of one version of the native interface: the first of them, with its pools.
 
-    ``run`` and ``create`` are names of its functions; ``has_workspaces``: whether these are given workspaces.
+    Pools are by number of threads. ``run`` and ``create`` are names of its functions; ``has_workspaces``: whether these
+    take workspaces.
     """
 
     run: str
@@ -70,13 +71,13 @@ class _Runtime:
     pools: dict[int, int] = field(default_factory=dict)
 
     def address(self, symbol: str) -> int:
-        """Where ``symbol`` of it is."""
+        """Returns the address of its ``symbol``."""
         if self.image is None:
             raise BindError("no code image is loaded; load one before its thread pool")
         return self.image.address(symbol)
 
     def new_pool(self, threads: int) -> int:
-        """The address of a new pool; 0 where the system gives none."""
+        """Returns the address of a new pool; 0 where the system cannot make one."""
         address = self.address(self.create)
         created = _CREATE(address)(threads, WORKSPACE_BYTES) if self.has_workspaces else _STACK_CREATE(address)(threads)
         return int(created or 0)
@@ -84,7 +85,7 @@ class _Runtime:
 
 @record
 class _Process:
-    """What this process has: runtimes, the newest first, and who runs."""
+    """The state of this process: runtimes, the newest first, and the runners."""
 
     runtimes: tuple[_Runtime, ...] = field(
         default_factory=lambda: (
@@ -101,12 +102,12 @@ _process = _Process()
 
 
 def is_exiting() -> bool:
-    """Whether the process is past the point where runs are let in."""
+    """Returns whether the process has begun to exit, so that no run may start."""
     return _process.exiting
 
 
 def _runtime_of(image: LoadedImage) -> _Runtime:
-    """The runtime of this process that is of the version of ``image``, which serves it when it is the first."""
+    """Returns the runtime of the version of ``image``, which becomes it when it is the first of that version."""
     runtime = next((each for each in _process.runtimes if each.run in image), _process.runtimes[0])
     with _process.lock:
         if runtime.image is None:
@@ -118,9 +119,9 @@ def _runtime_of(image: LoadedImage) -> _Runtime:
 
 
 def pool_address(image: LoadedImage, threads: int) -> int:
-    """The pool of ``threads`` threads, the caller counted; 0 for one thread, which needs none.
+    """Returns the pool of ``threads`` threads, the caller included; 0 for one thread, which needs none.
 
-    Whoever runs on it enters itself with ``stop_at_exit``. Raises OutOfMemoryError when the system gives no more
+    Whoever runs on it registers itself with ``stop_at_exit``. Raises OutOfMemoryError when the system gives no more
     threads.
     """
     if threads == 1:
@@ -129,7 +130,7 @@ def pool_address(image: LoadedImage, threads: int) -> int:
     with _process.lock:
         address = runtime.pools.get(threads, 0)
         if not address:
-            # Made and noted by one call, for exit to join it whatever interrupts this thread.
+            # Made and recorded by one call, so that exit joins it whatever interrupts this thread.
             runtime.pools.update(zip((threads,), map(runtime.new_pool, (threads,)), strict=True))
             address = runtime.pools[threads]
             if not address:
@@ -139,10 +140,10 @@ def pool_address(image: LoadedImage, threads: int) -> int:
 
 
 def native_runner(images: Sequence[LoadedImage], threads: int, workspace: Workspace) -> RunNative:
-    """What runs records on ``threads`` threads; a program without ``images`` has none to run.
+    """Returns a function that runs records on ``threads`` threads; a program without ``images`` has none to run.
 
-    ``workspace`` is for temporaries of kernels on the calling thread: no two runs at a time may have the same. Raises
-    as ``pool_address``.
+    ``workspace`` is for temporaries of kernels on the calling thread: no two runs at the same time may share one.
+    Raises as ``pool_address``.
     """
     if not images:
         return lambda address, count: None
@@ -154,16 +155,18 @@ def native_runner(images: Sequence[LoadedImage], threads: int, workspace: Worksp
 
 
 def stop_at_exit(runner: Runner) -> None:
-    """At exit, take the lock of ``runner`` for good before any code goes away; one that is in a run then is kept."""
+    """Register ``runner``: exit takes its lock for good before any code goes away; one that is in a run then is
+    kept.
+    """
     with _process.lock:
         _process.runners.add(runner)
 
 
 def thread_count(requested: int | None) -> int:
-    """Threads for who asks for ``requested``, None for all: no more than this process may use cores.
+    """Returns the threads for ``requested`` (None: all): no more than the cores that this process may use.
 
     Threads without a core of their own wait for each other, and a run on them takes many times as long. A
-    ThreadCountWarning says when there are fewer than asked for.
+    ThreadCountWarning says when there are fewer than requested.
     """
     if requested == 1:
         return 1
@@ -180,7 +183,7 @@ def thread_count(requested: int | None) -> int:
 
 
 def _stop() -> None:
-    """At exit: let no run in, and join every worker unless another thread is still in a run."""
+    """Stop at exit: let no run start, and join every worker unless another thread is still in a run."""
     _process.exiting = True
     deadline = time.monotonic() + _EXIT_PATIENCE
     still = [r for r in list(_process.runners) if not r.entry.take_for_good(max(0.0, deadline - time.monotonic()))]
@@ -197,7 +200,7 @@ def _stop() -> None:
 
 
 def _drop_after_fork() -> None:
-    """In a child: the workers are the parent's, so the pools are no more than its memory."""
+    """Forget the pools in a child process: their workers are the parent's."""
     for runtime in _process.runtimes:
         runtime.pools.clear()
     _process.runners = weakref.WeakSet()

@@ -1,8 +1,8 @@
 """TokenLock: a lock for one thread at a time, in a form that no interrupt can split.
 
-A lock whose owner is interrupted between the call that took it and the ``try`` that gives it back stays taken for
-ever. Here a token, an object, stands for the lock, and whoever refers to the token holds the lock: a token that an
-exception drops comes back by itself.
+A lock whose owner is interrupted between the call that took it and the ``try`` that releases it stays taken for ever.
+Here a token, an object, stands for the lock, and whoever refers to the token holds the lock: a token that an exception
+drops comes back by itself.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from contextlib import contextmanager
 from threading import get_ident
 
 _NAP = 1e-3
-#: What no thread has as its identifier, which is not 0.
+#: A value that is no thread's identifier; it is not 0.
 NOBODY = 0
 
 
 class LockToken:
-    """Stands for the lock that its owner holds; give it back, or drop it."""
+    """A token for the lock that its owner holds; give it back, or drop it."""
 
     __slots__ = ("_lock",)
 
@@ -63,7 +63,7 @@ class TokenLock:
 
     @contextmanager
     def waited_for(self) -> Iterator[None]:
-        """Hold the lock in a block; wait for it as long as others hold it."""
+        """Hold the lock in a block, after waiting as long as others hold it."""
         while True:
             try:
                 token = self.take()
@@ -78,7 +78,9 @@ class TokenLock:
             self.give_back(token)
 
     def take_for_good(self, timeout: float) -> bool:
-        """Take the lock and never give it back; False where it could not be taken within ``timeout`` seconds."""
+        """Take the lock and never give it back; returns False where it could not be taken within ``timeout``
+        seconds.
+        """
         deadline = time.monotonic() + timeout
         while True:
             try:

@@ -1,4 +1,4 @@
-"""What each instruction touches, and which device does it: what overlapping steps are found from."""
+"""Touches: the bytes that each instruction touches, and the device that runs it, from which overlap is computed."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from landbridge.vm.registers import Memory, RegisterLocation, Registers
 
 
 class Touches:
-    """Of instructions on ``registers``; calls of modules ``on_devices`` are done by the device of their vdevice.
+    """The touched bytes of instructions on ``registers``; devices run calls of modules ``on_devices``.
 
-    ``outputs``: the numbers of the places that the program writes, of those that are bound.
+    ``outputs``: the numbers of the bound registers that the program writes.
     """
 
     def __init__(self, registers: Registers, memory: Memory, on_devices: frozenset[int], outputs: range) -> None:
         self._registers, self._memory, self._on_devices, self._outputs = registers, memory, on_devices, outputs
 
     def where(self, instruction: ins.Instruction) -> tuple[Device | None, list[Touch] | None]:
-        """The device that does ``instruction``, None for the host, and what it touches, None for anything."""
+        """Returns the device of ``instruction``, None for the host, and what it touches, None for anything."""
         match instruction:
             case ins.Call(module, _, args):
                 on = module in self._on_devices
@@ -37,7 +37,9 @@ class Touches:
                 return None, []
 
     def of(self, registers: Sequence[int], reads: Sequence[int] = ()) -> list[Touch]:
-        """What an instruction touches; which operands of a call it writes is not known, but for what nobody writes."""
+        """Returns what an instruction touches; any operand of a call may be written, except memory that nobody
+        writes.
+        """
         touched = []
         for register in registers:
             location = self._registers[register]
@@ -45,13 +47,13 @@ class Touches:
             writes = self.may_write(location) and register not in reads
             if isinstance(location.owned, RowMemory):
                 touched.append(Touch(memory, 0, location.owned.nbytes, writes))
-            else:  # whole granules: barriers for some bytes of one reach all of them
+            else:  # whole granules: a barrier for some bytes of one affects all of them
                 granule = self._memory.binding(location.vdevice).kind.coherence_granule
                 touched.append(Touch(memory, *granules(location, granule), writes))
         return touched
 
     def engine(self, source: RegisterLocation, destination: RegisterLocation) -> Device | None:
-        """The device whose queue does a copy between memory of its own, hidden from the host, and the host's.
+        """Returns the device whose queue copies between its own memory, hidden from the host, and the host's.
 
         None for other copies: they are done when their step is.
         """
@@ -64,10 +66,10 @@ class Touches:
         return None
 
     def _end_tensor(self, location: RegisterLocation) -> Tensor | None:
-        """The program's own memory of a device at ``location``; None for the host's and what is bound."""
+        """Returns the program's own device memory at ``location``; None for host memory and what is bound."""
         owned = location.owned
         return owned.tensor if isinstance(owned, FlatMemory) and owned.address is None else None
 
     def may_write(self, location: RegisterLocation) -> bool:
-        """Whether code may write it: which operands of a call it does is not known, but for what nobody writes."""
+        """Returns whether code may write ``location``: any operand of a call, except memory that nobody writes."""
         return location.io is None or location.io in self._outputs

@@ -1,7 +1,7 @@
-"""Trace: one run taken record by record, with the time of each kernel and host step, and the memory in use at each.
+"""Trace: runs a program record by record, with the time of each kernel and host step, and the memory in use.
 
-Meant for finding where time goes: the memory and the kernels are those of a Session's run, but every kernel is
-a native call of its own, which costs some microseconds between them.
+It is for finding where time goes: the memory and the kernels are those of a Session's run, but every kernel is a native
+call of its own, which costs some microseconds between them.
 """
 
 from __future__ import annotations
@@ -48,17 +48,17 @@ from landbridge.vm.token_lock import NOBODY
 from landbridge.vm.trace_events import HOST_LANE, Trace, TraceEvent
 
 _WORD = 8  # bytes
-#: Native calls of nothing, of which the quickest says what a call costs.
+#: The number of empty native calls, of which the fastest gives the cost of a call.
 _EMPTY_CALLS = 64
 
 
 def trace_run(
     executable: Executable, device: Device | str, inputs: Mapping[str, Tensor], num_threads: int | None = None
 ) -> Trace:
-    """Run ``executable`` twice on ``inputs``, by reference, and return what the second, warm run did, as it began.
+    """Run ``executable`` twice on ``inputs``, by reference, and return the events of the second, warm run, in order.
 
-    ``inputs`` has a Tensor for every input, of its shape and dtype; of a program with open dimensions the sizes are
-    theirs. Raises BindError and InputError as a Session does.
+    ``inputs`` has a Tensor for every input, of its shape and dtype; these give the sizes of a program with open
+    dimensions. Raises BindError and InputError as a Session does.
     """
     return trace_runs(executable, device, inputs, num_threads)[0]
 
@@ -70,9 +70,10 @@ def trace_runs(
     num_threads: int | None = None,
     runs: int = 1,
 ) -> list[Trace]:
-    """What each of ``runs`` runs did, as it began, after one that is not told; else as ``trace_run``.
+    """Returns the events of each of ``runs`` runs, in order, after a first one that is not recorded; else as
+    ``trace_run``.
 
-    The time that a native call of nothing takes is taken off each kernel of the CPU.
+    The time of an empty native call is subtracted from each kernel of the CPU.
     """
     sizes = sizes_of_inputs(executable.main.inputs, {name: tensor.shape for name, tensor in inputs.items()})
     if sizes:
@@ -98,7 +99,7 @@ def trace_runs(
 
 
 def _memory_in_use(executable: Executable, memory: ProgramMemory) -> list[dict[str, tuple[int, int]]]:
-    """For each Call what a TraceEvent says of memory."""
+    """Returns for each Call the memory in use, as a TraceEvent has it."""
     planned: dict[str, int] = {}
     for storage in storages(executable.main.instructions):
         location = str(memory.binding(storage.vdevice))
@@ -128,7 +129,7 @@ class _Tracer:
         self._call_ns = self._empty_call_ns()
 
     def _empty_call_ns(self) -> int:
-        """Nanoseconds that timing a native call of no records takes."""
+        """Returns the nanoseconds of a timed native call without records."""
         spent = []
         for _ in range(_EMPTY_CALLS):
             began = time.perf_counter_ns()
@@ -151,7 +152,7 @@ class _Tracer:
         return self._slots[register].owner
 
     def _run_records(self, address: int, count: int) -> None:
-        """What the native runtime does with ``count`` records, one at a time."""
+        """Run ``count`` records as the native runtime does, one at a time."""
         first = (address - self._base) // _WORD
         index = 0
         while index < count:
@@ -171,7 +172,7 @@ class _Tracer:
                 index = target
 
     def _traced(self, step: Step) -> Step:
-        """``step`` with its host functions timed; a copy between devices is part of the time around it."""
+        """Returns ``step`` with its host functions timed; a copy between devices is part of the time around it."""
         match step:
             case HostStep(function=function):
                 return step._replace(function=self._timed(function))
@@ -220,7 +221,7 @@ class _Tracer:
 
 
 def _record_words(steps: Sequence[Step]) -> Iterator[int]:
-    """The word at which each record of ``steps`` begins."""
+    """Yields the word at which each record of ``steps`` begins."""
     for step in steps:
         if isinstance(step, NativeStep):
             yield from range(step.first, step.first + step.records * RECORD_WORDS, RECORD_WORDS)

@@ -1,4 +1,4 @@
-"""What a traced run did, and as what it is shown."""
+"""TraceEvent and Trace: the events of a traced run, and their forms for people and for Perfetto."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from landbridge.records import record
 if TYPE_CHECKING:
     from landbridge.timeline import Span
 
-#: The lane of what the host does itself.
+#: The lane of the host's own steps.
 HOST_LANE = "cpu"
 
 
@@ -20,12 +20,12 @@ HOST_LANE = "cpu"
 class TraceEvent:
     """One kernel or host step: times in microseconds from the start of the run; ``tasks`` is 0 on the host.
 
-    ``lane`` says who did it: ``"cpu"``, or the device whose kernel it is, which may be at work while the CPU is. A
+    ``lane`` says what ran it: ``"cpu"``, or the device of the kernel, which may work at the same time as the CPU. A
     device's kernels are launched one by one, and ``tasks`` are workgroups.
 
-    ``function``: the kernel's function of the program; of a device's kernel its name in the code; empty on the host.
+    ``function``: the kernel's function of the program; for a device's kernel its name in the code; empty on the host.
 
-    ``memory``: for each place, (bytes that hold a value during a kernel, bytes planned); empty on the host.
+    ``memory``: for each memory, (bytes that hold a value during a kernel, bytes planned); empty on the host.
     """
 
     name: str
@@ -39,15 +39,17 @@ class TraceEvent:
 
 
 class Trace(list[TraceEvent]):
-    """What a run of the program called ``title`` did. A notebook shows the picture of ``landbridge trace --svg``."""
+    """The events of a run of the program called ``title``. A notebook shows the picture of ``landbridge trace
+    --svg``.
+    """
 
     def __init__(self, events: Iterable[TraceEvent], title: str) -> None:
         super().__init__(events)
         self.title = title
 
     def spans(self) -> list[Span]:
-        """Return the events as spans of a timeline."""
-        from landbridge.timeline import Span  # which pictures alone need
+        """Returns the events as spans of a timeline."""
+        from landbridge.timeline import Span  # only pictures need it
 
         return [Span(e.name, e.lane, e.start_us, e.duration_us, e.tasks, e.category == "kernel") for e in self]
 
@@ -61,9 +63,9 @@ class Trace(list[TraceEvent]):
 
 
 def chrome_trace(events: Sequence[TraceEvent], process: str) -> str:
-    """``events`` as JSON text in the Trace Event Format that chrome://tracing and Perfetto read.
+    """Returns ``events`` as JSON text in the Trace Event Format that chrome://tracing and Perfetto read.
 
-    Memory is one counter a place, whose two parts, in use and unused, together are what was planned.
+    Each memory has one counter, whose two parts, in use and unused, add up to what was planned.
     """
     lanes = list(dict.fromkeys((HOST_LANE, *(event.lane for event in events))))
     named = [

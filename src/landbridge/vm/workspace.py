@@ -9,14 +9,14 @@ from typing import TypeAlias
 from landbridge.errors import OutOfMemoryError
 from landbridge.executable.abi import STACK_TEMPORARY_BYTES
 
-#: What native code is given as a pointer: bytes that stay allocated as long as it is referred to, or None.
+#: The pointer argument of native code: bytes that stay allocated as long as it is referred to, or None.
 Workspace: TypeAlias = "ctypes.Array[ctypes.c_char] | None"
 
 
 def workspace_for(scratch_bytes: int) -> Workspace:
-    """Memory for kernels whose temporaries take ``scratch_bytes``; None where these fit the stack.
+    """Returns memory for kernels whose temporaries take ``scratch_bytes``; None where these fit the stack.
 
-    Its pages are taken when kernels write to them. Raises OutOfMemoryError.
+    Its pages are allocated when kernels write to them. Raises OutOfMemoryError.
     """
     if scratch_bytes <= STACK_TEMPORARY_BYTES:
         return None
