@@ -1,4 +1,4 @@
-"""The host itself as a device: memory from mmap, pinned where that is asked for, and copies by memmove."""
+"""CpuDeviceAPI: the host as a device, with memory from mmap, pinned on request, and copies by memmove."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ from landbridge.executable.abi import STORAGE_ALIGNMENT
 from landbridge.memory_kind import GLOBAL_SCOPE, PINNED_SCOPE, MemoryKind, normalize_scope
 
 _HUGE_PAGE_BYTES = 2 << 20
-_MAP_FIXED = 0x10  # of Linux, on all architectures that Python runs on but one
+_MAP_FIXED = 0x10  # of Linux, on all but one architecture that Python runs on
 _CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
 
 
 class CpuDeviceAPI(DeviceAPI):
-    """One CPU with all its cores. A handle is an address; copies are done on return; streams do not exist.
+    """One CPU with all its cores. A handle is an address; copies are done on return; there are no streams.
 
-    Allocations are private mappings aligned to pages, of huge pages from 2 MiB on. Those made to be shared are of
-    an in-memory file (``MAP_SHARED``), which other processes and devices map through ``export_fd``; kernels seldom
-    allow huge pages there, so that the first touch of a large one takes ten times longer. Those of ``global.pinned``
-    stay where they are for as long as the process that made them has them.
+    Allocations are private mappings aligned to pages, of huge pages from 2 MiB on. Shared ones are of an in-memory file
+    (``MAP_SHARED``), which other processes and devices map through ``export_fd``; kernels seldom allow huge pages
+    there, so the first touch of a large one takes ten times longer. Those of ``global.pinned`` stay in place for as
+    long as the process that made them has them.
     """
 
     name: ClassVar[str] = "cpu"
@@ -65,34 +65,37 @@ class CpuDeviceAPI(DeviceAPI):
             alignment=mmap.PAGESIZE,
             size_multiple=mmap.PAGESIZE,
             importable=False,
-            allocators=("naive", "pooled"),  # as little as is needed: systems allow little
+            allocators=("naive", "pooled"),  # as little as is needed, as systems allow little
             by_name=True,
         )
         self._kinds = {GLOBAL_SCOPE: ordinary, PINNED_SCOPE: pinned}
 
     def count(self) -> int:
-        """Always 1."""
+        """Returns 1."""
         return 1
 
     def get_attr(self, index: int, attr: DeviceAttr) -> object | None:
-        """Facts from the kernel's own tables; None for what it does not state."""
+        """Returns the value from the kernel's own tables; None for what they do not have."""
         read = _ATTRS.get(attr)
         return read() if read else None
 
     def memory_kinds(self, index: int) -> Mapping[str, MemoryKind]:
-        """``"global"``: coherent host memory, used in place whoever allocated it. ``"global.pinned"``: pages that stay
-        in memory, and in their place where this process may have the kernel pin them."""
+        """Returns the kinds ``"global"`` and ``"global.pinned"``.
+
+        ``"global"`` is coherent host memory, used in place whoever allocated it. Pages of ``"global.pinned"`` stay in
+        memory, and in place where this process may have the kernel pin them.
+        """
         return self._kinds
 
     def alloc_data_space(self, index: int, nbytes: int, alignment: int, scope: str, type_hint: str | None) -> Space:
-        """Map ``nbytes`` bytes of zeros; alignments above a page are met by mapping more."""
+        """Map ``nbytes`` zeroed bytes; for alignments above a page, more is mapped."""
         kind_of(self._kinds, scope, f"cpu:{index}")
         huge = nbytes >= _HUGE_PAGE_BYTES
         align = max(alignment, _HUGE_PAGE_BYTES if huge else mmap.PAGESIZE)
         return self._map(index, -1, nbytes, align, scope, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
 
     def alloc_shared_space(self, index: int, nbytes: int, alignment: int, scope: str) -> Space:
-        """Map ``nbytes`` bytes of zeros that other processes and devices can map too."""
+        """Map ``nbytes`` zeroed bytes that other processes and devices can map too."""
         kind_of(self._kinds, scope, f"cpu:{index}")
         align = max(alignment, mmap.PAGESIZE)
         if not hasattr(os, "memfd_create"):
@@ -100,7 +103,7 @@ class CpuDeviceAPI(DeviceAPI):
         file = os.memfd_create("landbridge", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
         try:
             os.ftruncate(file, max(nbytes, 1))
-            # Whoever gets it exported cannot cut it under us.
+            # Sealed, so that a process it is exported to cannot truncate it.
             fcntl.fcntl(file, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW)
             space = self._map(index, file, nbytes, align, scope, mmap.MAP_SHARED)
         except (OSError, OverflowError, OutOfMemoryError) as error:
@@ -118,7 +121,7 @@ class CpuDeviceAPI(DeviceAPI):
             os.close(file)
 
     def export_fd(self, space: Space) -> int:
-        """A file descriptor of memory that was made to be shared, its first byte at offset 0; the caller closes it."""
+        """Returns a descriptor of shared memory, its first byte at offset 0; the caller closes it."""
         file = self._files.get(space.handle)
         if file is None:
             raise ZeroCopyError(
@@ -128,8 +131,8 @@ class CpuDeviceAPI(DeviceAPI):
         return os.dup(file)
 
     def _map(self, index: int, file: int, nbytes: int, align: int, scope: str, flags: int) -> Space:
-        """A mapping of ``nbytes`` bytes at a multiple of ``align``, which may be more than a page."""
-        is_later = file >= 0 and align > mmap.PAGESIZE  # so that the file begins at the address, which others rely on
+        """Returns a mapping of ``nbytes`` bytes at a multiple of ``align``, which may be more than a page."""
+        is_later = file >= 0 and align > mmap.PAGESIZE  # so that the file begins at the address, as others expect
         try:
             mapping = mmap.mmap(
                 -1 if is_later else file,
@@ -143,7 +146,7 @@ class CpuDeviceAPI(DeviceAPI):
         if is_later:
             _map_over(address, max(nbytes, 1), file)
         if nbytes >= _HUGE_PAGE_BYTES and hasattr(mmap, "MADV_HUGEPAGE"):
-            # Not the last one: a touch of its first byte would take 2 MiB where a page is enough.
+            # Not at the end: a touch of its first byte would take 2 MiB where a page is enough.
             mapping.madvise(mmap.MADV_HUGEPAGE, address - start, nbytes // _HUGE_PAGE_BYTES * _HUGE_PAGE_BYTES)
         if scope == PINNED_SCOPE:
             try:
@@ -167,11 +170,11 @@ class CpuDeviceAPI(DeviceAPI):
         return None
 
     def host_pointer(self, space: Space) -> int:
-        """The address of ``space``."""
+        """Returns the address of ``space``."""
         return int(space.handle)
 
     def import_memory(self, index: int, source: ImportSource, access: AccessMode) -> Space:
-        """Use memory in place that this process maps already, or maps now by its file descriptor.
+        """Import memory in place that this process maps already, or maps now by its file descriptor.
 
         Raises ZeroCopyError for what it cannot map.
         """
@@ -193,7 +196,7 @@ class CpuDeviceAPI(DeviceAPI):
         )
 
     def release_import(self, space: Space) -> None:
-        """Unmap what was mapped for it; the memory stays its owner's."""
+        """Unmap what was mapped for the import; the owner keeps the memory."""
         if (mapped := self._imported.get(space.handle)) is not None:
             mapped.release()
             if not mapped.users:
@@ -201,7 +204,7 @@ class CpuDeviceAPI(DeviceAPI):
 
 
 def _map_over(address: int, nbytes: int, file: int) -> None:
-    """Put ``nbytes`` bytes of ``file`` in place of the pages from ``address`` on, which a mapping of ours has."""
+    """Map ``nbytes`` bytes of ``file`` over the pages from ``address`` on, which a mapping of ours has."""
     map_at = ctypes.CDLL(None, use_errno=True).mmap
     map_at.restype = ctypes.c_void_p
     map_at.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long)
@@ -211,7 +214,7 @@ def _map_over(address: int, nbytes: int, file: int) -> None:
 
 
 def _memory_bytes(key: str) -> int | None:
-    """``key`` of /proc/meminfo in bytes; None where the kernel has no such table."""
+    """Returns ``key`` of /proc/meminfo in bytes; None where the kernel has no such table."""
     match = re.search(rf"^{key}:\s+(\d+) kB", _text("/proc/meminfo"), re.MULTILINE)
     return int(match[1]) << 10 if match else None
 

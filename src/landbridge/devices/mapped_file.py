@@ -1,4 +1,4 @@
-"""Memory behind a file descriptor, mapped into this process: a dma-buf, or an in-memory file.
+"""MappedFile: memory behind a file descriptor, mapped into this process: a dma-buf, or an in-memory file.
 
 The barriers of a dma-buf are the memory's, whichever device uses it (``memory.memory_barriers``).
 """
@@ -16,13 +16,13 @@ from landbridge.errors import ZeroCopyError
 
 
 class MappedFile:
-    """``source`` in the memory of this process, from ``address`` on, until its last of ``users`` lets go.
+    """The memory of ``source`` in this process, from ``address`` on, until the last of its ``users`` releases it.
 
-    The descriptor stays its owner's.
+    The caller keeps the descriptor.
     """
 
     def __init__(self, source: DmaBuf, access: AccessMode) -> None:
-        """Raises ZeroCopyError when the kernel does not map it so."""
+        """Map the memory; raises ZeroCopyError when the kernel refuses."""
         low = source.offset // mmap.PAGESIZE * mmap.PAGESIZE
         protection = mmap.PROT_READ | (0 if access == "r" else mmap.PROT_WRITE)
         try:
@@ -42,7 +42,7 @@ class MappedFile:
         self.users = 1
 
     def release(self) -> None:
-        """Unmap it after the last user; arrays over it are gone by then."""
+        """Unmap the memory after the last user; arrays over it must be gone by then."""
         self.users -= 1
         if not self.users:
             self._mapping.close()

@@ -1,7 +1,7 @@
-"""Pages that stay: pinned by the kernel for as long as a ring of io_uring has them registered, else locked by mlock.
+"""PinnedPages: pages pinned by registering them with a ring of io_uring, else locked by mlock.
 
 A registered buffer is a long-term pin (``FOLL_LONGTERM``): its pages neither leave memory nor move in it. ``mlock``
-promises the first alone: the kernel may still migrate what is locked, to make room for huge pages, say.
+promises the first alone: the kernel may still migrate what is locked, for example to make huge pages.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pathlib import Path
 
 from landbridge.errors import OutOfMemoryError
 
-# The same numbers on every architecture; include/uapi/linux/io_uring.h
+# These are the same on every architecture; include/uapi/linux/io_uring.h
 _IO_URING_SETUP = 425
 _IO_URING_REGISTER = 427
 _REGISTER_BUFFERS = 0
@@ -25,9 +25,9 @@ _LARGEST_BUFFER = 1 << 30  # of one that is registered
 
 
 class PinnedPages:
-    """The pages from ``address`` on, kept in memory until ``close``; raises OutOfMemoryError with what is allowed.
+    """The pages from ``address`` (of a page) on, kept in memory until ``close``.
 
-    ``address``: of a page. They are pinned where ``kernel_pins()``, else only resident.
+    They are pinned where ``kernel_pins()``, else only resident. Raises OutOfMemoryError with the limit.
     """
 
     def __init__(self, address: int, nbytes: int) -> None:
@@ -46,16 +46,16 @@ class PinnedPages:
         self._process = os.getpid()
 
     def close(self) -> None:
-        """Let the kernel move them; locked ones it lets go of when they are unmapped."""
+        """Unpin the pages; locked ones are unlocked when they are unmapped."""
         if self._ring is not None:
-            if self._process == os.getpid():  # not after a fork, where the ring is the parent's too
+            if self._process == os.getpid():  # not after a fork, where the ring belongs to the parent too
                 _call(_IO_URING_REGISTER, self._ring, _UNREGISTER_BUFFERS, None, 0)
             os.close(self._ring)
 
 
 @cache
 def kernel_pins() -> bool:
-    """Whether this process may have the kernel pin pages: it is Linux 5.1 or newer and lets it use io_uring."""
+    """Returns whether this process may pin pages: on Linux 5.1 or newer, where it may use io_uring."""
     try:
         os.close(_ring())
     except OutOfMemoryError:
@@ -85,7 +85,7 @@ def _limits() -> tuple[int, int]:
 
 
 def _in_use(key: str) -> int:
-    """``key`` of this process in bytes; 0 where the kernel has no such table."""
+    """Returns ``key`` of this process in bytes; 0 where the kernel has no such table."""
     try:
         match = re.search(rf"^{key}:\s+(\d+) kB", Path("/proc/self/status").read_text(), re.MULTILINE)
     except OSError:

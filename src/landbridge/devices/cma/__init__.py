@@ -1,3 +1,3 @@
-"""The device ``cma``: memory of the host that other devices import by file descriptor, from what the machine has."""
+"""The device ``cma``: host memory, from several sources, that other devices import by file descriptor."""
 
 from landbridge.devices.cma.api import CmaDeviceAPI as CmaDeviceAPI

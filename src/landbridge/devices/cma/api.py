@@ -31,12 +31,12 @@ _MAX_ALIGNMENT = 1 << 30
 
 
 class CmaDeviceAPI(DeviceAPI):
-    """One instance where a source of memory is found: ``global`` is the first one's, ``global.NAME`` each one's.
+    """A device with one instance if a source of memory is found: ``global`` is the first source, ``global.NAME`` each.
 
-    A handle is a CmaBuffer. All of it is the host's memory, so that nothing is queued and no barrier is needed between
-    this device and the host; those of a dma-buf and of u-dma-buf, for devices that use it, are the memory's own.
-    ``alignment``, 1 GiB at most, is that of the host's address, and of the bus address where the source knows one:
-    else a device says its own when it imports the memory. A Space's kind says that it is contiguous where its source
+    A handle is a CmaBuffer. All of it is the host's memory, so nothing is queued and no barrier is needed between this
+    device and the host; devices that use it need the memory's own barriers, those of a dma-buf or of u-dma-buf.
+    ``alignment``, 1 GiB at most, is that of the host's address, and of the bus address where the source knows one: else
+    a device states its own when it imports the memory. A Space's kind says that it is contiguous where its source
     promises that or pagemap proves it.
     """
 
@@ -45,7 +45,7 @@ class CmaDeviceAPI(DeviceAPI):
     survives_fork: ClassVar[bool] = True
 
     def __init__(self, sources: Sequence[MemorySource] | None = None) -> None:
-        """``sources``: the preferred first; None for what this machine may have."""
+        """Make the device with ``sources``, the preferred first; None for what this machine may have."""
         requested = sources_here() if sources is None else sources
         self._missing = {source.name: source.missing() for source in requested}
         self._sources = {f"global.{source.name}": source for source in requested if self._missing[source.name] is None}
@@ -55,11 +55,13 @@ class CmaDeviceAPI(DeviceAPI):
             self._kinds = {GLOBAL_SCOPE: replace(self._kinds[first], scope=GLOBAL_SCOPE), **self._kinds}
 
     def count(self) -> int:
-        """1, or 0 where no source of memory was found."""
+        """Returns 1, or 0 where no source of memory was found."""
         return 1 if self._kinds else 0
 
     def discovery(self) -> Sequence[str]:
-        """Each source: found, with its limit; or what was looked for and why it is not."""
+        """Returns a line for each source: its limit where it was found, else what was looked for and why it is
+        unusable.
+        """
         limits = {source.name: source.max_bytes for source in self._sources.values()}
         return [
             f"{name}: {why or ('found' if limits[name] is None else f'found, at most {limits[name]} bytes a buffer')}"
@@ -67,17 +69,17 @@ class CmaDeviceAPI(DeviceAPI):
         ]
 
     def get_attr(self, index: int, attr: DeviceAttr) -> object | None:
-        """The page size; nothing else applies."""
+        """Returns the page size; None for all other attributes."""
         return mmap.PAGESIZE if attr is DeviceAttr.PAGE_BYTES else None
 
     def memory_kinds(self, index: int) -> Mapping[str, MemoryKind]:
-        """One for each source that was found, and ``global``."""
+        """Returns one kind for each source that was found, and ``global``."""
         return self._kinds
 
     def alloc_data_space(self, index: int, nbytes: int, alignment: int, scope: str, type_hint: str | None) -> Space:
-        """A buffer of zeros in a file of its own, or a part of a carve-out, as it is.
+        """Returns a zeroed buffer in a file of its own, or a part of a carve-out, which is not cleared.
 
-        Raises OutOfMemoryError, and DeviceError for scattered memory whose source states that it is contiguous.
+        Raises OutOfMemoryError, and DeviceError for scattered memory whose source promises that it is contiguous.
         """
         where = f"{self.name}:{index}"
         kind = kind_of(self._kinds, scope, where)
@@ -104,7 +106,7 @@ class CmaDeviceAPI(DeviceAPI):
         return Space(Device(self, index), normalize_scope(scope), buffer, kind=granted)
 
     def free_data_space(self, space: Space) -> None:
-        """Unmap it and close its file."""
+        """Unmap the memory and close its file."""
         space.handle.close()
 
     def copy_data_from_to(
@@ -112,7 +114,7 @@ class CmaDeviceAPI(DeviceAPI):
     ) -> Event | None:
         """Copy now, without the GIL; raises InputError when the bytes overlap without being the same.
 
-        What is mapped as registers is copied in aligned words, with the GIL.
+        Memory that is mapped as registers is copied in aligned words, with the GIL.
         """
         if not is_copy_to_itself(self, src, dst, nbytes):
             copy = register_copy if _are_registers(src.space) or _are_registers(dst.space) else ctypes.memmove
@@ -120,18 +122,22 @@ class CmaDeviceAPI(DeviceAPI):
         return None
 
     def can_copy(self, src: Space, dst: Space) -> bool:
-        """Where one end is mapped as registers, which the host itself does not touch, and the other is the host's."""
+        """Returns whether one end is mapped as registers, which other host code does not touch, and the other is host
+        memory.
+        """
         if not (_are_registers(src) or _are_registers(dst)):
             return False
         others = [space for space in (src, dst) if space.device.api is not self]
         return all(space.device.memory_kind(space.scope).dlpack_device == (1, 0) for space in others)
 
     def host_pointer(self, space: Space) -> int:
-        """Where its first byte is mapped."""
+        """Returns the address at which the first byte is mapped."""
         return int(space.handle.address)
 
     def export_fd(self, space: Space) -> int:
-        """A file descriptor of it, its first byte at offset 0; the caller closes it. Raises ZeroCopyError."""
+        """Returns a descriptor of the memory, its first byte at offset 0, which the caller closes. Raises
+        ZeroCopyError.
+        """
         if space.handle.provider is not None:
             raise ZeroCopyError(f"{space.scope} is part of a memory without a file of its own; give its bus address")
         try:
@@ -140,20 +146,22 @@ class CmaDeviceAPI(DeviceAPI):
             raise ZeroCopyError(f"the descriptor of {space} cannot be duplicated: {error}") from error
 
     def import_source(self, space: Space) -> DmaBuf | None:
-        """Its file, open for as long as ``space`` lives; None where it is a part of one."""
+        """Returns the file of ``space``, open for as long as that lives; None where it is a part of a larger file."""
         return None if space.handle.provider is not None else DmaBuf(space.handle.fd, 0, space.handle.nbytes)
 
     def memory_provider(self, space: Space) -> MemoryProvider | None:
-        """The barriers and the bus address of a part of a carve-out; None for others."""
+        """Returns the barriers and the bus address of a part of a carve-out; None for other memory."""
         found: MemoryProvider | None = space.handle.provider
         return found
 
 
 def _is_proved(source: MemorySource, buffer: CmaBuffer) -> bool:
-    """Whether ``buffer`` of a source that promises nothing is contiguous all the same: in one page that is, or in
-    several that follow each other now, as long as the kernel does not move them."""
+    """Returns whether ``buffer`` is proved contiguous although its source promises nothing.
+
+    It is when it lies in one page, or in several that are adjacent now, as long as the kernel does not move them.
+    """
     if source.physically_contiguous is not None or source.page_bytes == mmap.PAGESIZE:
-        return False  # ordinary pages may be elsewhere in a moment, and of a driver's pagemap says nothing
+        return False  # ordinary pages may move at any time, and pagemap does not cover a driver's memory
     pages = source.page_bytes
     return buffer.nbytes <= pages or is_contiguous(buffer.address, buffer.nbytes, page_bytes=pages) is True
 
@@ -173,7 +181,7 @@ def _address(region: Region) -> int:
 
 
 def sources_here() -> Sequence[MemorySource]:
-    """What a machine may have, the preferred first; each says whether this one has it."""
+    """Returns the sources that a machine may have, the preferred first; each says whether this machine has it."""
     return [*dma_heaps(), Udmabuf(), *huge_pages(), *u_dma_bufs(), dev_mem()]
 
 
@@ -189,7 +197,7 @@ def _kind(scope: str, source: MemorySource) -> MemoryKind:
         max_bytes=source.max_bytes,
         capacity=source.capacity,
         exportable=source.capacity is None,
-        # The barriers of a dma-buf have no range: no two tensors share one.
+        # The barriers of a dma-buf have no range, so no two tensors share one.
         allocators=("size_classes", "naive") if source.capacity is None else ("pooled", "naive"),
         by_name=source.by_name,
         dlpack_device=(1, 0),

@@ -1,4 +1,4 @@
-"""CmaBuffer: a piece of memory, mapped at an address as aligned as was asked."""
+"""CmaBuffer: a piece of memory that is mapped at an aligned address."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ import os
 from landbridge.devices.cma.source import Piece
 from landbridge.errors import OutOfMemoryError
 
-_FIXED = 0x10  # MAP_FIXED on every architecture that Linux has but one, which has no dma-bufs
+_FIXED = 0x10  # MAP_FIXED on all but one architecture of Linux, and that one has no dma-bufs
 _FAILED = ctypes.c_void_p(-1).value
 
 
 class CmaBuffer:
-    """``nbytes`` bytes of ``piece``, which it gives back, from ``address`` on: a multiple of ``alignment``.
+    """``nbytes`` bytes of ``piece``, mapped from ``address`` on, a multiple of ``alignment``; it owns the piece.
 
-    ``provider``: what comes with them, where the piece has one.
+    ``provider``: the barriers and addresses of the memory, where the piece has them.
     """
 
     def __init__(self, piece: Piece, nbytes: int, alignment: int) -> None:
-        """Raises OutOfMemoryError where the kernel does not map it; ``piece`` is given back then, too."""
+        """Map ``piece``; raises OutOfMemoryError, after releasing the piece, where the kernel refuses."""
         self.fd, self.nbytes = piece.fd, nbytes
         self._piece, self._alive = piece, True
         try:
@@ -38,7 +38,9 @@ class CmaBuffer:
         self.provider = None if piece.provider is None else piece.provider(self.address)
 
     def close(self) -> None:
-        """Unmap it and close the file: the memory goes when nobody else has it. Twice is once."""
+        """Unmap the memory and close the file; the memory is freed when nobody else has it. A second call does
+        nothing.
+        """
         if self._alive:
             self._alive = False
             _libc().munmap(self._begin, self._length)
@@ -51,7 +53,7 @@ class CmaBuffer:
 
 
 def _reserve(length: int) -> tuple[int, int]:
-    """Addresses that nothing else gets until they are unmapped."""
+    """Returns a range of reserved addresses: begin and length. Nothing else gets them until they are unmapped."""
     flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | getattr(mmap, "MAP_NORESERVE", 0)
     begin = _libc().mmap(None, length, 0, flags, -1, 0)
     if begin == _FAILED:

@@ -1,4 +1,4 @@
-"""Whether the machine has memory to give, for sources that take ordinary pages until there are none."""
+"""A check that the machine has ordinary pages to give, for sources that would take the last of them."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from landbridge.errors import OutOfMemoryError
 
 MEMINFO = Path("/proc/meminfo")
 
-#: Of the machine's memory, what is left to others: without it the kernel ends processes, this one perhaps.
+#: The part of the machine's memory that is left to others: without it the kernel ends processes, perhaps this one.
 _LEFT = 64
 
 
 def check_capacity(nbytes: int, subject: str, meminfo: Path = MEMINFO) -> None:
-    """Raise OutOfMemoryError where ``nbytes`` bytes of ordinary pages for ``subject`` would leave the machine none.
+    """Raise OutOfMemoryError where ``nbytes`` bytes of ordinary pages for ``subject`` would leave the machine too few.
 
-    Such pages are the kernel's own as long as a buffer lives: it can neither write them out nor refuse them in time.
+    Such pages are pinned as long as a buffer lives: the kernel can neither swap them out nor refuse them in time.
     """
     try:
         facts = dict(re.findall(r"^(\w+): +(\d+) kB$", meminfo.read_text(), re.MULTILINE))
         available, total = int(facts["MemAvailable"]) << 10, int(facts["MemTotal"]) << 10
-    except (OSError, KeyError):  # nobody knows
+    except (OSError, KeyError):  # unknown
         return
     if nbytes > available - total // _LEFT:
         raise OutOfMemoryError(

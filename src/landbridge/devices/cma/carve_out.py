@@ -1,4 +1,4 @@
-"""CarveOut: parts of one memory of known bus addresses, and what comes with each part."""
+"""CarveOut: hands out parts of one memory at known bus addresses, each with its barriers."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from landbridge.errors import OutOfMemoryError
 from landbridge.locks import new_lock
 from landbridge.records import record
 
-#: ``sync(offset, nbytes, mode, side)``, counted from where the memory begins.
+#: A function ``sync(offset, nbytes, mode, side)``, with offsets from the beginning of the memory.
 Sync = Callable[[int, int, AccessMode, Side], None]
 
 
 @record(frozen=True)
 class CarveOutPart:
-    """The MemoryProvider of ``nbytes`` bytes at bus ``address``, mapped at ``mapped``; ``sync`` are its barriers."""
+    """The MemoryProvider of ``nbytes`` bytes at bus ``address``, mapped at ``mapped``, with the barriers ``sync``."""
 
     address: int
     mapped: int
@@ -31,18 +31,18 @@ class CarveOutPart:
     sync: Sync
 
     def host_address(self) -> int:
-        """Where this process maps it."""
+        """Returns the address of the part in this process."""
         return self.mapped
 
     def device_address(self, device: Device) -> int:
-        """The same for every device of the board."""
+        """Returns the bus address of the part, which is the same for every device of the board."""
         return self.address
 
 
 class CarveOut:
-    """``nbytes`` bytes from bus ``address`` on, which lie in the file ``node`` from byte ``offset`` on.
+    """``nbytes`` bytes from bus ``address`` on, which are in the file ``node`` from byte ``offset`` on.
 
-    Parts are whole pages, the first that fit. Its methods may be called from any thread.
+    Parts are whole pages; the first hole that fits is used. Methods may be called from any thread.
     """
 
     def __init__(
@@ -56,15 +56,17 @@ class CarveOut:
         sync: Sync | None,
         granule: int = 1,
     ) -> None:
-        """``flags``: with which the node is opened. ``sync``: its barriers, each of whole granules; None is none."""
+        """Make a carve-out; ``flags`` open the node, ``sync`` is its barrier for whole granules (None: none is
+        needed).
+        """
         self._node, self._flags, self._offset, self._address = node, flags, offset, address
         self._nbytes = nbytes // mmap.PAGESIZE * mmap.PAGESIZE
         self._caching, self._sync, self._granule = caching, sync, granule
-        self._taken: dict[int, int] = {}  # begin -> end
+        self._taken: dict[int, int] = {}  # maps begin to end
         self._lock = new_lock()
 
     def take(self, nbytes: int, alignment: int) -> Piece:
-        """``nbytes`` bytes, whole pages, at a bus address that is a multiple of ``alignment``.
+        """Returns ``nbytes`` bytes, whole pages, at a bus address that is a multiple of ``alignment``.
 
         Raises OutOfMemoryError.
         """

@@ -1,4 +1,4 @@
-"""Memory that the kernel leaves alone, by ``/dev/mem``: for those who say where it is."""
+"""Memory at physical addresses that the kernel does not use, through ``/dev/mem``, where the user declares it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from landbridge.devices.cma.source import Piece, unusable
 from landbridge.errors import InputError, OutOfMemoryError
 
 NODE = Path("/dev/mem")
-#: ``ADDRESS+BYTES``, and where it is not mapped as registers ``,write_combined`` or ``,uncached``.
+#: ``ADDRESS+BYTES``, followed by ``,write_combined`` or ``,uncached`` where it is not mapped as registers.
 VARIABLE = "LANDBRIDGE_DEV_MEM"
 _DECLARED = re.compile(r"(0x[0-9a-fA-F]+|\d+)\+(0x[0-9a-fA-F]+|\d+)(?:,(device|write_combined|uncached))?")
 
@@ -43,7 +43,9 @@ class DevMem:
         self._memory = CarveOut(node, os.O_SYNC, address, address, nbytes, caching, None)
 
     def missing(self) -> str | None:
-        """Why it cannot be opened, or that this kernel does not map these addresses."""
+        """Returns why it cannot be opened, or that this kernel does not map these addresses; None where it can
+        be used.
+        """
         if (why := unusable(self._node)) is not None:
             return why
         try:
@@ -59,7 +61,7 @@ class DevMem:
         return None
 
     def allocate(self, nbytes: int, alignment: int) -> Piece:
-        """A part of it; raises OutOfMemoryError."""
+        """Returns a part of the memory; raises OutOfMemoryError."""
         return self._memory.take(nbytes, alignment)
 
 
@@ -70,7 +72,7 @@ _STRICT = (
 
 
 class _Unstated:
-    """No memory, because nobody said where it is."""
+    """A source without memory, because no address was declared."""
 
     name = "dev_mem"
     unit = page_bytes = mmap.PAGESIZE
@@ -84,7 +86,7 @@ class _Unstated:
         self._why = why
 
     def missing(self) -> str | None:
-        """What was not said."""
+        """Returns what must be declared."""
         return self._why
 
     def allocate(self, nbytes: int, alignment: int) -> Piece:
@@ -92,7 +94,7 @@ class _Unstated:
 
 
 def dev_mem(declared: str | None = None) -> DevMem | _Unstated:
-    """The memory that ``declared`` describes (None: the environment's ``LANDBRIDGE_DEV_MEM``)."""
+    """Returns the memory that ``declared`` describes (None: the environment's ``LANDBRIDGE_DEV_MEM``)."""
     text = os.environ.get(VARIABLE, "") if declared is None else declared
     if not text:
         return _Unstated(f"{NODE}: {VARIABLE} is not set; ADDRESS+BYTES of reserved memory")

@@ -19,12 +19,12 @@ HEAPS = Path("/dev/dma_heap")
 _ALLOC = 0xC0184800
 _DATA = struct.Struct("=QIIQ")
 
-#: How heaps over a reserved area are called: the kernel's own, and those of vendors' device trees.
+#: The names of heaps over a reserved area: the kernel's own, and those of vendors' device trees.
 _CONTIGUOUS = re.compile(r"cma|reserved")
 
 
 class DmaHeap:
-    """The heap behind ``node``: dma-bufs, which need the kernel's barriers around the host's accesses."""
+    """The heap behind ``node``, which gives dma-bufs; these need the kernel's barriers around the host's accesses."""
 
     unit = page_bytes = mmap.PAGESIZE
     pinned = False  # the interface of heaps promises nothing
@@ -38,21 +38,21 @@ class DmaHeap:
 
     @property
     def cached(self) -> bool:
-        """False for the heaps that vendors call uncached."""
+        """Returns False for the heaps that vendors call uncached."""
         return "uncached" not in self._node.name
 
     @property
     def physically_contiguous(self) -> bool | None:
-        """True for heaps over the kernel's contiguous areas; unknown for others."""
+        """Returns True for heaps over the kernel's contiguous areas; None, unknown, for others."""
         return True if _CONTIGUOUS.search(self._node.name) else None
 
     def missing(self) -> str | None:
-        """Why the node cannot be opened."""
+        """Returns why the node cannot be opened; None where it can."""
         return unusable(self._node)
 
     def allocate(self, nbytes: int, alignment: int) -> Piece:
-        """A dma-buf; raises OutOfMemoryError when the heap has none."""
-        if not self.physically_contiguous:  # a heap of the machine's pages, which takes the last of them
+        """Returns a dma-buf; raises OutOfMemoryError when the heap has none."""
+        if not self.physically_contiguous:  # a heap of ordinary pages would take the last of them
             check_capacity(nbytes, str(self._node))
         try:
             heap = os.open(self._node, os.O_RDWR | os.O_CLOEXEC)
@@ -66,8 +66,10 @@ class DmaHeap:
 
 
 def dma_heaps(folder: Path = HEAPS) -> list[DmaHeap]:
-    """The heaps of ``folder``, contiguous ones first; where there are none, one of the name that every kernel with
-    heaps has, to say what was looked for."""
+    """Returns the heaps of ``folder``, contiguous ones first.
+
+    Where there are none, one with the name that every kernel with heaps has, which says what was looked for.
+    """
     nodes = sorted(folder.iterdir()) if folder.is_dir() else []
     heaps = [DmaHeap(node) for node in nodes] or [DmaHeap(folder / "system")]
     return sorted(heaps, key=lambda heap: (not heap.physically_contiguous, not heap.cached))

@@ -1,4 +1,4 @@
-"""Memory of a board's own allocator, which gives file descriptors."""
+"""Memory of a board's own allocator, a function that returns file descriptors."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from landbridge.records import record
 
 @record(frozen=True)
 class CallableSource:
-    """``call(nbytes)`` gives a file descriptor, which is then ours, of ``nbytes`` bytes of zeros from offset 0 on.
+    """Memory of ``call(nbytes)``, which returns a descriptor, ours to close, of ``nbytes`` zeroed bytes from offset 0
+    on.
 
     The other fields are what the board promises of that memory; None is unknown.
     """
@@ -30,11 +31,11 @@ class CallableSource:
     by_name: ClassVar[bool] = False
 
     def missing(self) -> str | None:
-        """None: it was given."""
+        """Returns None, as the caller provided the source."""
         return None
 
     def allocate(self, nbytes: int, alignment: int) -> Piece:
-        """What the call gives; raises OutOfMemoryError for what it raises."""
+        """Returns the memory that the call gives; raises OutOfMemoryError for its exceptions."""
         try:
             return Piece(self.call(nbytes))
         except (OSError, MemoryError) as error:

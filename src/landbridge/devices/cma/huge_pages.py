@@ -13,10 +13,10 @@ POOLS = Path("/sys/kernel/mm/hugepages")
 
 
 class HugePages:
-    """Pages of ``unit`` bytes each; one that lies in a page of its own is contiguous, and nothing pins it."""
+    """Huge pages of ``unit`` bytes; a buffer within one page is contiguous, and nothing pins it."""
 
     cached = True
-    physically_contiguous = None  # of a buffer of one page it is True, of others pagemap may know
+    physically_contiguous = None  # True for a buffer of one page; pagemap may know it of others
     pinned = False  # the kernel may migrate them
     capacity = None
     by_name = False
@@ -28,11 +28,11 @@ class HugePages:
 
     @property
     def max_bytes(self) -> int | None:
-        """All pages of the pool, and what the kernel may add to them."""
+        """Returns the bytes of all pages of the pool, and of those the kernel may add."""
         return (_count(self._pool / "nr_hugepages") + _count(self._pool / "nr_overcommit_hugepages")) * self.unit
 
     def missing(self) -> str | None:
-        """That the pool is empty, and how it is filled."""
+        """Returns that the pool is empty, and how to fill it; None where it has pages."""
         if not self._pool.is_dir():
             return f"{self._pool}: this kernel has no pages of {self.unit} bytes"
         if not self.max_bytes:
@@ -40,13 +40,13 @@ class HugePages:
         return None
 
     def allocate(self, nbytes: int, alignment: int) -> Piece:
-        """A file of whole huge pages, which are reserved by mapping them; raises OutOfMemoryError."""
+        """Returns a file of whole huge pages, reserved by mapping them; raises OutOfMemoryError."""
         flags = os.MFD_CLOEXEC | os.MFD_HUGETLB | (self.unit.bit_length() - 1) << os.MFD_HUGE_SHIFT
         file = -1
         try:
             file = os.memfd_create("landbridge", flags)
             os.ftruncate(file, nbytes)
-            # A mapping reserves the pages: without one the first touch would end the process where there are none.
+            # A mapping reserves the pages: without one, the first touch would end the process where none is left.
             mmap.mmap(file, nbytes).close()
             os.posix_fallocate(file, 0, nbytes)
         except OSError as error:
@@ -61,7 +61,7 @@ class HugePages:
 
 
 def huge_pages(pools: Path = POOLS) -> list[HugePages]:
-    """The pools of 2 MiB and of 1 GiB."""
+    """Returns the pools of 2 MiB and of 1 GiB."""
     return [HugePages(2 << 20, pools), HugePages(1 << 30, pools)]
 
 

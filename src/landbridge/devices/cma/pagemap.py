@@ -1,6 +1,6 @@
-"""Whether memory is contiguous, as ``/proc/self/pagemap`` proves it (Linux, Documentation/admin-guide/mm/pagemap.rst).
+"""A proof that memory is contiguous, by ``/proc/self/pagemap`` (Linux, Documentation/admin-guide/mm/pagemap.rst).
 
-Its addresses are those of the CPU: no device is ever told one. What nothing pins may lie elsewhere a moment later.
+Its addresses are those of the CPU, which devices are never given. Pages that are not pinned may move later.
 """
 
 from __future__ import annotations
@@ -13,19 +13,19 @@ from pathlib import Path
 
 PAGEMAP = Path("/proc/self/pagemap")
 
-_FRAME = (1 << 55) - 1  # 0 for processes that may not know it
+_FRAME = (1 << 55) - 1  # 0 for processes without the permission
 _PRESENT = 1 << 63
 
 
 def is_contiguous(address: int, nbytes: int, pagemap: Path = PAGEMAP, page_bytes: int = mmap.PAGESIZE) -> bool | None:
-    """Whether the pages of the ``nbytes`` bytes from ``address`` on, which can be read, follow each other in memory.
+    """Returns whether the pages of the ``nbytes`` readable bytes from ``address`` on are adjacent in memory.
 
-    ``page_bytes`` of each, which is contiguous in itself. None where that cannot be known: without CAP_SYS_ADMIN, and
-    for mappings of no ordinary pages.
+    ``page_bytes``: of each page, which is contiguous in itself. None where that is unknown: without CAP_SYS_ADMIN, and
+    for mappings of other than ordinary pages.
     """
     first, last = address // page_bytes, -(-(address + nbytes) // page_bytes)
     for page in (address, *range((first + 1) * page_bytes, address + nbytes, page_bytes)):
-        ctypes.string_at(page, 1)  # a page that nobody touched has no place yet
+        ctypes.string_at(page, 1)  # a page that nobody touched has no frame yet
     step = page_bytes // mmap.PAGESIZE
     entries = array.array("Q")
     try:

@@ -10,7 +10,7 @@ _WORD = 4
 def register_copy(target: int, source: int, nbytes: int) -> None:
     """Copy ``nbytes`` bytes from address ``source`` to ``target``, which do not overlap, in aligned words.
 
-    Bytes alone where the two are not aligned alike. Slow: a loop of Python, which keeps the GIL.
+    Bytes one by one where the two have different alignments. It is slow: a loop of Python, which keeps the GIL.
     """
     head = min(-source % _WORD, nbytes) if (source - target) % _WORD == 0 else nbytes
     words = (nbytes - head) // _WORD

@@ -1,4 +1,4 @@
-"""MemorySource: where file descriptors of memory come from, and what is known of that memory."""
+"""MemorySource: the interface of sources of memory with file descriptors, and the properties of that memory."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from landbridge.records import record
 
 @record(frozen=True)
 class Piece:
-    """Memory from byte ``offset`` of the file ``fd`` on, which is whose it was given to, to close.
+    """Memory from byte ``offset`` of the file ``fd`` on; whoever gets it closes the file.
 
     ``provider`` makes its provider, given the address at which this process maps it; None where the file's own barriers
-    serve, which those of a dma-buf are, and nobody knows a bus address. ``give_back`` is called once it is unmapped.
+    are used, as those of a dma-buf, and no bus address is known. ``give_back`` is called once it is unmapped.
     """
 
     fd: int
@@ -27,14 +27,14 @@ class Piece:
 
 
 class MemorySource(Protocol):
-    """One place to get memory from. Methods may be called from any thread.
+    """A source of memory. Methods may be called from any thread.
 
     ``name`` is that of its scope, ``global.NAME``. ``page_bytes``: of the pages that a buffer is made of, each of which
     is contiguous. ``physically_contiguous`` is True only where the source promises it for every buffer, ``pinned`` only
-    where the pages stay in place while a buffer lives, ``cached`` whether the host reaches it through its caches.
+    where the pages stay in place while a buffer lives; ``cached`` says whether the host reaches it through its caches.
     ``unit``: sizes are multiples of it, in bytes, and buffers begin at one. ``max_bytes``: of one buffer, None is no
     known limit. ``capacity``: of all of them where they are parts of one memory, else None: each is a file of its own.
-    ``by_name``: it is never what scope ``global`` means, as who uses it must know how.
+    ``by_name``: scope ``global`` never uses it, as its users must know how.
     """
 
     @property
@@ -65,10 +65,10 @@ class MemorySource(Protocol):
     def by_name(self) -> bool: ...
 
     def missing(self) -> str | None:
-        """What was looked for and why it cannot be used; None where it can."""
+        """Returns what was looked for and why it cannot be used; None where it can."""
 
     def allocate(self, nbytes: int, alignment: int) -> Piece:
-        """A piece of ``nbytes`` bytes, of zeros where it is a file of its own.
+        """Returns a piece of ``nbytes`` bytes, zeroed where it is a file of its own.
 
         Where its bus address is known, that is a multiple of ``alignment``. Raises OutOfMemoryError with the kernel's
         reason and the limit that was met.
@@ -76,7 +76,7 @@ class MemorySource(Protocol):
 
 
 def unusable(node: Path) -> str | None:
-    """Why this process cannot open the device file ``node`` for reading and writing; None where it can."""
+    """Returns why this process cannot open the device file ``node`` for reading and writing; None where it can."""
     try:
         facts = node.stat()
     except OSError as error:

@@ -1,6 +1,6 @@
 """Memory of the module u-dma-buf: ``/dev/NAME``, with a folder of sysfs for its address and its barriers.
 
-Each node is one contiguous buffer (github.com/ikwzm/udmabuf, Readme.md). It is another thing than ``/dev/udmabuf``.
+Each node is one contiguous buffer (github.com/ikwzm/udmabuf, Readme.md). It differs from ``/dev/udmabuf``.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ from landbridge.locks import new_lock
 CLASS = Path("/sys/class/u-dma-buf")
 NODES = Path("/dev")
 
-#: ``sync_mode`` modulo 4: how the host reaches it where ``O_SYNC`` or, from 4 on, nothing had to ask for it.
+#: By ``sync_mode`` modulo 4: how the host reaches the memory with ``O_SYNC`` or, from 4 on, without it.
 _CACHING = (Caching.CACHED, Caching.UNCACHED, Caching.WRITE_COMBINED, Caching.UNCACHED)
 _ALWAYS = 4
 
-#: A line of the cache is not longer on the processors that have the module; barriers of more than a line are legal.
+#: The largest cache line of processors that have the module; barriers of more than a line are legal.
 _LINE = 128
 
-#: Which way the barrier is for: ``DMA_TO_DEVICE`` and ``DMA_FROM_DEVICE`` of the kernel.
+#: The direction of a barrier: ``DMA_TO_DEVICE`` and ``DMA_FROM_DEVICE`` of the kernel.
 _TO_DEVICE, _FROM_DEVICE = 1, 2
 
 
 class UDmaBuf:
     """The node ``name``; ``uncached`` opens it with ``O_SYNC``, whose meaning its ``sync_mode`` decides.
 
-    Its files are registers: one process at a time may use a node.
+    Its sysfs files act as registers: one process at a time may use a node.
     """
 
     unit = page_bytes = mmap.PAGESIZE
@@ -49,27 +49,27 @@ class UDmaBuf:
 
     @property
     def caching(self) -> Caching:
-        """As the module's documentation says of ``sync_mode`` and ``O_SYNC``."""
+        """Returns how the host reaches the memory, as the module documents it for ``sync_mode`` and ``O_SYNC``."""
         mode = self._number("sync_mode", 1)
         return _CACHING[mode % _ALWAYS] if self._uncached or mode & _ALWAYS else Caching.CACHED
 
     @property
     def cached(self) -> bool:
-        """Whether ``caching`` is."""
+        """Returns whether the host reaches the memory through its caches."""
         return self.caching is Caching.CACHED
 
     @property
     def capacity(self) -> int | None:
-        """The file ``size``."""
+        """Returns the content of the file ``size``, in bytes."""
         return self._number("size", 0)
 
     @property
     def max_bytes(self) -> int | None:
-        """All of it."""
+        """Returns the bytes of the whole buffer."""
         return self.capacity
 
     def missing(self) -> str | None:
-        """Why the node cannot be opened, or that it does not say where it is."""
+        """Returns why the node cannot be opened, or that it does not give its address; None where it can be used."""
         if not self._files.is_dir():
             return f"{self._files}: no node of the module u-dma-buf"
         if not (self._number("phys_addr", 0) and self.capacity):
@@ -77,7 +77,7 @@ class UDmaBuf:
         return unusable(self._node)
 
     def allocate(self, nbytes: int, alignment: int) -> Piece:
-        """A part of the buffer; raises OutOfMemoryError."""
+        """Returns a part of the buffer; raises OutOfMemoryError."""
         with self._lock:
             if self._memory is None:
                 self._memory = self._open()
@@ -93,12 +93,12 @@ class UDmaBuf:
         return CarveOut(self._node, flags, 0, address, size, caching, sync, _LINE if needs_barriers else 1)
 
     def _sync(self, offset: int, nbytes: int, mode: AccessMode, side: Side) -> None:
-        """The module's barrier for a range; none where the host only read, or will write everything."""
+        """Call the module's barrier for a range, unless the host only read or is about to write everything."""
         if (side == "device" and mode == "r") or (side == "host" and mode == "w"):
             return
         direction, command = (_FROM_DEVICE, "sync_for_cpu") if side == "host" else (_TO_DEVICE, "sync_for_device")
         try:
-            with self._lock:  # four files that belong together
+            with self._lock:  # four files that must be written together
                 for file, value in (("offset", offset), ("size", nbytes), ("direction", direction)):
                     (self._files / f"sync_{file}").write_text(str(value))
                 (self._files / command).write_text("1")
@@ -113,6 +113,9 @@ class UDmaBuf:
 
 
 def u_dma_bufs(folder: Path = CLASS, nodes: Path = NODES) -> list[UDmaBuf]:
-    """The nodes of the module; where there are none, the one that its examples make, to say what was looked for."""
+    """Returns the nodes of the module.
+
+    Where there are none, the one that its examples make, which says what was looked for.
+    """
     names = sorted(entry.name for entry in folder.iterdir()) if folder.is_dir() else []
     return [UDmaBuf(name, folder=folder, nodes=nodes) for name in names or ["udmabuf0"]]

@@ -22,7 +22,7 @@ _CLOEXEC = 1
 
 
 class Udmabuf:
-    """dma-bufs of ordinary pages, scattered, which the kernel pins for as long as one lives."""
+    """A source of dma-bufs of scattered ordinary pages, which the kernel pins as long as the dma-buf lives."""
 
     name = "udmabuf"
     unit = page_bytes = mmap.PAGESIZE
@@ -37,23 +37,23 @@ class Udmabuf:
 
     @property
     def max_bytes(self) -> int | None:
-        """What the module's parameter ``size_limit_mb`` allows for one."""
+        """Returns the bytes that the module's parameter ``size_limit_mb`` allows for one buffer."""
         try:
             return int(_LIMIT.read_text()) << 20
         except (OSError, ValueError):
             return None
 
     def missing(self) -> str | None:
-        """Why the node cannot be opened."""
+        """Returns why the node cannot be opened; None where it can."""
         return unusable(self._node)
 
     def allocate(self, nbytes: int, alignment: int) -> Piece:
-        """A dma-buf; raises OutOfMemoryError, naming the limit of the module."""
+        """Returns a dma-buf; raises OutOfMemoryError that names the limit of the module."""
         check_capacity(nbytes, str(self._node))
         file = os.memfd_create("landbridge", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
         try:
             os.ftruncate(file, nbytes)
-            fcntl.fcntl(file, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK)  # without which the kernel refuses it
+            fcntl.fcntl(file, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK)  # the kernel refuses a file without the seal
             node = os.open(self._node, os.O_RDWR | os.O_CLOEXEC)
             try:
                 return Piece(fcntl.ioctl(node, _CREATE, bytearray(_DATA.pack(file, _CLOEXEC, 0, nbytes))))

@@ -10,7 +10,7 @@ from landbridge.user_cache import user_cache
 if find_spec("pyopencl") is None:
     from landbridge.devices.opencl.absent import AbsentDeviceAPI as OpenCLDeviceAPI
 else:
-    if user_cache() is None:  # where pyopencl keeps what it generates, and without which it makes no kernel
+    if user_cache() is None:  # the folder of pyopencl's generated files; without it, no kernel can be made
         os.environ.setdefault("PYOPENCL_NO_CACHE", "1")
     from landbridge.devices.opencl.api import OpenCLDeviceAPI  # type: ignore[assignment]
 

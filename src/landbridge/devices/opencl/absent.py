@@ -1,4 +1,4 @@
-"""``opencl`` where pyopencl is not installed: no devices, and the reason."""
+"""The device ``opencl`` where pyopencl is not installed: it has no instances, and says why."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ _WAY_OUT = "pyopencl is not installed: pip install 'landbridge[opencl]'"
 
 
 class AbsentDeviceAPI(DeviceAPI):
-    """No device; whoever asks for one is told how to get it."""
+    """A device without instances; the error of a request for one says how to install it."""
 
     name: ClassVar[str] = "opencl"
     device_type: ClassVar[int | None] = 4
     api_version: ClassVar[int] = DEVICE_API_VERSION
 
     def count(self) -> int:
-        """Always 0."""
+        """Returns 0."""
         return 0
 
     def discovery(self) -> Sequence[str]:
-        """What to install."""
+        """Returns a line that says what to install."""
         return (_WAY_OUT,)
 
     def get_attr(self, index: int, attr: DeviceAttr) -> None:
-        """None: there is no device."""
+        """Returns None, as there is no device."""
 
     def memory_kinds(self, index: int) -> Mapping[str, MemoryKind]:
         """Raises DeviceIndexError, as all that follow."""

@@ -1,4 +1,4 @@
-"""Allocations: buffers that the host can map, shared virtual memory, images."""
+"""Allocation of OpenCL memory: buffers that the host can map, shared virtual memory, images."""
 
 from __future__ import annotations
 
@@ -20,7 +20,9 @@ from landbridge.targets.opencl import SVM_SCOPE
 
 
 def alloc_flat(instance: OpenCLInstance, nbytes: int, alignment: int, scope: str) -> BufferBlock:
-    """``nbytes`` bytes of a flat scope, aligned for the host and for kernels. Raises OutOfMemoryError, InputError."""
+    """Returns ``nbytes`` bytes of a flat scope, aligned for the host and for kernels. Raises OutOfMemoryError,
+    InputError.
+    """
     where = f"opencl:{instance.index}"
     kind = kind_of(instance.facts.kinds, scope, where)
     check_request(nbytes, alignment, where)
@@ -34,11 +36,11 @@ def alloc_flat(instance: OpenCLInstance, nbytes: int, alignment: int, scope: str
     subject = f"{nbytes} bytes of scope {scope!r} on {where}"
     if scope == SVM_SCOPE:
         return _alloc_svm(instance, nbytes, alignment, subject)
-    if kind.host_access == "none":  # nobody sees an address, and buffers begin where kernels can be given them
+    if kind.host_access == "none":  # nobody sees an address, and buffers begin where kernels can use them
         with driver_call(subject):
             buffer = cl.Buffer(instance.context, cl.mem_flags.READ_WRITE, max(1, nbytes))
         return BufferBlock(instance.context, scope, buffer, 0, max(1, nbytes))
-    # The driver aligns to the kind's alignment; what goes beyond is found inside a larger buffer.
+    # The driver aligns to the kind's alignment; a larger one is found inside a larger buffer.
     spare = alignment - kind.alignment
     with driver_call(subject):
         flags = cl.mem_flags.READ_WRITE | cl.mem_flags.ALLOC_HOST_PTR
@@ -56,7 +58,7 @@ def alloc_flat(instance: OpenCLInstance, nbytes: int, alignment: int, scope: str
 def _alloc_svm(instance: OpenCLInstance, nbytes: int, alignment: int, subject: str) -> BufferBlock:
     fine = cl.svm_mem_flags.SVM_FINE_GRAIN_BUFFER if instance.facts.kinds[SVM_SCOPE].coherent else 0
     flags = cl.svm_mem_flags.READ_WRITE | fine
-    # Drivers need not grant more than the size of their largest type: more is found inside a larger allocation.
+    # Drivers need not align beyond the size of their largest type: more is found inside a larger allocation.
     spare = alignment - instance.base_alignment
     with driver_call(subject):
         svm = cl.SVMAllocation(instance.context, max(1, nbytes) + spare, instance.base_alignment, flags)
@@ -71,7 +73,7 @@ def _alloc_svm(instance: OpenCLInstance, nbytes: int, alignment: int, subject: s
 
 
 def alloc_image(instance: OpenCLInstance, device: Device, shape: Sequence[int], dtype: str, scope: str) -> NdSpace:
-    """An image of ``shape`` (rows, pixels, lanes of a pixel: 1, 2 or 4) elements of ``dtype``."""
+    """Returns an image of ``shape`` (rows, pixels, lanes of a pixel: 1, 2 or 4), with elements of ``dtype``."""
     kind = kind_of(instance.facts.kinds, scope, f"opencl:{instance.index}")
     extents = tuple(shape)
     if kind.ndim != 3:

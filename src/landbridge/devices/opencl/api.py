@@ -1,4 +1,4 @@
-"""``opencl``: every device of every OpenCL driver of this machine that builds and runs a kernel."""
+"""OpenCLDeviceAPI: every device of every OpenCL driver of this machine that builds and runs a kernel."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ from landbridge.memory_kind import MemoryKind, normalize_scope
 
 
 class OpenCLDeviceAPI(DeviceAPI):
-    """Devices in the order of the drivers; those of one driver share a context, and so each other's memory.
+    """OpenCL devices in the order of the drivers; those of one driver share a context, and so each other's memory.
 
-    Looking for them takes a moment, since a kernel is built on each: it is done when the first is asked for.
+    Devices are searched for at the first request, which takes a moment, as a kernel is built on each.
     """
 
     name: ClassVar[str] = "opencl"
@@ -45,33 +45,33 @@ class OpenCLDeviceAPI(DeviceAPI):
     # --- facts -------------------------------------------------------------------------------------------------
 
     def count(self) -> int:
-        """Devices that run kernels; 0 without a driver, and ``discovery`` says so."""
+        """Returns the number of devices that run kernels; 0 without a driver, which ``discovery`` reports."""
         with self._lock:
             if self._found is None:
                 self._found, self._report = discover()
             return len(self._found)
 
     def discovery(self) -> Sequence[str]:
-        """A line for each platform and device that was looked at."""
+        """Returns a line for each platform and device that was looked at."""
         self.count()
         return tuple(self._report)
 
     def get_attr(self, index: int, attr: DeviceAttr) -> object | None:
-        """What clGetDeviceInfo says; None for the rest."""
+        """Returns the answer of clGetDeviceInfo; None for what it does not cover."""
         return attribute(self._instance(index).device, attr)
 
     def memory_kinds(self, index: int) -> Mapping[str, MemoryKind]:
-        """``global``: buffers. ``global.svm``: shared virtual memory. ``global.texture``: images."""
+        """Returns the kinds ``global`` (buffers), ``global.svm`` (shared memory) and ``global.texture`` (images)."""
         return self._instance(index).facts.kinds
 
     def target_properties(self, index: int) -> Mapping[str, Any]:
-        """The options of target kind ``opencl`` that describe the device."""
+        """Returns the options of target kind ``opencl`` that describe the device."""
         return self._instance(index).facts.options
 
     # --- lifecycle ---------------------------------------------------------------------------------------------
 
     def open(self, index: int, **options: object) -> None:
-        """Open instance ``index``; option ``profiling=True`` has its queues timed, for ``elapsed_ms``."""
+        """Open instance ``index``; option ``profiling=True`` times its queues, for ``elapsed_ms``."""
         unknown = sorted(set(options) - {"profiling"})
         if unknown:
             raise InputError(f"opencl:{index} has no options {', '.join(unknown)}; legal: profiling, a bool")
@@ -82,7 +82,7 @@ class OpenCLDeviceAPI(DeviceAPI):
                 self._instances[index] = OpenCLInstance(index, self._of_index(index), profiling=profiling)
 
     def close(self, index: int) -> None:
-        """Finish what is queued on instance ``index``, and let go of its queues and of what kernels were given."""
+        """Finish queued work on instance ``index``; release its queues and the parts of buffers kernels got."""
         with self._lock:
             instance = self._instances.pop(index, None)
         if instance is not None:
@@ -97,24 +97,24 @@ class OpenCLDeviceAPI(DeviceAPI):
     # --- memory ------------------------------------------------------------------------------------------------
 
     def alloc_data_space(self, index: int, nbytes: int, alignment: int, scope: str, type_hint: str | None) -> Space:
-        """A buffer (CL_MEM_ALLOC_HOST_PTR where the host shares the memory) or a shared allocation."""
+        """Returns a buffer (CL_MEM_ALLOC_HOST_PTR where the host shares the memory) or a shared allocation."""
         scope = normalize_scope(scope)
         return Space(Device(self, index), scope, alloc_flat(self._instance(index), nbytes, alignment, scope))
 
     def alloc_data_space_nd(
         self, index: int, physical_shape: Sequence[int], dtype: str, scope: str, alignment: int
     ) -> NdSpace:
-        """An image of (rows, pixels, lanes); ``alignment`` is the driver's affair."""
+        """Returns an image of (rows, pixels, lanes); the driver decides on ``alignment``."""
         return alloc_image(self._instance(index), Device(self, index), physical_shape, dtype, normalize_scope(scope))
 
     def free_data_space(self, space: Space) -> None:
-        """Give ``space`` back after its last command."""
+        """Free ``space`` after its last command."""
         self._release(space)
 
     def import_memory(self, index: int, source: ImportSource, access: AccessMode) -> Space:
-        """Memory of this process in place: a buffer with CL_MEM_USE_HOST_PTR, or the pointer where all memory is SVM.
+        """Import memory of this process: a buffer with CL_MEM_USE_HOST_PTR, or the pointer where all memory is SVM.
 
-        Raises ZeroCopyError with the address, the alignment needed and the one there is.
+        Raises ZeroCopyError with the address, the alignment needed and the one found.
         """
         block = import_block(self._instance(index), source, access)
         return Space(Device(self, index), block.scope, block)
@@ -135,7 +135,7 @@ class OpenCLDeviceAPI(DeviceAPI):
         block.release()
 
     def can_copy(self, src: Space, dst: Space) -> bool:
-        """Within one driver's context, and with coherent memory of the host."""
+        """Returns True within one driver's context, and with coherent memory of the host."""
         if self not in (src.device.api, dst.device.api):
             return False
         context = self._instance(owning_device(self, src, dst).index).context
@@ -157,7 +157,7 @@ class OpenCLDeviceAPI(DeviceAPI):
     # --- host access -------------------------------------------------------------------------------------------
 
     def host_pointer(self, space: Space) -> int:
-        """Where the driver maps ``space`` for the host."""
+        """Returns the address at which the driver maps ``space`` for the host."""
         return host_address(self._instance(space.device.index), self._flat(space))
 
     def begin_host_access(self, region: Region, nbytes: int, mode: AccessMode) -> None:
@@ -173,21 +173,21 @@ class OpenCLDeviceAPI(DeviceAPI):
     # --- streams and events ------------------------------------------------------------------------------------
 
     def create_stream(self, index: int) -> Stream:
-        """An in-order queue of its own."""
+        """Returns a new in-order queue."""
         instance = self._instance(index)
         queue = Queue(instance)
         instance.queues[queue.key] = queue
         return Stream(Device(self, index), queue)
 
     def free_stream(self, stream: Stream) -> None:
-        """Finish what is queued; nothing more may be."""
+        """Finish queued work of ``stream``, which takes no more."""
         queue = self._queue(stream.device.index, stream)
         queue.finish()
         queue.alive = False
         queue.instance.queues.pop(queue.key, None)
 
     def set_stream(self, index: int, stream: Stream | None) -> None:
-        """Nothing to tell the driver: every call names its queue."""
+        """Do nothing, as every call names its queue."""
         self._queue(index, stream)
 
     def stream_sync(self, index: int, stream: Stream | None) -> None:
@@ -195,19 +195,19 @@ class OpenCLDeviceAPI(DeviceAPI):
         self._queue(index, stream).finish()
 
     def sync_stream_from_to(self, index: int, source: Stream | None, target: Stream | None) -> None:
-        """Have ``target`` wait for what is on ``source`` now."""
+        """Make ``target`` wait for the present work of ``source``."""
         self.wait_event(index, target, self.record_event(index, source))
 
     def record_event(self, index: int, stream: Stream | None) -> Event:
-        """A marker after everything that is queued on ``stream``."""
+        """Returns a marker after all work queued on ``stream``."""
         return self._queue(index, stream).marker()
 
     def wait_event(self, index: int, stream: Stream | None, event: Event) -> None:
-        """Have what is queued on ``stream`` from now on wait for ``event``, which may be of another driver."""
+        """Make work queued on ``stream`` from now on wait for ``event``, which may be of another driver."""
         self._queue(index, stream).wait_for(event)
 
     def elapsed_ms(self, start: Event, end: Event) -> float | None:
-        """By the device's clock, where the instance was opened with ``profiling=True``; else None."""
+        """Returns the time by the device's clock, where the instance was opened with ``profiling=True``; else None."""
         if not isinstance(start, QueueEvent) or not isinstance(end, QueueEvent):
             return None
         return elapsed_ms(start, end)
@@ -215,7 +215,7 @@ class OpenCLDeviceAPI(DeviceAPI):
     # --- modules and recordings --------------------------------------------------------------------------------
 
     def module_formats(self, index: int) -> Sequence[str]:
-        """``opencl-c``, and ``spirv`` where the driver takes it."""
+        """Returns ``opencl-c``, and ``spirv`` where the driver takes it."""
         return formats(self._instance(index))
 
     def load_module(self, index: int, binary: bytes, format: str, options: str = "") -> object:
@@ -241,9 +241,9 @@ class OpenCLDeviceAPI(DeviceAPI):
         return launch(self._queue(index, stream), module, function, tuple(grid), tuple(block), args)  # type: ignore[arg-type]
 
     def begin_record(self, index: int, stream: Stream | None) -> None:
-        """Note what is given to ``stream`` from now on, instead of doing it.
+        """Record what is submitted to ``stream`` from now on, without doing it.
 
-        Raises DeviceError when it is noted already.
+        Raises DeviceError when it is being recorded already.
         """
         queue = self._queue(index, stream)
         if queue.recorder is not None:
@@ -251,7 +251,7 @@ class OpenCLDeviceAPI(DeviceAPI):
         queue.recorder = OpenCLRecorder(queue)
 
     def end_record(self, index: int, stream: Stream | None) -> object:
-        """What was noted. Positions for ``replay`` count its regions in the order of their first use."""
+        """Returns the recording. Positions for ``replay`` count its regions in the order of their first use."""
         queue = self._queue(index, stream)
         recorder, queue.recorder = queue.recorder, None
         if recorder is None:

@@ -1,4 +1,4 @@
-"""What a driver says of a device: attributes, and the options of its Target. Nothing here raises for what it lacks."""
+"""Attributes and Target options from a driver's answers. Nothing here raises for an answer that is missing."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from landbridge.device.attr import DeviceAttr
 from landbridge.devices.opencl.discovery import Found
 from landbridge.devices.opencl.image_formats import image_formats
 
-# Vector registers of one work-item: not to be asked of a driver. 16 is what x86 without AVX-512 has. A work-item of
-# a GPU keeps numbers, however wide the vectors are that the driver likes: 64, as without a word of the driver.
+# Vector registers of one work-item, which drivers do not report. 16 is what x86 without AVX-512 has. A work-item of a
+# GPU keeps scalars, however wide the vectors that the driver prefers: 64, the same as without an answer.
 _REGISTERS = {512: 32}
 _FEWEST_REGISTERS = 16
 _GPU_ATTRIBUTES = 64
@@ -23,7 +23,7 @@ _SUB_GROUP_SIZES_INTEL = 0x4108  # of cl_intel_required_subgroup_size
 
 
 def attribute(device: cl.Device, attr: DeviceAttr) -> object | None:
-    """The value of ``attr``; None for what the driver does not say."""
+    """Returns the value of ``attr``; None where the driver has no answer."""
     read = _ATTRS.get(attr)
     try:
         return None if read is None else read(device)
@@ -32,7 +32,7 @@ def attribute(device: cl.Device, attr: DeviceAttr) -> object | None:
 
 
 def target_options(found: Found) -> dict[str, Any]:
-    """The options of target kind ``opencl`` that describe ``found``."""
+    """Returns the options of target kind ``opencl`` that describe ``found``."""
     device = found.device
     bits = 32 * max(1, device.native_vector_width_float)
     return {
@@ -55,20 +55,21 @@ def target_options(found: Found) -> dict[str, Any]:
         "unified-memory": bool(device.host_unified_memory),
         "import-alignment": found.import_alignment,
         "memory-alignment": max(1, device.mem_base_addr_align // 8),
-        # A mapping is of exactly the bytes it names (OpenCL 3.0, 5.2.4); whose cache lines they are is the driver's.
+        # A mapping covers exactly the bytes it names (OpenCL 3.0, 5.2.4); the driver handles the cache lines they are
+        # in.
         "coherence-granule": 1,
         "max-allocation-bytes": device.max_mem_alloc_size,
-        # Of memory that the host has too, drivers say what is free now, which is no fact to compile for.
+        # Of memory shared with the host, drivers report what is free now, which must not be compiled in.
         **({} if device.host_unified_memory else {"memory-bytes": device.global_mem_size}),
     }  # fmt: skip
 
 
 def svm(device: cl.Device) -> str:
-    """The best shared virtual memory of ``device`` that host views can last in: none, coarse, fine or system.
+    """Returns the best shared virtual memory that host views can last in: none, coarse, fine or system.
 
     Where host and device have memories of their own, coarse-grained SVM is a copy on either side, and a driver may move
     all of an allocation whenever a part of it is mapped: what the host wrote under another mapping is lost then, as
-    NVIDIA's does.
+    with NVIDIA's driver.
     """
     try:
         granted = device.svm_capabilities
@@ -89,23 +90,23 @@ def _device_class(device: cl.Device) -> str:
 
 
 def _vector_registers(device_class: str, vector_bits: int) -> int:
-    """How many vectors of so many bits a work-item keeps, at least what target kind ``opencl`` has for the fewest."""
+    """Returns how many vectors of ``vector_bits`` a work-item keeps, at least the least of target kind ``opencl``."""
     if device_class == "gpu":
         return max(4, _GPU_ATTRIBUTES * 32 // vector_bits)
     return _REGISTERS.get(vector_bits, _FEWEST_REGISTERS)
 
 
 def _version(text: str) -> int:
-    """``OpenCL C 1.2 ...`` as 120."""
+    """Returns ``OpenCL C 1.2 ...`` as 120."""
     match = re.search(r"(\d+)\.(\d+)", text)
     return int(match[1]) * 100 + int(match[2]) * 10 if match else 100
 
 
 def _subgroup_size(device: cl.Device) -> int:
-    """The widest subgroup, 0 where the driver does not say: pyopencl knows no query of an extension."""
+    """Returns the widest subgroup, 0 where the driver has no answer: pyopencl knows no query of an extension."""
     if "cl_intel_required_subgroup_size" not in device.extensions.split():
         return 0
-    ask = ctypes.CDLL(cl._cl.__file__).clGetDeviceInfo  # and with it the loader that pyopencl uses
+    ask = ctypes.CDLL(cl._cl.__file__).clGetDeviceInfo  # the import also brings the loader that pyopencl uses
     sizes, written = (ctypes.c_size_t * 16)(), ctypes.c_size_t()
     ask.argtypes = [ctypes.c_void_p, ctypes.c_uint32, ctypes.c_size_t, ctypes.c_void_p, ctypes.c_void_p]
     status = ask(device.int_ptr, _SUB_GROUP_SIZES_INTEL, ctypes.sizeof(sizes), sizes, ctypes.byref(written))

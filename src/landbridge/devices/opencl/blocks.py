@@ -1,4 +1,4 @@
-"""The handles of Spaces: a buffer of the driver with what is known of its host side, or an image."""
+"""MemoryBlocks, the handles of Spaces: a buffer of the driver with its host side, or an image."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from landbridge.records import record
 class BufferBlock:
     """``nbytes`` bytes of ``buffer`` from ``origin`` on, in scope ``scope`` of the context of ``device``.
 
-    ``address`` is where the host sees them, None as long as the driver was not asked, or when it cannot. ``svm`` is
-    the shared allocation under the buffer, where there is one: kernels get its pointer then, not the buffer.
-    ``keep`` is what the memory stands on. ``mappings`` are those open for the host, by (offset, nbytes). ``uses`` has
-    the last command of each queue that used the block.
+    ``address`` is where the host sees them, None until the driver was asked, or when it cannot map them. ``svm`` is the
+    shared allocation under the buffer, where there is one: kernels get its pointer then, not the buffer. ``keep`` keeps
+    the memory alive. ``mappings`` are those open for the host, by (offset, nbytes). ``uses`` has the last command of
+    each queue that used the block.
     """
 
     context: cl.Context
@@ -40,7 +40,7 @@ class BufferBlock:
     _parts: dict[int, cl.Buffer] = field(default_factory=dict)
 
     def part(self, byte_offset: int, alignment: int) -> Any:
-        """What a kernel is given for the bytes from ``byte_offset`` on: a buffer, or a shared pointer.
+        """Returns the kernel argument for the bytes from ``byte_offset`` on: a buffer, or a shared pointer.
 
         Raises InputError for an offset that is no multiple of ``alignment`` where the driver has no pointers.
         """
@@ -60,21 +60,21 @@ class BufferBlock:
         return known
 
     def check(self, byte_offset: int, nbytes: int) -> None:
-        """Raise unless ``nbytes`` bytes from ``byte_offset`` on are there."""
+        """Raise unless the block has ``nbytes`` bytes from ``byte_offset`` on."""
         if not self.alive:
             raise UseAfterFreeError("this space of an OpenCL device was freed; allocate another one")
         check_inside(byte_offset, nbytes, self.nbytes, "opencl")
 
     @property
     def is_divided(self) -> bool:
-        """Whether kernels were given parts of the buffer."""
+        """Returns whether kernels have been given parts of the buffer."""
         return bool(self._parts)
 
     def release_parts(self) -> None:
         """Release the parts that kernels were given, whoever still holds them; their last use is over.
 
         All end with the buffer, so that each lies in those that begin before it: the last to begin goes first. NVIDIA's
-        driver 580 ends the process in clReleaseMemObject of a part while one inside it is there that a kernel was given
+        driver 580 ends the process in clReleaseMemObject of a part while there is one inside it that a kernel was given
         later.
         """
         parts, self._parts = self._parts, {}
@@ -82,10 +82,11 @@ class BufferBlock:
             parts[start].release()
 
     def release(self) -> None:
-        """Give the memory back to the driver; the last use is over.
+        """Free the driver's memory; the last use is over.
 
-        Parts go before their buffer, now: recordings may hold them longer, and not every driver keeps a buffer for
-        parts that outlive it, as it should (OpenCL 3.0 specification, section 5.4.1 "Retaining and Releasing").
+        Parts are released before their buffer, now: recordings may hold them longer, and not every driver keeps a
+        buffer for parts that outlive it, as it should (OpenCL 3.0 specification, section 5.4.1 "Retaining and
+        Releasing").
         """
         self.alive = False
         self.release_parts()
@@ -109,28 +110,28 @@ class ImageBlock(PixelRows):
     uses: dict[int, cl.Event] = field(default_factory=dict)
 
     def check(self, byte_offset: int, nbytes: int) -> None:
-        """Raise unless the image is there, and the bytes are whole rows or pixels of one row."""
+        """Raise unless the image is alive, and the bytes are whole rows or pixels of one row."""
         if not self.alive:
             raise UseAfterFreeError("this image of an OpenCL device was freed; allocate another one")
         self.check_pixels(byte_offset, nbytes)
 
     def extent(self, byte_offset: int, nbytes: int) -> tuple[tuple[int, int, int], tuple[int, int, int]]:
-        """The origin and the size, in pixels, of bytes that ``check`` found right."""
+        """Returns the origin and the size, in pixels, of bytes that ``check`` accepted."""
         first, size = self.block(byte_offset, nbytes)
         return (*first, 0), (*size, 1)
 
     def release(self) -> None:
-        """Give the image back to the driver; the last use is over."""
+        """Free the driver's image; the last use is over."""
         self.alive = False
         self.image.release()
 
 
-#: The handle of a Space, whichever it is.
+#: The handle of a Space.
 MemoryBlock = BufferBlock | ImageBlock
 
 
 def host_bytes(address: int, nbytes: int) -> np.ndarray[Any, np.dtype[np.uint8]]:
-    """The ``nbytes`` bytes of this process from ``address`` on, as an array that owns nothing."""
+    """Returns the ``nbytes`` bytes of this process from ``address`` on, as an array that owns nothing."""
     return np.asarray(_Bytes(address, nbytes))
 
 

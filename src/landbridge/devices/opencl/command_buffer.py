@@ -2,8 +2,8 @@
 
 pyopencl does not know the extension. Its functions are found with clGetExtensionFunctionAddressForPlatform and called
 through ctypes; constants and signatures are those of the OpenCL extension specification, section cl_khr_command_buffer.
-A command buffer keeps the arguments its kernels had when it was made: one is made for each set of regions, so that
-rotating a few buffers makes as many, once.
+A command buffer keeps the arguments its kernels had when it was made, so one is made for each set of regions: rotating
+a few buffers makes as many, once.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ _SIGNATURES: dict[str, tuple[Any, ...]] = {
 
 
 class CommandBufferAPI:
-    """The functions of the extension on one platform; raises DeviceError when one is missing."""
+    """The functions of the extension on one platform; the constructor raises DeviceError when one is missing."""
 
     def __init__(self, platform: cl.Platform) -> None:
-        library = ctypes.CDLL(cl._cl.__file__)  # and with it the loader that pyopencl uses
+        library = ctypes.CDLL(cl._cl.__file__)  # the import also brings the loader that pyopencl uses
         find = library.clGetExtensionFunctionAddressForPlatform
         find.restype, find.argtypes = c_void_p, [c_void_p, ctypes.c_char_p]
         self._functions: dict[str, Any] = {}
@@ -61,7 +61,7 @@ class CommandBufferAPI:
             raise DeviceError(f"{name}: the OpenCL driver refuses with {status}")
 
     def enqueue(self, queue: cl.CommandQueue, handle: int) -> cl.Event | None:
-        """Queue the command buffer ``handle``; None when the driver says that it is queued already."""
+        """Queue the command buffer ``handle``; returns None when the driver says that it is queued already."""
         event, queues = c_void_p(), (c_void_p * 1)(queue.int_ptr)
         name = "clEnqueueCommandBufferKHR"
         status = self._functions[name](1, queues, handle, 0, None, ctypes.byref(event))
@@ -72,7 +72,7 @@ class CommandBufferAPI:
         return cl.Event.from_int_ptr(event.value or 0, retain=False)
 
     def create(self, queue: cl.CommandQueue) -> int:
-        """An empty command buffer for ``queue``."""
+        """Returns an empty command buffer for ``queue``."""
         status, queues = c_int32(), (c_void_p * 1)(queue.int_ptr)
         created = self._functions["clCreateCommandBufferKHR"](1, queues, None, ctypes.byref(status))
         if status.value or not created:
@@ -81,7 +81,9 @@ class CommandBufferAPI:
 
 
 class CommandBuffers:
-    """The command buffers of one recording, by the regions they were made with; the least recent ones are let go."""
+    """The command buffers of one recording, by the regions they were made with; the least recently used are
+    released.
+    """
 
     def __init__(self, api: CommandBufferAPI) -> None:
         self._api = api
@@ -91,7 +93,7 @@ class CommandBuffers:
 
     @classmethod
     def of(cls, instance: OpenCLInstance) -> CommandBuffers | None:
-        """None where the driver has no such extension, or not all of it."""
+        """Returns new CommandBuffers; None where the driver has no such extension, or only a part of it."""
         if EXTENSION not in instance.device.extensions.split():
             return None
         try:
@@ -102,10 +104,11 @@ class CommandBuffers:
     def enqueue(
         self, queue: Queue, key: tuple[object, ...], launches: Sequence[RecordedLaunch], values: Sequence[Any]
     ) -> cl.Event | None:
-        """Queue ``launches``, whose kernels have their arguments, where their ``key`` was seen on ``queue`` before.
+        """Queue ``launches``, whose kernels have their arguments, as a command buffer; None where that is impossible.
 
-        A command buffer is made when a key comes again, not at its first time: None then, while it is queued, and
-        from the first one on that the driver refuses, which an extension that is provisional may do.
+        A command buffer is made when a ``key`` comes to ``queue`` for the second time, so the first time returns None.
+        So does a buffer that is still queued, and every call after the driver has refused one, as it may with a
+        provisional extension.
         """
         key = (queue.key, *key)
         if self._refused:
@@ -127,7 +130,7 @@ class CommandBuffers:
 
 
 class _CommandBuffer:
-    """One command buffer; ``values`` are the memory objects its kernels hold no references to."""
+    """One command buffer; ``values`` keeps alive the memory objects that its kernels do not refer to."""
 
     def __init__(
         self, api: CommandBufferAPI, queue: Queue, launches: Sequence[RecordedLaunch], values: tuple[Any, ...]
@@ -153,9 +156,9 @@ class _CommandBuffer:
         api.call("clFinalizeCommandBufferKHR", self._handle)
 
     def enqueue(self, queue: Queue) -> cl.Event | None:
-        """Queue it; None while it is queued already, which drivers need not allow twice.
+        """Queue the command buffer; returns None while it is queued already, which drivers need not allow twice.
 
-        A driver may say that its last event is complete a moment before it takes the command buffer again: PoCL does.
+        A driver such as PoCL may say that its last event is complete a moment before it takes the command buffer again.
         """
         if self._last is not None and self._last.command_execution_status != cl.command_execution_status.COMPLETE:
             return None

@@ -1,4 +1,4 @@
-"""What a recording is made of: launches and copies, with the positions of the regions that they use."""
+"""The commands of a recording: launches and copies, with the positions of the regions that they use."""
 
 from __future__ import annotations
 

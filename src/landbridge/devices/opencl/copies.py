@@ -17,14 +17,16 @@ from landbridge.errors import InputError
 
 
 def reaches(context: cl.Context, space: Space) -> bool:
-    """Whether copies in ``context`` take ``space``: a block of the same context, or coherent memory of the host."""
+    """Returns whether copies in ``context`` accept ``space``: a block of that context, or coherent memory of the
+    host.
+    """
     if isinstance(space.handle, MemoryBlock):
         return space.handle.context == context
     return host_reaches(space)
 
 
 def check_copy(queue: Queue, src: Region, dst: Region, nbytes: int) -> None:
-    """Raise InputError for memory that copies on ``queue`` do not reach, and for bytes that are not there."""
+    """Raise InputError for memory that copies on ``queue`` cannot access, and for bytes outside it."""
     for end in (src, dst):
         if not reaches(queue.instance.context, end.space):
             raise InputError(
@@ -36,7 +38,7 @@ def check_copy(queue: Queue, src: Region, dst: Region, nbytes: int) -> None:
 
 
 def copy(queue: Queue, src: Region, dst: Region, nbytes: int) -> QueueEvent | None:
-    """Queue a copy that was checked; None where it is recorded instead."""
+    """Queue a copy that was checked; returns None where it is recorded instead."""
     if queue.recorder is not None:
         queue.recorder.add_copy(src, dst, nbytes)
         return None
@@ -44,7 +46,7 @@ def copy(queue: Queue, src: Region, dst: Region, nbytes: int) -> QueueEvent | No
 
 
 def enqueue(queue: Queue, src: Region, dst: Region, nbytes: int) -> QueueEvent:
-    """Queue a copy that was checked, whatever is recorded."""
+    """Queue a copy that was checked, also while the queue is recorded."""
     source, target = src.space.handle, dst.space.handle
     blocks: list[MemoryBlock] = []
     host: Any = None
@@ -65,7 +67,7 @@ def enqueue(queue: Queue, src: Region, dst: Region, nbytes: int) -> QueueEvent:
         else:
             host = host_bytes(host_address(dst), nbytes)
             event = _to_host(queue.cl, source, src.byte_offset, host, nbytes)
-    # Kept until it is done, as pyopencl's event of such a copy waits, with the GIL, when nobody holds it any more.
+    # It is kept until it is done, as pyopencl's event of such a copy waits for it, with the GIL, when it is dropped.
     return queue.submitted(event, tuple(blocks), host)
 
 

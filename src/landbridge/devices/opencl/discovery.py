@@ -1,4 +1,4 @@
-"""Which OpenCL devices there are: every platform's, that build and run a kernel."""
+"""Discovery of OpenCL devices: those of every platform that build and run a kernel."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from landbridge.records import record
 class Found:
     """A device that works, in a context that it shares with the others of its platform.
 
-    ``import_alignment``: bytes that host memory must be aligned to, to be used in place; 0 when it cannot be.
+    ``import_alignment``: bytes that host memory must be aligned to for use in place; 0 when that is impossible.
     """
 
     device: cl.Device
@@ -23,7 +23,7 @@ class Found:
 
 
 def discover() -> tuple[list[Found], list[str]]:
-    """The devices that work, in the drivers' order, and a line for each platform and device that was looked at."""
+    """Returns the working devices in the drivers' order, and a line for each platform and device that was tried."""
     try:
         platforms = cl.get_platforms()
     except cl.Error as error:

@@ -1,4 +1,4 @@
-"""What an OpenCL driver refuses, as exceptions of Landbridge."""
+"""Translation of OpenCL driver errors to exceptions of Landbridge."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pyopencl as cl
 
 from landbridge.errors import DeviceError, DeviceLostError, LandbridgeError, OutOfMemoryError
 
-# After these nothing works any more. A queue or context that was good and is invalid went with its device.
+# After these errors nothing works any more: a queue or context that was valid became invalid with its device.
 _LOST = frozenset(
     {
         cl.status_code.DEVICE_NOT_AVAILABLE,
@@ -31,7 +31,7 @@ _NO_MEMORY = frozenset(
 
 @contextmanager
 def driver_call(subject: str) -> Iterator[None]:
-    """Give the driver ``subject``; its refusal becomes DeviceLostError, OutOfMemoryError or DeviceError."""
+    """Guard a ``with`` block that calls the driver for ``subject``: its errors become ours, such as DeviceLostError."""
     try:
         yield
     except cl.Error as error:
@@ -39,7 +39,7 @@ def driver_call(subject: str) -> Iterator[None]:
 
 
 def translated(subject: str, error: cl.Error) -> LandbridgeError:
-    """The exception of Landbridge for ``error``, met while doing ``subject``."""
+    """Returns the exception of Landbridge for ``error``, which occurred in ``subject``."""
     if error.code in _LOST:
         return DeviceLostError(f"{subject}: the OpenCL driver says {error}")
     if error.code in _NO_MEMORY or isinstance(error, cl.MemoryError):

@@ -15,9 +15,9 @@ _LONGEST_NAP: Final = 1e-3
 
 
 class QueueEvent:
-    """A point in ``queue``: everything before ``event`` has completed when that has.
+    """A point in ``queue``: all work before ``event`` has completed when that has.
 
-    ``keep`` is what the commands before use and the driver does not hold.
+    ``keep`` is what the commands before use and the driver does not keep alive.
     """
 
     __slots__ = ("_flushed", "event", "keep", "queue")
@@ -29,8 +29,8 @@ class QueueEvent:
         self._flushed = False
 
     def query(self) -> bool:
-        """Whether it has completed; raises DeviceLostError when a command ended in an error."""
-        if not self._flushed:  # a driver may hold back what was not flushed
+        """Returns whether it has completed; raises DeviceLostError when a command ended in an error."""
+        if not self._flushed:  # a driver may hold back work that was not flushed
             with driver_call("a flush"):
                 self.queue.flush()
             self._flushed = True
@@ -44,10 +44,10 @@ class QueueEvent:
         return True
 
     def synchronize(self, timeout: float | None = None) -> bool:
-        """Wait at most ``timeout`` seconds (None: for ever); whether it has completed.
+        """Wait at most ``timeout`` seconds (None: for ever); returns whether it has completed.
 
-        clWaitForEvents has neither a limit nor an end by Ctrl-C: short waits spin, long ones look again after naps
-        of a sixteenth of the time waited so far.
+        clWaitForEvents has neither a limit nor an end by Ctrl-C: short waits spin, long ones poll, and sleep in between
+        for a sixteenth of the time waited so far.
         """
         started = time.monotonic()
         while not self.query():
@@ -61,7 +61,7 @@ class QueueEvent:
 
 
 def elapsed_ms(start: QueueEvent, end: QueueEvent) -> float | None:
-    """Milliseconds by the device's clock between two completed events; None where the queues are not timed."""
+    """Returns the milliseconds between two completed events by the device's clock; None where queues are not timed."""
     try:
         return max(0.0, (end.event.profile.end - start.event.profile.end) / 1e6)
     except cl.Error:

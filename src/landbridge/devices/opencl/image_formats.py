@@ -1,4 +1,4 @@
-"""Pixels of images: the driver's names for them, and which of them a device has."""
+"""Image formats: the driver's names for pixels, and which of them a device supports."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pyopencl as cl
 
 from landbridge.targets.images import DTYPES, LANES, image_format
 
-#: Channels of pixels by their number, and types of channels by dtype, with their bytes.
+#: The channel orders by the number of channels, and the channel types by dtype, with their bytes.
 CHANNELS = {1: cl.channel_order.R, 2: cl.channel_order.RG, 4: cl.channel_order.RGBA}
 CHANNEL_TYPES = {
     "float32": (cl.channel_type.FLOAT, 4),
@@ -19,7 +19,7 @@ CHANNEL_TYPES = {
 
 
 def image_formats(device: cl.Device) -> tuple[str, ...]:
-    """The pixels that kernels can read, and write, in images of ``device``."""
+    """Returns the pixel formats that kernels can read, and write, in images of ``device``."""
     kind, context = cl.mem_object_type.IMAGE2D, cl.Context([device])
     found = {
         (known.channel_order, known.channel_data_type)

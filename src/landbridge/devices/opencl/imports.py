@@ -1,4 +1,4 @@
-"""Memory of the application, used in place: buffers over host pointers, or the pointers themselves."""
+"""Imports of the application's memory: buffers over host pointers, or the pointers themselves."""
 
 from __future__ import annotations
 
@@ -18,7 +18,9 @@ from landbridge.targets.opencl import SVM_SCOPE
 
 
 def import_block(instance: OpenCLInstance, source: ImportSource, access: AccessMode) -> BufferBlock:
-    """``source`` as a block, its bytes where they are; raises ZeroCopyError with the reason when that cannot be."""
+    """Returns ``source`` as a block, its bytes where they are; raises ZeroCopyError with the reason when that cannot
+    be.
+    """
     match source:
         case HostPointer(address=address, nbytes=nbytes):
             return _import_pointer(instance, address, nbytes, access, None)
@@ -48,7 +50,7 @@ def _import_pointer(
             f"{where}: the address must be a multiple of {required} and is one of {actual}; allocate the memory with "
             "lb.empty or mmap, or allow a copy"
         )
-    size_multiple = min(required, 64)  # whole cache lines: what Intel's GPUs ask for besides the page
+    size_multiple = min(required, 64)  # whole cache lines: Intel's GPUs require them besides the page
     if nbytes < 1 or nbytes % size_multiple:
         raise ZeroCopyError(
             f"{where}: the size must be a multiple of {size_multiple}, at least one; import a larger range, or allow a "
@@ -76,7 +78,7 @@ def _import_pointer(
 
 
 def _import_file(instance: OpenCLInstance, fd: int, offset: int, nbytes: int, access: AccessMode) -> BufferBlock:
-    """A dma-buf, or a memfd, through a mapping of this process, which is the same memory."""
+    """Returns a dma-buf, or a memfd, through a mapping of this process, which is the same memory."""
     low = offset // mmap.PAGESIZE * mmap.PAGESIZE
     protection = mmap.PROT_READ | (0 if access == "r" else mmap.PROT_WRITE)
     try:
@@ -94,5 +96,5 @@ def _import_file(instance: OpenCLInstance, fd: int, offset: int, nbytes: int, ac
 
 
 def host_bytes_of(mapping: mmap.mmap) -> int:
-    """The address of ``mapping``, read-only or not."""
+    """Returns the address of ``mapping``, read-only or not."""
     return int(np.frombuffer(mapping, np.uint8).ctypes.data)

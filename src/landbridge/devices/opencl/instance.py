@@ -1,4 +1,4 @@
-"""One OpenCL device that is in use: its context, its queues, its memory kinds."""
+"""OpenCLInstance: one open OpenCL device with its context, its queues and its memory kinds."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ _MOST_IN_FLIGHT = 64
 
 
 class Queue:
-    """A stream: an in-order queue, and what its commands use that the driver does not hold.
+    """A stream: an in-order queue, with what its commands use and the driver does not keep alive.
 
-    ``recorder`` takes the commands instead while one is recorded.
+    While commands are recorded, ``recorder`` takes them instead.
     """
 
     def __init__(self, instance: OpenCLInstance) -> None:
@@ -42,25 +42,25 @@ class Queue:
         self._lock = new_lock()
 
     def submitted(self, event: cl.Event, blocks: tuple[MemoryBlock, ...], keep: object) -> QueueEvent:
-        """Note a command just queued: the ``blocks`` it uses, and what must live until it is done."""
+        """Record a command that was just queued: the ``blocks`` it uses, and what must live until it is done."""
         for block in blocks:
             block.uses[self.key] = event
         created = QueueEvent(self.cl, event, keep)
         if keep is not None:
             with self._lock:
                 self._in_flight.append(created)
-                # In order: what came before a command that is done is done, too.
+                # In order: all commands before one that is done are done, too.
                 if len(self._in_flight) > _MOST_IN_FLIGHT and self._in_flight[_MOST_IN_FLIGHT // 2].query():
                     del self._in_flight[: _MOST_IN_FLIGHT // 2 + 1]
         return created
 
     def marker(self) -> QueueEvent:
-        """An event after everything that is queued now."""
+        """Returns an event after everything that is queued now."""
         with driver_call("an event"):
             return QueueEvent(self.cl, cl.enqueue_marker(self.cl))
 
     def wait_for(self, event: Event) -> None:
-        """Have what is queued from now on wait for ``event``: in the driver where of one context, else here."""
+        """Make work queued from now on wait for ``event``: in the driver where it is of this context, else here."""
         if isinstance(event, QueueEvent) and event.queue.context == self.cl.context:
             with driver_call("a wait for an event"):
                 event.queue.flush()
@@ -79,14 +79,14 @@ class Queue:
 
 @record(frozen=True)
 class DeviceFacts:
-    """What never changes of an instance: the options of its Target, and its memory."""
+    """The constant facts of an instance: the options of its Target, and its memory."""
 
     options: Mapping[str, Any]
     kinds: Mapping[str, MemoryKind]
 
 
 class OpenCLInstance:
-    """The instance ``index`` of the device API: what was found, and the queue of stream None."""
+    """Instance ``index`` of the device API: the device that was found, and the queue of stream None."""
 
     def __init__(self, index: int, found: Found, *, profiling: bool = False) -> None:
         self.index = index
@@ -98,9 +98,10 @@ class OpenCLInstance:
         self.base_alignment = int(self.facts.options["memory-alignment"])
         self.queue = Queue(self)
         self.queues: dict[int, Queue] = {self.queue.key: self.queue}
-        #: The blocks that kernels have parts of, which ``close`` releases before the interpreter's end picks an order.
+        #: The blocks that kernels have parts of; ``close`` releases these before the interpreter's end does in any
+        #: order.
         self.divided: dict[int, BufferBlock] = {}
-        #: Held while mappings change: of two of the same bytes, made at once, drivers end one twice.
+        #: Held while mappings change: when two of the same bytes are made at once, drivers end one twice.
         self.mapping_lock = new_lock()
 
     def close(self) -> None:
@@ -117,7 +118,7 @@ class OpenCLInstance:
             queue = self.queues.get(key)
             if queue is not None:
                 QueueEvent(queue.cl, event).synchronize()
-            else:  # its stream was freed: it was flushed then
+            else:  # its stream was freed, and was flushed then
                 with driver_call("a wait"):
                     event.wait()
             if block.uses.get(key) is event:  # another thread may have queued more since

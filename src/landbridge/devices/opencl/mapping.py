@@ -1,6 +1,6 @@
-"""The host's access: the driver's own mappings, which are the barriers of memory that is not coherent.
+"""Host access through the driver's own mappings, which are the barriers of memory that is not coherent.
 
-On a device that shares the host's memory a mapping is the buffer itself, at an address that stays the same; a driver
+On a device that shares the host's memory a mapping is the buffer itself, at an address that stays the same. A driver
 that maps a buffer elsewhere the second time is refused, because views of the first mapping would be lost.
 """
 
@@ -20,13 +20,13 @@ from landbridge.errors import HostViewError
 _FLAGS = {
     "r": cl.map_flags.READ | cl.map_flags.WRITE,  # a lasting view of mode "rw" invalidates with "r", then writes
     "rw": cl.map_flags.READ | cl.map_flags.WRITE,
-    "w": cl.map_flags.WRITE,  # not WRITE_INVALIDATE_REGION: what the barrier rounds out to must keep its bytes
+    "w": cl.map_flags.WRITE,  # not WRITE_INVALIDATE_REGION: the bytes of the rounded range must keep their content
 }
 _READ_ONLY = cl.map_flags.READ
 
 
 def host_address(instance: OpenCLInstance, block: BufferBlock) -> int:
-    """Where the host sees ``block``; raises HostViewError for memory of the device's own."""
+    """Returns the host address of ``block``; raises HostViewError for memory of the device's own."""
     if block.address is None:
         if instance.facts.kinds[block.scope].host_access == "none":
             raise HostViewError(
@@ -38,7 +38,7 @@ def host_address(instance: OpenCLInstance, block: BufferBlock) -> int:
 
 
 def mapped_address(instance: OpenCLInstance, buffer: cl.Buffer) -> int:
-    """The address of ``buffer``, from a mapping that is over on return."""
+    """Returns the address of ``buffer``, from a mapping that has ended on return."""
     with driver_call("a mapping"):
         array = _map(instance, buffer, _READ_ONLY, 0, 1)
         address = int(array.ctypes.data)
@@ -47,7 +47,7 @@ def mapped_address(instance: OpenCLInstance, buffer: cl.Buffer) -> int:
 
 
 def begin(instance: OpenCLInstance, block: BufferBlock, byte_offset: int, nbytes: int, mode: AccessMode) -> None:
-    """Map the bytes for the host, after every command that uses the block; what is coherent only waits."""
+    """Map the bytes for the host, after every command that uses the block; for coherent memory it only waits."""
     block.check(byte_offset, 0)
     nbytes = min(nbytes, block.nbytes - byte_offset)
     if nbytes <= 0:
@@ -60,7 +60,7 @@ def begin(instance: OpenCLInstance, block: BufferBlock, byte_offset: int, nbytes
 
 
 def _begin(instance: OpenCLInstance, block: BufferBlock, key: tuple[int, int], mode: AccessMode) -> None:
-    if _covering(block, *key) is not None:  # what is mapped twice for writing is undefined
+    if _covering(block, *key) is not None:  # the content is undefined when bytes are mapped twice for writing
         return
     byte_offset, nbytes = key
     flags = _READ_ONLY if block.readonly else _FLAGS[mode]
@@ -85,7 +85,7 @@ def _begin(instance: OpenCLInstance, block: BufferBlock, key: tuple[int, int], m
 def end(instance: OpenCLInstance, block: BufferBlock, byte_offset: int, nbytes: int, mode: AccessMode) -> None:
     """End the mapping of these bytes; where there is none, map and unmap them, so that the device sees writes.
 
-    A mapping of more ends too when these were written, and stays when they were read.
+    A mapping of more bytes also ends when these were written, and stays when they were read.
     """
     nbytes = min(nbytes, block.nbytes - byte_offset)
     if nbytes <= 0 or instance.facts.kinds[block.scope].coherent:
@@ -101,14 +101,14 @@ def end(instance: OpenCLInstance, block: BufferBlock, byte_offset: int, nbytes: 
 
 
 def end_all(instance: OpenCLInstance, block: BufferBlock) -> None:
-    """End what is still mapped, because a command is about to use the bytes."""
+    """End all open mappings, because a command is about to use the bytes."""
     with instance.mapping_lock:
         for key in tuple(block.mappings):
             _unmap(instance, block, key)
 
 
 def _covering(block: BufferBlock, byte_offset: int, nbytes: int) -> tuple[int, int] | None:
-    """The mapping that has all of these bytes, the one of exactly them first."""
+    """Returns a mapping that covers all of these bytes, preferably one of exactly them."""
     if (byte_offset, nbytes) in block.mappings:
         return byte_offset, nbytes
     stop = byte_offset + nbytes
@@ -116,13 +116,15 @@ def _covering(block: BufferBlock, byte_offset: int, nbytes: int) -> tuple[int, i
 
 
 def _map(instance: OpenCLInstance, buffer: cl.Buffer, flags: int, start: int, nbytes: int) -> Any:
-    """An array over a mapping, its base; the host may use it on return."""
+    """Returns an array over a new mapping, which is its base; the host may use it on return."""
     mapped: Any = cl.enqueue_map_buffer  # its stub takes neither flags of several bits nor a dtype's class
     return mapped(instance.queue.cl, buffer, flags, start, (nbytes,), np.uint8)[0]
 
 
 def _unmap(instance: OpenCLInstance, block: BufferBlock, key: tuple[int, int]) -> bool:
-    """End a mapping; whether it was there. A command of another thread, on other bytes of the block, ends it too."""
+    """End a mapping; returns whether it existed. A command of another thread, on other bytes of the block, ends
+    it too.
+    """
     mapping: Any = block.mappings.pop(key, None)
     if mapping is None:
         return False

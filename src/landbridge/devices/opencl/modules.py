@@ -1,4 +1,4 @@
-"""Modules: programs the driver built, and launches of their kernels."""
+"""OpenCLModule: programs that the driver built, and launches of their kernels."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ _SCALARS = {
 
 
 class KernelFunction:
-    """One kernel of a program. ``lock`` is held from setting its arguments to queueing it: they are its state."""
+    """One kernel of a program. ``lock`` is held from setting its arguments to queueing it, as they are its state."""
 
     def __init__(self, kernel: cl.Kernel) -> None:
         self.kernel = kernel
         self.lock = new_lock()
         self.count: int = kernel.num_args
-        #: The dtype of each scalar parameter where the driver says, None for pointers and what it does not say.
+        #: The dtype of each scalar parameter where the driver reports it; None for pointers and for what it does not.
         self.scalars = tuple(_scalar_type(kernel, i) for i in range(self.count))
 
 
@@ -53,14 +53,14 @@ class OpenCLModule:
         self._functions: dict[str, KernelFunction] = {}
 
     def function(self, name: str) -> KernelFunction:
-        """The kernel called ``name``; raises DeviceError naming those there are."""
+        """Returns the kernel called ``name``; raises DeviceError that names the existing ones."""
         known = self._functions.get(name)
         if known is None:
             known = self._functions.setdefault(name, KernelFunction(self.new_kernel(name)))
         return known
 
     def new_kernel(self, name: str) -> cl.Kernel:
-        """A kernel object of its own, with arguments of its own."""
+        """Returns a new kernel object, with arguments of its own."""
         try:
             return cl.Kernel(self.program, name)
         except cl.Error as error:
@@ -71,7 +71,7 @@ class OpenCLModule:
 
 
 def formats(instance: OpenCLInstance) -> tuple[str, ...]:
-    """What ``load`` takes for ``instance``."""
+    """Returns the formats that ``load`` accepts for ``instance``."""
     return _FORMATS if _takes_il(instance) else _FORMATS[:1]
 
 
@@ -104,11 +104,11 @@ def load(instance: OpenCLInstance, binary: bytes, format: str, options: str) -> 
 
 
 def source_options(device: cl.Device) -> list[str]:
-    """What every program in OpenCL C is built with on ``device``.
+    """Returns the options that every program in OpenCL C is built with on ``device``.
 
-    Types of scalar arguments are asked of the driver, which keeps them only when told to. Quotients may be off by 2.5
-    units of the last place unless they are asked to be right, which only devices may be that say they can (OpenCL C 3.0
-    specification, section "Relative Error as ULPs"); quantized values would be rounded to other numbers.
+    Types of scalar arguments are queried from the driver, which keeps them only with an option. Quotients may be off by
+    2.5 units of the last place unless correct rounding is requested, which only devices may be that declare it (OpenCL
+    C 3.0 specification, section "Relative Error as ULPs"); quantized values would be rounded to other numbers.
     """
     rounded = device.single_fp_config & cl.device_fp_config.CORRECTLY_ROUNDED_DIVIDE_SQRT
     return ["-cl-kernel-arg-info", *(["-cl-fp32-correctly-rounded-divide-sqrt"] if rounded else [])]
@@ -134,7 +134,7 @@ def _build_error(instance: OpenCLInstance, program: Any, source: str | None, err
 def launch(
     queue: Queue, module: OpenCLModule, name: str, grid: Grid, block: Grid, args: Sequence[Argument]
 ) -> QueueEvent | None:
-    """Queue ``grid`` workgroups of ``block`` work-items; None while a recording takes it instead."""
+    """Queue ``grid`` workgroups of ``block`` work-items; returns None while a recording takes them instead."""
     if queue.instance.device != module.instance.device:
         raise InputError(
             f"kernel {name!r} was loaded on opencl:{module.instance.index} and launched on "
@@ -170,7 +170,7 @@ def enqueue(queue: Queue, kernel: cl.Kernel, name: str, grid: Grid, block: Grid)
 def bound(
     instance: OpenCLInstance, name: str, function: KernelFunction, args: Sequence[Argument]
 ) -> tuple[list[Any], tuple[MemoryBlock, ...]]:
-    """``args`` as the driver takes them, and the blocks among them; raises InputError for those that do not fit."""
+    """Returns ``args`` as the driver takes them, and the blocks among them; raises InputError where they do not fit."""
     if len(args) != function.count:
         raise InputError(f"kernel {name!r} takes {function.count} arguments; {len(args)} were given")
     values: list[Any] = []
@@ -191,7 +191,7 @@ def bound(
 
 
 def kernel_value(instance: OpenCLInstance, block: MemoryBlock, byte_offset: int) -> Any:
-    """What a kernel is given for ``block`` from ``byte_offset`` on; mappings of it are over then."""
+    """Returns the kernel argument for ``block`` from ``byte_offset`` on, after ending mappings of it."""
     block.check(byte_offset, 0)
     if isinstance(block, ImageBlock):
         if byte_offset:
@@ -206,7 +206,7 @@ def kernel_value(instance: OpenCLInstance, block: MemoryBlock, byte_offset: int)
 
 
 def set_arguments(kernel: cl.Kernel, values: Sequence[Any]) -> None:
-    """Set all arguments of ``kernel``; whoever queues it holds ``values`` until it is done."""
+    """Set all arguments of ``kernel``; whoever queues it keeps ``values`` alive until it is done."""
     for number, value in enumerate(values):
         kernel.set_arg(number, value)
 

@@ -1,7 +1,7 @@
-"""A kernel built and run before a device is believed, and how host memory must lie for it to be used in place.
+"""A probe that builds and runs a kernel on a device, and finds the alignment at which host memory is used in place.
 
-Some drivers list devices that build no kernel; others keep a copy of imported memory that only a mapping brings up
-to date. Both show in a kernel over imported bytes: the host looks at them without any mapping.
+Some drivers list devices that build no kernel; others keep a copy of imported memory that only a mapping updates. Both
+show in a kernel over imported bytes: the host reads them without any mapping.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ Bytes = np.ndarray[tuple[int, ...], np.dtype[np.uint8]]
 
 
 def usable(context: cl.Context, device: cl.Device) -> int:
-    """Build and run a kernel on ``device``; the alignment host memory needs to be imported, 0 when none is enough.
+    """Build and run a kernel on ``device``; returns the alignment host memory needs to be imported, 0 if none is
+    enough.
 
     Raises pyopencl's error when no kernel runs, ArithmeticError when one computes something else.
     """
@@ -29,7 +30,7 @@ def usable(context: cl.Context, device: cl.Device) -> int:
     _check_results(context, queue, kernel)
     if not device.host_unified_memory:
         return 0
-    # What drivers document: any address, a cache line (and Intel's GPUs a size of whole ones), a page.
+    # What drivers document: any address, a cache line (Intel's GPUs also a size of whole ones), a page.
     memory = np.frombuffer(mmap.mmap(-1, 2 * mmap.PAGESIZE), np.uint8)
     for alignment in (1, 64, mmap.PAGESIZE):
         size = max(_ITEMS, alignment)
@@ -51,7 +52,9 @@ def _check_results(context: cl.Context, queue: cl.CommandQueue, kernel: cl.Kerne
 
 
 def _in_place(context: cl.Context, queue: cl.CommandQueue, kernel: cl.Kernel, memory: Bytes) -> bool:
-    """Whether a kernel sees what the host wrote to ``memory`` after the import, and the host what the kernel wrote."""
+    """Returns whether a kernel sees what the host wrote to ``memory`` after the import, and the host what the kernel
+    wrote.
+    """
     buffer = cl.Buffer(context, cl.mem_flags.READ_WRITE | cl.mem_flags.USE_HOST_PTR, hostbuf=memory)
     values = memory[:_ITEMS]
     values[:] = range(_ITEMS)

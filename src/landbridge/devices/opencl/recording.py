@@ -1,8 +1,8 @@
-"""Recordings: commands noted once, then queued again with other memory.
+"""Recordings: commands that are recorded once, then queued again with other memory.
 
 ``replay`` gives positions: the regions that the recorded commands use are numbered in the order of their first use.
-Each launch has a kernel object of its own whose arguments are set once, so that a replay only queues; it sets those
-again that a rebound region is given to.
+Each launch has a kernel object of its own whose arguments are set once, so that a replay only queues; arguments in a
+rebound region are set again.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from landbridge.records import record
 
 @record
 class OpenCLRecorder:
-    """Takes what is given to a stream between ``begin_record`` and ``end_record``."""
+    """A recorder of what is submitted to a stream between ``begin_record`` and ``end_record``."""
 
     queue: Queue
     positions: dict[Region, int] = field(default_factory=dict)
@@ -36,7 +36,7 @@ class OpenCLRecorder:
     def add_launch(
         self, module: modules.OpenCLModule, name: str, grid: modules.Grid, block: modules.Grid, args: Sequence[Any]
     ) -> None:
-        """Note a launch whose arguments were checked."""
+        """Record a launch whose arguments were checked."""
         kernel = module.new_kernel(name)
         values, _ = modules.bound(self.queue.instance, name, module.function(name), args)
         with driver_call(f"the arguments of {name!r}"):
@@ -45,7 +45,7 @@ class OpenCLRecorder:
         self.commands.append(RecordedLaunch(kernel, name, grid, block, positions))
 
     def add_copy(self, src: Region, dst: Region, nbytes: int) -> None:
-        """Note a copy that was checked."""
+        """Record a copy that was checked."""
         self.commands.append(RecordedCopy(self._position(src), self._position(dst), nbytes))
 
     def _position(self, region: Region) -> int:
@@ -72,7 +72,7 @@ class OpenCLRecording:
         self._buffers = CommandBuffers.of(self.instance) if self._is_launches_alone() else None
 
     def replay(self, queue: Queue, args: Mapping[int, Region]) -> QueueEvent | None:
-        """Queue all of it on ``queue``, the regions in ``args`` in their positions from now on."""
+        """Queue all commands on ``queue``, after binding the regions in ``args`` to their positions for good."""
         for position, region in args.items():
             if not 0 <= position < len(self.regions):
                 raise InputError(f"a recording of {len(self.regions)} regions has no position {position}")
@@ -99,7 +99,7 @@ class OpenCLRecording:
             return queue.submitted(event.event, blocks, (*self._values, event.keep))
 
     def _replay_recorded(self, queue: Queue, blocks: tuple[MemoryBlock, ...]) -> QueueEvent | None:
-        """As a command buffer; None where the driver has none, for regions that are new, and while it is queued."""
+        """Queue a command buffer; returns None where the driver has none, for new regions, and while it is queued."""
         buffers = self._buffers
         if buffers is None:
             return None
@@ -131,7 +131,7 @@ class OpenCLRecording:
         return None  # memory of the host, which only copies use
 
     def _prepare(self) -> tuple[MemoryBlock, ...]:
-        """The blocks in use, alive and with no mapping of the host open."""
+        """Returns the blocks in use, after checking that they are alive and ending mappings of the host."""
         blocks: list[MemoryBlock] = []
         for region in self.regions:
             block = region.space.handle

@@ -1,4 +1,4 @@
-"""The Vulkan device, by ctypes over the loader: no package is needed, a driver is."""
+"""The Vulkan device, by ctypes over the loader: it needs a driver, but no package."""
 
 from __future__ import annotations
 

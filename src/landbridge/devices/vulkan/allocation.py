@@ -1,4 +1,4 @@
-"""Allocation: device memory with one buffer over all of it, mapped for good where the host sees it."""
+"""Allocation: device memory with one buffer over all of it, mapped permanently where the host sees it."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from landbridge.errors import DeviceError, HostViewError, OutOfMemoryError, Unsu
 class Allocation(UsedMemory):
     """The handle of a Space: ``nbytes`` bytes that ``buffer`` shows, from ``offset`` in ``memory``.
 
-    ``address`` is where this process maps the first byte, None where it cannot. ``exportable``: whether it was made to
-    be shared with others.
+    ``address`` is where this process maps the first byte, None where it cannot. ``exportable``: it was made to be
+    shared with others.
     """
 
     __slots__ = ("address", "buffer", "exportable", "memory", "memory_type", "offset")
@@ -47,12 +47,12 @@ class Allocation(UsedMemory):
 
     @property
     def bound_bytes(self) -> int:
-        """Bytes of the buffer: shaders see whole words, so that the last one may reach past ``nbytes``."""
+        """Returns the bytes of the buffer, whose last word may reach past ``nbytes``, as shaders see whole words."""
         return _buffer_bytes(self.nbytes)
 
     @property
     def coherent(self) -> bool:
-        """Whether the host's accesses need no barriers."""
+        """Returns whether the host's accesses need no barriers."""
         return self.memory_type.has(flags.MEMORY_HOST_COHERENT)
 
     def flush(self, start: int, nbytes: int) -> None:
@@ -64,7 +64,7 @@ class Allocation(UsedMemory):
         self._barrier(self.device.calls.vkInvalidateMappedMemoryRanges, start, nbytes)
 
     def _barrier(self, call: object, start: int, nbytes: int) -> None:
-        """Of the bytes that there are: the runtime rounds to granules, which may leave the space. Widened to atoms."""
+        """Call a barrier on these bytes, cut to the space (granules may exceed it) and widened to whole atoms."""
         start, stop = max(0, start), min(self.nbytes, start + nbytes)
         if self.coherent or stop <= start:
             return
@@ -77,7 +77,7 @@ class Allocation(UsedMemory):
 
 
 def allocation_of(space: Space) -> Allocation:
-    """The handle of ``space`` as ``memory_of`` gives it; raises HostViewError for an image."""
+    """Returns the handle of ``space`` as ``memory_of`` gives it; raises HostViewError for an image."""
     memory = memory_of(space)
     if not isinstance(memory, Allocation):
         raise HostViewError(f"the host cannot see images of {space.device}; copy them with t.to_device('cpu')")
@@ -85,7 +85,7 @@ def allocation_of(space: Space) -> Allocation:
 
 
 def alloc_flat(device: LogicalDevice, nbytes: int, alignment: int, scope: str, export_as: int = 0) -> Allocation:
-    """``nbytes`` bytes of ``scope``, checked, then as ``allocate``; raises InputError for what no allocation has."""
+    """Returns ``nbytes`` bytes of ``scope``, allocated as by ``allocate``; raises InputError for an illegal request."""
     kind = kind_of(device.kinds, scope, device.name)
     check_request(nbytes, alignment, device.name)
     if scope not in device.scopes:
@@ -103,7 +103,7 @@ def alloc_flat(device: LogicalDevice, nbytes: int, alignment: int, scope: str, e
 def allocate(
     device: DriverObjects, memory_type: MemoryType, nbytes: int, alignment: int, export_as: int = 0
 ) -> Allocation:
-    """New memory whose first byte is aligned to ``alignment`` where the host sees it. Raises OutOfMemoryError.
+    """Returns new memory whose first byte is aligned to ``alignment`` where the host sees it. Raises OutOfMemoryError.
 
     ``export_as``: the handle type that it can be exported as; it then begins where the handle's memory does, and has
     the alignment that the driver gives.
@@ -160,7 +160,7 @@ def import_as(
     handle_type: int,
     address: int | None,
 ) -> Allocation:
-    """Memory of others: ``nbytes`` bytes from ``offset`` on of the ``size`` bytes that ``source`` names.
+    """Import ``nbytes`` bytes from ``offset`` on of the ``size`` bytes of others that ``source`` names.
 
     ``address`` is where this process sees the first of the ``nbytes``, None to map them if the type allows.
     """
@@ -172,7 +172,7 @@ def import_as(
         memory = device.create("Memory", request)
         visible = memory_type.has(flags.MEMORY_HOST_VISIBLE)
         if visible and (address is None or not memory_type.has(flags.MEMORY_HOST_COHERENT)):
-            mapped = _map(device, memory) + offset  # barriers are for mapped memory alone
+            mapped = _map(device, memory) + offset  # barriers are for mapped memory only
             address = mapped if address is None else address
         result = device.calls.vkBindBufferMemory(device.handle, buffer, memory, offset)
         check(result, f"binding a buffer of {nbytes} imported bytes")

@@ -1,4 +1,4 @@
-"""``vulkan``: every device that a Vulkan driver finds, through the loader alone."""
+"""VulkanDeviceAPI: every device that a Vulkan driver finds, through the loader alone."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ _PAGE = 4096  # what every driver aligns an allocation to
 
 
 class VulkanDeviceAPI(DeviceAPI):
-    """Devices of version 1.2 on; real GPUs are numbered before CPUs. One is opened when it is first used.
+    """Devices of Vulkan 1.2 or newer; real GPUs are numbered before CPUs. One is opened at its first use.
 
-    ``coherent`` and ``unified`` False use a device as if it had no coherent memory, or none that both sides share:
-    so the flushes, barriers and staged copies of other hardware run on any driver. ``open(index, ...)`` takes the
-    same options for one instance.
+    ``coherent`` and ``unified`` False use a device as if it had no coherent memory, or none that both sides share: so
+    the flushes, barriers and staged copies of other hardware run on any driver. ``open(index, ...)`` takes the same
+    options for one instance.
     """
 
     name: ClassVar[str] = "vulkan"
@@ -45,30 +45,30 @@ class VulkanDeviceAPI(DeviceAPI):
         self._devices = OpenDevices(coherent=coherent, unified=unified)
 
     def count(self) -> int:
-        """How many devices drivers find; 0 without a loader or a driver, and ``discovery`` says which is missing."""
+        """Returns how many devices drivers find; 0 without a loader or a driver, which ``discovery`` reports."""
         return len(self._devices.physical)
 
     def discovery(self) -> Sequence[str]:
-        """What is missing, and the devices that are not used with the reason."""
+        """Returns what is missing, and the devices that are not used, with the reason."""
         return self._devices.diagnostics
 
     def get_attr(self, index: int, attr: DeviceAttr) -> object | None:
-        """What the driver states; None for what Vulkan has no question for."""
+        """Returns what the driver reports; None for what Vulkan cannot query."""
         found = self._devices.physical
         return attribute(found[index], attr) if 0 <= index < len(found) else None
 
     def memory_kinds(self, index: int) -> Mapping[str, MemoryKind]:
-        """The driver's memory types by scope."""
+        """Returns the driver's memory types by scope."""
         return self.logical(index).kinds
 
     def target_properties(self, index: int) -> Mapping[str, Any]:
-        """Limits and features of the device, as options of the target kind ``vulkan``."""
+        """Returns limits and features of the device, as options of the target kind ``vulkan``."""
         return target_properties(self.logical(index))
 
     # --- lifecycle -----------------------------------------------------------------------------------------------
 
     def open(self, index: int, **options: object) -> None:
-        """Open instance ``index`` with the options ``coherent`` and ``unified``, anew where it has others."""
+        """Open instance ``index`` with the options ``coherent`` and ``unified``; reopen it where it has others."""
         self._devices.open(index, **options)
 
     def close(self, index: int) -> None:
@@ -76,46 +76,46 @@ class VulkanDeviceAPI(DeviceAPI):
         self._devices.close(index)
 
     def reset(self, index: int) -> None:
-        """Close it and open it with the options it had."""
+        """Close instance ``index`` and open it with the options it had."""
         self._devices.reset(index)
 
     def logical(self, index: int) -> LogicalDevice:
-        """Instance ``index``, open; opened if it was not."""
+        """Returns instance ``index``, which is opened if it was not."""
         return self._devices.logical(index)
 
     # --- memory --------------------------------------------------------------------------------------------------
 
     def alloc_data_space(self, index: int, nbytes: int, alignment: int, scope: str, type_hint: str | None) -> Space:
-        """Memory of the driver with a buffer over it; mapped where the host sees the scope."""
+        """Allocate memory of the driver with a buffer over it, mapped where the host sees the scope."""
         scope = normalize_scope(scope)
         return Space(Device(self, index), scope, alloc_flat(self.logical(index), nbytes, alignment, scope))
 
     def alloc_shared_space(self, index: int, nbytes: int, alignment: int, scope: str) -> Space:
-        """The same, so that ``export_fd`` can give it to others where the driver has dma-bufs."""
+        """Allocate as ``alloc_data_space`` does, so that ``export_fd`` works where the driver has dma-bufs."""
         device, scope = self.logical(index), normalize_scope(scope)
-        # An exported buffer begins where its memory does: larger alignments than a driver's own are for the rest.
+        # An exported buffer begins where its memory does; larger alignments than the driver's are for other memory.
         handle_type = export_handle(device) if alignment <= _PAGE else 0
         return Space(Device(self, index), scope, alloc_flat(device, nbytes, alignment, scope, handle_type))
 
     def export_fd(self, space: Space) -> int:
-        """A dma-buf of memory that was made to be shared; the caller closes it. Raises ZeroCopyError."""
+        """Returns a dma-buf of memory that was made to be shared; the caller closes it. Raises ZeroCopyError."""
         return export_dma_buf(self.logical(space.device.index), allocation_of(space))
 
     def alloc_data_space_nd(
         self, index: int, physical_shape: Sequence[int], dtype: str, scope: str, alignment: int
     ) -> NdSpace:
-        """An image: rows, pixels, and 1, 2 or 4 lanes of a pixel; kernels are not given any."""
+        """Returns an image: rows, pixels, and 1, 2 or 4 lanes of a pixel; kernels are not given any."""
         return alloc_image(self.logical(index), Device(self, index), physical_shape, dtype, normalize_scope(scope))
 
     def free_data_space(self, space: Space) -> None:
-        """Give it back; the driver's objects go when the last batch that uses them is done."""
+        """Free ``space``; the driver's objects are destroyed after the last batch that uses them."""
         memory: UsedMemory = space.handle
         if memory.freed:
             raise UseAfterFreeError(f"a space of {space.device} is freed twice")
         memory.free()
 
     def host_pointer(self, space: Space) -> int:
-        """Where this process maps the first byte."""
+        """Returns the address at which this process maps the first byte."""
         allocation = allocation_of(space)
         if allocation.address is None:
             raise HostViewError(
@@ -125,25 +125,25 @@ class VulkanDeviceAPI(DeviceAPI):
         return allocation.address
 
     def begin_host_access(self, region: Region, nbytes: int, mode: AccessMode) -> None:
-        """Wait for what the access must come after; then ``vkInvalidateMappedMemoryRanges`` where it is needed."""
+        """Wait for work that the access must follow, then ``vkInvalidateMappedMemoryRanges`` where it is needed."""
         allocation = allocation_of(region.space)
         allocation.wait(writes=mode != "r")
         if mode != "w":
             allocation.invalidate(region.byte_offset, nbytes)
 
     def end_host_access(self, region: Region, nbytes: int, mode: AccessMode) -> None:
-        """``vkFlushMappedMemoryRanges`` where the host wrote and the kind is not coherent."""
+        """Call ``vkFlushMappedMemoryRanges`` where the host wrote and the kind is not coherent."""
         allocation = allocation_of(region.space)
         if mode != "r":
             allocation.flush(region.byte_offset, nbytes)
 
     def import_memory(self, index: int, source: ImportSource, access: AccessMode) -> Space:
-        """Memory of this process, or a dma-buf, in place; raises ZeroCopyError with what the driver asks."""
+        """Import memory of this process, or a dma-buf, in place; raises ZeroCopyError with what the driver requires."""
         scope, allocation = import_memory(self.logical(index), source)
         return Space(Device(self, index), scope, allocation)
 
     def release_import(self, space: Space) -> None:
-        """Wait until the device is done with it, and forget it; the bytes stay their owner's."""
+        """Wait until the device has finished with the memory, and release the import; the owner keeps the bytes."""
         allocation: Allocation = space.handle
         if not allocation.freed and allocation.device.is_open:
             allocation.wait(writes=True)
@@ -152,7 +152,7 @@ class VulkanDeviceAPI(DeviceAPI):
     # --- copies --------------------------------------------------------------------------------------------------
 
     def can_copy(self, src: Space, dst: Space) -> bool:
-        """Within one device, and between a device and memory that the host reaches."""
+        """Returns True within one device, and between a device and memory that the host can access."""
         owned = [space for space in (src, dst) if space.device.api is self]
         if len(owned) == 2:
             return src.device == dst.device
@@ -177,16 +177,16 @@ class VulkanDeviceAPI(DeviceAPI):
     # --- streams and events --------------------------------------------------------------------------------------
 
     def create_stream(self, index: int) -> Stream:
-        """A stream with a semaphore of its own; nothing orders it with the others."""
+        """Returns a stream with a semaphore of its own, unordered with the others."""
         return Stream(Device(self, index), Timeline(self.logical(index)))
 
     def free_stream(self, stream: Stream) -> None:
-        """What is queued is still done; nothing more may be queued."""
+        """Free ``stream``: queued work is still done, and no more may be queued."""
         timeline = self._timeline(stream.device.index, stream)
         timeline.alive = False
 
     def set_stream(self, index: int, stream: Stream | None) -> None:
-        """Vulkan has no current stream; nothing changes."""
+        """Do nothing, as Vulkan has no current stream."""
         self._timeline(index, stream)
 
     def stream_sync(self, index: int, stream: Stream | None) -> None:
@@ -194,18 +194,18 @@ class VulkanDeviceAPI(DeviceAPI):
         self._timeline(index, stream).drain()
 
     def sync_stream_from_to(self, index: int, source: Stream | None, target: Stream | None) -> None:
-        """Have the next batch of ``target`` wait for all that is on ``source`` now."""
+        """Make the next batch of ``target`` wait for the present work of ``source``."""
         first, second = self._timeline(index, source), self._timeline(index, target)
         for timeline, count in (*first.waits.items(), (first, first.submitted)):
             second.wait_for(timeline, count)
 
     def record_event(self, index: int, stream: Stream | None) -> Point:
-        """A point of the stream, with the device's time where the driver has a clock."""
+        """Returns a point of the stream, with the device's time where the driver has a clock."""
         timeline = self._timeline(index, stream)
         return self.logical(index).submit(timeline, (), timed=True)
 
     def wait_event(self, index: int, stream: Stream | None, event: Event) -> None:
-        """Have the next batch of ``stream`` wait for ``event``; one of another device is waited for here."""
+        """Make the next batch of ``stream`` wait for ``event``; this call waits for one of another device."""
         timeline = self._timeline(index, stream)
         if isinstance(event, Point) and event.stream.device is timeline.device:
             timeline.wait_for(event.stream, event.count)
@@ -213,21 +213,21 @@ class VulkanDeviceAPI(DeviceAPI):
             event.synchronize()
 
     def elapsed_ms(self, start: Event, end: Event) -> float | None:
-        """By the device's clock; None between points that are not done, or without a clock."""
+        """Returns the time by the device's clock; None between points that are not done, or without a clock."""
         return elapsed_ms(start, end) if isinstance(start, Point) and isinstance(end, Point) else None
 
     # --- modules and recordings -----------------------------------------------------------------------------------
 
     def module_formats(self, index: int) -> Sequence[str]:
-        """``spirv``."""
+        """Returns ``spirv``."""
         return ("spirv",)
 
     def load_module(self, index: int, binary: bytes, format: str, options: str = "") -> VulkanModule:
-        """SPIR-V of compute shaders; ``options`` are not used. Raises KernelBuildError with the module's text.
+        """Load SPIR-V of compute shaders; ``options`` are not used. Raises KernelBuildError with the module's text.
 
         Each entry point is a kernel. Its storage buffers and images, of descriptor set 0, take the Regions of a launch
-        in the order of their bindings, its push constants the numbers. With one unsigned push constant for each
-        buffer, and none given, those are the elements at which the Regions begin, which may then be any.
+        in the order of their bindings, its push constants the scalars. With one unsigned push constant for each buffer,
+        and no scalars, they are the elements at which the Regions begin, at any offset.
         """
         if format != "spirv":
             raise InputError(f"vulkan:{index} loads no modules of format {format!r}; legal: spirv")
@@ -255,14 +255,14 @@ class VulkanDeviceAPI(DeviceAPI):
         return module.device.give(timeline, dispatch(module.kernel(function), grid, block, places, scalars))
 
     def begin_record(self, index: int, stream: Stream | None) -> None:
-        """Note copies and launches given to ``stream`` instead of doing them."""
+        """Record copies and launches submitted to ``stream`` instead of doing them."""
         timeline = self._timeline(index, stream)
         if timeline.recorder is not None:
             raise InputError(f"a stream of vulkan:{index} is recorded already; end that recording first")
         timeline.recorder = VulkanRecorder()
 
     def end_record(self, index: int, stream: Stream | None) -> VulkanRecording:
-        """What was noted, as command buffers that are made once for each binding of its regions."""
+        """Returns the recording, as command buffers that are made once for each binding of its regions."""
         timeline = self._timeline(index, stream)
         recorder, timeline.recorder = timeline.recorder, None
         if recorder is None:
@@ -270,8 +270,7 @@ class VulkanDeviceAPI(DeviceAPI):
         return VulkanRecording(self.logical(index), recorder)
 
     def replay(self, recording: object, args: Mapping[int, Region], stream: Stream | None) -> Event | None:
-        """Queue a recording as one batch. ``args`` are bound from now on to positions: the number of a region in the
-        order in which the recorded work used each first."""
+        """Queue a recording as one batch; ``args`` stay bound to their positions, which count regions by first use."""
         if not isinstance(recording, VulkanRecording):
             raise InputError(f"vulkan replays what end_record gave, not {recording!r}")
         for region in args.values():

@@ -1,4 +1,4 @@
-"""The answers to DeviceAttr, and the options of a Target, from what a driver states."""
+"""Values of DeviceAttr, and the options of a Target, from what a driver reports."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from landbridge.memory_kind import GLOBAL_SCOPE
 
 
 def attribute(physical: PhysicalDevice, attr: DeviceAttr) -> object | None:
-    """The value of ``attr``; None where Vulkan has no such question."""
+    """Returns the value of ``attr``; None where Vulkan cannot query it."""
     match attr:
         case DeviceAttr.PRODUCT_NAME:
             return physical.name
@@ -33,7 +33,7 @@ def attribute(physical: PhysicalDevice, attr: DeviceAttr) -> object | None:
 
 
 def target_properties(device: LogicalDevice) -> dict[str, Any]:
-    """Options of the target kind ``vulkan`` for ``device``.
+    """Returns options of the target kind ``vulkan`` for ``device``.
 
     A driver that runs on the host's CPU has no shared memory of its own: it is ordinary memory.
     """
@@ -54,7 +54,7 @@ def target_properties(device: LogicalDevice) -> dict[str, Any]:
         "dedicated-local-memory": physical.device_type != "CPU",
         "rounded-quotients": physical.device_type == "CPU",
         "subgroup-size": physical.subgroup_size,
-        # A kernel has a push constant of four bytes for each.
+        # A kernel has a push constant of four bytes for each buffer.
         "max-storage-buffers": min(limits.maxPerStageDescriptorStorageBuffers, limits.maxPushConstantsSize // 4),
         "push-constant-bytes": limits.maxPushConstantsSize,
         "fp16": "shaderFloat16" in device.features,

@@ -1,6 +1,6 @@
 """The Vulkan functions that Landbridge calls, found through the loader ``libvulkan.so.1``.
 
-A call gives a VkResult to be checked, or None. Blocking ones release the GIL, as every ctypes call does.
+A call returns a VkResult to be checked, or None. Blocking calls release the GIL, as every ctypes call does.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 
 from landbridge.errors import DeviceError
 
-#: Names under which the loader is looked for, in this order.
+#: The file names of the loader, in the order in which they are tried.
 LOADER_NAMES = ("libvulkan.so.1", "libvulkan.so", "libvulkan.1.dylib", "vulkan-1.dll")
 
 _TYPES: dict[str, Any] = {
@@ -107,7 +107,7 @@ _DEVICE_OPTIONAL = """
 
 
 class Calls:
-    """Functions by name, as attributes; one that the driver does not have raises DeviceError when it is called."""
+    """Functions as attributes by name; one that the driver does not have raises DeviceError when it is called."""
 
     def __init__(self) -> None:
         self._functions: dict[str, Callable[..., Any]] = {}
@@ -119,7 +119,7 @@ class Calls:
             raise DeviceError(f"the Vulkan driver has no {name}; install a newer driver") from None
 
     def replace(self, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
-        """Put ``function`` in the place of ``name``; the one before. For looking on in tests."""
+        """Replace the function ``name`` by ``function``; returns the one before. For tests that observe calls."""
         before: Callable[..., Any] = getattr(self, name)
         self._functions[name] = function
         return before
@@ -136,7 +136,7 @@ class Calls:
 
 
 class LoaderCalls(Calls):
-    """What can be asked before there is an instance."""
+    """The functions that can be called before there is an instance."""
 
     def __init__(self, library: ctypes.CDLL) -> None:
         super().__init__()
@@ -146,18 +146,18 @@ class LoaderCalls(Calls):
         self._add(_GLOBAL_OPTIONAL, lambda name: self._address_of(None, name), optional=True)
 
     def of_instance(self, instance: int) -> Calls:
-        """The functions of ``instance`` and its physical devices."""
+        """Returns the functions of ``instance`` and its physical devices."""
         calls = Calls()
         calls._add(_INSTANCE, lambda name: self._address_of(instance, name))
         return calls
 
     def has(self, name: str) -> bool:
-        """Whether the loader knows ``name``."""
+        """Returns whether the loader knows ``name``."""
         return name in self._functions
 
 
 def of_device(instance_calls: Calls, device: int) -> Calls:
-    """The functions of the logical ``device``."""
+    """Returns the functions of the logical ``device``."""
     calls = Calls()
     calls._add(_DEVICE, lambda name: instance_calls.vkGetDeviceProcAddr(device, name))
     calls._add(_DEVICE_OPTIONAL, lambda name: instance_calls.vkGetDeviceProcAddr(device, name), optional=True)
@@ -165,7 +165,7 @@ def of_device(instance_calls: Calls, device: int) -> Calls:
 
 
 def load() -> LoaderCalls:
-    """The loader's functions; raises DeviceError, with the way out, where there is no loader."""
+    """Returns the loader's functions; raises DeviceError, with the remedy, where there is no loader."""
     tried: list[str] = []
     for name in LOADER_NAMES:
         try:

@@ -21,16 +21,16 @@ from landbridge.memory_kind import GLOBAL_SCOPE
 from landbridge.records import record
 from landbridge.targets.vulkan import HOST_CACHED_SCOPE, HOST_SCOPE
 
-#: Bytes staged at a time.
+#: The bytes that are staged at a time.
 _STAGE_BYTES = 4 << 20
-#: Less than this the host reads past its caches sooner than the device copies it: some 50 MB/s over a bus against the
+#: The host reads fewer bytes than this uncached faster than the device copies them: some 50 MB/s over a bus against the
 #: 20 us or so of a submission that is waited for.
 _FEW_BYTES = 1 << 10
 
 
 @record(frozen=True)
 class Copy:
-    """``nbytes`` bytes from ``src`` to ``dst``; a Step."""
+    """A Step that copies ``nbytes`` bytes from ``src`` to ``dst``."""
 
     src: MemoryLocation
     dst: MemoryLocation
@@ -38,21 +38,21 @@ class Copy:
 
     @property
     def places(self) -> tuple[MemoryLocation, ...]:
-        """The source, then the destination."""
+        """Returns the source, then the destination."""
         return self.src, self.dst
 
     @property
     def uses(self) -> Sequence[tuple[UsedMemory, bool]]:
-        """It reads ``src`` and writes ``dst``."""
+        """Returns ``src``, which it reads, and ``dst``, which it writes."""
         return (self.src.memory, False), (self.dst.memory, True)
 
     def moved(self, places: Sequence[MemoryLocation]) -> Copy:
-        """The same copy between other places."""
+        """Returns the same copy between other places."""
         src, dst = places
         return Copy(src, dst, self.nbytes)
 
     def encode(self, device: DriverObjects, commands: int) -> Callable[[], None] | None:
-        """One copy of one range, or of one block of pixels."""
+        """Append a copy of one range, or of one block of pixels."""
         source, target = self.src.memory, self.dst.memory
         if isinstance(source, Image) or isinstance(target, Image):
             copy_pixels(device, commands, self.src, self.dst, self.nbytes)
@@ -64,7 +64,9 @@ class Copy:
 
 
 def copy(device: LogicalDevice, stream: Timeline, src: Region, dst: Region, nbytes: int) -> Point | None:
-    """Queue a copy of which one end is memory of ``device`` at least; None where it is done, or recorded instead."""
+    """Queue a copy with one end in memory of ``device`` at least; returns None where it is done, or recorded
+    instead.
+    """
     source, target = _location(device, src), _location(device, dst)
     check_pixels([end for end in (source, target) if end is not None], nbytes)
     if source is not None and target is not None:
@@ -115,21 +117,21 @@ def copy_to_host(device: LogicalDevice, stream: Timeline, src: MemoryLocation, a
 
 
 def _is_slow_to_read(device: LogicalDevice, memory: Allocation, nbytes: int) -> bool:
-    """Whether the device brings these bytes to cached memory of the host sooner than the host reads them."""
+    """Returns whether the device copies these bytes to cached host memory faster than the host reads them."""
     if nbytes < _FEW_BYTES or memory.memory_type.has(flags.MEMORY_HOST_CACHED):
         return False
     return any(kind.has(flags.MEMORY_HOST_VISIBLE | flags.MEMORY_HOST_CACHED) for kind in device.scopes.values())
 
 
 def _location(device: LogicalDevice, region: Region) -> MemoryLocation | None:
-    """Where ``region`` lies on ``device``; None for memory that only the host reaches."""
+    """Returns the location of ``region`` on ``device``; None for memory that only the host can access."""
     memory = region.space.handle
     owned = isinstance(memory, UsedMemory) and memory.device is device
     return MemoryLocation(memory, region.byte_offset) if owned else None
 
 
 def _parts(memory: UsedMemory, nbytes: int) -> Iterator[tuple[int, int]]:
-    """Start and size of what is staged at a time: of an image whole rows, unless it is less than one."""
+    """Yields start and size of each staged part: of an image whole rows, unless it has less than one."""
     step = _STAGE_BYTES
     if isinstance(memory, Image):
         step = max(memory.row_pitch, _STAGE_BYTES // memory.row_pitch * memory.row_pitch)
@@ -139,7 +141,7 @@ def _parts(memory: UsedMemory, nbytes: int) -> Iterator[tuple[int, int]]:
 
 @contextmanager
 def _stage(device: LogicalDevice, nbytes: int) -> Iterator[tuple[Allocation, int]]:
-    """Memory that both sides see, and where the host sees it; raises UnsupportedError where there is none."""
+    """Yields memory that both sides see, and its host address; raises UnsupportedError where there is none."""
     scopes = [s for s in (HOST_CACHED_SCOPE, HOST_SCOPE, GLOBAL_SCOPE) if s in device.scopes]
     kind = next((device.scopes[s] for s in scopes if device.scopes[s].has(flags.MEMORY_HOST_VISIBLE)), None)
     if kind is None:

@@ -1,4 +1,4 @@
-"""How many units of a device run workgroups side by side: not in Vulkan, but in extensions of vendors."""
+"""The number of units of a device that run workgroups concurrently, from extensions of vendors."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from landbridge.records import record
 
 @record(frozen=True)
 class _Question:
-    """The structure of properties that an extension fills, and the number of units by it."""
+    """The structure of properties that an extension fills, and the number of units computed from it."""
 
     structure: type[Chained]
     count: Callable[[Any], int]
@@ -33,9 +33,9 @@ _QUESTIONS = {
 
 
 def core_count(extensions: Collection[str], fill: Callable[[Chained], None]) -> int | None:
-    """The units of a device that has ``extensions``, or None where none of them says.
+    """Returns the number of units of a device with ``extensions``, None where none of them reports it.
 
-    ``fill`` asks the driver for the properties that a structure is for.
+    ``fill`` queries the driver for the properties of a structure.
     """
     for name, question in _QUESTIONS.items():
         if name in extensions:

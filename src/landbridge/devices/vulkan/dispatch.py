@@ -1,4 +1,4 @@
-"""Dispatch: one launch of a kernel, checked, as a step that a command buffer takes."""
+"""Dispatch: one checked launch of a kernel, as a step of a command buffer."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from landbridge.targets.images import TEXTURE_SCOPE
 
 @record(frozen=True)
 class Dispatch:
-    """``grid`` workgroups of ``kernel``, one of ``places`` for each binding; a Step.
+    """A Step that runs ``grid`` workgroups of ``kernel``, with one of ``places`` for each binding.
 
-    ``push`` None: the push constants are the element at which each place begins, counted from where a descriptor may.
+    ``push`` None: the push constants are the element at which each location begins, relative to where a descriptor may.
     """
 
     kernel: Pipeline
@@ -35,18 +35,18 @@ class Dispatch:
 
     @property
     def uses(self) -> Sequence[tuple[UsedMemory, bool]]:
-        """The memory it is bound to, and what it may write of it."""
+        """Returns the memory it is bound to, and whether it may write it."""
         entry = self.kernel.entry
         pairs = zip(entry.bindings, self.places, strict=True)
         return [(location.memory, binding in entry.written) for binding, location in pairs]
 
     def moved(self, places: Sequence[MemoryLocation]) -> Dispatch:
-        """The same dispatch over other places."""
+        """Returns the same dispatch on other locations."""
         _check_places(self.kernel, places, starts=self.push is None)
         return Dispatch(self.kernel, tuple(places), self.push, self.grid)
 
     def encode(self, device: DriverObjects, commands: int) -> Callable[[], None] | None:
-        """Bind and dispatch; the descriptor set is given back when the commands will not run again."""
+        """Append the bind and the dispatch; the descriptor set is released when the commands will not run again."""
         kernel, calls = self.kernel, device.calls
         calls.vkCmdBindPipeline(commands, flags.BIND_POINT_COMPUTE, kernel.pipeline)
         descriptors = kernel.take_set() if self.places else 0
@@ -68,7 +68,7 @@ class Dispatch:
         return _packed(entry.name, entry, [location.offset % alignment // stride for location, stride in flat])
 
     def _range(self, location: MemoryLocation) -> structs_work.VkDescriptorBufferInfo:
-        """The part of its buffer that a kernel is given: descriptors begin where the device lets them."""
+        """Returns the range of the buffer for a descriptor, which begins where the device allows."""
         assert isinstance(location.memory, Allocation)
         limits = self.kernel.device.physical.limits
         alignment = limits.minStorageBufferOffsetAlignment
@@ -100,9 +100,9 @@ def dispatch(
     places: Sequence[MemoryLocation],
     scalars: Sequence[int | float],
 ) -> Dispatch:
-    """The step that a launch is; raises InputError for arguments or shapes that the kernel does not have.
+    """Returns the step of a launch; raises InputError for arguments or shapes that the kernel does not have.
 
-    Places go to the storage buffers in the order of their bindings, numbers to the push constants in theirs.
+    Places go to the storage buffers in the order of their bindings, scalars to the push constants in theirs.
     """
     entry, limits = kernel.entry, kernel.device.physical.limits
     subject = f"kernel {entry.name!r} on {kernel.device.name}"

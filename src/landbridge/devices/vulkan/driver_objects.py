@@ -1,4 +1,4 @@
-"""DriverObjects: an open device as its driver's objects see it: how they are made, and when they end."""
+"""DriverObjects: an open device with its driver's objects, which are created and destroyed through it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from landbridge.locks import new_lock
 
 
 class DriverObjects:
-    """The driver's ``handle`` of a device, its ``calls``, and what was made with them, which is destroyed with it.
+    """The driver's ``handle`` of a device, its ``calls``, and the objects made with them, which are destroyed with it.
 
     Methods may be called from any thread.
     """
@@ -32,7 +32,9 @@ class DriverObjects:
         self._waiting: list[tuple[Callable[[], bool], Callable[[], None]]] = []
 
     def create(self, kind: str, request: Chained) -> int:
-        """A new object of ``kind`` ("Buffer", "Memory", ...); it ends by ``destroy``, ``retire`` or with the device."""
+        """Returns a new object of ``kind`` ("Buffer", "Memory", ...); it ends by ``destroy``, ``retire`` or with the
+        device.
+        """
         self.check_open()
         handle = ctypes.c_uint64()
         maker = "vkAllocateMemory" if kind == "Memory" else f"vkCreate{kind}"
@@ -42,12 +44,12 @@ class DriverObjects:
         return handle.value
 
     def owned(self, kind: str, handle: int) -> None:
-        """Destroy ``handle`` with the device at the latest. Drivers may give one handle twice: each time counts."""
+        """Record ``handle`` to be destroyed with the device. Drivers may give one handle twice: each time counts."""
         with self._lock:
             self._owned[kind, handle] = self._owned.get((kind, handle), 0) + 1
 
     def destroy(self, kind: str, handle: int) -> None:
-        """Destroy what ``create`` gave; nothing happens once the device is closed."""
+        """Destroy an object of ``create``; does nothing once the device is closed."""
         with self._lock:
             left = self._owned.get((kind, handle), 0)
             if left > 1:
@@ -58,12 +60,12 @@ class DriverObjects:
                 self._end(kind, handle)
 
     def when(self, done: Callable[[], bool], action: Callable[[], None]) -> None:
-        """Have ``collect`` call ``action`` once ``done()``; never, when the device is closed before."""
+        """Make ``collect`` call ``action`` once ``done()`` is true; never, when the device is closed before."""
         with self._lock:
             self._waiting.append((done, action))
 
     def defer(self, action: Callable[[], None]) -> None:
-        """Have ``action`` called soon, by a thread that is not in the middle of something: for finalizers."""
+        """Queue ``action`` for a thread that is not in the middle of other work: for finalizers."""
         self._deferred.append(action)
 
     def retire(self, kind: str, handle: int) -> None:
@@ -71,7 +73,7 @@ class DriverObjects:
         self.defer(lambda: self.destroy(kind, handle))
 
     def collect(self) -> None:
-        """Let go of what was waiting for work that is done by now."""
+        """Release what was waiting for work that is done by now."""
         with self._lock:
             if not self.is_open:
                 return
@@ -85,12 +87,12 @@ class DriverObjects:
                     self._waiting.append((done, action))
 
     def check_open(self) -> None:
-        """Raise DeviceLostError when the device was closed, so that no handle of it reaches the driver."""
+        """Raise DeviceLostError when the device is closed, so that no handle of it reaches the driver."""
         if not self.is_open:
             raise DeviceLostError(f"{self.name} was closed; what was made on it is gone")
 
     def close(self) -> None:
-        """Wait for the queue, then destroy everything; twice is once. A device that is lost waits for nothing."""
+        """Wait for the queue, then destroy everything. A lost device waits for nothing; a second call does nothing."""
         with self._lock:
             if not self.is_open:
                 return

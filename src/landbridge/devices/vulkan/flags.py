@@ -1,4 +1,4 @@
-"""Bits and enumerators of vulkan_core.h (Vulkan 1.3), those that Landbridge uses."""
+"""Flags and enumerators of vulkan_core.h (Vulkan 1.3) that Landbridge uses."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
 """Images: 2-D spaces of pixels in the driver's own order, the scope ``global.texture``.
 
 Their formats are of unsigned integers, whatever they hold: kernels see the bits of elements, which no driver converts.
-
 They stay in the layout "general", which every use allows (Vulkan 1.3 specification, section 12.4 "Image Layouts").
 """
 
@@ -25,7 +24,7 @@ from landbridge.errors import InputError, OutOfMemoryError
 from landbridge.executable.spirv import IMAGE_FORMATS, ImageFormat
 from landbridge.targets.images import LANES, TEXTURE_SCOPE
 
-#: VkFormat of what a shader calls by these.
+#: The VkFormat for each format name of shaders.
 _FORMATS = {
     ImageFormat.R8ui: 13,
     ImageFormat.Rg8ui: 20,
@@ -38,14 +37,15 @@ _FORMATS = {
     ImageFormat.Rgba32ui: 107,
 }
 DTYPES = ("uint8", "int8", "uint16", "int16", "float16", "uint32", "int32", "float32")
-#: Bytes of a row of the widest image that any driver has today, 32768 pixels of 16.
+#: The bytes of a row of the widest image that any driver has today, 32768 pixels of 16 bytes.
 LARGEST_ROW = 1 << 19
 
 
 class Image(PixelRows, UsedMemory):
-    """``height`` rows of ``width`` pixels of ``pixel_bytes``; byte offsets count them as if rows were dense.
+    """An image of ``height`` rows of ``width`` pixels of ``pixel_bytes``; byte offsets count them as if rows were
+    dense.
 
-    ``view`` is what kernels are given, 0 where they are given none, and ``usage`` what it is for.
+    ``view`` is the argument of kernels, 0 where they get none, and ``usage`` what the image is for.
     """
 
     __slots__ = ("format", "height", "image", "pixel_bytes", "usage", "view", "width")
@@ -58,7 +58,7 @@ class Image(PixelRows, UsedMemory):
         format: ImageFormat,
         usage: int,
     ) -> None:
-        """``created`` are the driver's image, memory and view; ``shape`` is of rows, pixels and the bytes of one."""
+        """Take the driver's image, memory and view ``created``; ``shape`` is rows, pixels and the bytes of a pixel."""
         height, width, pixel_bytes = shape
         self.image, memory, self.view = created
         objects = (("ImageView", self.view), ("Image", self.image), ("Memory", memory))
@@ -70,13 +70,13 @@ class Image(PixelRows, UsedMemory):
         self.pixel_bytes = pixel_bytes
 
     def extent(self, offset: int, nbytes: int) -> tuple[structs_image.VkOffset3D, VkExtent3D]:
-        """The first pixel and the size of bytes that ``check_pixels`` found right."""
+        """Returns the first pixel and the size of bytes that ``check_pixels`` accepted."""
         first, size = self.block(offset, nbytes)
         return structs_image.VkOffset3D(*first, 0), VkExtent3D(*size, 1)
 
 
 def alloc_image(device: LogicalDevice, owner: Device, shape: Sequence[int], dtype: str, scope: str) -> NdSpace:
-    """A Space of ``owner`` in ``scope``, which must hold images: ``shape`` elements of ``dtype``."""
+    """Returns a Space of ``owner`` in ``scope``, which must hold images: ``shape`` elements of ``dtype``."""
     kind = device.kinds.get(scope)
     if kind is None or kind.ndim == 1:
         subject = "has no memory scope" if kind is None else "holds bytes, not images, in scope"
@@ -87,9 +87,9 @@ def alloc_image(device: LogicalDevice, owner: Device, shape: Sequence[int], dtyp
 
 
 def _allocate(device: LogicalDevice, shape: Sequence[int], dtype: str) -> Image:
-    """An image of ``shape`` (rows, pixels, lanes of a pixel: 1, 2 or 4) elements of ``dtype``, undefined.
+    """Returns an image of ``shape`` (rows, pixels, lanes of a pixel: 1, 2 or 4) elements of ``dtype``, undefined.
 
-    Raises InputError for what no image has, OutOfMemoryError when the memory is not there.
+    Raises InputError for a shape or dtype that no image has, OutOfMemoryError when the memory is not there.
     """
     extents = tuple(shape)
     if len(extents) != 3 or min(extents) < 1 or extents[2] not in LANES or dtype not in DTYPES:
@@ -137,7 +137,7 @@ def _allocate(device: LogicalDevice, shape: Sequence[int], dtype: str) -> Image:
 
 
 def copy_pixels(device: DriverObjects, commands: int, src: MemoryLocation, dst: MemoryLocation, nbytes: int) -> None:
-    """Append a copy of which one end is an image at least; both ends were checked."""
+    """Append a copy with an image at one end at least; both ends were checked."""
     source, target = src.memory, dst.memory
     layout = flags.IMAGE_LAYOUT_GENERAL
     layers = structs_image.VkImageSubresourceLayers(flags.IMAGE_ASPECT_COLOR, 0, 0, 1)
@@ -171,27 +171,27 @@ def check_pixels(ends: Sequence[MemoryLocation], nbytes: int) -> None:
 
 
 class _Prepare:
-    """Puts a new image in the layout that it keeps; a Step."""
+    """A Step that puts a new image in its permanent layout."""
 
     def __init__(self, image: Image) -> None:
         self._image = image
 
     @property
     def places(self) -> tuple[MemoryLocation, ...]:
-        """The image."""
+        """Returns the image."""
         return (MemoryLocation(self._image, 0),)
 
     @property
     def uses(self) -> Sequence[tuple[UsedMemory, bool]]:
-        """It writes the image."""
+        """Returns the image, which it writes."""
         return ((self._image, True),)
 
     def moved(self, places: Sequence[MemoryLocation]) -> _Prepare:
-        """Of no use elsewhere."""
+        """Returns this step, which cannot move."""
         return self
 
     def encode(self, device: DriverObjects, commands: int) -> Callable[[], None] | None:
-        """One barrier."""
+        """Append one barrier."""
         barrier = structs_image.VkImageMemoryBarrier(
             dstAccessMask=flags.ACCESS_READ | flags.ACCESS_WRITE,
             newLayout=flags.IMAGE_LAYOUT_GENERAL,
@@ -210,7 +210,7 @@ def _whole() -> structs_image.VkImageSubresourceRange:
 
 
 def _view(device: DriverObjects, image: int, format: int) -> int:
-    """All of ``image``, as kernels are given it."""
+    """Returns a view of all of ``image``, the argument of kernels."""
     request = structs_image.VkImageViewCreateInfo(
         image=image, viewType=flags.IMAGE_VIEW_2D, format=format, subresourceRange=_whole()
     )
@@ -218,7 +218,7 @@ def _view(device: DriverObjects, image: int, format: int) -> int:
 
 
 def _bind(device: DriverObjects, image: int) -> int:
-    """Memory for ``image``, of the device's own where there is such."""
+    """Bind new memory to ``image``, the device's own where there is such."""
     needs = structs_work.VkMemoryRequirements()
     device.calls.vkGetImageMemoryRequirements(device.handle, image, ctypes.byref(needs))
     fitting = [t for t in device.physical.memory_types if needs.memoryTypeBits >> t.index & 1]

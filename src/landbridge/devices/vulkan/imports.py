@@ -1,4 +1,4 @@
-"""Memory of others used in place, by address or file descriptor, and ours by theirs; or the reason why not."""
+"""Imports of memory by address or file descriptor, and exports of ours; an error gives the reason why not."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from landbridge.errors import DeviceError, LandbridgeError, OutOfMemoryError, Ze
 
 
 def import_memory(device: LogicalDevice, source: ImportSource) -> tuple[str, Allocation]:
-    """``source`` as memory of ``device``, in place, and its scope; raises ZeroCopyError with the reason."""
+    """Returns ``source`` as memory of ``device``, in place, and its scope; raises ZeroCopyError with the reason."""
     match source:
         case HostPointer():
             return _import_host(device, source)
@@ -31,8 +31,10 @@ def import_memory(device: LogicalDevice, source: ImportSource) -> tuple[str, All
 
 
 def _import_host(device: LogicalDevice, source: HostPointer) -> tuple[str, Allocation]:
-    """The address and the size must be multiples of ``minImportedHostPointerAlignment``, which drivers need not check
-    (Vulkan 1.3 specification, VkImportMemoryHostPointerInfoEXT)."""
+    """Imports host memory, whose address and size must be multiples of ``minImportedHostPointerAlignment``.
+
+    Drivers need not check that (Vulkan 1.3 specification, VkImportMemoryHostPointerInfoEXT).
+    """
     required = device.physical.import_alignment
     subject = f"{device.name} cannot use {source.nbytes} bytes of the host at {source.address:#x} in place"
     if required is None:
@@ -72,7 +74,7 @@ def _import_host(device: LogicalDevice, source: HostPointer) -> tuple[str, Alloc
 
 
 def _import_dma_buf(device: LogicalDevice, source: DmaBuf) -> tuple[str, Allocation]:
-    """The descriptor stays the caller's."""
+    """Imports a dma-buf; the caller keeps the descriptor."""
     subject = f"{device.name} cannot use {source.nbytes} bytes from {source.offset} of the dma-buf {source.fd} in place"
     missing = [name for name in (MEMORY_FD, DMA_BUF) if name not in device.extensions]
     if missing:
@@ -100,18 +102,20 @@ def _import_dma_buf(device: LogicalDevice, source: DmaBuf) -> tuple[str, Allocat
             device, memory_type, request, source.nbytes, size, source.offset, flags.HANDLE_DMA_BUF, None
         )
     except (DeviceError, OutOfMemoryError) as error:
-        with suppress(OSError):  # some drivers close what they do not take
+        with suppress(OSError):  # some drivers close a descriptor that they refuse
             os.close(owned)
         raise _refusal(subject, error) from error
 
 
 def export_handle(device: LogicalDevice) -> int:
-    """The handle type that memory made to be shared is exported as; 0 where the driver has no dma-bufs."""
+    """Returns the handle type for exports of shared memory; 0 where the driver has no dma-bufs."""
     return flags.HANDLE_DMA_BUF if {MEMORY_FD, DMA_BUF} <= set(device.extensions) else 0
 
 
 def export_dma_buf(device: LogicalDevice, allocation: Allocation) -> int:
-    """A new file descriptor of ``allocation``, memory of ``device``; raises ZeroCopyError where it was not shared."""
+    """Returns a new file descriptor of ``allocation``, memory of ``device``; raises ZeroCopyError unless it is
+    shared.
+    """
     handle_type = export_handle(device)
     if not handle_type:
         missing = [name for name in (MEMORY_FD, DMA_BUF) if name not in device.extensions]
@@ -129,7 +133,7 @@ def export_dma_buf(device: LogicalDevice, allocation: Allocation) -> int:
 
 
 def _scope_of(scopes: Mapping[str, MemoryType], type_bits: int, subject: str) -> tuple[str, MemoryType]:
-    """The first scope whose memory type is one of ``type_bits``, those the host sees before the others."""
+    """Returns the first scope whose memory type is one of ``type_bits``, scopes that the host sees first."""
     fitting = [(scope, kind) for scope, kind in scopes.items() if type_bits >> kind.index & 1]
     fitting.sort(key=lambda pair: not pair[1].has(flags.MEMORY_HOST_VISIBLE))
     if not fitting:

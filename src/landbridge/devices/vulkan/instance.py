@@ -1,4 +1,4 @@
-"""VulkanInstance: the connection to the Vulkan loader, and the devices that its drivers have."""
+"""VulkanInstance: the connection to the Vulkan loader, and the devices of its drivers."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _DRIVERLESS = (
 class VulkanInstance:
     """An open connection. ``devices`` are usable, real GPUs before CPUs; ``diagnostics`` say what was passed over.
 
-    Raises DeviceError where there is no loader, or none of version 1.2.
+    The constructor raises DeviceError where there is no loader, or none of version 1.2.
     """
 
     def __init__(self) -> None:
@@ -39,7 +39,7 @@ class VulkanInstance:
             self.diagnostics.append(_DRIVERLESS)
             return
         self.calls = loader.of_instance(self.handle)
-        # Devices refer to this, so that they end first; at the interpreter's end the driver may be gone already.
+        # Devices refer to this object, so they end first; at the interpreter's end the driver may be gone already.
         finalize(self, self.calls.vkDestroyInstance, self.handle, None).atexit = False
         self._look()
 
@@ -56,7 +56,7 @@ class VulkanInstance:
 
 
 def _create(loader: calls.LoaderCalls) -> int | None:
-    """A new instance; None where the loader has no driver."""
+    """Returns a new instance; None where the loader has no driver."""
     application = structs_device.VkApplicationInfo(pApplicationName=b"landbridge", apiVersion=flags.API_1_2)
     request = structs_device.VkInstanceCreateInfo(pApplicationInfo=ctypes.pointer(application))
     handle = ctypes.c_void_p()

@@ -1,4 +1,4 @@
-"""LogicalDevice: one device, open: its memory, its queue, and the work in flight."""
+"""LogicalDevice: one open device with its memory, its queue, and its work in flight."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from landbridge.devices.vulkan.timeline import Clock, Point, Timeline
 from landbridge.memory_kind import GLOBAL_SCOPE
 from landbridge.targets.images import TEXTURE_SCOPE
 
-#: What is switched on where the device has it; nothing else is, so that SPIR-V that needs more is refused.
+#: The features that are enabled where the device has them; no others are, so that SPIR-V that needs more is refused.
 _FEATURES = frozenset(
     {
         "timelineSemaphore",
@@ -51,7 +51,8 @@ _EXTENSIONS = (HOST_IMPORT, MEMORY_FD, DMA_BUF)
 
 
 class LogicalDevice(DriverObjects):
-    """``physical``, open as instance ``index``, with ``features`` switched on; ``scopes`` has the memory type of each.
+    """The device ``physical``, open as instance ``index``, with ``features`` enabled; ``scopes`` has each one's memory
+    type.
 
     ``coherent`` and ``unified`` False use the device as if it had no coherent memory, or none it shares.
     """
@@ -90,7 +91,7 @@ class LogicalDevice(DriverObjects):
         self.stream = Timeline(self)
 
     def format_features(self, format: int) -> int:
-        """What images of ``format`` can be used for (VkFormatFeatureFlags)."""
+        """Returns what images of ``format`` can be used for (VkFormatFeatureFlags)."""
         found = structs_image.VkFormatProperties()
         self._instance.calls.vkGetPhysicalDeviceFormatProperties(self.physical.handle, format, ctypes.byref(found))
         return int(found.optimalTilingFeatures)
@@ -115,7 +116,7 @@ class LogicalDevice(DriverObjects):
             return point
 
     def give(self, stream: Timeline, step: CommandStep) -> Point | None:
-        """Queue ``step`` on ``stream``; None where it is recorded instead."""
+        """Queue ``step`` on ``stream``; returns None where it is recorded instead."""
         if stream.recorder is not None:
             stream.recorder.add(step)
             return None
@@ -135,9 +136,10 @@ class LogicalDevice(DriverObjects):
             self.when(point.query, release)
 
     def encode(self, commands: int, steps: Sequence[CommandStep]) -> list[Callable[[], None]]:
-        """Append ``steps`` to ``commands``, each after the one before; what to call once they will not run again.
+        """Append ``steps`` to ``commands``, each ordered after the one before; returns what to call when they cannot
+        run again.
 
-        The first, too, is after what was queued before: work that is known to be done is no more waited for by its
+        The first is ordered after all earlier work, too: work that is known to be done is not waited for by its
         semaphore, and without either its writes need not be visible.
         """
         releases = []
@@ -151,7 +153,7 @@ class LogicalDevice(DriverObjects):
         return releases
 
     def begin_commands(self, usage: int) -> int:
-        """A command buffer that takes commands until ``end_commands``."""
+        """Returns a command buffer that takes commands until ``end_commands``."""
         with self._lock:
             commands = self._spare_commands.pop() if self._spare_commands else self._new_commands()
             request = structs_work.VkCommandBufferBeginInfo(flags=usage)
@@ -163,7 +165,7 @@ class LogicalDevice(DriverObjects):
         check(self.calls.vkEndCommandBuffer(commands), f"{self.name}: recording commands")
 
     def enqueue(self, stream: Timeline, commands: int, uses: Sequence[tuple[UsedMemory, bool]]) -> Point:
-        """Queue ``commands`` on ``stream`` after all before on it, and after what the stream was told to wait for."""
+        """Queue ``commands`` on ``stream`` after all work before, and after what the stream was told to wait for."""
         with self._lock:
             self.check_open()
             before = dict(stream.waits)
@@ -205,7 +207,7 @@ class LogicalDevice(DriverObjects):
         return found.value or 0
 
     def _order(self, commands: int, stages: int, accesses: int) -> None:
-        """What ``stages`` do from here on sees all that was written before."""
+        """Append a barrier: later ``accesses`` of ``stages`` see all earlier writes."""
         barrier = structs_work.VkMemoryBarrier(srcAccessMask=flags.ACCESS_WRITE, dstAccessMask=accesses)
         before = flags.STAGE_COMPUTE | flags.STAGE_TRANSFER
         self.calls.vkCmdPipelineBarrier(commands, before, stages, 0, 1, ctypes.byref(barrier), 0, None, 0, None)

@@ -1,7 +1,7 @@
-"""Which memory type of a driver each scope is, and what that says of it: pure, from the driver's tables alone.
+"""The memory type of each scope, and its properties: pure functions of the driver's tables.
 
 Scopes are ``global``, the memory the device works in, and where the host cannot use that well, ``host``, the host's
-memory that the device reaches, and ``host.cached``, the same with fast reads and barriers (Vulkan 1.3 specification,
+memory that the device can access, and ``host.cached``, the same with fast reads and barriers (Vulkan 1.3 specification,
 section 11.2.1 "Device Memory Properties").
 """
 
@@ -19,13 +19,13 @@ from landbridge.targets.vulkan import HOST_CACHED_SCOPE, HOST_SCOPE
 _VISIBLE, _COHERENT, _CACHED = flags.MEMORY_HOST_VISIBLE, flags.MEMORY_HOST_COHERENT, flags.MEMORY_HOST_CACHED
 _SPECIAL = ~(flags.MEMORY_DEVICE_LOCAL | _VISIBLE | _COHERENT | _CACHED)
 
-#: A window onto device memory smaller than this part of its heap is no memory for tensors to live in.
+#: A window onto device memory that is smaller than this part of its heap is not used for tensors.
 _WHOLE_HEAP = 0.9
 
 
 @record(frozen=True)
 class MemoryType:
-    """Memory type ``index`` of a driver: its property flags, and the heap it lies in with its size in bytes."""
+    """Memory type ``index`` of a driver: its property flags, and the heap it is in with its size in bytes."""
 
     index: int
     properties: int
@@ -34,15 +34,15 @@ class MemoryType:
     heap_is_local: bool
 
     def has(self, wanted: int) -> bool:
-        """Whether it has all properties of ``wanted``."""
+        """Returns whether it has all properties of ``wanted``."""
         return self.properties & wanted == wanted
 
 
 @record(frozen=True)
 class MemoryLimits:
-    """What bounds allocations and bindings, in bytes; ``import_alignment`` None: host memory is not imported.
+    """The limits of allocations and bindings, in bytes; ``import_alignment`` None: host memory cannot be imported.
 
-    ``exportable``: memory that was made to be shared can be given to others.
+    ``exportable``: memory that was made to be shared can be exported.
     """
 
     max_allocation: int
@@ -55,7 +55,7 @@ class MemoryLimits:
 
 
 def scopes(types: Iterable[MemoryType]) -> dict[str, MemoryType]:
-    """The memory type of each scope; ``global`` is always one of them.
+    """Returns the memory type of each scope; ``global`` is always one of them.
 
     The host sees ``global`` where the driver shows it the largest heap of the device whole.
     """
@@ -80,16 +80,16 @@ def scopes(types: Iterable[MemoryType]) -> dict[str, MemoryType]:
 def memory_kinds(
     found: Mapping[str, MemoryType], limits: MemoryLimits, dlpack: int, index: int
 ) -> dict[str, MemoryKind]:
-    """The MemoryKind of each scope of device ``index``, whose DLPack type is ``dlpack``.
+    """Returns the MemoryKind of each scope of device ``index``, whose DLPack type is ``dlpack``.
 
-    Capacities are heap sizes. Only what the host sees can be imported. Kernels begin at any element: what bindings are
-    aligned to is made up for by push constants.
+    Capacities are heap sizes. Only what the host sees can be imported. Kernels begin at any element: push constants
+    make up for the alignment of bindings.
     """
     return {scope: _kind(scope, memory, limits, (dlpack, index)) for scope, memory in found.items()}
 
 
 def texture_kind(device_memory: MemoryKind) -> MemoryKind:
-    """The MemoryKind of images: rows, pixels, and the lanes of a pixel, in an order of the driver's own."""
+    """Returns the MemoryKind of images: rows, pixels, and the lanes of a pixel, in the driver's own order."""
     return replace(
         device_memory,
         scope=TEXTURE_SCOPE,
@@ -108,10 +108,10 @@ def texture_kind(device_memory: MemoryKind) -> MemoryKind:
 
 
 def with_properties_hidden(types: Iterable[MemoryType], *, coherent: bool, unified: bool) -> list[MemoryType]:
-    """``types`` as if the device were poorer: no type coherent, or none that both sides share.
+    """Returns ``types`` as if the device had less: no coherent type, or none that both sides share.
 
-    Every driver is correct when it is used so, and what other hardware asks for gets used. Not unified, each type
-    that both see appears as two: the device's, and after it the host's.
+    Every driver is correct when it is used so, and code for other hardware runs. Without unified memory, each type that
+    both see appears as two: the device's, and after it the host's.
     """
     poorer: list[MemoryType] = []
     for t in types:
@@ -127,7 +127,9 @@ def with_properties_hidden(types: Iterable[MemoryType], *, coherent: bool, unifi
 
 
 def _worth_to_the_host(memory: MemoryType) -> tuple[bool, bool, bool, int, int]:
-    """Seen by the host, then without barriers, then with fast reads; then the larger, then the driver's order."""
+    """Returns the order of types for the host: visible, then coherent, then cached; then larger, then the driver's
+    order.
+    """
     seen = memory.has(_VISIBLE)
     fast = memory.has(_CACHED)
     return seen, seen and memory.has(_COHERENT), seen and fast, memory.heap_bytes, -memory.index

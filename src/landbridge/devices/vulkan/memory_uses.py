@@ -1,4 +1,4 @@
-"""UsedMemory: memory of a device, and the batches that use it."""
+"""UsedMemory: memory of a device, with the batches that use it."""
 
 from __future__ import annotations
 
@@ -8,24 +8,24 @@ from landbridge.device.api import Space
 from landbridge.devices.vulkan.driver_objects import DriverObjects
 from landbridge.errors import UseAfterFreeError
 
-#: Streams whose uses are remembered before those that are done are forgotten.
+#: How many streams are remembered before uses that are done are forgotten.
 _MANY_STREAMS = 4
 
 
 class Batches(Protocol):
-    """The batches of a stream, counted."""
+    """The batches of a stream, by their count."""
 
     def reached(self, count: int) -> bool:
-        """Whether ``count`` batches are done."""
+        """Returns whether ``count`` batches are done."""
 
     def wait(self, count: int) -> bool:
-        """Wait until they are."""
+        """Wait until ``count`` batches are done; returns whether they are."""
 
 
 class UsedMemory:
-    """``nbytes`` bytes of ``device``, made of the driver's ``objects`` by kind, which end together.
+    """``nbytes`` bytes of ``device``, made of the driver's ``objects`` by kind, which are destroyed together.
 
-    ``freed`` once it was given back: the objects live on until the last batch that uses them is done.
+    ``freed`` is set once it was given back: the objects live on until the last batch that uses them is done.
     """
 
     __slots__ = ("_objects", "_reads", "_writes", "device", "freed", "nbytes")
@@ -39,7 +39,7 @@ class UsedMemory:
         self._writes: dict[Batches, int] = {}
 
     def note_use(self, stream: Batches, count: int, *, writes: bool) -> None:
-        """Remember that batch ``count`` of ``stream`` uses the bytes."""
+        """Record that batch ``count`` of ``stream`` uses the bytes."""
         uses = self._writes if writes else self._reads
         if len(uses) > _MANY_STREAMS:
             for other, done in tuple(uses.items()):
@@ -48,13 +48,13 @@ class UsedMemory:
         uses[stream] = count
 
     def wait(self, *, writes: bool) -> None:
-        """Wait for the batches that an access of the host must come after."""
+        """Wait for the batches that an access of the host must follow."""
         for uses in (self._writes, self._reads) if writes else (self._writes,):
             for stream, count in tuple(uses.items()):
                 stream.wait(count)
 
     def free(self) -> None:
-        """Give it back; nothing happens once the device is closed."""
+        """Free the memory; does nothing once the device is closed."""
         if self.device.is_open:
             self.freed = True
             self.device.when(self._is_idle, self._destroy)
@@ -70,7 +70,7 @@ class UsedMemory:
 
 
 def memory_of(space: Space) -> UsedMemory:
-    """The handle of ``space``; raises DeviceLostError or UseAfterFreeError once it is gone."""
+    """Returns the handle of ``space``; raises DeviceLostError or UseAfterFreeError once it is gone."""
     memory: UsedMemory = space.handle
     memory.device.check_open()
     if memory.freed:

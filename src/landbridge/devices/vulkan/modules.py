@@ -1,4 +1,4 @@
-"""Modules: SPIR-V that the driver took, and its kernels as compute pipelines."""
+"""VulkanModule: loaded SPIR-V, and its kernels as compute pipelines."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _FEATURE_OF = {
     Capability.StorageImageExtendedFormats: "shaderStorageImageExtendedFormats",
     Capability.SignedZeroInfNanPreserve: PRESERVED[32],
 }
-#: In the core of the versions that Landbridge asks for, so that no device extension has to be on.
+#: These are in the core of the required versions, so that no device extension must be enabled.
 _CORE_EXTENSIONS = frozenset(
     {
         "SPV_KHR_8bit_storage",
@@ -39,16 +39,16 @@ _CORE_EXTENSIONS = frozenset(
         "SPV_KHR_non_semantic_info",
     }
 )
-#: Newest SPIR-V of each Vulkan version (Vulkan 1.3 specification, appendix A).
+#: The newest SPIR-V of each Vulkan version (Vulkan 1.3 specification, appendix A).
 _NEWEST_SPIRV = {flags.API_1_2: 0x00010500, 1 << 22 | 3 << 12: 0x00010600}
 _SETS_A_POOL = 64
 
 
 class VulkanModule:
-    """SPIR-V loaded on ``device``; its pipelines are made when they are first launched."""
+    """SPIR-V loaded on ``device``; each pipeline is made when it is first launched."""
 
     def __init__(self, device: LogicalDevice, binary: bytes) -> None:
-        """Raises KernelBuildError, with the module's text, for what this device cannot run."""
+        """Load ``binary``; raises KernelBuildError, with the module's text, for what this device cannot run."""
         self.device = device
         try:
             self._words = words_of(binary)
@@ -66,7 +66,7 @@ class VulkanModule:
         self._lock = new_lock()
 
     def kernel(self, name: str) -> Pipeline:
-        """The kernel called ``name``; raises DeviceError naming those there are."""
+        """Returns the kernel called ``name``; raises DeviceError that names the existing ones."""
         found = self._kernels.get(name)
         if found is None:
             entry = self.facts.entry_points.get(name)
@@ -80,7 +80,7 @@ class VulkanModule:
         return found
 
     def refusal(self, why: str) -> KernelBuildError:
-        """The error of a module that the driver does not take."""
+        """Returns the error for a module that the driver refuses."""
         return KernelBuildError(
             f"{self.device.name} ({self.device.physical.name}, {self.device.physical.driver}) does not take this "
             f"module: {why}; spirv-val says whether it is legal\n--- the module ---\n{disassemble(self._words)}"
@@ -114,12 +114,12 @@ class VulkanModule:
 
 
 def version_text_of_spirv(version: int) -> str:
-    """``1.5`` of a version word."""
+    """Returns the text of a SPIR-V version word, such as ``1.5``."""
     return f"{version >> 16 & 0xFF}.{version >> 8 & 0xFF}"
 
 
 class Pipeline:
-    """One entry point as a pipeline, with descriptor sets that go round."""
+    """One entry point as a pipeline, with descriptor sets that are reused."""
 
     def __init__(self, module: VulkanModule, entry: EntryPoint) -> None:
         device = self.device = module.device
@@ -144,14 +144,14 @@ class Pipeline:
         self._lock = new_lock()
 
     def take_set(self) -> int:
-        """A descriptor set of this kernel that nothing uses."""
+        """Returns a descriptor set of this kernel that nothing uses."""
         with self._lock:
             if not self._spare:
                 self._grow()
             return self._spare.pop()
 
     def give_set(self, descriptors: int) -> None:
-        """Take ``descriptors``, which no batch uses any more, back; 0 is none."""
+        """Take ``descriptors`` back, which no batch uses any more; 0 is no set."""
         if descriptors:
             with self._lock:
                 self._spare.append(descriptors)
@@ -225,7 +225,7 @@ class Pipeline:
 
 
 def descriptor_types(entry: EntryPoint) -> dict[int, int]:
-    """The VkDescriptorType of each binding, in order."""
+    """Returns the VkDescriptorType of each binding, in order."""
     images = {
         binding: flags.DESCRIPTOR_STORAGE_IMAGE if format else flags.DESCRIPTOR_SAMPLED_IMAGE
         for binding, format in entry.images.items()

@@ -18,7 +18,7 @@ _OPTIONS = ("coherent", "unified")
 
 
 class OpenDevices:
-    """Connects to the loader when it is first asked, and opens a device when that is first used.
+    """Connects to the loader at the first query, and opens each device at its first use.
 
     ``defaults`` are the options that devices are opened with. Methods may be called from any thread.
     """
@@ -30,23 +30,25 @@ class OpenDevices:
         self._failure = ""
         self._opened: dict[int, LogicalDevice] = {}
         self._options: dict[int, dict[str, bool]] = {}
-        # Drivers have threads: they end with this, and must be still when the interpreter goes.
+        # Drivers have threads: they end with this, and must have stopped when the interpreter ends.
         finalize(self, _close_all, self._opened, os.getpid())
 
     @property
     def physical(self) -> Sequence[PhysicalDevice]:
-        """The devices there are; none without a loader or a driver."""
+        """Returns the devices that exist; none without a loader or a driver."""
         instance = self._connect()
         return () if instance is None else instance.devices
 
     @property
     def diagnostics(self) -> Sequence[str]:
-        """What is missing, and the devices that are not used with the reason."""
+        """Returns what is missing, and the devices that are not used, with the reason."""
         instance = self._connect()
         return (self._failure,) if instance is None else tuple(instance.diagnostics)
 
     def logical(self, index: int) -> LogicalDevice:
-        """Device ``index``, opened if it was not. Raises DeviceIndexError, and DeviceError when it does no work."""
+        """Returns device ``index``, opened if it was not. Raises DeviceIndexError, and DeviceError when it does not
+        work.
+        """
         found = self._opened.get(index)
         if found is not None:
             return found
@@ -56,7 +58,9 @@ class OpenDevices:
             return self._opened[index]
 
     def open(self, index: int, **options: object) -> None:
-        """Open device ``index`` with ``options`` over the defaults; anew, and empty, where it is open with others."""
+        """Open device ``index`` with ``options`` over the defaults; a device that is open with others is reopened,
+        empty.
+        """
         given = {name: value for name, value in options.items() if name in _OPTIONS and isinstance(value, bool)}
         if len(given) < len(options):
             raise InputError(f"vulkan:{index} cannot be opened with {options}; legal: {' and '.join(_OPTIONS)}, bools")
@@ -104,7 +108,7 @@ class OpenDevices:
 
 
 def _close_all(opened: dict[int, LogicalDevice], process: int) -> None:
-    """Close every device, those that are lost too; in the process that opened them."""
+    """Close every device, lost ones too, in the process that opened them."""
     while opened and os.getpid() == process:
         _, device = opened.popitem()
         with suppress(DeviceLostError):

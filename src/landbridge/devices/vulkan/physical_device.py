@@ -1,4 +1,4 @@
-"""PhysicalDevice: what a driver says of one device before it is opened."""
+"""PhysicalDevice: what a driver reports of one device before it is opened."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ HOST_IMPORT = "VK_EXT_external_memory_host"
 MEMORY_FD = "VK_KHR_external_memory_fd"
 DMA_BUF = "VK_EXT_external_memory_dma_buf"
 
-#: Properties that count as features here: signs of zeros, infinities and NaNs of so many bits stay when a module asks.
+#: Float controls that count as features here: with them, signs of zeros, infinities and NaNs of so many bits are kept.
 PRESERVED = {bits: f"shaderSignedZeroInfNanPreserveFloat{bits}" for bits in (16, 32, 64)}
 
-#: Names of PCI vendors, and of those that Khronos gave a number (VkVendorId).
+#: The names of PCI vendors, and of those that Khronos gave a number (VkVendorId).
 _VENDORS = {
     0x1002: "AMD",
     0x1010: "Imagination Technologies",
@@ -38,8 +38,8 @@ _VENDORS = {
 class PhysicalDevice:
     """One device of a driver. ``features`` and ``extensions`` are Vulkan's names of what it has.
 
-    ``queue_family`` computes and copies; ``timestamp_bits`` of its clock are valid, 0 is none. ``cores``: units that
-    run workgroups, None where no extension says.
+    ``queue_family`` computes and copies; ``timestamp_bits`` of its clock are valid, 0 is none. ``cores``: the number of
+    units that run workgroups, None where no extension reports it.
     """
 
     handle: int
@@ -61,7 +61,7 @@ class PhysicalDevice:
 
     @property
     def memory_limits(self) -> MemoryLimits:
-        """Sizes and alignments that bound its memory."""
+        """Returns the sizes and alignments that limit its memory."""
         return MemoryLimits(
             max_allocation=self.max_allocation,
             max_binding=self.limits.maxStorageBufferRange,
@@ -74,7 +74,7 @@ class PhysicalDevice:
 
     @property
     def refusal(self) -> str | None:
-        """Why Landbridge does not use it; None when it does."""
+        """Returns why Landbridge does not use the device; None when it does."""
         if self.version < flags.API_1_2:
             return f"it has Vulkan {version_text(self.version)}, and 1.2 is needed"
         if self.queue_family is None:
@@ -85,7 +85,7 @@ class PhysicalDevice:
 
 
 def describe(calls: Calls, handle: int) -> PhysicalDevice:
-    """What the driver says of the physical device ``handle``."""
+    """Returns what the driver reports of the physical device ``handle``."""
     extensions = _extensions(calls, handle)
     basic = structs_device.VkPhysicalDeviceProperties()
     calls.vkGetPhysicalDeviceProperties(handle, ctypes.byref(basic))
@@ -129,12 +129,12 @@ def describe(calls: Calls, handle: int) -> PhysicalDevice:
 
 
 def version_text(version: int) -> str:
-    """``1.3.230`` of a packed version number."""
+    """Returns the text of a packed version number, such as ``1.3.230``."""
     return f"{version >> 22 & 0x7F}.{version >> 12 & 0x3FF}.{version & 0xFFF}"
 
 
 def enabled_features(names: frozenset[str]) -> structs_device.VkPhysicalDeviceFeatures2:
-    """The chain that switches on the features called ``names`` when a device is opened."""
+    """Returns the chain that switches on the features called ``names`` when a device is opened."""
     v12 = structs_device.VkPhysicalDeviceVulkan12Features()
     v11 = structs_device.VkPhysicalDeviceVulkan11Features(v12)
     head = structs_device.VkPhysicalDeviceFeatures2(v11)
@@ -166,7 +166,7 @@ def _memory_types(calls: Calls, handle: int) -> tuple[MemoryType, ...]:
 
 
 def _compute_family(calls: Calls, handle: int) -> tuple[int | None, int]:
-    """The family of queues that compute, and how many bits of its clock are valid; the one that draws too, if any.
+    """Returns the queue family for compute, preferably one with graphics, and how many bits of its clock are valid.
 
     A family that computes can copy (Vulkan 1.3 specification, section 5.3.1 "Queue Family Properties").
     """

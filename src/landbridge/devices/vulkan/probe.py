@@ -1,4 +1,4 @@
-"""The probe of a device that was just opened: a driver may list one that does no work."""
+"""A probe of a device that was just opened, as a driver may list one that does not work."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _BYTES = 256
 
 
 def probe(device: LogicalDevice) -> None:
-    """Send a few bytes, copy them there, and read them back; raises DeviceError when others come."""
+    """Copy a few bytes to the device and back; raises DeviceError when they differ."""
     sent = ctypes.create_string_buffer(bytes(range(_BYTES)), _BYTES)
     got = ctypes.create_string_buffer(_BYTES)
     spaces = [allocate(device, device.scopes[GLOBAL_SCOPE], _BYTES, 1) for _ in range(2)]

@@ -1,7 +1,7 @@
-"""Recordings: work noted once, then queued again as one command buffer, on the same memory or on other.
+"""Recordings: work that is recorded once, then queued again as one command buffer, on the same memory or on other.
 
-A command buffer names the memory it was recorded with, and not every driver lets descriptors change under it. So
-there is one for each binding seen: memory that goes round, as the frames of a camera do, is recorded in the first
+A command buffer names the memory it was recorded with, and not every driver lets descriptors change under it. So there
+is one for each binding seen: memory that is used in rotation, as the frames of a camera, is recorded in the first
 round, and queueing it again records nothing.
 """
 
@@ -20,13 +20,13 @@ from landbridge.errors import InputError, UseAfterFreeError
 from landbridge.locks import new_lock
 from landbridge.records import record
 
-#: Bindings kept; the one used longest ago goes first.
+#: The number of bindings retained; the one used longest ago is released first.
 _MOST_BINDINGS = 16
 
 
 @record
 class _Recorded:
-    """Commands for one binding; ``last`` is where they were queued last."""
+    """The commands for one binding; ``last`` is the point where they were last queued."""
 
     commands: int
     releases: list[Callable[[], None]]
@@ -35,7 +35,7 @@ class _Recorded:
 
 
 class VulkanRecording:
-    """Steps that can be queued again. ``places`` are what each position is bound to now; one thread at a time binds."""
+    """Steps that can be queued again. ``places`` are what each position is bound to; one thread at a time binds."""
 
     def __init__(self, device: LogicalDevice, recorder: VulkanRecorder) -> None:
         self.device = device
@@ -46,7 +46,7 @@ class VulkanRecording:
         self._lock = new_lock()
 
     def replay(self, stream: Timeline, args: Mapping[int, MemoryLocation]) -> Point:
-        """Queue all of it on ``stream``, ``args`` in their positions from now on."""
+        """Queue all steps on ``stream``, after binding ``args`` to their positions for good."""
         for position in args:
             if not 0 <= position < len(self.places):
                 raise InputError(f"a recording of {len(self.places)} regions has no position {position}")

@@ -1,4 +1,4 @@
-"""VkResult: what a driver answers, and the exception of each error."""
+"""VkResult: a driver's result codes, and the exception of each error."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ _OUT_OF_MEMORY = (-1, -2, -10)
 
 
 def result_name(result: int) -> str:
-    """The name of an error code."""
+    """Returns the name of an error code."""
     return _NAMES.get(result, f"VkResult {result}")
 
 
 def error_of(result: int, subject: str) -> LandbridgeError:
-    """The exception for an error code; ``subject`` says what was asked of the driver."""
+    """Returns the exception for an error code; ``subject`` says what the driver was called for."""
     text = f"{subject}: the driver answered {result_name(result)}"
     if result == DEVICE_LOST:
         return DeviceLostError(text)

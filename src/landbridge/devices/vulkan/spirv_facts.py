@@ -1,7 +1,7 @@
-"""What a SPIR-V module says of itself: its entry points, what they are bound to, and what they need of a device.
+"""Facts of a SPIR-V module: its entry points, their bindings, and the features they need of a device.
 
-Only compute shaders whose resources are storage buffers and images of unsigned integers of descriptor set 0, and push
-constants.
+It covers compute shaders whose resources are storage buffers and images of unsigned integers of descriptor set 0, and
+push constants.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ Shape = tuple[int, int, int]
 class EntryPoint:
     """One kernel. ``bindings`` are numbers in descriptor set 0 in order, ``written`` those it may write.
 
-    ``strides`` are the bytes of an element of each, 1 where it is no plain array. ``images`` are the bindings that are
-    images, with the format of those that are storage images, Unknown for sampled ones. ``push`` has the byte offset and
-    the ``struct`` format of each push constant, ``local_size`` the invocations of a workgroup.
+    ``strides`` are the bytes of an element of each, 1 where it is not a plain array. ``images`` are the bindings that
+    are images, with the format of those that are storage images, Unknown for sampled ones. ``push`` has the byte offset
+    and the ``struct`` format of each push constant, ``local_size`` the invocations of a workgroup.
     """
 
     name: str
@@ -48,23 +48,25 @@ class EntryPoint:
 
     @property
     def buffers(self) -> int:
-        """How many of its bindings are storage buffers."""
+        """Returns how many of its bindings are storage buffers."""
         return len(self.bindings) - len(self.images)
 
     @property
     def can_take_starts(self) -> bool:
-        """Whether it has one unsigned push constant for each buffer, which may say where that begins."""
+        """Returns whether it has one unsigned push constant for each buffer, which may give the buffer's first
+        element.
+        """
         return bool(self.push) and [form for _, form in self.push] == ["<I"] * self.buffers
 
     @property
     def push_bytes(self) -> int:
-        """Bytes of the push constants, a multiple of 4."""
+        """Returns the bytes of the push constants, a multiple of 4."""
         return -(-max((offset + struct.calcsize(form) for offset, form in self.push), default=0) // 4) * 4
 
 
 @record(frozen=True)
 class ModuleFacts:
-    """``version`` as in the header, what the module needs, and its compute entry points by name."""
+    """The ``version`` in the header, what the module needs, and its compute entry points by name."""
 
     version: int
     capabilities: frozenset[int]
@@ -74,7 +76,7 @@ class ModuleFacts:
 
 @record
 class _Reading:
-    """What one pass over the instructions gathers, by id."""
+    """The facts that one pass over the instructions gathers, by id."""
 
     decorations: dict[tuple[int, int], Sequence[int]] = field(default_factory=dict)
     member_offsets: dict[tuple[int, int], int] = field(default_factory=dict)
@@ -91,7 +93,7 @@ class _Reading:
 
 
 def facts_of(words: Sequence[int]) -> ModuleFacts:
-    """The facts of a module; raises ValueError for one that is malformed or asks for other resources."""
+    """Returns the facts of a module; raises ValueError for one that is malformed or has other resources."""
     if words[1] < VERSION_1_4:
         raise ValueError(
             f"it is SPIR-V {words[1] >> 16 & 0xFF}.{words[1] >> 8 & 0xFF}, whose entry points do not list their "
@@ -107,7 +109,7 @@ def facts_of(words: Sequence[int]) -> ModuleFacts:
         points = {name: _entry_point(reading, function, name, used) for function, name, used in reading.entries}
     except IndexError:
         raise ValueError("an instruction has too few operands") from None
-    if opcode != Op.FunctionEnd:  # drivers read on
+    if opcode != Op.FunctionEnd:  # drivers would read on
         raise ValueError("a function without an end")
     if not points:
         raise ValueError("it has no compute entry point")
@@ -152,7 +154,7 @@ def _binding(r: _Reading, variable: int, name: str) -> int:
 
 
 def _image_format(r: _Reading, image: int, name: str) -> ImageFormat:
-    """The format of a storage image, Unknown of a sampled one; raises ValueError for images that no Space is."""
+    """Returns the format of a storage image, Unknown for a sampled one; raises ValueError for unsupported images."""
     operands = r.types[image][1]
     _, sampled, dimensions, _, layers, samples, use, format = (operands[i] for i in range(8))
     number = r.types.get(sampled, (0, ()))

@@ -1,4 +1,4 @@
-"""Steps: pieces of work that command buffers take, the places they are given, and what notes them in a recording."""
+"""Steps: the commands of command buffers with the locations that they use, and the recorder of them."""
 
 from __future__ import annotations
 
@@ -12,39 +12,39 @@ from landbridge.records import record
 
 @record(frozen=True, slots=True)
 class MemoryLocation:
-    """The bytes of ``memory`` from ``offset`` on."""
+    """A location: the bytes of ``memory`` from ``offset`` on."""
 
     memory: UsedMemory
     offset: int
 
 
 class CommandStep(Protocol):
-    """One piece of work: what it uses, and how a command buffer says it."""
+    """One command, which reports what it uses and appends itself to a command buffer."""
 
     @property
     def places(self) -> tuple[MemoryLocation, ...]:
-        """What it is given, in its own order."""
+        """Returns the locations that it uses, in its own order."""
 
     def moved(self, places: Sequence[MemoryLocation]) -> CommandStep:
-        """The same work on other ``places``, as many as it has."""
+        """Returns the same command on other ``places``, as many as it has."""
 
     @property
     def uses(self) -> Sequence[tuple[UsedMemory, bool]]:
-        """The memory it touches, and whether it writes there."""
+        """Returns the memory it uses, each with whether it writes there."""
 
     def encode(self, device: DriverObjects, commands: int) -> Callable[[], None] | None:
-        """Append it to ``commands``; what to call once the commands will not run again."""
+        """Append it to ``commands``; returns what to call once the commands will not run again."""
 
 
 class VulkanRecorder:
-    """Takes the steps given to a stream. ``places`` are numbered in the order of their first use."""
+    """A recorder of the steps of a stream. ``places`` are numbered in the order of their first use."""
 
     def __init__(self) -> None:
         self.steps: list[CommandStep] = []
         self.places: dict[MemoryLocation, int] = {}
 
     def add(self, step: CommandStep) -> None:
-        """Note ``step``, which was checked."""
+        """Record ``step``, which was checked."""
         self.steps.append(step)
         for location in step.places:
             self.places.setdefault(location, len(self.places))

@@ -8,14 +8,14 @@ from landbridge.devices.vulkan.structure import Chained, layout
 
 
 class VkApplicationInfo(Chained):
-    """Who asks, and for which version of Vulkan."""
+    """The application's name, and the version of Vulkan that it needs."""
 
     STRUCTURE_TYPE = 0
     _fields_ = layout("text: pApplicationName u32: applicationVersion text: pEngineName u32: engineVersion apiVersion")
 
 
 class VkInstanceCreateInfo(Chained):
-    """What ``vkCreateInstance`` takes."""
+    """The argument of ``vkCreateInstance``."""
 
     STRUCTURE_TYPE = 1
     _fields_ = layout(
@@ -28,13 +28,13 @@ class VkInstanceCreateInfo(Chained):
 
 
 class VkExtensionProperties(ctypes.Structure):
-    """One extension that is there."""
+    """One extension that is available."""
 
     _fields_ = layout("char: extensionName[256] u32: specVersion")
 
 
 class VkPhysicalDeviceLimits(ctypes.Structure):
-    """The numbers that every device states."""
+    """The limits that every device reports."""
 
     _fields_ = layout(
         """
@@ -128,7 +128,7 @@ class VkPhysicalDeviceDriverProperties(Chained):
 
 
 class VkPhysicalDeviceFloatControlsProperties(Chained):
-    """How floats are computed on."""
+    """The properties of float arithmetic."""
 
     STRUCTURE_TYPE = 1000197000
     _fields_ = layout(
@@ -144,21 +144,21 @@ class VkPhysicalDeviceFloatControlsProperties(Chained):
 
 
 class VkPhysicalDeviceExternalMemoryHostPropertiesEXT(Chained):
-    """What VK_EXT_external_memory_host asks of an address."""
+    """The alignment that VK_EXT_external_memory_host requires of an address."""
 
     STRUCTURE_TYPE = 1000178002
     _fields_ = layout("u64: minImportedHostPointerAlignment")
 
 
 class VkPhysicalDeviceShaderSMBuiltinsPropertiesNV(Chained):
-    """What VK_NV_shader_sm_builtins says of the units that run workgroups."""
+    """The number of units that run workgroups, from VK_NV_shader_sm_builtins."""
 
     STRUCTURE_TYPE = 1000154001
     _fields_ = layout("u32: shaderSMCount shaderWarpsPerSM")
 
 
 class VkPhysicalDeviceShaderCorePropertiesAMD(Chained):
-    """What VK_AMD_shader_core_properties says of the units that run workgroups."""
+    """The number of units that run workgroups, from VK_AMD_shader_core_properties."""
 
     STRUCTURE_TYPE = 1000185000
     _fields_ = layout(
@@ -169,7 +169,7 @@ class VkPhysicalDeviceShaderCorePropertiesAMD(Chained):
 
 
 class VkPhysicalDeviceShaderCoreBuiltinsPropertiesARM(Chained):
-    """What VK_ARM_shader_core_builtins says of the units that run workgroups."""
+    """The number of units that run workgroups, from VK_ARM_shader_core_builtins."""
 
     STRUCTURE_TYPE = 1000497001
     _fields_ = layout("u64: shaderCoreMask u32: shaderCoreCount shaderWarpsPerCore")
@@ -294,7 +294,7 @@ class VkDeviceQueueCreateInfo(Chained):
 
 
 class VkDeviceCreateInfo(Chained):
-    """What ``vkCreateDevice`` takes."""
+    """The argument of ``vkCreateDevice``."""
 
     STRUCTURE_TYPE = 3
     _fields_ = layout(

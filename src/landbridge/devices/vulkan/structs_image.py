@@ -15,7 +15,7 @@ class VkFormatProperties(ctypes.Structure):
 
 
 class VkImageCreateInfo(Chained):
-    """What ``vkCreateImage`` takes."""
+    """The argument of ``vkCreateImage``."""
 
     STRUCTURE_TYPE = 14
     _fields_ = layout(
@@ -34,7 +34,7 @@ class VkImageSubresourceRange(ctypes.Structure):
 
 
 class VkImageViewCreateInfo(Chained):
-    """What ``vkCreateImageView`` takes; ``components`` of 0 leave each lane where it is."""
+    """The argument of ``vkCreateImageView``; ``components`` of 0 keep the order of lanes."""
 
     STRUCTURE_TYPE = 15
     _fields_ = layout(
@@ -46,7 +46,7 @@ class VkImageViewCreateInfo(Chained):
 
 
 class VkImageMemoryBarrier(Chained):
-    """Makes the content of an image be in another layout."""
+    """A barrier that changes the layout of an image."""
 
     STRUCTURE_TYPE = 45
     _fields_ = layout(

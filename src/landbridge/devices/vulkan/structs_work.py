@@ -8,20 +8,20 @@ from landbridge.devices.vulkan.structure import Chained, layout
 
 
 class VkMemoryAllocateInfo(Chained):
-    """What ``vkAllocateMemory`` takes."""
+    """The argument of ``vkAllocateMemory``."""
 
     STRUCTURE_TYPE = 5
     _fields_ = layout("u64: allocationSize u32: memoryTypeIndex")
 
 
 class VkMemoryRequirements(ctypes.Structure):
-    """What a buffer asks of its memory."""
+    """What a buffer requires of its memory."""
 
     _fields_ = layout("u64: size alignment u32: memoryTypeBits")
 
 
 class VkBufferCreateInfo(Chained):
-    """What ``vkCreateBuffer`` takes."""
+    """The argument of ``vkCreateBuffer``."""
 
     STRUCTURE_TYPE = 12
     _fields_ = layout("u32: flags u64: size u32: usage sharingMode queueFamilyIndexCount *u32: pQueueFamilyIndices")
@@ -35,7 +35,7 @@ class VkMappedMemoryRange(Chained):
 
 
 class VkExternalMemoryBufferCreateInfo(Chained):
-    """The kinds of outside memory a buffer may be bound to."""
+    """The kinds of external memory a buffer may be bound to."""
 
     STRUCTURE_TYPE = 1000072000
     _fields_ = layout("u32: handleTypes")
@@ -84,21 +84,21 @@ class VkMemoryGetFdInfoKHR(Chained):
 
 
 class VkCommandPoolCreateInfo(Chained):
-    """What ``vkCreateCommandPool`` takes."""
+    """The argument of ``vkCreateCommandPool``."""
 
     STRUCTURE_TYPE = 39
     _fields_ = layout("u32: flags queueFamilyIndex")
 
 
 class VkCommandBufferAllocateInfo(Chained):
-    """What ``vkAllocateCommandBuffers`` takes."""
+    """The argument of ``vkAllocateCommandBuffers``."""
 
     STRUCTURE_TYPE = 40
     _fields_ = layout("u64: commandPool u32: level commandBufferCount")
 
 
 class VkCommandBufferBeginInfo(Chained):
-    """How a command buffer is going to be used."""
+    """The intended use of a command buffer."""
 
     STRUCTURE_TYPE = 42
     _fields_ = layout("u32: flags pointer: pInheritanceInfo")
@@ -142,35 +142,35 @@ class VkTimelineSemaphoreSubmitInfo(Chained):
 
 
 class VkSemaphoreTypeCreateInfo(Chained):
-    """Makes a semaphore count."""
+    """The type of a semaphore that counts."""
 
     STRUCTURE_TYPE = 1000207002
     _fields_ = layout("u32: semaphoreType u64: initialValue")
 
 
 class VkSemaphoreCreateInfo(Chained):
-    """What ``vkCreateSemaphore`` takes."""
+    """The argument of ``vkCreateSemaphore``."""
 
     STRUCTURE_TYPE = 9
     _fields_ = layout("u32: flags")
 
 
 class VkSemaphoreWaitInfo(Chained):
-    """What ``vkWaitSemaphores`` takes."""
+    """The argument of ``vkWaitSemaphores``."""
 
     STRUCTURE_TYPE = 1000207004
     _fields_ = layout("u32: flags semaphoreCount *u64: pSemaphores pValues")
 
 
 class VkQueryPoolCreateInfo(Chained):
-    """What ``vkCreateQueryPool`` takes."""
+    """The argument of ``vkCreateQueryPool``."""
 
     STRUCTURE_TYPE = 11
     _fields_ = layout("u32: flags queryType queryCount pipelineStatistics")
 
 
 class VkShaderModuleCreateInfo(Chained):
-    """SPIR-V for the driver."""
+    """SPIR-V as the argument of ``vkCreateShaderModule``."""
 
     STRUCTURE_TYPE = 16
     _fields_ = layout("u32: flags size: codeSize *u32: pCode")
@@ -196,14 +196,14 @@ class VkDescriptorPoolSize(ctypes.Structure):
 
 
 class VkDescriptorPoolCreateInfo(Chained):
-    """What ``vkCreateDescriptorPool`` takes."""
+    """The argument of ``vkCreateDescriptorPool``."""
 
     STRUCTURE_TYPE = 33
     _fields_ = layout("u32: flags maxSets poolSizeCount *VkDescriptorPoolSize: pPoolSizes", VkDescriptorPoolSize)
 
 
 class VkDescriptorSetAllocateInfo(Chained):
-    """What ``vkAllocateDescriptorSets`` takes."""
+    """The argument of ``vkAllocateDescriptorSets``."""
 
     STRUCTURE_TYPE = 34
     _fields_ = layout("u64: descriptorPool u32: descriptorSetCount *u64: pSetLayouts")
@@ -242,7 +242,7 @@ class VkPushConstantRange(ctypes.Structure):
 
 
 class VkPipelineLayoutCreateInfo(Chained):
-    """What ``vkCreatePipelineLayout`` takes."""
+    """The argument of ``vkCreatePipelineLayout``."""
 
     STRUCTURE_TYPE = 30
     _fields_ = layout(
@@ -262,7 +262,7 @@ class VkPipelineShaderStageCreateInfo(Chained):
 
 
 class VkComputePipelineCreateInfo(Chained):
-    """What ``vkCreateComputePipelines`` takes."""
+    """The argument of ``vkCreateComputePipelines``."""
 
     STRUCTURE_TYPE = 29
     _fields_ = layout(

@@ -1,4 +1,4 @@
-"""ctypes structures as Vulkan's: a type tag, a chain of extensions, and layouts written in one line a type."""
+"""ctypes structures with Vulkan's type tag and chain of extensions, and a compact notation for their fields."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _TYPES: dict[str, Any] = {
 
 
 def layout(text: str, *structures: type[ctypes.Structure]) -> list[tuple[str, Any]]:
-    """The ``_fields_`` that ``text`` states: a word ``type:``, then the names of that type, ``name[n]`` for arrays.
+    """Returns the ``_fields_`` in ``text``: a word ``type:``, then the names of that type, ``name[n]`` for arrays.
 
     ``*type:`` is a pointer to it. Types are those above and ``structures`` by their names.
     """
@@ -55,16 +55,16 @@ class Chained(ctypes.Structure):
 
 
 def array(item_type: Any, values: Iterable[Any]) -> Any:
-    """A C array of ``values``; assigning it to a pointer of a structure keeps it alive with that structure."""
+    """Returns a C array of ``values``; assigning it to a pointer of a structure keeps it alive with that structure."""
     items = list(values)
     return (item_type * len(items))(*items)
 
 
 def handles(*values: int) -> Any:
-    """An array of handles that are not pointers (64 bits wide on every platform)."""
+    """Returns an array of handles that are not pointers (64 bits wide on every platform)."""
     return array(ctypes.c_uint64, values)
 
 
 def texts(values: Iterable[str]) -> Any:
-    """An array of NUL-terminated texts."""
+    """Returns an array of NUL-terminated strings."""
     return array(ctypes.c_char_p, (value.encode() for value in values))

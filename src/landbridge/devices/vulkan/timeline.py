@@ -21,10 +21,11 @@ _SLICE = 0.05
 
 
 class Timeline:
-    """One in-order stream of ``device``. ``submitted`` batches were given to the queue; ``alive`` until it is freed.
+    """One in-order stream of ``device``. ``submitted`` counts the batches given to the queue; ``alive`` until it is
+    freed.
 
-    ``waits`` are counts of other streams that the next batch waits for. ``recorder`` takes what is given to the
-    stream while there is one.
+    ``waits`` are counts of other streams that the next batch waits for. While the stream is recorded, ``recorder``
+    takes its work.
     """
 
     def __init__(self, device: DriverObjects) -> None:
@@ -38,7 +39,7 @@ class Timeline:
         self._completed = 0
 
     def reached(self, count: int) -> bool:
-        """Whether ``count`` batches are done."""
+        """Returns whether ``count`` batches are done."""
         if self._completed < count:
             self.device.check_open()
             value = ctypes.c_uint64()
@@ -49,7 +50,9 @@ class Timeline:
         return self._completed >= count
 
     def wait(self, count: int, timeout: float | None = None) -> bool:
-        """Wait at most ``timeout`` seconds (None: for ever), interruptibly, until ``count`` batches are done."""
+        """Wait at most ``timeout`` seconds (None: for ever), interruptibly; returns whether ``count`` batches
+        are done.
+        """
         if self.reached(count):
             return True
         deadline = None if timeout is None else time.monotonic() + timeout
@@ -68,7 +71,7 @@ class Timeline:
                 return False
 
     def wait_for(self, other: Timeline, count: int) -> None:
-        """Have the next batch wait for the first ``count`` of ``other``; its own come before it anyway."""
+        """Make the next batch wait for the first ``count`` of ``other``; its own earlier batches come first anyway."""
         if other is not self:
             self.waits[other] = max(count, self.waits.get(other, 0))
 
@@ -84,7 +87,7 @@ class Timeline:
 
 
 def _end(device: DriverObjects, semaphore: int, count: int) -> None:
-    """Destroy the ``semaphore`` of a stream that nobody refers to, when its ``count`` batches are done."""
+    """Destroy the ``semaphore`` of a stream that nothing refers to any more, when its ``count`` batches are done."""
     value = ctypes.c_uint64()
     device.calls.vkGetSemaphoreCounterValue(device.handle, semaphore, ctypes.byref(value))
     if value.value >= count:
@@ -94,7 +97,7 @@ def _end(device: DriverObjects, semaphore: int, count: int) -> None:
 
 
 class Point:
-    """An Event: the first ``count`` batches of ``stream``. ``clock`` holds its time where it was to be timed."""
+    """An Event: the first ``count`` batches of ``stream``. ``clock`` holds its time where it is timed."""
 
     __slots__ = ("clock", "count", "stream")
 
@@ -104,11 +107,11 @@ class Point:
         self.clock = clock
 
     def query(self) -> bool:
-        """Whether everything before this point has completed."""
+        """Returns whether all work before this point has completed."""
         return self.stream.reached(self.count)
 
     def synchronize(self, timeout: float | None = None) -> bool:
-        """Wait at most ``timeout`` seconds (None: for ever), interruptibly; whether it has completed."""
+        """Wait at most ``timeout`` seconds (None: for ever), interruptibly; returns whether it has completed."""
         return self.stream.wait(self.count, timeout)
 
 
@@ -123,13 +126,13 @@ class Clock:
         self.pool = device.create("QueryPool", request)
 
     def encode(self, commands: int) -> None:
-        """Read the clock when everything before in ``commands`` is done."""
+        """Append a reading of the clock after all earlier work in ``commands``."""
         calls = self.device.calls
         calls.vkCmdResetQueryPool(commands, self.pool, 0, 1)
         calls.vkCmdWriteTimestamp(commands, flags.STAGE_BOTTOM, self.pool, 0)
 
     def ticks(self) -> int:
-        """What was read; call it when the batch is done."""
+        """Returns the ticks that were read; valid when the batch is done."""
         self.device.check_open()
         value = ctypes.c_uint64()
         result = self.device.calls.vkGetQueryPoolResults(
@@ -143,9 +146,9 @@ class Clock:
 
 
 def elapsed_ms(start: Point, end: Point) -> float | None:
-    """Milliseconds between two completed points by the device's clock; None where they were not timed.
+    """Returns the milliseconds between two completed points by the device's clock; None where they were not timed.
 
-    Negative when ``start`` came after ``end``: the counter wraps, so the shorter way round is meant.
+    They are negative when ``start`` came after ``end``: the counter wraps, so the shorter difference is meant.
     """
     if start.clock is None or end.clock is None or not (start.query() and end.query()):
         return None
