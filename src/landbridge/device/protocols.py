@@ -235,7 +235,7 @@ class Recording(Protocol):
     def replay(self, recording: object, args: Mapping[int, Region], stream: Stream | None) -> Event | None:
         """Queue ``recording`` on ``stream``, after binding the regions in ``args`` to their positions for good.
 
-        Positions number the regions that the recorded work uses, each row of a RowTable separately, in the order of
+        Positions number the regions that the recorded work uses, except those in a RowTable, in the order of
         their first use.
         """
 
