@@ -47,7 +47,7 @@ def raised(error: BaseException) -> str:
 
 @contextmanager
 def answering(device: str, work: str) -> Iterator[None]:
-    """Turn exceptions of the ``with`` block, which calls ``device`` for ``work``, into DeviceErrors unless they are
+    """Convert exceptions of the ``with`` block, which calls ``device`` for ``work``, into DeviceErrors unless they are
     ours.
     """
     try:

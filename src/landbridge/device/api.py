@@ -75,9 +75,7 @@ class Device(ProcessBound):
         return kind
 
     def attr(self, attr: DeviceAttr) -> object | None:
-        """Returns the value of ``attr``; None when it is unknown or does not apply. Raises DeviceError for a wrong
-        type.
-        """
+        """Returns the value of ``attr``; None when unknown or not applicable. Raises DeviceError for a wrong type."""
         with answering(str(self), f"get_attr({attr})"):
             found = self.api.get_attr(self.index, attr)
         if not is_legal(attr, found):
@@ -168,7 +166,7 @@ class Device(ProcessBound):
                 raise UnsupportedError(f"{self} has no events to wait for; give a stream")
 
     def elapsed_ms(self, start: Event, end: Event) -> float | None:
-        """Returns the milliseconds between two events, by the device's clock; None without a clock, or while one is
+        """Returns the milliseconds between two events by the device's clock; None without one, or while one is
         pending.
         """
         events = self.capability(Events)
@@ -278,7 +276,7 @@ class Stream(ProcessBound):
         return self.device._drain(self, timeout)
 
     def record(self) -> Event:
-        """Returns an Event after all work on this stream so far. Raises UnsupportedError where the device has no
+        """Returns an Event after all work on this stream so far; raises UnsupportedError if the device has no
         events.
         """
         return self.device._record(self)
@@ -319,9 +317,7 @@ class DeviceAPI(ABC):
 
     @abstractmethod
     def get_attr(self, index: int, attr: DeviceAttr) -> object | None:
-        """Returns the value of ``attr``, or None when it cannot be queried or does not apply; must not raise for
-        that.
-        """
+        """Returns the value of ``attr``, or None when it is unknown or does not apply; must not raise for that."""
 
     @abstractmethod
     def memory_kinds(self, index: int) -> Mapping[str, MemoryKind]:
@@ -355,7 +351,7 @@ class Streams(Protocol):
     """The ability to have queues besides the in-order one. Without it, no Stream can be created."""
 
     def create_stream(self, index: int) -> Stream:
-        """Returns a new queue of instance ``index``, unordered with all others, which the caller frees by
+        """Returns a new queue of instance ``index``, unordered with others, which the caller frees by
         ``free_stream``.
         """
 
@@ -383,6 +379,6 @@ class Events(Protocol):
         """Order work queued on ``stream`` from now on after ``event``, of any stream; returns at once."""
 
     def elapsed_ms(self, start: Event, end: Event) -> float | None:
-        """Returns the milliseconds between two events, by the device's clock; None without a clock, or while one is
+        """Returns the milliseconds between two events by the device's clock; None without one, or while one is
         pending.
         """

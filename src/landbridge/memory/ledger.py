@@ -1,7 +1,7 @@
 """The ledger: the only functions that copy bytes at run time, and the record of what they copied.
 
-``ledger()`` collects every Move of the process, worker threads included. ``no_copies()`` turns a copy by the runtime,
-or also by kernels, into an error before any byte moves. Both cost a run nothing while none is open: ``is_active()`` is
+``ledger()`` collects every Move of the process, worker threads included. ``no_copies()`` makes a copy by the runtime,
+or also by kernels, an error before any byte moves. Both cost a run nothing while none is open: ``is_active()`` is
 one test.
 """
 

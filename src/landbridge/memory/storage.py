@@ -125,9 +125,7 @@ class Storage(ProcessBound):
         self.domain = enter_domain(region, self.kind, backing, origin, self.nbytes, is_import=self.is_import)
 
     def domains(self) -> tuple[tuple[CoherenceDomain, ...], int]:
-        """Returns the domains whose barriers accesses of the bytes need, and the byte of the Backing at which they
-        begin.
-        """
+        """Returns the domains whose barriers accesses need, and the byte of the Backing at which the bytes begin."""
         if self._is_waited_for() is None:
             return (), 0
         backing, origin = self.part()
@@ -232,15 +230,13 @@ class Storage(ProcessBound):
 
     @property
     def users(self) -> list[str]:
-        """Returns the names of the users of the bytes other than Tensors: exports, open views, programs bound to
-        them.
-        """
+        """Returns the names of the users that are not Tensors: exports, open views, programs bound to the bytes."""
         exports = [export() for export in list(self._exports or ())]
         views = [view.holder for view, storage in self._views() if storage is self]
         return sorted([*(str(export) for export in exports if export is not None), *views])
 
     def free(self) -> None:
-        """Free the bytes now; raises StorageInUseError that names the holders of exported views. A second call does
+        """Free the bytes now; raises StorageInUseError that names who holds exported views. Once freed, does
         nothing.
         """
         if self.region is None:

@@ -256,9 +256,7 @@ class OpenSession(Session):
         self._settled = False
 
     def _sizes(self, given: Mapping[str, Any]) -> tuple[str, dict[str, int]]:
-        """Returns the program's name, and its dimensions by name, for inputs with the shapes ``given``, states left
-        out.
-        """
+        """Returns the program's name and its dimensions by name, for inputs with the shapes ``given`` (no states)."""
         shapes: Mapping[str, Sequence[int]] = {name: np.shape(value) for name, value in given.items()}
         elements = {name: elements_of(given[name]) for name in self._read_at_runs}
         programs = self._programs_for(shapes.values())
@@ -358,7 +356,7 @@ class OpenSession(Session):
             entry.give_back(token)
 
     def call_at(self, sizes: Mapping[str, int], *arrays: Any) -> list[Tensor]:
-        """Returns the results of a call on ``arrays`` whose caller knows all ``sizes``, by name, and has checked the
+        """Returns the results of a call on ``arrays``; the caller knows all ``sizes``, by name, and checked the
         shapes.
         """
         entry = self._entry

@@ -462,8 +462,8 @@ class Session(ProcessBound):
             entry.give_back(token)
 
     def _call_a_spare(self, arrays: Sequence[Any], out: Any) -> Any:
-        """Returns the results of a call while another thread holds the lock; raises why where no other instance can run
-        it.
+        """Returns the results of a call while another thread holds the lock; raises why where no instance can
+        run it.
         """
         if is_exiting() or self._entry.pending is not None or self._has_states or self._spares is None:
             self._entry.refuse()
@@ -559,9 +559,7 @@ def take_states(session: Session, specs: Sequence[TensorSpec]) -> None:
 
 
 def adopt_state(session: Session, holder: Session, number: int) -> bool:
-    """Move recurrent state ``number`` of ``session`` to its memory in ``holder``, with its values; returns whether it
-    could.
-    """
+    """Move state ``number`` of ``session`` to its memory in ``holder``, with its values; returns whether it could."""
     return session._program.states.adopt(holder._program.states, number)
 
 

@@ -274,9 +274,7 @@ class Tensor(Readable, CopiedByValue):
         copy_tensor(self, source, cause="copy_from", stream=stream)
 
     def view(self, shape: Sequence[int]) -> Tensor:
-        """Returns a Tensor over the same bytes with another shape; raises ZeroCopyError when this Tensor is not
-        dense.
-        """
+        """Returns a Tensor over the same bytes with another shape; raises ZeroCopyError unless this one is dense."""
         new = check_shape(shape, self.dtype)
         if prod(new) != self.size:
             raise InputError(f"{self!r} has {self.size} elements, shape {new} has {prod(new)}; they must be equal")

@@ -43,9 +43,7 @@ WORTH_SHARING_BYTES = 1 << 15
 def bind_function(
     function: Function, vdevices: Sequence[VDevice], images: Sequence[LoadedImage | ModuleKernels], memory: Memory
 ) -> Program:
-    """Returns the Program of ``function``; raises BindError where its instructions contradict each other or
-    ``images``.
-    """
+    """Returns the Program of ``function``; raises BindError where instructions contradict each other or ``images``."""
     return _Binder(function, vdevices, images, memory).program(function.instructions)
 
 
@@ -158,8 +156,8 @@ class _Binder:
         self._listed = len(self._records)
 
     def _early(self, instructions: Sequence[ins.Instruction]) -> list[ins.Instruction]:
-        """Returns ``instructions`` with work of devices moved early, without those that define registers, which it
-        handles.
+        """Returns ``instructions`` with work of devices moved early; those that define registers are done and
+        left out.
         """
         items: list[Item[ins.Instruction]] = []
         for instruction in instructions:
@@ -353,9 +351,7 @@ class _Binder:
 
 
 def _is_native(instruction: ins.Instruction, on_devices: frozenset[int]) -> bool:
-    """Returns whether ``instruction`` becomes records or nothing: it is no host step, and calls no module
-    ``on_devices``.
-    """
+    """Returns whether ``instruction`` becomes records or nothing: neither a host step nor a call ``on_devices``."""
     if isinstance(instruction, _DEFINE):
         return True
     if isinstance(instruction, ins.Call):
