@@ -245,8 +245,8 @@ def _cores() -> int:
 
 
 def _features() -> tuple[str, ...] | None:
-    declared = _cpuinfo("flags") or _cpuinfo("Features")
-    return tuple(declared.split()) if declared else None
+    flags = _cpuinfo("flags") or _cpuinfo("Features")
+    return tuple(flags.split()) if flags else None
 
 
 def _text(path: str | Path) -> str:

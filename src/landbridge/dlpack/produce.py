@@ -86,23 +86,23 @@ def export_capsule(
     ZeroCopyError (a BufferError) for what DLPack cannot express or the memory does not allow.
     """
     storage, name, shape, strides, byte_offset = elements
-    owned = dlpack_device(storage)
+    own_device = dlpack_device(storage)
     region = storage.live_region
     by_host = storage.kind.host_readable and storage.kind.coherent
     # Memory without an address on its device can only be exported in the host's form, and numpy asks for no other.
-    unnamed = CPU if by_host and storage.kind.ndim == 1 and not isinstance(region.space.handle, int) else owned
+    unnamed = CPU if by_host and storage.kind.ndim == 1 and not isinstance(region.space.handle, int) else own_device
     where = unnamed if dl_device is None else tuple(dl_device)
     _check_stream(where, stream)
     element = dtype(name)
     low, high = reach(shape, strides, 1)
     storage.wait(byte_offset + low * element.itemsize, byte_offset + high * element.itemsize, writes=False)
-    if where == CPU and (owned == CPU or by_host):
+    if where == CPU and (own_device == CPU or by_host):
         data, offset = storage.address, byte_offset
-    elif where == owned:
+    elif where == own_device:
         data, offset = region.space.handle, region.byte_offset + byte_offset
     else:
         raise ZeroCopyError(
-            f"DLPack: {elements} is on device {owned} and cannot be exported in place to {where}; copy it with "
+            f"DLPack: {elements} is on device {own_device} and cannot be exported in place to {where}; copy it with "
             "t.to_device first"
         )
     if not isinstance(data, int):

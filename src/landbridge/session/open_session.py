@@ -210,14 +210,14 @@ class OpenSession(Session):
     def _check(self, spec: TensorSpec, shape: Sequence[int]) -> None:
         """Raise ShapeError where no program accepts an input ``spec`` of ``shape``."""
         index = self._executable.main.inputs.index(spec)
-        requested = index, tuple(shape)
-        if requested in self._accepted:
+        key = index, tuple(shape)
+        if key in self._accepted:
             return
         programs = self._programs_for([shape])
         first_that_fits(list(programs), lambda name: BoundSizes().add(programs[name].inputs[index], shape))
         if len(self._accepted) >= _RETAINED * len(self._executable.main.inputs):
             self._accepted.clear()
-        self._accepted.add(requested)
+        self._accepted.add(key)
 
     def _hold(self, spec: TensorSpec, value: Any) -> None:
         self._check(spec, np.shape(value))

@@ -138,8 +138,8 @@ class ProgramPiece:
     def run(self, values: Mapping[str, Any], known: Mapping[str, int], borrowed: Set[str]) -> dict[str, Any]:
         """Returns the outputs by name; raises ShapeError where a dimension is 0 and the code requires at least 1."""
         empty = [name for name in self._dimensions if known.get(name) == 0]
-        if empty and (created := _without_elements(self.function, known)) is not None:
-            return created
+        if empty and (outputs := _without_elements(self.function, known)) is not None:
+            return outputs
         narrow = [name for name in empty if self._dimensions[name].low > 0]
         if narrow:
             raise ShapeError(
@@ -285,10 +285,10 @@ def _at(extent: Extent, known: Mapping[str, int]) -> int:
 
 def _without_elements(function: Function, known: Mapping[str, int]) -> dict[str, Any] | None:
     """Returns the outputs of ``function`` where none of them has elements; None where one has."""
-    created = {}
+    outputs = {}
     for spec in function.outputs:
         shape = tuple(_at(extent, known) for extent in spec.shape)
         if 0 not in shape:
             return None
-        created[spec.name] = np.zeros(shape, numpy_dtype(spec.dtype))
-    return created
+        outputs[spec.name] = np.zeros(shape, numpy_dtype(spec.dtype))
+    return outputs

@@ -235,10 +235,10 @@ class _Binder:
         user = f"call {call.name or call.function!r}"
         sequence = kernels.image.functions.get(call.function)
         if sequence is None or sequence.operands != len(call.args):
-            created = "does not launch it" if sequence is None else f"launches it with {sequence.operands} operands"
+            reason = "does not launch it" if sequence is None else f"launches it with {sequence.operands} operands"
             raise BindError(
                 f"{user} gives kernel {call.function!r} {len(call.args)} operands, and the image that the code "
-                f"generator of target kind {kernels.created_by!r} made {created}; compile the model again"
+                f"generator of target kind {kernels.created_by!r} made {reason}; compile the model again"
             )
         if any(self._registers[register].moves for register in call.args):
             raise BindError(f"{user} is in a loop and {kernels.device} runs it on slices; compile the loop for the CPU")

@@ -88,8 +88,8 @@ class ExtentCheck:
         found = np.empty((*extent_values.shape[:-1], len(self._fixed)))
         found[...] = self._fixed
         found[..., : self._io] = io
-        owned = found[..., self._rows] = extents.prod(axis=-1, dtype=np.float64) * self._items
-        fits = (offsets >= 0) & (offsets + owned <= found[..., self._wholes]) & (extents >= 0).all(axis=-1)
+        nbytes = found[..., self._rows] = extents.prod(axis=-1, dtype=np.float64) * self._items
+        fits = (offsets >= 0) & (offsets + nbytes <= found[..., self._wholes]) & (extents >= 0).all(axis=-1)
         return found, fits.all(axis=-1)
 
     def is_worth_sharing(self, extent_values: NDArray[np.int64], sizes: Bytes) -> bool:

@@ -99,11 +99,11 @@ class ProgramMemory:
         It is in the device's own workspace, where it has one and no allocator was named for the memory.
         """
         binding = self.bindings[vdevice]
-        owned = owned_workspace(binding.device) if binding.allocator is None else None
-        if owned is None:
+        scratch_allocator = owned_workspace(binding.device) if binding.allocator is None else None
+        if scratch_allocator is None:
             tensor = self.tensor((nbytes,), "uint8", vdevice)
         else:
-            tensor = Tensor(allocate(binding.device, nbytes, allocator=owned), "uint8", (nbytes,))
+            tensor = Tensor(allocate(binding.device, nbytes, allocator=scratch_allocator), "uint8", (nbytes,))
         _give_to_device(tensor)
         self._leases.append(Lease(tensor.storage, "scratch of kernels"))
         self.kernel_bytes[vdevice] = self.kernel_bytes.get(vdevice, 0) + tensor.storage.nbytes

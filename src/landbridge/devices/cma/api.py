@@ -46,9 +46,9 @@ class CmaDeviceAPI(DeviceAPI):
 
     def __init__(self, sources: Sequence[MemorySource] | None = None) -> None:
         """Make the device with ``sources``, the preferred first; None for what this machine may have."""
-        requested = sources_here() if sources is None else sources
-        self._missing = {source.name: source.missing() for source in requested}
-        self._sources = {f"global.{source.name}": source for source in requested if self._missing[source.name] is None}
+        candidates = sources_here() if sources is None else sources
+        self._missing = {source.name: source.missing() for source in candidates}
+        self._sources = {f"global.{source.name}": source for source in candidates if self._missing[source.name] is None}
         self._kinds = {scope: _kind(scope, source) for scope, source in self._sources.items()}
         if first := min(self._sources, key=lambda scope: self._sources[scope].by_name, default=None):
             self._sources[GLOBAL_SCOPE] = self._sources[first]

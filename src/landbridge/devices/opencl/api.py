@@ -145,10 +145,10 @@ class OpenCLDeviceAPI(DeviceAPI):
         self, src: Region, dst: Region, nbytes: int, stream: Stream | None, keep_alive: object
     ) -> Event | None:
         """Queue the copy on ``stream``, or on the queue of the destination's device."""
-        owned = owning_device(self, src.space, dst.space)
+        owner = owning_device(self, src.space, dst.space)
         if stream is not None and stream.device in (src.space.device, dst.space.device):
-            owned = stream.device
-        queue = self._queue(owned.index, stream)
+            owner = stream.device
+        queue = self._queue(owner.index, stream)
         check_copy(queue, src, dst, nbytes)
         if nbytes == 0 or is_copy_to_itself(self, src, dst, nbytes):
             return None

@@ -153,10 +153,10 @@ class VulkanDeviceAPI(DeviceAPI):
 
     def can_copy(self, src: Space, dst: Space) -> bool:
         """Returns True within one device, and between a device and memory that the host can access."""
-        owned = [space for space in (src, dst) if space.device.api is self]
-        if len(owned) == 2:
+        ours = [space for space in (src, dst) if space.device.api is self]
+        if len(ours) == 2:
             return src.device == dst.device
-        return len(owned) == 1 and all(space in owned or host_reaches(space) for space in (src, dst))
+        return len(ours) == 1 and all(space in ours or host_reaches(space) for space in (src, dst))
 
     def copy_data_from_to(
         self, src: Region, dst: Region, nbytes: int, stream: Stream | None, keep_alive: object
@@ -289,8 +289,8 @@ class VulkanDeviceAPI(DeviceAPI):
         return timeline
 
     def _check_region(self, region: Region, nbytes: int) -> None:
-        owned = region.space.device.api is self
-        size = memory_of(region.space).nbytes if owned else region.byte_offset + nbytes
+        is_ours = region.space.device.api is self
+        size = memory_of(region.space).nbytes if is_ours else region.byte_offset + nbytes
         check_inside(region.byte_offset, nbytes, size, "vulkan")
 
 

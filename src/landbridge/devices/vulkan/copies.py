@@ -126,8 +126,8 @@ def _is_slow_to_read(device: LogicalDevice, memory: Allocation, nbytes: int) -> 
 def _location(device: LogicalDevice, region: Region) -> MemoryLocation | None:
     """Returns the location of ``region`` on ``device``; None for memory that only the host can access."""
     memory = region.space.handle
-    owned = isinstance(memory, UsedMemory) and memory.device is device
-    return MemoryLocation(memory, region.byte_offset) if owned else None
+    is_ours = isinstance(memory, UsedMemory) and memory.device is device
+    return MemoryLocation(memory, region.byte_offset) if is_ours else None
 
 
 def _parts(memory: UsedMemory, nbytes: int) -> Iterator[tuple[int, int]]:

@@ -79,8 +79,8 @@ def alloc_image(device: LogicalDevice, owner: Device, shape: Sequence[int], dtyp
     """Returns a Space of ``owner`` in ``scope``, which must hold images: ``shape`` elements of ``dtype``."""
     kind = device.kinds.get(scope)
     if kind is None or kind.ndim == 1:
-        subject = "has no memory scope" if kind is None else "holds bytes, not images, in scope"
-        raise InputError(f"{device.name} {subject} {scope!r}; images lie in {TEXTURE_SCOPE!r}")
+        reason = "has no memory scope" if kind is None else "holds bytes, not images, in scope"
+        raise InputError(f"{device.name} {reason} {scope!r}; images lie in {TEXTURE_SCOPE!r}")
     device.collect()
     image = _allocate(device, shape, dtype)
     return NdSpace(owner, scope, image, tuple(shape), image.row_pitch, row_pitch=image.row_pitch)

@@ -95,15 +95,15 @@ def _import_dma_buf(device: LogicalDevice, source: DmaBuf) -> tuple[str, Allocat
     if result < 0:
         raise ZeroCopyError(f"{subject}: the driver answered {result_name(result)}; copy the data")
     scope, memory_type = _scope_of(device.scopes, properties.memoryTypeBits, subject)
-    owned = os.dup(source.fd)  # a successful import takes the descriptor over
-    request = structs_work.VkImportMemoryFdInfoKHR(handleType=flags.HANDLE_DMA_BUF, fd=owned)
+    duplicate = os.dup(source.fd)  # a successful import takes the descriptor over
+    request = structs_work.VkImportMemoryFdInfoKHR(handleType=flags.HANDLE_DMA_BUF, fd=duplicate)
     try:
         return scope, import_as(
             device, memory_type, request, source.nbytes, size, source.offset, flags.HANDLE_DMA_BUF, None
         )
     except (DeviceError, OutOfMemoryError) as error:
         with suppress(OSError):  # some drivers close a descriptor that they refuse
-            os.close(owned)
+            os.close(duplicate)
         raise _refusal(subject, error) from error
 
 

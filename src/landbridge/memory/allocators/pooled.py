@@ -242,15 +242,15 @@ class PooledAllocator(Downstream):
         wanted, aligned = round_up(size, self._page), max(alignment, self._page)
         most = self._most
         if self._cap is not None:
-            capacity = self._cap - self.reserved_bytes
-            if wanted > capacity:
-                capacity += self._give_back_unused(self._small) + self._give_back_unused(self._large)
-            if wanted > capacity:
+            remaining = self._cap - self.reserved_bytes
+            if wanted > remaining:
+                remaining += self._give_back_unused(self._small) + self._give_back_unused(self._large)
+            if wanted > remaining:
                 raise OutOfMemoryError(
-                    f"pool of {self.device} {self.scope}: {size} bytes asked, {self._cap - capacity} of its cap of "
+                    f"pool of {self.device} {self.scope}: {size} bytes asked, {self._cap - remaining} of its cap of "
                     f"{self._cap} bytes taken, largest hole {chunks.largest_hole}; raise the cap or free tensors"
                 )
-            most = capacity if most is None else min(capacity, most)
+            most = remaining if most is None else min(remaining, most)
         nbytes = max(self._chunk, min(round_up(chunks.nbytes // 2, self._page), _MOST_GROWTH))
         nbytes = max(wanted, nbytes if most is None else min(nbytes, most))
         try:

@@ -140,8 +140,8 @@ class _DeviceWorkspace:
 
 def owned_workspace(device: Device) -> Allocator | None:
     """Returns an allocator of scratch for any queue, over the workspace of ``device``; None where it provides none."""
-    owned = device.capability(WorkspaceMemory)
-    return None if owned is None else _DeviceWorkspace(device, owned, None)
+    ability = device.capability(WorkspaceMemory)
+    return None if ability is None else _DeviceWorkspace(device, ability, None)
 
 
 class _PerThread(threading.local):
@@ -160,9 +160,9 @@ def workspace(device: Device, stream: Stream | None = None) -> Allocator:
     stream = current_stream(device) if stream is None else stream
     found = _per_thread.stacks.get((device, stream))
     if found is None:
-        owned = device.capability(WorkspaceMemory)
+        ability = device.capability(WorkspaceMemory)
         created: Allocator = StackAllocator(default_allocator(device))
-        if owned is not None:
-            created = _DeviceWorkspace(device, owned, stream)
+        if ability is not None:
+            created = _DeviceWorkspace(device, ability, stream)
         found = _per_thread.stacks[device, stream] = created
     return found
