@@ -173,6 +173,15 @@ def test_parts_of_weights_are_scaled_beside_each_other(monkeypatch):
         assert len(found) == len(one) and all(map(np.array_equal, found, one))
 
 
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float64"])
+def test_signs_of_other_types_than_float32_stay(dtype):
+    def build(g, x):
+        return [elementwise(g, lambda s, a: s.cast(s.neg(s.neg(s.neg(s.cast(a, dtype)))), "float32"), x)]
+
+    _, ops = folded(build)
+    assert ops.count("negf") == 3 and "mulf" not in ops
+
+
 def test_the_weights_as_they_were_are_gone():
     def build(g, x):
         return [scale(g, conv(g, x, 4, 3), 4, 1, 1)]

@@ -124,13 +124,15 @@ def steps_of(stage: Generic, constant: Constants) -> list[Steps]:
 
 
 def _variable(op: Operation, constant: Constants) -> SSAValue | None:
-    """Return the operand that is no constant, of arithmetic with a constant."""
+    """Return the operand that is no constant, of float32 arithmetic with a constant."""
+    if not op.results or not isinstance(op.results[0].type, Float32Type):
+        return None
     if isinstance(op, arith.NegfOp):
         return op.operand
     if not isinstance(op, arith.MulfOp | arith.AddfOp | arith.SubfOp | arith.DivfOp):
         return None
     known = [constant(v) is not None for v in op.operands]
-    if sum(known) != 1 or not isinstance(op.results[0].type, Float32Type):
+    if sum(known) != 1:
         return None
     if isinstance(op, arith.DivfOp) and known[0]:
         return None
