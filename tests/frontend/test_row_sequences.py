@@ -66,6 +66,24 @@ def test_a_second_loop_reads_them():
     agree(text, feed(1), feed(6))
 
 
+def test_an_iteration_hands_them_on_before_it_adds_one():
+    loop = LOOP.replace("SequenceInsert(s, g2)", "SequenceInsert(same, g2)").replace(
+        "f = Cast", "same = Identity(s) f = Cast"
+    )
+    agree(f"{EMPTY} {loop} y = ConcatFromSequence<axis = 0>(all)", feed(1), feed(5))
+
+
+def test_each_iteration_adds_what_is_computed_before_the_loop():
+    loop = LOOP.replace("SequenceInsert(s, g2)", "SequenceInsert(s, r)")
+    agree(f"r = Neg(x) {EMPTY} {loop} y = ConcatFromSequence<axis = 0>(all)", feed(1), feed(5))
+
+
+def test_each_iteration_adds_a_constant():
+    loop = LOOP.replace("SequenceInsert(s, g2)", "SequenceInsert(s, k0)")
+    text = f"k0 = Constant<value = float[2,3] {{1,2,3,4,5,6}}>() {EMPTY} {loop} y = ConcatFromSequence<axis = 0>(all)"
+    agree(text, feed(1), feed(5))
+
+
 def test_a_second_loop_adds_to_them():
     text = f"""{EMPTY} {LOOP}
     more = Loop <body = again (int64 i, bool go, seq(float[2,3]) s) => (bool on, seq(float[2,3]) s2) {{

@@ -81,13 +81,17 @@ def _collecting(node: ir.Node, sequences: Sequence[int]) -> _CollectingLoop | No
         row = _put_behind(formal, chain)
         if row is None:
             return None
+        if row.graph is not body:  # of the graph around: what a graph returns is its own
+            body.append(
+                ir.Node("", "Identity", [row], num_outputs=1, version=node.version, name=f"{node.name}_{number}")
+            )
+            row = body[-1].outputs[0]
         grow.append(number)
         rows.append(row)
     taken = tuple(n for n in range(carried) if n not in sequences)
     outputs = list(body.outputs)
     body.outputs[:] = [outputs[0], *(outputs[1 + n] for n in taken), *outputs[1 + carried :], *rows]
-    removed = [each for number in grow for each in _nodes(outputs[1 + number])]
-    body.remove(removed, safe=True)
+    body.remove([each for number in grow for each in _nodes(outputs[1 + number])], safe=True)
     inputs = list(body.inputs)
     body.inputs[:] = [*inputs[:2], *(inputs[2 + n] for n in taken)]
     given = [*node.inputs[:2], *(node.inputs[2 + n] for n in taken)]
@@ -113,17 +117,21 @@ def _through(value: ir.Value) -> list[ir.Value]:
 
 
 def _nodes(output: ir.Value) -> list[ir.Node]:
-    """The nodes that hand ``output`` on and the one that makes it."""
-    return [producer for value in _through(output) if (producer := value.producer()) is not None]
+    """The nodes that hand ``output`` on, the one that makes it, and those that hand that one its first input on."""
+    chain = _through(output)
+    insert = chain[-1].producer()
+    before = _through(insert.inputs[0]) if insert is not None and insert.inputs[0] is not None else []
+    return [producer for value in (*chain, *before) if (producer := value.producer()) is not None]
 
 
 def _put_behind(formal: ir.Value, chain: Sequence[ir.Value]) -> ir.Value | None:
     """What the last of ``chain`` has behind ``formal``, where nothing else reads any of these; None otherwise."""
     producer = chain[-1].producer()
     is_insert = producer is not None and (producer.domain, producer.op_type) == ("", "SequenceInsert")
-    if producer is None or not is_insert or producer.inputs[0] is not formal or len(producer.inputs) > 2:
+    if producer is None or not is_insert or producer.inputs[0] is None or len(producer.inputs) > 2:
         return None
-    if len(list(formal.uses())) != 1 or formal.is_graph_output():
+    before = _through(producer.inputs[0])
+    if before[-1] is not formal or any(len(list(v.uses())) != 1 or v.is_graph_output() for v in before):
         return None
     if any(len(list(value.uses())) != int(at > 0) for at, value in enumerate(chain)):
         return None
