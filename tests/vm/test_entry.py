@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import inspect
 import threading
 
@@ -105,3 +106,15 @@ def test_a_turn_that_is_dropped_has_no_owner() -> None:
     again = entry.take()
     assert entry.is_used_elsewhere()  # nobody has said yet that it is theirs
     entry.give_back(again)
+
+
+def test_a_token_that_a_collection_frees_comes_back() -> None:
+    """An exception whose frames had the token may be part of a cycle."""
+    entry = Entry("session")
+    cycle: list[object] = [entry.take()]
+    entry.owner = threading.get_ident()
+    cycle.append(cycle)
+    del cycle
+    gc.collect()
+    assert entry.owner == NOBODY and len(entry.free) == 1
+    entry.give_back(entry.take())

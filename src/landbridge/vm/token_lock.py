@@ -48,14 +48,17 @@ class TokenLock:
             lock.give_back(token)
     """
 
-    __slots__ = ("__weakref__", "_retained", "free", "give_back", "owner", "take")
+    __slots__ = ("__weakref__", "_reference", "_retained", "free", "give_back", "owner", "take")
 
     def __init__(self) -> None:
         #: The thread that holds the lock; ``NOBODY`` for a moment after it was taken and before it is given back, too.
         self.owner = NOBODY
         #: Empty while somebody holds the lock.
         self.free: list[LockToken] = []
-        self.free.append(LockToken(weakref.ref(self)))
+        # Held here, too: a collection that finds a token in a cycle clears weak references that only the cycle holds,
+        # and that before it calls ``__del__``.
+        self._reference = weakref.ref(self)
+        self.free.append(LockToken(self._reference))
         # Methods of a list: a thread switch or an interrupt comes before or after them.
         self.take: Callable[[], LockToken] = self.free.pop
         self.give_back: Callable[[LockToken], None] = self.free.append
