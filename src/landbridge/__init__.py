@@ -17,7 +17,7 @@ import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from landbridge import locks as locks  # first of all: a fork is to wait for imports of the rest
+from landbridge import locks as locks  # imported first, so that a fork waits for the imports that follow
 from landbridge.exhaustion import reports_exhaustion
 from landbridge.garbage import collector_paused
 from landbridge.named_devices import find_by

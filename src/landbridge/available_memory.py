@@ -1,4 +1,4 @@
-"""Whether there is memory that will be needed, asked before any of it is taken: of this machine, and of who limits it.
+"""Checks whether memory that will be needed is available, on this machine and under its limits, before it is taken.
 
 Linux gives pages when they are touched: what is not there ends some process later, in a run.
 """
@@ -23,7 +23,9 @@ _limit: ContextVar[int | None] = ContextVar("limit", default=None)
 
 @contextmanager
 def limited_to(nbytes: int | None) -> Iterator[None]:
-    """Within it ``check_available`` refuses what needs more than ``nbytes``; None is no limit besides the machine's."""
+    """Makes ``check_available`` refuse what needs more than ``nbytes`` bytes within the block; None adds no limit to
+    the machine's.
+    """
     before = _limit.set(nbytes)
     try:
         yield
@@ -32,7 +34,7 @@ def limited_to(nbytes: int | None) -> Iterator[None]:
 
 
 def check_available(needed: int, subject: str, way_out: str, *, mapped: bool = False) -> None:
-    """Raise OutOfMemoryError where there are not ``needed`` bytes, or not so many are allowed (``limited_to``).
+    """Raises OutOfMemoryError unless ``needed`` bytes are available and allowed (``limited_to``).
 
     The message says ``subject`` needs them, and ``way_out`` what helps.
 
@@ -50,7 +52,7 @@ def check_available(needed: int, subject: str, way_out: str, *, mapped: bool = F
 
 
 def check_limit(needed: int, subject: str, way_out: str) -> None:
-    """Raise OutOfMemoryError where fewer than ``needed`` bytes are allowed (``limited_to``)."""
+    """Raises OutOfMemoryError where fewer than ``needed`` bytes are allowed (``limited_to``)."""
     allowed = _limit.get()
     if allowed is not None and needed > allowed:
         raise OutOfMemoryError(
@@ -60,7 +62,7 @@ def check_limit(needed: int, subject: str, way_out: str) -> None:
 
 
 def _available() -> Iterator[tuple[int, str]]:
-    """Bytes that there still are, and who says so."""
+    """Yields the bytes that are still available, with the name of what limits them."""
     known = _fields(_MEMORY)
     if "MemAvailable" in known:
         yield known["MemAvailable"] + known.get("SwapFree", 0), f"MemAvailable and SwapFree of {_MEMORY}"
@@ -74,12 +76,12 @@ def _of_process() -> Iterator[tuple[int, str]]:
         try:
             taken = int(_PROCESS.read_text().split()[0]) * resource.getpagesize()
         except (OSError, ValueError, IndexError):
-            return  # how much of the limit is left is not known
+            return  # the system does not say how much of the limit is left
         yield limit - taken, "RLIMIT_AS, as ulimit -v sets it"
 
 
 def _fields(file: Path) -> dict[str, int]:
-    """``NAME: NUMBER kB`` of each line, in bytes."""
+    """Returns the values of the lines ``NAME: NUMBER kB`` of ``file``, in bytes, by name."""
     try:
         lines = [line.split() for line in file.read_text().splitlines()]
     except OSError:
@@ -88,19 +90,20 @@ def _fields(file: Path) -> dict[str, int]:
 
 
 def _of_groups() -> Iterator[tuple[int, str]]:
-    """What the control groups around this process leave, files that the kernel may drop included.
+    """Yields the bytes that the control groups around this process leave, with files that the kernel may drop.
 
     Linux, "Control Group v2", section "Memory Interface Files".
     """
     try:
         lines = _GROUPS.read_text().splitlines()
     except OSError:
-        lines = ["0::/"]  # without /proc: the root of what is mounted, which in a container is its own group
+        lines = ["0::/"]  # there is no /proc: use the root of the mount, which in a container is its own group
     for line in lines:
         if not line.startswith("0::"):
             continue
         inner = PurePosixPath(line[3:].lstrip("/"))
-        for folder in (inner, *inner.parents):  # inside a container the path may be the host's, and the root its own
+        # inside a container the path may be that of the host, and the mount's root the container's group
+        for folder in (inner, *inner.parents):
             location = _MOUNT / folder
             try:
                 most, taken = ((location / f"memory.{name}").read_text().strip() for name in ("max", "current"))

@@ -1,4 +1,4 @@
-"""Work on memory in background threads: numpy, digests and reads of files let other threads go on meanwhile."""
+"""Work on memory in background threads: numpy, digests and file reads release the GIL, so that Python goes on."""
 
 from __future__ import annotations
 
@@ -28,22 +28,22 @@ _FIRST_BYTES = 4 << 20
 
 
 def start(thread: Thread) -> None:
-    """Start ``thread``; raises OutOfMemoryError where the system has no memory for it, or has no more threads.
+    """Starts ``thread``; raises OutOfMemoryError where the system has no memory or no more threads for it.
 
-    Python waits for ever for a thread that has a stack and then finds no memory to say that it runs. Where memory is
-    limited it is therefore asked for first.
+    Python waits forever for a thread that has a stack but finds no memory to report that it runs. Where memory is
+    limited, the memory is therefore tried first.
     """
     check_threads(1)
     try:
         thread.start()
     except RuntimeError as error:
         if thread.ident is not None:
-            raise  # it was started before
+            raise  # the thread was started before
         raise OutOfMemoryError(_no_thread(str(error))) from error
 
 
 def check_threads(count: int) -> None:
-    """Raise OutOfMemoryError where the limit of this process leaves no memory for ``count`` more threads."""
+    """Raises OutOfMemoryError where the limit of this process leaves no memory for ``count`` more threads."""
     limit, _ = resource.getrlimit(resource.RLIMIT_AS)
     if limit == resource.RLIM_INFINITY:
         return
@@ -64,9 +64,10 @@ def _no_thread(reason: str) -> str:
 
 
 def begin(work: Callable[[], _T], name: str) -> Callable[[], _T]:
-    """Let a thread called ``name`` do ``work``; what is returned waits for it, and returns or raises what it did.
+    """Starts ``work`` in a thread called ``name``; returns a function that waits for it and returns or raises its
+    result.
 
-    Where no more threads are to be had ``work`` is done when that is called.
+    Where no thread can be started, that function does ``work`` itself.
     """
     done: list[Callable[[], _T]] = []
 
@@ -92,8 +93,9 @@ def begin(work: Callable[[], _T], name: str) -> Callable[[], _T]:
 
 
 def in_parts(work: Callable[[int, int], Any], count: int, nbytes: int) -> None:
-    """Do ``work`` from each begin to its end, in as many parts of ``count`` as pay for memory of ``nbytes``, each in a
-    thread of its own; raises what the first that fails raises."""
+    """Splits ``range(count)`` into as many parts as pay for memory of ``nbytes``, and calls ``work(begin, end)`` for
+    each in its own thread; raises the error of the first part that fails.
+    """
     parts = max(1, min(_cores(), _MOST_PARTS, count, nbytes // _PART))
     ends = [count * i // parts for i in range(parts + 1)]
     others = [begin(partial(work, *part), "part") for part in pairwise(ends[1:])]

@@ -1,6 +1,6 @@
-"""One compile: everything it does is a named pass or a named room.
+"""One compile from model to Executable; each of its steps is a pass or a function of a package.
 
-A model's way: file -> graph (``frontend``) -> placed -> fused -> packed -> buffers -> plan (``passes``) -> kernels
+The steps: file -> graph (``frontend``) -> placed -> fused -> packed -> buffers -> plan (``passes``) -> kernels
 (``passes/lower``) -> instructions (``emit``) and code (``codegen``) -> Executable.
 """
 
@@ -53,11 +53,11 @@ if TYPE_CHECKING:
     from xdsl.ir import Operation
 
     class TorchModel(Protocol):
-        """A ``torch.nn.Module`` or ``torch.export.ExportedProgram``, whose package is an extra."""
+        """A ``torch.nn.Module`` or ``torch.export.ExportedProgram``; torch is an optional dependency."""
 
         @property
         def state_dict(self) -> Any:
-            """Its weights by name; a method of the one and a property of the other."""
+            """Returns the weights by name; it is a method of a module and a property of an exported program."""
 
     #: A model: a path, the bytes of a file, an ONNX model in memory, one of torch, IR (which is not changed) or its
     #: text.
@@ -96,7 +96,9 @@ def compile_model(
     options: CompileOptions,
     dump: str | Path | None,
 ) -> Executable:
-    """Compile ``model`` for ``targets``, which ``vdevices`` number; the rest is as ``landbridge.compile`` says."""
+    """Compiles ``model`` for ``targets``, to whose indices ``vdevices`` refer; other parameters are those of
+    ``landbridge.compile``.
+    """
     seconds: dict[str, float] = {}
     directory = None if dump is None else Path(dump)
     for target in targets:
@@ -124,7 +126,9 @@ def _of_sizes(
     seconds: dict[str, float],
     empties: Empties,
 ) -> tuple[Executable, str]:
-    """What ``model`` becomes for sizes with ``empties`` or without, and its nodes that run on the host."""
+    """Returns the program of ``model`` for sizes with or without ``empties`` (extents of 0), and its nodes that run on
+    the host.
+    """
     noted = ""
     not_empty: frozenset[str] = frozenset()
     while True:
@@ -141,7 +145,7 @@ def _of_sizes(
                 )
             programs = [ChosenProgram(module, [{}]) for module in pieces.modules]
         try:
-            # Several share kernels under other names: code is begun with when all are there.
+            # Several programs share kernels under other names, so that code generation begins when all of them exist.
             others = [each for each in programs[1:] if not each.is_spare or each.module.prims()]
             early = not others and (len(programs) > 1 or not programs[0].chosen)
             with closing(Generation(early)) as code:
@@ -152,14 +156,15 @@ def _of_sizes(
             assert pieces is not None
             of_inputs = dimensions_of(e for spec in pieces.inputs for e in (*spec.shape, *spec.elements))
             if empties.cut and not error.dimensions.isdisjoint(of_inputs):
-                empties.cut = False  # rather than that the data cannot decide for nothing
+                empties.cut = False  # instead of reporting that the data may not make it empty
             else:
                 not_empty |= error.dimensions
 
 
 class _MayBeEmptyError(CompileError):
-    """Code of a piece may be made where ``dimensions``, which data decide, make no tensor empty; otherwise there is
-    none, for ``reason``."""
+    """Reports that a piece can be compiled only where the ``dimensions`` that data decide make no tensor empty, for
+    ``reason``.
+    """
 
     def __init__(self, dimensions: Iterable[str], reason: CompileError) -> None:
         self.dimensions, self.reason = frozenset(dimensions), reason
@@ -167,8 +172,7 @@ class _MayBeEmptyError(CompileError):
 
 @contextmanager
 def _may_be_empty(module: IRModule) -> Iterator[None]:
-    """What is asked of a size, or not proved of an access, where data may decide that there is nothing: raised as
-    _MayBeEmptyError."""
+    """Raises _MayBeEmptyError where a size or an access cannot be decided because data may make a tensor empty."""
     try:
         yield
     except (UndecidedSizeError, AccessError) as error:
@@ -187,8 +191,9 @@ def _compiled(
     seconds: dict[str, float],
     code: Generation,
 ) -> Executable:
-    """What ``programs`` become, which are ``pieces`` of one where data decide sizes; kernels go to ``code`` as they
-    come, where it begins early."""
+    """Returns the Executable of ``programs``, which are ``pieces`` of one program where data decide sizes; kernels go
+    to ``code`` as they are lowered, where code generation begins early.
+    """
     created = []
     facts: list[dict[str, KernelFacts]] = []
     for number, program in enumerate(programs):
@@ -235,7 +240,9 @@ def _compiled(
 
 
 def _pieces(programs: Sequence[ChosenProgram]) -> Cut | None:
-    """The pieces of the one program where data decide sizes of it; raises CompileError where there are several."""
+    """Returns the pieces of the program whose sizes data decide, None where there is none; raises CompileError for
+    several.
+    """
     found = [cut(program.module) for program in programs]
     if len(programs) > 1 and any(each is not None for each in found):
         raise CompileError(
@@ -246,7 +253,7 @@ def _pieces(programs: Sequence[ChosenProgram]) -> Cut | None:
 
 
 def _host_operators(programs: Sequence[ChosenProgram]) -> str:
-    """The nodes that run as Python functions, by what they do."""
+    """Returns a text that lists the nodes that run as Python functions, by what they do."""
     nodes: dict[str, list[str]] = {}
     for program in programs:
         for op in _operations(program.module):
@@ -257,7 +264,7 @@ def _host_operators(programs: Sequence[ChosenProgram]) -> str:
 
 
 def _operations(module: IRModule) -> Iterator[Operation]:
-    """Those of ``module``, and of programs that its calls run."""
+    """Yields the operations of ``module`` and of the programs that its calls run."""
     yield from module.main.walk()
     for body in module.bodies.values():
         yield from _operations(body)
@@ -275,7 +282,7 @@ def _import(
     not_empty: Collection[str],
     empties: Empties,
 ) -> list[ChosenProgram]:
-    """The programs of ``model``: several where an input, or sizes, say which runs."""
+    """Imports ``model`` and returns its programs: several where an input or sizes choose which of them runs."""
     if _is_ir(model):
         return [ChosenProgram(_of_ir(model, targets, vdevices, options))]
     from landbridge.frontend.onnx.data_rules import data_rules
@@ -288,7 +295,7 @@ def _import(
         others: list[IRModule] = []
         spares: list[IRModule] = []
         module = import_onnx(
-            cast(Any, model),  # one of torch has been exported
+            cast(Any, model),  # a model of torch has been exported
             o.shapes,
             targets,
             vdevices,
@@ -314,7 +321,7 @@ def _import(
 
 
 def _is_ir(model: Model) -> bool:
-    """Whether the kernels of ``model`` were given as IR, and not made from a model."""
+    """Returns whether the kernels of ``model`` were given as IR instead of made from a model."""
     return isinstance(model, IRModule) or is_ir_text(model)
 
 
@@ -337,14 +344,16 @@ def _of_ir(
 
 
 def _dimensions(options: CompileOptions, targets: tuple[Target, ...]) -> dict[str, Extent] | None:
-    """What is stated of open dimensions; None where each extent has to be known, as targets make no other code."""
+    """Returns what is declared of open dimensions; None where targets compile no open dimensions, so that each extent
+    must be known.
+    """
     if options.dims is None and not all(map(takes_open_extents, targets)):
         return None
     return declared_dimensions(options.dims or {})
 
 
 def _check_open(module: IRModule) -> None:
-    """Raise CompileError where a target makes no code of a module with open dimensions."""
+    """Raises CompileError where a target cannot compile a module with open dimensions."""
     open_dimensions = module.dimensions()
     for target in module.targets:
         if open_dimensions and not takes_open_extents(target):

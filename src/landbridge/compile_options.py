@@ -1,4 +1,6 @@
-"""CompileOptions: what ``landbridge.compile`` was asked besides a model and its targets, as its docstring says it."""
+"""CompileOptions: the options of ``landbridge.compile`` besides the model and its targets; its docstring describes
+them.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,7 @@ _FORMS: dict[str, tuple[Any, str, str]] = {
 
 
 def check_form(options: Mapping[str, object]) -> None:
-    """Raise InputError for an option of ``landbridge.compile`` that is not given in the form it takes."""
+    """Raises InputError for an option of ``landbridge.compile`` whose value is not of a form that it takes."""
     for name, (legal, subject, example) in _FORMS.items():
         given = options[name]
         if given is not None and (not isinstance(given, legal) or isinstance(given, str | bytes)):
@@ -50,7 +52,7 @@ def check_form(options: Mapping[str, object]) -> None:
 
 
 def unknown_options(given: Iterable[str], parameters: Iterable[str]) -> UnknownArgumentError:
-    """The error for the first of ``given``, which is none of the ``parameters`` of ``landbridge.compile``."""
+    """Returns the error for the first of ``given`` that is none of the ``parameters`` of ``landbridge.compile``."""
     name, legal = next(iter(given)), [each for each in parameters if each not in ("model", "unknown")]
     return UnknownArgumentError(
         f"compile() has no option {name!r}{did_you_mean(name, legal)}; legal: {', '.join(legal)}"
@@ -58,7 +60,7 @@ def unknown_options(given: Iterable[str], parameters: Iterable[str]) -> UnknownA
 
 
 def _check_shape(name: object, shape: object) -> None:
-    """Raise ShapeError unless ``shape`` lists extents: numbers, and text where one is open."""
+    """Raises ShapeError unless ``shape`` lists extents: numbers, or text where one is open."""
     if isinstance(shape, str) or not hasattr(shape, "__iter__"):
         raise ShapeError(f"shapes: {name!r} is {_shown(shape)}; a shape lists its extents, as (1, 3, 224, 224)")
     for extent in shape:
@@ -77,7 +79,7 @@ def _shown(given: object) -> str:
 
 @record(frozen=True)
 class CompileOptions:
-    """All that decides the result: one more option is one more field, which kept results are told apart by, too."""
+    """All options that decide the result of a compile; each field is also part of the key of a cached result."""
 
     shapes: Mapping[str, Sequence[int | str]] | None
     inputs: Mapping[str, InputSpec] | None

@@ -1,4 +1,4 @@
-"""What a compile is doing, shown to who waits for it in a terminal or a notebook."""
+"""Shows the stage of a running compile in a terminal or a notebook."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _shown = new_lock()
 
 
 class _Location(Protocol):
-    """Where a line can be shown, and shown again."""
+    """The interface of an output that shows a line and replaces it."""
 
     def show(self, text: str) -> None: ...
     def end(self, text: str) -> None: ...
@@ -36,10 +36,10 @@ class _Location(Protocol):
 
 @contextmanager
 def compile_progress(model: str) -> Iterator[None]:
-    """Show the stage of a compile of ``model`` while the block runs, from a second on.
+    """Shows the stage of a compile of ``model`` while the block runs, starting after one second.
 
     A terminal gets one line on standard error, which is erased at the end, a notebook a line that stays. Nothing is
-    shown elsewhere, nor where somebody listens to the stages already or another compile is shown.
+    shown elsewhere, nor where a listener of the stages is set already or another compile is shown.
     """
     place = None if os.environ.get(SWITCH) == "0" or has_listener() else _place()
     if place is None or not _shown.acquire(blocking=False):
@@ -59,21 +59,22 @@ def compile_progress(model: str) -> Iterator[None]:
 
 
 class _Line:
-    """A line that appears after a while, and changes with each stage from then on."""
+    """A line that appears after a delay and then shows each stage."""
 
     def __init__(self, doing: str, place: _Location) -> None:
         self._doing, self._place, self._stage = doing, place, ""
         self._began, self._over = time.monotonic(), threading.Event()
-        run: Callable[..., None] = contextvars.copy_context().run  # a notebook's cell is known by the context
+        # the context variables identify the cell of a notebook
+        run: Callable[..., None] = contextvars.copy_context().run
         self._thread = threading.Thread(target=run, args=(self._watch,), daemon=True)
         self._thread.start()
 
     def stage(self, name: str) -> None:
-        """``name`` begins now."""
+        """Notes that stage ``name`` begins."""
         self._stage = f": {printable(name)}"
 
     def end(self, how: str) -> None:
-        """Nothing more happens."""
+        """Ends the line; nothing is shown after it."""
         self._over.set()
         self._thread.join()
         if self._seconds() >= AFTER:
@@ -90,7 +91,7 @@ class _Line:
 
 
 def _place() -> _Location | None:
-    """Where this process has someone who looks."""
+    """Returns the output of this process that a person sees, None where there is none."""
     shell = _shell()
     if shell is not None and getattr(shell, "kernel", None) is not None:
         return _Notebook()
@@ -101,43 +102,43 @@ def _place() -> _Location | None:
 
 
 def _shell() -> Any:
-    """The shell of IPython that runs this process, if one does; it is not imported to find out."""
+    """Returns the IPython shell that runs this process, or None; IPython is not imported for it."""
     module = sys.modules.get("IPython")
     return None if module is None or not hasattr(module, "get_ipython") else module.get_ipython()
 
 
 class _Terminal:
-    """The line that a terminal's cursor is in."""
+    """The line of the terminal at the cursor."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
 
     def show(self, text: str) -> None:
-        """Let the line be ``text``, cut to the terminal."""
+        """Replaces the line by ``text``, cut to the width of the terminal."""
         width = max(get_terminal_size().columns - 1, 1)
         self._write(f"\r\x1b[K{text[:width]}")
 
     def end(self, text: str) -> None:
-        """Let the line be as it was, empty."""
+        """Erases the line."""
         self._write("\r\x1b[K")
 
     def _write(self, text: str) -> None:
         try:
             self._stream.write(text)
             self._stream.flush()
-        except (OSError, ValueError):  # a terminal that is gone does not end a compile
+        except (OSError, ValueError):  # a closed terminal must not end a compile
             pass
 
 
 class _Notebook:
-    """The output of the cell that compiles."""
+    """The output of the notebook cell that compiles."""
 
     def __init__(self) -> None:
         self._display: Any = import_module("IPython.display")
         self._handle: Any = None
 
     def show(self, text: str) -> None:
-        """Let the output be ``text``."""
+        """Replaces the output by ``text``."""
         page = self._display.HTML(f'<span style="font-size:13px">{markup(text)}</span>')
         if self._handle is None:
             self._handle = self._display.display(page, display_id=True)
@@ -145,6 +146,6 @@ class _Notebook:
             self._handle.update(page)
 
     def end(self, text: str) -> None:
-        """Let the output stay as ``text``, where there is one."""
+        """Leaves ``text`` as the final output, where it is not empty."""
         if self._handle is not None:
             self.show(text)

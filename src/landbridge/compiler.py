@@ -1,4 +1,4 @@
-"""compile(): a model and a target in, an Executable out: one that was kept, or else a new one."""
+"""compile(): makes an Executable from a model and a target, or returns the cached one."""
 
 from __future__ import annotations
 
@@ -72,16 +72,16 @@ def compile(
     A ``torch.nn.Module`` or ``torch.export.ExportedProgram`` goes through torch's own ONNX exporter (the extra
     ``torch``). Weights that no pass packs stay the module's own memory: do not train it while the program is used.
 
-    - ``args``: of a module example inputs, a tuple or one tensor, and ``kwargs`` those by name. Of other models there
-      are none, and a target may stand in this place: ``lb.compile("model.onnx", "llvm")``.
+    - ``args``: example inputs of a module, a tuple or one tensor; ``kwargs``: those by name. Other models have none,
+      and a target may be the second argument: ``lb.compile("model.onnx", "llvm")``.
     - ``dynamic_shapes``: which axes of a module's inputs stay open, and their ranges, as ``torch.export`` takes it.
     - ``target``: one target, or ``{vdevice name: target}``; the first vdevice holds inputs and outputs, unless kernels
-      of a CPU look at them too, which shares its memory: then they are in the CPU's.
+      of a CPU that shares its memory use them too: then they are in the CPU's.
     - ``shapes``: shapes of inputs by name. An extent that is text is open, ``"W"`` or an expression of such names: the
       program runs for all of its values. So does one that the file leaves open, on CPU targets; others need a number.
     - ``dims``: what open dimensions may be, by name: a ``Dim``, a number, or text as ``"32..2560:8"`` (multiples of 8).
-      One of which nothing is said is in the widest range in which the model can be run (docs/open-dimensions.md).
-    - ``inputs``: what the application's frames are, by input, where that is not what the model takes: dtype, layout,
+      One that is not declared is in the widest range in which the model can be run (docs/open-dimensions.md).
+    - ``inputs``: the formats of the application's frames, by input, where the model takes another: dtype, layout,
       strides, normalization, size. The first kernel reads them as they are.
     - ``extra_outputs``: names of inner tensors to return too, after the model's outputs.
     - ``constants``: values of inputs that are fixed now, by name; of IR text its constants, by symbol, as
@@ -100,7 +100,7 @@ def compile(
     - ``dump``: a directory for the IR after each pass.
     - ``max_nodes``: how many nodes the model may have with its functions, loops and recurrent layers unfolded; more
       are refused before the work is done.
-    - ``limits``: of a model of strangers: ``lb.Limits(bytes=, nodes=, seconds=)``, or a mapping of these; BudgetError
+    - ``limits``: for untrusted models: ``lb.Limits(bytes=, nodes=, seconds=)``, or a mapping of these; BudgetError
       where it takes more. Nodes are the fewer of these and of ``max_nodes``.
     - ``check_indices``: a run that meets an index out of range raises IndexRangeError, which names the node, the
       operand and what would be legal. The host looks at all indices, and copies them; without it runs follow the
@@ -112,7 +112,7 @@ def compile(
       in memory with external data has none, and needs it.
     - ``allow_links``: links to external data may lead anywhere, for models whose makers you trust. Without it a link
       leads to a file in that folder, or is one of the Hugging Face cache that the model is in.
-    - ``on_mismatch``: what binding does where a device cannot use memory in place as its target said.
+    - ``on_mismatch``: what binding does where a device cannot use memory in place as its target declares.
 
     A result is kept on disk, and given again for the same model, targets and options (docs/compile-cache.md).
 
@@ -165,9 +165,9 @@ def compile(
     entry = None if dump is not None else look_up(model, targets, vdevices, options)
     if entry is not None and entry.found is not None:
         return entry.found
-    # IR is a few hundred thousand objects that live until the end: walking them all the time took a third of it.
+    # IR is several 100,000 objects that live until the end; collecting garbage among them took a third of the time.
     with collector_paused():
-        from landbridge.compilation import compile_model  # which imports the packages of the compiler
+        from landbridge.compilation import compile_model  # this imports the packages of the compiler
 
         with noting() as reported, limited(bounds), compile_progress(_name(model)):
             executable = compile_model(model, targets, vdevices, options, dump)
@@ -177,20 +177,20 @@ def compile(
 
 
 def _name(model: object) -> str:
-    """Return what to call ``model`` while it is compiled: its file's name, or what it is."""
+    """Returns a name for ``model`` while it is compiled: that of its file, or its kind."""
     is_path = isinstance(model, PathLike) or (isinstance(model, str) and "\n" not in model)
     return Path(model).name if is_path else "a model"  # type: ignore[arg-type]
 
 
 def is_torch_model(model: object) -> bool:
-    """Whether ``model`` is a module or an exported program of torch, which is not imported to find out."""
+    """Returns whether ``model`` is a torch module or exported program; torch is not imported for it."""
     kinds = (("torch.nn", "Module"), ("torch.export", "ExportedProgram"))
     known = [getattr(sys.modules[module], name, None) for module, name in kinds if module in sys.modules]
     return any(isinstance(kind, type) and isinstance(model, kind) for kind in known)
 
 
 def has_compiler() -> bool:
-    """Whether this install compiles; else it only loads and runs programs."""
+    """Returns whether this installation can compile; otherwise it only loads and runs programs."""
     return not _missing()
 
 
@@ -199,7 +199,7 @@ def _missing() -> list[str]:
 
 
 def check_compiler() -> None:
-    """Raise CompileError where this is an install that only runs programs."""
+    """Raises CompileError where this installation only runs programs."""
     missing = _missing()
     if missing:
         raise CompileError(
@@ -210,7 +210,7 @@ def check_compiler() -> None:
 
 
 def _check_model(model: object) -> None:
-    """Raise ImportModelError for what no model can be read from."""
+    """Raises ImportModelError for an object that no model can be read from."""
     kind = type(model).__name__
     if isinstance(model, str | bytes | Path) or kind in ("ModelProto", "IRModule"):
         return
@@ -230,7 +230,7 @@ def _article(kind: str) -> str:
 
 
 def _resolve(target: Targets) -> tuple[tuple[Target, ...], tuple[VDevice, ...]]:
-    """Targets, and the vdevices that use them."""
+    """Returns the targets, and the vdevices that refer to them."""
     if not isinstance(target, Mapping) or "kind" in target:
         resolved = target if isinstance(target, Target) else Target(target)
         name = resolved.device_types[0] if resolved.device_types else resolved.kind

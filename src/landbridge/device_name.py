@@ -19,7 +19,7 @@ _MOST_WRAPPERS = 8
 
 @record(frozen=True)
 class DeviceName:
-    """A parsed device name. A wrapper has ``inner`` and takes its index from it."""
+    """A parsed device name; a wrapper has ``inner`` and takes its index from it."""
 
     name: str
     index: int = 0
@@ -27,7 +27,7 @@ class DeviceName:
 
     @property
     def innermost(self) -> str:
-        """The name of the device inside of all wrappers."""
+        """Returns the name of the device inside all wrappers."""
         return self.name if self.inner is None else self.inner.innermost
 
     def __str__(self) -> str:
@@ -35,7 +35,7 @@ class DeviceName:
 
 
 def parse_device_name(text: str) -> DeviceName:
-    """The DeviceName that ``text`` spells; raises UnknownDeviceError when it spells none."""
+    """Returns the DeviceName that ``text`` spells; raises UnknownDeviceError when it spells none."""
     stripped = text.strip()
     wrappers: list[str] = []
     while len(wrappers) < _MOST_WRAPPERS and (match := _WRAPPED.fullmatch(stripped)):

@@ -1,4 +1,4 @@
-"""The known names nearest to one that is not known, for messages."""
+"""Suggestions for messages: the known names that are most similar to an unknown one."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ _SIMILARITY = 0.62
 
 
 def did_you_mean(word: str, known: Iterable[str], most: int = 3, of: Mapping[str, str] | None = None) -> str:
-    """``" (did you mean 'x' or 'y'?)"`` for the ``most`` known names nearest to ``word``, or nothing; with ``of``, each
-    with what it belongs to: ``'x' of z``."""
-    from difflib import get_close_matches  # takes longer to import than all of this
+    """Returns ``" (did you mean 'x' or 'y'?)"`` for the ``most`` known names most similar to ``word``, or ``""``;
+    ``of`` adds what each belongs to: ``'x' of z``.
+    """
+    from difflib import get_close_matches  # importing difflib takes longer than importing this module
 
     close = get_close_matches(word, list(known), n=most, cutoff=_SIMILARITY)
     reported = [repr(name) if of is None else f"{name!r} of {of[name]}" for name in close]
@@ -20,7 +21,9 @@ def did_you_mean(word: str, known: Iterable[str], most: int = 3, of: Mapping[str
 
 
 def file_like(file: Path) -> str:
-    """Which files beside ``file``, which is not there, have a name like it; else where it was looked for."""
+    """Returns a text that lists files in the folder of the missing ``file`` with similar names, or else says which
+    folder was searched.
+    """
     folder = file.absolute().parent
     if not folder.is_dir():
         return f": there is no folder {str(folder)!r}"

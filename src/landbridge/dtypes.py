@@ -17,7 +17,7 @@ from landbridge.records import record
 
 @record(frozen=True)
 class DType:
-    """One element type: its name, width in bytes and DLPack ``(code, bits)``."""
+    """One element type: its name, its width in bytes and its DLPack ``(code, bits)``."""
 
     name: str
     itemsize: int
@@ -42,7 +42,7 @@ _DTYPES = {
 
 
 def dtype(name: str) -> DType:
-    """The DType called ``name``; raises InputError naming the legal ones."""
+    """Returns the DType called ``name``; raises InputError that lists the legal names."""
     try:
         return _DTYPES[name]
     except KeyError:
@@ -51,7 +51,7 @@ def dtype(name: str) -> DType:
 
 @cache
 def numpy_dtype(name: str) -> np.dtype[Any]:
-    """The numpy dtype of ``name``; ml_dtypes is imported only for the types numpy lacks."""
+    """Returns the numpy dtype of ``name``; ml_dtypes is imported only for the types that numpy lacks."""
     dtype(name)
     if name in ("bfloat16",) or name.startswith("float8"):
         try:
@@ -67,14 +67,14 @@ def numpy_dtype(name: str) -> np.dtype[Any]:
 
 
 def dtype_name(value: Any) -> str:
-    """The name of a numpy dtype, scalar type or name; raises InputError when it has none here."""
+    """Returns the name of a numpy dtype, scalar type or name; raises InputError for a type that is not supported."""
     name = value if isinstance(value, str) else np.dtype(value).name
     return dtype(name).name
 
 
 @cache
 def from_dlpack_type(code: int, bits: int, lanes: int) -> str:
-    """The name of a DLPack data type; raises InputError when it has none here."""
+    """Returns the name of a DLPack data type; raises InputError for a type that is not supported."""
     for d in _DTYPES.values():
         if lanes == 1 and (d.dlpack_code, d.dlpack_bits) == (code, bits):
             return d.name

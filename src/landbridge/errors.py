@@ -51,7 +51,7 @@ and the way out::
     +-- SessionBusyError             a Session used while a run of it is in flight
     +-- RunTimeoutError (TimeoutError)  a run that is not over when the wait for it ends
 
-What works, but not as it was asked, is a warning: ``FallbackWarning``, a kernel on another device than its place;
+What works in another form than requested is a warning: ``FallbackWarning``, a kernel on another device than its place;
 ``ModelWarning``, a model whose file says what is not so and can be ignored; ``SlowMemoryWarning``, memory that the host
 reads past its caches; ``ThreadCountWarning``, more threads than cores.
 """
@@ -62,81 +62,80 @@ from landbridge.printable import printable
 
 
 class _Shown(Exception):
-    """Text that users read in terminals and logs, and that names what others named: it has no character that acts on
-    those, an end of a line and a tab apart."""
+    """Base of errors and warnings that may name what others named: no character of them controls a terminal or log."""
 
     def __str__(self) -> str:
         return printable(super().__str__(), keep="\n\t")
 
 
 class LandbridgeError(_Shown):
-    """Base of every exception Landbridge raises on purpose."""
+    """Base of every exception that Landbridge raises on purpose."""
 
 
 class FallbackWarning(_Shown, UserWarning):
-    """Something runs elsewhere, or is compiled later, than it was asked to; the message says what, and why."""
+    """Warns that something runs elsewhere, or is compiled later, than requested; the message says what and why."""
 
 
 class ModelWarning(_Shown, UserWarning):
-    """A model declares what is not so, or lacks what it names; the message says what counts instead."""
+    """Warns that a model declares something false or lacks what it names; the message says what is used instead."""
 
 
 class SlowMemoryWarning(_Shown, UserWarning):
-    """The host reads memory past its caches, at a fraction of their speed; the message says which, and the way out."""
+    """Warns that the host reads memory past its caches, far slower; the message says which memory, and the way out."""
 
 
 class ThreadCountWarning(_Shown, UserWarning):
-    """More threads were asked for than this process may use cores; the message says how many it gets."""
+    """Warns that more threads were requested than this process may use cores; the message says how many it gets."""
 
 
 class CompileError(LandbridgeError):
-    """The model, or the request, cannot be compiled."""
+    """Raised when the model or the request cannot be compiled."""
 
 
 class ImportModelError(CompileError):
-    """The file is not a model of the stated format, or the format's checker rejects it."""
+    """Raised when the file is not a model of the declared format, or the checker of the format rejects it."""
 
 
 class UnsupportedOperatorError(CompileError):
-    """Operators or dimensions that cannot be compiled; the message lists all of them.
+    """Raised for operators or dimensions that cannot be compiled; the message lists all of them.
 
-    ``needed``: what has to be known and is computed when the model runs, where that is why.
+    ``needed``: the values that must be known at compile time but are computed at run time, where that is the reason.
     """
 
     needed: object = None
 
 
 class BudgetError(CompileError):
-    """Functions, loops and recurrent layers that unfold into more nodes than ``compile(max_nodes=)`` allows."""
+    """Raised when functions, loops and recurrent layers unfold into more nodes than ``compile(max_nodes=)`` allows."""
 
 
 class ShapeError(CompileError):
-    """Shapes that contradict each other."""
+    """Raised for shapes that contradict each other."""
 
 
 class UndecidedSizeError(ShapeError):
-    """A decision that depends on a dimension which is known only when the input comes.
+    """Raised when a decision depends on a dimension that is known only when the input comes.
 
-    ``question``: the comparison, where it is one (``sizes.question``).
+    ``question``: the comparison of sizes (``sizes.question``) that cannot be decided, if there is one.
     """
 
     question: object = None
 
 
 class NodeError(CompileError):
-    """An attribute, a dtype or a number of operands that the node's operator does not take."""
+    """Raised for an attribute, a dtype or a number of operands that the node's operator does not take."""
 
 
 class PlacementError(CompileError):
-    """A scope, capacity or alignment that the target cannot give."""
+    """Raised for a scope, capacity or alignment that the target cannot give."""
 
 
 class VerifyError(CompileError):
-    """IR that breaks an invariant."""
+    """Raised for IR that breaks an invariant."""
 
 
 class AccessError(VerifyError):
-    """A kernel that is not proved to read and write inside its buffers alone.
+    """Raised for a kernel that is not proved to read and write only inside its buffers.
 
     ``kernel``: the name of its function. The message says whether it was generated from a model, which is a bug in
     Landbridge, or given as IR.
@@ -148,19 +147,19 @@ class AccessError(VerifyError):
 
 
 class ParseError(CompileError):
-    """IR text that does not parse."""
+    """Raised for IR text that does not parse."""
 
 
 class CodegenError(CompileError):
-    """A code generator, or the back end under it, failed."""
+    """Raised when a code generator, or the back end under it, fails."""
 
 
 class PlanError(CompileError):
-    """A storage plan that is infeasible or that the checker rejects."""
+    """Raised for a storage plan that is infeasible or that the checker rejects."""
 
 
 class TargetError(LandbridgeError, ValueError):
-    """An unknown target kind or option, or a value that is not legal for it."""
+    """Raised for an unknown target kind or option, or a value that is not legal for it."""
 
 
 class DeviceError(LandbridgeError):
@@ -168,131 +167,133 @@ class DeviceError(LandbridgeError):
 
 
 class UnknownDeviceError(DeviceError, KeyError):
-    """No device of this name is registered."""
+    """Raised when no device of this name is registered."""
 
     def __str__(self) -> str:
         return printable(str(self.args[0]) if self.args else "", keep="\n\t")
 
 
 class DeviceIndexError(DeviceError, IndexError):
-    """The device exists, an instance with this index does not."""
+    """Raised when the device exists but has no instance with this index."""
 
 
 class DeviceNameTakenError(DeviceError):
-    """Two plugins claim one device name."""
+    """Raised when two plugins claim one device name."""
 
 
 class DeviceTypeTakenError(DeviceError):
-    """Two plugins claim one device-type code."""
+    """Raised when two plugins claim one device-type code."""
 
 
 class DeviceVersionError(DeviceError):
-    """A plugin was written for another version of the DeviceAPI contract."""
+    """Raised for a plugin that was written for another version of the DeviceAPI contract."""
 
 
 class DeviceLostError(DeviceError):
-    """The device is gone; sticky until it is reopened."""
+    """Raised when the device is lost, and by each later use until it is reopened."""
 
 
 class ForkedDeviceError(DeviceError):
-    """A device or Session of the parent was used in a child process after fork."""
+    """Raised when a child process uses a device or Session of its parent after a fork."""
 
 
 class KernelBuildError(DeviceError):
-    """A driver cannot build a module of kernels; the message has its log, and the source where there is one."""
+    """Raised when a driver cannot build a module of kernels; the message has its log and, if there is one, the
+    source.
+    """
 
 
 class UnsupportedError(DeviceError):
-    """An optional capability that this device does not have."""
+    """Raised for an optional capability that this device does not have."""
 
 
 class ScopeBusyError(DeviceError):
-    """Memory that has to be acquired before a run is held by another program."""
+    """Raised when another program holds memory that has to be acquired before a run."""
 
 
 class OutOfMemoryError(LandbridgeError, MemoryError):
-    """A device or the system could not give memory: after trimming and one retry, or for a thread or a module."""
+    """Raised when a device or the system gives no memory: after trimming and one retry, or for a thread or a module."""
 
 
 class ResourceLimitError(LandbridgeError, OSError):
-    """The system gives this process no more of something else than memory, as files. Has the system's ``errno``."""
+    """Raised when the system gives no more of a resource other than memory, as files. Has the system's ``errno``."""
 
 
 class StorageError(LandbridgeError):
-    """Base of errors about the life of a Storage."""
+    """Base of errors about the lifetime of a Storage."""
 
 
 class StorageInUseError(StorageError):
-    """An explicit free while exported views of the bytes are alive."""
+    """Raised by an explicit free while exported views of the bytes are alive."""
 
 
 class UseAfterFreeError(StorageError):
-    """A Tensor or Storage used after it was freed."""
+    """Raised when a Tensor or Storage is used after it was freed."""
 
 
 class ZeroCopyError(LandbridgeError, BufferError, ValueError):
-    """The request could be met only by a copy, and the caller allowed none."""
+    """Raised when only a copy could meet the request, and the caller allowed none."""
 
 
 class CopyForbiddenError(LandbridgeError):
-    """A copy inside ``no_copies()``; raised before any byte moves."""
+    """Raised for a copy inside ``no_copies()``, before any byte moves."""
 
 
 class HostViewError(LandbridgeError, BufferError):
-    """The host cannot look at memory of this scope."""
+    """Raised when the host cannot access memory of this scope."""
 
 
 class HostAccessError(LandbridgeError):
-    """An access that conflicts with an open host view."""
+    """Raised for an access that conflicts with an open host view."""
 
 
 class NotPicklableError(LandbridgeError, TypeError):
-    """An object that belongs to one process, a Session for one, was pickled or copied."""
+    """Raised when an object that belongs to one process, such as a Session, is pickled or copied."""
 
 
 class InputError(LandbridgeError, ValueError):
-    """An argument with the wrong name, shape, dtype, rank or overlap."""
+    """Raised for an argument with the wrong name, shape, dtype, rank or overlap."""
 
 
 class UnknownArgumentError(InputError, TypeError):
-    """A keyword that a function does not take; a TypeError, as Python raises for others."""
+    """Raised for a keyword that a function does not take; it is a TypeError, as Python raises for its own functions."""
 
 
 class SanitizerError(LandbridgeError):
-    """The sanitizer found a fault in how memory is used; the text names the two accesses."""
+    """Raised when the sanitizer finds a fault in the use of memory; the message names the two accesses."""
 
 
 class IndexRangeError(LandbridgeError, IndexError):
-    """A run of a program compiled with ``check_indices`` met an index out of range; its outputs are not to be used."""
+    """Raised when a run of a program with ``check_indices`` meets an index out of range; its outputs are not valid."""
 
 
 class ExecutableError(LandbridgeError):
-    """An ``.lbx`` that is corrupt, truncated, or of another version or instruction set."""
+    """Raised for an ``.lbx`` that is corrupt, truncated, or of another version or instruction set."""
 
 
 class UnreadableFileError(ExecutableError, OSError):
-    """An ``.lbx`` file that cannot be opened. Has the system's ``errno``."""
+    """Raised for an ``.lbx`` file that cannot be opened. Has the system's ``errno``."""
 
 
 class MissingFileError(UnreadableFileError, FileNotFoundError):
-    """There is no ``.lbx`` file of this name."""
+    """Raised when there is no ``.lbx`` file of this name."""
 
 
 class OutputFileError(LandbridgeError, OSError):
-    """A file cannot be written where it was asked to be; what was there is unchanged. Has the system's ``errno``."""
+    """Raised when a file cannot be written where requested; what was there is unchanged. Has the system's ``errno``."""
 
 
 class BindError(LandbridgeError):
-    """An Executable and a device that do not fit each other."""
+    """Raised for an Executable and a device that do not fit each other."""
 
 
 class BoardError(LandbridgeError):
-    """A board that ``--on`` names cannot be reached, has no Landbridge of this version, or failed there."""
+    """Raised when a board that ``--on`` names cannot be reached, has no Landbridge of this version, or failed."""
 
 
 class SessionBusyError(LandbridgeError):
-    """A Session was used while a run of it is in flight, or another thread uses it."""
+    """Raised when a Session is used while a run of it is in flight, or while another thread uses it."""
 
 
 class RunTimeoutError(LandbridgeError, TimeoutError):
-    """A run, or another use of a Session, is not over when the time to wait for it is; it goes on."""
+    """Raised when a run, or another use of a Session, outlasts the time to wait for it; it goes on."""

@@ -1,8 +1,8 @@
-"""What the system gives no more of, memory above all, told apart from other failures.
+"""Recognizes that memory or another resource of the system is exhausted, and reports it as that.
 
-Python reports it in many ways: a MemoryError, an OSError with ENOMEM, an ImportError of a module that could not be
-mapped, a RuntimeError where no thread starts. Each of them says something else to who reads it, as that a package is
-missing. So public functions report it as what it is.
+Python reports it in many forms: a MemoryError, an OSError with ENOMEM, an ImportError of a module that could not be
+mapped, a RuntimeError where no thread starts. A user reads each of them as another fault, such as a missing package. So
+public functions report the exhausted resource itself.
 """
 
 from __future__ import annotations
@@ -21,8 +21,9 @@ _FILES = frozenset({errno.EMFILE, errno.ENFILE})
 
 @contextmanager
 def reports_exhaustion(work: str) -> Iterator[None]:
-    """Within it, and in functions that it decorates, the end of memory is an OutOfMemoryError, and that of files a
-    ResourceLimitError; ``work`` says in the message what was under way."""
+    """Raises OutOfMemoryError for exhausted memory, and ResourceLimitError for exhausted files, in its block or the
+    function that it decorates; ``work`` says in the message what was being done.
+    """
     try:
         yield
     except Exception as error:
@@ -31,7 +32,7 @@ def reports_exhaustion(work: str) -> Iterator[None]:
 
 
 def raise_exhaustion(error: BaseException, work: str) -> None:
-    """Raise OutOfMemoryError or ResourceLimitError where that is what ``error`` comes of; else return."""
+    """Raises OutOfMemoryError or ResourceLimitError where an exhausted resource caused ``error``; else returns."""
     if isinstance(error, OutOfMemoryError | ResourceLimitError):
         return
     if (cause := memory_cause(error)) is not None:
@@ -49,12 +50,12 @@ def raise_exhaustion(error: BaseException, work: str) -> None:
 
 
 def memory_cause(error: BaseException) -> BaseException | None:
-    """The error that ``error`` is or comes of, and that says that memory has ended; None where none does."""
+    """Returns the error in the chain of ``error`` that says that memory is exhausted; None where none does."""
     return next((each for each in _chain(error) if _says_no_memory(each)), None)
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:
-    """``error``, and what led to it."""
+    """Yields ``error`` and the errors that caused it."""
     seen: set[int] = set()
     following: BaseException | None = error
     while following is not None and id(following) not in seen:

@@ -1,4 +1,4 @@
-"""Cyclic garbage collection, paused where much is made that stays."""
+"""Pauses cyclic garbage collection where many objects are made that stay alive."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _pausing: list[None] = []
 
 @contextmanager
 def collector_paused() -> Iterator[None]:
-    """No cyclic garbage collection meanwhile: it would walk all that is made again and again, and find nothing."""
+    """Pauses cyclic garbage collection within the block: it would walk all new objects repeatedly and free none."""
     enabled = gc.isenabled()
     if enabled:
         _pausing.append(None)
@@ -26,27 +26,28 @@ def collector_paused() -> Iterator[None]:
         yield
     finally:
         if enabled:
-            _pausing[-1:] = []  # none in a child process
+            _pausing[-1:] = []  # a child process pauses nothing
             gc.enable()
 
 
 def never_collect() -> None:
-    """For a process that does one thing and ends: no cyclic garbage collection from now on, nor by Python as it ends,
-    which frees object by object what the system then takes at once: 0.4 s of a compile."""
+    """Disables cyclic garbage collection for a process that does one thing and ends, and at its exit too, where Python
+    would free object by object what the system frees at once: 0.4 s of a compile.
+    """
     gc.disable()
-    atexit.register(gc.freeze)  # what is frozen no collection looks at
+    atexit.register(gc.freeze)  # collections skip frozen objects
 
 
 def collect_new() -> None:
-    """Free garbage of what was made since this was done last, where that is much: operations that passes replaced hold
-    each other."""
+    """Collects garbage made since the last call, where there is much: operations that passes replaced form cycles."""
     if gc.get_count()[0] >= _MUCH:
         gc.collect(0)
 
 
 def _resume() -> None:
-    """Enable the collector in a child process, which lacks the threads that paused it; the one that forked does so
-    itself, somewhat later."""
+    """Enables the collector in a child process, which lacks the threads that paused it; the parent enables its own
+    later.
+    """
     if _pausing:
         _pausing.clear()
         gc.enable()

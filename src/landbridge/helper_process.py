@@ -1,7 +1,7 @@
-"""Helper processes: what they run is found where this process found it, never beside the user's files.
+"""Commands and environments of helper processes, which import what this process imports and never files of the user.
 
 Python puts the current folder, or the script's, first on the path of what it imports; a file ``queue.py`` there would
-be part of a helper. Empty entries of PATH and its like mean the current folder too.
+be imported by a helper. Empty entries of PATH and similar variables mean the current folder too.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _PATHS = ("PATH", "CPATH", "C_INCLUDE_PATH", "LIBRARY_PATH", "COMPILER_PATH", "L
 
 
 def has_interpreter() -> bool:
-    """Whether ``python_command`` starts Python, and on this package's files.
+    """Returns whether ``python_command`` starts Python with this package's files.
 
     In a frozen or embedding program ``sys.executable`` is that program, or nothing; in an archive there are no files.
     """
@@ -40,12 +40,13 @@ def has_interpreter() -> bool:
 
 
 def python_command(code: str, arguments: Sequence[str] = ()) -> list[str]:
-    """The command that runs ``code`` with ``arguments`` (from ``sys.argv[1]`` on) in another Python like this one.
+    """Returns the command that runs ``code`` with ``arguments`` (from ``sys.argv[1]`` on) in another Python like this
+    one.
 
-    To be started with ``environment()``.
+    It has to be started with ``environment()``.
     """
-    # -P: nothing is put before the standard library; what PYTHONPATH said is in sys.path, and passed in it. What this
-    # process was told to ignore (-E, -s, both by -I) its helpers ignore as well.
+    # -P puts nothing before the standard library; the entries of PYTHONPATH are in sys.path, which is passed on. What
+    # this process ignores (-E, -s, both by -I) its helpers ignore as well.
     ignored = (("-E", sys.flags.ignore_environment), ("-s", sys.flags.no_user_site))
     options = [option for option, is_set in ignored if is_set]
     return [
@@ -60,7 +61,7 @@ def python_command(code: str, arguments: Sequence[str] = ()) -> list[str]:
 
 
 def environment() -> dict[str, str]:
-    """The environment of a helper: this one, without what leads to the current folder."""
+    """Returns the environment of a helper: that of this process without entries that mean the current folder."""
     variables = dict(os.environ)
     variables.pop("PYTHONPATH", None)
     for name in _PATHS:
@@ -70,7 +71,8 @@ def environment() -> dict[str, str]:
 
 
 def find_program(name: str) -> str | None:
-    """The path of program ``name``, as the shell finds it, but in no folder relative to the current one; or None.
+    """Returns the path of program ``name``, found as the shell does, but never in a folder relative to the current one;
+    None where there is none.
 
     A name with a slash is a path already.
     """
@@ -87,7 +89,9 @@ def _package_file() -> str:
 
 
 def _module_path() -> list[str]:
-    """``sys.path`` with the folders that Python put there for the user's files last, whatever they are called."""
+    """Returns ``sys.path`` with the folders that Python added for the user's files moved to the end, whatever their
+    names.
+    """
     script = getattr(sys.modules.get("__main__"), "__file__", None)
     doubtful = {os.path.realpath(folder) for folder in (".", Path(script).parent if script else ".")}
     path = [str(Path(entry).absolute()) for entry in sys.path if isinstance(entry, str) and entry]

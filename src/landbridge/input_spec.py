@@ -1,4 +1,4 @@
-"""InputSpec: what an application's frames are, where they are not what its model takes."""
+"""InputSpec: the format of an application's frames, where it differs from the model's input."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ _RESIZED = "DHW"
 
 @record(frozen=True)
 class InputSpec:
-    """The frames that an application has for one input of a model; ``lb.compile(model, inputs={"x": InputSpec(...)})``.
+    """The format of the frames that an application has for one input of a model; ``lb.compile(model, inputs={"x":
+    InputSpec(...)})``.
 
     The compiled program reads such a frame where it lies: its first kernel converts, normalizes and reorders, and
     nothing is copied. What is left out is as the model has it.
@@ -75,7 +76,9 @@ class InputSpec:
             )
 
     def model_axes(self, rank: int) -> str:
-        """The letters of the axes of the model's input, of ``rank``; raises InputError where they cannot be known."""
+        """Returns the letters of the axes of the model's input of ``rank``; raises InputError for an ambiguous
+        ``rank``.
+        """
         letters = self.model_layout or _BY_RANK.get(rank, "")
         if len(letters) != rank:
             raise InputError(
@@ -84,7 +87,7 @@ class InputSpec:
         return letters
 
     def axes(self, rank: int) -> str:
-        """The letters of the frame's axes, those of the model unless ``layout`` says otherwise."""
+        """Returns the letters of the frame's axes: those of the model unless ``layout`` differs."""
         model = self.model_axes(rank)
         layout = self.layout or model
         if sorted(layout) != sorted(model):
@@ -95,16 +98,16 @@ class InputSpec:
         return layout
 
     def model_shape(self) -> tuple[int | str, ...] | None:
-        """The shape of the model's input, where it follows from that of the frame."""
+        """Returns the shape of the model's input, where it follows from that of the frame."""
         if self.shape is None or self.resize is not None:
             return None
         at = dict(zip(self.axes(len(self.shape)), self.shape, strict=True))
         return tuple(at[letter] for letter in self.model_axes(len(self.shape)))
 
     def frame_shape(self, model: Sequence[Extent], shape: Sequence[Extent] | None) -> tuple[Extent, ...]:
-        """The shape of a frame for a model's input of shape ``model``; raises InputError when they do not fit.
+        """Returns the shape of a frame for a model's input of shape ``model``; raises InputError when they do not fit.
 
-        ``shape``: what this one's is, its text read.
+        ``shape``: the extents of this spec's ``shape``, with text parsed.
         """
         layout = self.axes(len(model))
         wanted = dict(zip(self.model_axes(len(model)), model, strict=True))
@@ -121,12 +124,14 @@ class InputSpec:
         return tuple(shape)
 
     def frame_strides(self, shape: tuple[Extent, ...]) -> tuple[Extent, ...]:
-        """The strides of a frame of ``shape``; raises InputError where two elements would share memory."""
+        """Returns the strides, in elements, of a frame of ``shape``; raises InputError where two elements would share
+        memory.
+        """
         values = cast(tuple[int, ...], shape)
         if self.strides is None:
             return row_major(values)
         strides = check_strides(self.strides, values)
-        reach: Extent = 0  # of the axes inside, in elements
+        reach: Extent = 0  # the elements of the inner axes
         further = [(step, extent) for step, extent in zip(strides, shape, strict=True) if extent not in (0, 1)]
         for step, extent in sorted(further, key=operator.itemgetter(0)):
             if step <= reach:
@@ -138,7 +143,9 @@ class InputSpec:
         return strides
 
     def per_channel(self, model: Sequence[Extent]) -> tuple[tuple[float, ...], tuple[float, ...]]:
-        """``mean`` and ``scale``, each one number, or one for each channel of a model's input of shape ``model``."""
+        """Returns ``mean`` and ``scale``, each as one number or one for each channel of a model's input of shape
+        ``model``.
+        """
         letters = self.model_axes(len(model))
         channels = model[letters.index("C")] if "C" in letters else 0
         given = tuple(v if isinstance(v, tuple) else (v,) for v in (self.mean, self.scale))
@@ -154,7 +161,7 @@ def _set(spec: InputSpec, field: str, value: object) -> None:
 
 
 def _checked(shape: Sequence[int | str], dtype: str) -> tuple[int | str, ...]:
-    """``shape`` with its numbers as ints; raises InputError for what no tensor has."""
+    """Returns ``shape`` with its numbers as ints; raises InputError for a shape that no tensor has."""
     if any(isinstance(extent, str) for extent in shape):
         check_shape([extent for extent in shape if not isinstance(extent, str)], dtype)
         return tuple(extent if isinstance(extent, str) else operator.index(extent) for extent in shape)

@@ -1,7 +1,7 @@
-"""Processes that compile with LLVM, of which one may be started before it is known what for.
+"""Processes that compile with LLVM; one may be started before its work is known.
 
-LLVM takes 0.03 s to load and 40 MB of a process. So a command that compiles begins with a process that loads it, while
-the command imports what it needs, and first says what LLVM knows of this host; then it compiles, as others do.
+LLVM takes 0.03 s to load and 40 MB of a process. So a command that compiles first starts a process that loads it, while
+the command imports what it needs. That process reports what LLVM knows of this host, and then compiles as others do.
 """
 
 from __future__ import annotations
@@ -25,21 +25,23 @@ _begun: list[tuple[subprocess.Popen[bytes], bool]] = []
 
 
 def begin() -> None:
-    """Start a process that is there when LLVM is asked about this host, or is to compile; nothing where none can be."""
+    """Starts a process in advance that can report on this host or compile; does nothing where no process can be
+    started.
+    """
     if _begun or not has_interpreter():
         return
-    with suppress(OSError):  # who needs one says so when none can be started then
+    with suppress(OSError):  # the later caller reports that no process can be started
         _begun.append((_started(_TELL + _SERVE), True))
         atexit.register(_end)
 
 
 def is_begun() -> bool:
-    """Whether there is a process that nobody has taken."""
+    """Returns whether a process was started in advance and not taken yet."""
     return bool(_begun)
 
 
 def answer() -> object:
-    """What the process that was begun says of this host; None where there is none, or where LLVM does not load."""
+    """Returns what that process reports of this host; None where there is no process, or where LLVM does not load."""
     if not _begun or not _begun[0][1]:
         return None
     process, _ = _begun[0]
@@ -56,7 +58,7 @@ def answer() -> object:
 
 
 def take() -> subprocess.Popen[bytes]:
-    """A process for the caller, who ends it: that which was begun, else a new one; raises OSError."""
+    """Returns a process that the caller owns and ends: the one started in advance, else a new one; raises OSError."""
     answer()
     return _begun.pop()[0] if _begun else _started(_SERVE)
 
@@ -67,7 +69,7 @@ def _started(code: str) -> subprocess.Popen[bytes]:
 
 
 def _end() -> None:
-    """End the process that was begun: nothing is to be done."""
+    """Ends the process started in advance, which has no work."""
     while _begun:
         process, _ = _begun.pop()
         process.kill()

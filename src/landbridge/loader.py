@@ -1,4 +1,4 @@
-"""load(): an Executable from its file, by the parts that need no compiler."""
+"""load(): reads an Executable from its file without the compiler's packages."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from landbridge.exhaustion import reports_exhaustion
 
 @reports_exhaustion("a program was loaded")
 def load(path: str | Path, *, verify: Verify = "auto", mapped: bool = True) -> Executable:
-    """The Executable in the ``.lbx`` file ``path``; its constants stay in the file, mapped read-only.
+    """Returns the Executable in the ``.lbx`` file ``path``; its constants stay in the file, mapped read-only.
 
-    An ``.lbx`` executes code: load only what you trust. Its digest, of all but the constants, is always checked. What
-    of the constants is, ``verify`` says:
+    An ``.lbx`` executes code: load only what you trust. Its digest, of all but the constants, is always checked.
+    ``verify`` says how constants are checked:
 
     - ``"auto"``: as ``"bind"`` up to 16 MiB of constants, as False above, where reading them once would be felt.
     - ``"bind"``: a checksum that is as fast as memory, when the first Session is made.
     - ``"all"`` or True: their SHA-256, now.
     - False: nothing.
 
-    However it is, the checksum is taken for another Session if the file was written to since.
+    With each of them, the next Session takes the checksum again if the file was written to since.
 
     A mapped file that is cut ends the process, and one that is written to changes the constants under running
     Sessions: replace it by renaming a new one over it, as ``Executable.save`` does. Making a Session finds both; during

@@ -1,9 +1,9 @@
-"""Locks that a fork leaves free: a child has none of the threads that may have held them.
+"""Locks that are free in the child after a fork, which has none of the threads that may have held them.
 
-A fork waits for whoever holds one, so that what they guard is whole in the child, for as long as ``_PATIENCE``; the
-child's are free in any case. All locks of the package are made here. A fork waits as long for imports of other threads:
-Python itself has a lock for each module that is being imported, and a child that needs the module would wait for a
-thread that it lacks.
+A fork waits for the holder of each lock, at most ``_PATIENCE``, so that the data it guards is consistent in the child;
+the child's locks are free in any case. All locks of the package are made here. A fork waits as long for imports of
+other threads: Python has a lock for each module that is being imported, and a child that needs the module would wait
+for a thread that it lacks.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import os
 import sys
 import time
 import weakref
-from _thread import RLock  # threading's own; a user's file of that name may be found before that module
+from _thread import RLock  # threading's own type; a user's file of that name may be imported in its place
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
@@ -38,14 +38,14 @@ _held: list[RLock] = []
 
 
 def new_lock() -> RLock:
-    """A lock that its own thread may take again: finalizers and signal handlers may come at any moment."""
+    """Returns a lock that its own thread may take again: finalizers and signal handlers may run at any moment."""
     lock = RLock()
     _enter(lock)
     return lock
 
 
 def adopt(lock: object) -> None:
-    """Do the same for a lock of another package, which leaves it to its fate; what is no RLock is left alone."""
+    """Makes an RLock of another package free after a fork too; other lock types are left as they are."""
     if isinstance(lock, _RLOCK):
         _enter(lock)
 
@@ -63,7 +63,7 @@ _T = TypeVar("_T")
 
 
 class cached_property(functools.cached_property[_T]):  # noqa: N801
-    """That of functools; before Python 3.12 it has a lock for all instances of a class."""
+    """Replaces that of functools, which before Python 3.12 has one lock for all instances of a class."""
 
     def __init__(self, function: Callable[[Any], _T]) -> None:
         super().__init__(function)
@@ -73,7 +73,7 @@ class cached_property(functools.cached_property[_T]):  # noqa: N801
 def _take_all() -> None:
     deadline = time.monotonic() + _PATIENCE
     while (obstacle := _obstacle()) is not None and (left := deadline - time.monotonic()) > 0:
-        _give_back()  # never wait with one in hand: who has the others may wait for it
+        _give_back()  # never wait while holding one: the holder of the others may wait for it
         if isinstance(obstacle, str):
             time.sleep(_LOOK_AGAIN)
         elif obstacle.acquire(timeout=left):
@@ -81,7 +81,9 @@ def _take_all() -> None:
 
 
 def _obstacle() -> RLock | str | None:
-    """Take every lock; the first one that another thread holds, or else the name of a module that one imports."""
+    """Takes every lock; returns the first that another thread holds, or else the name of a module that another thread
+    imports.
+    """
     taken = next((lock for lock in _all_locks() if not _take(lock)), None)
     return taken or next((name for name in list(_imports) if _is_ours(name.partition(".")[0])), None)
 
@@ -105,7 +107,7 @@ def _give_back() -> None:
 def _free_all() -> None:
     _give_back()
     for lock in _all_locks():
-        if _take(lock):  # or has it, as it forked while it did
+        if _take(lock):  # or this thread holds it, as it forked while it imported
             _give_back()
         else:
             lock._at_fork_reinit()  # type: ignore[attr-defined]  # as threading does with its own

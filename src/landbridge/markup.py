@@ -1,4 +1,4 @@
-"""Text in markup: names come from files of others and may hold anything."""
+"""Escapes text for markup: names come from files of others and may hold any character."""
 
 from __future__ import annotations
 
@@ -13,5 +13,7 @@ _ILLEGAL = re.compile(
 
 
 def markup(text: str) -> str:
-    """``text`` as the content of an element or a quoted attribute of XML or HTML; what cannot stand there is U+FFFD."""
+    """Returns ``text`` as the content of an element or a quoted attribute of XML or HTML; illegal characters become
+    U+FFFD.
+    """
     return escape(_ILLEGAL.sub("\ufffd", text))

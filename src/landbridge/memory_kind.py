@@ -1,4 +1,4 @@
-"""MemoryKind: what the memory of one scope of a device can do. Pure data, shared by compiler and runtime."""
+"""MemoryKind: the properties of the memory of one scope of a device; pure data, shared by compiler and runtime."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ _ALLOCATORS = (("pooled", "naive"), ("naive", "pooled"), ("pooled",), ("naive",)
 
 
 def normalize_scope(scope: str) -> str:
-    """``scope`` with the empty name replaced by ``"global"``."""
+    """Returns ``scope`` with the empty name replaced by ``"global"``."""
     return scope or GLOBAL_SCOPE
 
 
 def normalize_host_access(requested: str) -> HostAccess:
-    """``requested`` with its short form written out; raises InputError for what is none."""
+    """Returns ``requested`` with its short form written out; raises InputError for an illegal value."""
     wanted = _SHORT.get(requested, requested)
     for legal in HOST_ACCESSES:
         if wanted == legal:
@@ -32,17 +32,17 @@ def normalize_host_access(requested: str) -> HostAccess:
 
 @record(frozen=True)
 class MemoryKind:
-    """The facts about one scope; sizes and alignments in bytes. They state what is granted, not what was asked.
+    """The properties of one scope, as granted and not as requested; sizes and alignments are in bytes.
 
     ``host_access``: what the host may do with the bytes themselves. ``coherent``: both sides see each other's writes
     without a barrier; ``coherence_granule`` is the unit of the barriers when not (1 when coherent). ``cached``: host
     reads go through its caches. ``resident``: the pages never leave memory. ``pinned``: they never move in it either,
     as the kernel or a driver holds them; what is pinned is resident, and what is only locked may be migrated.
     ``physically_contiguous``: what is allocated, not what is imported; None is unknown. ``alignment``: of an
-    allocation; the effective one is the larger of asked and this. ``offset_alignment``: of a Tensor's first byte, by
-    the device's address where one is known, else in its Storage. ``size_multiple``: sizes are rounded up to it.
-    ``max_bytes``: of one allocation, ``max_binding_bytes``: of one kernel argument, ``capacity``: of the scope; None
-    is no known limit. ``dma_address_bits``: width of the addresses the device can reach, None when it does not apply.
+    allocation; the effective one is the larger of requested and this. ``offset_alignment``: of a Tensor's first byte,
+    by the device's address where one is known, else in its Storage. ``size_multiple``: sizes are rounded up to it.
+    ``max_bytes``: of one allocation, ``max_binding_bytes``: of one kernel argument, ``capacity``: of the scope; None is
+    no known limit. ``dma_address_bits``: width of the addresses the device can reach, None when it does not apply.
     ``max_segments``: in how many pieces by the device's addresses a tensor may lie, None is any number; none of them
     crosses a multiple of ``segment_boundary``, where the device has one. ``ndim``: 1 flat, 2 rows of a scratchpad;
     ``row_alignment`` of those rows. ``importable`` and ``exportable``: memory of others can be used in place, this
@@ -129,20 +129,22 @@ class MemoryKind:
 
     @property
     def block_granule(self) -> int:
-        """The bytes that two blocks of an allocator never share: what the memory aligns to, what a barrier covers."""
+        """Returns the bytes of the unit that two blocks of an allocator never share: the larger of alignment and
+        barrier granule.
+        """
         return max(64, self.alignment, self.offset_alignment, self.coherence_granule)
 
     def block_bytes(self, nbytes: int) -> int:
-        """What a block of ``nbytes`` takes of the capacity of a flat scope."""
+        """Returns the bytes that a block of ``nbytes`` takes of the capacity of a flat scope."""
         blocks = -(-max(nbytes, 1) // self.block_granule) * self.block_granule
         return -(-blocks // self.size_multiple) * self.size_multiple
 
     @property
     def host_readable(self) -> bool:
-        """Whether the host may read the bytes in place."""
+        """Returns whether the host may read the bytes in place."""
         return self.host_access in ("read", "read_write")
 
     @property
     def host_writable(self) -> bool:
-        """Whether the host may write the bytes in place."""
+        """Returns whether the host may write the bytes in place."""
         return self.host_access in ("write", "read_write")

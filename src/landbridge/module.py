@@ -25,7 +25,7 @@ from landbridge.vm.device_kernels import LoadedKernels, device_of, load_kernels
 
 
 class Module(ProcessBound, Mapping[str, Callable[..., Any]]):
-    """The kernels of module ``index`` of ``executable`` that its main function calls.
+    """The kernels of module ``index`` of ``executable`` that its main function calls, as functions by name.
 
     ``module["name"](*tensors)`` runs all tasks of a kernel on the calling thread: inputs first, then the
     destinations it writes, as Tensors, numpy arrays, torch tensors or anything else with ``__dlpack__``, on the
@@ -39,10 +39,10 @@ class Module(ProcessBound, Mapping[str, Callable[..., Any]]):
     _instead: ClassVar[str] = "pickle its Executable, and make a Module of that where it is used"
 
     def __init__(self, executable: Executable, index: int = 0, device: Device | str | None = None) -> None:
-        """``device`` runs the kernels that are not code of a CPU; left out, the one that the target is for.
+        """Makes the kernels callable; ``device`` runs those that are not CPU code, by default the device of the target.
 
-        Raises InputError for a module there is not, ExecutableError for code that cannot run here, BindError for a
-        device that runs no such kernels.
+        Raises InputError for a module that does not exist, ExecutableError for code that cannot run here, BindError for
+        a device that runs no such kernels.
         """
         if not 0 <= index < len(executable.modules):
             raise InputError(f"module {index} of an executable that has {len(executable.modules)}; they count from 0")
@@ -61,7 +61,7 @@ class Module(ProcessBound, Mapping[str, Callable[..., Any]]):
         self._loaded = load_image(self._image)
 
     def __getitem__(self, name: str) -> Callable[..., Any]:
-        """The kernel called ``name``, which keeps the code alive; raises KeyError."""
+        """Returns the kernel called ``name``, which keeps the code alive; raises KeyError."""
         function = self._functions.get(name)
         if function is None:
             if name not in self.kernels:
@@ -88,7 +88,7 @@ class Module(ProcessBound, Mapping[str, Callable[..., Any]]):
         return len(self.kernels)
 
     def export(self, path: str | Path) -> None:
-        """Write the kernels as a shared library that ``tvm_ffi.load_module(path)`` loads, without Landbridge.
+        """Writes the kernels as a shared library that ``tvm_ffi.load_module(path)`` loads, without Landbridge.
 
         It needs the C library alone, and a CPU with the features of the target. Kernels of a device are launched by
         the runtime: of these the whole program is written, an ``.lbx`` file, which ``landbridge.load`` reads without a
@@ -111,7 +111,7 @@ class Module(ProcessBound, Mapping[str, Callable[..., Any]]):
 
 
 def _kernels(executable: Executable, index: int) -> dict[str, PackedKernel]:
-    """What each kernel of module ``index`` takes, by the instructions that call it."""
+    """Returns the operands of each kernel of module ``index``, from the instructions that call it."""
     function = executable.main
     tensors = dict(enumerate(spec.memory for spec in (*function.inputs, *function.outputs)))
     in_rows: set[int] = set()

@@ -1,4 +1,4 @@
-"""Devices by name, for what stands below the run side: the package says how they are found."""
+"""Devices by name, for modules below the run side; the package registers the function that finds them."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ _find: list[Callable[[str], Any]] = []
 
 
 def find_by(find: Callable[[str], Any]) -> None:
-    """Let ``device_named`` ask ``find``."""
+    """Makes ``device_named`` call ``find``."""
     _find[:] = [find]
 
 
 def device_named(name: str) -> Any:
-    """The Device called ``name``, as ``landbridge.device`` gives it, which says what is raised."""
+    """Returns the Device called ``name``; raises what ``landbridge.device`` raises."""
     return _find[0](name)

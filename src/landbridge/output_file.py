@@ -1,4 +1,4 @@
-"""Files that are written: whole or not at all, and never over what must not be replaced.
+"""Writes files completely or not at all, and refuses to replace files that must be kept.
 
 One rule for every file: a symbolic link is followed and stays; what is no regular file, cannot be written to, or is a
 file that the content was made from is refused before any work; the new file replaces the old one by a rename, with
@@ -38,7 +38,7 @@ _KINDS = {
 
 
 class _Location(NamedTuple):
-    """Where a file goes, links followed, and the status of what is there."""
+    """The path that a file is written to, with links followed, and the status of what exists there."""
 
     folder: Path
     name: str
@@ -63,7 +63,7 @@ def check_outputs(paths: Iterable[str | Path | None], sources: Iterable[str | Pa
 
 
 def check_folder(path: str | Path) -> None:
-    """Raise OutputFileError unless ``path`` is a folder that files can be written into, or can be made one."""
+    """Raises OutputFileError unless ``path`` is a folder that files can be written into, or can become one."""
     with _failures(path):
         _check_text(path)
         folder = Path(os.path.realpath(path))
@@ -73,7 +73,7 @@ def check_folder(path: str | Path) -> None:
 
 
 def make_folder(path: str | Path) -> None:
-    """Make the folder ``path``, and those above it, where there is none; raises OutputFileError."""
+    """Makes the folder ``path``, and those above it, where there is none; raises OutputFileError."""
     with _failures(path):
         Path(path).mkdir(parents=True, exist_ok=True)
 
@@ -82,7 +82,8 @@ def make_folder(path: str | Path) -> None:
 def open_output(
     path: str | Path, sources: Iterable[str | Path] = (), *, executable: bool = False, lasting: bool = True
 ) -> Iterator[IO[bytes]]:
-    """A file to write what ``path`` shall hold; it is there when the block ends, and as before when that raises.
+    """Opens a file for the content of ``path``; it replaces ``path`` when the block ends, and ``path`` is unchanged
+    when that raises.
 
     ``executable``: a new file may be executed by those who may read it. ``lasting``: it is on the disk then; without, a
     system that stops soon after may leave a part of it. Raises OutputFileError, which is an OSError,
@@ -92,7 +93,7 @@ def open_output(
         location = _location(path, sources)
         folder, hidden = _open_folder(location.folder, stack), _hidden()
         _remove_leftovers(folder)
-        # What replaces a private file is private from its first byte on.
+        # The replacement of a private file is private from its first byte on.
         mode = 0o600 if location.found else 0o777 if executable else 0o666
         stack.callback(_unlink, hidden, folder)
         descriptor, is_named = _create(folder, hidden, mode)
@@ -109,15 +110,15 @@ def open_output(
 
 
 def write_text(path: str | Path, text: str, sources: Iterable[str | Path] = ()) -> None:
-    """Write ``text`` as UTF-8 to ``path``; see ``open_output``."""
-    content = text.encode(errors="backslashreplace")  # names of tensors may hold anything
+    """Writes ``text`` as UTF-8 to ``path``; see ``open_output``."""
+    content = text.encode(errors="backslashreplace")  # names of tensors may hold any character
     with open_output(path, sources) as file:
         file.write(content)
 
 
 @contextmanager
 def _failures(path: str | Path) -> Iterator[None]:
-    """Failures of the system become OutputFileErrors that name the file as the user did."""
+    """Converts failures of the system to OutputFileErrors that name the file as the user did."""
     try:
         yield
     except LandbridgeError:
@@ -147,7 +148,7 @@ def _location(path: str | Path, sources: Iterable[str | Path]) -> _Location:
     try:
         found = Path(path).stat()
     except FileNotFoundError:
-        found = None  # a link that leads nowhere is followed too
+        found = None  # a dangling link is followed too
     real = Path(os.path.realpath(path))
     folder, name = real.parent, real.name
     if found is None:
@@ -171,12 +172,12 @@ def _location(path: str | Path, sources: Iterable[str | Path]) -> _Location:
 def _is_file(path: str | Path, found: os.stat_result) -> bool:
     try:
         return os.path.samestat(found, Path(path).stat())
-    except OSError:  # it is gone
+    except OSError:  # the file no longer exists
         return False
 
 
 def _check_writable(folder: Path, path: str | Path) -> None:
-    """Raise OutputFileError unless files can be made in ``folder``, which is tried."""
+    """Raises OutputFileError unless files can be made in ``folder``; it makes one to find out."""
     if not os.path.lexists(folder):
         raise _error(path, f"the folder {folder} does not exist; make it first", errno.ENOENT)
     if not folder.is_dir():
@@ -202,8 +203,8 @@ def _hidden() -> str:
 
 
 def _create(folder: int, hidden: str, mode: int) -> tuple[int, bool]:
-    """A new locked file, and whether it has the name ``hidden`` or none."""
-    if Path("/proc/self/fd").exists():  # by which such a file gets a name
+    """Makes and locks a new file; returns it, and whether it has the name ``hidden`` or none."""
+    if Path("/proc/self/fd").exists():  # the name that such a file is linked by
         try:
             descriptor = os.open(".", os.O_TMPFILE | os.O_RDWR | os.O_CLOEXEC, mode, dir_fd=folder)
         except OSError as error:
@@ -215,21 +216,21 @@ def _create(folder: int, hidden: str, mode: int) -> tuple[int, bool]:
     while True:
         descriptor = os.open(hidden, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, mode, dir_fd=folder)
         _lock(descriptor)
-        if os.fstat(descriptor).st_nlink:  # not removed by another before it was locked
+        if os.fstat(descriptor).st_nlink:  # checks that no process removed it before it was locked
             return descriptor, True
         os.close(descriptor)
 
 
 def _lock(descriptor: int) -> None:
-    with suppress(OSError):  # where there are no locks, nothing is removed either
+    with suppress(OSError):  # on file systems without locks, leftovers are not removed either
         fcntl.flock(descriptor, fcntl.LOCK_EX)
 
 
 def _name(descriptor: int, is_named: bool, hidden: str, location: _Location, folder: int) -> None:
-    """Give the complete file its name."""
+    """Gives the complete file its name."""
     owned = f"/proc/self/fd/{descriptor}"
     if not is_named and location.found is None:
-        with suppress(FileExistsError):  # somebody was faster: replace that
+        with suppress(FileExistsError):  # another process made a file there: replace it
             os.link(owned, location.name, dst_dir_fd=folder)
             return
     if not is_named:
@@ -238,7 +239,7 @@ def _name(descriptor: int, is_named: bool, hidden: str, location: _Location, fol
 
 
 def _take_after(descriptor: int, location: _Location, found: os.stat_result) -> None:
-    """Owner, access list and mode of the file that is replaced, as far as the system permits."""
+    """Copies owner, access list and mode of the file that is replaced, as far as the system permits."""
     mode = stat.S_IMODE(found.st_mode)
     try:
         os.fchown(descriptor, found.st_uid, found.st_gid)
@@ -246,7 +247,7 @@ def _take_after(descriptor: int, location: _Location, found: os.stat_result) -> 
         mode &= ~(stat.S_ISUID | stat.S_ISGID)
         with suppress(OSError):
             os.fchown(descriptor, -1, found.st_gid)
-    with suppress(OSError):  # most files, and many file systems, have none
+    with suppress(OSError):  # most files, and many file systems, have no access list
         os.setxattr(descriptor, _ACL, os.getxattr(location.folder / location.name, _ACL))
     os.fchmod(descriptor, mode)
 
@@ -269,10 +270,10 @@ def _unlink(name: str, folder: int) -> None:
 
 
 def _remove_leftovers(folder: int) -> None:
-    """Remove hidden files of processes that are gone: those that nobody holds the lock of."""
+    """Removes hidden files of ended processes: those whose lock is free."""
     try:
         listing = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=folder)
-    except OSError:  # a folder that may be written and not read
+    except OSError:  # a folder that may be written but not read
         return
     try:
         with os.scandir(listing) as entries:

@@ -1,4 +1,4 @@
-"""The version of a package as it is installed here."""
+"""The version of a package as it is installed."""
 
 from __future__ import annotations
 
@@ -12,20 +12,22 @@ _VERSION = re.compile(rb"^Version: *(\S+) *\r?$", re.MULTILINE)
 
 
 def package_version(package: str) -> str:
-    """The version of ``package``; ``"0"`` where it is not installed, as in a source tree."""
+    """Returns the version of ``package``; ``"0"`` where it is not installed, as in a source tree."""
     found = _in_folders(package)
     return _of_metadata(package) if found is None else found
 
 
 def _in_folders(package: str) -> str | None:
-    """As ``importlib.metadata`` finds it, which takes 20 ms to import; None where only that knows."""
+    """Returns the version from the folders of ``sys.path``; None where only ``importlib.metadata`` (20 ms to import)
+    can find it.
+    """
     name = _plain(package)
     for entry in sys.path:
         try:
             names = [each.name for each in Path(entry).iterdir()]
         except FileNotFoundError:
             continue
-        except OSError:  # an archive
+        except OSError:  # an archive on the path
             return None
         matches = [each for each in names if each.lower().endswith(_FOLDERS) and _plain(each.partition("-")[0]) == name]
         if matches:

@@ -1,4 +1,4 @@
-"""Physical shapes: which axes of a tensor make which dimension of a space that has more than one.
+"""Physical shapes: which axes of a tensor form which dimension of a space that has more than one.
 
 ``axis_separators`` are the axes at which a new dimension of the space begins. A tensor of shape ``(a, b, c, d)`` with
 separators ``(2,)`` lies in a 2-D space of ``a * b`` rows of ``c * d`` elements. The first dimension of a space counts
@@ -19,7 +19,7 @@ from landbridge.memory_kind import MemoryKind
 
 
 def check_axis_separators(separators: Sequence[int], rank: int) -> tuple[int, ...]:
-    """``separators`` as ints; raises InputError unless they rise and lie in ``0 .. rank``."""
+    """Returns ``separators`` as ints; raises InputError unless they rise and lie in ``0 .. rank``."""
     try:
         found = tuple(map(operator.index, separators))
     except TypeError:
@@ -33,10 +33,10 @@ def check_axis_separators(separators: Sequence[int], rank: int) -> tuple[int, ..
 
 
 def separators_for(shape: Sequence[int], separators: Sequence[int] | None, kind: MemoryKind) -> tuple[int, ...]:
-    """The axis separators of a tensor of ``shape`` in memory of ``kind``.
+    """Returns the axis separators of a tensor of ``shape`` in memory of ``kind``.
 
-    None is every axis a dimension of its own, where the tensor has as many as the space. Raises InputError where they
-    do not make the dimensions that ``kind`` has.
+    None as ``separators`` makes every axis a dimension, where the tensor has as many axes as the space. Raises
+    InputError where they do not make the dimensions that ``kind`` has.
     """
     rank = len(shape)
     if separators is None:
@@ -56,13 +56,15 @@ def separators_for(shape: Sequence[int], separators: Sequence[int] | None, kind:
 
 
 def physical_shape(shape: Sequence[int], separators: Sequence[int]) -> tuple[int, ...]:
-    """The extents of the space that a tensor of ``shape`` takes, outermost first, in elements."""
+    """Returns the extents of the space that a tensor of ``shape`` takes, outermost first, in elements."""
     bounds = (0, *separators, len(shape))
     return tuple(prod(shape[low:high]) for low, high in pairwise(bounds))
 
 
 def row_strides(shape: Sequence[int], separators: Sequence[int], row_pitch: int) -> tuple[int, ...]:
-    """The strides, in elements, of a tensor whose rows begin ``row_pitch`` elements apart and are dense themselves."""
+    """Returns the strides, in elements, of a tensor whose rows begin ``row_pitch`` elements from each other and are
+    dense.
+    """
     first_in_row = separators[0]
     strides: list[int] = []
     step = 1
@@ -75,12 +77,12 @@ def row_strides(shape: Sequence[int], separators: Sequence[int], row_pitch: int)
 
 
 def row_bytes(physical: Sequence[int], dtype: str) -> int:
-    """Bytes of the elements of one row of a space of ``physical`` extents."""
+    """Returns the bytes of the elements of one row of a space of ``physical`` extents."""
     return prod(physical[1:]) * dtype_facts(dtype).itemsize
 
 
 def nd_bytes(kind: MemoryKind, physical: Sequence[int], dtype: str) -> int:
-    """Bytes of the capacity of ``kind`` that a space of ``physical`` extents takes.
+    """Returns the bytes of the capacity of ``kind`` that a space of ``physical`` extents takes.
 
     Each row is rounded up to ``row_alignment``, and an empty one takes as much.
     """

@@ -1,4 +1,4 @@
-"""Plugins by name: entry points of a group, each loaded when it is first asked for, and what Python registers itself.
+"""Plugins by name: entry points of a group, loaded on first use, and those that Python code registers.
 
 A plugin that does not import, or whose name two packages claim, breaks requests for its own name and nothing else; one
 that claims a name of this package's own is passed over. ``LANDBRIDGE_PLUGINS=0`` leaves out all that is installed.
@@ -23,16 +23,16 @@ _T = TypeVar("_T")
 
 
 def import_modules(package: str) -> None:
-    """Import every module of ``package``, so that what they have registers.
+    """Imports every module of ``package``, so that what they contain is registered.
 
-    Raises OSError where they cannot be listed, as where memory ends: none would register then, and all seem missing.
+    Raises OSError where the folder cannot be listed, as when memory is exhausted: none would be registered then.
     """
-    from pkgutil import iter_modules  # which a run needs not
+    from pkgutil import iter_modules  # imported here, as a run does not need it
 
     folders = import_module(package).__path__
     names = [info.name for info in iter_modules(folders)]
     for folder in folders if not names else ():
-        next(Path(folder).iterdir())  # says why: iter_modules takes a folder that it cannot read for an empty one
+        next(Path(folder).iterdir())  # raises the reason: iter_modules treats an unreadable folder as an empty one
     for name in names:
         import_module(f"{package}.{name}")
 
@@ -42,13 +42,14 @@ SWITCH = "LANDBRIDGE_PLUGINS"
 
 
 class Plugins(Generic[_T]):
-    """The plugins of the entry point group ``group``, of which each is a ``noun``.
+    """The plugins of the entry point group ``group``, each of which messages call a ``noun``.
 
-    ``built_in`` are those of this package as ``module:attribute``, found without reading what is installed, which
-    takes longer than a run; a source tree that is not installed has no entry points of its own. ``make`` is given a
-    plugin's name, what its entry point names and where it comes from; it returns the plugin or raises what is wrong.
-    ``error`` is raised for one that does not import; ``unknown`` and ``taken``, or it too, for a name with none or two.
-    ``lock`` is held while a plugin is made: who keeps tables of the same names guards them with it.
+    ``built_in`` are those of this package as ``module:attribute``. They are found without reading the installed
+    packages, which takes longer than a run; a source tree that is not installed has no entry points of its own.
+    ``make`` is given a plugin's name, what its entry point names and where it comes from; it returns the plugin or
+    raises what is wrong. ``error`` is raised for one that does not import; ``unknown`` and ``taken``, or it too, for a
+    name with none or two. ``lock`` is held while a plugin is made: who keeps tables of the same names guards them with
+    it.
     """
 
     def __init__(
@@ -73,15 +74,15 @@ class Plugins(Generic[_T]):
         self._installed: dict[str, list[EntryPoint]] | None = None
 
     def names(self) -> list[str]:
-        """Every name that can be asked for, sorted; nothing is imported."""
+        """Returns every available name, sorted; imports nothing."""
         return sorted({*self._built_in, *self._registered, *self._points()})
 
     def is_built_in(self, name: str) -> bool:
-        """Whether ``name`` is of this package."""
+        """Returns whether ``name`` is of this package."""
         return name in self._built_in
 
     def get(self, name: str) -> _T:
-        """The plugin called ``name``, the same at each request."""
+        """Returns the plugin called ``name``, the same object at each call."""
         try:
             return self._known[name]
         except KeyError:
@@ -91,7 +92,9 @@ class Plugins(Generic[_T]):
                 return self._known[name]
 
     def register(self, name: str, plugin: _T, origin: str) -> None:
-        """Make ``plugin``, which ``origin`` describes, known as ``name``; the same one again is no clash."""
+        """Registers ``plugin``, which ``origin`` describes, as ``name``; registering the same object again is no
+        conflict.
+        """
         with self.lock:
             if name in self.names() and self._known.get(name) is not plugin:
                 raise self._taken(
@@ -101,18 +104,20 @@ class Plugins(Generic[_T]):
             self._registered[name] = origin
 
     def unregister(self, name: str) -> _T | None:
-        """Forget the plugin called ``name`` and return it, if there is one; an installed one can be asked for anew."""
+        """Removes the plugin called ``name`` and returns it, if there is one; an installed one is loaded again on its
+        next use.
+        """
         with self.lock:
             self._registered.pop(name, None)
             return self._known.pop(name, None)
 
     def origin(self, name: str) -> str:
-        """Where ``name`` comes from: module and attribute, and the distribution of one that is installed."""
+        """Returns where ``name`` comes from: module and attribute, and the distribution of an installed one."""
         owned = [self._registered.get(name) or self._built_in.get(name)]
         return " and ".join([*filter(None, owned), *map(_location, self._points().get(name, []))]) or repr(name)
 
     def passed_over(self) -> dict[str, str]:
-        """Where the plugins come from that claim names of this package's own, by name."""
+        """Returns the origins of plugins that claim names of this package's own, by name."""
         return {
             name: " and ".join(map(_location, self._points()[name]))
             for name in self._built_in
@@ -120,7 +125,7 @@ class Plugins(Generic[_T]):
         }
 
     def _load(self, name: str) -> tuple[object, str]:
-        """What the entry point called ``name`` names, and where it comes from."""
+        """Returns the object that the entry point called ``name`` refers to, and its origin."""
         if name in self._built_in:
             origin = self._built_in[name]
             module, _, attribute = origin.partition(":")
@@ -139,14 +144,14 @@ class Plugins(Generic[_T]):
         origin = _location(points[0])
         try:
             return points[0].load(), origin
-        except (Exception, SystemExit) as error:  # a script without its guard ends the process when it is imported
+        except (Exception, SystemExit) as error:  # a script without a main guard ends the process when it is imported
             raise self._error(
                 f"the plugin of {self._noun} {name!r}, {origin}, does not import: {type(error).__name__}: {error}; "
                 "install what it needs, or uninstall it"
             ) from error
 
     def _points(self) -> Mapping[str, list[EntryPoint]]:
-        """The entry points of other packages by name, read once."""
+        """Returns the entry points of other packages by name, read once."""
         if self._installed is None:
             from importlib.metadata import entry_points
 

@@ -1,13 +1,13 @@
-"""Text of others, names of tensors and nodes for one, as it can be shown: nothing in it acts on a terminal."""
+"""Makes text of others, such as names of tensors and nodes, safe to show: no character of it controls a terminal."""
 
 from __future__ import annotations
 
 
 def printable(text: str, keep: str = "") -> str:
-    r"""Return ``text`` with an escape, as ``\x1b``, for each character that is none to see, but for those of ``keep``.
+    r"""Returns ``text`` with an escape such as ``\x1b`` for each invisible character, except those in ``keep``.
 
-    These are the controls of terminals (C0 and C1), the ends of lines, what changes the direction of text, all blanks
-    but the usual one, and halves of surrogate pairs.
+    Invisible are the controls of terminals (C0 and C1), line ends, marks of the direction of text, all blanks but the
+    usual one, and halves of surrogate pairs.
     """
     if text.isprintable():
         return text

@@ -1,5 +1,6 @@
-"""ProcessBound: objects that hold addresses, code, locks or handles of one process, and so are neither pickled nor
-copied."""
+"""ProcessBound: base of objects that hold addresses, code, locks or handles of one process, and so are neither pickled
+nor copied.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +10,8 @@ from landbridge.errors import NotPicklableError
 
 
 class ProcessBound:
-    """Refuses ``pickle``, ``copy.copy`` and ``copy.deepcopy`` of its subclasses; ``_instead`` says the way out.
+    """Refuses ``pickle``, ``copy.copy`` and ``copy.deepcopy`` of objects of its subclasses; ``_instead`` says what to
+    do.
 
     ``_public_name`` is the class that the user knows, where its objects are of classes below it.
     """
@@ -20,7 +22,7 @@ class ProcessBound:
     _public_name: ClassVar[str | None] = None
 
     def __reduce_ex__(self, protocol: SupportsIndex, /) -> NoReturn:
-        """Raises NotPicklableError, for pickle and copy alike."""
+        """Raises NotPicklableError, for pickle and copy."""
         name = self._public_name or type(self).__name__
         article = "an" if name[0] in "AEIOU" else "a"
         raise NotPicklableError(

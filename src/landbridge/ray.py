@@ -1,11 +1,11 @@
-"""Programs on the workers of Ray: a class for ``ray.data``'s ``map_batches`` and for Serve; the extra ``ray``.
+"""Runs programs on the workers of Ray: a class for ``ray.data``'s ``map_batches`` and for Serve; the extra ``ray``.
 
 ::
 
     model = share("cls.lbx")  # into Ray's object store, which brings it to each node once
     results = pictures.map_batches(Model, fn_constructor_args=(model,), batch_format="numpy", concurrency=4)
 
-Ray schedules, and this does not. Arrays that lie in Ray's store are read there.
+Ray does all scheduling. Arrays that lie in Ray's store are read there.
 """
 
 from __future__ import annotations
@@ -34,17 +34,19 @@ Array = np.ndarray[Any, Any]
 
 
 def share(program: Executable | str | Path) -> Any:
-    """An ObjectRef of ``program``, compiled or the path of its ``.lbx``: what ``Model`` is made of on any node."""
+    """Returns an ObjectRef of ``program``, an Executable or the path of its ``.lbx``, from which any node makes a
+    ``Model``.
+    """
     pieces = pieces_of_file(program) if isinstance(program, Executable) else [Path(program).read_bytes()]
     return ray.put(np.frombuffer(b"".join(pieces), np.uint8))
 
 
 class Model:
-    """A program in an actor: called with a batch, columns by name, it gives the outputs by name.
+    """A program in an actor: a call takes a batch, as columns by name, and returns the outputs by name.
 
     ``program``: of ``share``, or the path of an ``.lbx`` that every node has. ``device`` and ``num_threads`` are of
-    Session; one thread unless it is said, as actors are as many as Ray is told. ``keep``: columns of the batch to
-    return too. ``bytes_copied``: what all calls have copied.
+    Session; the default is one thread, as Ray decides the number of actors. ``keep``: columns of the batch that are
+    returned too. ``bytes_copied``: the bytes that all calls have copied.
 
     Each input of the program is a column, whose first axis is the rows. A program with an open first axis takes a batch
     whole; one that is compiled for N rows takes them N by N, the last ones with zeros behind them.
@@ -66,7 +68,7 @@ class Model:
         self.bytes_copied = 0
 
     def __call__(self, batch: Mapping[str, Any]) -> dict[str, Any]:
-        """The outputs for ``batch``, and the columns to keep; raises InputError for a column that is not there."""
+        """Returns the outputs for ``batch`` and the columns to keep; raises InputError for a missing column."""
         missing = [spec.name for spec in self._inputs if spec.name not in batch]
         if missing:
             raise InputError(f"the batch has no column {', '.join(missing)}; it has {', '.join(batch)}")
@@ -81,7 +83,7 @@ class Model:
         return [np.asarray(result) for result in self._session(*arrays)]
 
     def _in_parts(self, arrays: Sequence[Array], rows: int) -> list[Array]:
-        """The results of ``rows`` rows at a time, written where they belong."""
+        """Returns the results of ``rows`` rows at a time, each written at its rows of one array."""
         count = len(arrays[0])
         padded = -(-count // rows) * rows
         results = [np.empty((padded, *spec.shape[1:]), spec.dtype) for spec in self._outputs]
@@ -94,7 +96,7 @@ class Model:
 
 
 def _on_this_node(content: Array) -> Path:
-    """The file of ``content``, an ``.lbx``, which all actors of this node map; written by the first of them."""
+    """Returns the file of ``content``, an ``.lbx``, that all actors of this node map; the first of them writes it."""
     folder = Path(tempfile.gettempdir()) / f"landbridge-ray-{os.getuid()}"
     folder.mkdir(mode=0o700, exist_ok=True)
     found = folder.lstat()

@@ -1,7 +1,7 @@
-"""Dataclasses that are made in a fraction of the time: a program that starts makes a hundred of them.
+"""Dataclasses that are cheaper to define: a program defines a hundred of them as it starts.
 
-``dataclasses`` writes the source of up to six methods of each class and compiles it, 0.3 ms a class. Of a ``record``
-the source of ``__init__`` alone is compiled; what else there is are functions that read the fields by name.
+``dataclasses`` writes the source of up to six methods of each class and compiles it, 0.3 ms a class. A ``record``
+compiles only the source of ``__init__``; its other methods are functions that read the fields by name.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ __all__ = ["record"]
 
 
 class _Factory:
-    """What a signature shows as the default of a field that is made anew each time."""
+    """Stands in a signature for the default of a field that a factory makes."""
 
     def __repr__(self) -> str:
         return "<factory>"
@@ -27,8 +27,9 @@ _OPTIONS = {"init", "repr", "eq", "frozen", "slots"}
 
 
 def _record(cls: type[Any] | None = None, /, **options: bool) -> Any:
-    """The class as ``dataclasses.dataclass`` makes it, to every function of ``dataclasses`` too, by the same options;
-    without ``InitVar``. One whose base is a dataclass, or with an order, is made there."""
+    """Returns ``cls`` as a dataclass with the options of ``dataclasses.dataclass``, except ``InitVar``, and known to
+    the functions of ``dataclasses``. A class with a dataclass as base, or with an order, is made by ``dataclasses``.
+    """
     if cls is None:
         return lambda cls: _record(cls, **options)
     if not options.keys() <= _OPTIONS or any("__dataclass_fields__" in vars(base) for base in cls.__mro__[1:]):
@@ -37,7 +38,7 @@ def _record(cls: type[Any] | None = None, /, **options: bool) -> Any:
     owned = dict(vars(cls))
     has_hash = owned.get("__hash__") is not None or ("__hash__" in owned and "__eq__" not in owned)
     if owned.get("__doc__") is None:
-        cls.__doc__ = cls.__name__  # else one is made of the signature, which takes as long as the class
+        cls.__doc__ = cls.__name__  # else dataclasses makes one from the signature, which takes as long as the class
     slots = options.get("slots", False)
     cls = dataclasses.dataclass(init=False, repr=False, eq=False, slots=slots)(cls)
     fields = dataclasses.fields(cls)
@@ -71,7 +72,7 @@ else:
 
 
 def _init(cls: type[Any], fields: tuple[dataclasses.Field[Any], ...], frozen: bool) -> Callable[..., None]:
-    """``__init__`` of ``cls``: its fields in order, those that are given by name alone last."""
+    """Returns the ``__init__`` of ``cls``: its fields in order, keyword-only ones last."""
     known: dict[str, Any] = {"_set": object.__setattr__, "_FACTORY": _FACTORY}
     given: list[str] = []
     named: list[str] = []
@@ -90,7 +91,7 @@ def _init(cls: type[Any], fields: tuple[dataclasses.Field[Any], ...], frozen: bo
         if f.init:
             (named if f.kw_only else given).append(f.name + default)
         elif f.default_factory is dataclasses.MISSING:
-            continue  # its class has it
+            continue  # the class has the default
         body.append(f"_set(self,{f.name!r},{value})" if frozen else f"self.{f.name}={value}")
     if hasattr(cls, "__post_init__"):
         body.append("self.__post_init__()")
@@ -118,7 +119,7 @@ def _repr(self: Any) -> str:
 
 
 def _values(names: tuple[str, ...]) -> Callable[[Any], tuple[Any, ...]]:
-    """What gives the tuple of the attributes ``names`` of an object."""
+    """Returns a function that gives the tuple of the attributes ``names`` of an object."""
     if len(names) > 1:
         return attrgetter(*names)
     return (lambda self: (getattr(self, names[0]),)) if names else lambda self: ()
@@ -145,7 +146,7 @@ def _hash(names: tuple[str, ...]) -> Callable[[Any], int]:
 
 
 def _freeze(cls: type[Any], names: frozenset[str]) -> None:
-    """Let attributes of ``cls`` be neither set nor deleted."""
+    """Makes attributes of ``cls`` neither settable nor deletable."""
 
     def set_attribute(self: Any, name: str, value: object) -> None:
         if type(self) is cls or name in names:

@@ -1,4 +1,4 @@
-"""Whether this process was asked to look for wrong accesses."""
+"""Whether the environment of this process requests the sanitizer."""
 
 from __future__ import annotations
 
@@ -9,5 +9,5 @@ SANITIZE_VARIABLE = "LANDBRIDGE_SANITIZE"
 
 
 def sanitize_requested() -> bool:
-    """What the variable says now."""
+    """Returns whether the variable requests it now."""
     return os.environ.get(SANITIZE_VARIABLE, "0") not in ("", "0")

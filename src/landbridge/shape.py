@@ -1,4 +1,4 @@
-"""Shapes and strides: what is legal, what is dense."""
+"""Shapes and strides: checks of legal values, dense strides, and the range that elements span."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ LARGEST_BYTES = 1 << 62
 
 
 def check_shape(shape: Sequence[int], dtype: str) -> tuple[int, ...]:
-    """``shape`` as ints; raises InputError for a negative extent or a size no device could address."""
+    """Returns ``shape`` as ints; raises InputError for a negative extent or a size that no device can address."""
     try:
         extents = tuple(map(operator.index, shape))
     except TypeError:
@@ -25,7 +25,7 @@ def check_shape(shape: Sequence[int], dtype: str) -> tuple[int, ...]:
 
 
 def check_strides(strides: Sequence[int], shape: tuple[int, ...]) -> tuple[int, ...]:
-    """``strides``, in elements, as ints; raises InputError unless there is one for each dimension of ``shape``."""
+    """Returns ``strides``, in elements, as ints; raises InputError unless each dimension of ``shape`` has one."""
     try:
         steps = tuple(map(operator.index, strides))
     except TypeError:
@@ -39,7 +39,7 @@ def check_strides(strides: Sequence[int], shape: tuple[int, ...]) -> tuple[int, 
 
 @lru_cache(maxsize=512)
 def dense_bytes(extents: tuple[int, ...], dtype: str) -> int:
-    """Bytes of dense elements; raises InputError as ``check_shape`` does."""
+    """Returns the bytes of dense elements; raises InputError as ``check_shape`` does."""
     if any(extent < 0 for extent in extents):
         raise InputError(f"shape {extents} has a negative extent; give integers of at least 0")
     itemsize = dtype_facts(dtype).itemsize
@@ -49,9 +49,9 @@ def dense_bytes(extents: tuple[int, ...], dtype: str) -> int:
 
 
 def reach(shape: Sequence[int], strides: Sequence[int], size: int = 1) -> tuple[int, int]:
-    """The half-open range that the elements lie in, counted from the first; empty when there are none.
+    """Returns the half-open range that the elements lie in, relative to the first; ``(0, 0)`` when there are none.
 
-    ``size`` is what an element takes, in the unit that ``strides`` have.
+    ``size`` is the size of an element in the unit of ``strides``.
     """
     if 0 in shape:
         return 0, 0
@@ -65,18 +65,22 @@ def reach(shape: Sequence[int], strides: Sequence[int], size: int = 1) -> tuple[
 
 
 def span(shape: Sequence[int], strides: Sequence[int]) -> int:
-    """Elements from the first to the end of the last, gaps included, of ``strides`` that are not negative."""
+    """Returns the number of elements from the first to the end of the last, gaps included; ``strides`` are not
+    negative.
+    """
     return reach(shape, strides)[1]
 
 
 def same_layout(shape: Sequence[int], one: Sequence[int], other: Sequence[int]) -> bool:
-    """Whether elements of ``shape`` lie at the same places by either strides: an axis of extent 1 has none."""
+    """Returns whether elements of ``shape`` have the same offsets by either strides; an axis of extent 1 does not
+    count.
+    """
     return 0 in shape or all(a == b or extent == 1 for extent, a, b in zip(shape, one, other, strict=True))
 
 
 @lru_cache(maxsize=4096)
 def row_major(shape: tuple[int, ...]) -> tuple[int, ...]:
-    """The strides, in elements, of dense row-major elements."""
+    """Returns the strides, in elements, of dense row-major elements."""
     strides: list[int] = []
     step = 1
     for extent in reversed(shape):

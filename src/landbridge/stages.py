@@ -1,4 +1,4 @@
-"""Stages of long work, told to who listens in this thread: a command that shows them."""
+"""Reports stages of long work to a listener of this thread, such as a command that shows them."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ _listener: ContextVar[Callable[[str], None] | None] = ContextVar("landbridge_sta
 
 
 def begin_stage(name: str) -> None:
-    """Say that ``name`` begins; nothing where nobody listens."""
+    """Reports that stage ``name`` begins; does nothing without a listener."""
     listener = _listener.get()
     if listener is not None:
         listener(name)
 
 
 def has_listener() -> bool:
-    """Return whether somebody listens in this thread."""
+    """Returns whether this thread has a listener."""
     return _listener.get() is not None
 
 
 @contextmanager
 def listening(listener: Callable[[str], None]) -> Iterator[None]:
-    """Call ``listener`` with the name of each stage that begins meanwhile in this thread."""
+    """Calls ``listener`` with the name of each stage that begins in this thread within the block."""
     token = _listener.set(listener)
     try:
         yield

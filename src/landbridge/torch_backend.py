@@ -1,9 +1,9 @@
 """The backend ``landbridge`` of ``torch.compile``: graphs that Dynamo finds in a module run as compiled programs.
 
 ``torch.compile(model, backend="landbridge", options={"target": "llvm", "num_threads": 4})``: ``device`` and
-``num_threads`` are of ``landbridge.Session``, every other option is of ``landbridge.compile``. It is for inference: a
-graph that gradients are wanted of runs as torch would run it, with a FallbackWarning, and so does one that changes its
-inputs or returns other than tensors.
+``num_threads`` are of ``landbridge.Session``, every other option is of ``landbridge.compile``. It is for inference:
+torch itself runs a graph that needs gradients, changes its inputs or returns other than tensors, with a
+FallbackWarning.
 """
 
 from __future__ import annotations
@@ -32,7 +32,9 @@ _OF_SESSION = ("device", "num_threads")
 def landbridge_backend(
     graph: torch.fx.GraphModule, example_inputs: Sequence[Any], *, options: Mapping[str, Any] | None = None
 ) -> Callable[..., Any]:
-    """What runs ``graph``; called by Dynamo, inside of which torch cannot export: the first call compiles."""
+    """Returns a callable that runs ``graph``; Dynamo calls this, and torch cannot export inside it, so the first call
+    compiles.
+    """
     reason = _why_not(graph, example_inputs)
     if reason is not None:
         warn(f"torch runs this graph itself: {reason}", FallbackWarning)
@@ -41,7 +43,7 @@ def landbridge_backend(
 
 
 class CompiledGraph:
-    """``graph`` compiled for the weights that it is called with: again where they are others, or have been changed."""
+    """A ``graph`` compiled for the weights of its call; it is compiled again for other or changed weights."""
 
     def __init__(self, graph: torch.fx.GraphModule, example_inputs: Sequence[Any], options: Mapping[str, Any]) -> None:
         self._graph = graph
@@ -59,7 +61,9 @@ class CompiledGraph:
         self._created: dict[tuple[float, ...], tuple[list[Any], list[int], Session | None]] = {}
 
     def __call__(self, *args: Any) -> list[Any]:
-        """The results of the graph, new tensors; ``args`` as its placeholders are. Raises what ``compile`` does."""
+        """Returns the results of the graph, new tensors; ``args`` are its placeholders in order. Raises what
+        ``compile`` does.
+        """
         session = self._session_for(args)
         if session is None:
             return self._graph(*args)  # type: ignore[no-any-return]
@@ -67,7 +71,7 @@ class CompiledGraph:
         return [torch.from_dlpack(result) for result in session(*given)]
 
     def _session_for(self, args: Sequence[Any]) -> Session | None:
-        """The Session of the weights among ``args``; None where torch has to run the graph."""
+        """Returns the Session for the weights among ``args``; None where torch has to run the graph."""
         weights = [args[number] for number in self._weights]
         key = (*(args[number].item() for number in self._values), *map(id, weights))
         changes = [0 if weight.is_inference() else _changes(weight) for weight in weights]
@@ -95,19 +99,19 @@ class CompiledGraph:
 
 
 def _is_weight(given: Any) -> bool:
-    """Whether Dynamo lifted it from the module: parameters, and what it marks as being in one place."""
+    """Returns whether Dynamo lifted ``given`` from the module: a parameter, or a tensor that it marks as static."""
     return isinstance(given, torch.nn.Parameter) or hasattr(given, "_dynamo_static_input_type")
 
 
 def _is_number(node: torch.fx.Node) -> bool:
-    """Whether a placeholder is a number of Python's, which Dynamo hands over as a tensor and reads back."""
+    """Returns whether a placeholder is a Python number, which Dynamo passes as a tensor and reads back."""
     value = node.meta.get("example_value")
     reads = all(getattr(user.target, "__name__", user.target) == "item" for user in node.users)
     return isinstance(value, torch.Tensor) and value.ndim == 0 and value.dtype == torch.float64 and reads
 
 
 def _why_not(graph: torch.fx.GraphModule, example_inputs: Sequence[Any]) -> str | None:
-    """Why ``graph`` cannot be a program of ours, None where it can."""
+    """Returns why ``graph`` cannot be compiled, None where it can."""
     tensors = [given for given in example_inputs if isinstance(given, torch.Tensor)]
     if torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors):
         return "gradients are wanted; call it in torch.no_grad() or torch.inference_mode()"
@@ -128,9 +132,11 @@ def _why_not(graph: torch.fx.GraphModule, example_inputs: Sequence[Any]) -> str 
 def _inference_module(
     graph: torch.fx.GraphModule, known: Mapping[int, Any]
 ) -> tuple[torch.fx.GraphModule, tuple[dict[int, Any], ...]]:
-    """``graph`` as a module that has what is ``known``, by number of placeholder, and takes tensors alone.
+    """Returns ``graph`` as a module that contains the ``known`` values, by index of placeholder, and takes only
+    tensors.
 
-    Also which axes of these are open, for ``torch.export``. A size among the placeholders is read from a tensor.
+    Also returns which axes of these tensors are open, for ``torch.export``. A size among the placeholders is read from
+    a tensor.
     """
     created = torch.fx.GraphModule(graph, copy.deepcopy(graph.graph))
     placeholders = [node for node in created.graph.nodes if node.op == "placeholder"]

@@ -1,4 +1,4 @@
-"""How many cores this process may use at a time: by its affinity, and by the quotas of its control groups.
+"""Counts the cores that this process may use at a time, by its affinity and the quotas of its control groups.
 
 A container with a quota of two processors sees all of the machine's. Threads beyond the quota use it up early in each
 period, and then all of them wait for the next one.
@@ -16,21 +16,23 @@ _MOUNT = "/sys/fs/cgroup"
 
 
 def usable_cores() -> int:
-    """Cores that this process may use, at least 1; part of one that a quota allows counts as one."""
+    """Returns the number of cores that this process may use, at least 1; a fraction of a quota counts as one."""
     quota = _quota(_GROUPS, _MOUNT)
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return cores if quota is None else max(1, min(cores, ceil(quota)))
 
 
 def _quota(groups: str, mount: str) -> float | None:
-    """The least quota of the process's groups and those around them, in processors; None where there is none.
+    """Returns the smallest quota of the process's groups and those around them, in processors; None where there is
+    none.
 
     Linux, "Control Group v2", section "CPU Interface Files", and "CFS Bandwidth Control" for version 1.
     """
     try:
         lines = _read(groups).splitlines()
     except (OSError, ValueError):
-        lines = ["0::/", "1:cpu:/"]  # without /proc: the roots of what is mounted, a container's own groups
+        # there is no /proc: use the roots of the mounts, which are a container's own groups
+        lines = ["0::/", "1:cpu:/"]
     found = [quota for line in lines for quota in _quotas_of(line, mount)]
     return min(found, default=None)
 
@@ -46,7 +48,8 @@ def _quotas_of(line: str, mount: str) -> Iterator[float]:
     else:
         return
     inner = [part for part in path.split("/") if part]
-    for length in range(len(inner), -1, -1):  # inside a container the path may be the host's, and the root its own
+    # inside a container the path may be that of the host, and the mount's root the container's group
+    for length in range(len(inner), -1, -1):
         quota = read("/".join((root, *inner[:length])))
         if quota is not None:
             yield quota
@@ -69,7 +72,7 @@ def _version_1(folder: str) -> float | None:
 
 
 def _read(file: str) -> str:
-    """All of a small file, in a third of the time of a text file's object: each Session asks."""
+    """Returns the content of a small file, in a third of the time of a text file object: each Session calls it."""
     descriptor = os.open(file, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
     try:
         return os.read(descriptor, 1 << 16).decode()

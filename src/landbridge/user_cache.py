@@ -7,7 +7,8 @@ from pathlib import Path
 
 
 def user_cache() -> Path | None:
-    """Returns the folder by the XDG base directory specification: ``XDG_CACHE_HOME``, else ``.cache`` of the home.
+    """Returns the folder by the XDG base directory specification: ``XDG_CACHE_HOME``, else ``.cache`` in the home
+    directory.
 
     None where the user has no home, as in a container that runs under a bare user number: neither ``HOME`` nor an entry
     in the system's list of users. It need not exist.

@@ -1,4 +1,4 @@
-"""Warnings of a compile: told at once, and noted for who keeps its result and has to tell them again."""
+"""Warnings of a compile: they are issued at once, and recorded so that a cached result issues them again."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _KINDS: dict[str, type[Warning]] = {kind.__name__: kind for kind in (FallbackWar
 
 
 class NotedWarning(NamedTuple):
-    """A warning: the name of its class, and what it says."""
+    """A recorded warning: the name of its class, and its message."""
 
     kind: str
     text: str
@@ -31,7 +31,7 @@ _notes: ContextVar[list[NotedWarning] | None] = ContextVar("landbridge_warnings"
 
 
 def warn(text: str, kind: type[Warning]) -> None:
-    """As ``warnings.warn`` of the line that called this package, with a note for ``noting`` of this thread."""
+    """Issues a warning at the line that called this package, as ``warnings.warn``, and records it for ``noting``."""
     notes = _notes.get()
     if notes is not None:
         notes.append(NotedWarning(kind.__name__, text))
@@ -39,12 +39,12 @@ def warn(text: str, kind: type[Warning]) -> None:
 
 
 def tell_again(reported: NotedWarning) -> None:
-    """Warn as it was told, of the line that called this package now."""
+    """Issues a recorded warning again, at the line that calls this package now."""
     warnings.warn(reported.text, _KINDS.get(reported.kind, UserWarning), stacklevel=_callers_level())
 
 
 def _callers_level() -> int:
-    """``stacklevel=`` for who calls this: the innermost line that is not of this package, contextlib's among ours."""
+    """Returns the ``stacklevel=`` of the innermost line outside this package and contextlib."""
     frame: FrameType | None = sys._getframe(1)
     level = 1
     while frame is not None and frame.f_code.co_filename.startswith((_PACKAGE, contextlib.__file__)):
@@ -54,7 +54,7 @@ def _callers_level() -> int:
 
 @contextmanager
 def noting() -> Iterator[list[NotedWarning]]:
-    """A list of what ``warn`` tells meanwhile in this thread."""
+    """Yields a list of the warnings that ``warn`` issues in this thread within the block."""
     notes: list[NotedWarning] = []
     token = _notes.set(notes)
     try:
