@@ -198,9 +198,7 @@ class ForkedDeviceError(DeviceError):
 
 
 class KernelBuildError(DeviceError):
-    """Raised when a driver cannot build a module of kernels; the message has its log and, if there is one, the
-    source.
-    """
+    """Raised when a driver cannot build a module of kernels; the message has its log, and its source if known."""
 
 
 class UnsupportedError(DeviceError):

@@ -1,12 +1,12 @@
-"""The native interface between compiled code and the runtime: the one page both sides read.
+"""The native interface between compiled code and the runtime.
 
 Everything is little-endian, 64-bit. A *kernel* is a function of a code image::
 
     void kernel(void **args, int64_t begin, int64_t end, void *workspace)
 
-``args[i]`` is the address of the first element of operand ``i`` (a tensor, dense row-major in its physical
-shape, aligned to its element only). The kernel does tasks ``begin <= t < end`` of the ``tasks`` its Call
-states. Tasks are independent and may run in any order on any thread; a kernel never allocates and never fails.
+``args[i]`` is the address of the first element of operand ``i`` (a tensor, dense row-major in its physical shape,
+aligned to its element only). The kernel runs tasks ``begin <= t < end`` of the ``tasks`` of its Call. Tasks are
+independent and may run in any order on any thread; a kernel never allocates and never fails.
 
 A kernel takes at most KERNEL_STACK_BYTES of the stack of its thread. Temporaries of more than STACK_TEMPORARY_BYTES lie
 in its ``workspace``: memory of the thread that calls it, aligned to STORAGE_ALIGNMENT, of the bytes that the program

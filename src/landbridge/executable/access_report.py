@@ -1,4 +1,4 @@
-"""Where a kernel that checks its accesses reports one outside of an operand, and the host finds it.
+"""Reports in which a kernel that checks its accesses records one outside of an operand, for the host to read.
 
 A report is 64-bit words, all 0 while nothing was found: two for each operand of the kernel, in their order, and two for
 its temporaries. The first of them is about reads, the second about writes. One that is not 0 is ``2 * element + 1``:
@@ -14,10 +14,12 @@ CLEAR_REPORT = "landbridge.clear_access_report"
 
 
 def report_words(operands: int) -> int:
-    """The words in the report of a kernel of ``operands`` operands."""
+    """Returns the number of words in the report of a kernel of ``operands`` operands."""
     return 2 * (operands + 1)
 
 
 def report_word(operand: int, reads: bool) -> int:
-    """The word about reads or writes of operand number ``operand``; that of temporaries follows the last one's."""
+    """Returns the index of the word about reads or writes of operand number ``operand``; temporaries follow the last
+    operand.
+    """
     return 2 * operand + (0 if reads else 1)

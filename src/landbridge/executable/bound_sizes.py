@@ -1,4 +1,4 @@
-"""Dimensions from inputs: what the open dimensions of a program are for these shapes, and elements of some."""
+"""Derives the open dimensions of a program from the shapes, and some elements, of its inputs."""
 
 from __future__ import annotations
 
@@ -20,14 +20,16 @@ _SHOWN = 16
 
 
 class BoundSizes:
-    """Collects dimensions input by input, and remembers which input said what."""
+    """Collects dimensions input by input, with the input that each comes from."""
 
     def __init__(self) -> None:
         self.values: dict[str, int] = {}
         self._forms: dict[str, str] = {}
 
     def add(self, spec: TensorSpec, shape: Sequence[int]) -> None:
-        """``spec`` has ``shape``; raises ShapeError where it cannot, or where an earlier input says otherwise."""
+        """Adds the dimensions of ``shape`` of ``spec``; raises ShapeError where it is illegal or contradicts an earlier
+        input.
+        """
         if len(shape) != len(spec.shape):
             raise ShapeError(f"input {spec.name!r} has shape {tuple(shape)}{_TAKES}{_shown(spec.shape)}")
         for axis, (extent, number) in enumerate(zip(spec.shape, shape, strict=True)):
@@ -40,7 +42,7 @@ class BoundSizes:
                 self._set(*solved, extent, number, f"axis {axis} of input {spec.name!r}")
 
     def add_elements(self, spec: TensorSpec, elements: Sequence[int]) -> None:
-        """``spec`` has ``elements``; raises ShapeError as ``add`` does."""
+        """Adds the dimensions that ``elements`` of ``spec`` give; raises ShapeError as ``add`` does."""
         for i, (extent, number) in enumerate(zip(spec.elements, elements, strict=True)):
             where = f"element {i} of input {spec.name!r}"
             if isinstance(extent, int):
@@ -52,7 +54,7 @@ class BoundSizes:
                 self._set(*solved, extent, number, where)
 
     def check(self, spec: TensorSpec, shape: Sequence[int], elements: Sequence[int] = ()) -> None:
-        """Raise ShapeError unless ``spec`` has ``shape`` and ``elements`` for the dimensions that were collected."""
+        """Raises ShapeError unless ``spec`` has ``shape`` and ``elements`` for the dimensions that were collected."""
         self._check("axis", spec.name, spec.shape, shape)
         if spec.elements:
             self._check("element", spec.name, spec.elements, elements)
@@ -83,13 +85,14 @@ class BoundSizes:
 
 
 def says_dimension(extent: Extent) -> bool:
-    """Whether an input with ``extent`` says what a dimension is, or has a number: ``BoundSizes.add`` looks at all of
-    it then."""
+    """Returns whether an input with ``extent`` determines a dimension, or has a number: ``BoundSizes.add`` checks all
+    of it then.
+    """
     return isinstance(extent, int) or solvable_form(extent) is not None
 
 
 def solvable_form(extent: Extent) -> tuple[Symbol, int, int] | None:
-    """The symbol, ``a`` and ``b`` of an extent ``a * symbol + b``; None for others."""
+    """Returns the symbol, ``a`` and ``b`` of an extent ``a * symbol + b``; None for other extents."""
     terms, plus = split_constant(extent.terms) if isinstance(extent, Size) else ((), extent)
     match terms:
         case ((((Symbol() as symbol, 1),), factor),):
@@ -98,7 +101,9 @@ def solvable_form(extent: Extent) -> tuple[Symbol, int, int] | None:
 
 
 def _solved(extent: Size, number: int) -> tuple[Symbol, int | None] | None:
-    """The symbol of an extent ``a * symbol + b`` and its number, None where it has none; None for other extents."""
+    """Returns the symbol of an extent ``a * symbol + b`` and its value, None where no value solves it; None for other
+    extents.
+    """
     form = solvable_form(extent)
     if form is None:
         return None
@@ -116,9 +121,10 @@ def sizes_of_inputs(
     shapes: Mapping[str, Sequence[int]],
     elements: Mapping[str, Sequence[int]] | None = None,
 ) -> dict[str, int]:
-    """The dimensions of a program whose inputs have ``shapes``, by name; raises ShapeError where they do not fit.
+    """Returns the dimensions of a program whose inputs have ``shapes``, by name; raises ShapeError where they do not
+    fit.
 
-    ``elements``: those of inputs whose ``TensorSpec`` states them, in order.
+    ``elements``: those of inputs whose ``TensorSpec`` declares them, in order.
     """
     bound, read = BoundSizes(), elements or {}
     for spec in specs:
@@ -131,8 +137,9 @@ def sizes_of_inputs(
 
 
 def programs_of(programs: Mapping[str, Function], elements: Mapping[str, Sequence[int]]) -> list[str]:
-    """The names of those of ``programs`` that inputs with these ``elements`` choose: several where they are for other
-    sizes each. Raises ShapeError where none is for them."""
+    """Returns the names of those of ``programs`` that inputs with these ``elements`` choose: several where each is for
+    other sizes. Raises ShapeError where there is none.
+    """
     if len(programs) == 1:
         return list(programs)
     found = [
@@ -143,7 +150,7 @@ def programs_of(programs: Mapping[str, Function], elements: Mapping[str, Sequenc
     if found:
         return found
     if not any(s.elements and all(map(_is_number, s.elements)) for f in programs.values() for s in f.inputs):
-        return list(programs)  # each says what it takes
+        return list(programs)  # each error says what its program takes
     chosen = [s.name for s in next(iter(programs.values())).inputs if s.elements and all(map(_is_number, s.elements))]
     choices = sorted([s.elements for s in f.inputs if s.name in chosen] for f in programs.values())
     legal = [", ".join(str(list(elements)) for elements in each) for each in choices]
@@ -152,8 +159,9 @@ def programs_of(programs: Mapping[str, Function], elements: Mapping[str, Sequenc
 
 
 class ProgramsByShapes:
-    """Which of ``programs`` may be for inputs of some shapes: one that is for open extents of 0 where an input has no
-    elements, all others always."""
+    """Selects those of ``programs`` that may fit inputs of some shapes: one for open extents of 0 only where an input
+    has no elements, all others always.
+    """
 
     def __init__(self, programs: Mapping[str, Function]) -> None:
         self._all = programs
@@ -162,7 +170,7 @@ class ProgramsByShapes:
         self._differ = len(self._with_elements) < len(programs)
 
     def of(self, shapes: Iterable[Sequence[int]]) -> Mapping[str, Function]:
-        """Those for inputs of ``shapes``, by name."""
+        """Returns those for inputs of ``shapes``, by name."""
         return self._all if self._differ and any(0 in shape for shape in shapes) else self._with_elements
 
 
@@ -174,10 +182,10 @@ def _is_for_nothing(function: Function, first: Function) -> bool:
 
 
 def first_that_fits(names: Sequence[str], look: Callable[[str], _T]) -> _T:
-    """What ``look`` says of the first of the programs called ``names`` that takes the sizes of a run.
+    """Returns the result of ``look`` for the first of the programs called ``names`` that takes the sizes of a run.
 
-    Raises ShapeError where none does, with what each says: once of each extent, and of programs for single numbers
-    where there is no other.
+    Raises ShapeError where none does, with the reason of each: each extent is named once, and programs for single
+    numbers only where there are no others.
     """
     ended: list[str] = []
     for name in names:

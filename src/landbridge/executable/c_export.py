@@ -1,4 +1,4 @@
-"""Writing an Executable for C: a header, a static and a shared library, and the weights inside them or beside."""
+"""Writes an Executable for C: a header, a static and a shared library, and the weights inside them or in a file."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ _RUNTIME = {
 
 
 def check_name(name: str) -> None:
-    """Raise InputError for a name that ``export_c`` does not take."""
+    """Raises InputError for a name that ``export_c`` does not take."""
     if not _IDENTIFIER.fullmatch(name):
         raise InputError(f"{name!r} cannot begin names in C; legal: a lower-case letter, then those, digits and '_'")
 
 
 def export_c(executable: Executable, folder: str | Path, name: str, *, separate_weights: bool = False) -> list[Path]:
-    """Write ``name.h``, ``libname.a`` and ``libname.so`` to ``folder``, which is made where it is missing.
+    """Writes ``name.h``, ``libname.a`` and ``libname.so`` to ``folder``, which is made if it is missing.
 
     ``separate_weights``: the weights are a file ``name.weights``, to be mapped, and not part of the libraries. Returns
     the files. Raises InputError for a name that is no identifier of lower-case letters, digits and underscores,
@@ -73,7 +73,7 @@ def export_c(executable: Executable, folder: str | Path, name: str, *, separate_
     location.mkdir(parents=True, exist_ok=True)
     files = [location / file for file in contents]
     check_outputs(files, executable.sources)
-    with ExitStack() as written:  # all or none: a header is of its libraries alone
+    with ExitStack() as written:  # all files or none: a header fits only its own libraries
         for file, content in zip(files, contents.values(), strict=True):
             opened = written.enter_context(open_output(file, executable.sources, executable=file.suffix == ".so"))
             opened.write(content)
@@ -91,7 +91,7 @@ def _weights(executable: Executable, weights: CWeights) -> bytes:
 
 
 def _whole_image(image: CodeImage, programs: Sequence[CProgram]) -> tuple[CodeImage, int]:
-    """``image`` with the tables behind its slots, and the offset of a function that gives the first."""
+    """Returns ``image`` with the tables after its slots, and the offset of a function that returns the first table."""
     created = bytearray(image.code)
     created += bytes(-len(created) % abi.LARGEST_PAGE[image.isa])
     function = len(created)

@@ -1,4 +1,4 @@
-"""The header of a program that was exported for C: constants, and functions that bind and run its records."""
+"""The header of a program that is exported for C: constants, and functions that bind and run its records."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def c_header(
     image: CodeImage,
     separate_weights: bool,
 ) -> str:
-    """The text of ``name.h``; ``separate_weights``: weights are a file that the application maps."""
+    """Returns the text of ``name.h``; ``separate_weights``: the weights are a file that the application maps."""
     main = executable.main
     upper = name.upper()
     alignment = max(program.alignment for program in programs)
@@ -89,7 +89,7 @@ def c_header(
 
 
 def _cpu(image: CodeImage) -> dict[str, str]:
-    """What the check of the CPU looks for."""
+    """Returns the values that the check of the CPU in the header compares."""
     if image.isa == "aarch64":
         wanted = {
             f"LB_HWCAP_{which}": f"{hwcap_bits(kind, image.features)}ul"
@@ -121,5 +121,5 @@ def _tensor(prefix: str, number: int, spec: TensorSpec, taken: set[str]) -> list
 
 
 def _wrapped(text: str) -> str:
-    """``text`` in lines of a comment."""
+    """Returns ``text`` wrapped into the lines of a comment."""
     return "\n * ".join(wrap(text, 110))

@@ -1,4 +1,4 @@
-"""A whole program as data that C can run: records of ``landbridge.executable.abi`` and what addresses they need.
+"""A whole program as data that C can run: records of ``landbridge.executable.abi`` and the addresses to fill in.
 
 A *table* of 64-bit words holds the records of the preparation, those of a run, then arguments of kernels, all with 0
 where an address or a size belongs; and for each such word a *fixup*: the word's index, a base and an offset in bytes.
@@ -34,10 +34,11 @@ MEMORY, WEIGHTS, TABLE, WORDS, NOTHING, FIRST_IO = 0, 1, 2, 3, 4, 5
 
 @record
 class CProgram:
-    """The program: ``words``, ``fixups``, numbers of records, places of the weights; and ``tensor_bytes`` of memory, at
-    a multiple of ``alignment``. ``sizes``: what follows from open dimensions.
+    """The program: ``words``, ``fixups``, numbers of records, offsets of the weights; and ``tensor_bytes`` of memory at
+    a multiple of ``alignment``. ``sizes``: the sizes that follow from open dimensions.
 
-    A fixup of base TABLE has the name of a kernel in the place of its offset. ``function`` is what it is made of.
+    A fixup of base TABLE has the name of a kernel instead of its offset. ``function`` is the function that it was made
+    from.
     """
 
     function: Function
@@ -51,11 +52,11 @@ class CProgram:
 
     @property
     def table_words(self) -> int:
-        """How many words its table has."""
+        """Returns the number of words in its table."""
         return 4 + len(self.words) + 3 * len(self.fixups)
 
     def table(self, at: int, kernels: Callable[[str], int]) -> bytes:
-        """The table for byte ``at`` of an image with kernels at the bytes that ``kernels`` says."""
+        """Returns the table for byte ``at`` of an image whose kernels are at the byte offsets ``kernels``."""
         flat = [
             number
             for word, base, offset in self.fixups
@@ -68,14 +69,14 @@ class CProgram:
 
 @record
 class CWeights:
-    """Where the weights of programs lie in their file, by name, and its bytes."""
+    """The offsets of the weights of programs in their file, by name, and its bytes."""
 
     places: dict[str, int] = field(default_factory=dict)
     nbytes: int = 0
 
 
 def c_programs(executable: Executable) -> tuple[list[CProgram], CWeights, CodeImage]:
-    """The programs of ``executable``, which are for other sizes each, their weights, and the image with their kernels.
+    """Returns the programs of ``executable``, each for other sizes, their weights, and the image with their kernels.
 
     Raises ExecutableError for what C alone cannot run: a program that is cut where data decide sizes, programs that
     elements of inputs choose among, several images or devices, memory in rows, steps that Python does.
@@ -163,7 +164,7 @@ class _Builder:
         return word, base, offset
 
     def _steps(self, instructions: Sequence[ins.Instruction], start: int) -> None:
-        """Records of ``instructions``, of a part whose first is at word ``start``."""
+        """Appends the records of ``instructions``, which belong to a part whose first record is at word ``start``."""
         for instruction in instructions:
             match instruction:
                 case ins.AllocStorage(dst, nbytes, _, alignment, shape):
@@ -222,7 +223,9 @@ class _Builder:
         self._records[jump + 2] = (len(self._records) - start) // abi.RECORD_WORDS
 
     def _loop(self, loop: ins.Loop, start: int) -> None:
-        """A C program has the records of each iteration: they are four words each, and all call the same code."""
+        """Unrolls the loop: a C program has the records of each iteration, four words each, which all call the same
+        code.
+        """
         trips: Extent = loop.trips
         if loop.count or loop.condition or isinstance(trips, Size):
             raise ExecutableError(
@@ -248,7 +251,7 @@ class _Builder:
 
 
 def _python_step(instruction: ins.Instruction) -> str:
-    """Why a C program cannot have ``instruction``, and what to do."""
+    """Returns why a C program cannot have ``instruction``, and what to do."""
     if not isinstance(instruction, ins.HostCall):
         return "the program copies between devices; a C program is of one CPU: compile for one device"
     out = {
@@ -261,5 +264,5 @@ def _python_step(instruction: ins.Instruction) -> str:
 
 
 def up(nbytes: Extent, alignment: int) -> Extent:
-    """The first multiple of ``alignment`` that is no less than ``nbytes``."""
+    """Returns the smallest multiple of ``alignment`` that is not less than ``nbytes``."""
     return (nbytes + (alignment - 1)) // alignment * alignment

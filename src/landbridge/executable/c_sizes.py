@@ -30,8 +30,10 @@ _RESERVED = (
 
 
 def c_sizes(programs: Sequence[CProgram]) -> dict[str, str]:
-    """The text of the header's part about open dimensions, by the words that stand for its pieces in ``c_sizes.h``:
-    ``programs`` are the ways, of which the first that takes the dimensions goes."""
+    """Returns the texts of the header's part about open dimensions, by the placeholders for them in ``c_sizes.h``.
+
+    ``programs`` are the specializations; the first that takes the dimensions runs.
+    """
     symbols: dict[str, Symbol] = {}
     for program in programs:
         symbols = {**dimensions(program.function), **symbols}
@@ -64,13 +66,13 @@ def c_sizes(programs: Sequence[CProgram]) -> dict[str, str]:
 
 
 def _declared_extents(programs: Sequence[CProgram]) -> list[Extent]:
-    """What each axis of the inputs is: that of the first program in which it is open, else its number."""
+    """Returns the extent of each axis of the inputs: that of the first program in which it is open, else its number."""
     axes = zip(*([e for spec in p.function.inputs for e in spec.shape] for p in programs), strict=True)
     return [next((e for e in each if isinstance(e, Size)), each[0]) for each in axes]
 
 
 def _legal(name: str, programs: Sequence[CProgram], declared_shapes: Sequence[Extent]) -> str:
-    """What the dimension ``name`` may be, in words."""
+    """Returns a text about the legal values of the dimension ``name``."""
     found: list[str] = []
     for program in programs:
         symbol = dimensions(program.function).get(name)
@@ -87,7 +89,7 @@ def _legal(name: str, programs: Sequence[CProgram], declared_shapes: Sequence[Ex
 
 
 class _Way:
-    """The functions of one program."""
+    """The functions of one specialization."""
 
     def __init__(
         self, program: CProgram, number: int, fields: Mapping[str, str], declared_shapes: Sequence[Extent]
@@ -115,7 +117,7 @@ class _Way:
         return text
 
     def _wrong(self, sizes: Sequence[Extent]) -> Iterator[str]:
-        """Conditions under which the dimensions are none of this way."""
+        """Yields conditions under which the dimensions do not fit this specialization."""
         function = self._program.function
         degree = max((_degree(size.terms) for size in sizes if isinstance(size, Size)), default=1)
         most = (1 << min(_MOST_BITS, _PRODUCT_BITS // max(1, degree))) - 1
@@ -136,7 +138,7 @@ class _Way:
 
 
 def bytes_of(spec: TensorSpec) -> Extent:
-    """``spec.nbytes``, where extents may be open."""
+    """Returns ``spec.nbytes``, where extents may be open."""
     if not any(isinstance(extent, Size) for extent in (*spec.shape, *spec.strides)):
         return spec.nbytes
     elements = prod(spec.shape)
@@ -146,7 +148,7 @@ def bytes_of(spec: TensorSpec) -> Extent:
 
 
 def template() -> str:
-    """The part itself."""
+    """Returns the text of the template ``c_sizes.h``."""
     return files(__package__).joinpath("c_sizes.h").read_text(encoding="utf-8")
 
 
@@ -155,7 +157,7 @@ def _lines(parts: Iterable[str]) -> str:
 
 
 def _fields(symbols: Mapping[str, Symbol]) -> dict[str, str]:
-    """A name in C for each dimension: its own where it can be one."""
+    """Returns a name in C for each dimension: its own where C allows it."""
     found: dict[str, str] = {}
     for name in symbols:
         word = re.sub(r"[^A-Za-z0-9_]+", "_", name)
@@ -176,12 +178,12 @@ def _range(location: str, symbol: Symbol, most: int) -> str:
 
 
 def _has_bound(symbol: Symbol) -> bool:
-    """Whether ``symbol`` has a last number that sizes can be computed with."""
+    """Returns whether ``symbol`` has an upper bound that sizes can be computed with."""
     return symbol.high is not None and symbol.high * symbol.unit < 1 << _PRODUCT_BITS
 
 
 def _degree(terms: Terms) -> int:
-    """How many dimensions without a bound are multiplied, at most."""
+    """Returns how many dimensions without a bound are multiplied, at most."""
     return max((sum(power * _atom_degree(atom) for atom, power in product) for product, _ in terms), default=0)
 
 
@@ -222,5 +224,5 @@ def _atom(atom: Atom, field_of: Mapping[str, str]) -> str:
 
 
 def _plain(text: str) -> str:
-    """``text`` as a comment may hold it."""
+    """Returns ``text`` in a form that a comment may contain."""
     return re.sub(r"[^ -~]|\*/", "?", text)

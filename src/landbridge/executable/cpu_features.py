@@ -1,4 +1,4 @@
-"""Where a processor says which features it has, by Linux's names of them (``/proc/cpuinfo``)."""
+"""Where a processor reports its features (HWCAP, CPUID), by Linux's names of them (``/proc/cpuinfo``)."""
 
 from __future__ import annotations
 
@@ -39,19 +39,19 @@ _VECTORS, _WIDE_VECTORS = 0x6, 0xE6
 
 
 def hwcap_bits(kind: int, features: Iterable[str]) -> int:
-    """The bits of the auxiliary vector's entry ``kind`` that AArch64 code with ``features`` needs."""
+    """Returns the bits of the auxiliary vector's entry ``kind`` that AArch64 code with ``features`` needs."""
     names = HWCAPS[kind].split()
     return sum(1 << names.index(name) for name in set(features) if name in names)
 
 
 def sve_bytes(features: Iterable[str]) -> int:
-    """Bytes of SVE's registers that AArch64 code with ``features`` counts on; 0 where it does not."""
+    """Returns the bytes of an SVE register that AArch64 code with ``features`` assumes; 0 where it assumes none."""
     lengths = (re.fullmatch(r"sve(\d{3,})", name) for name in features)
     return max((int(length[1]) // 8 for length in lengths if length), default=0)
 
 
 def cpuid_bits(features: Iterable[str]) -> dict[tuple[int, int, int], int]:
-    """The bits that x86-64 code with ``features`` needs, by leaf, part and register of CPUID."""
+    """Returns the bits that x86-64 code with ``features`` needs, by leaf, subleaf and register of CPUID."""
     wanted = set(features)
     found = {where: sum(1 << bit for name, bit in bits.items() if name in wanted) for where, bits in CPUID.items()}
     if saved_registers(wanted):
@@ -61,6 +61,6 @@ def cpuid_bits(features: Iterable[str]) -> dict[tuple[int, int, int], int]:
 
 
 def saved_registers(features: Iterable[str]) -> int:
-    """The bits of XCR0 that x86-64 code with ``features`` needs."""
+    """Returns the bits of XCR0 that x86-64 code with ``features`` needs."""
     wide, narrow = (any(name.startswith(prefix) for name in features) for prefix in ("avx512", "avx"))
     return _WIDE_VECTORS if wide else _VECTORS if narrow or not {"fma", "f16c", "vaes"}.isdisjoint(features) else 0

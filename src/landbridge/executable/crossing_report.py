@@ -1,4 +1,4 @@
-"""What the tensors of a program cross between its vdevices: which are seen in place, which are copied, and why."""
+"""Reports which tensors of a program cross between its vdevices, as a view or a copy, and why."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from landbridge.shape import dense_bytes
 
 @record(frozen=True)
 class CrossingReport:
-    """A tensor of ``nbytes`` that crosses ``to`` a vdevice: whether as a view, and ``why``, in words.
+    """A tensor of ``nbytes`` that crosses ``to`` a vdevice; says whether it is a view, and ``why``, in words.
 
-    ``why`` is empty for a copy that the model's crossings do not make, as one to an output of a scope of its own.
+    ``why`` is empty for a copy that is not a crossing of the model, such as one to an output in a separate scope.
     """
 
     name: str
@@ -25,7 +25,7 @@ class CrossingReport:
 
 
 def crossings_of(function: Function, vdevices: Sequence[VDevice]) -> Iterator[CrossingReport]:
-    """The crossings of ``function``, in the order of its instructions."""
+    """Yields the crossings of ``function``, in the order of its instructions."""
     specs = (*function.inputs, *function.outputs, *function.parameters)
     known = {number: (spec.nbytes, spec.vdevice) for number, spec in enumerate(specs)}
     storages: dict[int, int] = {}

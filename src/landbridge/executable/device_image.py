@@ -1,4 +1,4 @@
-"""Code for devices that load kernels, and how a Call becomes launches: pure data.
+"""Code for devices that load kernels, and the launches of each Call; pure data.
 
 A PrimFunc compiled for such a device is a *sequence of launches*, in order, each finished before the next reads what
 it wrote. A launch runs one kernel (an entry point of the image) over ``grid`` workgroups of ``block`` work-items.
@@ -21,8 +21,9 @@ from landbridge.records import record
 
 @record(frozen=True)
 class Launch:
-    """One launch of ``kernel``. ``args`` are buffer numbers; ``grid`` counts workgroups and ``block`` the work-items
-    of one, along x, y and z. OpenCL's global size is ``grid * block``; SPIR-V states ``block`` in the module too."""
+    """One launch of ``kernel``. ``args`` are buffer numbers; ``grid`` counts workgroups and ``block`` the work-items of
+    one, along x, y and z. OpenCL's global size is ``grid * block``; a SPIR-V module declares ``block`` too.
+    """
 
     kernel: str
     args: tuple[int, ...]
@@ -32,10 +33,10 @@ class Launch:
 
 @record(frozen=True, repr=False)
 class LaunchSequence:
-    """What a Call does: ``launches`` over ``operands`` operands and scratch buffers of ``scratch`` bytes each.
+    """The ``launches`` of a Call over ``operands`` operands and scratch buffers of ``scratch`` bytes each.
 
     Scratch buffers hold nothing between Calls and need not be cleared. Launches are empty when nothing is computed.
-    ``images`` are the operands in a scope of whole objects, which kernels are given each as its whole space.
+    ``images`` are the operands in a scope of whole objects; kernels get the whole space of each.
     """
 
     operands: int
@@ -50,7 +51,7 @@ class LaunchSequence:
 
 @record(frozen=True, repr=False)
 class DeviceImage:
-    """The kernels of one target. ``code`` in ``format``, ``functions`` by PrimFunc name.
+    """The kernels of one target: ``code`` in ``format``, and ``functions`` by PrimFunc name.
 
     A format is any text that the code generator and the device agree on. Ours are ``opencl-c``, UTF-8 source of OpenCL
     C, and ``spirv``, one SPIR-V module with an entry point for each kernel.
@@ -72,7 +73,7 @@ class DeviceImage:
 
 
 def check_device_image(image: DeviceImage) -> None:
-    """Raise ExecutableError unless the launches of ``image`` are well formed."""
+    """Raises ExecutableError unless the launches of ``image`` are well formed."""
     if not image.format:
         raise ExecutableError("a device image without a format; its code generator must name one")
     for name, sequence in image.functions.items():

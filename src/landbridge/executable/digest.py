@@ -1,4 +1,4 @@
-"""SHA-256: of what is small without OpenSSL, as loading that takes longer than digesting a program does."""
+"""SHA-256 without OpenSSL for short data, as loading OpenSSL takes longer than the digest of a program."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _OWN = "_sha2" if sys.version_info >= (3, 12) else "_sha256"
 
 
 def sha256(pieces: Iterable[bytes | memoryview]) -> bytes:
-    """The SHA-256 of ``pieces``, of bytes each, one after another."""
+    """Returns the SHA-256 of the concatenated ``pieces``."""
     begin = _of_python
     read, held = 0, []
     source = iter(pieces)
@@ -40,7 +40,9 @@ def _of_openssl() -> Callable[[], Any]:
 
 
 def _package_code(module: str) -> Callable[[], Any]:
-    """Python's own code, or OpenSSL's where this Python is another one or was built without."""
+    """Returns Python's built-in hash constructor, or OpenSSL's where this Python is another version or was built
+    without it.
+    """
     try:
         created: Callable[[], Any] = import_module(module).sha256
     except (ImportError, AttributeError):
@@ -48,5 +50,5 @@ def _package_code(module: str) -> Callable[[], Any]:
     return created
 
 
-# Found once: looking for a module that there is not takes a lock of the import system, and a fork leaves that taken.
+# Found once: looking for a missing module takes a lock of the import system, which a fork would leave locked.
 _of_python = _package_code(_OWN)

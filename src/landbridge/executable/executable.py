@@ -1,4 +1,4 @@
-"""Executable: what a compile produces and a Session runs; pure data, no driver and no compiler."""
+"""Executable: the result of a compile, which a Session runs; pure data without driver or compiler."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ SEGMENTS = "segments"
 class Executable:
     """A compiled program. ``constants`` are C-contiguous read-only arrays (mapped from the file after ``load``).
 
-    ``scratch_bytes``: what each thread's kernels take for temporaries, on its stack or, where these are more than
-    ``abi.STACK_TEMPORARY_BYTES``, in a workspace. ``sources``: the files that it was compiled from, which
-    ``save`` does not replace. ``files``: those that constants are mapped from.
+    ``scratch_bytes``: the bytes that each thread's kernels take for temporaries, on its stack or, where these are more
+    than ``abi.STACK_TEMPORARY_BYTES``, in a workspace. ``sources``: the files that it was compiled from, which ``save``
+    does not replace. ``files``: those that constants are mapped from.
 
-    Two are equal when they are one: values of weights are not compared.
+    Two are equal only when they are one object: values of weights are not compared.
     """
 
     functions: Mapping[str, Function]
@@ -47,7 +47,7 @@ class Executable:
     files: tuple[FileWatch, ...] = field(default=(), repr=False)
 
     def __getstate__(self) -> dict[str, Any]:
-        return self.__dict__ | {"files": ()}  # what is made of it has constants of its own
+        return self.__dict__ | {"files": ()}  # a pickled copy contains its constants
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
@@ -55,7 +55,7 @@ class Executable:
             constant.flags.writeable = False
 
     def __copy__(self) -> Executable:
-        """The program itself, which never changes."""
+        """Returns the program itself, as it never changes."""
         return self
 
     def check_files(self) -> None:
@@ -76,7 +76,7 @@ class Executable:
         return f"Executable({name!r}, {function}, {cut(images, 200) or 'no code'}, {weights:,} bytes of constants)"
 
     def _repr_html_(self) -> str:
-        from landbridge.executable.notebook_view import notebook_view  # which notebooks alone ask for
+        from landbridge.executable.notebook_view import notebook_view  # only notebooks need it
 
         title = self.metadata.get("model") or "a program without a name"
         images = [module.image for module in self.modules]
@@ -85,7 +85,7 @@ class Executable:
 
     @property
     def main(self) -> Function:
-        """The entry point a Session runs; raises ExecutableError when there is none."""
+        """Returns the entry point that a Session runs; raises ExecutableError when there is none."""
         try:
             return self.functions["main"]
         except KeyError:
@@ -96,11 +96,13 @@ class Executable:
 
     @property
     def programs(self) -> Mapping[str, Function]:
-        """The functions that a run chooses from by elements of its inputs and by sizes, ``main`` the first of them."""
+        """Returns the functions that a run chooses from by elements of its inputs and by sizes; ``main`` is the
+        first.
+        """
         return {name: function for name, function in self.functions.items() if name.partition("@")[0] == "main"}
 
     def program(self, name: str) -> Executable:
-        """The one of ``programs`` that is called ``name``, as ``main``."""
+        """Returns an Executable whose ``main`` is the one of ``programs`` that is called ``name``."""
         if len(self.programs) == 1:
             return self
         function = self.functions[name]
@@ -109,7 +111,7 @@ class Executable:
 
     @property
     def is_open(self) -> bool:
-        """Whether a run reads from its inputs what extents are, which program it is, or whether it may be."""
+        """Returns whether a run derives extents, or which program runs, from its inputs, or checks guards on them."""
         if len(self.programs) > 1 or any(spec.elements for spec in self.main.inputs):
             return True
         specs = (*self.main.inputs, *self.main.outputs)
@@ -117,8 +119,9 @@ class Executable:
 
     @property
     def dimensions(self) -> dict[str, Dim]:
-        """The open dimensions of inputs and outputs, by name, in the ranges that the program runs for; of several
-        programs from the least to the largest number."""
+        """Returns the open dimensions of inputs and outputs, by name, in the ranges that the program runs for; of
+        several programs from the least to the largest number.
+        """
         from landbridge.sizes.dim import declaration_of, either
         from landbridge.sizes.size import dimensions_of
 
@@ -133,22 +136,23 @@ class Executable:
 
     @property
     def crossings(self) -> tuple[CrossingReport, ...]:
-        """What the main function's tensors cross between vdevices: each as a view or a copy, and why."""
+        """Returns which of the main function's tensors cross between vdevices: each as a view or a copy, and why."""
         from landbridge.executable.crossing_report import crossings_of
 
         return tuple(crossings_of(self.main, self.vdevices))
 
     def save(self, path: str | Path) -> None:
-        """Write the ``.lbx`` file; an existing file is replaced, by a rename, when the new one is complete.
+        """Writes the ``.lbx`` file; an existing file is replaced, by a rename, when the new one is complete.
 
         A symbolic link is followed and stays; mode and owner of a file that is replaced are kept. Raises
-        OutputFileError for what is no regular file or one that this was compiled from, for a folder that takes no
-        files, and when the system cannot write it: what was there is then unchanged. Raises ExecutableError as
+        OutputFileError for what is no regular file or one that this was compiled from, for a folder without write
+        permission, and when the system cannot write it; the existing file is then unchanged. Raises ExecutableError as
         ``check_files`` does.
         """
         if not isinstance(path, str | os.PathLike):
             raise InputError(f"save takes the path of a file, not {type(path).__name__}")
-        from landbridge.output_file import check_outputs, open_output  # who only runs programs writes none
+        # imported here, as a process that only runs programs does not need it
+        from landbridge.output_file import check_outputs, open_output
 
         check_outputs([path], self.sources)
         self.check_files()
@@ -158,18 +162,19 @@ class Executable:
 
 
 def is_cut(executable: Executable) -> bool:
-    """Whether it runs in segments, as data decide sizes of it."""
+    """Returns whether ``executable`` runs in segments, as data decide its sizes."""
     return SEGMENTS in executable.metadata
 
 
 def pieces_of_file(executable: Executable) -> Iterator[bytes | memoryview]:
-    """The bytes of the ``.lbx`` file of ``executable``, piece by piece."""
+    """Yields the bytes of the ``.lbx`` file of ``executable``, piece by piece."""
     return file_parts(executable).pieces()
 
 
 def file_parts(executable: Executable) -> FileParts:
-    """The ``.lbx`` file of ``executable``."""
-    from landbridge.executable.file_writer import FileParts  # who only runs programs writes none
+    """Returns the ``.lbx`` file of ``executable``, in parts."""
+    # imported here, as a process that only runs programs does not need it
+    from landbridge.executable.file_writer import FileParts
 
     return FileParts(
         executable.functions,

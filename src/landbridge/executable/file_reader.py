@@ -1,4 +1,4 @@
-"""Reading an ``.lbx`` file, whose form ``file_writer`` states: everything is checked, constants are mapped."""
+"""Reads an ``.lbx`` file, whose form ``file_writer`` defines: everything is checked, constants are mapped."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _VERIFIED_BY_DEFAULT = 16 << 20
 
 
 def read_executable(path: Path, *, verify: Verify = "auto", mapped: bool = True) -> Executable:
-    """The Executable in the file ``path``; its constants are read-only views of the file, or of a copy of it.
+    """Returns the Executable in the file ``path``; its constants are read-only views of the file, or of a copy of it.
 
     ``verify`` and ``mapped`` are those of ``landbridge.load``. Raises ExecutableError when the file is no ``.lbx``, of
     another version, truncated or corrupt; UnreadableFileError, an OSError too, when it cannot be opened.
@@ -76,9 +76,10 @@ def _open_file(path: Path) -> Iterator[IO[bytes]]:
 
 
 def _opened(path: Path) -> int:
-    """A descriptor of the file ``path``, which the caller closes."""
+    """Returns a descriptor of the file ``path``, which the caller closes."""
     try:
-        return os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)  # a pipe would wait for a writer
+        # opening a pipe would block until there is a writer
+        return os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     except FileNotFoundError as error:
         found: UnreadableFileError = MissingFileError(
             f"there is no file {str(path)!r}{file_like(path)}; make it: landbridge.compile(...).save(path)"
@@ -153,7 +154,7 @@ def _cut(body: memoryview, section: Section) -> memoryview:
 
 
 def _read_modules(manifest: Manifest, code: memoryview) -> tuple[ModuleImage, ...]:
-    """The modules in their order, whichever kind of image each has."""
+    """Returns the modules in their order, whichever kind of image each has."""
     modules: dict[int, ModuleImage] = {}
     entries: list[ImageEntry | DeviceImageEntry] = [*manifest.images, *manifest.device_images]
     for entry in entries:
@@ -178,7 +179,7 @@ def _read_image(entry: ImageEntry | DeviceImageEntry, content: bytes) -> CodeIma
 
 
 def _map_constants(file: IO[bytes], section: Section) -> Array:
-    """The constants section as read-only bytes; the mapping lives as long as a view of it."""
+    """Returns the constants section as read-only bytes; the mapping lives as long as a view of it."""
     if not section.size:
         return np.frombuffer(b"", np.uint8)
     lead = section.offset % mmap.ALLOCATIONGRANULARITY  # pages may be larger than the format's 4 KiB
@@ -188,7 +189,7 @@ def _map_constants(file: IO[bytes], section: Section) -> Array:
 
 
 def _read_constants(file: IO[bytes], section: Section) -> Array:
-    """The constants section as read-only bytes of this process's own, from a page boundary as in the file."""
+    """Returns the constants section as read-only bytes in memory of this process, aligned to a page as in the file."""
     memory = mmap.mmap(-1, max(section.size, 1), flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     if hasattr(mmap, "MADV_HUGEPAGE"):
         memory.madvise(mmap.MADV_HUGEPAGE)

@@ -1,7 +1,7 @@
-"""Files that constants are mapped from, looked at before a program uses them.
+"""Checks the files that constants are mapped from before a program uses them.
 
-A mapping shows what the file holds at the time. Where the file was cut, the kernel answers an access with SIGBUS, which
-ends the process; where it was written to, the constants are others. Both can be seen before, and never during a run.
+A mapping shows the current content of the file. Where the file was truncated, an access raises SIGBUS, which ends the
+process; where it was written to, the constants have changed. Both can be found before a run, never during it.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ _READ_AT_ONCE = 16 << 20
 
 
 class FileWatch:
-    """A file that memory up to byte ``end`` is mapped from; ``descriptor`` stays the caller's.
+    """A file that memory up to byte ``end`` is mapped from; the caller owns ``descriptor``.
 
-    ``checksum``: the right `quick_checksum` of the ``memory``; without one any write since now counts as a change.
-    ``trusted``: it is asked for only when the file was written to since now.
+    ``checksum``: the correct `quick_checksum` of the ``memory``; without one any write from now on counts as a change.
+    ``trusted``: it is compared only when the file was written to from now on.
     """
 
     def __init__(
@@ -51,16 +51,16 @@ class FileWatch:
         self._seen = os.fstat(self._file).st_mtime_ns if trusted else None
 
     def check(self) -> None:
-        """Raise ExecutableError where the file is too short now, or no longer holds what it did.
+        """Raises ExecutableError where the file is too short now, or its content changed.
 
         Reads the memory once, and again only when the file was written to.
         """
         self.begin_check()()
 
     def begin_check(self) -> Callable[[], None]:
-        """As ``check``, whose reading is done when the function that is returned has been called, which raises too.
+        """Starts a ``check``; returns a function that waits for the read to finish, and that raises too.
 
-        A large memory is read by a thread meanwhile.
+        A background thread reads a large memory.
         """
         found = os.fstat(self._file)
         size, stamp = found.st_size, found.st_mtime_ns
@@ -85,7 +85,7 @@ class FileWatch:
 
 
 def begin_checks(files: Iterable[FileWatch]) -> Callable[[], None]:
-    """As ``begin_check`` of all of ``files``."""
+    """Starts ``begin_check`` of all of ``files``; returns a function that waits for all of them."""
     checks = [file.begin_check() for file in files]
 
     def finish() -> None:
@@ -96,11 +96,11 @@ def begin_checks(files: Iterable[FileWatch]) -> Callable[[], None]:
 
 
 def _begin_checksum(memory: Array) -> Callable[[], str]:
-    """Take the checksum of ``memory``, of a large one in a thread; what is returned waits for it."""
+    """Starts to take the checksum of ``memory``, of a large one in a thread; returns a function that waits for it."""
     found: list[str] = []
     reader = Thread(target=lambda: found.append(quick_checksum([(0, memory)])), name="checksum", daemon=True)
     if memory.nbytes > _READ_AT_ONCE:
-        with suppress(OutOfMemoryError):  # no more threads to be had
+        with suppress(OutOfMemoryError):  # the system starts no more threads
             start(reader)
 
     def finish() -> str:
@@ -112,7 +112,8 @@ def _begin_checksum(memory: Array) -> Callable[[], str]:
 
 
 def quick_checksum(pieces: Iterable[tuple[int, Array]]) -> str:
-    """A checksum of bytes at offsets, multiples of 8, zeros between them; it finds accidents, and no forgery.
+    """Returns a checksum of bytes at offsets, multiples of 8, with zeros between them; it detects accidents but not
+    forgery.
 
     As fast as memory is read: 64-bit words are added up in columns, of rows of ``_ROW`` bytes, and the sums digested.
     No word can change unseen, nor two unless they are a multiple of ``_ROW`` apart and make up for each other.

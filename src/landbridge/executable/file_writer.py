@@ -1,4 +1,4 @@
-"""The file ``.lbx``: linked machine code, instructions and constants, loaded by mapping.
+"""The file format ``.lbx``: linked machine code, instructions and constants, which are mapped to load it.
 
 Sections in this order, zero bytes between them::
 
@@ -46,7 +46,7 @@ _UNKNOWN = bytes(32).hex()
 
 
 class FileParts:
-    """The file of an Executable with these fields, from which it is written piece by piece.
+    """The file of an Executable with these fields, which is written piece by piece.
 
     ``version``: its format.
     """
@@ -103,13 +103,13 @@ class FileParts:
         return self._offsets[-1]
 
     def pieces(self) -> Iterator[Buffer]:
-        """All bytes, in order."""
+        """Yields all bytes, in order."""
         return chain(self._front(self._digests()), _padded(self._constants, self._offsets))
 
     def write(self, file: IO[bytes], *, lasting: bool) -> None:
-        """Write all bytes into ``file``, which is empty; ``lasting``: they will have to be on the disk.
+        """Writes all bytes into ``file``, which is empty; ``lasting``: they must reach the disk.
 
-        Digests of much are taken while it is written, and brought to the disk.
+        Digests of large constants are computed while other bytes are written and synced.
         """
         if self._offsets[-1] < _MUCH:
             file.writelines(self.pieces())
@@ -125,12 +125,12 @@ class FileParts:
         file.writelines(front)
 
     def _digests(self) -> tuple[str, str]:
-        """Of the constants, SHA-256 and checksum."""
+        """Returns SHA-256 and checksum of the constants."""
         pieces = zip(self._offsets, map(_bytes_of, self._constants), strict=False)
         return sha256(_padded(self._constants, self._offsets)).hex(), quick_checksum(pieces)
 
     def _front(self, digests: tuple[str, str]) -> list[Buffer]:
-        """The bytes before the constants, as many whatever the ``digests`` are."""
+        """Returns the bytes before the constants; their number does not depend on ``digests``."""
         known = dict(zip(("constants_sha256", "constants_checksum"), digests, strict=True))
         front = _json_bytes(self._manifest | known)
         manifest_section = Section(HEADER_BYTES, len(front))
@@ -160,12 +160,12 @@ def _image_entry(number: int, module: ModuleImage, offset: int) -> ImageEntry | 
 
 
 def _plain_array(array: Array) -> Array:
-    """``array`` C-contiguous in native byte order; itself where it is already."""
+    """Returns ``array`` C-contiguous in native byte order; itself where it is that already."""
     return np.asarray(array, dtype=numpy_dtype(dtype_name(array.dtype)), order="C")
 
 
 def _offsets(sizes: list[int], alignment: int) -> list[int]:
-    """The aligned offset of each of consecutive pieces, then the aligned end."""
+    """Returns the aligned offset of each of consecutive pieces, then the aligned end."""
     offsets = [0]
     for size in sizes:
         offsets.append(_round_up(offsets[-1] + size, alignment))
@@ -173,7 +173,7 @@ def _offsets(sizes: list[int], alignment: int) -> list[int]:
 
 
 def _padded(arrays: Iterable[Array], offsets: list[int]) -> Iterator[Buffer]:
-    """The bytes of ``arrays`` at ``offsets``, zeros between them."""
+    """Yields the bytes of ``arrays`` at ``offsets``, with zeros between them."""
     for array, start, end in zip(arrays, offsets, offsets[1:], strict=False):
         yield _bytes_of(array).data
         yield bytes(end - start - array.nbytes)

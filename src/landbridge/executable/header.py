@@ -27,14 +27,14 @@ _LAYOUT = struct.Struct("<8sIIQ8Q32sQ")
 
 @record(frozen=True)
 class Section:
-    """A range of the file, in bytes."""
+    """A range of the file; offset and size are in bytes."""
 
     offset: int
     size: int
 
     @property
     def end(self) -> int:
-        """The first byte after the section."""
+        """Returns the offset of the first byte after the section."""
         return self.offset + self.size
 
 
@@ -50,17 +50,17 @@ class Header:
     version: int = LOOPS_VERSION - 1
 
     def pack(self) -> bytes:
-        """The header's bytes."""
+        """Returns the header's bytes."""
         places = [n for section in self.sections for n in (section.offset, section.size)]
         return _LAYOUT.pack(MAGIC, self.version, 0, self.sections[-1].end, *places, self.sha256, 0)
 
     def digest(self, body: Iterable[bytes | memoryview]) -> bytes:
-        """SHA-256 of this header with a zero digest, then ``body``: the file up to its constants."""
+        """Returns the SHA-256 of this header with a zero digest, followed by ``body``: the file up to its constants."""
         return sha256_of(chain([Header(self.sections, version=self.version).pack()], body))
 
 
 def unpack_header(content: bytes, file_size: int) -> Header:
-    """The Header in the first bytes of a file of ``file_size`` bytes; raises ExecutableError."""
+    """Returns the Header in the first bytes of a file of ``file_size`` bytes; raises ExecutableError."""
     if content[: len(MAGIC)] != MAGIC:
         raise ExecutableError("not an .lbx file; make one with landbridge.compile(...).save(path)")
     if len(content) < HEADER_BYTES:

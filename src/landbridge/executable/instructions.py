@@ -1,8 +1,8 @@
-"""Instructions of a compiled function: frozen facts over numbered registers, no behaviour.
+"""Instructions of a compiled function: frozen dataclasses over numbered registers, without behaviour.
 
-Register numbering in a Function: inputs first (``0 .. n_inputs-1``), then outputs (``n_inputs ..``; the
-caller's destination buffers), then parameters (weights that may be replaced), then whatever the instructions
-define. A register holds a tensor's place: an address range on one device.
+Register numbering in a Function: inputs first (``0 .. n_inputs-1``), then outputs (``n_inputs ..``; the caller's
+destination buffers), then parameters (weights that may be replaced), then whatever the instructions define. A register
+holds the location of a tensor: an address range on one device.
 
 Of an open program a Size may stand where bytes, extents, tasks and offsets are numbers; ``instance`` replaces it.
 """
@@ -16,7 +16,7 @@ from landbridge.records import record
 
 @record(frozen=True)
 class AllocStorage:
-    """``dst`` = ``nbytes`` of memory of ``vdevice``; alive for the Session (static plan).
+    """Defines ``dst`` as ``nbytes`` of memory of ``vdevice``, alive as long as the Session (static plan).
 
     ``shape`` is empty for flat memory. Else the storage is a space of those extents, outermost first, in elements of
     ``dtype``, and ``nbytes`` is their size.
@@ -32,7 +32,7 @@ class AllocStorage:
 
 @record(frozen=True)
 class AllocTensor:
-    """``dst`` = the tensor at byte ``offset`` of ``storage``.
+    """Defines ``dst`` as the tensor at byte ``offset`` of ``storage``.
 
     In a storage that has a shape, ``axis_separators`` say which axes make each of its dimensions, and ``offset``
     counts rows: ``row * row bytes of the storage + first byte in the row``. The tensor takes as many rows as it has,
@@ -50,7 +50,9 @@ class AllocTensor:
 
 @record(frozen=True)
 class LoadConstant:
-    """``dst`` = the constant called ``name`` of the Executable, on ``vdevice``; ``axis_separators`` in an n-D scope."""
+    """Defines ``dst`` as the constant called ``name`` of the Executable, on ``vdevice``; ``axis_separators`` in an n-D
+    scope.
+    """
 
     dst: int
     name: str
@@ -60,7 +62,7 @@ class LoadConstant:
 
 @record(frozen=True)
 class View:
-    """``dst`` = the bytes of ``src`` from byte ``offset``, as another shape; no bytes move.
+    """Defines ``dst`` as the bytes of ``src`` from byte ``offset``, in another shape; no bytes move.
 
     A view that is a crossing has its ``name``, the ``vdevice`` that uses the bytes in place from then on, and ``why``
     it can; any other has no name.
@@ -78,7 +80,7 @@ class View:
 
 @record(frozen=True)
 class Call:
-    """Run ``function`` of module ``module`` on ``args`` (inputs, then destinations), on the device of ``vdevice``.
+    """Runs ``function`` of module ``module`` on ``args`` (inputs, then destinations), on the device of ``vdevice``.
 
     ``moves_bytes`` is not 0 for a kernel that only moves data: the bytes it writes, for the ledger. ``sizes``, which an
     open program has, are the 64-bit words of one operand more, the last; of an instance they are numbers.
@@ -102,7 +104,7 @@ REFUSED_BRANCH = "landbridge.refused_branch"
 
 @record(frozen=True)
 class HostCall:
-    """Run the host builtin ``builtin`` (see ``landbridge.vm.builtins``) on ``args``."""
+    """Runs the host builtin ``builtin`` (see ``landbridge.vm.builtins``) on ``args``."""
 
     builtin: str
     args: tuple[int, ...]
@@ -111,7 +113,7 @@ class HostCall:
 
 @record(frozen=True)
 class ToVDevice:
-    """Copy ``src`` to ``dst``, which is memory of another vdevice; ``why`` says what keeps it from being a view."""
+    """Copies ``src`` to ``dst``, which is memory of another vdevice; ``why`` says what keeps it from being a view."""
 
     src: int
     dst: int
@@ -121,7 +123,7 @@ class ToVDevice:
 
 @record(frozen=True)
 class If:
-    """Run ``then`` when the first byte of register ``condition`` is not 0, else ``orelse``."""
+    """Runs ``then`` when the first byte of register ``condition`` is not 0, else ``orelse``."""
 
     condition: int
     then: tuple[Instruction, ...]
@@ -130,8 +132,9 @@ class If:
 
 @record(frozen=True)
 class Slice:
-    """``dst`` = in each iteration of a Loop the next element of ``src`` along its first axis, or with ``back`` the one
-    before, of ``shape``; each has ``stride`` bytes, and the first iteration's begins at byte ``first``."""
+    """Defines ``dst`` as the next element of ``src`` along its first axis in each iteration of a Loop, or with ``back``
+    the one before, of ``shape``; each has ``stride`` bytes, and the first iteration's begins at byte ``first``.
+    """
 
     dst: int
     src: int
@@ -144,7 +147,7 @@ class Slice:
 
 @record(frozen=True)
 class Loop:
-    """Run ``body`` ``trips`` times, or the fewer times that the 64-bit number in register ``count`` says.
+    """Runs ``body`` ``trips`` times, or fewer times where the 64-bit number in register ``count`` is smaller.
 
     Before each iteration the first byte of register ``condition`` ends the loop where it is 0. Either is empty, or one
     register. ``slices`` are defined for the body alone.
@@ -160,8 +163,9 @@ class Loop:
 
 @record(frozen=True)
 class Prepared:
-    """The end of what depends on parameters alone: the instructions before are executed when a Session is made and when
-    parameters change, those after by each run. ``registers`` keep their values, for every run."""
+    """Ends the instructions that depend on parameters alone: those before it are executed when a Session is made and
+    when parameters change, those after it by each run. ``registers`` keep their values for every run.
+    """
 
     registers: tuple[int, ...]
 
@@ -170,7 +174,7 @@ Instruction = AllocStorage | AllocTensor | LoadConstant | View | Call | HostCall
 
 
 def flattened(instructions: Sequence[Instruction]) -> Sequence[Instruction]:
-    """``instructions``, each If followed by those of its branches, each Loop by those of its body."""
+    """Returns ``instructions``, each If followed by those of its branches, each Loop by those of its body."""
     if {If, Loop}.isdisjoint([type(instruction) for instruction in instructions]):
         return instructions
     found: list[Instruction] = []
@@ -185,5 +189,5 @@ def flattened(instructions: Sequence[Instruction]) -> Sequence[Instruction]:
 
 
 def storages(instructions: Sequence[Instruction]) -> list[AllocStorage]:
-    """Every storage that ``instructions`` allocate, in a branch or a loop too."""
+    """Returns every storage that ``instructions`` allocate, in branches and loops too."""
     return [each for each in flattened(instructions) if type(each) is AllocStorage]

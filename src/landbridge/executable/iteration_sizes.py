@@ -1,5 +1,6 @@
-"""IterationSizes: what dimensions are in the iterations of a loop to come, as shapes of what an iteration gives are
-those that the next one takes."""
+"""IterationSizes: computes the dimensions in later iterations of a loop, as the shapes that an iteration gives are
+those that the next one takes.
+"""
 
 from __future__ import annotations
 
@@ -48,7 +49,9 @@ class IterationsAhead:
 
 @record(frozen=True, slots=True, eq=False)
 class _Form:
-    """A dimension that an axis of what is carried says: ``factor`` of its units, and ``plus``."""
+    """A dimension that an axis of a carried value determines: the extent is ``factor`` times its units, plus
+    ``plus``.
+    """
 
     symbol: Symbol
     axis: int
@@ -56,7 +59,7 @@ class _Form:
     plus: int
 
     def units(self, extent: int) -> int | None:
-        """How many it is where the axis has ``extent``; None where that is not legal, or nothing."""
+        """Returns the units where the axis has ``extent``; None where that is illegal or 0."""
         units, left = divmod(extent - self.plus, self.factor)
         high = self.symbol.high
         legal = not left and units >= max(self.symbol.low, 1) and (high is None or units <= high)
@@ -64,9 +67,9 @@ class _Form:
 
 
 class IterationSizes:
-    """Those of a body that takes ``taken`` and gives ``given``, one behind the other, where ``guards`` hold.
+    """The sizes of a body that takes ``taken`` and gives ``given``, axes concatenated, where ``guards`` hold.
 
-    ``taken`` may have dimensions of the program around it, which are in ``around``.
+    ``taken`` may have dimensions of the enclosing program, which are in ``around``.
     """
 
     def __init__(
@@ -104,13 +107,14 @@ class IterationSizes:
 
     @property
     def names(self) -> frozenset[str]:
-        """The dimensions that what is carried says."""
+        """Returns the names of the dimensions that carried values determine."""
         return frozenset(self._forms)
 
     def ahead(self, shapes: Shapes, around: Mapping[str, int], most: int) -> IterationsAhead | None:
-        """At most ``most`` trips, of which the first takes ``shapes``, and all are legal; None where none is known.
+        """Returns at most ``most`` iterations, of which the first takes ``shapes`` and all are legal; None where none
+        is known.
 
-        No dimension that is carried is 0 in them, and none is much larger than in the first.
+        No carried dimension is 0 in them, and none is much larger than in the first.
         """
         key = shapes, tuple(around.items()), most
         if key not in self._retained:
@@ -130,7 +134,7 @@ class IterationSizes:
         values |= {name: each.symbol.unit * np.array(units[name], np.int64) for name, each in self._forms.items()}
         try:
             extent_values = self._formulas.at_each(values, count)
-        except (KeyError, OverflowError):  # of what shows in an iteration, or of no tensor
+        except (KeyError, OverflowError):  # sizes that a guard or an output of an iteration has, or no tensor
             return None
         taken, given, found, legal = np.split(extent_values, self._columns, axis=1)
         shapes = np.concatenate((np.array([begin], np.int64), given))
@@ -146,11 +150,13 @@ class IterationSizes:
         return IterationsAhead(count, values, shapes, nbytes, now)
 
     def shaped(self, extents: Sequence[int]) -> Shapes:
-        """``extents``, axis behind axis, as the shapes of what is carried."""
+        """Splits ``extents``, axes concatenated, into the shapes of the carried values."""
         return tuple(tuple(extents[begin:end]) for begin, end in pairwise(self._ends))
 
     def _units(self, first: Sequence[int], around: Mapping[str, int], most: int) -> dict[str, Sequence[int]] | None:
-        """The units of each dimension in at most ``most`` trips, as long as they are legal; None where none is."""
+        """Returns the units of each dimension in at most ``most`` iterations, as long as they are legal; None where
+        none is.
+        """
         now: dict[str, int] = {}
         for name, each in self._forms.items():
             found = each.units(first[each.axis])
@@ -182,21 +188,24 @@ class IterationSizes:
 
 
 def keep(answers: dict[_Key, _Answer], key: _Key, answer: _Answer) -> None:
-    """Have ``answers`` keep ``answer``, and forget the oldest where they are too many."""
+    """Adds ``answer`` to the bounded cache ``answers``, and removes the oldest where there are too many."""
     answers[key] = answer
     if len(answers) > _RETAINED:
         del answers[next(iter(answers))]
 
 
 def _soon(units: Sequence[int]) -> int:
-    """In how many iterations a dimension of these ``units`` is not much larger than in the first: all have memory."""
+    """Returns after how many iterations a dimension of these ``units`` is much larger than in the first: all get
+    memory.
+    """
     most = max(2 * units[0], units[0] + _GROWS)
     return next((iteration for iteration, each in enumerate(units) if each > most), len(units))
 
 
 def _legal(symbol: Symbol, begin: int, step: int, most: int) -> int:
-    """In how many of ``most`` trips ``symbol`` is legal that has ``begin`` units in the first, and ``step`` more in
-    each."""
+    """Returns in how many of ``most`` iterations ``symbol`` is legal, with ``begin`` units in the first and ``step``
+    more in each.
+    """
     if step > 0 and symbol.high is not None:
         return min(most, (symbol.high - begin) // step + 1)
     if step < 0:
@@ -205,5 +214,5 @@ def _legal(symbol: Symbol, begin: int, step: int, most: int) -> int:
 
 
 def is_fixed(spec: TensorSpec, names: frozenset[str]) -> bool:
-    """Whether ``spec`` has one shape for all values of the dimensions ``names``."""
+    """Returns whether ``spec`` has one shape for all values of the dimensions ``names``."""
     return not any(isinstance(extent, Size) and names & extent.symbols.keys() for extent in spec.shape)

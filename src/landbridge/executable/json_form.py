@@ -56,7 +56,7 @@ _NAMES = {cls: name for name, cls in _OPCODES.items()}
 
 
 def to_json(value: Any) -> Any:
-    """``value`` (dataclasses, tuples, mappings, numbers, strings) as plain JSON data."""
+    """Returns ``value`` (dataclasses, tuples, mappings, numbers, strings) as plain JSON data."""
     if is_dataclass(value) and not isinstance(value, type):
         cls = type(value)
         content = {f.name: to_json(getattr(value, f.name)) for f in fields(cls)}
@@ -69,19 +69,19 @@ def to_json(value: Any) -> Any:
         return {"": str(value)}
     if value is None or isinstance(value, str | int | float):
         return value
-    from landbridge.executable.size_form import size_text  # of open programs alone
+    from landbridge.executable.size_form import size_text  # only open programs have Sizes
 
     return size_text(value)
 
 
 def from_json(cls: type[T], value: Any) -> T:
-    """``value`` (plain JSON data) as a ``cls``; raises ExecutableError where it does not fit."""
+    """Returns ``value`` (plain JSON data) as a ``cls``; raises ExecutableError where it does not fit."""
     reader = _reader(cast(Any, cls))
     return cast(T, reader(value))
 
 
 def instruction_list(value: Any) -> tuple[ins.Instruction, ...]:
-    """A JSON list of instructions; raises ExecutableError where it is none."""
+    """Returns a JSON list of instructions as a tuple; raises ExecutableError where it is none."""
     return tuple(map(_read_instruction, _read_list(value)))
 
 
@@ -100,10 +100,10 @@ def _read_ints(value: Any) -> tuple[int, ...]:
 
 
 def _read_extent(value: Any) -> Any:
-    """A count, or the text of a Size."""
+    """Reads a count, or the text of a Size."""
     if type(value) is not str:
         return _read_int(value)
-    from landbridge.executable.size_form import read_size  # of open programs alone
+    from landbridge.executable.size_form import read_size  # only open programs have Sizes
 
     try:
         return read_size(value)
@@ -116,7 +116,7 @@ def _read_extents(value: Any) -> Any:
 
 
 def _read_values(value: Any) -> Any:
-    """Elements of an input and words of a call: extents, and numbers below 0."""
+    """Reads elements of an input and words of a call: extents, and negative numbers."""
     items = _read_list(value)
     return tuple([-_read_int(-e) if type(e) is int and e < 0 else _read_extent(e) for e in items])
 
@@ -134,7 +134,7 @@ def _read_mapping(value: Any) -> dict[str, Any]:
 
 
 def _read_object(value: Any) -> Any:
-    """Plain data of a host call; a float that JSON lacks is an object of one nameless field."""
+    """Reads plain data of a host call; a float that JSON lacks is an object of one nameless field."""
     if type(value) is list:
         return [_read_object(item) for item in value]
     if type(value) is not dict:
@@ -174,14 +174,14 @@ def _read_instruction(value: Any) -> Any:
 
 @cache
 def _instruction_readers(opcode: str) -> tuple[type[Any], tuple[Reader, ...], int]:
-    """The class, a reader of each operand, and how many operands have to be there."""
+    """Returns the class, a reader of each operand, and the number of required operands."""
     cls: Any = _OPCODES[opcode]
     return cls, tuple(_field_readers(cls).values()), len(_required(cls))
 
 
 @cache
 def _required(cls: Any) -> frozenset[str]:
-    """The fields without a default: a file of an earlier version need not have the others."""
+    """Returns the fields without a default: a file of an earlier version need not have the others."""
     return frozenset(f.name for f in fields(cls) if f.default is MISSING and f.default_factory is MISSING)
 
 
@@ -200,13 +200,13 @@ def _field_readers(cls: Any) -> dict[str, Reader]:
 
 @cache
 def _meaning(annotation: str, module: str) -> Any:
-    """The type that ``annotation`` is in ``module``; ``typing.get_type_hints`` asks ten times as long."""
+    """Returns the type that ``annotation`` means in ``module``; ``typing.get_type_hints`` takes ten times as long."""
     return _WORDS.get(annotation) or eval(annotation, vars(sys.modules[module]))
 
 
 @cache
 def _reader(hint: Any) -> Reader:
-    """The reader of one annotation."""
+    """Returns the reader of one annotation."""
     if hint is int:
         return _read_int
     if hint is str or hint is bool:
@@ -226,7 +226,8 @@ def _reader(hint: Any) -> Reader:
         return _read_instruction
 
     def read_fields(value: Any) -> Any:
-        readers, required = _field_readers(hint), _required(hint)  # now, as a class may have fields of its own kind
+        # built here, as a class may have fields of its own type
+        readers, required = _field_readers(hint), _required(hint)
         content = _read_mapping(value)
         if not required <= content.keys() <= readers.keys():
             raise _wrong(f"the fields {', '.join(readers)}", ", ".join(content))

@@ -1,7 +1,7 @@
-"""What a compile knows of each kernel: its work, its bytes, and the schedule that was chosen for it.
+"""The facts that a compile records of each kernel: its operations, its bytes, and the schedule that was chosen for it.
 
-It stands as text in the metadata of an Executable, so that it costs a load nothing, and is read by who asks for it.
-Facts of a kernel whose code serves several sizes are those of its calls: their keys name the node too.
+They are text in the metadata of an Executable, so that loading does not parse them. Facts of a kernel whose code serves
+several sizes are those of its calls: their keys name the node too.
 """
 
 from __future__ import annotations
@@ -19,30 +19,30 @@ KERNELS = "kernels"
 
 
 def call_key(function: str, node: str) -> str:
-    """The key of the facts of one call of ``function``, where each has its own."""
+    """Returns the key of the facts of one call of ``function``, where each call has its own."""
     return f"{function} {node}"
 
 
 def renamed(key: str, names: Mapping[str, str]) -> str:
-    """``key`` where functions are called what ``names`` say."""
+    """Returns ``key`` where functions are renamed by ``names``."""
     function, *node = key.split(" ", 1)
     return " ".join([names[function], *node])
 
 
 def facts_of_call(facts: Mapping[str, KernelFacts], function: str, node: str) -> KernelFacts | None:
-    """What ``facts`` say of a call of ``function`` for ``node``; None where that is nothing."""
+    """Returns the ``facts`` of a call of ``function`` for ``node``; None where there are none."""
     return facts.get(call_key(function, node), facts.get(function))
 
 
 def facts_text(facts: Mapping[str, KernelFacts]) -> str:
-    """``facts``, by name of the kernel, as the text of the metadata."""
+    """Returns ``facts``, by name of the kernel, as text for the metadata."""
     return json.dumps(to_json(facts), separators=(",", ":"))
 
 
 def facts_of(executable: Executable) -> dict[str, KernelFacts]:
-    """What ``executable`` says of its kernels, by name; none where it was made without.
+    """Returns the facts of the kernels of ``executable``, by name; empty where it was made without.
 
-    Raises ExecutableError for text that says something else.
+    Raises ExecutableError for text of another form.
     """
     text = executable.metadata.get(KERNELS)
     if text is None:

@@ -1,4 +1,4 @@
-"""How the large parts of an Executable look at a prompt: tables and lists that say how much they hold."""
+"""Short representations of the large parts of an Executable: tables and lists that say how much they hold."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ _SHOWN = 4
 
 
 class Table(dict[K, V]):
-    """A dict whose repr names its first keys."""
+    """A dict whose repr shows its first keys."""
 
     def __repr__(self) -> str:
         return f"{{{shown((repr(key) for key in self), len(self))}}}"
 
 
 class Listing(tuple[T, ...]):
-    """A tuple whose repr has its first items."""
+    """A tuple whose repr shows its first items."""
 
     __slots__ = ()
 
@@ -30,17 +30,17 @@ class Listing(tuple[T, ...]):
 
 
 def shown(texts: Iterable[str], count: int) -> str:
-    """The first of ``count`` texts, each cut where it is long, and how many there are."""
+    """Returns the first of ``count`` texts, each cut where it is long, and how many there are."""
     listed = ", ".join(cut(text, 60) for text in islice(texts, _SHOWN))
     return listed if count <= _SHOWN else f"{listed}, ... {count} in all"
 
 
 def cut(text: str, most: int) -> str:
-    """``text``, or what fits of it into ``most`` characters."""
+    """Returns ``text``, or as much of it as fits into ``most`` characters."""
     return text if len(text) <= most else f"{text[: most - 3]}..."
 
 
 def freeze(owner: Any, **values: Any) -> None:
-    """Set fields of a frozen dataclass while it is made."""
+    """Sets fields of a frozen dataclass while it is made."""
     for name, value in values.items():
         object.__setattr__(owner, name, value)

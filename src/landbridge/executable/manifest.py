@@ -1,4 +1,6 @@
-"""The manifest of an ``.lbx``: what the file holds and where; offsets are relative to their own section."""
+"""The manifest of an ``.lbx``: the entries of the file and where they are; offsets are relative to their own
+section.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,7 @@ from landbridge.records import record
 
 @record(frozen=True)
 class FunctionEntry:
-    """What a Function has but its instructions, which are in the instructions section."""
+    """All fields of a Function except its instructions, which are in the instructions section."""
 
     name: str
     inputs: tuple[TensorSpec, ...]
@@ -23,8 +25,9 @@ class FunctionEntry:
 
 @record(frozen=True)
 class ImageEntry:
-    """The CodeImage of module ``module``: ``size`` bytes at ``offset`` of the code section, and what its loader
-    needs."""
+    """The CodeImage of module ``module``: ``size`` bytes at ``offset`` of the code section, and the data its loader
+    needs.
+    """
 
     module: int
     target: str
@@ -56,7 +59,7 @@ class DeviceImageEntry:
 
 @record(frozen=True)
 class ConstantEntry:
-    """One C-contiguous constant at ``offset`` of the constants section."""
+    """A C-contiguous constant at ``offset`` of the constants section."""
 
     name: str
     shape: tuple[int, ...]
@@ -66,7 +69,7 @@ class ConstantEntry:
 
 @record(frozen=True)
 class Manifest:
-    """Everything of an Executable but its instructions, code bytes and constant bytes.
+    """All parts of an Executable except its instructions, code bytes and constant bytes.
 
     Each module has one entry, in ``images`` or in ``device_images``.
     """

@@ -1,4 +1,4 @@
-"""What is given where a compiled program is wanted, and how to get one of it."""
+"""The error for an object that is given where a compiled program is needed."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from landbridge.errors import InputError
 
 
 def no_program(given: object) -> InputError:
-    """The error that says of ``given``, which is no Executable, how to make one."""
+    """Returns the error for ``given``, which is no Executable, that says how to make one."""
     if isinstance(given, str | os.PathLike):
         path = os.fspath(given)
         call = "load" if str(path).endswith(".lbx") else "compile"

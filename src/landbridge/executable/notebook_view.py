@@ -1,4 +1,4 @@
-"""A program as a notebook shows it: tables in the colours of the page around them, without scripts."""
+"""Shows a program in a notebook: tables in the colours of the page around them, without scripts."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def notebook_view(
     memory: Iterable[StorageReport],
     dimensions: Mapping[str, Dim],
 ) -> str:
-    """Return HTML that says what goes in and out of the program ``title``, what it keeps in memory and what runs it."""
+    """Returns HTML that lists inputs and outputs of the program ``title``, its memory and what runs it."""
     weights = sum(array.nbytes for array in constants.values())
     facts = [
         ("code", "; ".join(map(repr, images)) or "none"),
@@ -41,7 +41,7 @@ def notebook_view(
 
 
 def _plan(report: StorageReport) -> str:
-    """What is planned of one memory; of open dimensions its sizes are expressions of them."""
+    """Returns a text about the planned size of one memory; with open dimensions it is an expression of them."""
     planned, bound = (_number(each) for each in (report.planned_bytes, report.lower_bound_bytes))
     place = f"{report.device} {report.scope}".strip()
     return f"{planned} bytes of {place}" + ("" if planned == bound else f", no plan is below {bound}")

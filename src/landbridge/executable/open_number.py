@@ -1,4 +1,4 @@
-"""OpenNumber: a number of one choice of sizes that remembers what it is for any other."""
+"""OpenNumber: an int for one choice of sizes that remembers how to compute it for any other."""
 
 from __future__ import annotations
 
@@ -6,11 +6,10 @@ from collections.abc import Sequence
 
 
 class OpenNumber(int):
-    """An int, the sum of the numbers in ``slots`` of Numbers and of ``more``; of sums alone it is remembered.
+    """An int, the sum of the values in ``slots`` and of ``more``; only sums keep this form.
 
-    A slot ``~n`` is what slot ``n`` has, subtracted.
-
-    What binds a program for one choice of sizes so makes words of which others know how they change.
+    A slot ``~n`` subtracts the value of slot ``n``. Code that binds a program for one choice of sizes uses it to find
+    out which words change with the sizes, and how.
     """
 
     slots: tuple[int, ...]
@@ -18,7 +17,7 @@ class OpenNumber(int):
 
     @classmethod
     def created(cls, number: int, slots: tuple[int, ...], more: int = 0) -> OpenNumber:
-        """``number``, which is what ``slots`` and ``more`` are now."""
+        """Makes an OpenNumber of value ``number``, the present sum of ``slots`` and ``more``."""
         created = cls(number)
         created.slots, created.more = slots, more
         return created
@@ -34,5 +33,5 @@ class OpenNumber(int):
         return self.created(-int(self), tuple(~slot for slot in self.slots), -self.more)
 
     def at(self, extent_values: Sequence[int]) -> int:
-        """What it is where the slots have ``extent_values``."""
+        """Returns its value where the slots have ``extent_values``."""
         return self.more + sum(extent_values[slot] if slot >= 0 else -extent_values[~slot] for slot in self.slots)

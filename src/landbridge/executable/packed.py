@@ -65,8 +65,9 @@ REASONS = (
 
 @record(frozen=True)
 class PackedKernel:
-    """What a packed function checks and runs: the kernel's tasks, the tensors it takes, destinations last, and how much
-    workspace."""
+    """The facts that a packed function checks and runs with: tasks, tensors (destinations last) and workspace of the
+    kernel.
+    """
 
     tasks: int
     operands: tuple[TensorSpec, ...]
@@ -74,7 +75,7 @@ class PackedKernel:
 
 
 def with_packed_functions(image: CodeImage | DeviceImage, kernels: Mapping[str, PackedKernel]) -> CodeImage:
-    """``image`` with a symbol ``__tvm_ffi_<name>`` for each of ``kernels``.
+    """Returns ``image`` with a symbol ``__tvm_ffi_<name>`` for each of ``kernels``.
 
     Raises ExecutableError for kernels of a device, for an image without the checker, or for an instruction set that
     has no such code here.
@@ -85,7 +86,7 @@ def with_packed_functions(image: CodeImage | DeviceImage, kernels: Mapping[str, 
         raise ExecutableError(f"the code image has no {PACKED_SYMBOL}; compile the model again with this version")
     if image.isa not in _CALLS:
         raise ExecutableError(f"packed functions are made for images of {', '.join(_CALLS)}; this is for {image.isa}")
-    # Behind the slots, on pages of its own again.
+    # The functions follow the slots, on new pages.
     created = bytearray(image.code)
     created += bytes(-len(created) % LARGEST_PAGE[image.isa])
     symbols = dict(image.symbols)
@@ -100,7 +101,7 @@ def with_packed_functions(image: CodeImage | DeviceImage, kernels: Mapping[str, 
 
 
 def _call_x86_64(at: int, descriptor: int, checker: int) -> bytes:
-    """Code at ``at``: the descriptor in the place of ``self``, then on to the checker."""
+    """Returns code for offset ``at`` that passes the descriptor as ``self`` and jumps to the checker."""
     load, jump = b"\x48\x8d\x3d", b"\xe9"  # lea descriptor(%rip), %rdi; jmp checker
     after_load = at + len(load) + 4
     after_jump = after_load + len(jump) + 4
@@ -108,7 +109,7 @@ def _call_x86_64(at: int, descriptor: int, checker: int) -> bytes:
 
 
 def _call_aarch64(at: int, descriptor: int, checker: int) -> bytes:
-    """The same; an image begins at an address that is a multiple of 4096."""
+    """Returns the same for AArch64; an image begins at an address that is a multiple of 4096."""
     pages = (descriptor >> 12) - (at >> 12)
     adrp = 0x90000000 | (pages & 3) << 29 | (pages >> 2 & 0x7FFFF) << 5  # adrp x0, descriptor
     add = 0x91000000 | (descriptor & 0xFFF) << 10  # add x0, x0, descriptor
@@ -126,7 +127,7 @@ def _descriptor(name: str, kernel: PackedKernel, offset: int, flushes_denormals:
     tail = bytearray()
 
     def add(data: bytes) -> int:
-        """The offset of ``data``, appended on an 8-byte boundary."""
+        """Appends ``data`` on an 8-byte boundary and returns its offset."""
         where = size + len(tail)
         tail.extend(data + bytes(-len(data) % 8))
         return where
@@ -148,7 +149,7 @@ def _descriptor(name: str, kernel: PackedKernel, offset: int, flushes_denormals:
 
 
 def _up(nbytes: int) -> int:
-    """The first multiple of STORAGE_ALIGNMENT that is no less than ``nbytes``."""
+    """Returns the smallest multiple of STORAGE_ALIGNMENT that is not less than ``nbytes``."""
     return -(-nbytes // STORAGE_ALIGNMENT) * STORAGE_ALIGNMENT
 
 

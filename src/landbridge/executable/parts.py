@@ -1,4 +1,4 @@
-"""The parts of an Executable: its tensors, places, code images and functions; pure data."""
+"""The parts of an Executable: its tensors, vdevices, code images and functions; pure data."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class TensorSpec:
 
     @property
     def nbytes(self) -> int:
-        """Bytes from the first element to the end of the last, gaps included.
+        """Returns the bytes from the first element to the end of the last, gaps included.
 
         Raises InputError for strides, a shape or a dtype that no tensor has.
         """
@@ -43,7 +43,9 @@ class TensorSpec:
 
     @property
     def memory(self) -> TensorSpec:
-        """What code is given: the tensor itself, or all elements of its span in a row where it has gaps."""
+        """Returns the spec that kernels are given: the tensor itself, or a 1-D one of its whole span where it has
+        gaps.
+        """
         if not self.strides:
             return self
         return TensorSpec(self.name, (span(self.shape, self.strides),), self.dtype)
@@ -51,7 +53,8 @@ class TensorSpec:
 
 @record(frozen=True)
 class VDevice:
-    """A place of the program: its name for binding, the number of the target that compiles for it, and the scope.
+    """A device and scope of the program: its name for binding, the index of the target that compiles for it, and the
+    scope.
 
     ``axis_separators``: in a request for an n-D scope, the axis of a tensor that begins each dimension of the space but
     the first. A program states them with each tensor, so its own vdevices have none.
@@ -64,7 +67,8 @@ class VDevice:
 
     @staticmethod
     def parse(text: str) -> VDevice:
-        """The VDevice that ``text`` writes: ``npu``, ``npu@global.vtcm`` or ``npu@global.vtcm[2]`` (axis separators).
+        """Returns the VDevice that ``text`` spells: ``npu``, ``npu@global.vtcm`` or ``npu@global.vtcm[2]`` (axis
+        separators).
 
         Raises PlacementError for any other form.
         """
@@ -76,7 +80,7 @@ class VDevice:
         return VDevice(match["name"], scope=match["scope"] or GLOBAL_SCOPE, axis_separators=separators)
 
     def __str__(self) -> str:
-        """Text that ``parse`` reads back, the target's number apart."""
+        """Returns text that ``parse`` reads back, without the index of the target."""
         scope = f"@{self.scope}" if self.scope != GLOBAL_SCOPE or self.axis_separators else ""
         return self.name + scope + (str(list(self.axis_separators)) if self.axis_separators else "")
 
@@ -122,7 +126,7 @@ class CodeImage:
 
 
 def check_code_image(image: CodeImage) -> None:
-    """Raise ExecutableError unless every symbol and slot of ``image`` lies inside its code."""
+    """Raises ExecutableError unless every symbol and slot of ``image`` lies inside its code."""
     size = len(image.code)
     for symbol, offset in image.symbols.items():
         if not 0 <= offset < size:
@@ -149,7 +153,9 @@ class ModuleImage:
 
 @record(frozen=True)
 class StorageReport:
-    """What the planner reached for one (vdevice device, scope) of ``program``, one of those that a run chooses from."""
+    """The result of the planner for one (vdevice device, scope) of ``program``, one of those that a run chooses
+    from.
+    """
 
     device: str
     scope: str
@@ -161,7 +167,7 @@ class StorageReport:
 
 @record(frozen=True)
 class SizeGuard:
-    """What a run must keep to: ``subject`` is ``found`` and must be ``legal``, numbers or Sizes."""
+    """A condition that a run must meet: ``subject`` is ``found`` and must be ``legal``, numbers or Sizes."""
 
     subject: str
     found: int
@@ -199,8 +205,9 @@ def _described(spec: TensorSpec) -> str:
 
 @record(frozen=True)
 class KernelFacts:
-    """A kernel: ``flops`` operations on numbers, a multiply-add being two; ``nbytes`` that it has to read and write,
-    each once; the schedule, and others that were weighed, the best first. Of an open program the counts are Sizes."""
+    """A kernel: ``flops`` arithmetic operations, where a multiply-add is two; ``nbytes`` that it has to read and write,
+    each once; the schedule, and others that were compared, the best first. Of an open program the counts are Sizes.
+    """
 
     flops: int
     nbytes: int
@@ -209,10 +216,10 @@ class KernelFacts:
 
 
 def program_name(number: int) -> str:
-    """What program ``number`` of an Executable is called: the first is ``main``."""
+    """Returns the name of program ``number`` of an Executable: the first is ``main``."""
     return f"main@{number}" if number else "main"
 
 
 def parameter_constant(name: str) -> str:
-    """The constant that holds the first value of parameter ``name``; no other constant is called so."""
+    """Returns the name of the constant that holds the first value of parameter ``name``; no other constant has it."""
     return f"parameter:{name}"

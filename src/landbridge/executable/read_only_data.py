@@ -1,4 +1,6 @@
-"""Data beside the code of a library, in pages that are neither written nor executed, and the function that finds it."""
+"""Data of a library outside its code, in pages that are neither written nor executed, and the function that returns its
+address.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,9 @@ REFERENCE_BYTES = 16
 
 @record(frozen=True)
 class ReadOnlyData:
-    """``content``, and the offset in the code of the function that gives its address, which is not written yet."""
+    """The ``content``, and the offset in the code of the function that returns its address; that code is not written
+    yet.
+    """
 
     content: bytes
     function: int
@@ -21,7 +25,7 @@ class ReadOnlyData:
 
 @record(frozen=True)
 class DataReference:
-    """The function that gives the address of data, for one instruction set.
+    """The function that returns the address of data, for one instruction set.
 
     ``code``: without the distance. ``relocations``: place, type and addend of what a linker fills in (ELF's numbers).
     ``reaching``: the function at an address, for data at another.
@@ -51,5 +55,5 @@ REFERENCES = {
 
 
 def with_reference(code: bytes, data: ReadOnlyData, function: bytes) -> bytes:
-    """``code`` with ``function`` in its place."""
+    """Returns ``code`` with ``function`` written at its offset."""
     return code[: data.function] + function + code[data.function + len(function) :]

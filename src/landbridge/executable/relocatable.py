@@ -1,8 +1,8 @@
-"""Writing a code image as a static library: one relocatable ELF object in an archive, without a linker.
+"""Writes a code image as a static library: one relocatable ELF object in an archive, without a linker.
 
-The image is the object's section ``.text``, its slots are ``.data.rel.ro``, data beside the code is ``.rodata``, and a
-linker puts them anywhere: what reaches the others from the code becomes relocations again. Structures: System V ABI,
-generic part, chapter 4; the common archive format with the index of the GNU tools.
+The image is the object's section ``.text``, its slots are ``.data.rel.ro``, separate read-only data is ``.rodata``, and
+a linker places them anywhere, so references from the code to the others become relocations again. Structures: System V
+ABI, generic part, chapter 4; the common archive format with the index of the GNU tools.
 """
 
 from __future__ import annotations
@@ -29,9 +29,10 @@ _TEXT, _DATA, _TEXT_RELA, _DATA_RELA, _SYMBOLS, _STRINGS, _NAMES, _STACK, _READ_
 def static_library(
     image: CodeImage, exports: Mapping[str, int], member: str, data: ReadOnlyData | None = None
 ) -> bytes:
-    """The bytes of an archive of one object, called ``member``, with a global symbol for each offset of ``exports``.
+    """Returns the bytes of an archive of one object, called ``member``, with a global symbol for each offset of
+    ``exports``.
 
-    ``data``: what stands beside the code.
+    ``data``: the read-only data outside the code.
 
     Raises ExecutableError for an image of an instruction set that is not known here, or without ``slots_start``.
     """
@@ -53,7 +54,7 @@ def _object(image: CodeImage, exports: Mapping[str, int], data: ReadOnlyData | N
     for name in names:
         places[name] = len(strings)
         strings += name.encode() + b"\0"
-    # Symbols 1 to 3 are the sections, then what is imported and exported.
+    # Symbols 1 to 3 are the sections; imported and exported symbols follow.
     sections = (_TEXT, _DATA, _READ_ONLY)
     symbols = [bytes(24), *(struct.pack("<IBBHQQ", 0, _LOCAL_SECTION, 0, s, 0, 0) for s in sections)]
     symbols += [struct.pack("<IBBHQQ", places[name], _GLOBAL_NONE, 0, 0, 0, 0) for name in imports]

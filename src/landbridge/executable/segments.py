@@ -1,6 +1,6 @@
-"""Segments: a program that is cut where data decide sizes. Each piece is a function of known or open sizes.
+"""Segments: a program that is cut where data decide sizes. Each segment is a function of known or open sizes.
 
-They stand as text in the metadata of an Executable, whose ``main`` then has the inputs and outputs of the whole and no
+They are text in the metadata of an Executable, whose ``main`` then has the inputs and outputs of the whole and no
 instructions. Values are by name: those of inputs, of outputs of functions, and of results of the operators between.
 """
 
@@ -27,11 +27,11 @@ BRANCH = "landbridge.branch"
 
 @record(frozen=True)
 class DataCall:
-    """A host operator whose results say what dimensions are.
+    """A host operator whose results determine dimensions.
 
     ``inputs`` are names of values, empty where one is left out. ``outputs``: names, shapes and dtypes of the results;
     extents that are dimensions of no input are known then. ``read``: one value whose elements are dimensions.
-    ``supposed``: those of these dimensions that may not be 0. ``bodies``: what a LOOP or BRANCH runs.
+    ``supposed``: those of these dimensions that are assumed not to be 0. ``bodies``: what a LOOP or BRANCH runs.
     """
 
     operator: str
@@ -46,7 +46,9 @@ class DataCall:
 
 @record(frozen=True)
 class Segment:
-    """A function of the Executable, none where there is nothing to compute, and what is called after it."""
+    """A function of the Executable, or none where nothing is computed, and the host operator that is called after
+    it.
+    """
 
     function: str
     calls: tuple[DataCall, ...]
@@ -54,9 +56,9 @@ class Segment:
 
 @record(frozen=True)
 class BodyProgram:
-    """A program in a program, in segments of its own: ``inputs`` and ``outputs`` by their own names.
+    """A program in a program, with its own segments: ``inputs`` and ``outputs`` by their own names.
 
-    ``dimensions`` are those of the program around it that it speaks of, ``guards`` what must hold for a run of it.
+    ``dimensions`` are those of the enclosing program that it uses, ``guards`` the conditions for a run of it.
     """
 
     inputs: tuple[TensorSpec, ...]
@@ -67,12 +69,14 @@ class BodyProgram:
 
 
 def segments_text(segments: Sequence[Segment]) -> str:
-    """``segments`` as the text of the metadata."""
+    """Returns ``segments`` as the text of the metadata."""
     return json.dumps(to_json(tuple(segments)), separators=(",", ":"))
 
 
 def segments_of(executable: Executable) -> tuple[Segment, ...]:
-    """Those of ``executable``, in order; none where it is whole. Raises ExecutableError for text that has none."""
+    """Returns the segments of ``executable``, in order; none where it is whole. Raises ExecutableError for text of
+    another form.
+    """
     text = executable.metadata.get(SEGMENTS)
     if text is None:
         return ()
@@ -90,7 +94,7 @@ def segments_of(executable: Executable) -> tuple[Segment, ...]:
 
 
 def _all_of(segments: Sequence[Segment]) -> Iterator[Segment]:
-    """``segments``, and those of the bodies that they run."""
+    """Yields ``segments``, and those of the bodies that they run."""
     for segment in segments:
         yield segment
         for call in segment.calls:

@@ -1,9 +1,8 @@
-"""Writing a code image as an ELF shared library, without a linker.
+"""Writes a code image as an ELF shared library, without a linker.
 
-The image is complete but for its slots: they become dynamic relocations, and what stands around them is a dynamic
-section, a symbol table and a hash table. Structures: System V ABI, generic part, chapter 5, and its AMD64
-supplement; ELF for the Arm 64-bit Architecture, 2023Q3. Of section headers, which the loader does not read, there
-are those that linkers want.
+The image is complete except for its slots, which become dynamic relocations; the file adds a dynamic section, a symbol
+table and a hash table. Structures: System V ABI, generic part, chapter 5, and its AMD64 supplement; ELF for the Arm
+64-bit Architecture, 2023Q3. Of section headers, which the loader does not read, there are those that linkers want.
 """
 
 from __future__ import annotations
@@ -32,7 +31,8 @@ _LIBRARIES = ("libc.so.6", "libm.so.6", "libpthread.so.0", "libdl.so.2")
 @record(frozen=True)
 class _Machine:
     """ELF's number of an instruction set and of two types of relocation: a symbol's address, and the load address plus
-    a number."""
+    an addend.
+    """
 
     number: int
     absolute: int
@@ -53,10 +53,10 @@ class _Segment:
 def shared_library(
     image: CodeImage, exports: Iterable[str], data: ReadOnlyData | None = None, soname: str = ""
 ) -> bytes:
-    """The bytes of a shared library of ``image`` whose visible symbols are ``exports``.
+    """Returns the bytes of a shared library of ``image`` whose visible symbols are ``exports``.
 
-    ``data``: what stands beside the code. ``soname``: what programs that are linked with it look for; without, the path
-    that it had when they were.
+    ``data``: the read-only data outside the code. ``soname``: the name under which programs linked with it search for
+    it; without it, the path at link time.
 
     Raises ExecutableError for an image of an instruction set that is not known here, and for one whose slots share a
     page with its functions.
@@ -118,7 +118,7 @@ def shared_library(
     headers += [_Segment(_PT_LOAD, _R, data_at, len(content))] if content else []
     headers.append(_Segment(_PT_LOAD, _R | _W, dynamic_at, len(dynamic)))
     headers.append(_Segment(_PT_DYNAMIC, _R | _W, dynamic_at, len(dynamic)))
-    # Slots are written by the loader alone, which then takes the pages' write permission away.
+    # Only the loader writes slots; it removes the pages' write permission afterwards.
     headers += [_Segment(_PT_GNU_RELRO, _R, base + start, size) for start, size, w in runs if w]
     headers.append(_Segment(_PT_GNU_STACK, _R | _W, 0, 0))
 
@@ -146,7 +146,7 @@ def shared_library(
 
 
 def _runs(image: CodeImage, size: int) -> Iterator[tuple[int, int, bool]]:
-    """Start, size and whether it holds slots, of each run of pages of ``size`` bytes of one kind."""
+    """Yields start, size and whether it holds slots, for each run of pages of ``size`` bytes of one kind."""
     slots = [*image.relocations, *(slot for places in image.imports.values() for slot in places)]
     written = {page for slot in slots for page in (slot // size, (slot + 7) // size)}
     for name, offset in image.symbols.items():
@@ -160,8 +160,9 @@ def _runs(image: CodeImage, size: int) -> Iterator[tuple[int, int, bool]]:
 
 
 def _section_headers(sections: list[tuple[str, int, int, int, int, int, int, int]], at: int) -> bytes:
-    """Headers of ``sections`` (name, type, flags, address, size, link, info, bytes of an entry), of which addresses are
-    offsets in the file too, then of a section of their names; and the names, to stand at byte ``at`` behind them."""
+    """Returns the headers of ``sections`` (name, type, flags, address, size, link, info, bytes of an entry), whose
+    addresses are file offsets too, and of a section of their names; and the names, which go to byte ``at``.
+    """
     names, places = _strings([*(section[0] for section in sections), ".shstrtab"])
     names_at = at + 64 * (2 + len(sections))
     created = bytes(64)
@@ -171,7 +172,9 @@ def _section_headers(sections: list[tuple[str, int, int, int, int, int, int, int
 
 
 def _elf_header(machine: _Machine, segments: int, sections: int, sections_at: int) -> bytes:
-    """The header of a file with so many sections beside the two that every file has, the last of them their names."""
+    """Returns the header of a file with this many sections besides the two that every file has; the last holds their
+    names.
+    """
     identity = b"\x7fELF" + bytes([2, 1, 1]) + bytes(9)
     counts = (_SEGMENT, segments, 64, sections + 2, sections + 1)
     return identity + struct.pack(
@@ -185,7 +188,7 @@ def _program_header(s: _Segment, page: int) -> bytes:
 
 
 def _strings(names: Iterable[str]) -> tuple[bytes, dict[str, int]]:
-    """A string table and where each name is in it."""
+    """Returns a string table and the offset of each name in it."""
     table, places = bytearray(1), {}
     for name in names:
         places[name] = len(table)
@@ -194,7 +197,7 @@ def _strings(names: Iterable[str]) -> tuple[bytes, dict[str, int]]:
 
 
 def _hash_table(names: list[str]) -> bytes:
-    """The table by which the loader finds symbols 1 .. n by name."""
+    """Returns the table by which the loader finds symbols 1 .. n by name."""
     buckets = [0] * max(1, len(names))
     chains = [0] * (1 + len(names))
     for number, name in enumerate(names, start=1):

@@ -1,4 +1,4 @@
-"""SPIR-V as data: the numbers of its instructions, the words of a module, and its text.
+"""SPIR-V as data: the opcodes of its instructions, the words of a module, and its text.
 
 Numbers are those of the SPIR-V specification 1.5, sections 2.3 "Physical Layout" and 3 "Binary Form".
 """
@@ -48,7 +48,7 @@ Op = IntEnum(
 
 
 class Capability(IntEnum):
-    """What a module needs of the device."""
+    """Capabilities of the device that a module requires."""
 
     Shader = 1
     Float16 = 9
@@ -63,7 +63,7 @@ class Capability(IntEnum):
 
 
 class StorageClass(IntEnum):
-    """Where a variable lies."""
+    """The storage class of a variable."""
 
     UniformConstant = 0
     Input = 1
@@ -75,7 +75,7 @@ class StorageClass(IntEnum):
 
 
 class Decoration(IntEnum):
-    """What is said of a value, a type or a member."""
+    """Decorations of a value, a type or a member."""
 
     Block = 2
     ArrayStride = 6
@@ -92,7 +92,7 @@ class Decoration(IntEnum):
 
 
 class ImageFormat(IntEnum):
-    """How the pixels of an image lie in memory, where a kernel writes them; all are of unsigned integers."""
+    """Formats of the pixels of an image that a kernel writes; all are of unsigned integers."""
 
     Unknown = 0
     Rgba32ui = 30
@@ -130,7 +130,7 @@ class BuiltIn(IntEnum):
 
 
 class SpirvMode(IntEnum):
-    """How an entry point runs."""
+    """Execution modes of an entry point."""
 
     SignedZeroInfNanPreserve = 4461
     LocalSize = 17
@@ -139,7 +139,7 @@ class SpirvMode(IntEnum):
 
 GL_COMPUTE = 5  # the execution model of compute shaders
 
-# Instructions that give no result, and those whose result has no type; all others have a type, then a result.
+# Instructions without a result, and those whose result has no type; all others have a type, then a result.
 _NO_RESULT = frozenset(
     {
         Op.Source, Op.Name, Op.MemberName, Op.Extension, Op.MemoryModel, Op.EntryPoint, Op.ExecutionMode,
@@ -157,7 +157,7 @@ _UNTYPED_RESULT = frozenset(
 
 
 def words_of(binary: bytes) -> tuple[int, ...]:
-    """The words of a module in this machine's order; raises ValueError for what is no SPIR-V."""
+    """Returns the words of a module in this machine's byte order; raises ValueError for bytes that are no SPIR-V."""
     if len(binary) % 4 or len(binary) < 4 * HEADER_WORDS:
         raise ValueError(f"{len(binary)} bytes are no SPIR-V module: it has whole words of 4 bytes, 5 at least")
     for order in "<>":
@@ -168,7 +168,7 @@ def words_of(binary: bytes) -> tuple[int, ...]:
 
 
 def instructions(words: Sequence[int]) -> Iterator[tuple[int, Sequence[int]]]:
-    """Opcode and operands of each instruction; raises ValueError for one that does not lie in the module."""
+    """Yields opcode and operands of each instruction; raises ValueError for one that exceeds the module."""
     at = HEADER_WORDS
     while at < len(words):
         length, opcode = words[at] >> 16, words[at] & 0xFFFF
@@ -179,7 +179,9 @@ def instructions(words: Sequence[int]) -> Iterator[tuple[int, Sequence[int]]]:
 
 
 def text_in(words: Sequence[int]) -> tuple[str, int]:
-    """The text that ``words`` begin with, and how many of them it takes; raises ValueError when it does not end."""
+    """Returns the text at the start of ``words``, and the number of words it takes; raises ValueError when it does not
+    end.
+    """
     for count, word in enumerate(words, 1):
         if not all(word >> shift & 0xFF for shift in (0, 8, 16, 24)):
             raw = struct.pack(f"<{count}I", *words[:count])
@@ -188,14 +190,14 @@ def text_in(words: Sequence[int]) -> tuple[str, int]:
 
 
 def disassemble(words: Sequence[int]) -> str:
-    """One line an instruction, in the style of spirv-dis, with operands as numbers; for people who look for a fault."""
+    """Returns one line for each instruction, in the style of spirv-dis, with operands as numbers, for debugging."""
     known = {op.value: op for op in Op}
     lines = []
     for opcode, operands in instructions(words):
         op = known.get(opcode)
         name = f"Op{op.name}" if op is not None else f"Op<{opcode}>"
         needed = 0 if op is None or op in _NO_RESULT else 1 if op in _UNTYPED_RESULT else 2
-        if needed == 0 or len(operands) < needed:  # a fault may be what somebody looks for
+        if needed == 0 or len(operands) < needed:  # a broken module may be what is debugged
             lines.append(f"      {name} {' '.join(map(str, operands))}".rstrip())
         elif needed == 1:
             lines.append(f"%{operands[0]} = {name} {' '.join(map(str, operands[1:]))}".rstrip())
