@@ -1,4 +1,4 @@
-"""What a program that uses onnxruntime calls, on Landbridge's Sessions: changing the import is enough.
+"""Implements onnxruntime's Python API on Landbridge's Sessions; a program only changes its import.
 
 ::
 
@@ -8,8 +8,8 @@
     (y,) = session.run(None, {"x": x})
 
 Models run on this host's CPU, compiled once and then taken from the cache on disk. Names and meanings are those of
-onnxruntime; options that choose among its own ways of running (optimization levels, arenas, execution modes) are taken
-and change nothing. ``docs/from-onnxruntime.md`` says what differs.
+onnxruntime; options for its own implementation (optimization levels, arenas, execution modes) are accepted without
+effect. ``docs/from-onnxruntime.md`` says what differs.
 
 Names are imported when first used, as those of ``landbridge`` are.
 """

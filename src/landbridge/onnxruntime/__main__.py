@@ -1,4 +1,4 @@
-"""``python -m landbridge.onnxruntime PROGRAM ARGUMENTS``: run a program of onnxruntime's on Landbridge."""
+"""``python -m landbridge.onnxruntime PROGRAM ARGUMENTS``: runs a program for onnxruntime on Landbridge."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ _USAGE = "usage: python -m landbridge.onnxruntime (PROGRAM.py | -m MODULE) [ARGU
 
 
 def main() -> None:
-    """Run what the arguments name, as Python itself would, where ``import onnxruntime`` finds Landbridge."""
+    """Runs the program or module that the arguments name, as Python does, with ``import onnxruntime`` giving
+    Landbridge.
+    """
     arguments = sys.argv[1:]
     is_module = arguments[:1] == ["-m"]
     program = arguments[1:] if is_module else arguments

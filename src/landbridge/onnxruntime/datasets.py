@@ -1,4 +1,4 @@
-"""The models that onnxruntime's documentation is written with; they are files of its package."""
+"""The models that onnxruntime's documentation uses, read from its installed package."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from landbridge.onnxruntime.installed import folder_of_theirs
 
 
 class NoExampleError(ImportModelError, FileNotFoundError):
-    """There is no example of this name."""
+    """Raised when there is no example of this name."""
 
 
 def get_example(name: str) -> str:
-    """The path of the example ``name``, as ``"sigmoid.onnx"``, in an onnxruntime that is installed beside Landbridge.
+    """Returns the path of the example ``name``, such as ``"sigmoid.onnx"``, in an installed onnxruntime.
 
     Raises NoExampleError, a FileNotFoundError as in onnxruntime, where there is none.
     """

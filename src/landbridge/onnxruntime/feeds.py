@@ -1,4 +1,4 @@
-"""What a feed has for an input: an array that the model takes, or an error in onnxruntime's words."""
+"""Converts a feed to the array that an input of the model takes, or raises an error in onnxruntime's words."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Array = np.ndarray[Any, Any]
 
 
 def taken(wanted: NodeArg, value: Any) -> Array:
-    """``value`` as an array that the model takes; raises InvalidArgument where it does not fit."""
+    """Returns ``value`` as an array that the model takes; raises InvalidArgument where it does not fit."""
     dtype = _dtype(wanted.type)
     array = value.numpy() if isinstance(value, OrtValue) else value
     if isinstance(array, list | tuple | int | float | bool):
@@ -43,6 +43,6 @@ def taken(wanted: NodeArg, value: Any) -> Array:
 
 @cache
 def _dtype(spelled: str) -> np.dtype[Any]:
-    """That of ``"tensor(float)"``."""
+    """Returns the numpy dtype of ``"tensor(float)"`` and similar names."""
     plain = spelled.removeprefix("tensor(").removesuffix(")")
     return np.dtype(numpy_dtype({"float": "float32", "double": "float64"}.get(plain, plain)))

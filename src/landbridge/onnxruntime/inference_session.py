@@ -1,4 +1,4 @@
-"""InferenceSession: onnxruntime's class, on a Session of Landbridge."""
+"""InferenceSession: the class of onnxruntime, implemented with Landbridge's Session."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ Array = np.ndarray[Any, Any]
 class InferenceSession:
     """A model, compiled and ready to run; any number of threads may call ``run``.
 
-    ``path_or_bytes`` is the path of an ONNX file or its bytes. Providers that are not there are a warning, and the CPU
-    runs the model. Raises onnxruntime's exceptions (``capi.onnxruntime_pybind11_state``), whose texts say the way out.
+    ``path_or_bytes`` is the path of an ONNX file or its bytes. Unavailable providers cause a warning, and the CPU runs
+    the model. Raises onnxruntime's exceptions (``capi.onnxruntime_pybind11_state``), whose messages say what to do.
     """
 
     def __init__(
@@ -74,43 +74,43 @@ class InferenceSession:
         session = self._programs.session
         known = () if session is None else session.outputs
         self._outputs = [typed(output, known) for output in self._source.outputs]
-        if self._profile is not None:  # as onnxruntime does with sessions whose profile nobody ends
+        if self._profile is not None:  # onnxruntime does the same with sessions whose profile is never ended
             weakref.finalize(self, self._profile.end, with_kernels=False)
 
-    # What it is -------------------------------------------------------------------------------------------------
+    # Properties -------------------------------------------------------------------------------------------------
 
     def get_inputs(self) -> list[NodeArg]:
-        """The inputs that a feed needs."""
+        """Returns the inputs that a feed needs."""
         return list(self._inputs)
 
     def get_outputs(self) -> list[NodeArg]:
-        """The outputs, in the order in which ``run`` gives them."""
+        """Returns the outputs, in the order in which ``run`` returns them."""
         return list(self._outputs)
 
     def get_overridable_initializers(self) -> list[NodeArg]:
-        """Weights that the file lists as inputs: a feed may have other values of them."""
+        """Returns the weights that the file lists as inputs, so that a feed may replace their values."""
         return list(self._overridable)
 
     def get_modelmeta(self) -> ModelMetadata:
-        """What the file says of the model."""
+        """Returns the metadata of the model's file."""
         return self._source.metadata
 
     def get_session_options(self) -> SessionOptions:
-        """The options that it was made with."""
+        """Returns the options that the session was made with."""
         return self._options
 
     def get_providers(self) -> list[str]:
-        """Where it runs: the CPU."""
+        """Returns the execution providers in use: the CPU."""
         return get_available_providers()
 
     def get_provider_options(self) -> dict[str, dict[str, str]]:
-        """No options."""
+        """Returns an empty dict of options for each provider."""
         return {CPU: {}}
 
     def set_providers(
         self, providers: Sequence[Any] | None = None, provider_options: Sequence[Mapping[Any, Any]] | None = None
     ) -> None:
-        """Warn of each provider that is not there."""
+        """Warns of each provider that is not available."""
         for each in providers or ():
             name = each[0] if isinstance(each, tuple) else each
             if name != CPU:
@@ -122,28 +122,29 @@ class InferenceSession:
                 )
 
     def disable_fallback(self) -> None:
-        """Nothing: there is nothing to fall back from."""
+        """Does nothing, as there is no fallback."""
 
     def enable_fallback(self) -> None:
-        """Nothing: there is nothing to fall back from."""
+        """Does nothing, as there is no fallback."""
 
     def get_profiling_start_time_ns(self) -> int:
-        """When the profile began, in nanoseconds since 1970; 0 without ``enable_profiling``."""
+        """Returns when the profile began, in nanoseconds since 1970; 0 without ``enable_profiling``."""
         return 0 if self._profile is None else self._profile.began_ns
 
     def get_input_memory_infos(self) -> list[OrtMemoryInfo]:
-        """The memory that each input is read from: the host's."""
+        """Returns the memory that each input is read from: that of the host."""
         return [OrtMemoryInfo() for _ in self._inputs]
 
     def get_output_memory_infos(self) -> list[OrtMemoryInfo]:
-        """The memory that each output is written to: the host's."""
+        """Returns the memory that each output is written to: that of the host."""
         return [OrtMemoryInfo() for _ in self._outputs]
 
     def end_profiling(self) -> str:
-        """Write the profile that ``enable_profiling`` asked for, and return the name of its file; else ``""``.
+        """Writes the profile that ``enable_profiling`` requested and returns the name of its file; returns ``""``
+        without one.
 
-        It has the session's runs, and the kernels of one, in the Trace Event Format of chrome://tracing and Perfetto.
-        Raises OutputFileError where it cannot be written.
+        It has the session's runs, and the kernels of one run, in the Trace Event Format of chrome://tracing and
+        Perfetto. Raises OutputFileError where it cannot be written.
         """
         return "" if self._profile is None else self._profile.end()
 
@@ -152,7 +153,8 @@ class InferenceSession:
     def run(
         self, output_names: Sequence[str] | None, input_feed: Mapping[str, Any], run_options: RunOptions | None = None
     ) -> list[Array]:
-        """The outputs called ``output_names``, all where it is None or empty, of a run on ``input_feed`` by name.
+        """Runs the model on ``input_feed``, by name, and returns the outputs ``output_names``, all where it is None or
+        empty.
 
         Values are arrays, OrtValues or nested lists. The arrays returned are the caller's. Raises ValueError for a
         missing input, InvalidArgument for one that does not fit.
@@ -167,7 +169,7 @@ class InferenceSession:
         return [self._named(names[index], results[index]) for index in wanted]
 
     def _named(self, output: str, result: Array) -> Any:
-        """``result`` of ``output`` as the file has it, text or a list of maps, where a program gives numbers."""
+        """Converts ``result`` of ``output`` from numbers to the form of the file, text or a list of maps."""
         labels = self._labels.get(output)
         if labels is None:
             return result
@@ -178,7 +180,7 @@ class InferenceSession:
     def run_with_ort_values(
         self, output_names: Sequence[str] | None, input_dict_ort_values: Mapping[str, OrtValue], run_options: Any = None
     ) -> list[OrtValue]:
-        """As ``run``, of OrtValues and into OrtValues."""
+        """Runs as ``run`` does, with OrtValues as inputs and outputs."""
         return [OrtValue(array) for array in self.run(output_names, input_dict_ort_values, run_options)]
 
     def run_with_ortvaluevector(
@@ -190,7 +192,7 @@ class InferenceSession:
         fetches: OrtValueVector,
         fetch_devices: object = None,
     ) -> None:
-        """As ``run``; results are appended to ``fetches``, or copied into the values that are there.
+        """Runs as ``run`` does; results are appended to ``fetches``, or copied into its values where it has some.
 
         Raises InvalidArgument where there is not a value for each name.
         """
@@ -213,7 +215,9 @@ class InferenceSession:
         user_data: Any,
         run_options: RunOptions | None = None,
     ) -> None:
-        """As ``run``, in another thread, which calls ``callback(results, user_data, error)``: no error is ``""``."""
+        """Runs as ``run`` does, in another thread, which calls ``callback(results, user_data, error)``; ``error`` is
+        ``""`` on success.
+        """
 
         def work() -> None:
             try:
@@ -225,11 +229,11 @@ class InferenceSession:
         self._executor().submit(work)
 
     def io_binding(self) -> IOBinding:
-        """What to bind inputs and outputs with."""
+        """Returns a new IOBinding to bind inputs and outputs with."""
         return IOBinding(self)
 
     def run_with_iobinding(self, iobinding: IOBinding, run_options: RunOptions | None = None) -> None:
-        """Run with what is bound."""
+        """Runs the model with the bound inputs and outputs."""
         if run_options is not None and run_options.terminate:
             raise failures.Fail("Exiting due to terminate flag being set to true.")
         iobinding.run_by(self._results)
@@ -237,10 +241,10 @@ class InferenceSession:
     def _span(self, name: str) -> AbstractContextManager[None]:
         return nullcontext() if self._profile is None else self._profile.span(name)
 
-    # How --------------------------------------------------------------------------------------------------------
+    # Implementation ---------------------------------------------------------------------------------------------
 
     def _executor(self) -> ThreadPoolExecutor:
-        """The one thread of ``run_async``; a child process, which does not have the parent's, gets its own."""
+        """Returns the one thread of ``run_async``; a child process, which lacks the parent's thread, makes its own."""
         process = os.getpid()
         if self._threads is None or self._threads[0] != process:
             self._threads = process, ThreadPoolExecutor(1, "landbridge-run-async")
@@ -279,7 +283,7 @@ class InferenceSession:
             raise failures.RuntimeException(str(error)) from error
 
     def _overriding(self, names: frozenset[str]) -> InferenceSession:
-        """The session of the model in which the weights ``names`` are inputs; compiled the first time."""
+        """Returns the session of the model in which the weights ``names`` are inputs; it is compiled on first use."""
 
         def make() -> InferenceSession:
             self._programs.tell(
@@ -288,7 +292,7 @@ class InferenceSession:
                 f"{', '.join(sorted(names))}; another run with values of these compiles nothing",
             )
             model = self._source.model
-            assert not isinstance(model, Executable)  # whose weights no feed has
+            assert not isinstance(model, Executable)  # its other weights come from the model and need no feed
             options = self._options.without_initializers()  # they are in the model
             options.enable_profiling, options.optimized_model_filepath = False, ""
             return InferenceSession(model_file.with_inputs(model, names, options), options, self.get_providers())

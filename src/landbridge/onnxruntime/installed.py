@@ -1,4 +1,4 @@
-"""Landbridge in the place of onnxruntime for programs whose imports cannot be changed."""
+"""Installs Landbridge as ``onnxruntime`` for programs whose imports cannot be changed."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _TOOLS = frozenset({"backend", "quantization", "tools", "transformers"})
 
 
 def install_as_onnxruntime() -> None:
-    """Let every later ``import onnxruntime`` of this process find ``landbridge.onnxruntime``.
+    """Makes every later ``import onnxruntime`` of this process find ``landbridge.onnxruntime``.
 
     For packages of others that import onnxruntime themselves; ``python -m landbridge.onnxruntime PROGRAM`` does it for
-    a whole program. Its ``quantization``, ``tools``, ``transformers`` and ``backend`` are those of an onnxruntime that
-    is installed beside Landbridge, and run models here. Raises RuntimeError where onnxruntime was imported before: who
-    has it would keep it.
+    a whole program. Its ``quantization``, ``tools``, ``transformers`` and ``backend`` are those of an installed
+    onnxruntime, and run models on Landbridge. Raises RuntimeError where onnxruntime was imported before, as its
+    importers would keep it.
     """
     found = sys.modules.get(_THEIRS)
     if found is not None and found.__name__ != _OURS:
@@ -38,13 +38,15 @@ def install_as_onnxruntime() -> None:
 
 
 def folder_of_theirs() -> Path | None:
-    """The folder of an onnxruntime that is installed, also where ours is in its place; None without one."""
+    """Returns the folder of an installed onnxruntime, also where Landbridge is installed under its name; None without
+    one.
+    """
     spec = PathFinder.find_spec(_THEIRS)
     return Path(spec.origin).parent if spec is not None and spec.origin else None
 
 
 class _Finder(MetaPathFinder):
-    """Finds ``onnxruntime.X``: the module of ours, which is not to be imported a second time, or a tool of theirs."""
+    """Finds ``onnxruntime.X``: Landbridge's module, which must not be imported twice, or a tool of onnxruntime."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
@@ -53,7 +55,7 @@ class _Finder(MetaPathFinder):
         if package != _THEIRS or not name:
             return None
         if name.partition(".")[0] in _TOOLS:
-            return _of_theirs(fullname, name) if name in _TOOLS else None  # what is in it has its path
+            return _of_theirs(fullname, name) if name in _TOOLS else None  # a module in it is found by its path
         try:
             ours = importlib.import_module(f"{_OURS}.{name}")
         except ModuleNotFoundError as error:
@@ -78,7 +80,7 @@ def _of_theirs(fullname: str, name: str) -> ModuleSpec:
 
 
 class _Known(Loader):
-    """Gives a module that is there already."""
+    """Loads a module that is imported already."""
 
     def __init__(self, module: ModuleType) -> None:
         self._module = module
@@ -88,4 +90,4 @@ class _Known(Loader):
         return self._module
 
     def exec_module(self, module: ModuleType) -> None:
-        vars(module).update(self._text)  # the import wrote its own there
+        vars(module).update(self._text)  # the import system replaced the module's own spec

@@ -1,4 +1,4 @@
-"""IOBinding: inputs and outputs bound beforehand, to the caller's memory where that is given."""
+"""IOBinding: binds inputs and outputs before runs, optionally to memory of the caller."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ Array = np.ndarray[Any, Any]
 
 
 class HasArguments(Protocol):
-    """What an IOBinding asks of its session."""
+    """The properties of a session that an IOBinding needs."""
 
     def get_inputs(self) -> list[NodeArg]: ...
     def get_outputs(self) -> list[NodeArg]: ...
 
 
 class IOBinding:
-    """Of ``session``, for ``session.run_with_iobinding``."""
+    """The bound inputs and outputs of ``session``, for ``session.run_with_iobinding``."""
 
     def __init__(self, session: HasArguments) -> None:
         self._input_names = [value.name for value in session.get_inputs()]
@@ -34,19 +34,19 @@ class IOBinding:
         self._results: dict[str, OrtValue] = {}
 
     def bind_cpu_input(self, name: str, arr_on_cpu: Array) -> None:
-        """Bind input ``name`` to ``arr_on_cpu``: runs read what is there then."""
+        """Binds input ``name`` to ``arr_on_cpu``; each run reads its content at that time."""
         self._check(name, self._input_names, "input")
         self._inputs[name] = arr_on_cpu
 
     def bind_input(
         self, name: str, device_type: str, device_id: int, element_type: Any, shape: Sequence[int], buffer_ptr: int
     ) -> None:
-        """Bind input ``name`` to memory at ``buffer_ptr``, which the caller keeps alive."""
+        """Binds input ``name`` to memory at ``buffer_ptr``, which the caller keeps alive."""
         check_device(device_type, device_id)
         self.bind_cpu_input(name, array_at(buffer_ptr, shape, element_type))
 
     def bind_ortvalue_input(self, name: str, ortvalue: OrtValue) -> None:
-        """Bind input ``name`` to the memory of ``ortvalue``."""
+        """Binds input ``name`` to the memory of ``ortvalue``."""
         self.bind_cpu_input(name, ortvalue.numpy())
 
     def bind_output(
@@ -58,7 +58,7 @@ class IOBinding:
         shape: Sequence[int] | None = None,
         buffer_ptr: int | None = None,
     ) -> None:
-        """Ask for output ``name``: in memory at ``buffer_ptr``, or in new memory of each run."""
+        """Requests output ``name`` in memory at ``buffer_ptr``, or in new memory of each run."""
         check_device(device_type, device_id)
         self._check(name, self._output_names, "output")
         if buffer_ptr is None:
@@ -69,43 +69,45 @@ class IOBinding:
             self._outputs[name] = array_at(buffer_ptr, shape, element_type)
 
     def bind_ortvalue_output(self, name: str, ortvalue: OrtValue) -> None:
-        """Let runs write output ``name`` to the memory of ``ortvalue``."""
+        """Makes runs write output ``name`` to the memory of ``ortvalue``."""
         self._check(name, self._output_names, "output")
         self._outputs[name] = ortvalue.numpy()
 
     def get_outputs(self) -> list[OrtValue]:
-        """The outputs of the last run that were asked for, in the order of asking."""
+        """Returns the requested outputs of the last run, in the order of the requests."""
         return [self._results[name] for name in self._outputs if name in self._results]
 
     def get_outputs_as_ortvaluevector(self) -> OrtValueVector:
-        """Those of ``get_outputs``."""
+        """Returns the values of ``get_outputs`` as an OrtValueVector."""
         return OrtValueVector(self.get_outputs())
 
     def copy_outputs_to_cpu(self) -> list[Array]:
-        """Those of ``get_outputs`` as arrays of their own."""
+        """Returns copies of the values of ``get_outputs`` as arrays."""
         return [value.numpy().copy() for value in self.get_outputs()]
 
     def clear_binding_inputs(self) -> None:
-        """Bind no input."""
+        """Removes all bound inputs."""
         self._inputs.clear()
 
     def clear_binding_outputs(self) -> None:
-        """Ask for no output."""
+        """Removes all requested outputs."""
         self._outputs.clear()
         self._results.clear()
 
     def synchronize_inputs(self) -> None:
-        """Nothing: what is bound is the host's."""
+        """Does nothing, as all bound memory is the host's."""
 
     def synchronize_outputs(self) -> None:
-        """Nothing: a run is over when it returns."""
+        """Does nothing, as a run is complete when it returns."""
 
     def _check(self, name: str, known: Sequence[str], subject: str) -> None:
         if name not in known:
             raise InvalidArgument(f"Failed to find {subject} name: {name}; the model has {', '.join(known)}")
 
     def run_by(self, results: Callable[[Mapping[str, Array], Any], list[Array]]) -> None:
-        """Run with what is bound; results of a session in memory of the caller are written in place where all are."""
+        """Calls ``results`` with the bound inputs; it writes results in place where the caller's memory is bound to all
+        of them.
+        """
         memory = [self._outputs.get(name) for name in self._output_names]
         out = memory if memory and all(array is not None and array.flags.carray for array in memory) else None
         created = dict(zip(self._output_names, results(self._inputs, out), strict=True))

@@ -1,4 +1,4 @@
-"""LoraAdapter: values of a model's weights in a file, for runs that name it; and what is in such a file."""
+"""LoraAdapter: weight values in a file, for runs that activate it; AdapterFormat: the content of such a file."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _MARK = b"TORT"
 
 @record(frozen=True)
 class _Adapter:
-    """What a file holds, by the tables of onnxruntime's ``adapter_schema.fbs``."""
+    """The content of a file, by the tables of onnxruntime's ``adapter_schema.fbs``."""
 
     format_version: int
     adapter_version: int
@@ -35,42 +35,42 @@ class LoraAdapter:
         self.parameters: dict[str, OrtValue] = {}
 
     def Load(self, file: str | os.PathLike[str]) -> None:  # noqa: N802  as onnxruntime calls it
-        """Read the values from ``file``; raises InvalidArgument where it is no adapter."""
+        """Reads the values from ``file``; raises InvalidArgument where it is no adapter."""
         self.parameters = _read(file).parameters
 
 
 class AdapterFormat:
-    """What an adapter's file holds. Files are read here, and written by onnxruntime."""
+    """The content of an adapter's file. Landbridge reads such files; onnxruntime writes them."""
 
     def __init__(self, adapter: _Adapter | None = None) -> None:
         self._adapter = adapter or _Adapter(1, 0, 0, {})
 
     @staticmethod
     def read_adapter(file_path: str | os.PathLike[str]) -> AdapterFormat:
-        """What ``file_path`` holds; raises InvalidArgument where it is no adapter."""
+        """Returns the content of ``file_path``; raises InvalidArgument where it is no adapter."""
         return AdapterFormat(_read(file_path))
 
     def export_adapter(self, file_path: str | os.PathLike[str]) -> None:
-        """Raise NotImplemented: onnxruntime writes adapters."""
+        """Raises NotImplemented, as only onnxruntime writes adapters."""
         raise failures.NotImplemented(
             f"{file_path}: adapters are read here and not written; write it where onnxruntime is installed: "
             "onnxruntime.AdapterFormat().export_adapter, or its convert_npz_to_onnx_adapter.py"
         )
 
     def get_format_version(self) -> int:
-        """The version of the format."""
+        """Returns the version of the format."""
         return self._adapter.format_version
 
     def get_adapter_version(self) -> int:
-        """The version that its maker gave it."""
+        """Returns the version that the adapter's author gave it."""
         return self._adapter.adapter_version
 
     def get_model_version(self) -> int:
-        """The version of the model that it is for."""
+        """Returns the version of the model that the adapter is for."""
         return self._adapter.model_version
 
     def get_parameters(self) -> dict[str, OrtValue]:
-        """The values by name."""
+        """Returns the values by name."""
         return dict(self._adapter.parameters)
 
 

@@ -1,4 +1,4 @@
-"""Values that are made when they are first asked for, and of which the last ones used stay."""
+"""A least-recently-used cache whose values are made when they are first needed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _V = TypeVar("_V")
 
 
 class Retained(Generic[_K, _V]):
-    """``limit`` values at most; the one that was not used for longest goes. For any number of threads."""
+    """Holds at most ``limit`` values and drops the least recently used one; any number of threads may use it."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
@@ -21,9 +21,9 @@ class Retained(Generic[_K, _V]):
         self._lock = new_lock()
 
     def get(self, key: _K, make: Callable[[], _V], on_drop: Callable[[], object]) -> _V:
-        """The value of ``key``, which ``make`` makes where there is none; two threads at once may make two of it.
+        """Returns the value of ``key``, made by ``make`` where there is none; two threads at once may both make one.
 
-        ``on_drop`` is called where another one goes for it.
+        ``on_drop`` is called when another value is dropped for it.
         """
         with self._lock:
             if key in self._values:

@@ -1,4 +1,4 @@
-"""Devices and memory by onnxruntime's names: here there is the host's alone."""
+"""Devices and memory by onnxruntime's names; only those of the host exist."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from landbridge.onnxruntime.host_device import check_device
 
 
 class OrtAllocatorType(IntEnum):
-    """How onnxruntime would allocate; changes nothing."""
+    """onnxruntime's types of allocators; they have no effect."""
 
     INVALID = -1
     ORT_DEVICE_ALLOCATOR = 0
@@ -18,7 +18,7 @@ class OrtAllocatorType(IntEnum):
 
 
 class OrtMemType(IntEnum):
-    """Whose memory it is; the host's in any case."""
+    """onnxruntime's types of memory; all of them mean the host's."""
 
     CPU_INPUT = -2
     CPU_OUTPUT = -1
@@ -26,37 +26,37 @@ class OrtMemType(IntEnum):
 
 
 class OrtDevice:
-    """``cpu:0``; made by ``OrtDevice.make``, which raises Fail for another."""
+    """The device ``cpu:0``; ``OrtDevice.make`` makes it and raises Fail for another."""
 
     def __init__(self, device_type: str = "cpu", device_id: int = 0) -> None:
         check_device(device_type, device_id)
 
     @staticmethod
     def make(ort_device_name: str, device_id: int, vendor_id: int = -1) -> OrtDevice:
-        """The device; raises Fail for one that is not the host's CPU."""
+        """Returns the device; raises Fail for one that is not the host's CPU."""
         return OrtDevice(ort_device_name.lower(), device_id)
 
     @staticmethod
     def cpu() -> int:
-        """The number of CPUs as a type of device."""
+        """Returns the device type of CPUs."""
         return 0
 
     @staticmethod
     def default_memory() -> int:
-        """The number of memory that is not shared among devices."""
+        """Returns the type of memory that is not shared among devices."""
         return 0
 
     def device_id(self) -> int:
-        """0."""
+        """Returns 0."""
         return 0
 
     def device_type(self) -> str:
-        """``"cpu"``."""
+        """Returns ``"cpu"``."""
         return "cpu"
 
 
 class OrtMemoryInfo:
-    """Memory by the names that onnxruntime has for it."""
+    """A description of memory by onnxruntime's names."""
 
     def __init__(
         self,
@@ -73,7 +73,7 @@ class OrtMemoryInfo:
 
 
 class OrtArenaCfg:
-    """Kept, and changes nothing: the memory of a run is planned when the model is compiled."""
+    """Stores its options without effect: the memory of a run is planned when the model is compiled."""
 
     def __init__(self, *settings: int | Mapping[str, Any]) -> None:
         self.settings = settings

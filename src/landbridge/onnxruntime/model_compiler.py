@@ -1,4 +1,4 @@
-"""ModelCompiler: a model compiled to a file, which a session opens without compiling."""
+"""ModelCompiler: compiles a model to a file that a session opens without compiling."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from landbridge.onnxruntime.programs import Programs, as_onnxruntime
 
 
 class OrtCompileApiFlags(IntFlag):
-    """What a ModelCompiler refuses to do."""
+    """Conditions under which a ModelCompiler refuses to write."""
 
     NONE = 0
     ERROR_IF_NO_NODES_COMPILED = 1
@@ -24,10 +24,10 @@ class OrtCompileApiFlags(IntFlag):
 
 
 class ModelCompiler:
-    """Compiles ``input_model_path_or_bytes`` for this host; the result is an ``.lbx`` program, whatever it is called.
+    """Compiles ``input_model_path_or_bytes`` for this host; the result is an ``.lbx`` program, whatever its file name.
 
-    ``InferenceSession`` opens it, and so does ``landbridge.load``. It holds all weights, so that options for where they
-    go are refused with NotImplemented.
+    ``InferenceSession`` opens it, and so does ``landbridge.load``. It contains all weights, so options for their
+    location raise NotImplemented.
     """
 
     def __init__(
@@ -51,8 +51,10 @@ class ModelCompiler:
         self._options, self._model, self._flags = sess_options, input_model_path_or_bytes, flags
 
     def compile_to_file(self, output_model_path: str | os.PathLike[str] | None = None) -> None:
-        """Write the program to ``output_model_path``; without one beside the model, ``model_ctx.onnx``, as onnxruntime
-        does. Raises InvalidArgument for a model in memory without a path, Fail where the file cannot be written."""
+        """Writes the program to ``output_model_path``, by default beside the model as ``model_ctx.onnx``, as
+        onnxruntime does. Raises InvalidArgument for a model in memory without a path, Fail where the file cannot be
+        written.
+        """
         if output_model_path is None:
             if isinstance(self._model, bytes):
                 raise failures.InvalidArgument("a model in memory has no folder; give output_model_path")
@@ -66,11 +68,11 @@ class ModelCompiler:
             raise failures.Fail(str(error)) from error
 
     def compile_to_bytes(self) -> bytes:
-        """The bytes of the program's file."""
+        """Returns the bytes of the program's file."""
         return b"".join(pieces_of_file(self._compiled()))
 
     def compile_to_stream(self, write_function: Callable[[bytes], None]) -> None:
-        """Give the bytes of the program's file to ``write_function``, piece by piece."""
+        """Passes the bytes of the program's file to ``write_function``, piece by piece."""
         for piece in pieces_of_file(self._compiled()):
             write_function(bytes(piece))
 

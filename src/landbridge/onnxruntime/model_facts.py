@@ -1,4 +1,4 @@
-"""What a model says of itself: inputs and outputs by name, type and shape, and its metadata."""
+"""The inputs and outputs of a model by name, type and shape, and its metadata."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class NodeArg:
 
 @record(frozen=True)
 class ModelMetadata:
-    """What the file says of the model."""
+    """The metadata in a model's file."""
 
     producer_name: str = ""
     graph_name: str = ""
@@ -42,20 +42,20 @@ class ModelMetadata:
 
 
 def element_name(element: int) -> str:
-    """``"float"`` for ONNX's element 1."""
+    """Returns the name of an ONNX element type: ``"float"`` for 1."""
     name = str(onnx.TensorProto.DataType.Name(element))
     return _SPELLED.get(name, name.lower())
 
 
 def element_of(dtype: object) -> int:
-    """ONNX's number of an element that is given as that or as a dtype of numpy."""
+    """Returns the ONNX element type of a number or numpy dtype."""
     if isinstance(dtype, int):
         return dtype
     return int(onnx.helper.np_dtype_to_tensor_dtype(np.dtype(dtype)))  # type: ignore[call-overload]
 
 
 def spelled(dtype: np.dtype[Any]) -> str:
-    """``"tensor(float)"`` for float32; a dtype that ONNX has not by numpy's name."""
+    """Returns ``"tensor(float)"`` for float32; for a dtype that ONNX lacks the name is numpy's."""
     try:
         return f"tensor({element_name(element_of(dtype))})"
     except (KeyError, ValueError, TypeError):
@@ -63,7 +63,7 @@ def spelled(dtype: np.dtype[Any]) -> str:
 
 
 def _type_name(kind: onnx.TypeProto) -> str:
-    """``"seq(map(int64,tensor(float)))"`` for a list of maps."""
+    """Returns the name of a type, such as ``"seq(map(int64,tensor(float)))"`` for a list of maps."""
     match kind.WhichOneof("value"):
         case "sequence_type":
             return f"seq({_type_name(kind.sequence_type.elem_type)})"
@@ -76,32 +76,32 @@ def _type_name(kind: onnx.TypeProto) -> str:
 
 
 def arguments(values: Iterable[onnx.ValueInfoProto]) -> Iterator[NodeArg]:
-    """``values`` of a graph as NodeArgs."""
+    """Yields the ``values`` of a graph as NodeArgs."""
     for value in values:
         tensor = value.type.tensor_type
         yield NodeArg(value.name, _type_name(value.type), [_extent(dim) for dim in tensor.shape.dim])
 
 
 def argument_of(spec: TensorSpec) -> NodeArg:
-    """The NodeArg of an input or output of a program."""
+    """Returns the NodeArg of an input or output of a program."""
     shape: list[int | str | None] = [e if isinstance(e, int) else str(e) for e in spec.shape]
     return NodeArg(spec.name, spelled(np.dtype(numpy_dtype(spec.dtype))), shape)
 
 
 def typed(argument: NodeArg, outputs: Iterable[TensorSpec]) -> NodeArg:
-    """Return ``argument``; one without a type with that of the output of its name among ``outputs`` of a program."""
+    """Returns ``argument``; where it has no type, with that of the same name among the ``outputs`` of a program."""
     spec = next((spec for spec in outputs if spec.name == argument.name), None)
     return argument if argument.type != _UNTYPED or spec is None else argument_of(spec)
 
 
 def _extent(dim: onnx.TensorShapeProto.Dimension) -> int | str | None:
     if dim.HasField("dim_value"):
-        return dim.dim_value if dim.dim_value >= 0 else None  # some exporters write -1 for what they do not know
+        return dim.dim_value if dim.dim_value >= 0 else None  # some exporters write -1 for an unknown extent
     return dim.dim_param or None
 
 
 def metadata(model: onnx.ModelProto) -> ModelMetadata:
-    """The ModelMetadata of ``model``."""
+    """Returns the ModelMetadata of ``model``."""
     return ModelMetadata(
         model.producer_name,
         model.graph.name,

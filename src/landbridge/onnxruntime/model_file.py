@@ -1,4 +1,4 @@
-"""The model of a session as read from its file or bytes, and as options change it."""
+"""Reads the model of a session from its file or bytes, and applies options that change it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _FOLDER, _LINKS = "session.model_external_initializers_file_folder_path", "landb
 
 
 def read(model: bytes | Path) -> onnx.ModelProto:
-    """The model without its external data; raises NoSuchFile or InvalidProtobuf."""
+    """Returns the model without its external data; raises NoSuchFile or InvalidProtobuf."""
     name = str(model) if isinstance(model, Path) else "bytes"
     try:
         if isinstance(model, Path) and not _is_ort(model):
@@ -31,12 +31,12 @@ def read(model: bytes | Path) -> onnx.ModelProto:
         return model_of_ort(content) if is_ort_file(content) else onnx.load_model_from_string(content)
     except FileNotFoundError as error:
         raise failures.NoSuchFile(f"Load model from {name} failed: File doesn't exist") from error
-    except Exception as error:  # protobuf has several, and none of its own base
+    except Exception as error:  # protobuf has several exceptions, and no base class of its own
         raise failures.InvalidProtobuf(f"Load model from {name} failed: Protobuf parsing failed: {error}") from error
 
 
 def external_data(model: bytes | Path, options: SessionOptions) -> DataRules:
-    """Return where external data of ``model`` may be, as entries of ``options`` say; raises InvalidArgument."""
+    """Returns where external data of ``model`` may be, as entries of ``options`` say; raises InvalidArgument."""
     folder = options.config_entry(_FOLDER) if isinstance(model, bytes) else ""
     try:
         return data_rules(folder or None, options.config_entry(_LINKS) == "1")
@@ -45,9 +45,9 @@ def external_data(model: bytes | Path, options: SessionOptions) -> DataRules:
 
 
 def with_options(model: bytes | Path, options: SessionOptions) -> bytes | Path:
-    """``model`` with the initializers and denoted dimensions of ``options``; itself where they have none.
+    """Returns ``model`` with the initializers and denoted dimensions of ``options``; itself where they have none.
 
-    Raises InvalidArgument for an initializer that the model has not or has of another shape or dtype, and
+    Raises InvalidArgument for an initializer that the model lacks or that has another shape or dtype, and
     ImportModelError where its external data may not be read.
     """
     if not options.initializers and not options.denoted_dimensions:
@@ -63,7 +63,7 @@ def with_options(model: bytes | Path, options: SessionOptions) -> bytes | Path:
 
 
 def with_inputs(model: bytes | Path, names: Collection[str], options: SessionOptions) -> bytes:
-    """``model`` in which the initializers ``names``, which are listed as inputs, are inputs only."""
+    """Returns ``model`` in which the initializers ``names``, which are listed as inputs, are inputs only."""
     changed = read(model)
     _fill(changed, model, options)
     retained = [initializer for initializer in changed.graph.initializer if initializer.name not in names]
@@ -73,7 +73,9 @@ def with_inputs(model: bytes | Path, names: Collection[str], options: SessionOpt
 
 
 def filled(model: bytes | Path, rules: DataRules) -> onnx.ModelProto:
-    """``model`` with its external data in it, where ``rules`` allow it; raises ImportModelError where they do not."""
+    """Returns ``model`` with its external data included, where ``rules`` allow it; otherwise raises
+    ImportModelError.
+    """
     proto = read(model)
     _fill_by(proto, model, rules)
     return proto
@@ -85,12 +87,13 @@ def _is_ort(file: Path) -> bool:
 
 
 def _fill(proto: onnx.ModelProto, model: bytes | Path, options: SessionOptions) -> None:
-    """Let ``proto``, which was read of ``model``, hold its external data."""
+    """Reads the external data of ``model`` into ``proto``, which was parsed from it."""
     _fill_by(proto, model, external_data(model, options))
 
 
 def _fill_by(proto: onnx.ModelProto, model: bytes | Path, rules: DataRules) -> None:
-    from landbridge.frontend.onnx.external_protos import fill_external_data  # which imports the compiler's packages
+    # imported here, as it imports the compiler's packages
+    from landbridge.frontend.onnx.external_protos import fill_external_data
 
     fill_external_data(proto, model if isinstance(model, Path) else None, rules)
 

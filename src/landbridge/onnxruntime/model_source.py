@@ -1,4 +1,4 @@
-"""What a session is made of, read: the model or program, and what is to be said of it."""
+"""Reads the model or program that a session is made from, and its description."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _FACTS = "onnxruntime.facts"
 
 @record(frozen=True)
 class ModelSource:
-    """``model`` is a file, the bytes of one, or a program; the rest is what its file says."""
+    """A ``model`` (a file, the bytes of one, or a program) with the facts of its file."""
 
     model: bytes | Path | Executable
     external: DataRules
@@ -39,12 +39,12 @@ class ModelSource:
 
     @property
     def has_open(self) -> bool:
-        """Whether an input has an extent that is no number."""
+        """Returns whether an input has an extent that is not a number."""
         return any(not isinstance(extent, int) for value in self.inputs for extent in value.shape)
 
 
 def read_source(given: str | bytes | os.PathLike[str], options: SessionOptions) -> ModelSource:
-    """The source that a session is given; raises errors of onnxruntime, and those of ``model_file``."""
+    """Returns the source that a session is given; raises errors of onnxruntime, and those of ``model_file``."""
     model = given if isinstance(given, bytes) else Path(given)
     if _is_program(model):
         return _of_program(_program(model))
@@ -63,7 +63,9 @@ def read_source(given: str | bytes | os.PathLike[str], options: SessionOptions) 
 
 
 def with_facts(executable: Executable, source: ModelSource) -> Executable:
-    """``executable`` of ``source`` with what the model says of itself, for ``read_source`` of its file."""
+    """Returns ``executable`` of ``source`` with the model's description added, which ``read_source`` reads from its
+    file.
+    """
     facts = {
         "inputs": [[value.name, value.type, value.shape] for value in source.inputs],
         "outputs": [[value.name, value.type, value.shape] for value in source.outputs],
@@ -79,7 +81,7 @@ def _is_program(model: bytes | Path) -> bool:
     try:
         with model.open("rb") as opened:
             return opened.read(len(MAGIC)) == MAGIC
-    except OSError:  # told by who reads it
+    except OSError:  # the reader of this file warns
         return False
 
 

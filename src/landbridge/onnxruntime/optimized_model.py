@@ -1,4 +1,4 @@
-"""The model as a session has it, written to a file: ONNX without what does nothing, our IR, or the program."""
+"""Writes the model of a session to a file: simplified ONNX, Landbridge's IR, or the program."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _BUFFERS = "bufferize"
 
 
 def write_optimized(path: Path, source: ModelSource, programs: Programs) -> None:
-    """Write the model of ``source`` to ``path``: by its suffix as ``.lbx`` program, as IR of ``.mlir``, else as ONNX.
+    """Writes the model of ``source`` to ``path``: as ``.lbx`` program or ``.mlir`` IR by its suffix, else as ONNX.
 
     Raises Fail where the file cannot be written, and NotImplemented for ``.ort`` and for programs as ONNX.
     """
@@ -40,7 +40,7 @@ def write_optimized(path: Path, source: ModelSource, programs: Programs) -> None
 
 
 def _graph_ir(programs: Programs) -> str:
-    """IR of the whole graph after its passes, of which ``landbridge.compile`` goes on."""
+    """Returns the IR of the whole graph after its passes, which ``landbridge.compile`` takes."""
     with TemporaryDirectory() as folder:
         programs.executable(dump=Path(folder))
         stages = sorted(Path(folder).glob("[0-9]*.mlir"))
@@ -49,7 +49,7 @@ def _graph_ir(programs: Programs) -> str:
 
 
 def _onnx(model: bytes | Path, source: ModelSource) -> bytes:
-    """The model without functions, identities, nodes that are there twice and what no output needs."""
+    """Returns the model without functions, identities, duplicate nodes and nodes that no output needs."""
     import onnx_ir as ir
     from onnx_ir.passes import common
 

@@ -1,4 +1,4 @@
-"""Objects of which only the fields that onnxruntime has can be set, each to what it takes there."""
+"""Objects that only accept the fields of their onnxruntime classes, and only values of the fields' types."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from landbridge.onnxruntime.capi import onnxruntime_pybind11_state as failures
 
 
 class NoFieldError(LandbridgeError, AttributeError):
-    """There is no such option; an AttributeError, as in onnxruntime."""
+    """Raised when there is no such option; an AttributeError, as in onnxruntime."""
 
 
 class FieldTypeError(LandbridgeError, TypeError):
-    """An option is of another type; a TypeError, as in onnxruntime."""
+    """Raised when an option is of another type; a TypeError, as in onnxruntime."""
 
 
 class NoEntryError(failures.Fail, RuntimeError):
-    """No entry of this key was added; a RuntimeError, as in onnxruntime."""
+    """Raised when no entry of this key was added; a RuntimeError, as in onnxruntime."""
 
 
 class OptionFields:
-    """``_FIELDS``: each field that may be set, with its value at first, whose type others have, too."""
+    """Base of option classes. ``_FIELDS`` has each field with its default, whose type other values must have."""
 
     _FIELDS: ClassVar[dict[str, bool | int | str]] = {}
 
@@ -53,12 +53,12 @@ class OptionFields:
         return self._entries[key]
 
     def config_entry(self, key: str) -> str:
-        """The entry that was added, or nothing."""
+        """Returns the entry that was added, or ``""``."""
         return self._entries.get(key, "")
 
 
 def _converted(subject: str, value: Any, kind: type[bool | int | str]) -> Any:
-    """``value`` as one of ``kind``; raises FieldTypeError where onnxruntime takes it for none."""
+    """Returns ``value`` as one of ``kind``; raises FieldTypeError where onnxruntime does not accept it."""
     if kind is bool:
         is_legal = isinstance(value, bool | int) or type(value).__name__ in ("bool", "bool_")
     elif kind is str:

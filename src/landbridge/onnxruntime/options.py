@@ -1,4 +1,4 @@
-"""Options of sessions and runs; those that choose among onnxruntime's own ways of running change nothing."""
+"""Options of sessions and runs; those for onnxruntime's own implementation have no effect."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from landbridge.onnxruntime.ort_value import OrtValue
 
 
 class GraphOptimizationLevel(IntEnum):
-    """What onnxruntime would optimize; Landbridge compiles with all its passes."""
+    """onnxruntime's optimization levels; Landbridge compiles with all its passes."""
 
     ORT_DISABLE_ALL = 0
     ORT_ENABLE_BASIC = 1
@@ -24,14 +24,14 @@ class GraphOptimizationLevel(IntEnum):
 
 
 class ExecutionMode(IntEnum):
-    """Whether nodes run at the same time; kernels of Landbridge use all threads one after another."""
+    """onnxruntime's execution modes; kernels of Landbridge run one after another, each on all threads."""
 
     ORT_SEQUENTIAL = 0
     ORT_PARALLEL = 1
 
 
 class ExecutionOrder(IntEnum):
-    """In which order nodes run."""
+    """onnxruntime's orders of nodes; they have no effect."""
 
     DEFAULT = 0
     PRIORITY_BASED = 1
@@ -39,10 +39,10 @@ class ExecutionOrder(IntEnum):
 
 
 class SessionOptions(OptionFields):
-    """What counts: ``intra_op_num_threads`` (below 1: all processors), ``enable_profiling`` with
-    ``profile_file_prefix``, ``optimized_model_filepath``, free dimensions and initializers.
+    """The options of a session. These have an effect: ``intra_op_num_threads`` (below 1: all processors),
+    ``enable_profiling`` with ``profile_file_prefix``, ``optimized_model_filepath``, free dimensions and initializers.
 
-    Raises NoFieldError, an AttributeError, for a field that is none, and FieldTypeError for a value of another type.
+    Raises NoFieldError, an AttributeError, for an unknown field, and FieldTypeError for a value of another type.
     """
 
     _FIELDS: ClassVar[dict[str, bool | int | str]] = {
@@ -90,44 +90,46 @@ class SessionOptions(OptionFields):
 
     @property
     def threads(self) -> int | None:
-        """How many threads a Session gets; None is all processors, as for any number below 1 in onnxruntime."""
+        """Returns the number of threads of a Session; None means all processors, as does a number below 1 in
+        onnxruntime.
+        """
         return self.intra_op_num_threads if self.intra_op_num_threads > 0 else None
 
     @property
     def free_dimensions(self) -> Mapping[str, int]:
-        """Open dimensions that are fixed, by name."""
+        """Returns the open dimensions that are fixed, by name."""
         return self._free_dimensions
 
     @property
     def denoted_dimensions(self) -> Mapping[str, int]:
-        """Open dimensions that are fixed, by denotation."""
+        """Returns the open dimensions that are fixed, by denotation."""
         return self._denoted_dimensions
 
     @property
     def initializers(self) -> Mapping[str, OrtValue]:
-        """Initializers that take the place of the file's, by name."""
+        """Returns the initializers that replace those of the file, by name."""
         return self._initializers
 
     def without_initializers(self) -> SessionOptions:
-        """These options for a model that has the initializers already."""
+        """Returns these options for a model that has the initializers already."""
         created = copy(self)
         created._initializers = {}
         return created
 
     def add_free_dimension_override_by_name(self, name: str, value: int) -> None:
-        """Fix the open dimension ``name`` of inputs to ``value``."""
+        """Fixes the open dimension ``name`` of inputs to ``value``."""
         self._free_dimensions[name] = int(value)
 
     def add_free_dimension_override_by_denotation(self, denotation: str, value: int) -> None:
-        """Fix open dimensions of inputs that the file marks ``denotation``, as ``DATA_BATCH``, to ``value``."""
+        """Fixes open dimensions of inputs with the denotation ``denotation``, such as ``DATA_BATCH``, to ``value``."""
         self._denoted_dimensions[denotation] = int(value)
 
     def add_initializer(self, name: str, ort_value: OrtValue) -> None:
-        """Take ``ort_value`` in the place of the file's initializer ``name``; read when a session is made."""
+        """Replaces the file's initializer ``name`` by ``ort_value``, which is read when a session is made."""
         self._initializers[name] = ort_value
 
     def add_external_initializers(self, names: Sequence[str], ort_values: Sequence[OrtValue]) -> None:
-        """As ``add_initializer``, of several."""
+        """Replaces several initializers, as ``add_initializer`` does."""
         if len(names) != len(ort_values):
             raise failures.InvalidArgument(
                 f"{len(names)} names and {len(ort_values)} values: a value for each name is needed"
@@ -135,25 +137,26 @@ class SessionOptions(OptionFields):
         self._initializers.update(zip(names, ort_values, strict=True))
 
     def add_session_config_entry(self, key: str, value: str) -> None:
-        """Keep an entry. ``session.model_external_initializers_file_folder_path`` is the folder of external data where
-        the model is bytes; ``landbridge.allow_links`` as ``"1"`` lets links to it lead anywhere;
-        ``landbridge.kept_programs`` is how many programs are kept where sizes need one each. Others change nothing.
+        """Stores an entry. ``session.model_external_initializers_file_folder_path`` is the folder of external data
+        where the model is bytes; ``landbridge.allow_links`` as ``"1"`` lets links to it lead anywhere;
+        ``landbridge.kept_programs`` is how many programs are retained where each size needs its own. Others have no
+        effect.
         """
         self._add_entry(key, value)
 
     def get_session_config_entry(self, key: str) -> str:
-        """The entry that was added; raises NoEntryError, a RuntimeError, for another."""
+        """Returns the entry that was added; raises NoEntryError, a RuntimeError, for another."""
         return self._entry(key)
 
     def add_provider(self, provider_name: str, options: Mapping[str, str]) -> None:
-        """Nothing: the CPU runs the model."""
+        """Does nothing: the CPU runs the model."""
 
     def has_providers(self) -> bool:
-        """False: providers are given to the session."""
+        """Returns False: providers are an argument of the session."""
         return False
 
     def register_custom_ops_library(self, library_path: str) -> None:
-        """Raise NotImplemented: operators of one's own are functions of numpy here (``landbridge.host_operator``)."""
+        """Raises NotImplemented: custom operators are numpy functions in Landbridge (``landbridge.host_operator``)."""
         raise failures.NotImplemented(
             f"{library_path}: operators in libraries of onnxruntime are not loaded; register each as a "
             "function of numpy by landbridge.host_operator (docs/operators.md)"
@@ -161,7 +164,7 @@ class SessionOptions(OptionFields):
 
 
 class RunOptions(OptionFields):
-    """Of one run: with ``terminate`` it ends before it begins. Raises as SessionOptions does."""
+    """The options of one run; with ``terminate`` it ends before it begins. Raises the errors of SessionOptions."""
 
     _FIELDS: ClassVar[dict[str, bool | int | str]] = {
         "terminate": False,
@@ -184,17 +187,17 @@ class RunOptions(OptionFields):
 
     @property
     def adapted(self) -> Mapping[str, OrtValue]:
-        """Values of weights, by name, of the adapters that are active."""
+        """Returns the values of weights, by name, of the active adapters."""
         return {name: value for adapter in self._adapters for name, value in adapter.parameters.items()}
 
     def add_active_adapter(self, adapter: LoraAdapter) -> None:
-        """Let runs with these options have the values of ``adapter``."""
+        """Makes runs with these options use the values of ``adapter``."""
         self._adapters.append(adapter)
 
     def add_run_config_entry(self, key: str, value: str) -> None:
-        """Keep an entry, which changes nothing."""
+        """Stores an entry, which has no effect."""
         self._add_entry(key, value)
 
     def get_run_config_entry(self, key: str) -> str:
-        """The entry that was added; raises NoEntryError, a RuntimeError, for another."""
+        """Returns the entry that was added; raises NoEntryError, a RuntimeError, for another."""
         return self._entry(key)

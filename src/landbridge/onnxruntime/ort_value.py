@@ -1,4 +1,4 @@
-"""OrtValue: an array as onnxruntime hands it around; here memory of the host."""
+"""OrtValue: onnxruntime's type of a value, here always in memory of the host."""
 
 from __future__ import annotations
 
@@ -34,30 +34,33 @@ class OrtValue:
 
     @property
     def _ortvalue(self) -> OrtValue:
-        """Itself: programs that hand values to onnxruntime's C++ take it from here."""
+        """Returns itself: programs that pass values to onnxruntime's C++ API read this property."""
         return self
 
     @staticmethod
     def ort_value_from_sparse_tensor(sparse_tensor: SparseTensor) -> OrtValue:
-        """One that holds ``sparse_tensor``."""
+        """Returns an OrtValue that holds ``sparse_tensor``."""
         return OrtValue(sparse_tensor)
 
     def as_sparse_tensor(self) -> SparseTensor:
-        """The SparseTensor that it holds; raises Fail where it is dense."""
+        """Returns the SparseTensor that it holds; raises Fail where it is dense."""
         if not isinstance(self._value, SparseTensor):
             raise Fail("this OrtValue is a dense tensor; use numpy()")
         return self._value
 
     @staticmethod
     def ortvalue_from_numpy(numpy_obj: Array, device_type: str = "cpu", device_id: int = 0) -> OrtValue:
-        """Over the memory of ``numpy_obj``, in place where it is C-contiguous; raises Fail for another device."""
+        """Returns an OrtValue on the memory of ``numpy_obj``, in place where it is C-contiguous; raises Fail for
+        another device.
+        """
         check_device(device_type, device_id)
         return OrtValue(np.ascontiguousarray(numpy_obj))
 
     @staticmethod
     def ortvalue_from_numpy_with_onnx_type(data: Array, onnx_element_type: int) -> OrtValue:
-        """Over the memory of ``data``, whose elements are taken as ONNX's ``onnx_element_type``, of as many bytes: for
-        dtypes that numpy has not. Raises Fail for elements of another size."""
+        """Returns an OrtValue on the memory of ``data``, with elements of ONNX type ``onnx_element_type`` and the same
+        size, for dtypes that numpy lacks. Raises Fail for elements of another size.
+        """
         dtype = np.dtype(onnx.helper.tensor_dtype_to_np_dtype(onnx_element_type))
         if dtype.itemsize != data.dtype.itemsize:
             raise Fail(f"elements of {data.dtype} have {data.dtype.itemsize} bytes, those of {dtype} {dtype.itemsize}")
@@ -67,16 +70,18 @@ class OrtValue:
     def ortvalue_from_shape_and_type(
         shape: Sequence[int], element_type: Any, device_type: str = "cpu", device_id: int = 0
     ) -> OrtValue:
-        """New memory, not set; ``element_type`` is numpy's or ONNX's number. Raises Fail for another device."""
+        """Returns an OrtValue in new, uninitialized memory; ``element_type`` is numpy's or ONNX's. Raises Fail for
+        another device.
+        """
         check_device(device_type, device_id)
         dtype = onnx.helper.tensor_dtype_to_np_dtype(element_of(element_type))
         return OrtValue(np.empty(tuple(shape), dtype))
 
     @staticmethod
     def from_dlpack(data: Any, is_bool_tensor: bool = False) -> OrtValue:
-        """Over the memory of another library's array, or of a DLPack capsule, which is used up by it.
+        """Returns an OrtValue on the memory of another library's array, or of a DLPack capsule, which it consumes.
 
-        Raises Fail for what is neither, and for memory that numpy cannot see.
+        Raises Fail for other objects, and for memory that numpy cannot access.
         """
         is_capsule = type(data).__name__ == "PyCapsule"
         if not is_capsule and not hasattr(data, "__dlpack__"):
@@ -88,73 +93,73 @@ class OrtValue:
         return OrtValue(array.view(bool) if is_bool_tensor else array)
 
     def __dlpack__(self, **options: Any) -> Any:
-        """A DLPack capsule over the memory."""
+        """Returns a DLPack capsule of the memory."""
         return self._array.__dlpack__(**options)
 
     def __dlpack_device__(self) -> tuple[int, int]:
-        """The CPU, as DLPack numbers it."""
+        """Returns the DLPack device of the CPU."""
         device, index = self._array.__dlpack_device__()
         return int(device), int(index)
 
     def numpy(self) -> Array:
-        """The array itself, not a copy; raises SparseFormError, a RuntimeError, for a sparse tensor."""
+        """Returns the array itself, not a copy; raises SparseFormError, a RuntimeError, for a sparse tensor."""
         return self._array
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
-        """The array itself, where numpy asks for no other dtype and no copy."""
+        """Returns the array itself, unless numpy requests another dtype or a copy."""
         return np.array(self._array, dtype, copy=bool(copy)) if copy else np.asarray(self._array, dtype)
 
     def shape(self) -> list[int]:
-        """Its extents."""
+        """Returns its extents."""
         return self._value.dense_shape() if isinstance(self._value, SparseTensor) else list(self._value.shape)
 
     def data_type(self) -> str:
-        """As ``tensor(float)``."""
+        """Returns its type as a name, such as ``tensor(float)``."""
         if isinstance(self._value, SparseTensor):
             return self._value.data_type()
         return f"tensor({element_name(self.element_type())})"
 
     def element_type(self) -> int:
-        """ONNX's number of its elements."""
+        """Returns the ONNX type of its elements."""
         return element_of(self._array.dtype)
 
     def data_ptr(self) -> int:
-        """The address of its first element."""
+        """Returns the address of its first element."""
         return int(self._array.ctypes.data)
 
     def tensor_size_in_bytes(self) -> int:
-        """Its bytes."""
+        """Returns its size in bytes."""
         return int(self._array.nbytes)
 
     def device_name(self) -> str:
-        """``"cpu"``."""
+        """Returns ``"cpu"``."""
         return "cpu"
 
     def has_value(self) -> bool:
-        """True: it has memory."""
+        """Returns True, as it always has memory."""
         return True
 
     def is_tensor(self) -> bool:
-        """Whether it is dense."""
+        """Returns whether it is dense."""
         return not self.is_sparse_tensor()
 
     def is_sparse_tensor(self) -> bool:
-        """Whether it is a SparseTensor."""
+        """Returns whether it is a SparseTensor."""
         return isinstance(self._value, SparseTensor)
 
     def is_tensor_sequence(self) -> bool:
-        """False."""
+        """Returns False."""
         return False
 
     def update_inplace(self, np_arr: Array) -> None:
-        """Copy ``np_arr`` into the memory; raises Fail where shape or dtype differ."""
+        """Copies ``np_arr`` into the memory; raises Fail where shape or dtype differ."""
         if np_arr.shape != self._array.shape or np_arr.dtype != self._array.dtype:
             raise Fail(f"{np_arr.dtype}{list(np_arr.shape)} does not fit {self._array.dtype}{self.shape()}")
         np.copyto(self._array, np_arr)
 
 
 class _OfHost:
-    """A DLPack capsule of host memory, as numpy asks for one."""
+    """A DLPack exporter of host memory in the form that numpy takes."""
 
     def __init__(self, capsule: Any) -> None:
         self._capsule = capsule
@@ -167,7 +172,7 @@ class _OfHost:
 
 
 def array_at(address: int, shape: Sequence[int], element_type: Any) -> Array:
-    """An array over memory of the caller, who keeps it alive."""
+    """Returns an array on memory of the caller, who keeps it alive."""
     dtype = np.dtype(onnx.helper.tensor_dtype_to_np_dtype(element_of(element_type)))
     nbytes = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
     buffer = memoryview((ctypes.c_uint8 * nbytes).from_address(address)).cast("B")

@@ -1,4 +1,4 @@
-"""OrtValueVector: OrtValues in a row, as ``run_with_ortvaluevector`` takes and fills them."""
+"""OrtValueVector: a list of OrtValues, as ``run_with_ortvaluevector`` takes and fills it."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ class OrtValueVector(list[OrtValue]):
     """A list with onnxruntime's names for its methods."""
 
     def push_back(self, value: OrtValue) -> None:
-        """Append ``value``."""
+        """Appends ``value``."""
         self.append(value)
 
     def reserve(self, count: int) -> None:
-        """Nothing: a list grows by itself."""
+        """Does nothing, as a list grows by itself."""
 
     def shrink_to_fit(self) -> None:
-        """Nothing: a list shrinks by itself."""
+        """Does nothing, as a list shrinks by itself."""
 
     def element_type_at(self, index: int) -> int:
-        """ONNX's number of the elements of the value at ``index``."""
+        """Returns the ONNX type of the elements of the value at ``index``."""
         return self[index].element_type()
 
     def dlpack_at(self, index: int) -> Any:
-        """A DLPack capsule over the memory of the value at ``index``."""
+        """Returns a DLPack capsule of the memory of the value at ``index``."""
         return self[index].__dlpack__()
 
     def to_dlpacks(self, to_tensor: Callable[[Any], Any] | None = None) -> list[Any]:
-        """A DLPack capsule of each value, or what ``to_tensor`` makes of it."""
+        """Returns a DLPack capsule of each value, or the result of ``to_tensor`` for each."""
         capsules = (value.__dlpack__() for value in self)
         return list(capsules) if to_tensor is None else [to_tensor(capsule) for capsule in capsules]

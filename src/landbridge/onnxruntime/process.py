@@ -1,4 +1,4 @@
-"""What onnxruntime's module says of itself, and its settings of the whole process."""
+"""The module-level functions of onnxruntime: its version and devices, and settings of the whole process."""
 
 from __future__ import annotations
 
@@ -11,71 +11,71 @@ from landbridge.package_version import package_version
 
 
 def get_device() -> str:
-    """``"CPU"``: where models run."""
+    """Returns ``"CPU"``, where models run."""
     return "CPU"
 
 
 def get_all_providers() -> list[str]:
-    """The providers there are, as ``get_available_providers``."""
+    """Returns the available providers, as ``get_available_providers`` does."""
     return get_available_providers()
 
 
 def get_version_string() -> str:
-    """The release of onnxruntime that this stands for; ``get_build_info`` has the version of Landbridge."""
+    """Returns the release of onnxruntime whose API this is; ``get_build_info`` has the version of Landbridge."""
     return VERSION
 
 
 def get_build_info() -> str:
-    """Which Landbridge this is."""
+    """Returns a text with the version of Landbridge."""
     return f"Landbridge {package_version('landbridge')} in the place of onnxruntime"
 
 
 def get_ep_devices() -> list[Any]:
-    """None: execution providers are not loaded from libraries here."""
+    """Returns an empty list: execution providers are not loaded from libraries."""
     return []
 
 
 def has_collective_ops() -> bool:
-    """False."""
+    """Returns False."""
     return False
 
 
 def set_default_logger_severity(severity: int) -> None:
-    """Nothing: Landbridge warns by Python's ``warnings``."""
+    """Does nothing: Landbridge warns by Python's ``warnings``."""
 
 
 def set_default_logger_verbosity(verbosity: int) -> None:
-    """Nothing: Landbridge warns by Python's ``warnings``."""
+    """Does nothing: Landbridge warns by Python's ``warnings``."""
 
 
 def set_default_logger_callback(callback: Callable[..., object] | None, severity: int = 2) -> None:
-    """Nothing: Landbridge warns by Python's ``warnings``."""
+    """Does nothing: Landbridge warns by Python's ``warnings``."""
 
 
 def set_seed(seed: int) -> None:
-    """Nothing: operators that draw numbers have their seed in the model."""
+    """Does nothing: operators that draw random numbers have their seed in the model."""
 
 
 def set_global_thread_pool_sizes(intra_op_num_threads: int, inter_op_num_threads: int) -> None:
-    """Nothing: threads are of each session's options."""
+    """Does nothing: each session has its own threads, by its options."""
 
 
 def enable_telemetry_events() -> None:
-    """Nothing: Landbridge sends nothing anywhere."""
+    """Does nothing: Landbridge has no telemetry."""
 
 
 def disable_telemetry_events() -> None:
-    """Nothing: Landbridge sends nothing anywhere."""
+    """Does nothing: Landbridge has no telemetry."""
 
 
 def preload_dlls(cuda: bool = True, cudnn: bool = True, msvc: bool = True, directory: str | None = None) -> None:
-    """Nothing: the CPU needs no libraries of others."""
+    """Does nothing: the CPU needs no libraries of others."""
 
 
 def print_debug_info() -> None:
-    """Say which Landbridge this is; ``landbridge devices`` says more."""
+    """Prints the version of Landbridge; ``landbridge devices`` prints more."""
     print(get_build_info())
 
 
 def create_and_register_allocator(memory_info: object, arena_cfg: object = None) -> None:
-    """Nothing: the memory of a run is planned when the model is compiled."""
+    """Does nothing: the memory of a run is planned when the model is compiled."""

@@ -1,4 +1,4 @@
-"""What a session did and how long it took, as a file in the Trace Event Format."""
+"""Records what a session did and how long it took, in a file in the Trace Event Format."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ Array = np.ndarray[Any, Any]
 
 
 class Profile:
-    """Events since it was made, and of one run its kernels; ``end`` writes them, in any thread.
+    """The events since it was made, and the kernels of one run; ``end`` writes them, in any thread.
 
-    Kernels are timed one by one when the profile ends, in a run of their own on what the first run had: a run that is
-    timed so takes longer, and those that the program makes are not to.
+    Kernels are timed one by one when the profile ends, in a separate run on the inputs of the first run: timing slows a
+    run, which must not affect the program's own runs.
     """
 
     def __init__(self, prefix: str) -> None:
@@ -40,7 +40,7 @@ class Profile:
 
     @contextmanager
     def span(self, name: str) -> Iterator[None]:
-        """An event of what is done meanwhile."""
+        """Records an event that lasts as long as the block."""
         began = time.perf_counter()
         try:
             yield
@@ -48,12 +48,14 @@ class Profile:
             self._add("Session", name, began - self._began_s, time.perf_counter() - began, {})
 
     def trace_later(self, executable: Executable, threads: int | None, inputs: Mapping[str, Array]) -> None:
-        """Let the kernels of a run on ``inputs``, which are copied, be timed at the end; of the first run alone."""
+        """Schedules the kernels of a run on ``inputs``, which are copied, to be timed at the end; only for the first
+        run.
+        """
         if self._traced is None and not is_cut(executable):
             self._traced = executable, threads, {name: array.copy() for name, array in inputs.items()}
 
     def end(self, with_kernels: bool = True) -> str:
-        """Write the file and return its name; raises OutputFileError. Again, nothing, and an empty name.
+        """Writes the file and returns its name; raises OutputFileError. A second call does nothing and returns ``""``.
 
         ``with_kernels`` False runs nothing, for a session or a process that ends.
         """

@@ -1,4 +1,4 @@
-"""The compiled programs of a session's model: one for all sizes where that can be, else one for each that comes."""
+"""The compiled programs of a session's model: one for all sizes where possible, else one for each size that occurs."""
 
 from __future__ import annotations
 
@@ -59,13 +59,13 @@ class Programs:
                 self._why = str(error).partition("\n")[0]
 
     def session_for(self, shapes: Shapes) -> Session:
-        """A Session for inputs of ``shapes``."""
+        """Returns a Session for inputs of ``shapes``."""
         if self.session is not None:
             return self.session
         return self._by_shapes.get(tuple(shapes.values()), lambda: self._compiled(shapes), self.tell_drop)
 
     def for_all_sizes(self) -> Executable:
-        """The program for all sizes; raises InvalidArgument where there is none."""
+        """Returns the program for all sizes; raises InvalidArgument where there is none."""
         if self.session is None:
             raise failures.InvalidArgument(
                 f"the model needs a program for each choice of sizes: {self._why}; state sizes by "
@@ -74,13 +74,13 @@ class Programs:
         return self.session.executable
 
     def tell(self, reason: str, text: str) -> None:
-        """Warn of ``text`` unless that was done for ``reason`` before."""
+        """Warns with ``text``, once for each ``reason``."""
         if reason not in self._reported:
             self._reported.add(reason)
             warn(text, FallbackWarning)
 
     def tell_drop(self) -> None:
-        """Warn that more programs are needed than are kept."""
+        """Warns that more programs are needed than are retained."""
         self.tell(
             "drop",
             f"runs need more than {self._limit} programs of this model; the one that was not used for longest goes, "
@@ -89,11 +89,11 @@ class Programs:
         )
 
     def executable(self, shapes: Shapes | None = None, dump: Path | None = None) -> Executable:
-        """The program for ``shapes``, or for all sizes; IR after each pass goes to the folder ``dump``."""
+        """Returns the program for ``shapes``, or for all sizes; IR after each pass goes to the folder ``dump``."""
         if isinstance(self._model, Executable):
             return self._model
         dims: dict[str, Dim | str | int] = {**self._options.free_dimensions}
-        # Who imports onnxruntime expects nothing on its terminal.
+        # A program that imports onnxruntime expects no output on its terminal.
         with warnings.catch_warnings(), listening(lambda stage: None):
             if self._are_named:
                 warnings.filterwarnings("ignore", "output .* (is text|is a list of maps)", ModelWarning)
@@ -122,7 +122,7 @@ class Programs:
 
 
 def retained_programs(options: SessionOptions) -> int:
-    """How many programs ``options`` keep of one model; raises InvalidArgument where they say no such number."""
+    """Returns how many programs of one model ``options`` retain; raises InvalidArgument for an illegal number."""
     text = options.config_entry(RETAINED_PROGRAMS) or str(_RETAINED)
     if not (text.isascii() and text.isdigit() and int(text)):
         raise failures.InvalidArgument(f"{RETAINED_PROGRAMS} is {text!r}; a whole number from 1 is legal")
@@ -131,7 +131,7 @@ def retained_programs(options: SessionOptions) -> int:
 
 @contextmanager
 def as_onnxruntime() -> Iterator[None]:
-    """Errors of a compile become those of onnxruntime, with the same text."""
+    """Converts errors of a compile to those of onnxruntime, with the same text."""
     try:
         yield
     except ImportModelError as error:

@@ -1,4 +1,4 @@
-"""Where models run here."""
+"""The execution providers that are available."""
 
 from __future__ import annotations
 
@@ -7,5 +7,5 @@ CPU = "CPUExecutionProvider"
 
 
 def get_available_providers() -> list[str]:
-    """The one provider: this host's CPU."""
+    """Returns the one provider: this host's CPU."""
     return [CPU]

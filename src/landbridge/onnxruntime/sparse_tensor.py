@@ -1,4 +1,4 @@
-"""SparseTensor: values and where they stand. Programs here take and give dense tensors alone."""
+"""SparseTensor: values and their indices. Programs only take and return dense tensors."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Array = np.ndarray[Any, Any]
 
 
 class OrtSparseFormat(IntEnum):
-    """How a SparseTensor says where its values stand."""
+    """The formats of the indices of a SparseTensor."""
 
     ORT_SPARSE_UNDEFINED = 0
     ORT_SPARSE_COO = 1
@@ -25,7 +25,7 @@ class OrtSparseFormat(IntEnum):
 
 
 class SparseFormError(Fail, RuntimeError):
-    """A sparse tensor of one form where another, or a dense one, is needed; a RuntimeError, as in onnxruntime."""
+    """Raised for a sparse tensor where another form or a dense one is needed; a RuntimeError, as in onnxruntime."""
 
 
 class SparseView:
@@ -35,20 +35,22 @@ class SparseView:
         self._indices = indices
 
     def indices(self) -> Array:
-        """Of COO: int64, one number or one of each axis for each value."""
+        """Returns COO indices: int64, one number or one of each axis for each value."""
         return self._indices["indices"]
 
     def inner(self) -> Array:
-        """Of CSR: int64, the column of each value."""
+        """Returns CSR columns: int64, one for each value."""
         return self._indices["inner"]
 
     def outer(self) -> Array:
-        """Of CSR: int64, where each row begins among the values, and where the last one ends."""
+        """Returns CSR row offsets: int64, where each row begins among the values, and where the last one ends."""
         return self._indices["outer"]
 
 
 class SparseTensor:
-    """``values``, 1-D, of a tensor of ``dense_shape``; all other elements are 0. Over the memory that it is given."""
+    """The 1-D ``values`` of a tensor of ``dense_shape``, whose other elements are 0; it uses the given memory in
+    place.
+    """
 
     def __init__(
         self, dense_shape: Sequence[int] | Array, values: Array, form: OrtSparseFormat, indices: Mapping[str, Array]
@@ -61,8 +63,10 @@ class SparseTensor:
     def sparse_coo_from_numpy(
         cls, dense_shape: Sequence[int] | Array, values: Array, coo_indices: Array, ort_device: Any = None
     ) -> SparseTensor:
-        """One whose values are at ``coo_indices``: int64, of shape (values,), counted through the whole tensor, or
-        (values, axes). Raises InvalidArgument where they do not fit, Fail for a device that is not the host's CPU."""
+        """Returns a tensor with values at ``coo_indices``: int64, of shape (values,), flat indices into the whole
+        tensor, or (values, axes). Raises InvalidArgument where they do not fit, Fail for a device that is not the
+        host's CPU.
+        """
         _check(ort_device)
         count, rank = len(values), len(dense_shape)
         if coo_indices.dtype != np.int64 or coo_indices.size not in (count, count * rank):
@@ -81,8 +85,9 @@ class SparseTensor:
         outer_indices: Array,
         ort_device: Any = None,
     ) -> SparseTensor:
-        """A matrix whose values are in the columns ``inner_indices``, int64; ``outer_indices``, one more than rows, say
-        where each row begins. Raises as ``sparse_coo_from_numpy``."""
+        """Returns a matrix with values in the columns ``inner_indices``, int64; ``outer_indices``, one more than rows,
+        say where each row begins. Raises the errors of ``sparse_coo_from_numpy``.
+        """
         _check(ort_device)
         if len(dense_shape) != 2 or len(inner_indices) != len(values) or len(outer_indices) != dense_shape[0] + 1:
             raise InvalidArgument(
@@ -93,39 +98,39 @@ class SparseTensor:
         return cls(dense_shape, values, OrtSparseFormat.ORT_SPARSE_CSRC, indices)
 
     def values(self) -> Array:
-        """The values, not a copy."""
+        """Returns the values, not a copy."""
         return self._values
 
     def dense_shape(self) -> list[int]:
-        """The shape with all elements."""
+        """Returns the shape of the dense tensor."""
         return list(self._shape)
 
     def format(self) -> OrtSparseFormat:
-        """How it says where its values stand."""
+        """Returns the format of its indices."""
         return self._format
 
     def data_type(self) -> str:
-        """As ``sparse_tensor(float)``."""
+        """Returns its type as a name, such as ``sparse_tensor(float)``."""
         return f"sparse_tensor({element_name(element_of(self._values.dtype))})"
 
     def device_name(self) -> str:
-        """``"cpu"``."""
+        """Returns ``"cpu"``."""
         return "cpu"
 
     def as_coo_view(self) -> SparseView:
-        """Its indices; raises SparseFormError where it has others."""
+        """Returns its indices; raises SparseFormError where they are of another format."""
         return self._view(OrtSparseFormat.ORT_SPARSE_COO, "COO")
 
     def as_csrc_view(self) -> SparseView:
-        """Its indices; raises SparseFormError where it has others."""
+        """Returns its indices; raises SparseFormError where they are of another format."""
         return self._view(OrtSparseFormat.ORT_SPARSE_CSRC, "CSR(C)")
 
     def as_blocksparse_view(self) -> SparseView:
-        """Raise SparseFormError: blocks are not made here."""
+        """Raises SparseFormError: block-sparse tensors are not supported."""
         return self._view(OrtSparseFormat.ORT_SPARSE_BLOCK_SPARSE, "BlockSparse")
 
     def to_cuda(self, ort_device: object) -> SparseTensor:
-        """Raise Fail: there is the host's CPU alone."""
+        """Raises Fail: only the host's CPU is available."""
         raise Fail(
             "a SparseTensor stays on cpu:0; on other devices compile and run dense tensors with landbridge itself"
         )

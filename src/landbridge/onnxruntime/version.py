@@ -1,4 +1,4 @@
-"""Which onnxruntime this follows."""
+"""The release of onnxruntime whose API is implemented."""
 
 from __future__ import annotations
 

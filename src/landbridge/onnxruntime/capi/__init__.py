@@ -1,4 +1,4 @@
-"""The name under which programs import onnxruntime's exceptions; its modules are imported when first used."""
+"""The package from which programs import onnxruntime's exceptions; its modules are imported when first used."""
 
 from __future__ import annotations
 

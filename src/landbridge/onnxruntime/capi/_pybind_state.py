@@ -1,4 +1,4 @@
-"""Another name under which programs import onnxruntime's exceptions and functions."""
+"""An alias module from which programs import onnxruntime's exceptions and functions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Another name under which programs import onnxruntime's classes."""
+"""An alias module from which programs import onnxruntime's classes."""
 
 from __future__ import annotations
 

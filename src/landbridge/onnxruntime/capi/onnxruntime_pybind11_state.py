@@ -1,4 +1,4 @@
-"""onnxruntime's exceptions, under the name that programs import them by; each is an error of Landbridge, too."""
+"""onnxruntime's exceptions, under the name that programs import them by; each is also an error of Landbridge."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from landbridge.errors import LandbridgeError
 
 
 class OrtError(LandbridgeError):
-    """Base of the errors here; the text begins as onnxruntime's does."""
+    """Base of the errors of this module; the message begins as onnxruntime's does."""
 
     code, status = 1, "FAIL"
 
@@ -15,52 +15,52 @@ class OrtError(LandbridgeError):
 
 
 class Fail(OrtError):
-    """What has no better name."""
+    """Raised for an error without a class of its own."""
 
 
 class InvalidArgument(OrtError):
-    """A feed that the model does not take: name, dtype, rank or shape."""
+    """Raised for a feed whose name, dtype, rank or shape the model does not take."""
 
     code, status = 2, "INVALID_ARGUMENT"
 
 
 class NoSuchFile(OrtError):
-    """There is no such file."""
+    """Raised when there is no such file."""
 
     code, status = 3, "NO_SUCHFILE"
 
 
 class NoModel(OrtError):
-    """There is no model."""
+    """Raised when there is no model."""
 
     code, status = 4, "NO_MODEL"
 
 
 class RuntimeException(OrtError):
-    """A run that failed."""
+    """Raised when a run fails."""
 
     code, status = 6, "RUNTIME_EXCEPTION"
 
 
 class InvalidProtobuf(OrtError):
-    """The file is no ONNX model."""
+    """Raised when the file is no ONNX model."""
 
     code, status = 7, "INVALID_PROTOBUF"
 
 
 class NotImplemented(OrtError):
-    """The model has what cannot be compiled; the text lists it."""
+    """Raised when parts of the model cannot be compiled; the message lists them."""
 
     code, status = 9, "NOT_IMPLEMENTED"
 
 
 class InvalidGraph(OrtError):
-    """The model is not valid."""
+    """Raised when the model is not valid."""
 
     code, status = 10, "INVALID_GRAPH"
 
 
 class EPFail(OrtError):
-    """Never raised: there are no execution providers that fail."""
+    """Exists for imports only and is never raised, as no execution provider can fail."""
 
     code, status = 11, "EP_FAIL"
