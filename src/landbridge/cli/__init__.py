@@ -1,4 +1,4 @@
-"""The command line: ``landbridge COMMAND``, one module for each command."""
+"""The command line ``landbridge COMMAND``, with one module for each command."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _BRIEF = ("compile", "export", "inspect", "opt", "plan")
 
 
 def main() -> NoReturn:
-    """Run the command that ``sys.argv`` names and exit with its code."""
+    """Runs the command that ``sys.argv`` names and exits with its code."""
     if _COMPLETE in os.environ:
         from landbridge.cli.completion import complete
 
@@ -45,17 +45,19 @@ def main() -> NoReturn:
 
 
 def _open_streams() -> None:
-    """Have standard output and error where they are closed, and no character that they cannot take."""
+    """Opens standard output and error where they are closed, and makes them escape characters that they cannot
+    encode.
+    """
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
         if stream is None:
-            setattr(sys, name, io.StringIO())  # which nobody reads
+            setattr(sys, name, io.StringIO())  # nobody reads this
         elif stream.errors == "strict":
             stream.reconfigure(errors="backslashreplace")
 
 
 def _check_numpy() -> None:
-    """Exit where numpy is missing, as where pip was told to install no dependencies, saying so."""
+    """Exits with a message where numpy is missing, as when pip installed no dependencies."""
     if find_spec("numpy") is not None:
         return
     text = "landbridge needs numpy, which this install lacks; add it with: pip install numpy"

@@ -1,7 +1,7 @@
-"""The application: every command, one form for errors, and the exit codes.
+"""The application: finds and runs commands, reports errors in one form, and returns exit codes.
 
 The module of a command is imported when it is run or its help is shown, and imports the rest of Landbridge inside its
-functions, so that help is there at once.
+functions, so that help appears at once.
 """
 
 from __future__ import annotations
@@ -40,16 +40,17 @@ broken sentence, or run --sanitize a wrong access. With --json an error is an ob
 
 
 def app(words: Sequence[str]) -> int:
-    """Do what the command line ``words`` says, without the program's name, and return the exit code.
+    """Runs the command line ``words``, without the program's name, and returns the exit code.
 
     Landbridge's errors, and those of the file system, are one line on standard error, with ``--json`` also an object on
-    standard output. Other exceptions are faults and are raised, after that object.
+    standard output. Other exceptions are bugs and are raised, after that object is printed.
     """
     code = EXIT_ERROR
     try:
         code = _answered(words)
         sys.stdout.flush()
-    except OSError as lost:  # standard output takes no more: who reads it, as in "| head", has seen enough, or is full
+    # standard output is closed, as by "| head", or full; this also fails for what is not flushed yet
+    except OSError as lost:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for what is flushed yet
         if not isinstance(lost, BrokenPipeError):
             error(f"standard output takes no more: {lost.strerror}")
@@ -58,7 +59,7 @@ def app(words: Sequence[str]) -> int:
 
 
 def _answered(words: Sequence[str]) -> int:
-    """The exit code of ``words``, whatever they do, but for faults and a standard output that takes no more."""
+    """Returns the exit code of ``words``; only bugs and a closed standard output raise."""
     as_json = "--json" in words
     try:
         return _run(words)
@@ -108,21 +109,21 @@ def _run(words: Sequence[str]) -> int:
 
 
 def command(name: str) -> Command:
-    """The function of the command ``name``, whose module is imported."""
+    """Returns the function of the command ``name``, whose module is imported."""
     stem = name.replace("-", "_")
     found: Command = getattr(import_module(f"{__package__}.{stem}"), stem)
     return found
 
 
 def parser_of(name: str) -> CommandParser:
-    """The parser of the command ``name``, whose module is imported."""
+    """Returns the parser of the command ``name``, whose module is imported."""
     from landbridge.cli.parser import CommandParser
 
     return CommandParser(f"{NAME} {name}", command(name))
 
 
 def summary(name: str) -> str:
-    """What the command ``name`` does: the first paragraph of its help, in a line."""
+    """Returns what the command ``name`` does: the first paragraph of its help, in a line."""
     from landbridge.cli.help_text import without_marks
 
     return " ".join(without_marks(command(name).__doc__ or "").split("\n\n")[0].split())
@@ -139,15 +140,16 @@ def _help() -> str:
 
 
 def _usage(words: Sequence[str]) -> str:
-    """How the command of ``words`` is used, in a line."""
+    """Returns the usage of the command in ``words``, in a line."""
     if words and words[0] in COMMANDS:
         return f"usage: {parser_of(words[0]).usage}; {NAME} {words[0]} --help says more"
     return f"usage: {NAME} COMMAND [OPTIONS]; {NAME} --help lists the commands"
 
 
 def _reported(problem: Exception) -> Exception | None:
-    """``problem``, or the error that it comes from: an install that only runs programs, where a package is lacking, and
-    memory that ran out. None for a fault, as is a module's absence that has another reason."""
+    """Returns ``problem``, or the error that caused it: a missing package in an installation that only runs programs,
+    or exhausted memory. Returns None for a bug, as for a module that is missing for another reason.
+    """
     from landbridge.errors import CompileError, LandbridgeError, OutOfMemoryError
 
     if isinstance(problem, LandbridgeError | OSError):

@@ -1,4 +1,4 @@
-"""Options that several commands share, and how their text is read."""
+"""Options that several commands share, and functions that parse their texts."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def complete_devices(incomplete: str) -> list[str]:
-    """Names of devices that complete the last one of a list; nothing is opened."""
+    """Returns names of devices that complete the last one of a list; no device is opened."""
     from landbridge.device.registry import names
 
     before, comma, last = incomplete.rpartition(",")
@@ -23,7 +23,7 @@ def complete_devices(incomplete: str) -> list[str]:
 
 
 def complete_targets(incomplete: str) -> list[str]:
-    """Kinds of targets and tags."""
+    """Returns the kinds of targets and the tags."""
     from landbridge.targets import registry, tags
 
     return [name for name in (*registry.names(), *sorted(tags.known_tags())) if name.startswith(incomplete)]
@@ -35,7 +35,7 @@ def _allocators(incomplete: str) -> list[str]:
 
 
 def choices(*legal: str) -> Callable[[str], list[str]]:
-    """Completes a value to the ``legal`` ones."""
+    """Returns a function that completes a value to the ``legal`` ones."""
     return lambda incomplete: [name for name in legal if name.startswith(incomplete)]
 
 
@@ -171,7 +171,7 @@ _X = re.compile(r"x|(?<=\d)X(?=\d)")
 
 
 def parse_dims(texts: list[str] | None) -> dict[str, str] | None:
-    """``["W=32..2560:8"]`` as ``{"W": "32..2560:8"}``, None where there is none; raises UsageError."""
+    """Parses ``["W=32..2560:8"]`` to ``{"W": "32..2560:8"}``, to None where it is empty; raises UsageError."""
     if texts is None:
         return None
     dims: dict[str, str] = {}
@@ -184,7 +184,7 @@ def parse_dims(texts: list[str] | None) -> dict[str, str] | None:
 
 
 def parse_limits(texts: list[str] | None) -> dict[str, float]:
-    """``["nodes=1000"]`` as ``{"nodes": 1000}``; raises UsageError."""
+    """Parses ``["nodes=1000"]`` to ``{"nodes": 1000}``; raises UsageError."""
     limits: dict[str, float] = {}
     for text in texts or ():
         name, _, number = text.partition("=")
@@ -196,7 +196,7 @@ def parse_limits(texts: list[str] | None) -> dict[str, float]:
 
 
 def parse_at(texts: list[str] | None) -> dict[str, int]:
-    """``["W=320"]`` as ``{"W": 320}``; raises UsageError."""
+    """Parses ``["W=320"]`` to ``{"W": 320}``; raises UsageError."""
     values: dict[str, int] = {}
     for text in texts or ():
         name, _, number = text.rpartition("=")
@@ -207,9 +207,9 @@ def parse_at(texts: list[str] | None) -> dict[str, int]:
 
 
 def parse_shapes(texts: list[str] | None) -> dict[str, tuple[int | str, ...]]:
-    """``["x=1x3xW"]`` as ``{"x": (1, 3, "W")}``; ``"x="`` is a scalar. Raises UsageError.
+    """Parses ``["x=1x3xW"]`` to ``{"x": (1, 3, "W")}``; ``"x="`` is a scalar. Raises UsageError.
 
-    As other programs show shapes is legal too: ``x=1×3×W``, ``x=[1, 3, W]``.
+    The notations of other programs are legal too: ``x=1×3×W``, ``x=[1, 3, W]``.
     """
     shapes: dict[str, tuple[int | str, ...]] = {}
     for text in texts or ():
@@ -225,7 +225,9 @@ def parse_shapes(texts: list[str] | None) -> dict[str, tuple[int | str, ...]]:
 
 
 def _extents(dims: str) -> tuple[int | str, ...]:
-    """The extents in ``"1x3x320"``, ``"1×3×320"`` or ``"[1, 3, 320]"``; names in a list with commas may have an x."""
+    """Parses ``"1x3x320"``, ``"1×3×320"`` or ``"[1, 3, 320]"`` to extents; names in a list with commas may contain an
+    x.
+    """
     plain = dims.strip().removeprefix("[").removesuffix("]").removeprefix("(").removesuffix(")").replace("×", "x")
     if not plain.strip():
         return ()
@@ -234,25 +236,26 @@ def _extents(dims: str) -> tuple[int | str, ...]:
 
 
 def parse_places(texts: list[str] | None) -> dict[str, str]:
-    """``["Conv*=npu@global.vtcm"]`` as ``{"Conv*": "npu@global.vtcm"}``; raises UsageError."""
+    """Parses ``["Conv*=npu@global.vtcm"]`` to ``{"Conv*": "npu@global.vtcm"}``; raises UsageError."""
     return _pairs(texts, str.rpartition, "NODES=DEVICE[@SCOPE]", "--place")
 
 
 def parse_spills(texts: list[str] | None) -> dict[str, str]:
-    """``["global.vtcm=global"]`` as ``{"global.vtcm": "global"}``; raises UsageError."""
+    """Parses ``["global.vtcm=global"]`` to ``{"global.vtcm": "global"}``; raises UsageError."""
     return _pairs(texts, str.partition, "SCOPE=SCOPE", "--spill")
 
 
 def parse_aliases(texts: list[str] | None) -> dict[str, str]:
-    """``["present=past"]`` as ``{"present": "past"}``; raises UsageError."""
+    """Parses ``["present=past"]`` to ``{"present": "past"}``; raises UsageError."""
     return _pairs(texts, str.partition, "OUTPUT=INPUT", "--alias")
 
 
 def _pairs(
     texts: list[str] | None, split: Callable[[str, str], tuple[str, str, str]], form: str, option: str
 ) -> dict[str, str]:
-    """``["a=b"]`` as ``{"a": "b"}``, each text cut at the ``=`` that ``split`` finds; raises UsageError for a text that
-    is not of the ``form`` of ``option``, or repeats a name."""
+    """Parses ``["a=b"]`` to ``{"a": "b"}``, each text split by ``split``; raises UsageError for a repeated name and for
+    a text that is not of the ``form`` of ``option``.
+    """
     pairs: dict[str, str] = {}
     for text in texts or ():
         name, _, value = split(text, "=")
@@ -263,7 +266,7 @@ def _pairs(
 
 
 def parse_input_specs(texts: list[str] | None) -> dict[str, InputSpec]:
-    """``["x=dtype:uint8,layout:NHWC"]`` as ``{"x": InputSpec(dtype="uint8", layout="NHWC")}``.
+    """Parses ``["x=dtype:uint8,layout:NHWC"]`` to ``{"x": InputSpec(dtype="uint8", layout="NHWC")}``.
 
     Extents and strides are joined by ``x``, numbers for each channel by ``/``. Raises UsageError.
     """
@@ -299,7 +302,7 @@ def _spec_value(field: str, text: str) -> Any:
 
 
 def parse_arrays(texts: list[str] | None, option: str = "--input") -> dict[str, Path]:
-    """``["x=a.npy"]`` of ``option`` as ``{"x": Path("a.npy")}``; raises UsageError also where there is no file."""
+    """Parses ``["x=a.npy"]`` of ``option`` to ``{"x": Path("a.npy")}``; raises UsageError, also for a missing file."""
     files: dict[str, Path] = {}
     for text in texts or ():
         name, equals, file = text.partition("=")

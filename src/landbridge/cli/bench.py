@@ -1,4 +1,4 @@
-"""``landbridge bench``: how long a run takes, alternating with other runtimes."""
+"""``landbridge bench``: measures the time of a run, alternating with other runtimes."""
 
 from __future__ import annotations
 
@@ -138,9 +138,10 @@ def _host_copy(tensor: Tensor) -> Any:
 def interleaved(
     actions: Mapping[str, Callable[[], object]], rounds: int, pause_s: float = 0.0
 ) -> dict[str, list[float]]:
-    """Milliseconds of one call of each action, by round. Rounds take actions in turn, so that all see one machine.
+    """Returns the milliseconds of one call of each action, by round. A round calls every action once, so that all see
+    the same load.
 
-    ``pause_s``: seconds slept before each action.
+    ``pause_s``: seconds of sleep before each action.
     """
     calls = {}
     for name, action in actions.items():
@@ -162,10 +163,10 @@ def interleaved(
 
 
 def median_interval(values: Sequence[float]) -> tuple[float, float]:
-    """Between which two of ``values`` the median of what they are drawn from lies, 19 times in 20.
+    """Returns the 95 % confidence interval, two of ``values``, of the median of their distribution.
 
     By the ranks of a binomial distribution, approximated (Conover, "Practical Nonparametric Statistics", 1999, section
-    3.2): nothing is assumed of how times are distributed.
+    3.2): no distribution of times is assumed.
     """
     ordered, count = sorted(values), len(values)
     reach = 1.96 * math.sqrt(count) / 2
@@ -175,8 +176,9 @@ def median_interval(values: Sequence[float]) -> tuple[float, float]:
 
 
 def _result(threads: int, spent: Mapping[str, list[float]]) -> dict[str, Any]:
-    """Medians, their intervals, percentiles of rounds, runs in a second; ``ratio``, also of each peer: our median over
-    theirs."""
+    """Returns medians, their intervals, percentiles of rounds, and runs per second; ``ratio`` is our median over that
+    of each peer.
+    """
     import numpy as np
 
     result: dict[str, Any] = {"threads": threads}

@@ -1,4 +1,4 @@
-"""``landbridge cache``: what compiles left on disk, and its removal."""
+"""``landbridge cache``: shows or removes the results of compiles on disk."""
 
 from __future__ import annotations
 

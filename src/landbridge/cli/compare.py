@@ -1,4 +1,4 @@
-"""``landbridge compare``: the first tensor that differs from a reference run."""
+"""``landbridge compare``: finds the first tensor that differs from a reference run."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def compare(
 
     if model.suffix == ".lbx":
         raise UsageError("a reference run needs the .onnx file", parameter="MODEL")
-    from landbridge.cli.reference import Reference  # which needs onnx
+    from landbridge.cli.reference import Reference  # this imports onnx
 
     files, shapes = args.parse_arrays(input), args.parse_shapes(shape)
     declared, values = args.parse_dims(dim), args.parse_at(at)
@@ -109,7 +109,7 @@ def _run(
     threads: int | None,
     seed: int,
 ) -> tuple[dict[str, Array], dict[str, Array]]:
-    """Inputs and outputs by name of one run here, as arrays of their own."""
+    """Returns the inputs and outputs of one local run by name, as new arrays."""
     from landbridge.cli.inputs import make_inputs
     from landbridge.session import Session
 
@@ -128,7 +128,7 @@ def _run(
 
 
 def _run_exposed(reference: Reference, expected: Mapping[str, Array], ours: Any) -> dict[str, Array]:
-    """Our intermediate values, in the order of the file."""
+    """Returns Landbridge's intermediate values, in the order of the file."""
     with TemporaryDirectory() as directory:
         file = Path(directory) / "every_intermediate.onnx"
         reference.save_exposed(expected, file)
@@ -141,7 +141,7 @@ def _common(first: Mapping[str, Array], second: Mapping[str, Array]) -> list[str
 
 
 def _difference(name: str, ours: Array, expected: Array, tolerance: float, absolute: float = 0.0) -> dict[str, Any]:
-    """How far ``ours`` is from ``expected``: an entry of the report."""
+    """Returns the entry of the report on the difference of ``ours`` from ``expected``."""
     import numpy as np
 
     entry: dict[str, Any] = {"name": name, "shape": list(ours.shape), "dtype": ours.dtype.name}
@@ -151,7 +151,7 @@ def _difference(name: str, ours: Array, expected: Array, tolerance: float, absol
     exact = ours.dtype.kind in "biu"
     a, b = np.broadcast_arrays(ours.astype(np.float64), expected.astype(np.float64))
     same = (a == b) | (np.isnan(a) & np.isnan(b))
-    with np.errstate(invalid="ignore"):  # infinities of one sign are the same, their difference is no number
+    with np.errstate(invalid="ignore"):  # infinities of one sign are equal, but their difference is NaN
         error = float(np.max(np.where(same, 0.0, np.abs(a - b)), initial=0.0))
     finite = b[np.isfinite(b)]
     magnitude = float(np.max(np.abs(finite), initial=0.0))

@@ -1,4 +1,4 @@
-"""``landbridge compile``: compile a model into an ``.lbx`` file."""
+"""``landbridge compile``: compiles a model into an ``.lbx`` file."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def compile(
     file = output or model.with_suffix(".lbx")
     check_outputs([file], [model])
     begin_llvm(target, device)
-    from landbridge.cli.inputs import read_array  # and numpy with it
+    from landbridge.cli.inputs import read_array  # this imports numpy
     from landbridge.targets import Target
 
     opened = open_model(

@@ -1,4 +1,4 @@
-"""Completion in shells: the package argcomplete looks up in a description of the commands what a line may go on with.
+"""Completion in shells: the package argcomplete looks up completions of a line in a description of the commands.
 
 ``register-python-argcomplete`` of that package makes the function for a shell, which runs ``landbridge`` with what was
 typed in its environment. Nothing of this is imported otherwise.
@@ -17,7 +17,7 @@ from landbridge.cli.parameters import Parameter, parameters_of
 
 
 def complete() -> NoReturn:
-    """Tell the shell that asks what its line may go on with, and end the process; silently without argcomplete."""
+    """Prints completions for the shell that called it and ends the process; prints nothing without argcomplete."""
     try:
         import argcomplete
     except ModuleNotFoundError:
@@ -28,7 +28,7 @@ def complete() -> NoReturn:
 
 
 def _described(words: list[str]) -> ArgumentParser:
-    """All commands, or the one that ``words`` name, with its parameters."""
+    """Returns a parser of all commands, or of the one that ``words`` name, with its parameters."""
     parser = ArgumentParser(NAME)
     parser.add_argument("--version", action="store_true", help="Print the version.")
     commands = parser.add_subparsers()
@@ -51,7 +51,7 @@ def _add(parser: ArgumentParser, parameter: Parameter) -> None:
 
 
 def _completed(parameter: Parameter, prefix: str) -> Iterable[str]:
-    """Values of ``parameter`` that begin with ``prefix``."""
+    """Returns values of ``parameter`` that begin with ``prefix``."""
     from argcomplete.completers import DirectoriesCompleter, FilesCompleter
 
     if parameter.argument.completer is not None:
@@ -66,5 +66,5 @@ def _completed(parameter: Parameter, prefix: str) -> Iterable[str]:
 
 
 def _escaped(text: str) -> str:
-    """``text`` for argparse, to which ``%`` means something."""
+    """Returns ``text`` with ``%`` escaped for argparse."""
     return text.replace("%", "%%")

@@ -1,4 +1,4 @@
-"""``landbridge conformance``: the contract, sentence by sentence, on one device."""
+"""``landbridge conformance``: tests one device against the contract, sentence by sentence."""
 
 from __future__ import annotations
 

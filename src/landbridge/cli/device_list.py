@@ -1,4 +1,4 @@
-"""``--device A,B``: what to compile for when several devices run a model, and which part of it is on which."""
+"""``--device A,B``: the target for several devices that run a model, and which part of it runs on which."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class DeviceList:
-    """Devices by name, the first one for everything that it has kernels for."""
+    """Devices by name; the first runs everything that it has kernels for."""
 
     names: tuple[str, ...]
 
     @staticmethod
     def parse(text: str) -> DeviceList:
-        """``"opencl:0,cpu"``; raises UsageError for an empty name and for one given twice."""
+        """Parses ``"opencl:0,cpu"``; raises UsageError for an empty name and for a repeated one."""
         names = tuple(name.strip() for name in text.split(","))
         if not all(names) or len(set(names)) < len(names):
             raise UsageError(f"{text!r} is not DEVICE or DEVICE,DEVICE, each once", parameter="--device")
@@ -32,18 +32,18 @@ class DeviceList:
         return self.names[0]
 
     def target(self) -> Mapping[str, Any] | Any:
-        """What to compile for when nothing is stated: each device as it describes itself."""
+        """Returns the default target: each device as it describes itself."""
         if len(self.names) == 1:
             return _target_of(self.first)
         return {name: _target_of(name) for name in self.names}
 
     def bindings(self, executable: Executable) -> dict[str, str]:
-        """For ``Session(devices=)``: the vdevices of ``executable`` that have the name of a device here."""
+        """Returns the ``devices=`` of a Session: a device for each vdevice of ``executable`` that has its name."""
         vdevices = {vdevice.name for vdevice in executable.vdevices}
         return {name: name for name in self.names if name in vdevices}
 
     def say_where_kernels_run(self, executable: Executable) -> None:
-        """Say on standard error where a device that runs kernels gives memory alone, as the program has none for it."""
+        """Prints on standard error which device only provides memory, where the program has no kernels for it."""
         from landbridge.device.protocols import DeviceModules
         from landbridge.device.registry import device
         from landbridge.executable.device_image import DeviceImage
@@ -58,11 +58,11 @@ class DeviceList:
                 )
 
     def of_program(self, executable: Executable) -> list[str]:
-        """The devices that ``executable`` runs on, that of its inputs first."""
+        """Returns the devices that ``executable`` runs on, that of its inputs first."""
         return list(dict.fromkeys(self._device_of(executable, vdevice.name) for vdevice in executable.vdevices))
 
     def of_inputs(self, executable: Executable) -> str:
-        """The device that inputs and outputs are on."""
+        """Returns the device that inputs and outputs are on."""
         return self._device_of(executable, executable.vdevices[0].name)
 
     def _device_of(self, executable: Executable, vdevice: str) -> str:
@@ -80,5 +80,5 @@ def _target_of(name: str) -> Any:
         return Target("llvm")
     try:
         return Target.from_device(device(name))
-    except TargetError:  # no kind of target is its own: code of the host, which reaches its memory or says why not
+    except TargetError:  # a device without a target kind: host code runs, and reaches its memory or reports why not
         return Target("llvm")

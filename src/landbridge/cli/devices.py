@@ -1,4 +1,4 @@
-"""``landbridge devices``: the devices there are, whether they work, and their memory."""
+"""``landbridge devices``: lists the devices of this machine, whether they work, and their memory."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def devices(
 
 
 def _why_none(looked_for: list[str]) -> str:
-    """The one thing that was looked for, or where they are listed."""
+    """Returns the one thing that was looked for, or where such things are listed."""
     return looked_for[0] if len(looked_for) == 1 else "landbridge devices --verbose says what was looked for"
 
 
@@ -84,7 +84,9 @@ def _check(name: str, *, json: bool) -> None:
 
 
 def described_devices() -> tuple[list[dict[str, Any]], dict[str, str], list[dict[str, Any]]]:
-    """Every instance of every device that loads, described; why each other does not; and every name tried."""
+    """Returns a description of every instance of every device that loads; why each other does not; and every name
+    tried.
+    """
     from landbridge.device import registry
     from landbridge.errors import LandbridgeError
 
@@ -99,7 +101,7 @@ def described_devices() -> tuple[list[dict[str, Any]], dict[str, str], list[dict
                 list(registry.discovery(name)),
             )
             found += instances
-        except Exception as error:  # whatever a plugin raises, the others are listed
+        except Exception as error:  # whatever a plugin raises, the other devices are listed
             reason = str(error) if isinstance(error, LandbridgeError) else f"{type(error).__name__}: {error}"
             origin = registry.origin(name)
             broken[name] = reason if origin in reason else f"{reason} (from {origin})"

@@ -1,4 +1,4 @@
-"""``landbridge doctor``: one page of what this machine has, what is missing, and what that is for."""
+"""``landbridge doctor``: prints what this machine has, what is missing, and what that is for."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _PACKAGES = {
 
 @dataclass(frozen=True)
 class Symptom:
-    """One thing that was looked for: ``state`` is ``ok``, ``missing`` or ``broken``; ``advice`` is what helps."""
+    """The result of one check: ``state`` is ``ok``, ``missing`` or ``broken``; ``advice`` says what to do."""
 
     part: str
     subject: str
@@ -124,7 +124,7 @@ def _cache() -> Iterator[Symptom]:
 
 
 def _code() -> Iterator[Symptom]:
-    """Whether the system lets a process run what it compiled."""
+    """Yields whether the system lets a process run code that it compiled."""
     from landbridge.errors import LandbridgeError
     from landbridge.vm.executable_pages import CodePages
 

@@ -1,4 +1,4 @@
-"""``landbridge explain``: what each kernel of a program takes, beside what it would take at the machine's limits."""
+"""``landbridge explain``: compares the time of each kernel of a program with the machine's limits."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def _report(
     top: int,
     json: bool,
 ) -> None:
-    """Draw and print what was measured, or raise UsageError where there is nothing to draw."""
+    """Draws and prints what was measured; raises UsageError where there is nothing to draw."""
     from landbridge.compiler import has_compiler
     from landbridge.executable.kernel_facts import facts_of
 
@@ -132,7 +132,7 @@ def _report(
 
 
 def _host_target(executable: Executable) -> Target | None:
-    """The target of the program whose code this CPU runs in vectors; None where it has none."""
+    """Returns the target of the program whose vector code runs on this CPU; None where it has none."""
     from landbridge.executable.parts import CodeImage
     from landbridge.targets import Target
 
@@ -145,7 +145,7 @@ def _host_target(executable: Executable) -> Target | None:
 def _timed(
     runs: Sequence[Sequence[TraceEvent]], facts: Mapping[str, KernelFacts], sizes: Mapping[str, int]
 ) -> list[TimedKernel]:
-    """Each kernel and host step of the runs, which all do the same, with its median time."""
+    """Returns each kernel and host step of the runs, which all do the same, with its median time."""
     from landbridge.executable.kernel_facts import facts_of_call
     from landbridge.roofline import TimedKernel
 

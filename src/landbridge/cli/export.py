@@ -1,4 +1,4 @@
-"""``landbridge export``: a model as a library for C, without Python."""
+"""``landbridge export``: writes a model as a library for C, without Python."""
 
 from __future__ import annotations
 
@@ -61,6 +61,6 @@ def export(
 
 
 def _identifier(text: str) -> str:
-    """``text`` as names in C can begin."""
+    """Returns ``text`` in a form that may begin names in C."""
     word = re.sub(r"[^a-z0-9]+", "_", text.lower()).strip("_")[:40]
     return word if word[:1].isalpha() else f"model_{word}".rstrip("_")

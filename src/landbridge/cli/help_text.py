@@ -1,4 +1,4 @@
-"""The pages that ``--help`` shows: the same on every Python, no wider than the terminal."""
+"""Lays out the pages that ``--help`` shows: the same on every Python, no wider than the terminal."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ HELP = ("-h, --help", "Show this message and exit.")
 
 
 def help_text(usage: str, about: str, sections: Mapping[str, Sequence[tuple[str, str]]]) -> str:
-    """A page: how a command is used, what it does, and under each title rows of a name and what that is."""
+    """Returns a page: usage, description, and under each title rows of a name and its help."""
     width = min(terminal_width(), _MOST)
     lines = [f"usage: {usage}"]
     for paragraph in without_marks(about).strip().split("\n\n"):
@@ -25,7 +25,7 @@ def help_text(usage: str, about: str, sections: Mapping[str, Sequence[tuple[str,
 
 
 def without_marks(text: str) -> str:
-    """``text`` of a docstring as it is read."""
+    """Returns the ``text`` of a docstring without its markup."""
     return text.replace("`", "")
 
 

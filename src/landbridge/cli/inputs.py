@@ -1,4 +1,4 @@
-"""Inputs of a run: memory allocated for the device, filled from files or with seeded random values."""
+"""Makes the inputs of a run in memory for the device, filled from files or with seeded random values."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ _ARRAY, _ARCHIVE = b"\x93NUMPY", b"PK"
 
 
 def make_inputs(executable: Executable, files: Mapping[str, Path], device: str, seed: int) -> dict[str, Tensor]:
-    """A Tensor on ``device`` for every input: read from ``files``, else random with ``seed``.
+    """Returns a Tensor on ``device`` for every input, read from ``files``, else random with ``seed``.
 
     Raises InputError for a name the model does not have and for a file that does not fit its input, OutOfMemoryError
-    where there is no room for them, before any is made.
+    where memory is too small for them, before any is made.
     """
     from landbridge.tensor import Tensor, empty
 
@@ -67,8 +67,10 @@ def _check_memory(specs: Collection[TensorSpec]) -> None:
 
 
 def read_array(name: str, file: Path) -> np.ndarray[Any, Any]:
-    """The value of input ``name`` in ``file``; raises InputError for what is no .npy file of plain values."""
-    from zipfile import BadZipFile  # 4 ms of a command that reads none
+    """Returns the value of input ``name`` in ``file``; raises InputError for a file that is no .npy file of plain
+    values.
+    """
+    from zipfile import BadZipFile  # this import takes 4 ms, which a command without files saves
 
     with file.open("rb") as opened:
         head = opened.read(len(_ARRAY))
@@ -79,7 +81,7 @@ def read_array(name: str, file: Path) -> np.ndarray[Any, Any]:
             "numpy.save(FILE, array)"
         )
     try:
-        array = np.load(file, allow_pickle=False)  # not mapped: a file may be cut while it is read
+        array = np.load(file, allow_pickle=False)  # not mapped, as a file may be truncated while it is read
     except (ValueError, EOFError, MemoryError, BadZipFile) as error:
         raise InputError(f"input {name!r}: {file} is not a .npy file of plain values: {error}") from error
     if not isinstance(array, np.ndarray):
@@ -94,7 +96,7 @@ def _read(name: str, file: Path, spec: TensorSpec) -> np.ndarray[Any, Any]:
     array = read_array(name, file)
     wanted = numpy_dtype(spec.dtype)
     if wanted.kind == "V" and array.dtype == np.dtype(f"V{wanted.itemsize}"):
-        array = array.view(wanted)  # of a type that numpy has not, files say how wide it is alone
+        array = array.view(wanted)  # for a type that numpy lacks, a file only has its width
     found = dtype_name(array.dtype)
     if array.shape != spec.shape or found != spec.dtype:
         raise InputError(

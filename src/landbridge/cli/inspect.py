@@ -1,4 +1,4 @@
-"""``landbridge inspect``: what a model takes and gives, what it is made of, and what it costs."""
+"""``landbridge inspect``: shows inputs and outputs of a model, its operators and its cost."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def _file_facts(model: Path) -> dict[str, Any]:
 
 
 def _contents(model: Path, allow_links: bool) -> dict[str, Any]:
-    """What the file itself says."""
+    """Returns what the file itself contains."""
     from landbridge.frontend.onnx.contents import contents_of
     from landbridge.frontend.onnx.data_rules import DataRules
     from landbridge.ir.budget import MAX_NODES
@@ -67,7 +67,7 @@ def _contents(model: Path, allow_links: bool) -> dict[str, Any]:
 
 
 def _program(executable: Executable, at: dict[str, int]) -> dict[str, Any]:
-    """What a compiled program says; FLOPs and memory at the sizes ``at``, else at likely ones."""
+    """Returns the facts of a compiled program; FLOPs and memory at the sizes ``at``, else at the expected ones."""
     from landbridge.cli.models import at_sizes, describe_memory, describe_tensor
     from landbridge.executable.instance import dimensions
     from landbridge.executable.kernel_facts import facts_of
@@ -96,7 +96,7 @@ def _program(executable: Executable, at: dict[str, int]) -> dict[str, Any]:
 
 
 def _called(executable: Executable) -> list[str]:
-    """The function of each kernel that a run calls, in order."""
+    """Returns the function of each kernel that a run calls, in order."""
     from landbridge.executable import instructions as ins
 
     return [i.function for i in ins.flattened(executable.main.instructions) if isinstance(i, ins.Call)]

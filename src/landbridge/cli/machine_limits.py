@@ -1,4 +1,4 @@
-"""The limits of this machine, measured by kernels of our own code generator on a Session's threads."""
+"""Measures the limits of this machine with kernels of our own code generator on a Session's threads."""
 
 from __future__ import annotations
 
@@ -40,13 +40,15 @@ _ITEM = 4  # bytes of an f32
 def measured_limits(
     target: Target, threads: int, seconds: Callable[[Executable, int], float] | None = None
 ) -> MachineLimits:
-    """The most that ``threads`` threads reach with the vectors of ``target``: the best of some rounds of each.
+    """Returns the limits that ``threads`` threads reach with the vectors of ``target``: the best of several rounds of
+    each.
 
-    ``seconds``: the least time of ``ROUNDS`` runs of a program of one input, on so many threads; here, if absent.
+    ``seconds``: returns the shortest time of ``ROUNDS`` runs of a program with one input, on as many threads; by
+    default it runs here.
 
     The peak is of f32 multiply-adds in registers, two operations each. A bandwidth is of reading: for a cache, half of
-    what it holds, on each thread where it is the thread's own, and for memory four times the last cache, or what is
-    ``_BEYOND`` larger where that is less. Takes about a second, most of which is LLVM's.
+    its capacity, on each thread where the cache is private, and for memory four times the last cache, or ``_BEYOND``
+    more than it where that is less. Takes about a second, most of which is LLVM's.
     """
     model = cpu_model(target)
     lanes = model.vector_bytes // _ITEM
@@ -80,7 +82,7 @@ def _passes(count: int) -> int:
 
 
 def _program(image: ModuleImage, kernel: str, count: int, lanes: int, threads: int) -> Executable:
-    """``kernel`` on ``count`` numbers."""
+    """Returns a program that runs ``kernel`` on ``count`` f32 elements."""
     call = Call(0, kernel, (0, 1), threads)
     inputs, outputs = (TensorSpec("x", (count,), "float32"),), (TensorSpec("y", (threads * lanes,), "float32"),)
     return Executable({"main": Function("main", inputs, outputs, (call,))}, (VDevice("cpu"),), (image,), {})
@@ -88,7 +90,7 @@ def _program(image: ModuleImage, kernel: str, count: int, lanes: int, threads: i
 
 def _seconds_here(program: Executable, threads: int) -> float:
     session = Session(program, num_threads=threads)
-    # Memory of Landbridge begins where a cache line does: else each read is of two lines.
+    # Landbridge aligns memory to cache lines; otherwise each read would touch two lines.
     x = empty(program.main.inputs[0].shape, dtype="float32")
     np.asarray(x).fill(0.5)
     session.set_input_zero_copy("x", x)
@@ -101,7 +103,7 @@ def _seconds_here(program: Executable, threads: int) -> float:
 
 
 def _peak_text(lanes: int, threads: int) -> str:
-    """Chains ``a = a * x + x`` that stay in registers: with ``x`` below 1 they converge."""
+    """Returns IR of chains ``a = a * x + x`` that stay in registers: with ``x`` below 1 they converge."""
     return _kernel_text("peak", lanes, lanes, threads, _CHAINS, list(_chains(lanes)))
 
 
@@ -120,7 +122,7 @@ def _chains(lanes: int) -> Iterator[str]:
 
 
 def _read_text(number: int, count: int, lanes: int, threads: int) -> str:
-    """Sums over ``count`` numbers, a part of them on each thread, pass after pass."""
+    """Returns IR of sums over ``count`` elements, a part of them on each thread, repeatedly."""
     return _kernel_text(f"read_{number}", count, lanes, threads, _READS, list(_sums(count, lanes, threads)))
 
 
@@ -150,7 +152,7 @@ def _sums(count: int, lanes: int, threads: int) -> Iterator[str]:
 
 
 def _kernel_text(name: str, count: int, lanes: int, threads: int, chains: int, body: list[str]) -> str:
-    """A lowered kernel whose tasks compute ``chains`` vectors ``%r``, and write their sum."""
+    """Returns a lowered kernel whose tasks compute ``chains`` vectors ``%r``, and write their sum."""
     vector = f"vector<{lanes}xf32>"
     lines = [
         f'func.func @{name}(%0: memref<{count}xf32, "global">, %1: memref<{threads * lanes}xf32, "global">, '

@@ -1,4 +1,4 @@
-"""What ``landbridge run --memory`` says: what was planned for a run, what its allocators counted, and who holds it."""
+"""The report of ``landbridge run --memory``: planned and allocated memory of a run, and its largest holders."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _LINES = (
 
 
 class MemoryWatch:
-    """Counts what a Session takes: pass ``memory_cfg`` to it, then ask for the ``report``.
+    """Counts the memory that a Session takes: pass ``memory_cfg`` to it, then call ``report``.
 
     ``device`` and ``devices`` are the Session's own. The allocators counted are those of ``cfg``, or the process's.
     """
@@ -53,11 +53,11 @@ class MemoryWatch:
 
     @property
     def memory_cfg(self) -> Mapping[str | tuple[str, str], str | Allocator]:
-        """For the Session that is watched."""
+        """Returns the ``memory_cfg`` for the Session that is watched."""
         return dict(self._counted)
 
     def report(self, session: Session) -> list[dict[str, object]]:
-        """The JSON form: for each (device, scope) bytes planned and counted, and its largest holders."""
+        """Returns the JSON form: for each (device, scope) bytes planned and counted, and its largest holders."""
         from landbridge.device.registry import device
         from landbridge.memory.holders import holders
 
@@ -78,7 +78,7 @@ class MemoryWatch:
 
 
 def print_memory_report(entries: list[dict[str, object]]) -> None:
-    """``entries`` as two tables for each (device, scope)."""
+    """Prints ``entries`` as two tables for each (device, scope)."""
     for entry in entries:
         place = f"{entry['device']} {entry['scope']}"
         table(

@@ -1,4 +1,4 @@
-"""Open a model file: compile an ``.onnx``, load an ``.lbx``; and describe what came out."""
+"""Opens a model file: compiles an ``.onnx`` or loads an ``.lbx``; and describes the result."""
 
 from __future__ import annotations
 
@@ -35,10 +35,11 @@ def open_model(
     places: Mapping[str, str] | None = None,
     **options: Any,
 ) -> Opened:
-    """The Executable of ``model``: for ``target``, else for ``devices`` as they describe themselves, else this host.
+    """Returns the Executable of ``model`` for ``target``, else for ``devices`` as they describe themselves, else this
+    host.
 
-    ``options`` are others of ``landbridge.compile``; one that is empty or None is left out. An ``.lbx`` is what it is:
-    anything that would compile it otherwise is wrong usage.
+    ``options`` are others of ``landbridge.compile``; one that is empty or None is left out. An ``.lbx`` is compiled
+    already: options of the compiler raise UsageError.
     """
     declared = {option: value for option, value in options.items() if value}
     if model.suffix == ".lbx":
@@ -54,15 +55,16 @@ def open_model(
     with progress(f"compiling {model.name}"):
         from landbridge.compiler import check_compiler, compile
 
-        check_compiler()  # which the description of a target needs, too
+        check_compiler()  # describing a target needs it too
         wanted = target or ("llvm" if devices is None else devices.target())
         executable = compile(model, wanted, shapes=shapes, place=places, **declared)
     return Opened(executable, time.perf_counter() - began)
 
 
 def begin_llvm(target: str | None, device: str | None) -> None:
-    """Start a process for LLVM, where what is compiled for ``target``, else for ``device``, is its work: it is there
-    sooner the sooner this is called."""
+    """Starts a process for LLVM, where compiling for ``target``, else for ``device``, needs it; an early call hides its
+    startup time.
+    """
     if device is None and (target or "llvm").split()[:1] == ["llvm"]:
         from landbridge.llvm_process import begin
 
@@ -70,11 +72,11 @@ def begin_llvm(target: str | None, device: str | None) -> None:
 
 
 def at_sizes(executable: Executable, files: Mapping[str, Path], at: Mapping[str, int]) -> Executable:
-    """``executable`` for the sizes that the arrays in ``files``, of inputs by name, have; else for those of ``at``, by
-    the names of its open dimensions, and for likely ones. One in pieces, as data decide sizes, has inputs of these
-    sizes, and learns the others in a run.
+    """Returns ``executable`` for the sizes of the arrays in ``files``, by input; else for those of ``at``, by open
+    dimension, and for expected ones. A program in segments, as data decide sizes, has inputs of these sizes; a run
+    determines the others.
 
-    Raises ShapeError where the arrays do not fit it, or a dimension cannot be what ``at`` says.
+    Raises ShapeError where the arrays do not fit it, or ``at`` has an illegal value.
     """
     if not executable.is_open:
         if at:
@@ -95,7 +97,7 @@ def at_sizes(executable: Executable, files: Mapping[str, Path], at: Mapping[str,
 
 
 def _program_at(executable: Executable, files: Mapping[str, Path], at: Mapping[str, int]) -> Executable:
-    """The one program ``executable`` as ``at_sizes``."""
+    """Returns the one program ``executable`` at sizes, as ``at_sizes`` does."""
     import numpy as np
 
     from landbridge.executable.bound_sizes import BoundSizes
@@ -127,14 +129,18 @@ def _program_at(executable: Executable, files: Mapping[str, Path], at: Mapping[s
 
 
 def to_run(opened: Executable, sized: Executable) -> Executable:
-    """What a Session runs of ``sized``, which is ``opened`` at sizes: pieces learn theirs in a run."""
+    """Returns the program that a Session runs for ``sized``, which is ``opened`` at sizes: segments get their sizes in
+    a run.
+    """
     from landbridge.executable.executable import is_cut
 
     return opened if is_cut(opened) else sized
 
 
 def refuse_pieces(executable: Executable, model: Path, subject: str) -> None:
-    """Raise UnsupportedError where ``executable`` runs in pieces, and ``subject`` is of a program that runs whole."""
+    """Raises UnsupportedError where ``executable`` runs in segments, but ``subject`` needs a program that runs
+    whole.
+    """
     from landbridge.executable.executable import is_cut
     from landbridge.executable.segments import segments_of
 
@@ -152,13 +158,14 @@ def _of_inputs(executable: Executable) -> dict[str, Symbol]:
 
 
 def describe_tensor(spec: TensorSpec) -> dict[str, object]:
-    """The JSON form of an input or output."""
+    """Returns the JSON form of an input or output."""
     described: dict[str, object] = {"name": spec.name, "shape": list(spec.shape), "dtype": spec.dtype}
     return described | ({"strides": list(spec.strides)} if spec.strides else {})
 
 
 def describe_memory(executable: Executable) -> list[dict[str, object]]:
-    """The JSON form of the storage plan of the first program, or of its pieces: one entry per (device, scope).
+    """Returns the JSON form of the storage plan of the first program, or of its segments: one entry per (device,
+    scope).
 
     Sizes are bytes.
     """

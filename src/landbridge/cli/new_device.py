@@ -1,4 +1,4 @@
-"""``landbridge new-device``: a package with a device, its target and its code generator, to begin from."""
+"""``landbridge new-device``: writes a package with a device, its target and its code generator, as a starting point."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def new_device(
 
 
 def _check_name(name: str) -> None:
-    """Raise InputError unless ``name`` can be a device's, a target kind's and part of a module's name, all free."""
+    """Raises InputError unless ``name`` is legal and free as a device, a target kind and part of a module's name."""
     if not _NAME.fullmatch(name) or len(name) > _LONGEST or keyword.iskeyword(name):
         raise InputError(
             f"{name!r} is no name for a device; legal: lower-case letters, digits and single underscores between them, "
@@ -65,7 +65,7 @@ def _check_name(name: str) -> None:
 
 
 def _texts(name: str) -> Iterator[tuple[str, str]]:
-    """Path and text of each file of the package for device ``name``."""
+    """Yields path and text of each file of the package for device ``name``."""
     words = {
         "name": name,
         "Class": "".join(part.capitalize() for part in name.split("_")),

@@ -1,4 +1,4 @@
-"""``landbridge opt``: run passes on IR text, and print the IR."""
+"""``landbridge opt``: runs passes on IR text, and prints the IR."""
 
 from __future__ import annotations
 
@@ -81,7 +81,9 @@ def opt(
 
 
 def _source(module: IRModule) -> str:
-    """The kernels of ``module``, which may be lowered already, as C, or as what the driver of its target compiles."""
+    """Returns the kernels of ``module``, which may be lowered already, as C or as the source for the target's
+    driver.
+    """
     from xdsl.dialects.builtin import ModuleOp
 
     from landbridge.codegen.c import print_source

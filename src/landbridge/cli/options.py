@@ -1,4 +1,4 @@
-"""What parameters of commands are on the command line, as metadata of ``Annotated``; and how wrong use is told."""
+"""Metadata of ``Annotated`` that describe parameters of commands on the command line; and the error for wrong use."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Completer = Callable[[str], list[str]]
 
 
 class UsageError(LandbridgeError):
-    """A command line that is not legal; ``parameter`` is the option, or the argument, that has the wrong value."""
+    """Raised for an illegal command line; ``parameter`` is the option or argument with the wrong value."""
 
     def __init__(self, text: str, parameter: str = "") -> None:
         super().__init__(f"Invalid value for {parameter}: {text}" if parameter else text)
@@ -20,10 +20,10 @@ class UsageError(LandbridgeError):
 
 @dataclass(frozen=True)
 class CliArgument:
-    """A parameter that is told by its place. The last one may be a ``list``, which takes all words that are left.
+    """A positional parameter. The last one may be a ``list``, which takes all words that are left.
 
     ``metavar``: what help calls the value; derived from the type where it is empty. ``minimum``, ``maximum``: of
-    numbers, both legal. ``file``, ``folder``: the path may not be the other one; ``exists``: it has to be there.
+    numbers, both legal. ``file``, ``folder``: the path may not be the other one; ``exists``: it must exist.
     """
 
     _: KW_ONLY

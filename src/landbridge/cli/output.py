@@ -1,4 +1,4 @@
-"""What commands print: results on standard output, everything else on standard error."""
+"""Prints results on standard output and everything else on standard error."""
 
 from __future__ import annotations
 
@@ -37,39 +37,40 @@ _SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 
 
 def emit(result: Mapping[str, object]) -> None:
-    """Print ``result`` as one JSON object on standard output."""
-    text = json.dumps(result, indent=2, default=str).replace("\x7f", "\\u007f")  # the one control that it leaves
+    """Prints ``result`` as one JSON object on standard output."""
+    # json escapes all other control characters
+    text = json.dumps(result, indent=2, default=str).replace("\x7f", "\\u007f")
     sys.stdout.write(f"{text}\n")
 
 
 def line(text: str = "") -> None:
-    """Print ``text`` on standard output, in one line."""
+    """Prints ``text`` on standard output, in one line."""
     sys.stdout.write(f"{printable(text)}\n")
 
 
 def lines(text: str) -> None:
-    """Print ``text`` on standard output, in lines of its own."""
+    """Prints ``text`` on standard output, in separate lines."""
     sys.stdout.write(f"{printable(text, keep=_OF_LINES)}\n")
 
 
 def paragraph(text: str) -> None:
-    """Print ``text`` on standard output, in lines of which none but the first begins at the margin."""
+    """Prints ``text`` on standard output; all lines but the first are indented."""
     sys.stdout.write(f"{_continued(text)}\n")
 
 
 def message(text: str) -> None:
-    """Print ``text`` on standard error."""
+    """Prints ``text`` on standard error."""
     _write_message(printable(text, keep=_OF_LINES))
 
 
 def _write_message(text: str) -> None:
-    sys.stdout.flush()  # where both are one file, they stay in order
+    sys.stdout.flush()  # keeps the order where both streams are one file
     with _Spinner.lock:
         sys.stderr.write(f"{_ERASE_LINE if _Spinner.shown else ''}{text}\n")
 
 
 def error(text: str) -> None:
-    """Print ``text`` on standard error as the reason why the command failed."""
+    """Prints ``text`` on standard error as the reason why the command failed."""
     _say("error:", _BOLD_RED, text)
 
 
@@ -83,14 +84,15 @@ def _say(subject: str, style: str, text: str) -> None:
 
 
 def _continued(text: str) -> str:
-    """``text`` in lines that are seen to be of one: a name with an end of a line in it can feign no other."""
+    """Returns ``text`` with its later lines indented, so that a line end in a name cannot imitate another message."""
     first, *others = printable(text, keep=_OF_LINES).split("\n")
     return "\n".join([first, *(o if not o or o[0].isspace() else f"{_INDENT}{o}" for o in others)])
 
 
 def tell_warnings() -> None:
-    """Have Landbridge's own warnings, which speak of what the command was given and of no line of a program, printed on
-    standard error in the form of errors."""
+    """Prints Landbridge's own warnings, which concern the arguments of the command and no line of a program, on
+    standard error in the form of errors.
+    """
     usual = warnings.showwarning
 
     def show(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
@@ -103,9 +105,9 @@ def tell_warnings() -> None:
 
 
 def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
-    """Print ``rows`` under ``columns`` on standard output; nothing when there are none.
+    """Prints ``rows`` under ``columns`` on standard output; prints nothing when there are none.
 
-    Where long cells would be left less than `_LEAST` characters a line, they are lines of their own, above and below
+    Where long cells would get less than `_LEAST` characters a line, they are printed on separate lines, above and below
     the others of their row.
     """
     if not rows:
@@ -120,7 +122,7 @@ def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[object]]) 
     if left < _LEAST * len(long):
         _print_lines([*titles, *_stacked(columns, plain, widths, width)])
         return
-    for number in sorted(long, key=lambda number: widths[number]):  # the narrow ones leave room for the wide ones
+    for number in sorted(long, key=lambda number: widths[number]):  # the narrow columns leave space for the wide ones
         widths[number] = min(widths[number], left // len(long))
         left -= widths[number]
         long = long[1:]
@@ -135,14 +137,14 @@ def _print_lines(lines: Iterable[str]) -> None:
 
 
 def _aligned(row: Sequence[str], widths: Sequence[int]) -> Iterator[str]:
-    """The lines of ``row``, each cell folded to its width."""
+    """Yields the lines of ``row``, each cell folded to its width."""
     parts = [folded(cell, width) if cells(cell) > width else [cell] for cell, width in zip(row, widths, strict=True)]
     for line in zip_longest(*parts, fillvalue=""):
         yield (" " * _GAP).join(map(padded, line, widths)).rstrip()
 
 
 def _stacked(columns: Sequence[str], rows: Sequence[Sequence[str]], widths: Sequence[int], width: int) -> Iterator[str]:
-    """Lines of at most ``width``: of each row a first cell that is long, those that are not, the other long ones."""
+    """Yields lines of at most ``width``: of each row a long first cell, the short cells, and the other long cells."""
     short = [number for number in range(len(columns)) if widths[number] <= _WHOLE]
 
     def aligned(row: Sequence[str]) -> str:
@@ -162,7 +164,7 @@ def _stacked(columns: Sequence[str], rows: Sequence[Sequence[str]], widths: Sequ
 
 @contextmanager
 def progress(doing: str) -> Iterator[None]:
-    """Say ``doing`` on standard error while the block runs, if that takes over a second, and the stage it is in.
+    """Shows ``doing`` and its stage on standard error while the block runs, if that takes over a second.
 
     A terminal shows a spinner; anything else gets one line, and one for each stage that takes over a second.
     """
@@ -178,14 +180,14 @@ def progress(doing: str) -> Iterator[None]:
 
 
 class _Line:
-    """A line that is printed of work that goes on: ``doing``, and its stage."""
+    """Prints a line about work in progress: ``doing``, and its stage."""
 
     def __init__(self, doing: str) -> None:
         self._doing = doing
         self._wait(doing)
 
     def stage(self, name: str) -> None:
-        """``name`` begins now."""
+        """Notes that stage ``name`` begins."""
         self._timer.cancel()
         self._wait(f"{self._doing}: {printable(name)}")
 
@@ -200,9 +202,9 @@ class _Line:
 
 
 class _Spinner:
-    """The last line of a terminal while work goes on, which messages are printed above."""
+    """Shows the last line of a terminal during work; messages are printed above it."""
 
-    lock = threading.Lock()  # of what is written to standard error
+    lock = threading.Lock()  # for text that is written to standard error
     shown = False
 
     def __init__(self, doing: str) -> None:
@@ -212,7 +214,7 @@ class _Spinner:
         self._thread.start()
 
     def stage(self, name: str) -> None:
-        """``name`` begins now."""
+        """Notes that stage ``name`` begins."""
         self._text = f"{self._doing}: {printable(name)}"
 
     def end(self) -> None:
@@ -237,12 +239,14 @@ class _Spinner:
 
 
 def _is_terminal(stream: TextIO) -> bool:
-    """Whether ``stream`` is a terminal on which lines can be written anew."""
+    """Returns whether ``stream`` is a terminal whose lines can be overwritten."""
     return stream.isatty() and os.environ.get("TERM", "dumb") not in ("dumb", "unknown")
 
 
 def _styled(text: str, style: str, stream: TextIO) -> str:
-    """``text`` in a style of ECMA-48 where ``stream`` shows it, and the user wants it (https://no-color.org)."""
+    """Returns ``text`` in a style of ECMA-48 where ``stream`` shows it and the user allows it
+    (https://no-color.org).
+    """
     wanted = os.environ.get("FORCE_COLOR") or _is_terminal(stream)
     return f"\x1b[{style}m{text}\x1b[0m" if wanted and not os.environ.get("NO_COLOR") else text
 

@@ -1,4 +1,4 @@
-"""The parameters of a command, read from its function's signature; and the values that texts stand for."""
+"""Reads the parameters of a command from its function's signature, and parses their texts."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Parameter:
 
     @property
     def names(self) -> list[str]:
-        """The names of an option, the short one first; none of an argument."""
+        """Returns the names of an option, the short one first; none for an argument."""
         if not isinstance(self.argument, CliOption):
             return []
         long = self.argument.long or f"--{self.name.replace('_', '-')}"
@@ -43,18 +43,18 @@ class Parameter:
 
     @property
     def metavar(self) -> str:
-        """What help calls the value."""
+        """Returns the name of the value in help."""
         usual = "DIR" if self.argument.folder else _METAVARS.get(self.kind, self.name.upper())
         return self.argument.metavar or usual
 
     @property
     def shown(self) -> str:
-        """What messages call the parameter."""
+        """Returns the name of the parameter in messages."""
         return self.names[-1] if self.names else self.metavar
 
     @property
     def help(self) -> str:
-        """What it is, with what is legal and what counts where it is absent."""
+        """Returns its help, with the legal values and the default."""
         argument = self.argument
         legal = [f"{word} {limit:g}" for word, limit in (("at least", argument.minimum), ("at most", argument.maximum))
                  if limit is not None]  # fmt: skip
@@ -64,7 +64,7 @@ class Parameter:
         return f"{argument.help} ({more})" if more else argument.help
 
     def value(self, texts: Sequence[str] | None) -> Any:
-        """What ``texts`` stand for, which were given, or the default for None; raises UsageError for an illegal one."""
+        """Parses ``texts`` to a value, None to the default; raises UsageError for an illegal one."""
         if texts is None:
             return self.default
         if self.is_flag:
@@ -111,7 +111,9 @@ class Parameter:
 
 
 def parameters_of(command: Command) -> list[Parameter]:
-    """Those of ``command``, a function whose every parameter is ``Annotated`` with a CliOption or a CliArgument."""
+    """Returns the parameters of ``command``, a function whose every parameter is ``Annotated`` with a CliOption or a
+    CliArgument.
+    """
     hints = get_type_hints(command, include_extras=True)
     code = command.__code__
     names = code.co_varnames[: code.co_argcount]

@@ -1,9 +1,9 @@
 """The parser of command lines.
 
-It is not argparse, which takes values that begin with ``-`` for options, drops a value ``--``, loses arguments that may
-be absent behind options, and has other words and colours on each Python. What is legal here is that and no more:
-``--option value``, ``--option=value``, ``-o value``, ``-ovalue``, flags together as in ``-qv``, arguments anywhere, and
-after ``--`` nothing but arguments.
+It does not use argparse, which takes values that begin with ``-`` for options, drops a value ``--``, loses optional
+arguments after options, and differs in texts and colours between versions of Python. The legal forms are: ``--option
+value``, ``--option=value``, ``-o value``, ``-ovalue``, flags together as in ``-qv``, arguments anywhere, and after
+``--`` only arguments.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _HELP_NAMES = ("-h", "--help")
 
 
 class CommandParser:
-    """Reads the words behind ``prog``, the name of ``command``, whose docstring says what it does."""
+    """Parses the words after ``prog``, the name of ``command``, whose docstring is its help."""
 
     def __init__(self, prog: str, command: Command) -> None:
         self._prog = prog
@@ -29,7 +29,7 @@ class CommandParser:
         self._arguments = [parameter for parameter in self.parameters if not parameter.names]
 
     def values(self, words: Sequence[str]) -> dict[str, Any] | None:
-        """The value of each parameter by its name; None where ``words`` ask for help. Raises UsageError."""
+        """Returns the value of each parameter by its name; None where ``words`` request help. Raises UsageError."""
         given: dict[str, list[str]] = {}
         places = iter(self._arguments)
         further = next((p for p in self._arguments[-1:] if p.repeats), None)
@@ -55,7 +55,7 @@ class CommandParser:
         return {parameter.name: parameter.value(given.get(parameter.name)) for parameter in self.parameters}
 
     def _options_in(self, word: str, rest: Iterator[str]) -> Iterator[tuple[str, str]]:
-        """The options in ``word`` and their values, empty for flags; ``rest`` has a value that stands apart."""
+        """Yields the options in ``word`` and their values, empty for flags; a separate value is taken from ``rest``."""
         name, equals, value = word.partition("=")
         if not word.startswith("--"):  # letters: flags, and perhaps an option with its value
             name, value = word[:2], word[2:]
@@ -85,13 +85,13 @@ class CommandParser:
 
     @property
     def usage(self) -> str:
-        """How the command is used, in a line."""
+        """Returns the usage of the command, in a line."""
         needed = [f"{p.shown} {p.metavar}" for p in self.parameters if p.names and p.required]
         return " ".join([self._prog, *needed, "[OPTIONS]", *map(_place, self._arguments)])
 
     @property
     def help(self) -> str:
-        """The page that ``--help`` shows."""
+        """Returns the page that ``--help`` shows."""
         arguments = [(p.metavar, p.help) for p in self._arguments]
         options = [*((_names(p), p.help) for p in self.parameters if p.names), HELP]
         return help_text(self.usage, self._about, {"arguments": arguments, "options": options})
@@ -104,6 +104,6 @@ def _place(parameter: Parameter) -> str:
 
 
 def _names(parameter: Parameter) -> str:
-    """An option as help shows it: long names below each other."""
+    """Returns an option as help shows it: long names below each other."""
     names = ", ".join(parameter.names) if len(parameter.names) > 1 else f"    {parameter.names[0]}"
     return names if parameter.is_flag else f"{names} {parameter.metavar}"

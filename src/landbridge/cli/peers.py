@@ -1,4 +1,4 @@
-"""Other runtimes that run an ONNX file beside ours: what a benchmark times, and the outputs it compares."""
+"""Other runtimes that run an ONNX file: a benchmark measures their times and compares their outputs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _OTHERWISE = "--alone times landbridge only, --against names others"
 
 @dataclass(frozen=True, eq=False)
 class PeerRun:
-    """A model bound to its inputs: ``run`` runs it, ``outputs`` are those of the last run, in the file's order."""
+    """A model bound to its inputs: ``run`` runs it, ``outputs`` returns those of the last run, in the file's order."""
 
     run: Callable[[], object]
     outputs: Callable[[], list[Array]]
@@ -32,7 +32,7 @@ Peer = Callable[[Path, Mapping[str, Array], int], PeerRun]
 
 
 def peers_named(names: Sequence[str]) -> dict[str, Peer]:
-    """The peers called ``names``; raises LandbridgeError for one that is not known or does not import."""
+    """Returns the peers called ``names``; raises LandbridgeError for one that is unknown or does not import."""
     found: dict[str, Peer] = {}
     for name in names:
         if name not in _PEERS:
@@ -57,7 +57,7 @@ def _guarded(name: str, make: Callable[[Any, Path, Mapping[str, Array], int], Pe
         try:
             created = make(runtime, model, inputs, threads)
             created.run()
-        except Exception as error:  # runtimes raise classes that share no public base
+        except Exception as error:  # the exceptions of runtimes have no public common base
             raise LandbridgeError(f"{name} cannot run {model}: {error}; {_OTHERWISE}") from error
         return created
 
@@ -65,8 +65,9 @@ def _guarded(name: str, make: Callable[[Any, Path, Mapping[str, Array], int], Pe
 
 
 def _by_onnxruntime(runtime: Any, model: Path, inputs: Mapping[str, Array], threads: int) -> PeerRun:
-    """All optimizations, inputs and outputs bound; unbound where an output is there twice, which is bound once, and
-    where the file declares other axes than one has, whose array a second bound run is refused for."""
+    """Prepares a run with all optimizations, inputs and outputs bound. They are not bound where an output occurs twice,
+    or where the file declares another rank than an output has, for which onnxruntime refuses a second bound run.
+    """
     options = runtime.SessionOptions()
     options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
     options.log_severity_level = 3
@@ -95,7 +96,7 @@ def _by_onnxruntime(runtime: Any, model: Path, inputs: Mapping[str, Array], thre
 
 
 def _by_openvino(runtime: Any, model: Path, inputs: Mapping[str, Array], threads: int) -> PeerRun:
-    """Compiled for latency and these shapes, in f32 as we are, inputs shared."""
+    """Prepares a run compiled for latency and these shapes, in f32 as Landbridge computes, with shared inputs."""
     read = runtime.Core().read_model(str(model))
     names = {port.get_any_name(): port for port in read.inputs}
     if any(port.partial_shape.is_dynamic for port in read.inputs):
@@ -122,7 +123,8 @@ _PEERS: Mapping[str, Callable[[Any, Path, Mapping[str, Array], int], PeerRun]] =
 
 
 def largest_difference(ours: Sequence[Array], theirs: Sequence[Array], ignored: float = 0.0) -> float:
-    """Return the largest difference of any element, as a share of its output's largest magnitude; inf for other shapes.
+    """Returns the largest difference of any element, as a share of its output's largest magnitude; inf for other
+    shapes.
 
     NaN in both is no difference, and neither are errors up to ``ignored``.
     """
@@ -135,7 +137,7 @@ def largest_difference(ours: Sequence[Array], theirs: Sequence[Array], ignored: 
         if not a.size:
             continue
         x, y = np.asarray(a, np.float64), np.asarray(b, np.float64)
-        with np.errstate(invalid="ignore"):  # infinities of one sign are the same
+        with np.errstate(invalid="ignore"):  # infinities of one sign are equal
             same = (x == y) | (np.isnan(x) & np.isnan(y)) | (np.abs(x - y) <= ignored)
         if same.all():
             continue

@@ -1,4 +1,4 @@
-"""Where each kernel of a program runs, and what its tensors cross."""
+"""Reports where each kernel of a program runs, and how its tensors cross between devices."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ if TYPE_CHECKING:
 
 
 def placement_report(executable: Executable) -> dict[str, list[dict[str, object]]]:
-    """``kernels``: each with its place; ``crossings``: each with the bytes it shows or copies and why, in order."""
+    """Returns ``kernels``, each with its placement, and ``crossings``, each with its bytes viewed or copied and why, in
+    order.
+    """
     from landbridge.executable import instructions as ins
 
     kernels: list[dict[str, object]] = []
@@ -25,7 +27,7 @@ def placement_report(executable: Executable) -> dict[str, list[dict[str, object]
 
 
 def crossings_report(executable: Executable) -> list[dict[str, object]]:
-    """The JSON form of ``executable.crossings``."""
+    """Returns the JSON form of ``executable.crossings``."""
     return [
         {"name": c.name, "to": str(c.to), "nbytes": c.nbytes, "how": "view" if c.is_view else "copy", "why": c.why}
         for c in executable.crossings

@@ -1,4 +1,4 @@
-"""``landbridge plan``: plan a list of buffers, or show the plan of a model, as a table or as a picture."""
+"""``landbridge plan``: plans a list of buffers, or shows the plan of a model, as a table or as a picture."""
 
 from __future__ import annotations
 
@@ -115,8 +115,9 @@ def plan(
 
 @dataclass(frozen=True)
 class _Shown:
-    """The plans of a file, the seconds that planning took, what tensors of a model cross, and which of its outputs may
-    be the memory of an input."""
+    """The plans of a file, the seconds that planning took, the crossings of a model, and its outputs that may be the
+    memory of an input.
+    """
 
     file: Path
     arenas: Sequence[Arena]
@@ -125,7 +126,7 @@ class _Shown:
     aliases: Mapping[str, str] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
-        """The plan as one: sums over the scopes, offsets by block; then each scope."""
+        """Returns the plan in JSON form: sums over the scopes, offsets by block; then each scope."""
         scopes = [_scope(arena) for arena in self.arenas]
         return {
             "file": str(self.file),
@@ -158,7 +159,7 @@ def _scope(arena: Arena) -> dict[str, Any]:
 
 
 def _limits(texts: Sequence[str] | None) -> dict[str, int]:
-    """``["8", "global.vtcm=4"]`` as ``{"": 8, "global.vtcm": 4}``; raises UsageError."""
+    """Parses ``["8", "global.vtcm=4"]`` to ``{"": 8, "global.vtcm": 4}``; raises UsageError."""
     limits: dict[str, int] = {}
     for text in texts or ():
         scope, _, number = text.rpartition("=")

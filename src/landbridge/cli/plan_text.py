@@ -1,4 +1,4 @@
-"""A memory plan in words: what each scope takes, who holds the most at once, and what would have to shrink."""
+"""Prints a memory plan as text: the size of each scope, its largest holders, and which blocks limit it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _NAME = 32
 
 
 def print_plan(arenas: Sequence[Arena], seconds: float) -> None:
-    """Print the scopes of a plan that took ``seconds``, and for each the step at which most bytes are alive."""
+    """Prints the scopes of a plan that took ``seconds``, and for each the step at which most bytes are alive."""
     arenas = [arena for arena in arenas if arena.blocks]
     if not arenas:
         line("nothing is planned: no bytes are needed but those of inputs, outputs and constants")
@@ -73,7 +73,7 @@ def _lifetime(arena: Arena, block: ArenaBlock) -> tuple[str, str]:
 
 
 def _short(name: str) -> str:
-    """A kernel's name without the middle of a long chain of nodes, and of a long name."""
+    """Returns a kernel's name without the middle of a long chain of nodes, and of a long name."""
     nodes = name.split("+")
     return shortened(name if len(nodes) <= _NODES else f"{nodes[0]}+..+{nodes[-1]}", _NAME)
 
@@ -83,7 +83,7 @@ def _is_program(arena: Arena) -> bool:
 
 
 def _advice(arena: Arena, most: int) -> str:
-    """What limits the plan, and how much can be won there."""
+    """Returns a text that says what limits the plan, and how much could be saved there."""
     if not arena.proved_optimal:
         return (
             f"The plan takes {arena.peak - arena.lower_bound:,} bytes more than the lower bound; whether they are "

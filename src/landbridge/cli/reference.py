@@ -18,7 +18,7 @@ Array = np.ndarray[Any, Any]
 
 
 class Reference:
-    """The values of one ONNX model for given inputs, computed by onnxruntime without optimizations."""
+    """Computes the values of one ONNX model for given inputs, by onnxruntime without optimizations."""
 
     def __init__(self, path: Path, allow_links: bool = False) -> None:
         self._runtime = onnxruntime_for("compare")
@@ -28,12 +28,12 @@ class Reference:
             fill_external_data(self._model, path, DataRules(allow_links=allow_links))
         except ImportModelError:
             raise
-        except Exception as error:  # protobuf has several, and none of its own base
+        except Exception as error:  # protobuf has several exceptions, and no base class of its own
             raise ImportModelError(f"{path} is not an ONNX file: {error}") from error
         self.outputs = [output.name for output in self._model.graph.output]
 
     def values(self, feeds: Mapping[str, Array]) -> dict[str, Array]:
-        """Every tensor that depends on an input, in the order of the file's nodes."""
+        """Returns every tensor that depends on an input, in the order of the file's nodes."""
         names = _dependent_values(self._model.graph)
         exposed = _with_outputs(self._model, [onnx.ValueInfoProto(name=name) for name in names])
         options = self._runtime.SessionOptions()
@@ -45,12 +45,12 @@ class Reference:
             )
             known = {value.name for value in session.get_inputs()}
             results = session.run(names, {n: array for n, array in feeds.items() if n in known})
-        except Exception as error:  # onnxruntime raises classes that share no public base
+        except Exception as error:  # onnxruntime's exceptions have no public common base
             raise LandbridgeError(f"onnxruntime cannot run {self._path}: {error}") from error
         return {n: value for n, value in zip(names, results, strict=True) if isinstance(value, np.ndarray)}
 
     def save_exposed(self, values: Mapping[str, Array], file: Path) -> None:
-        """Write the model with ``values`` as outputs, of exactly these types and shapes, to ``file``."""
+        """Writes the model with ``values`` as outputs, of exactly these types and shapes, to ``file``."""
         helper = onnx.helper
         infos = [
             helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(value.dtype), value.shape)
@@ -60,7 +60,7 @@ class Reference:
 
 
 def _dependent_values(graph: onnx.GraphProto) -> list[str]:
-    """Names of the node outputs that depend on an input of the graph, in node order."""
+    """Returns the names of the node outputs that depend on an input of the graph, in node order."""
     constant = {initializer.name for initializer in graph.initializer}
     dependent = {value.name for value in graph.input if value.name not in constant}
     found: list[str] = []
@@ -75,7 +75,7 @@ def _dependent_values(graph: onnx.GraphProto) -> list[str]:
 
 
 def _captured(attribute: onnx.AttributeProto) -> list[str]:
-    """Names that the subgraphs of a node read; their own among them, which harm nothing."""
+    """Returns the names that the subgraphs of a node read; their own names are included, which has no effect."""
     graphs = [*attribute.graphs, *([attribute.g] if attribute.HasField("g") else [])]
     return [
         name
@@ -94,7 +94,7 @@ def _with_outputs(model: onnx.ModelProto, outputs: list[onnx.ValueInfoProto]) ->
 
 
 def onnxruntime_for(command: str) -> ModuleType:
-    """onnxruntime; raises LandbridgeError saying that ``command`` needs it."""
+    """Returns onnxruntime; raises LandbridgeError saying that ``command`` needs it."""
     try:
         import onnxruntime
     except ImportError as error:

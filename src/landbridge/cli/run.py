@@ -1,4 +1,4 @@
-"""``landbridge run``: run a model, and say how long it took, what was copied and what memory was planned."""
+"""``landbridge run``: runs a model, and prints its latency, the bytes copied and the memory planned."""
 
 from __future__ import annotations
 
@@ -156,7 +156,7 @@ def run(
 
 
 def latency(milliseconds: Sequence[float]) -> dict[str, float]:
-    """Of ``milliseconds`` a run each: the least, and those that 50, 90 and 99 of 100 do not exceed."""
+    """Returns the minimum and the 50th, 90th and 99th percentiles of ``milliseconds``, one for each run."""
     import numpy as np
 
     p50, p90, p99 = (float(p) for p in np.percentile(milliseconds, (50, 90, 99)))
@@ -187,7 +187,7 @@ def _outputs(
     for number, spec in enumerate(executable.main.outputs):
         entry = describe_tensor(spec)
         if not all(isinstance(extent, int) for extent in spec.shape):
-            entry["shape"] = list(session.get_output(number).shape)  # which the data decided
+            entry["shape"] = list(session.get_output(number).shape)  # sizes that data decided
         if directory is not None:
             make_folder(directory)
             stem = _file_stem(spec.name)

@@ -1,4 +1,4 @@
-"""``--sanitize``: every device of the process is sanitized, and what was found ends the command."""
+"""``--sanitize``: sanitizes every device of the process and reports findings at the end of the command."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ EXIT_FOUND = 3
 
 
 def sanitize_all() -> None:
-    """Sanitize every device that is asked for from now on; call it before the first one is."""
+    """Sanitizes every device that is opened from now on; call it before the first one is."""
     from landbridge.sanitizing import SANITIZE_VARIABLE
 
     os.environ[SANITIZE_VARIABLE] = "1"
 
 
 def exit_on_findings() -> None:
-    """Look at all memory once more; print what was found, and exit with 3 if anything was."""
+    """Checks all memory once more, prints findings, and exits with 3 if there are any."""
     from landbridge.sanitizer import check_all, findings
 
     check_all()

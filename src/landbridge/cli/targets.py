@@ -1,4 +1,4 @@
-"""``landbridge targets``: the target kinds, their options and tags, or what one target resolves to."""
+"""``landbridge targets``: lists the target kinds, their options and tags, or shows what one target resolves to."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def _show(text: str, json: bool) -> None:
 
 
 def _kinds() -> tuple[list[dict[str, Any]], dict[str, str]]:
-    """Every kind that loads, described; and the reason for every one that does not."""
+    """Returns a description of every kind that loads, and the reason for every one that does not."""
     from landbridge.errors import TargetError
     from landbridge.targets import get_kind, names
 
@@ -79,7 +79,7 @@ def _kinds() -> tuple[list[dict[str, Any]], dict[str, str]]:
 
 
 def _not_linked(form: dict[str, object]) -> str:
-    """Why nothing can be compiled yet for the tag that stands for ``form``; empty if it can."""
+    """Returns why nothing can be compiled yet for the tag that stands for ``form``; empty if it can."""
     from landbridge.codegen.relocations.linkages import LINKAGES
     from landbridge.targets.llvm_cpu import architecture
 

@@ -1,4 +1,4 @@
-"""``landbridge trace``: where the time of one run goes, kernel by kernel, and what memory is in use meanwhile."""
+"""``landbridge trace``: records the time of each kernel in one run, and the memory in use."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def write_trace(
     file: Path,
     sources: Sequence[Path],
 ) -> Trace:
-    """Trace one run on ``inputs``, by reference, into ``file``, which is none of ``sources``; what happened in it."""
+    """Traces one run on ``inputs``, by reference, into ``file``, which is none of ``sources``; returns the trace."""
     from landbridge.output_file import write_text
     from landbridge.vm.trace import trace_run
     from landbridge.vm.trace_events import chrome_trace

@@ -1,1 +1,1 @@
-"""``--on ssh://USER@BOARD``: what is compiled here runs there, by the system's ssh and the Landbridge of the board."""
+"""``--on ssh://USER@BOARD``: runs programs compiled here on a board, by the system's ssh and the board's Landbridge."""

@@ -1,4 +1,4 @@
-"""Where a board is: ``ssh://[USER@]HOST[:PORT][/PATH/OF/landbridge]``."""
+"""The address of a board: ``ssh://[USER@]HOST[:PORT][/PATH/OF/landbridge]``."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _FORM = re.compile(r"ssh://(?:(?P<user>[^@:/\s-][^@:/\s]*)@)?(?P<host>\[[0-9A-Fa
 
 @dataclass(frozen=True)
 class BoardAddress:
-    """A board as ssh knows it, and the ``landbridge`` to run there; empty: the one that is found."""
+    """A board by its ssh name, and the path of its ``landbridge``, empty to search for it."""
 
     text: str
     user: str
@@ -23,7 +23,7 @@ class BoardAddress:
 
     @staticmethod
     def parse(text: str) -> BoardAddress:
-        """``"ssh://pi@board"``; raises UsageError for what is no such address."""
+        """Parses ``"ssh://pi@board"``; raises UsageError for any other form."""
         found = _FORM.fullmatch(text)
         port = int(found["port"]) if found and found["port"] else None
         if found is None or (port is not None and not 0 < port < 1 << 16):
@@ -36,11 +36,11 @@ class BoardAddress:
 
     @property
     def words(self) -> list[str]:
-        """The last words of ssh's command line before the command."""
+        """Returns the last words of ssh's command line before the command."""
         port = [] if self.port is None else ["-p", str(self.port)]
         return [*port, "--", self.place]
 
     @property
     def place(self) -> str:
-        """``user@host``, as a user types it."""
+        """Returns ``user@host``, as a user types it."""
         return f"{self.user}@{self.host}" if self.user else self.host

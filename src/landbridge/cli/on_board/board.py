@@ -1,4 +1,4 @@
-"""A board with a Landbridge: what it is, the programs it has, and commands that run there."""
+"""A board with Landbridge: its properties, its programs, and commands that run there."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ _VERSION = re.compile(r"landbridge (?P<version>\S+) \((?P<isa>[^,]+), .*\)")
 
 @dataclass(frozen=True)
 class Answer:
-    """What a command printed there as JSON, the files it wrote by their names, and its exit code."""
+    """The JSON that a command printed there, the files it wrote by their names, and its exit code."""
 
     result: dict[str, Any]
     files: Mapping[str, bytes]
@@ -82,7 +82,7 @@ class Answer:
 
 @dataclass(frozen=True)
 class Board:
-    """A board that answered: its instruction set, its ``landbridge``, its folder of programs and what lies there."""
+    """A board that answered: its instruction set, its ``landbridge``, its folder of programs and the files in it."""
 
     connection: Connection
     isa: str
@@ -92,10 +92,10 @@ class Board:
 
     @staticmethod
     def reach(text: str, device: str, target: str | None, model: Path) -> Board:
-        """The board at ``text``, ``ssh://[USER@]HOST[:PORT]``, whose ``device`` shall run ``model``.
+        """Connects to the board at ``text``, ``ssh://[USER@]HOST[:PORT]``, whose ``device`` is to run ``model``.
 
-        Raises UsageError where ``device`` wants a ``target``, as the board's devices are not asked what they are,
-        and BoardError where it cannot be reached or has no Landbridge of this version, saying how to get that.
+        Raises UsageError where ``device`` needs a ``target``, as the board's devices are not queried, and BoardError
+        where it cannot be reached or has no Landbridge of this version, saying how to get that.
         """
         address = BoardAddress.parse(text)
         if device != "cpu" and target is None and model.suffix != ".lbx":
@@ -123,13 +123,13 @@ class Board:
 
     @property
     def address(self) -> str:
-        """As the user named it."""
+        """Returns the address as the user typed it."""
         return self.connection.address.text
 
     def target(self, declared: str | None, model: Path) -> str | None:
-        """What to compile ``model`` for: what was ``declared``, else any CPU of the board's instruction set.
+        """Returns the target for ``model``: the ``declared`` one, else any CPU of the board's instruction set.
 
-        Raises BoardError for code of another one, before any is made.
+        Raises BoardError for another instruction set, before compiling.
         """
         if model.suffix == ".lbx":
             return declared
@@ -154,12 +154,12 @@ class Board:
         *,
         may_end_with: Sequence[int] = (),
     ) -> Answer:
-        """What ``landbridge COMMAND PROGRAM options --json`` says there.
+        """Runs ``landbridge COMMAND PROGRAM options --json`` there and returns its output.
 
-        ``executable`` is copied there unless one of its content is. ``inputs``: files by input. ``writes``: options
-        whose value is a file or folder that is written and comes back, with the place here that messages shall name.
-        ``may_end_with``: exit codes beside 0 that are no error here. Raises BoardError with the board's own message
-        where it fails.
+        ``executable`` is copied there unless the board has a program of this content. ``inputs``: files by input.
+        ``writes``: options whose value is a file or folder that is written and copied back, with the local path that
+        messages name. ``may_end_with``: exit codes other than 0 that are no error. Raises BoardError with the board's
+        own message where it fails.
         """
         program = self._program(executable)
         copy = PurePosixPath(program)
@@ -190,7 +190,7 @@ class Board:
         return Answer(result, files, done.status)
 
     def _program(self, executable: Executable) -> str:
-        """Where the program lies there."""
+        """Returns the path of the program on the board."""
         from landbridge.executable.parts import CodeImage
 
         for module in executable.modules:
@@ -224,7 +224,7 @@ class Board:
         return path
 
     def _unpack(self, inputs: Mapping[str, Path]) -> str:
-        """A folder there, with the files of ``inputs`` as 0.npy and so on."""
+        """Makes a folder there with the files of ``inputs`` as 0.npy and so on; returns its path."""
         with tempfile.TemporaryFile() as packed:
             with tarfile.open(fileobj=packed, mode="w") as archive:
                 for number, file in enumerate(inputs.values()):
@@ -236,7 +236,7 @@ class Board:
         return done.stdout.strip()
 
     def _fetch(self, folder: str) -> dict[str, bytes]:
-        """What was written into the folder ``out`` of ``folder``, by the path below it."""
+        """Returns the files that were written into the folder ``out`` of ``folder``, by relative path."""
         with tempfile.TemporaryFile() as packed:
             done = self.connection.fetch(packed, 'tar -cf - -C "$1/out" .', folder)
             if done.status:
@@ -272,7 +272,7 @@ class Board:
 
 
 def install_line(address: BoardAddress) -> str:
-    """The line that installs this version there, in a folder that is looked into; Debian's pip wants one."""
+    """Returns the command that installs this version there, in a folder that is searched; Debian's pip requires one."""
     port = "" if address.port is None else f"-p {address.port} "
     pip = "~/.landbridge/bin/pip"
     created = f"python3 -m venv --clear ~/.landbridge && {pip} install --no-compile landbridge=={__version__}"
@@ -280,14 +280,14 @@ def install_line(address: BoardAddress) -> str:
 
 
 def _named_here(text: str, names: Mapping[str, str]) -> str:
-    """``text`` of the board with the ``names`` that files have here, by those there."""
+    """Returns ``text`` of the board with file names of the board replaced by the local ``names``."""
     for there, here in names.items():
         text = text.replace(there, here)
     return text
 
 
 def _without_times(executable: Executable) -> Executable:
-    """``executable`` without what its compile took, so that the same program is the same file."""
+    """Returns ``executable`` without the times of its compile, so that the same program is the same file."""
     retained = {name: value for name, value in executable.metadata.items() if not name.startswith("seconds")}
     return replace(executable, metadata=retained)
 

@@ -1,4 +1,4 @@
-"""What commands do with a board: options for its landbridge, and what it wrote, brought here."""
+"""Parts of commands that run on a board: options for its landbridge, and copies of the files it wrote."""
 
 from __future__ import annotations
 
@@ -26,7 +26,9 @@ Array = np.ndarray[Any, Any]
 
 
 def declared_options(**options: object) -> list[str]:
-    """``memory_cfg=["naive"]`` as ``["--memory-cfg", "naive"]``; one that is None or False is left out."""
+    """Returns the command-line form of options, as ``["--memory-cfg", "naive"]`` of ``memory_cfg=["naive"]``; None and
+    False are left out.
+    """
     words: list[str] = []
     for name, value in options.items():
         option = f"--{name.replace('_', '-')}"
@@ -48,7 +50,7 @@ def run_there(
     trace: Path | None,
     sources: Sequence[Path],
 ) -> tuple[dict[str, Any], int]:
-    """What ``landbridge run`` says of a run there, and its exit code; its files are written here."""
+    """Runs ``landbridge run`` there; returns its JSON and exit code, and writes its files here."""
     from landbridge.output_file import make_folder, open_output, write_text
 
     writes = {name: path for name, path in (("--output-dir", output_dir), ("--trace", trace)) if path is not None}
@@ -69,7 +71,7 @@ def run_there(
 def values_there(
     board: Board, executable: Executable, sized: Function, options: Sequence[str], inputs: Mapping[str, Tensor]
 ) -> tuple[dict[str, Array], dict[str, Array]]:
-    """Inputs and outputs by name of one run there; ``sized``: the program with extents that are numbers."""
+    """Returns inputs and outputs by name of one run there; ``sized``: the program with numbers as extents."""
     feeds = {}
     with TemporaryDirectory() as folder:
         files = {}
@@ -89,7 +91,7 @@ def values_there(
 def explained_there(
     board: Board, executable: Executable, target: Target | None, options: Sequence[str], files: Mapping[str, Path]
 ) -> tuple[list[TimedKernel], MachineLimits | None, int]:
-    """Each kernel of warm runs there with its time, the limits of the board, and how many threads it used.
+    """Returns each kernel of warm runs there with its time, the limits of the board, and its number of threads.
 
     A board without the compiler runs programs from here that measure its limits.
     """

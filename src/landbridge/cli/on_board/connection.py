@@ -1,4 +1,4 @@
-"""Shell scripts that run on a board by the system's ssh, with the keys, names and host keys that its user has."""
+"""Runs shell scripts on a board by the system's ssh, with the keys, names and host keys of its user."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ _SAY_BEGIN = "printf '%s\\n' '--- landbridge begins ---'\n"
 
 @dataclass(frozen=True)
 class Done:
-    """What a script printed, and its exit status."""
+    """The output of a script and its exit status."""
 
     status: int
     stdout: str
@@ -61,29 +61,29 @@ class Done:
 
 @dataclass(frozen=True)
 class Connection:
-    """Scripts run on the board at ``address``; each is a connection of its own."""
+    """Runs scripts on the board at ``address``, each in its own connection."""
 
     address: BoardAddress
 
     def run(self, script: str, *words: str) -> Done:
-        """What the POSIX shell there makes of ``script``, with ``words`` as its parameters.
+        """Runs ``script`` in the POSIX shell there, with ``words`` as its parameters.
 
         Raises BoardError where ssh fails.
         """
         return self.send(None, script, *words)
 
     def run_tied(self, *words: str) -> Done:
-        """What the command ``words`` does there; it ends when this process does. Raises BoardError where ssh fails."""
+        """Runs the command ``words`` there; it ends when this process does. Raises BoardError where ssh fails."""
         return self.send(None, _TIED, *words)
 
     def send(self, content: IO[bytes] | None, script: str, *words: str) -> Done:
-        """As ``run``, with ``content`` from where it stands as the script's standard input."""
+        """Runs as ``run`` does, with ``content`` from its current position as the script's standard input."""
         with tempfile.TemporaryFile() as printed:
             status, stderr = self._start(script, words, content, printed)
             return Done(status, printed.read().decode(errors="replace"), stderr)
 
     def fetch(self, into: IO[bytes], script: str, *words: str) -> Done:
-        """As ``run``, with what the script prints written to the file ``into``, which stands where that begins."""
+        """Runs as ``run`` does, and writes what the script prints to the file ``into`` at its current position."""
         status, stderr = self._start(script, words, None, into)
         return Done(status, "", stderr)
 
@@ -95,11 +95,11 @@ class Connection:
             *("-o", f"ConnectTimeout={CONNECT_S}"),
             *("-o", f"ServerAliveInterval={_BETWEEN_S}"),
             *("-o", f"ServerAliveCountMax={_QUESTIONS}"),
-            # What the user's configuration has for sessions of a person.
+            # This disables options that a user sets for interactive sessions.
             *("-o", "RemoteCommand=none"),
             *("-o", "ClearAllForwardings=yes"),
         ]
-        reading, writing = os.pipe()  # as long as `writing` is open, the board's standard input is
+        reading, writing = os.pipe()  # the board's standard input stays open as long as `writing` does
         try:
             with tempfile.TemporaryFile() as messages:
                 try:
@@ -136,7 +136,7 @@ class Connection:
             )
         port = "" if self.address.port is None else f"-p {self.address.port} "
         by_hand = f"ssh {port}{self.address.place}"
-        # Of a changed key ssh says much, framed: what counts is where the old one stands, and the last lines.
+        # ssh prints a framed text for a changed key: the line with the old key's location and the last lines matter.
         changed = [line for line in lines if line.startswith(("Offending", "Host key for"))]
         output = " ".join(" ".join(changed or lines).split())
         way = next(text for sign, text in _REMEDIES if sign in output.lower())
@@ -146,5 +146,5 @@ class Connection:
 
 
 def _quoted(word: str) -> str:
-    """``word`` for the login shell there, whichever it is."""
+    """Returns ``word`` quoted for any login shell."""
     return "'" + word.replace("'", "'\"'\"'") + "'"
