@@ -1,4 +1,4 @@
-"""What the handles of ``sim:board`` are: blocks that the host sees through caches, and blocks that others can map."""
+"""The handles of ``sim:board``: blocks that the host sees through caches, and blocks that other processes can map."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ from landbridge.testing.lazy_instance import LazyBlock, LazyInstance
 
 
 class CachedBlock(LazyBlock):
-    """``data`` is what the device sees, ``host`` what the host's caches hold: barriers copy between the two."""
+    """A block whose ``data`` the device sees and whose ``host`` bytes the host's caches hold: barriers copy between the
+    two.
+    """
 
     def __init__(self, instance: LazyInstance, scope: str, nbytes: int, alignment: int) -> None:
         super().__init__(instance, scope, nbytes, alignment)
@@ -21,7 +23,7 @@ class CachedBlock(LazyBlock):
 
 
 class ExportedBlock(LazyBlock):
-    """A block whose bytes are those of an in-memory file, ``file``, which whoever maps it keeps alive."""
+    """A block whose bytes are those of an in-memory file, ``file``; any process that maps it keeps it alive."""
 
     def __init__(self, instance: LazyInstance, scope: str, nbytes: int, alignment: int) -> None:
         super().__init__(instance, scope, 0, alignment)
@@ -31,6 +33,6 @@ class ExportedBlock(LazyBlock):
         self.address = int(self.data.ctypes.data)
 
     def release(self) -> None:
-        """Close the file and see its bytes no more: they are now those of whoever else has it."""
+        """Closes the file and unmaps its bytes; other holders of the file keep them."""
         os.close(self.file)
         self.data = np.full(self.data.nbytes, 0xA5, np.uint8)

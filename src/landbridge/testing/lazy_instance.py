@@ -1,4 +1,4 @@
-"""What the handles of ``sim:lazy`` are: blocks, streams, and the instance they belong to."""
+"""The handles of ``sim:lazy``: blocks, streams, and the instance they belong to."""
 
 from __future__ import annotations
 
@@ -56,5 +56,5 @@ class Hold:
         self._task = task
 
     def release(self) -> None:
-        """Let the stream go on."""
+        """Lets the stream continue."""
         self._queue.release(self._task)

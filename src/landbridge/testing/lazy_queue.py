@@ -1,4 +1,4 @@
-"""Queued work that runs as late as legal: nothing happens before somebody waits, then in a seeded random order."""
+"""Queued work that runs as late as legal: nothing happens before a caller waits, then in a seeded random order."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ _SLICE = 0.05
 class Task:
     """One entry of a queue, and the Event of everything before and at it.
 
-    ``uses`` are the (block, start, stop, writes) it touches; ``keep_alive`` is held until it is done. ``begun``: what
-    runs meanwhile in this thread, a finalizer, finds it under way and need not wait for it.
+    ``uses`` are the (block, start, stop, writes) it touches; ``keep_alive`` is held until it is done. ``begun``: a
+    finalizer that runs in this thread during it finds it started and need not wait for it.
     """
 
     __slots__ = (
@@ -57,24 +57,26 @@ class Task:
         self.finished_ms: float | None = None
 
     def query(self) -> bool:
-        """Whether it is done. Being asked also moves the queue on by one task, so that polling ends."""
+        """Returns whether it is done; each call also runs one task of the queue, so that polling ends."""
         return self._queue.poll(self)
 
     def synchronize(self, timeout: float | None = None) -> bool:
-        """Run what must come first, then this; False when ``timeout`` seconds pass before held work allows it."""
+        """Runs what must come first, then this task; returns False when ``timeout`` seconds pass before held work
+        allows it.
+        """
         return self._queue.finish((self,), timeout)
 
 
 class LazyQueue:
     """The tasks of one device instance on all its streams; ``rng`` chooses among those that may run.
 
-    A task runs after the one before it on its stream and after what it was told to wait for; nothing else orders
-    them. Every method may be called from any thread.
+    A task runs after the one before it on its stream and after the tasks it waits for; nothing else orders them. Every
+    method may be called from any thread.
     """
 
     def __init__(self, rng: Random) -> None:
         self._rng = rng
-        # A lock's own ``with`` cannot be split by an interrupt; that of a Condition, which is Python, can.
+        # An interrupt cannot split a lock's own ``with``; it can split that of a Condition, which is Python code.
         self._lock = new_lock()
         self._changed = Condition(self._lock)
         self._pending: list[Task] = []
@@ -93,7 +95,7 @@ class LazyQueue:
         keep_alive: object = None,
         held: bool = False,
     ) -> Task:
-        """Append a task to ``stream``, to run after ``after`` too; one that is ``held`` waits for ``release``."""
+        """Appends a task to ``stream``, to run after ``after`` too; one that is ``held`` waits for ``release``."""
         with self._lock:
             self.check()
             task = Task(self, stream, subject, action, uses, keep_alive)
@@ -106,13 +108,13 @@ class LazyQueue:
             return task
 
     def release(self, task: Task) -> None:
-        """Let a held task run."""
+        """Lets a held task run."""
         with self._lock:
             task.held = False
             self._changed.notify_all()
 
     def poll(self, task: Task) -> bool:
-        """Whether ``task`` is done; then one task that may run does, whichever."""
+        """Returns whether ``task`` is done; then runs any one task that may run."""
         with self._lock:
             self.check()
             done = task.done
@@ -122,9 +124,9 @@ class LazyQueue:
             return done
 
     def finish(self, tasks: tuple[Task, ...], timeout: float | None = None) -> bool:
-        """Run ``tasks`` and what they wait for, in random order, now and then with others that may run too.
+        """Runs ``tasks`` and what they wait for, in random order, sometimes with others that may run too.
 
-        False when ``timeout`` seconds pass while held work stands in the way.
+        Returns False when ``timeout`` seconds pass while held work blocks them.
         """
         deadline = None if timeout is None else time.monotonic() + timeout
         while True:
@@ -138,29 +140,29 @@ class LazyQueue:
                 if ready:
                     self._run(self._rng.choice(ready))
                 elif not any(not t.held and all(b.begun for b in t.after) for t in needed):
-                    # Other threads release what is held; short sleeps keep the wait interruptible.
+                    # Other threads release held tasks; short sleeps keep the wait interruptible.
                     left = _SLICE if deadline is None else min(_SLICE, deadline - time.monotonic())
                     if left <= 0:
                         return False
                     self._changed.wait(left)
 
     def finish_stream(self, stream: Hashable) -> None:
-        """Run everything that is queued on ``stream``."""
+        """Runs everything that is queued on ``stream``."""
         if (last := self._last.get(stream)) is not None:
             self.finish((last,))
 
     def finish_all(self, timeout: float | None = None) -> None:
-        """Run everything that is queued, what is held within ``timeout`` seconds."""
+        """Runs everything that is queued; waits for held work at most ``timeout`` seconds."""
         with self._lock:
             tasks = tuple(self._pending)
         self.finish(tasks, timeout)
 
     def last(self, stream: Hashable) -> Task | None:
-        """The task submitted last to ``stream``."""
+        """Returns the task submitted last to ``stream``."""
         return self._last.get(stream)
 
     def touching(self, block: object, start: int, stop: int, *, writes: bool) -> tuple[Task, ...]:
-        """The pending tasks that an access of bytes ``start`` to ``stop`` of ``block`` conflicts with."""
+        """Returns the pending tasks that an access of bytes ``start`` to ``stop`` of ``block`` conflicts with."""
         with self._lock:
             return tuple(
                 task
@@ -169,7 +171,7 @@ class LazyQueue:
             )
 
     def lose(self) -> None:
-        """Drop what is pending; from now on every call raises."""
+        """Drops pending tasks; from now on every call raises."""
         with self._lock:
             self.lost = True
             for task in self._pending:
@@ -178,7 +180,7 @@ class LazyQueue:
             self._changed.notify_all()
 
     def check(self) -> None:
-        """Raise DeviceLostError once the device is lost."""
+        """Raises DeviceLostError once the device is lost."""
         if self.lost:
             raise DeviceLostError(
                 f"the simulated device was lost; the work submitted last was: {self.last_submitted}; "
@@ -198,14 +200,14 @@ class LazyQueue:
         finally:
             task.finished_ms = time.perf_counter() * 1e3
             task.done = True
-            # What was waited for, and what was lent, is let go: an Event may outlive both.
+            # The tasks waited for, and borrowed objects, are released: an Event may outlive both.
             task.action = task.keep_alive = None
             task.after, task.uses = [], ()
             self._changed.notify_all()
 
 
 def _closure(tasks: tuple[Task, ...]) -> list[Task]:
-    """The tasks that are yet to begin among ``tasks`` and everything they wait for."""
+    """Returns the tasks not begun yet among ``tasks`` and everything they wait for."""
     found: dict[Task, None] = {}
     todo = [task for task in tasks if not task.begun]
     while todo:

@@ -1,4 +1,4 @@
-"""The instances of ``sim:lazy``: their lives, their streams, and the order of what is queued on them."""
+"""The instances of ``sim:lazy``: their lifecycle, their streams, and the order of queued work."""
 
 from __future__ import annotations
 
@@ -33,7 +33,9 @@ class LazyStreams(DeviceAPI):
     # --- lifecycle ---------------------------------------------------------------------------------------------
 
     def open(self, index: int, **options: object) -> None:
-        """Start instance ``index`` with the option ``seed``, anew where it was closed, lost, or has another seed."""
+        """Starts instance ``index`` with the option ``seed``; restarts it where it was closed, lost, or has another
+        seed.
+        """
         unknown = sorted(set(options) - {"seed"})
         seed = options.get("seed", self.seed)
         if unknown or not isinstance(seed, int):
@@ -43,68 +45,68 @@ class LazyStreams(DeviceAPI):
             self._begin(index)
 
     def close(self, index: int) -> None:
-        """Finish what is queued on instance ``index``, unless a hold keeps it, and lose it."""
+        """Finishes what is queued on instance ``index``, unless a hold blocks it, and loses it."""
         queue = self._instance(index).queue
         if not queue.lost:
             queue.finish_all(_CLOSE_PATIENCE)
             queue.lose()
 
     def reset(self, index: int) -> None:
-        """Drop what is queued on instance ``index`` and start it anew."""
+        """Drops what is queued on instance ``index`` and restarts it."""
         self._begin(index)
 
     def lose(self, index: int) -> None:
-        """Take the device away, as a driver crash does: from now on every call raises DeviceLostError."""
+        """Removes the device, as a driver crash does: from now on every call raises DeviceLostError."""
         self._instance(index).queue.lose()
 
     # --- streams and events ------------------------------------------------------------------------------------
 
     def create_stream(self, index: int) -> Stream:
-        """A queue that nothing orders with the others."""
+        """Makes a queue that nothing orders with the others."""
         return Stream(Device(self, index), StreamHandle(self._live(index)))
 
     def free_stream(self, stream: Stream) -> None:
-        """What is queued still runs; nothing more may be queued."""
+        """Ends a stream: queued work still runs; nothing more may be queued."""
         stream.handle.alive = False
 
     def set_stream(self, index: int, stream: Stream | None) -> None:
-        """Note this thread's stream of the instance, for ``get_stream``; the queues do not change."""
+        """Sets this thread's stream of the instance, for ``get_stream``; the queues do not change."""
         self._key(index, stream)
         vars(self._current)[str(index)] = stream
 
     def get_stream(self, index: int) -> Stream | None:
-        """What this thread set last."""
+        """Returns the stream that this thread set last."""
         found: Stream | None = vars(self._current).get(str(index))
         return found
 
     def stream_sync(self, index: int, stream: Stream | None) -> None:
-        """Run all that is queued on ``stream``."""
+        """Runs all that is queued on ``stream``."""
         self._live(index).queue.finish_stream(self._key(index, stream))
 
     def sync_stream_from_to(self, index: int, source: Stream | None, target: Stream | None) -> None:
-        """Make what is queued on ``target`` from now on run after all that is on ``source`` now."""
+        """Makes what is queued on ``target`` from now on run after all that is on ``source`` now."""
         last = self._live(index).queue.last(self._key(index, source))
         if last is not None:
             self._submit(index, target, "a barrier", None, after=(last,))
 
     def record_event(self, index: int, stream: Stream | None) -> Task:
-        """An event after all that is on ``stream`` now."""
+        """Returns an event after all that is on ``stream`` now."""
         return self._submit(index, stream, "an event", None)
 
     def wait_event(self, index: int, stream: Stream | None, event: Event) -> None:
-        """Make what is queued on ``stream`` from now on run after ``event``."""
+        """Makes what is queued on ``stream`` from now on run after ``event``."""
         if isinstance(event, Task) and not event.done:
             self._submit(index, stream, "a wait", None, after=(event,))
 
     def elapsed_ms(self, start: Event, end: Event) -> float | None:
-        """Between two completed events, by the time at which they were; None before."""
+        """Returns the milliseconds between two completed events, by the times of completion; None before."""
         times = [event.finished_ms for event in (start, end) if isinstance(event, Task)]
         if len(times) < 2 or times[0] is None or times[1] is None:
             return None
         return times[1] - times[0]
 
     def hold(self, index: int, stream: Stream | None = None) -> Hold:
-        """Keep ``stream`` from running anything queued from now on until the Hold is released."""
+        """Keeps ``stream`` from running anything queued from now on until the Hold is released."""
         instance = self._live(index)
         return Hold(instance.queue, instance.queue.submit(self._key(index, stream), "a hold", held=True))
 

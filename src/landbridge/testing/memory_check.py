@@ -1,4 +1,4 @@
-"""What holds of a device's memory: of each scope that the host sees, some is allocated, looked at and given back."""
+"""Checks a device's memory: in each scope that the host sees, it allocates, accesses and frees some."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _ALIGNMENT = mmap.PAGESIZE
 
 @record(frozen=True)
 class MemoryFinding:
-    """``subject`` was looked at in ``scope``: ``outcome`` says what is there. ``failed``: it should be otherwise."""
+    """The ``outcome`` of checking ``subject`` in ``scope``; ``failed``: it violates the contract."""
 
     scope: str
     subject: str
@@ -30,12 +30,14 @@ class MemoryFinding:
 
 
 def check_memory(device: Device, nbytes: int = _BYTES) -> Iterator[MemoryFinding]:
-    """What holds of ``nbytes`` bytes of each flat scope, in order; an error of one scope is a MemoryFinding of it."""
+    """Yields the checks of ``nbytes`` bytes of each flat scope, in order; an error of one scope becomes a
+    MemoryFinding.
+    """
     for scope, kind in device.memory_kinds.items():
         if kind.ndim > 1:
             continue
         size = min([nbytes, *(most for most in (kind.max_bytes, kind.capacity) if most is not None)])
-        access = kind.host_access if kind.exportable else None  # what is to be exported is asked for
+        access = kind.host_access if kind.exportable else None  # shared memory is allocated only on request
         try:
             tensor = empty(size, dtype="uint8", device=device, scope=scope, alignment=_ALIGNMENT, host_access=access)
         except LandbridgeError as error:

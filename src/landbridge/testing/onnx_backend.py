@@ -7,8 +7,8 @@
 
     globals().update(BackendTest(onnx_backend.LandbridgeBackend, __name__).test_cases)
 
-Models are compiled as they are: nothing is frozen, converted or left out, and what is refused fails with its own error.
-Needs the extra ``compile``.
+Models are compiled as they are: nothing is frozen, converted or left out, and an unsupported model fails with its own
+error. Needs the extra ``compile``.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class LandbridgeRep(BackendRep):
         self.session = lb.Session(executable)
 
     def run(self, inputs: Any, **kwargs: Any) -> tuple[Any, ...]:
-        """The outputs, as new arrays, for one input or a sequence of as many as the program takes, in order.
+        """Returns the outputs, as new arrays, for one input or a sequence of all inputs in order.
 
         Raises InputError where they are of other numbers, shapes or dtypes.
         """
@@ -49,12 +49,12 @@ class LandbridgeBackend(Backend):
 
     @classmethod
     def supports_device(cls, device: str) -> bool:
-        """Whether ``device`` is ``"CPU"``, of any index."""
+        """Returns whether ``device`` is ``"CPU"``, of any index."""
         return device.partition(":")[0] == "CPU"
 
     @classmethod
     def prepare(cls, model: onnx.ModelProto, device: str = "CPU", **kwargs: Any) -> LandbridgeRep:
-        """``model`` compiled; ``kwargs`` are those of ``lb.compile``. Raises as that does."""
+        """Compiles ``model``; ``kwargs`` are those of ``lb.compile``. Raises as that does."""
         return LandbridgeRep(lb.compile(model, **kwargs))
 
     @classmethod
@@ -66,8 +66,10 @@ class LandbridgeBackend(Backend):
         outputs_info: Sequence[tuple[Any, tuple[int, ...]]] | None = None,
         **kwargs: Any,
     ) -> tuple[Any, ...]:
-        """The outputs of a model of ``node`` alone, of ``opset_version`` in ``kwargs`` or the newest of its domain."""
-        super().run_node(node, inputs, device, outputs_info)  # which checks the node
+        """Returns the outputs of a model of ``node`` alone, of ``opset_version`` in ``kwargs`` or the newest of its
+        domain.
+        """
+        super().run_node(node, inputs, device, outputs_info)  # this checks the node
         given = [np.asarray(each) for each in (inputs if isinstance(inputs, list | tuple) else [inputs])]
         names = [name for name in node.input if name]
         opset = kwargs.pop("opset_version", None) or _newest(node)

@@ -1,4 +1,4 @@
-"""The self-test of a device: bytes go there, move within it, and come back."""
+"""The self-test of a device: copies bytes to it, within it, and back."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from landbridge.tensor import asarray
 
 
 def self_test(device: Device) -> str | None:
-    """None when ``device`` works; else the reason why not, in one line. Moves a few kilobytes."""
+    """Returns None when ``device`` works, else the reason why not, in one line. Moves a few kilobytes."""
     values = np.arange(1000, dtype=np.int32)
     try:
         back = np.asarray(asarray(values, device=device, copy=True).copy().to_device("cpu"))

@@ -1,4 +1,4 @@
-"""``sim:board``: ``sim:lazy`` with what boards have besides: caches, addresses, imports, exports, recordings.
+"""``sim:board``: ``sim:lazy`` with features of boards: caches, addresses, imports, exports, recordings.
 
 Scope ``cached`` is memory that the host sees through its caches, lines of 64 bytes: nothing either side writes reaches
 the other without a barrier. Imports are of the board's own memory alone, by address, bus address or file descriptor.
@@ -39,17 +39,17 @@ _ATTRIBUTES = {
 
 @record
 class BoardRecording:
-    """Commands noted instead of done. ``regions`` are what each position is bound to; the rest is as it was called."""
+    """Commands recorded instead of run. ``regions`` are bound to positions; other arguments are as in the call."""
 
     regions: list[Region] = field(default_factory=list)
     commands: list[tuple[str, tuple[Any, ...]]] = field(default_factory=list)
 
     def add(self, subject: str, *args: Any) -> None:
-        """Note a command; regions among ``args``, and in lists among them, become positions."""
+        """Records a command; regions among ``args``, and in lists among them, become positions."""
         self.commands.append((subject, tuple(self._noted(arg) for arg in args)))
 
     def bound(self, args: tuple[Any, ...]) -> list[Any]:
-        """``args`` of a command with the regions that their positions are bound to now."""
+        """Returns ``args`` of a command with the regions that their positions are bound to now."""
         return [self._bound(arg) for arg in args]
 
     def _noted(self, arg: Any) -> Any:
@@ -87,13 +87,13 @@ class SimBoardDeviceAPI(SimLazyDeviceAPI):
         self._recordings: dict[object, BoardRecording] = {}
 
     def get_attr(self, index: int, attr: DeviceAttr) -> object | None:
-        """Facts of a small board; the rest as ``sim:lazy``."""
+        """Returns facts of a small board; for other attributes, those of ``sim:lazy``."""
         return _ATTRIBUTES.get(attr) or super().get_attr(index, attr)
 
     # --- memory ------------------------------------------------------------------------------------------------
 
     def alloc_data_space(self, index: int, nbytes: int, alignment: int, scope: str, type_hint: str | None) -> Space:
-        """A poisoned block; one of ``cached`` has what the host sees besides."""
+        """Allocates a poisoned block; one of ``cached`` also has the bytes that the host sees."""
         space = super().alloc_data_space(index, nbytes, alignment, scope, type_hint)
         if space.scope == "cached":
             block: LazyBlock = space.handle
@@ -103,7 +103,7 @@ class SimBoardDeviceAPI(SimLazyDeviceAPI):
         return space
 
     def alloc_shared_space(self, index: int, nbytes: int, alignment: int, scope: str) -> Space:
-        """A block of ``shared`` that ``export_fd`` gives away; aligned to a page at most."""
+        """Allocates a block of ``shared`` that ``export_fd`` exports; aligned to a page at most."""
         instance = self._live(index)
         kind = kind_of(self._kinds, scope, f"{self.name}:{index}")
         check_request(nbytes, alignment, f"{self.name}:{index}")
@@ -120,7 +120,7 @@ class SimBoardDeviceAPI(SimLazyDeviceAPI):
         return space
 
     def free_data_space(self, space: Space) -> None:
-        """As ``sim:lazy``; what others have of an exported block stays theirs."""
+        """Frees as ``sim:lazy`` does; an exported block stays with its other holders."""
         self._blocks.pop(id(space.handle), None)
         if isinstance(space.handle, ExportedBlock) and space.handle.alive:
             self._finish(space.handle)
@@ -128,22 +128,22 @@ class SimBoardDeviceAPI(SimLazyDeviceAPI):
         super().free_data_space(space)
 
     def alloc_workspace(self, index: int, nbytes: int, stream: Stream | None) -> Space:
-        """A block of ``global``."""
+        """Allocates a block of ``global``."""
         return self.alloc_data_space(index, nbytes, 1, "global", None)
 
     def free_workspace(self, space: Space) -> None:
-        """As ``free_data_space``."""
+        """Frees as ``free_data_space`` does."""
         self.free_data_space(space)
 
     # --- host access -------------------------------------------------------------------------------------------
 
     def host_pointer(self, space: Space) -> int:
-        """The address that the host uses: for ``cached``, of what its caches hold."""
+        """Returns the address that the host uses: for ``cached``, that of the content of its caches."""
         block = self._block(space)
         return block.host_address if isinstance(block, CachedBlock) else super().host_pointer(space)
 
     def begin_host_access(self, region: Region, nbytes: int, mode: AccessMode) -> None:
-        """Run what the access must come after; then lines of ``cached`` that are read come from memory."""
+        """Runs what the access must come after; then lines of ``cached`` that are read come from memory."""
         super().begin_host_access(region, nbytes, mode)
         block = region.space.handle
         if isinstance(block, CachedBlock) and mode != "w":
@@ -151,7 +151,7 @@ class SimBoardDeviceAPI(SimLazyDeviceAPI):
             block.host[lines] = block.data[lines]
 
     def end_host_access(self, region: Region, nbytes: int, mode: AccessMode) -> None:
-        """Lines of ``cached`` that were written go to memory."""
+        """Writes back the lines of ``cached`` that were written."""
         block = region.space.handle
         if isinstance(block, CachedBlock) and mode != "r":
             lines = _lines(region.byte_offset, nbytes)
@@ -161,11 +161,11 @@ class SimBoardDeviceAPI(SimLazyDeviceAPI):
     # --- addresses, imports, exports ---------------------------------------------------------------------------
 
     def device_address(self, region: Region) -> int:
-        """An address of the simulated bus, of 48 bits."""
+        """Returns an address of the simulated bus, of 48 bits."""
         return self._block(region.space).address + _BUS_OFFSET + region.byte_offset
 
     def import_memory(self, index: int, source: ImportSource, access: AccessMode) -> Space:
-        """A block of this instance again, from its first byte on. Raises ZeroCopyError for any other memory."""
+        """Imports a block of this instance, from its first byte on. Raises ZeroCopyError for any other memory."""
         self._live(index)
         for space in tuple(self._blocks.values()):
             if space.device.index == index and self._is_of(space, source) and source.nbytes <= space.handle.data.nbytes:
@@ -173,38 +173,38 @@ class SimBoardDeviceAPI(SimLazyDeviceAPI):
         raise ZeroCopyError(f"{self.name}:{index} imports the memory of its own allocations alone, not {source}")
 
     def release_import(self, space: Space) -> None:
-        """Nothing was made for it."""
+        """Does nothing, as the import allocated nothing."""
 
     def export_fd(self, space: Space) -> int:
-        """A file descriptor of memory from ``alloc_shared_space``; the caller closes it."""
+        """Returns a file descriptor of memory from ``alloc_shared_space``; the caller closes it."""
         block = self._block(space)
         if not isinstance(block, ExportedBlock):
             raise ZeroCopyError(f"{block} was not made to be shared; allocate it with alloc_shared_space")
         return os.dup(block.file)
 
     def import_source(self, space: Space) -> DmaBuf | None:
-        """The file of memory from ``alloc_shared_space``."""
+        """Returns the file of memory from ``alloc_shared_space``."""
         block = self._block(space)
         return DmaBuf(block.file, 0, block.data.nbytes) if isinstance(block, ExportedBlock) else None
 
     # --- recordings --------------------------------------------------------------------------------------------
 
     def begin_record(self, index: int, stream: Stream | None) -> None:
-        """Note work on ``stream`` from now on."""
+        """Starts to record work on ``stream``."""
         key = index, self._key(index, stream)
         if key in self._recordings:
             raise DeviceError(f"{self.name}:{index} is recording this stream already; call end_record first")
         self._recordings[key] = BoardRecording()
 
     def end_record(self, index: int, stream: Stream | None) -> object:
-        """What was noted."""
+        """Returns the recording."""
         recording = self._recordings.pop((index, self._key(index, stream)), None)
         if recording is None:
             raise DeviceError(f"{self.name}:{index} is not recording this stream; call begin_record first")
         return recording
 
     def replay(self, recording: object, args: Mapping[int, Region], stream: Stream | None) -> Event | None:
-        """Queue what was noted, with other regions."""
+        """Queues the recorded work, with other regions."""
         if not isinstance(recording, BoardRecording):
             raise InputError(f"{self.name} replays recordings of its own, not {recording!r}")
         for position, region in args.items():
@@ -223,7 +223,7 @@ class SimBoardDeviceAPI(SimLazyDeviceAPI):
     def copy_data_from_to(
         self, src: Region, dst: Region, nbytes: int, stream: Stream | None, keep_alive: object
     ) -> Event | None:
-        """Queue the copy, or note it."""
+        """Queues the copy, or records it."""
         recording = self._recording(stream, src, dst)
         if recording is None:
             return super().copy_data_from_to(src, dst, nbytes, stream, keep_alive)
@@ -239,7 +239,7 @@ class SimBoardDeviceAPI(SimLazyDeviceAPI):
         args: Sequence[Region | int | float],
         stream: Stream | None,
     ) -> Event | None:
-        """Queue the launch, or note it."""
+        """Queues the launch, or records it."""
         recording = self._recording(stream, *(arg for arg in args if isinstance(arg, Region)))
         if recording is None:
             return super().launch(module, function, grid, block, args, stream)
@@ -256,7 +256,7 @@ class SimBoardDeviceAPI(SimLazyDeviceAPI):
         return self._recordings.get((index, self._key(index, stream)))
 
     def _is_of(self, space: Space, source: ImportSource) -> bool:
-        """Whether ``source`` is memory of ``space`` from its first byte on."""
+        """Returns whether ``source`` is memory of ``space`` from its first byte on."""
         block = space.handle
         if space.scope == "global":
             return False
@@ -278,5 +278,5 @@ class SimBoardDeviceAPI(SimLazyDeviceAPI):
 
 
 def _lines(start: int, nbytes: int) -> slice:
-    """The whole cache lines that ``nbytes`` bytes from ``start`` on lie in."""
+    """Returns the whole cache lines that ``nbytes`` bytes from ``start`` on lie in."""
     return slice(start // _LINE * _LINE, -(-(start + nbytes) // _LINE) * _LINE)

@@ -1,4 +1,4 @@
-"""``sim:lazy``: a device of host memory that queues everything and is as unhelpful as the contract allows.
+"""``sim:lazy``: a device of host memory that queues everything and guarantees no more than the contract.
 
 Queued copies and launches run as late as legal, in a seeded random order among unordered streams. Blocks are
 poisoned when allocated and when freed; a use after free, or a free before the last queued use, is an error and
@@ -43,7 +43,7 @@ from landbridge.testing.lazy_streams import SEED_VARIABLE as SEED_VARIABLE
 from landbridge.testing.lazy_streams import LazyStreams
 
 _CAPACITY = 1 << 26
-_QUARANTINE = 64  # freed blocks that are watched for late writes
+_QUARANTINE = 64  # freed blocks that are checked for late writes
 
 
 class SimLazyDeviceAPI(LazyStreams):
@@ -72,7 +72,7 @@ class SimLazyDeviceAPI(LazyStreams):
         }
 
     def get_attr(self, index: int, attr: DeviceAttr) -> object | None:
-        """Name and memory; None for the rest."""
+        """Returns name and memory; None for other attributes."""
         match attr:
             case DeviceAttr.PRODUCT_NAME:
                 return f"simulated device, lazy, seed {self.seed}"
@@ -83,13 +83,13 @@ class SimLazyDeviceAPI(LazyStreams):
         return None
 
     def memory_kinds(self, index: int) -> Mapping[str, MemoryKind]:
-        """``global`` and ``shared``."""
+        """Returns ``global`` and ``shared``."""
         return self._kinds
 
     # --- memory ------------------------------------------------------------------------------------------------
 
     def alloc_data_space(self, index: int, nbytes: int, alignment: int, scope: str, type_hint: str | None) -> Space:
-        """A poisoned block."""
+        """Allocates a poisoned block."""
         instance = self._live(index)
         kind = kind_of(self._kinds, scope, f"sim:lazy:{index}")
         check_request(nbytes, alignment, f"sim:lazy:{index}")
@@ -103,7 +103,7 @@ class SimLazyDeviceAPI(LazyStreams):
         return Space(Device(self, index), kind.scope, block)
 
     def free_data_space(self, space: Space) -> None:
-        """Poison the block; an error while queued work uses it, and when it was freed before."""
+        """Poisons the block; it is an error while queued work uses the block, and when it was freed before."""
         block: LazyBlock = space.handle
         if block.instance.queue.lost:
             return
@@ -123,19 +123,19 @@ class SimLazyDeviceAPI(LazyStreams):
             self._check_poison(oldest)
 
     def check_freed_blocks(self) -> None:
-        """Raise UseAfterFreeError when a freed block was written."""
+        """Raises UseAfterFreeError when a freed block was written."""
         for instance in self._instances:
             for block in tuple(instance.freed):
                 self._check_poison(block)
 
     def can_copy(self, src: Space, dst: Space) -> bool:
-        """Between any two of the instances, and with memory that the host reaches."""
+        """Returns whether both ends are of its instances or in memory that the host reaches."""
         return all(space.device.api is self or host_reaches(space) for space in (src, dst))
 
     def copy_data_from_to(
         self, src: Region, dst: Region, nbytes: int, stream: Stream | None, keep_alive: object
     ) -> Event | None:
-        """Queue the copy. Memory of the host is read or written when it runs, not before."""
+        """Queues the copy. Memory of the host is read or written when it runs, not before."""
         ends = (src, dst)
         index = owning_device(self, src.space, dst.space).index
         if stream is not None and stream.device not in (src.space.device, dst.space.device):
@@ -161,7 +161,9 @@ class SimLazyDeviceAPI(LazyStreams):
     # --- host access -------------------------------------------------------------------------------------------
 
     def host_pointer(self, space: Space) -> int:
-        """The address of a ``shared`` block; none while work on it is pending outside ``begin_host_access``."""
+        """Returns the address of a ``shared`` block; raises while work on it is pending outside
+        ``begin_host_access``.
+        """
         block = self._block(space)
         if block.scope != "shared":
             raise HostViewError(f"sim:lazy: the host cannot address scope {block.scope!r}; copy it to the host")
@@ -172,25 +174,27 @@ class SimLazyDeviceAPI(LazyStreams):
         return block.address
 
     def begin_host_access(self, region: Region, nbytes: int, mode: AccessMode) -> None:
-        """Run what the access must come after."""
+        """Runs what the access must come after."""
         block = self._block(region.space)
         for task in self._pending(block, region.byte_offset, region.byte_offset + nbytes, writes=mode != "r"):
             task.synchronize()
         block.host_accesses += 1
 
     def end_host_access(self, region: Region, nbytes: int, mode: AccessMode) -> None:
-        """The memory is coherent: nothing but the count of accesses changes."""
+        """Counts the access; the memory is coherent."""
         block = self._block(region.space)
         block.host_accesses = max(0, block.host_accesses - 1)
 
     # --- modules -----------------------------------------------------------------------------------------------
 
     def module_formats(self, index: int) -> Sequence[str]:
-        """``python``."""
+        """Returns the one format, ``python``."""
         return ("python",)
 
     def load_module(self, index: int, binary: bytes, format: str, options: str = "") -> object:
-        """The Python module whose import path is ``binary``; its functions are the kernels. ``options`` say nothing."""
+        """Loads the Python module whose import path is ``binary``; its functions are the kernels. ``options`` are
+        ignored.
+        """
         self._live(index)
         if format != "python":
             raise InputError(f"sim:lazy loads no modules of format {format!r}; legal: python")
@@ -208,11 +212,11 @@ class SimLazyDeviceAPI(LazyStreams):
         args: Sequence[Region | int | float],
         stream: Stream | None,
     ) -> Event | None:
-        """Queue ``function(grid, block, *args)``; a Region becomes a uint8 array to the end of its space."""
+        """Queues ``function(grid, block, *args)``; a Region becomes a uint8 array to the end of its space."""
         kernel = getattr(module, function, None)
         if kernel is None:
             raise DeviceError(f"sim:lazy: the module has no function {function!r}")
-        given = tuple(args)  # the list is the caller's
+        given = tuple(args)  # copied, as the caller may change the list
         regions = [arg for arg in given if isinstance(arg, Region)]
         owner = next((r.space.device for r in regions if r.space.device.api is self), None)
         index = stream.device.index if stream is not None else owner.index if owner is not None else 0
@@ -247,7 +251,7 @@ class SimLazyDeviceAPI(LazyStreams):
         check_inside(region.byte_offset, nbytes, self._block(region.space).data.nbytes, "sim:lazy")
 
     def _address(self, region: Region, subject: str) -> int:
-        """The address of ``region``, asked when ``subject`` runs."""
+        """Returns the address of ``region``, when ``subject`` runs."""
         space = region.space
         if space.device.api is self:
             if not space.handle.alive:

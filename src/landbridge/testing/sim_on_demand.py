@@ -1,4 +1,4 @@
-"""``sim:scratch`` with scopes that come and go: others take them, and what was there is lost."""
+"""``sim:scratch`` with scopes that have to be acquired: other programs take them, and their content is lost."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ class SimOnDemandDeviceAPI(SimScratchDeviceAPI):
         self.acquired = dict.fromkeys(scopes, 0)
 
     def acquired_scopes(self, index: int) -> Sequence[str]:
-        """Those that it was made with."""
+        """Returns the scopes that it was made with."""
         return self._on_demand
 
     def acquire_scope(self, index: int, scope: str) -> int:
-        """What was hidden is there again, unless somebody else had the scope."""
+        """Makes hidden bytes visible again, unless another program had the scope."""
         self._check_scope(index, scope)
         with self._lock:
             if scope in self._holders:
@@ -48,7 +48,7 @@ class SimOnDemandDeviceAPI(SimScratchDeviceAPI):
             return self._contents[scope]
 
     def release_scope(self, index: int, scope: str) -> None:
-        """Hide the bytes, at the last release."""
+        """Hides the bytes, at the last release."""
         self._check_scope(index, scope)
         with self._lock:
             if not self.acquired[scope]:
@@ -58,7 +58,7 @@ class SimOnDemandDeviceAPI(SimScratchDeviceAPI):
                 self._hide(scope)
 
     def take(self, scope: str, holder: str) -> None:
-        """Another program, ``holder``, has the scope from now on."""
+        """Takes the scope for another program, ``holder``."""
         self._check_scope(0, scope)
         with self._lock:
             if self.acquired[scope]:
@@ -68,7 +68,7 @@ class SimOnDemandDeviceAPI(SimScratchDeviceAPI):
             self._holders[scope] = holder
 
     def revoke(self, scope: str, holder: str) -> None:
-        """Another program, which comes first, takes ``scope`` away from whoever acquired it, between two runs."""
+        """Takes ``scope`` away from its holder between two runs, for another program with higher priority."""
         self._check_scope(0, scope)
         with self._lock:
             self._hide(scope)
@@ -77,13 +77,13 @@ class SimOnDemandDeviceAPI(SimScratchDeviceAPI):
             self._holders[scope] = holder
 
     def leave(self, scope: str) -> None:
-        """The other program gives the scope back."""
+        """Releases the scope for the other program."""
         del self._holders[scope]
 
     def copy_data_from_to(
         self, src: Region, dst: Region, nbytes: int, stream: Stream | None, keep_alive: object
     ) -> Event | None:
-        """Copies reach such a scope while it is acquired."""
+        """Copies; such a scope is only reached while it is acquired."""
         for region in (src, dst):
             space = region.space
             if space.device.api is self and self.acquired.get(space.scope) == 0:

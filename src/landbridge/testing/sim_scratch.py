@@ -1,6 +1,6 @@
 """``sim:scratch``: a device with scratchpads, flat and of rows, and textures, all in the host's memory.
 
-Small on purpose: every scope has a capacity. Bytes nobody wrote are poison, so are the guards around every block and
+Small on purpose: every scope has a capacity. Unwritten bytes are poison, and so are the guards around every block and
 every row; a write outside of them is found when the block is freed, or by ``check_guards()``, and stays in
 ``violations``. Code compiled for the host runs on it: all but textures can be addressed by the host, row by row.
 """
@@ -86,11 +86,11 @@ class SimScratchDeviceAPI(DeviceAPI):
         self.violations: list[str] = []
 
     def count(self) -> int:
-        """Always 1."""
+        """Returns 1, always."""
         return 1
 
     def get_attr(self, index: int, attr: DeviceAttr) -> object | None:
-        """Name and memory; None for the rest."""
+        """Returns name and memory; None for other attributes."""
         match attr:
             case DeviceAttr.PRODUCT_NAME:
                 return "simulated device with scratchpads"
@@ -101,21 +101,21 @@ class SimScratchDeviceAPI(DeviceAPI):
         return None
 
     def memory_kinds(self, index: int) -> Mapping[str, MemoryKind]:
-        """The five scopes."""
+        """Returns the kinds of the five scopes."""
         return _KINDS
 
     def target_properties(self, index: int) -> Mapping[str, Any]:
-        """Its kernels are the host's."""
+        """Returns the properties of a target whose kernels run on the host."""
         return {"kind": "llvm"}
 
     def used_bytes(self, scope: str) -> int:
-        """How much of the capacity of ``scope`` is allocated now."""
+        """Returns how many bytes of the capacity of ``scope`` are allocated now."""
         return self._used[scope]
 
     # --- allocation --------------------------------------------------------------------------------------------
 
     def alloc_data_space(self, index: int, nbytes: int, alignment: int, scope: str, type_hint: str | None) -> Space:
-        """A poisoned block of a flat scope."""
+        """Allocates a poisoned block of a flat scope."""
         kind = self._kind(index, scope)
         if kind.ndim != 1:
             raise InputError(
@@ -134,7 +134,7 @@ class SimScratchDeviceAPI(DeviceAPI):
     def alloc_data_space_nd(
         self, index: int, physical_shape: Sequence[int], dtype: str, scope: str, alignment: int
     ) -> NdSpace:
-        """Poisoned rows: a table of them, a pitch apart, or the lines of an image."""
+        """Allocates poisoned rows: a table of them, rows of one pitch, or the lines of an image."""
         kind = self._kind(index, scope)
         shape = tuple(physical_shape)
         if len(shape) != kind.ndim or kind.ndim == 1 or min(shape, default=0) < 0:
@@ -163,7 +163,7 @@ class SimScratchDeviceAPI(DeviceAPI):
         return space
 
     def free_data_space(self, space: Space) -> None:
-        """Give the block or all rows back; an error when it was freed before, or its guards were written."""
+        """Frees the block or all rows; it is an error when it was freed before, or its guards were written."""
         handle: Handle = space.handle
         if handle.is_freed or handle.table is not None:
             self._violation(UseAfterFreeError, f"{handle} is freed {'by itself' if handle.table else 'twice'}")
@@ -174,20 +174,20 @@ class SimScratchDeviceAPI(DeviceAPI):
         self._check(handle)
 
     def check_guards(self) -> None:
-        """Raise DeviceError when anything was written outside of a block or a row that lives."""
+        """Raises DeviceError when a byte outside of a live block or row was written."""
         for handle in tuple(self._live):
             self._check(handle)
 
     # --- access ------------------------------------------------------------------------------------------------
 
     def can_copy(self, src: Space, dst: Space) -> bool:
-        """Between all of its scopes, and with memory that the host reaches."""
+        """Returns whether both ends are of its scopes or in memory that the host reaches."""
         return all(end.device.api is self or host_reaches(end) for end in (src, dst))
 
     def copy_data_from_to(
         self, src: Region, dst: Region, nbytes: int, stream: Stream | None, keep_alive: object
     ) -> Event | None:
-        """Copy now; each end lies in one block or one row."""
+        """Copies at once; each end lies in one block or one row."""
         if stream is not None:
             raise InputError(f"sim:scratch has one in-order stream, not {stream}; give None")
         owning_device(self, src.space, dst.space)
@@ -197,7 +197,7 @@ class SimScratchDeviceAPI(DeviceAPI):
         return None
 
     def host_pointer(self, space: Space) -> int:
-        """The address of a block, or of one row of a table."""
+        """Returns the address of a block, or of one row of a table."""
         block = self._block(space)
         if space.handle.scope == "global.texture":
             raise HostViewError("sim:scratch: the host cannot address textures; copy them to the host")

@@ -1,4 +1,4 @@
-"""What the handles of ``sim:scratch`` are: bytes between guards, alone or many of them as the rows of one space."""
+"""The handles of ``sim:scratch``: bytes between guards, alone or many of them as the rows of one space."""
 
 from __future__ import annotations
 
@@ -27,20 +27,20 @@ class Guarded:
         self.pitch = pitch or nbytes or 1
 
     def holds(self, offset: int, nbytes: int) -> bool:
-        """Whether ``nbytes`` bytes from ``offset`` on lie inside, and in one row unless rows touch."""
+        """Returns whether ``nbytes`` bytes from ``offset`` on lie inside, and in one row unless rows are adjacent."""
         if offset < 0 or nbytes < 0 or offset + nbytes > self.data.nbytes:
             return False
         return self.row_bytes == self.pitch or offset % self.pitch + nbytes <= self.row_bytes
 
     def damaged(self) -> bool:
-        """Whether a byte was written that is not of a row."""
+        """Returns whether a byte outside of the rows was written."""
         rows = self.data[: len(self.data) // self.pitch * self.pitch].reshape(-1, self.pitch)
         guards = (self._around[:GUARD_BYTES], self._around[-GUARD_BYTES:], rows[:, self.row_bytes :])
         return any((guard != POISON).any() for guard in guards)
 
 
 class Handle:
-    """The handle of a Space: a block of its own, or a row of ``table``; ``charged`` bytes are given back with it."""
+    """The handle of a Space: a separate block, or a row of ``table``; ``charged`` bytes are freed with it."""
 
     def __init__(self, scope: str, block: Guarded | None, charged: int, table: Handle | None = None) -> None:
         self.scope = scope
@@ -52,11 +52,11 @@ class Handle:
 
     @property
     def is_freed(self) -> bool:
-        """Whether the allocation that this is part of was given back."""
+        """Returns whether the allocation that this is part of was given back."""
         return self.freed if self.table is None else self.table.freed
 
     def blocks(self) -> Iterator[Guarded]:
-        """The bytes of the allocation."""
+        """Yields the bytes of the allocation."""
         if self.block is not None:
             yield self.block
         for row in self.rows:
@@ -70,19 +70,19 @@ class Handle:
 
 
 def flat(scope: str, nbytes: int, alignment: int) -> Handle:
-    """One poisoned block."""
+    """Makes one poisoned block."""
     return Handle(scope, _scattered([nbytes], alignment, Random(0))[0], nbytes)
 
 
 def pitched(scope: str, rows: int, row_bytes: int, pitch: int, alignment: int) -> Handle:
-    """One poisoned block of rows that begin ``pitch`` bytes apart."""
+    """Makes one poisoned block of rows that begin ``pitch`` bytes from each other."""
     nbytes = rows * pitch
     whole, offset = _poisoned(nbytes, alignment)
     return Handle(scope, Guarded(whole, offset, nbytes, row_bytes, pitch), nbytes)
 
 
 def table(scope: str, rows: int, row_bytes: int, charged: int, alignment: int, random: Random) -> Handle:
-    """Poisoned rows that lie anywhere: apart, and in an order of ``random``."""
+    """Makes poisoned rows at separate locations, in an order of ``random``."""
     created = Handle(scope, None, charged)
     created.rows = tuple(
         Handle(scope, block, 0, created) for block in _scattered([row_bytes] * rows, alignment, random)
@@ -91,13 +91,13 @@ def table(scope: str, rows: int, row_bytes: int, charged: int, alignment: int, r
 
 
 def _poisoned(nbytes: int, alignment: int) -> tuple[np.ndarray[Any, Any], int]:
-    """Poisoned bytes, and where in them ``nbytes`` aligned ones between guards begin."""
+    """Returns poisoned bytes, and the offset at which ``nbytes`` aligned ones between guards begin."""
     whole = np.full(nbytes + alignment + 2 * GUARD_BYTES, POISON, np.uint8)
     return whole, GUARD_BYTES + -(whole.ctypes.data + GUARD_BYTES) % alignment
 
 
 def _scattered(sizes: list[int], alignment: int, random: Random) -> list[Guarded]:
-    """A block for each of ``sizes``, all in one buffer, each between guards of its own."""
+    """Returns a block for each of ``sizes``, all in one buffer, each between its own guards."""
     places = list(range(len(sizes)))
     random.shuffle(places)
     steps = [-(-(size + 2 * GUARD_BYTES) // alignment) * alignment for size in sizes]

@@ -1,4 +1,4 @@
-"""The conformance suite: what every device must do, as tests that a plugin author runs on his own.
+"""The conformance suite: the requirements on every device, as tests that the author of a plugin runs.
 
 ::
 
@@ -57,7 +57,7 @@ class DeviceConformance(
     RecordingConformance,
     TensorConformance,
 ):
-    """All of it. Set ``device_name`` in a subclass."""
+    """All tests of the suite. Set ``device_name`` in a subclass."""
 
 
 __all__ = ["DeviceConformance"]

@@ -1,4 +1,4 @@
-"""Scopes that come and go: what is there while they are acquired, and what stays meanwhile."""
+"""Tests of scopes that have to be acquired: what they hold while acquired, and what stays when they are released."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _ROUNDS = 8
 
 
 class AcquisitionConformance(ConformanceCase):
-    """``acquire_scope`` and ``release_scope``."""
+    """Tests ``acquire_scope`` and ``release_scope``."""
 
     def test_acquired_scopes(self) -> None:
         """acquired_scopes(index): scopes of the instance that have to be acquired; always the same."""
@@ -54,7 +54,7 @@ class AcquisitionConformance(ConformanceCase):
             self._put(piece, 3)
             self.release_scopes()
             again = api.acquire_scope(index, scope)
-            if again == inner[0]:  # else others had it meanwhile, and nothing is promised
+            if again == inner[0]:  # otherwise another program had the scope, and nothing is guaranteed
                 self._expect(piece, 3, f"was written before the release, and the number is still {again}")
             api.release_scope(index, scope)
             self.acquire_scopes()
@@ -100,7 +100,7 @@ class AcquisitionConformance(ConformanceCase):
             self._expect(piece, 7, "was written by one who has the scope still")
 
     def _alternate(self, scope: str) -> list[str]:
-        """What threads met that acquired ``scope`` at once, and gave it back when all had it."""
+        """Returns the faults that threads found that acquired ``scope`` at once, and released it when all had it."""
         api, index, failures = self.on_demand(), self.device.index, list[str]()
         all_have_it = Barrier(_THREADS, timeout=self.patience)
 
@@ -123,7 +123,7 @@ class AcquisitionConformance(ConformanceCase):
         return failures
 
     def _piece(self, scope: str) -> Region:
-        """``_BYTES`` bytes of ``scope``: a space, or a row of one."""
+        """Returns ``_BYTES`` bytes of ``scope``: a space, or a row of one."""
         kind = self.device.memory_kind(scope)
         if kind.ndim == 1:
             return Region(self.alloc(_BYTES, scope))
@@ -141,7 +141,7 @@ class AcquisitionConformance(ConformanceCase):
         expect(found == pattern(_BYTES, seed), f"what is lost in {piece.space.scope!r} {subject}")
 
     def _addresses(self, piece: Region) -> list[int]:
-        """Where ``piece`` is for the host and the device, as far as they say."""
+        """Returns the addresses of ``piece`` for the host and the device, as far as they are known."""
         host, owned = self.device.capability(HostMemory), self.device.capability(Addresses)
         found = [owned.device_address(piece)] if owned is not None else []
         if host is not None and self.device.memory_kind(piece.space.scope).host_access != "none":

@@ -1,4 +1,4 @@
-"""Barriers around the host's access: in both directions, for the bytes asked for, and for no others."""
+"""Tests of barriers around the host's access: in both directions, for the requested bytes only."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _ODD = ((0, 1), (1, 3), (63, 2), (77, 130), (4095, 2), (5000, 301))
 
 
 class BarrierConformance(ConformanceCase):
-    """``begin_host_access`` and ``end_host_access``; a coherent kind may make them no-ops, or have none."""
+    """Tests ``begin_host_access`` and ``end_host_access``; a coherent kind may make them no-ops, or lack them."""
 
     def test_the_host_sees_what_the_device_wrote(self) -> None:
         """begin_host_access: the host sees what the device wrote to these bytes, wherever they lie in the space."""
@@ -177,7 +177,7 @@ class BarrierConformance(ConformanceCase):
             expect(disjoint, f"addresses of two spaces of {kind.scope!r} overlap: {before}")
 
     def _step(self, kind: MemoryKind) -> int:
-        """What can be flushed by itself: whole granules."""
+        """Returns the number of bytes that can be flushed separately: whole granules."""
         if kind.coherence_granule > 1 << 20:
             self.skip("flushes whole allocations")
         return max(64, kind.coherence_granule)
@@ -186,7 +186,7 @@ class BarrierConformance(ConformanceCase):
         return max(2 * _LEAST, 8 * self._step(kind))
 
     def _seen(self, kind: MemoryKind, nbytes: int, seed: int) -> Space:
-        """A space that the device filled with a pattern, which the host's caches hold since it was read."""
+        """Returns a space that the device filled with a pattern, which the host's caches hold since it was read."""
         space = self.alloc(nbytes, kind.scope)
         self._device_writes(space, nbytes, seed)
         self._look(space, 0, nbytes, "r")
@@ -199,7 +199,7 @@ class BarrierConformance(ConformanceCase):
         self.free(staged)
 
     def _device_writes_around(self, space: Space, start: int, nbytes: int, size: int, seed: int) -> None:
-        """As ``_device_writes``, without ``nbytes`` bytes from ``start`` on, which the host is using."""
+        """Writes as ``_device_writes`` does, except for ``nbytes`` bytes from ``start`` on, which the host is using."""
         staged = self.alloc(size)
         self.write(staged, pattern(size, seed))
         for first, last in ((0, start), (start + nbytes, size)):

@@ -1,4 +1,4 @@
-"""What the tests of every part share: the device, spaces that are given back, bytes that go there and come back."""
+"""Parts that all tests share: the device, spaces that are freed at the end, and functions to write and read bytes."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ _LARGE_OFFSET = 3 << 16  # bytes
 
 
 def expect(condition: bool, otherwise: str) -> None:
-    """Fail the test with ``otherwise`` unless ``condition``."""
+    """Fails the test with ``otherwise`` unless ``condition``."""
     if not condition:
         raise AssertionError(otherwise)
 
 
 def expect_raises(wanted: type[BaseException], call: Callable[[], object], subject: str) -> BaseException:
-    """Fail the test unless ``call`` raises ``wanted``; the exception."""
+    """Calls ``call`` and returns the exception; fails the test unless it is a ``wanted``."""
     try:
         call()
     except wanted as error:
@@ -38,14 +38,14 @@ def expect_raises(wanted: type[BaseException], call: Callable[[], object], subje
 
 
 def pattern(nbytes: int, seed: int) -> bytes:
-    """Bytes that differ between neighbours and between seeds."""
+    """Returns bytes that differ between neighbours and between seeds."""
     return bytes((seed * 37 + i * 7 + i // 251) % 256 for i in range(nbytes))
 
 
 class ConformanceCase:
-    """One test run on ``device_name``: spaces taken with ``alloc`` are given back at its end.
+    """Runs one test on ``device_name``: spaces taken with ``alloc`` are freed at its end.
 
-    Scopes that come and go are acquired for the test, as for a run.
+    Scopes that have to be acquired are acquired for the test, as for a run.
     """
 
     device_name: ClassVar[str]
@@ -57,10 +57,10 @@ class ConformanceCase:
     separate_process: ClassVar[bool] = False
 
     def setup_method(self, method: object = None) -> None:
-        """Look the device up; every test begins with no space of its own."""
+        """Opens the device; every test begins without a space."""
         self.device: Device = find_device(self.device_name)
         self.api: DeviceAPI = self.device.api
-        # By identity, as threads take and give back at once; those of the host go last.
+        # keyed by identity, as threads allocate and free at once; host spaces are freed last
         self._taken: dict[int, Space] = {}
         self._of_host: dict[int, Space] = {}
         self._sizes: dict[int, int] = {}
@@ -69,7 +69,7 @@ class ConformanceCase:
         self.acquire_scopes()
 
     def teardown_method(self, method: object = None) -> None:
-        """Give the spaces back that the test did not free itself, and the scopes."""
+        """Frees the spaces that the test did not free, and releases the scopes."""
         for taken in (self._taken, self._of_host):
             while taken:
                 _, space = taken.popitem()
@@ -77,11 +77,11 @@ class ConformanceCase:
         self.release_scopes()
 
     def on_demand(self) -> AcquiredScopes:
-        """The API of scopes that come and go; skips the test where all are always there."""
+        """Returns the API of scopes that have to be acquired; skips the test where there are none."""
         return self.ability(AcquiredScopes)
 
     def acquire_scopes(self) -> None:
-        """Acquire the scopes that come and go; skips the test where another program holds one."""
+        """Acquires the scopes that have to be acquired; skips the test where another program holds one."""
         api, index = self.device.capability(AcquiredScopes), self.device.index
         for scope in api.acquired_scopes(index) if api is not None else ():
             try:
@@ -92,53 +92,53 @@ class ConformanceCase:
             self._acquired.append(scope)
 
     def release_scopes(self) -> None:
-        """Give back what ``acquire_scopes`` acquired."""
+        """Releases what ``acquire_scopes`` acquired."""
         while self._acquired:
             self.on_demand().release_scope(self.device.index, self._acquired.pop())
 
     def ability(self, protocol: Callable[..., _Ability]) -> _Ability:
-        """The API as ``protocol``; skips the test where the device does not have it."""
+        """Returns the API as ``protocol``; skips the test where the device does not have it."""
         found = self.device.capability(protocol)
         if found is None:
             self.skip(f"has no {getattr(protocol, '__name__', protocol)}")
         return found
 
     def skip(self, why: str) -> NoReturn:
-        """End the test as not applicable: ``why`` the device need not do this."""
+        """Ends the test as not applicable: ``why`` says why the device need not pass it."""
         raise SkipTest(f"{self.device} {why}")
 
     def is_host(self) -> bool:
-        """Whether the device is the host itself, with a sanitizer around it or not."""
+        """Returns whether the device is the host itself, with a sanitizer around it or not."""
         return self.device.name == host_device().name
 
     def flat_scopes(self) -> list[str]:
-        """The scopes of one dimension."""
+        """Returns the scopes of one dimension."""
         return [scope for scope, kind in self.device.memory_kinds.items() if kind.ndim == 1]
 
     def host_kinds(self) -> list[MemoryKind]:
-        """The flat kinds the host reads and writes; skips the test where there is none."""
+        """Returns the flat kinds the host reads and writes; skips the test where there is none."""
         self.host_kind()
         kinds = self.device.memory_kinds.values()
         return [kind for kind in kinds if kind.host_access == "read_write" and kind.ndim == 1]
 
     def capacity(self, scope: str = "global") -> int:
-        """Bytes that ``scope`` has now by what the device says, never more than 1 GiB."""
+        """Returns the free bytes of ``scope`` as the device reports them, at most 1 GiB."""
         kind = self.device.memory_kind(scope)
         declared = [kind.capacity, self.device.attr(DeviceAttr.AVAILABLE_MEMORY) if scope == "global" else None]
         return min(1 << 30, *(value for value in declared if isinstance(value, int)), 1 << 30)
 
     def large_offset(self, scope: str = "global") -> int | None:
-        """An offset that 16 bits do not hold, where ``scope`` has room for it; None where it has not."""
+        """Returns an offset that exceeds 16 bits, where the capacity of ``scope`` allows it; else None."""
         large_offset = -(-_LARGE_OFFSET // (unit := self.device.memory_kind(scope).offset_alignment)) * unit
         return large_offset if self.capacity(scope) > 16 * large_offset else None
 
     def available(self) -> int | None:
-        """Bytes of scope global that nobody has, where the device says so."""
+        """Returns the free bytes of scope global, where the device reports them."""
         found = self.device.attr(DeviceAttr.AVAILABLE_MEMORY)
         return found if isinstance(found, int) else None
 
     def expect_part(self, found: bytes, seed: int, start: int, part: bytes) -> None:
-        """Fail unless ``found`` is pattern ``seed`` with ``part`` at ``start``; says what is wrong."""
+        """Fails unless ``found`` is pattern ``seed`` with ``part`` at ``start``; says what is wrong."""
         stop = start + len(part)
         expect(found[start:stop] == part, f"the {len(part)} bytes at {start} are not those that were copied")
         wanted = pattern(len(found), seed)
@@ -146,7 +146,7 @@ class ConformanceCase:
         expect(unchanged, f"bytes beside the {len(part)} at {start} changed")
 
     def host_kind(self) -> MemoryKind:
-        """A kind the host reads and writes; skips the test where there is none."""
+        """Returns a kind the host reads and writes; skips the test where there is none."""
         self.ability(HostMemory)
         kinds = self.device.memory_kinds.values()
         found = next((kind for kind in kinds if kind.host_access == "read_write" and kind.ndim == 1), None)
@@ -155,15 +155,16 @@ class ConformanceCase:
         return found
 
     def alloc(self, nbytes: int, scope: str = "global", alignment: int = 1) -> Space:
-        """A space of the device."""
+        """Returns a space of the device."""
         kind = self.device.memory_kind(scope)
         size = -(-nbytes // kind.size_multiple) * kind.size_multiple
-        taken = self._taken.copy()  # at once, while other threads allocate: a list of items would not be
+        # copied in one step, as other threads allocate while a list of items would be iterated
+        taken = self._taken.copy()
         held = sum(self._sizes.get(key, 0) for key, other in taken.items() if other.scope == kind.scope)
         try:
             space = self.api.alloc_data_space(self.device.index, size, alignment, scope, None)
         except OutOfMemoryError:
-            # Small memories are honest; a test that wants them full says so by what it does with the error.
+            # Small memories may be full legally; a test that fills them handles the error itself.
             if kind.capacity is not None and held + size > kind.capacity and not self.fills_memory:
                 self.skip(f"has {kind.capacity} bytes of {kind.scope!r}, too few for this test")
             raise
@@ -172,17 +173,17 @@ class ConformanceCase:
         return space
 
     def keep(self, space: Space) -> None:
-        """Give ``space`` back at the end of the test."""
+        """Frees ``space`` at the end of the test."""
         self._taken[id(space)] = space
 
     def free(self, space: Space) -> None:
-        """Give ``space`` back before the end of the test."""
+        """Frees ``space`` before the end of the test."""
         del self._taken[id(space)]
         self._sizes.pop(id(space), None)
         self.api.free_data_space(space)
 
     def host(self, content: bytes) -> Space:
-        """A space of host memory that holds ``content``."""
+        """Returns a space of host memory that holds ``content``."""
         cpu = host_device()
         space = cpu.api.alloc_data_space(cpu.index, max(1, len(content)), 1, "global", None)
         self._of_host[id(space)] = space
@@ -190,19 +191,19 @@ class ConformanceCase:
         return space
 
     def host_address(self, space: Space) -> int:
-        """The address of a space of host memory."""
+        """Returns the address of a space of host memory."""
         api = space.device.capability(HostMemory)
         if api is None:
             self.skip("has no host_pointer")
         return api.host_pointer(space)
 
     def host_bytes(self, space: Space, nbytes: int) -> bytes:
-        """What a space of host memory holds."""
+        """Returns what a space of host memory holds."""
         return ctypes.string_at(self.host_address(space), nbytes)
 
     @contextmanager
     def owner_writes(self, space: Space, nbytes: int) -> Iterator[None]:
-        """Between the device's barriers, where it needs them for what others write to the memory it imported."""
+        """Calls the device's barriers around the block, where it needs them for writes of others to imported memory."""
         barriers = self.device.capability(HostBarriers)
         if barriers is None or self.device.memory_kind(space.scope).coherent:
             yield
@@ -212,7 +213,7 @@ class ConformanceCase:
         barriers.end_host_access(Region(space), nbytes, "w")
 
     def can_copy_host(self, space: Space) -> bool:
-        """Whether the device copies between ``space`` and host memory."""
+        """Returns whether the device copies between ``space`` and host memory."""
         if self.device == host_device():
             return True
         peer = self.device.capability(PeerCopy)
@@ -222,18 +223,19 @@ class ConformanceCase:
     def copy(
         self, src: Region, dst: Region, nbytes: int, stream: Stream | None = None, keep_alive: object = None
     ) -> Event | None:
-        """Queue a copy; the event of it."""
+        """Queues a copy and returns its event."""
         return self.api.copy_data_from_to(src, dst, nbytes, stream, keep_alive)
 
     def wait(self, event: Event | None) -> None:
-        """Wait for ``event``; None is done."""
+        """Waits for ``event``; None is complete."""
         if event is not None:
             expect(event.synchronize() is True, "synchronize() without a timeout returned something else than True")
             expect(event.query() is True, "query() is not True after synchronize()")
 
     def write(self, space: Space, content: bytes, offset: int = 0) -> None:
-        """Put ``content`` into ``space``: by a copy of the device, else through the host's view, of that scope or of
-        another one that the device copies from."""
+        """Writes ``content`` into ``space``: by a copy of the device, else through the host's view of that scope or of
+        another one that the device copies from.
+        """
         if self.can_copy_host(space):
             source = self.host(content)
             self.wait(self.copy(Region(source), Region(space, offset), len(content)))
@@ -252,7 +254,7 @@ class ConformanceCase:
             with_barriers.end_host_access(region, len(content), "w")
 
     def read(self, space: Space, nbytes: int, offset: int = 0) -> bytes:
-        """The bytes of ``space``, after all that was queued on stream None."""
+        """Returns the bytes of ``space``, after all that was queued on stream None."""
         if self.can_copy_host(space):
             target = self.host(b"\xee" * nbytes)
             self.wait(self.copy(Region(space, offset), Region(target), nbytes))

@@ -1,4 +1,4 @@
-"""Copies: the right bytes, in order, and done when the device says so."""
+"""Tests of copies: they move the right bytes, in order, and are complete when the device says so."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ _BYTES = 1024
 
 
 class _Owner:
-    """Something that can be seen to be let go."""
+    """An object whose release can be observed."""
 
 
 class CopyConformance(ConformanceCase):
-    """``copy_data_from_to``."""
+    """Tests ``copy_data_from_to``."""
 
     def test_copy_moves_the_bytes_requested(self) -> None:
         """copy_data_from_to(src: Region, dst: Region, nbytes, stream, keep_alive) -> Event | None; Region = (space,
@@ -99,7 +99,7 @@ class CopyConformance(ConformanceCase):
         )
 
     def _host_source(self) -> Space:
-        """Host memory with pattern 3 that the device can copy from."""
+        """Returns host memory with pattern 3 that the device can copy from."""
         source = self.host(pattern(_BYTES, 3))
         if not self.can_copy_host(self.alloc(_BYTES)):
             self.skip("copies neither from nor to host memory")

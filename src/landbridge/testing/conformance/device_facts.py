@@ -1,4 +1,4 @@
-"""What a device says of itself, as plain values for a report."""
+"""The facts that a device reports of itself, as plain values for a report."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ from landbridge.device.registry import device as find_device
 
 
 def device_facts(device_name: str) -> dict[str, Any]:
-    """``device``, ``attributes`` that are not None, ``abilities`` by the names of their Protocols, ``scopes``.
+    """Returns ``device``, ``attributes`` that are not None, ``abilities`` by the names of their Protocols, and
+    ``scopes``.
 
-    What the device raises when it is asked is left out: tests say that. Raises what ``lb.device`` raises.
+    Facts whose query raises are left out, as tests report that. Raises what ``lb.device`` raises.
     """
     device = find_device(device_name)
     attributes: dict[str, object] = {}

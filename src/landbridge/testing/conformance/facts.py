@@ -1,4 +1,4 @@
-"""What a device says of itself."""
+"""Tests of the facts that a device reports of itself."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ _ATTRIBUTES: dict[DeviceAttr, tuple[Callable[[object], bool], str]] = {
 
 
 class FactConformance(ConformanceCase):
-    """Names, versions, attributes and memory kinds."""
+    """Tests names, versions, attributes and memory kinds."""
 
     def test_api_version(self) -> None:
         """Plugins state DEVICE_API_VERSION, checked at load."""
@@ -99,7 +99,7 @@ class FactConformance(ConformanceCase):
         expect(first_kinds == kinds, f"memory_kinds are {first_kinds}, and then {kinds}")
 
     def _attribute(self, attr: DeviceAttr) -> object | None:
-        """What the device says; None where it raises, which is the matter of another test."""
+        """Returns the attribute; None where the device raises, which another test reports."""
         try:
             return self.api.get_attr(self.device.index, attr)
         except Exception:

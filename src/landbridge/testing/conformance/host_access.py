@@ -1,4 +1,4 @@
-"""The host's access to the device's own bytes."""
+"""Tests of the host's access to the device's own bytes."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from landbridge.errors import HostAccessError, HostViewError
 from landbridge.testing.conformance.base import ConformanceCase, expect, expect_raises, pattern
 
 _BYTES = 512
-_ROUNDS = 8  # a wrong order may be right by luck
+_ROUNDS = 8  # repeated, as a wrong order may be right by chance
 
 
 class HostAccessConformance(ConformanceCase):
-    """``host_pointer``, barriers and host views."""
+    """Tests ``host_pointer``, barriers and host views."""
 
     def test_host_pointer(self) -> None:
         """host_pointer(space): what the host writes there, the device reads."""

@@ -1,7 +1,7 @@
-"""Tests of the suite in processes of their own: a crash, an exit or a hang is the result of one test alone.
+"""Runs each test of the suite in its own process: a crash, an exit or a hang is the result of one test only.
 
-A server (``landbridge.testing.conformance.server``) that has imported everything and opened no device makes a child for
-each test, which costs milliseconds where a new interpreter takes a good part of a second.
+A server (``landbridge.testing.conformance.server``) that has imported everything and opened no device forks a child for
+each test, which takes milliseconds instead of a good part of a second for a new interpreter.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ main(threads)
 
 
 class IsolatedConformance:
-    """The suite on the device called ``device_name``, which this process does not open; a context that ends the server.
+    """Runs the suite on the device ``device_name``, which this process does not open; its context ends the server.
 
     A device that was registered from Python is made anew in each process, from its class. Raises UnknownDeviceError
     for a name that nobody knows.
@@ -45,7 +45,7 @@ class IsolatedConformance:
     def __init__(self, device_name: str, seconds: float = SECONDS) -> None:
         name = parse_device_name(device_name).innermost
         if name not in registry.names():
-            registry.device(device_name)  # raises, with the nearest names
+            registry.device(device_name)  # raises and suggests the nearest names
         self._device = device_name
         self._origin = registry.origin(name)
         self._seconds = seconds
@@ -67,7 +67,8 @@ class IsolatedConformance:
         self._server.communicate()
 
     def facts(self) -> Mapping[str, Any]:
-        """What the device says of itself, as ``device_facts``; of one that crashes or hangs then, its name alone.
+        """Returns the facts that the device reports, as ``device_facts``; only its name for one that crashes or hangs
+        then.
 
         Raises DeviceError when there is no such device, or its plugin fails.
         """
@@ -80,7 +81,7 @@ class IsolatedConformance:
         return facts
 
     def run(self, only: Collection[str] | None = None) -> Iterator[Result]:
-        """The result of every test, or of those named by ``only``, each as soon as it is there."""
+        """Yields the result of every test, or of those named by ``only``, as soon as each is there."""
         for name, sentence in sentences().items():
             if only is None or name in only:
                 answer = self._ask(name)

@@ -1,4 +1,4 @@
-"""What the server of isolated tests is asked for."""
+"""The request to the server of isolated tests."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MKL_NUM_THRE
 
 @record(frozen=True)
 class IsolatedTest:
-    """Test ``test`` on ``device``, ended after ``seconds``.
+    """A request to run test ``test`` on ``device``, ended after ``seconds``.
 
     ``origin``, ``module:class``, is for a device that no entry point names.
     """

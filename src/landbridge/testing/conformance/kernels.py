@@ -1,4 +1,4 @@
-"""A kernel for tests of launches: ``y = a - b``, made by the code generator of the device's own target kind."""
+"""The kernel ``y = a - b`` for tests of launches, made by the code generator of the device's own target kind."""
 
 from __future__ import annotations
 
@@ -18,7 +18,9 @@ NBYTES = 4 * COUNT
 
 
 def _program(scope: str, shape: tuple[int, ...], separators: tuple[int, ...], operands: str = "%s, %t") -> str:
-    """``y = a - b`` on tensors of ``shape``: ``a`` and ``y`` lie in ``scope``, ``b`` in ordinary memory."""
+    """Returns IR of ``y = a - b`` on tensors of ``shape``: ``a`` and ``y`` lie in ``scope``, ``b`` in ordinary
+    memory.
+    """
     extents, counts = "x".join(map(str, shape)), ", ".join(f"{count} : i64" for count in shape)
     loops, parallel = ", ".join(f"d{i}" for i in range(len(shape))), ", ".join(['"parallel"'] * len(shape))
     same = f"affine_map<({loops}) -> ({loops})>"
@@ -60,7 +62,7 @@ _images: dict[str, DeviceImage] = {}
 
 @record(frozen=True)
 class SuiteKernel:
-    """``image`` and its only function's launches, as ``module`` of the device."""
+    """An ``image``, and its only function's launches, as ``module`` of the device."""
 
     image: DeviceImage
     sequence: LaunchSequence
@@ -68,28 +70,29 @@ class SuiteKernel:
 
 
 def float32_bytes(seed: int) -> bytes:
-    """``COUNT`` float32 that differ by seed; differences of two such are exact."""
+    """Returns ``COUNT`` float32 that differ by seed; differences of two such are exact."""
     return struct.pack(f"<{COUNT}f", *(float((seed * 131 + i * 17) % 1021) for i in range(COUNT)))
 
 
 def minus(a: bytes, b: bytes) -> bytes:
-    """What the kernel makes of ``a`` and ``b``."""
+    """Returns what the kernel computes of ``a`` and ``b``."""
     values = zip(struct.unpack(f"<{COUNT}f", a), struct.unpack(f"<{COUNT}f", b), strict=True)
     return struct.pack(f"<{COUNT}f", *(x - y for x, y in values))
 
 
 class KernelCase(ConformanceCase):
-    """A test that launches; of memory that kernels use, scope ``global``."""
+    """A test that launches kernels; they use memory of scope ``global``."""
 
     def image(
         self, scope: str = "global", shape: tuple[int, ...] = (COUNT,), separators: tuple[int, ...] = ()
     ) -> DeviceImage:
-        """The kernel as the code generator makes it, its first and last operand in ``scope``; skips the test where
-        nothing makes such kernels for the device."""
+        """Returns the kernel from the code generator, its first and last operand in ``scope``; skips the test where
+        nothing generates such kernels for the device.
+        """
         return self._image_of(_program(scope, shape, separators), scope)
 
     def other_image(self) -> DeviceImage:
-        """As ``image``, of a kernel of the same name, which makes ``y = b - a``."""
+        """Returns an image as ``image`` does, of a kernel of the same name that computes ``y = b - a``."""
         return self._image_of(_program("global", (COUNT,), (), "%t, %s"), "global")
 
     def _image_of(self, program: str, scope: str) -> DeviceImage:
@@ -117,11 +120,11 @@ class KernelCase(ConformanceCase):
     def kernel(
         self, scope: str = "global", shape: tuple[int, ...] = (COUNT,), separators: tuple[int, ...] = ()
     ) -> SuiteKernel:
-        """The kernel that ``image`` finds, loaded."""
+        """Loads the kernel that ``image`` returns."""
         return self.loaded(self.image(scope, shape, separators))
 
     def loaded(self, image: DeviceImage) -> SuiteKernel:
-        """``image`` as a module of its own."""
+        """Loads ``image`` as a separate module."""
         (sequence,) = image.functions.values()
         modules = self.ability(DeviceModules)
         module = modules.load_module(self.device.index, image.code, image.format, image.options)
@@ -135,7 +138,7 @@ class KernelCase(ConformanceCase):
         y: Region | RowTable,
         stream: Stream | None = None,
     ) -> Event | None:
-        """Queue ``y = a - b``; the event of the last launch."""
+        """Queues ``y = a - b``; returns the event of the last launch."""
         buffers = [a, b, y, *(Region(self.alloc(max(1, size))) for size in kernel.sequence.scratch)]
         event = None
         for launch in kernel.sequence.launches:
@@ -152,12 +155,12 @@ class KernelCase(ConformanceCase):
         args: list[Region | RowTable | int | float],
         stream: Stream | None = None,
     ) -> Event | None:
-        """Queue one launch."""
+        """Queues one launch."""
         (x, y, z), (i, j, k) = grid, block
         return self.ability(DeviceModules).launch(kernel.module, name, (x, y, z), (i, j, k), args, stream)
 
     def operand(self, content: bytes) -> Space:
-        """A space that holds ``content``."""
+        """Returns a space that holds ``content``."""
         space = self.alloc(len(content))
         self.write(space, content)
         return space

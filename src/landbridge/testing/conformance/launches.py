@@ -1,4 +1,4 @@
-"""Modules and launches."""
+"""Tests of modules and launches."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from landbridge.errors import DeviceError, InputError, KernelBuildError
 from landbridge.testing.conformance.base import expect, expect_raises, pattern
 from landbridge.testing.conformance.kernels import NBYTES, KernelCase, SuiteKernel, float32_bytes, minus
 
-_ROUNDS = 8  # a wrong order may be right by luck
+_ROUNDS = 8  # repeated, as a wrong order may be right by chance
 _CHAIN = 6
 _THREADS = 4
 
 
 class LaunchConformance(KernelCase):
-    """``load_module`` and ``launch``."""
+    """Tests ``load_module`` and ``launch``."""
 
     def test_module_formats(self) -> None:
         """module_formats(index): the names that code generators give, among them that of the device's own."""
@@ -231,7 +231,7 @@ class LaunchConformance(KernelCase):
         )
 
     def _as_it_is_now(self, space: Space) -> bytes:
-        """What ``space`` holds now, without waiting for what is queued on stream None."""
+        """Returns the present content of ``space``, without waiting for work queued on stream None."""
         kind, streams = self.device.memory_kind(), self.device.capability(Streams)
         if kind.host_access != "none" and kind.coherent:
             return ctypes.string_at(self.host_address(space), NBYTES)

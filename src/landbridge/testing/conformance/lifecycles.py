@@ -1,4 +1,4 @@
-"""The lives of an instance. What they end is of the whole process: these tests need one of their own."""
+"""Tests of opening, closing and resetting an instance, which affect the whole process, so each needs its own."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ _LIVES = 3
 
 
 class LifecycleConformance(ConformanceCase):
-    """``open``, ``close`` and ``reset``."""
+    """Tests ``open``, ``close`` and ``reset``."""
 
     def test_reopen(self) -> None:
         """close, then open: the next life begins with all its memory, and nothing of the last."""
         self._own_lifecycle()
         self._try_it(1)
-        self.device = self.device.reopen()  # which takes from pools of this process what they keep
+        self.device = self.device.reopen()  # this empties the pools of this process
         before = self.available()
         for seed in range(_LIVES):
             self.write(self.alloc(16 * _BYTES), pattern(16 * _BYTES, seed))
@@ -52,7 +52,7 @@ class LifecycleConformance(ConformanceCase):
         options: dict[str, object] = {"no_such_option": 1}
         try:
             lifecycle.open(index, **options)
-        except (InputError, TypeError):  # a method without such a parameter says it as well
+        except (InputError, TypeError):  # a method without such a parameter raises too
             pass
         else:
             raise AssertionError("open took the option 'no_such_option', which no device has")
@@ -119,16 +119,16 @@ class LifecycleConformance(ConformanceCase):
             self.skip("is the host, which the whole process lives on")
         if not self.separate_process:
             self.skip("is used by the whole process: landbridge conformance tests it in one that it can end")
-        self.release_scopes()  # no life ends while a scope is acquired
+        self.release_scopes()  # an instance must not end while a scope is acquired
         return lifecycle
 
     def _release(self) -> None:
-        """Forget the spaces of a life that ends."""
+        """Forgets the spaces of an instance that ends."""
         self._taken.clear()
         self._sizes.clear()
 
     def _try_it(self, seed: int) -> None:
-        """Fail unless memory and copies work."""
+        """Fails unless memory and copies work."""
         source, target = self.alloc(_BYTES), self.alloc(_BYTES)
         self.write(source, pattern(_BYTES, seed))
         self.wait(self.copy(Region(source), Region(target), _BYTES))

@@ -1,4 +1,4 @@
-"""Scopes of more than one dimension: rows that are there, apart, aligned, copied one by one, and given back."""
+"""Tests of scopes of more than one dimension: rows exist, are disjoint, aligned, copied one by one, and freed."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _SEPARATORS = {2: (2,), 3: (2, 3)}
 
 
 class NdSpaceConformance(ConformanceCase):
-    """n-D spaces."""
+    """Tests n-D spaces."""
 
     def test_nd_kinds_have_the_method(self) -> None:
         """Presence is the capability: a kind of more than one dimension has alloc_data_space_nd."""
@@ -75,7 +75,8 @@ class NdSpaceConformance(ConformanceCase):
             for requested in (1, 4 * kind.row_alignment):
                 space = self.alloc_nd(kind, requested)
                 if space.row_pitch is not None:
-                    requested = min(requested, space.row_pitch & -space.row_pitch)  # what one pitch lets every row have
+                    # the alignment that one pitch gives every row
+                    requested = min(requested, space.row_pitch & -space.row_pitch)
                 wanted = max(requested, kind.row_alignment)
                 for row in range(space.physical_shape[0]):
                     region = space.row(row)
@@ -172,24 +173,24 @@ class NdSpaceConformance(ConformanceCase):
                 expect("to_device" in str(error), f"the message shows no way out: {error}")
 
     def nd_kinds(self) -> list[MemoryKind]:
-        """The kinds of more than one dimension; skips the test where there is none."""
+        """Returns the kinds of more than one dimension; skips the test where there is none."""
         found = [kind for kind in self.device.memory_kinds.values() if kind.ndim > 1]
         if not found:
             self.skip("has no scope of more than one dimension")
         return found
 
     def shape(self, kind: MemoryKind) -> tuple[int, ...]:
-        """Extents that a space of ``kind`` can have."""
+        """Returns extents that a space of ``kind`` can have."""
         return {2: (6, 20), 3: (6, 5, 4)}.get(kind.ndim, (2,) * kind.ndim)
 
     def used(self, kind: MemoryKind) -> int:
-        """Bytes of a row of that shape."""
+        """Returns the bytes that a row of that shape uses."""
         return row_bytes(self.shape(kind), _DTYPE)
 
     def alloc_nd(
         self, kind: MemoryKind, alignment: int = 1, rows: int | None = None, shape: tuple[int, ...] | None = None
     ) -> NdSpace:
-        """A space of the device, given back at the end of the test."""
+        """Allocates a space of the device, which is freed at the end of the test."""
         extents = shape if shape is not None else self.shape(kind)
         if rows is not None:
             extents = (rows, *extents[1:])
@@ -198,12 +199,12 @@ class NdSpaceConformance(ConformanceCase):
         return space
 
     def write_row(self, space: NdSpace, row: int, content: bytes) -> None:
-        """Put ``content`` into a row."""
+        """Puts ``content`` into a row."""
         region = space.row(row)
         self.write(region.space, content, region.byte_offset)
 
     def read_row(self, space: NdSpace, row: int, nbytes: int) -> bytes:
-        """The first bytes of a row."""
+        """Returns the first bytes of a row."""
         region = space.row(row)
         return self.read(region.space, nbytes, region.byte_offset)
 

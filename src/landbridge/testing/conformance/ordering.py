@@ -1,4 +1,4 @@
-"""Order between streams where one of them is the in-order queue, is freed, or is a thread's own."""
+"""Tests of the order between streams where one is the in-order queue, is freed, or is a thread's own."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from landbridge.device.protocols import Events, Streams
 from landbridge.testing.conformance.base import ConformanceCase, expect, pattern
 
 _BYTES = 512
-_ROUNDS = 8  # a wrong order may be right by luck
+_ROUNDS = 8  # repeated, as a wrong order may be right by chance
 
 
 class OrderConformance(ConformanceCase):
-    """Stream None is a stream like those that were created."""
+    """Tests that stream None is ordered as created streams are."""
 
     def test_sync_stream_from_to_and_none(self) -> None:
         """sync_stream_from_to takes stream None at either end."""

@@ -1,4 +1,4 @@
-"""Memory under pressure: all of it used, by many threads at once, again and again."""
+"""Tests of memory under pressure: all of it is used, by many threads at once, repeatedly."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _MOST = {
 
 
 class PressureConformance(ConformanceCase):
-    """What an allocator gets wrong only when it is used in earnest."""
+    """Tests faults of an allocator that only show under load."""
 
     def test_sizes_of_spaces(self) -> None:
         """A space has all the bytes that were asked for, whatever their number, and no neighbour's."""
@@ -81,7 +81,7 @@ class PressureConformance(ConformanceCase):
             if kind.capacity is None or kind.capacity > 1 << 28:
                 continue
             gc.collect()
-            trim(self.device)  # what pools of this process keep is no fault of the device
+            trim(self.device)  # memory that pools of this process retain is no fault of the device
             capacity = self.capacity(scope) * 7 // 8
             step = min(kind.max_bytes or capacity, capacity // 4) // kind.size_multiple * kind.size_multiple
             spaces = []
@@ -211,7 +211,7 @@ class PressureConformance(ConformanceCase):
         return step // kind.size_multiple * kind.size_multiple
 
     def _all(self, step: int) -> list[Space]:
-        """Spaces of ``step`` bytes until there is no memory left."""
+        """Allocates spaces of ``step`` bytes until memory is exhausted; returns them."""
         spaces: list[Space] = []
         while len(spaces) <= 64:
             try:
@@ -221,7 +221,7 @@ class PressureConformance(ConformanceCase):
         raise AssertionError(f"{len(spaces)} times {step} bytes were had, more than the capacity of the scope")
 
     def _at_once(self, work: list[Callable[[], object]]) -> None:
-        """Run each of ``work`` in a thread of its own, all beginning together; fail with what they raise."""
+        """Runs each of ``work`` in its own thread, all starting together; fails with what they raise."""
         failures: list[str] = []
         start = Barrier(len(work))
 
@@ -243,7 +243,7 @@ class PressureConformance(ConformanceCase):
 
 @contextmanager
 def _eager_switches() -> Iterator[None]:
-    """Let threads of Python switch so often that what is not guarded is found in its middle."""
+    """Makes Python switch threads so often that unguarded code is interrupted in the middle."""
     before = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)
     try:
@@ -253,7 +253,7 @@ def _eager_switches() -> Iterator[None]:
 
 
 def _process() -> dict[str, int]:
-    """What this process has, where the kernel says so."""
+    """Returns the resources that this process has, where the kernel reports them."""
     owned = Path("/proc/self")
     found = {"objects of Python": sys.getallocatedblocks()}
     with suppress(AttributeError):  # another C library than glibc, or an old one
@@ -274,7 +274,7 @@ _LAST_FIELDS = ("uordblks", "fordblks", "keepcost")
 
 
 class _MallInfo(ctypes.Structure):
-    """What ``mallinfo2`` returns."""
+    """The result of ``mallinfo2``."""
 
     _fields_: ClassVar = [
         (name, ctypes.c_size_t)

@@ -1,4 +1,4 @@
-"""What reaches memory by other ways than its Space: addresses, and imports of file descriptors and of own memory."""
+"""Tests of access to memory other than by its Space: addresses, and imports of file descriptors and own memory."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _LONG = 3 << 16
 
 
 class ReachConformance(ConformanceCase):
-    """``device_address`` and ``import_memory``."""
+    """Tests ``device_address`` and ``import_memory``."""
 
     def test_device_addresses(self) -> None:
         """device_address(region): an address for each byte, which no other space has and the device can reach."""
@@ -115,7 +115,9 @@ class ReachConformance(ConformanceCase):
         importer.release_import(second)
 
     def _importable(self) -> HostPointer:
-        """Memory that the device imports by its address, the host's or its own; skips the test where there is none."""
+        """Returns memory that the device imports by its address, the host's or its own; skips the test where there is
+        none.
+        """
         importer = self.ability(MemoryImport)
         source = HostPointer(self.host_address(self.host(pattern(_BYTES, 1))), _BYTES)
         try:

@@ -1,4 +1,4 @@
-"""Work recorded once and replayed."""
+"""Tests of work that is recorded once and replayed."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from landbridge.testing.conformance.base import expect, pattern
 from landbridge.testing.conformance.kernels import NBYTES, KernelCase, float32_bytes, minus
 
 _BYTES = 512
-_ROUNDS = 8  # a wrong order may be right by luck
+_ROUNDS = 8  # repeated, as a wrong order may be right by chance
 
 
 class RecordingCase(KernelCase):
-    """A test that records."""
+    """A test that records work."""
 
     def record_work(self, work: Callable[[Stream | None], object]) -> object:
-        """What ``work`` does on a stream, recorded."""
+        """Records what ``work`` queues on a stream; returns the recording."""
         recorder, streams, index = self.ability(Recording), self.device.capability(Streams), self.device.index
         stream = None if streams is None else streams.create_stream(index)
         recorder.begin_record(index, stream)
@@ -38,7 +38,7 @@ class RecordingCase(KernelCase):
 
 
 class RecordingConformance(RecordingCase):
-    """``begin_record``, ``end_record`` and ``replay``."""
+    """Tests ``begin_record``, ``end_record`` and ``replay``."""
 
     def test_what_is_recorded_is_not_done(self) -> None:
         """begin_record: work on that stream is noted, and not done."""
@@ -226,7 +226,7 @@ class RecordingConformance(RecordingCase):
         expect(self.read(y, NBYTES) == float32_bytes(5), "a launch wrote what was bound before")
 
     def _copy_concurrently(self, source: Space, target: Space) -> None:
-        """Copy on another stream than None, where there is one: what is queued there is not waited for."""
+        """Copies on another stream than None, where there is one; it does not wait for the copy."""
         streams = self.device.capability(Streams)
         stream = None if streams is None else streams.create_stream(self.device.index)
         self.wait(self.copy(Region(source), Region(target), _BYTES, stream))

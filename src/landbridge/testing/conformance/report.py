@@ -1,4 +1,4 @@
-"""What the suite found on one device, as JSON and as Markdown."""
+"""The results of the suite on one device, as JSON and as Markdown."""
 
 from __future__ import annotations
 
@@ -16,22 +16,24 @@ OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
 
 @record(frozen=True)
 class Report:
-    """``results`` of a device and its ``facts``, as ``device_facts`` returns them."""
+    """The ``results`` of a device and its ``facts``, as ``device_facts`` returns them."""
 
     facts: Mapping[str, Any]
     results: Sequence[Result]
 
     @property
     def counts(self) -> dict[Outcome, int]:
-        """How many tests ended in each way."""
+        """Returns the number of tests by outcome."""
         return {outcome: sum(r.outcome == outcome for r in self.results) for outcome in OUTCOMES}
 
     def values(self) -> dict[str, Any]:
-        """All of it, as JSON has it."""
+        """Returns the report as JSON data."""
         return dict(self.facts) | dict(self.counts) | {"results": [asdict(result) for result in self.results]}
 
     def text(self, suffix: str) -> str:
-        """The report in the form of files that end in ``suffix``: ".md" or ".json"; raises InputError for others."""
+        """Returns the report as text of files that end in ``suffix``: ".md" or ".json"; raises InputError for
+        others.
+        """
         if suffix == ".json":
             return json.dumps(self.values(), indent=2, default=str) + "\n"
         check_suffix(suffix)
@@ -61,7 +63,7 @@ class Report:
 
 
 def check_suffix(suffix: str) -> None:
-    """Raise InputError unless reports have a form of this suffix."""
+    """Raises InputError unless reports have a form of this suffix."""
     if suffix not in (".json", ".md"):
         raise InputError(f"a report ends in .md (Markdown) or .json, not in {suffix!r}")
 

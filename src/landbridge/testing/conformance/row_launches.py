@@ -1,4 +1,4 @@
-"""Launches whose operands lie in rows, or are images."""
+"""Tests of launches whose operands lie in rows, or are images."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ _SHAPES = {2: ((_ROWS, _COLUMNS), (1,)), 3: ((_ROWS, _COLUMNS // 4, 4), (1, 2))}
 
 
 class RowLaunchConformance(RecordingCase):
-    """``launch`` with a ``RowTable``."""
+    """Tests ``launch`` with a ``RowTable``."""
 
     def test_launch_in_rows(self) -> None:
         """launch: an operand in rows is a RowTable of where each begins, in order, one that is an image its whole
         space; the kernel uses these rows, the last one too, and no other bytes."""
         for kind, kernel in self._row_kernels((2, 3)):
-            whole = bool(kernel.sequence.images)  # others may be any rows that follow each other
+            whole = bool(kernel.sequence.images)  # other rows may be any that follow each other
             height, first, second = (_ROWS, 0, 0) if whole else (_ROWS + 3, 1, 3)
             for seed in range(3):
                 a, y = self._rows(kind, height, _ROW), self._rows(kind, height, _ROW)
@@ -78,7 +78,9 @@ class RowLaunchConformance(RecordingCase):
             expect(self.read(b, NBYTES) == float32_bytes(2), "a replay in rows wrote what it was bound to before")
 
     def _row_kernels(self, ndims: Collection[int]) -> Iterator[tuple[MemoryKind, SuiteKernel]]:
-        """The kinds of ``ndims`` dimensions that there are kernels for, and these; skips the test where none is."""
+        """Yields the kinds of ``ndims`` dimensions that there are kernels for, with these; skips the test where none
+        is.
+        """
         self.ability(NdSpaces)
         why, found = "has no scope of rows that kernels use", False
         for kind in self.device.memory_kinds.values():
@@ -94,7 +96,7 @@ class RowLaunchConformance(RecordingCase):
             self.skip(why)
 
     def _rows(self, kind: MemoryKind, rows: int, nbytes: int) -> NdSpace:
-        """``rows`` rows of ``nbytes`` bytes."""
+        """Allocates ``rows`` rows of ``nbytes`` bytes."""
         extents = (rows, nbytes // 16, 4) if kind.ndim == 3 else (rows, nbytes // 4)
         api = self.ability(NdSpaces)
         space = api.alloc_data_space_nd(self.device.index, extents, "float32", kind.scope, 1)
@@ -106,7 +108,7 @@ class RowLaunchConformance(RecordingCase):
         self.write(region.space, content, region.byte_offset + start)
 
     def _put_rows(self, space: NdSpace, first: int, content: bytes, start: int = 0) -> None:
-        """``content`` in ``_ROWS`` rows."""
+        """Writes ``content`` into ``_ROWS`` rows."""
         for row in range(_ROWS):
             self._put_row(space, first + row, content[row * _ROW : (row + 1) * _ROW], start)
 
@@ -125,6 +127,6 @@ class RowLaunchConformance(RecordingCase):
 
 
 def _table(space: NdSpace, first: int, start: int = 0) -> RowTable:
-    """``_ROWS`` rows of ``space``, from byte ``start`` of each."""
+    """Returns a table of ``_ROWS`` rows of ``space``, from byte ``start`` of each."""
     rows = (space.row(first + number) for number in range(_ROWS))
     return RowTable(tuple(Region(row.space, row.byte_offset + start) for row in rows))

@@ -1,4 +1,4 @@
-"""Running a test of the suite without pytest."""
+"""Runs a test of the suite without pytest."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ Outcome = Literal["pass", "fail", "skip"]
 
 @record(frozen=True)
 class Result:
-    """One test on one device: the ``sentence`` of the contract it checks, and ``detail`` unless it passed.
+    """The result of one test on one device: the ``sentence`` of the contract it checks, and ``detail`` unless it
+    passed.
 
     ``seconds`` are those of the whole test, its process included.
     """
@@ -30,16 +31,16 @@ class Result:
 
 
 def sentences() -> dict[str, str]:
-    """The sentence of the contract that each test checks, by the name of the test."""
+    """Returns the sentence of the contract that each test checks, by the name of the test."""
     names = sorted(name for name in dir(DeviceConformance) if name.startswith("test_"))
     return {name: " ".join((getattr(DeviceConformance, name).__doc__ or "").split()) for name in names}
 
 
 def run_test(device_name: str, name: str, *, separate_process: bool = False) -> Result:
-    """The test called ``name`` on the device called ``device_name``, in this process, which uses it for nothing else
-    where it is its ``separate_process``.
+    """Runs the test called ``name`` on the device called ``device_name`` in this process, which has no other use where
+    it is a ``separate_process``.
 
-    Whatever it raises is a failure, what Python ends a process with too; but Ctrl-C is passed on.
+    Any exception is a failure, also one that ends a Python process; only Ctrl-C is passed on.
     """
     facts = {"device_name": device_name, "separate_process": separate_process}
     case: type[DeviceConformance] = type("Case", (DeviceConformance,), facts)
@@ -53,7 +54,7 @@ def run_test(device_name: str, name: str, *, separate_process: bool = False) -> 
         try:
             getattr(instance, name)()
         except BaseException:
-            with suppress(Exception):  # what broke first is what is told
+            with suppress(Exception):  # the first failure is reported
                 instance.teardown_method()
             raise
         instance.teardown_method()

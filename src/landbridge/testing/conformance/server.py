@@ -1,4 +1,4 @@
-"""The process that makes a child for each test; it has one thread, and no device is open in it.
+"""The process that forks a child for each test; it has one thread, and no device is open in it.
 
 It reads jobs as lines of JSON from standard input and answers each with one on standard output.
 """
@@ -27,11 +27,11 @@ from landbridge.testing.conformance.run import run_test
 
 #: Seconds that a test which hangs has to say where.
 _GRACE = 1.0
-_RETAINED = 2000  # characters of what a test that crashed has printed
+_RETAINED = 2000  # characters of the output of a crashed test
 
 
 def main(threads: int) -> None:
-    """Serve until standard input ends; ``threads``: how many this process had before its imports (0: not known)."""
+    """Serves until standard input ends; ``threads``: how many this process had before its imports (0: not known)."""
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     for name in ONE_THREAD:
@@ -49,7 +49,7 @@ def main(threads: int) -> None:
 
 
 def _check_threads(before: int) -> None:
-    """A child of a process with several threads may find locks that nobody will ever release."""
+    """Raises where this process has several threads, as a child might find locks that nobody ever releases."""
     tasks = Path("/proc/self/task")
     if before and len(list(tasks.iterdir())) != before:
         raise RuntimeError("an import started a thread: conformance tests cannot be run in children of this process")
@@ -66,7 +66,7 @@ def _in_a_child(job: IsolatedTest) -> dict[str, Any]:
         answer = _answer(reading, job.seconds + _GRACE)
         hangs = answer is None
         with suppress(ProcessLookupError):
-            os.killpg(child, signal.SIGKILL)  # with whatever the test has started
+            os.killpg(child, signal.SIGKILL)  # together with all processes that the test started
         status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
         os.close(reading)
         if answer:
@@ -80,7 +80,7 @@ def _in_a_child(job: IsolatedTest) -> dict[str, Any]:
 
 
 def _answer(reading: int, seconds: float) -> bytes | None:
-    """The line that the child writes; nothing when it ends without, None when ``seconds`` pass first."""
+    """Returns the line that the child writes; ``b""`` when it ends without one, None when ``seconds`` pass first."""
     deadline, found = time.monotonic() + seconds, b""
     while not found.endswith(b"\n"):
         ready, _, _ = select.select([reading], [], [], max(0.0, deadline - time.monotonic()))
@@ -103,7 +103,7 @@ def _ended(status: int) -> str:
 
 
 def _work(job: IsolatedTest, writing: int, printed: IO[bytes]) -> NoReturn:
-    """In the child: run the test and write the answer."""
+    """Runs the test in the child, writes the answer and exits."""
     os.setsid()
     null = os.open(os.devnull, os.O_RDONLY)
     os.dup2(null, 0)
@@ -125,7 +125,7 @@ def _work(job: IsolatedTest, writing: int, printed: IO[bytes]) -> NoReturn:
 
 
 def _admit(job: IsolatedTest) -> None:
-    """Register the device where no entry point does."""
+    """Registers the device where no entry point does."""
     name = parse_device_name(job.device).innermost
     if name not in registry.names():
         module, _, attribute = job.origin.partition(":")

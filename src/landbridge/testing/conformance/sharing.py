@@ -1,4 +1,4 @@
-"""Memory given to another process by its file descriptor."""
+"""Tests of memory that is passed to another process by its file descriptor."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class _OtherProcess:
         self._process.communicate()
 
     def sees(self, writes: bytes = b"") -> bytes:
-        """The bytes that it sees, after it has written ``writes`` at the start."""
+        """Returns the bytes that it sees, after it has written ``writes`` at the start."""
         assert self._process.stdin is not None and self._process.stdout is not None
         try:
             self._process.stdin.write(f"{'w' if writes else 'r'}{writes.hex()}\n")
@@ -67,7 +67,7 @@ class _OtherProcess:
 
 
 class SharingConformance(ConformanceCase):
-    """``alloc_shared_space`` and ``export_fd``."""
+    """Tests ``alloc_shared_space`` and ``export_fd``."""
 
     def test_export_fd(self) -> None:
         """export_fd(space): a file descriptor whose first byte is that of the space; others map it, and see its
@@ -136,7 +136,7 @@ class SharingConformance(ConformanceCase):
         expect(first.device == self.device, f"a shared space says that it is of {first.device}")
 
     def _shared(self, nbytes: int) -> Space:
-        """A space that can be exported, of memory that is coherent; skips the test where there is none."""
+        """Returns a space that can be exported, of coherent memory; skips the test where there is none."""
         self.ability(MemoryExport)
         kinds = self.device.memory_kinds.values()
         kind = next((k for k in kinds if k.exportable and k.coherent and k.ndim == 1), None)

@@ -1,4 +1,4 @@
-"""Allocations: disjoint, aligned, and given back."""
+"""Tests of allocations: they are disjoint, aligned, and freed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _BYTES = 4096
 
 
 class SpaceConformance(ConformanceCase):
-    """Spaces, regions, ownership."""
+    """Tests spaces, regions and ownership."""
 
     def test_space(self) -> None:
         """Space = (device, scope, handle): one allocation."""
@@ -42,7 +42,7 @@ class SpaceConformance(ConformanceCase):
         api = self.ability(HostMemory)
         kind = self.host_kind()
         for requested in (1, kind.alignment, 4 * kind.alignment, 1 << 16):
-            # A neighbour of odd size, so that the next space is not aligned by luck.
+            # A neighbour of odd size, so that the next space is not aligned by chance.
             self.alloc(kind.alignment + 1, kind.scope)
             address = api.host_pointer(self.alloc(_BYTES, kind.scope, requested))
             wanted = max(requested, kind.alignment)

@@ -1,4 +1,4 @@
-"""Streams and events."""
+"""Tests of streams and events."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from landbridge.memory.borrowed import host_device
 from landbridge.testing.conformance.base import ConformanceCase, expect, expect_raises, pattern
 
 _BYTES = 512
-_ROUNDS = 8  # a wrong order may be right by luck
+_ROUNDS = 8  # repeated, as a wrong order may be right by chance
 
 
 class StreamConformance(ConformanceCase):
-    """Queues besides the in-order one, and points in them."""
+    """Tests queues besides the in-order one, and events in them."""
 
     def test_stream_order(self) -> None:
         """Copies are queued on a stream."""
@@ -87,7 +87,7 @@ class StreamConformance(ConformanceCase):
         return spaces
 
     def _chain(self, streams: Sequence[Stream | None], seed: int) -> Space:
-        """Copies that hand a pattern on from space to space; the last one."""
+        """Queues copies that pass a pattern from space to space; returns the last one."""
         spaces = self._spaces_for_chain(seed)
         for i, stream in enumerate(streams):
             self.copy(Region(spaces[i]), Region(spaces[i + 1]), _BYTES, stream)

@@ -1,4 +1,4 @@
-"""Tensors on the device, as a user has them."""
+"""Tests of tensors on the device, as a user handles them."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ _serial = count(1)
 
 
 def _fresh_values() -> np.ndarray[tuple[int, ...], np.dtype[np.float32]]:
-    """Numbers no test had before: memory that is used again must not look as if a copy had reached it."""
+    """Returns numbers that no test used before, so that reused memory cannot pass for a finished copy."""
     return np.arange(4096, dtype=np.float32) + 4096 * (next(_serial) % 1024)
 
 
 class TensorConformance(ConformanceCase):
-    """Storage, Tensor, exchange."""
+    """Tests Storage, Tensor and exchange with other libraries."""
 
     def test_there_and_back(self) -> None:
         """t.to_device(device): every dtype and shape comes back as it went."""
@@ -64,7 +64,7 @@ class TensorConformance(ConformanceCase):
         values = _fresh_values()
         there = lb.asarray(values, device=self.device, copy=True)
         twin = there.copy()
-        there.storage.free()  # with the copy queued
+        there.storage.free()  # while the copy is queued
         third = twin.copy()
         del there, twin
         expect((self._back(third) == values).all(), "a queued copy lost its source")

@@ -12,7 +12,7 @@ from landbridge.testing.conformance.run import sentences
 
 @pytest.fixture(scope="module")
 def conformance(request: pytest.FixtureRequest) -> Iterator[IsolatedConformance]:
-    """The server of the device that ``--device`` names."""
+    """Yields the server of the device that ``--device`` names."""
     name = request.config.getoption("--device", None)
     if name is None:
         pytest.skip("which device? pytest --pyargs landbridge.testing --device NAME")

@@ -1,4 +1,4 @@
-"""Events and time, with the device kept busy so that what is queued is truly not done yet."""
+"""Tests of events and time, with the device kept busy so that queued work is still pending."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _ROUNDS = 4
 
 
 class TimingConformance(ConformanceCase):
-    """What ``query``, ``synchronize`` and ``elapsed_ms`` say while work is pending, and after."""
+    """Tests ``query``, ``synchronize`` and ``elapsed_ms`` while work is pending, and after."""
 
     def test_synchronize_keeps_its_timeout(self) -> None:
         """synchronize(timeout) waits at most so many seconds, and returns whether everything before has completed."""
@@ -80,7 +80,7 @@ class TimingConformance(ConformanceCase):
         for seed in range(4):
             source, target, _ = self._pending_copy(seed)
             event = events.record_event(self.device.index, None)
-            events.wait_event(self.device.index, None, event)  # waits for itself by order alone
+            events.wait_event(self.device.index, None, event)  # the stream's own order is the only wait here
             expect(event.synchronize(None) is True, "synchronize of an event without a timeout is not True")
             self._expect_landed(source, target, seed)
 
@@ -124,7 +124,7 @@ class TimingConformance(ConformanceCase):
             back = events.elapsed_ms(end, start)
             expect(back is None or back <= 0, f"elapsed_ms is {elapsed} ms, and {back} the other way round")
             found.append((elapsed, wall))
-        # A clock a thousand times too fast or too slow is found; one of another quartz, or a busy machine, is not.
+        # Finds a clock that is wrong by a factor of a thousand, but tolerates another oscillator or a busy machine.
         legal = any(wall / 200 <= elapsed <= wall * 1.5 + 1 for elapsed, wall in found)
         expect(legal, f"elapsed_ms says {found[0][0]:.6f} ms of what took {found[0][1]:.3f} ms on the host")
 
@@ -146,7 +146,9 @@ class TimingConformance(ConformanceCase):
         stream = streams.create_stream(index)
 
         def waited(wait: Callable[[], None], nbytes: int) -> tuple[float, float]:
-            """The seconds that ``wait`` took, as a share of what the work took from then on, and as they are."""
+            """Returns the seconds that ``wait`` took, as a share of what the work took from then on, and as they
+            are.
+            """
             work = self.busy(nbytes=nbytes)
             if work is None or work.query():
                 self.skip("does what it is given before it returns")
@@ -169,7 +171,7 @@ class TimingConformance(ConformanceCase):
         streams.free_stream(stream)
 
     def busy(self, stream: Stream | None = None, nbytes: int = _SLOW) -> Event | None:
-        """Queue copies of ``nbytes`` that take a while; the event of the last."""
+        """Queues copies of ``nbytes`` that take a while; returns the event of the last."""
         nbytes = min(nbytes, self.capacity() // 8)
         pair = self.alloc(nbytes), self.alloc(nbytes)
         event = None
@@ -178,7 +180,9 @@ class TimingConformance(ConformanceCase):
         return event
 
     def _pending_copy(self, seed: int = 1, stream: Stream | None = None) -> tuple[Space, Space, Event]:
-        """A copy of pattern ``seed`` to host memory, behind others; skips the test where copies are done on return."""
+        """Queues a copy of pattern ``seed`` to host memory after others; skips the test where copies are done on
+        return.
+        """
         source = self.alloc(_BYTES)
         if not self.can_copy_host(source):
             self.skip("copies neither from nor to host memory")
@@ -192,7 +196,9 @@ class TimingConformance(ConformanceCase):
         return self.skip("does what it is given before it returns")
 
     def _seen_at_once(self) -> Iterator[Space]:
-        """Where a copy can be seen without asking the device: memory of the host, then its own coherent one."""
+        """Yields memory in which a copy is visible without a call of the device: host memory, then its own coherent
+        memory.
+        """
         yield self.host(b"\xee" * _BYTES)
         for kind in self.device.memory_kinds.values():
             if kind.host_access == "read_write" and kind.ndim == 1 and kind.coherent:

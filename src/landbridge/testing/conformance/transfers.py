@@ -1,4 +1,4 @@
-"""Raw copies at awkward sizes: odd, none at all, larger than what an engine moves at once, and from scope to scope."""
+"""Tests of raw copies at awkward sizes: odd, zero, larger than one transfer of an engine, and between scopes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _LARGE = (1 << 16, (1 << 16) + 1, (1 << 20) + 3, (1 << 22) + 5)
 
 
 class TransferConformance(ConformanceCase):
-    """What ``copy_data_from_to`` does with any byte count and any offset."""
+    """Tests ``copy_data_from_to`` with any byte count and any offset."""
 
     def test_odd_copies_within_the_device(self) -> None:
         """nbytes and byte_offset count single bytes, in copies within the device."""
@@ -103,7 +103,7 @@ class TransferConformance(ConformanceCase):
 
 
 def long_pattern(nbytes: int, seed: int) -> bytes:
-    """As ``pattern``, but made quickly; no two KiB of it are alike."""
+    """Returns bytes as ``pattern`` does, but quickly; no two KiB of them are equal."""
     blocks = (nbytes >> 10) + 1
     inside = bytes((seed * 37 + i * 11) % 256 for i in range(1016))
     return b"".join(inside + (i * 2654435761 + seed).to_bytes(8, "little") for i in range(blocks))[:nbytes]

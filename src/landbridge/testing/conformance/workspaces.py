@@ -1,4 +1,4 @@
-"""Scratch memory of kernels, and the memory of other instances."""
+"""Tests of scratch memory of kernels, and of the memory of other instances."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _ROUNDS = 64
 
 
 class WorkspaceConformance(ConformanceCase):
-    """``alloc_workspace``, ``free_workspace``; and instances beside this one."""
+    """Tests ``alloc_workspace``, ``free_workspace``, and several instances."""
 
     def test_workspaces(self) -> None:
         """alloc_workspace(index, nbytes, stream): so many bytes of scope global, the runtime's alone until they are
@@ -57,7 +57,8 @@ class WorkspaceConformance(ConformanceCase):
         before = self.device.attr(DeviceAttr.AVAILABLE_MEMORY)
         if not isinstance(before, int):
             self.skip("does not say how much memory is available")
-        workspace.free_workspace(workspace.alloc_workspace(index, _BYTES, None))  # what is kept for the next one
+        # memory that is retained for the next one
+        workspace.free_workspace(workspace.alloc_workspace(index, _BYTES, None))
         before = self.device.attr(DeviceAttr.AVAILABLE_MEMORY)
         for _ in range(_ROUNDS):
             workspace.free_workspace(workspace.alloc_workspace(index, _BYTES, None))
@@ -104,16 +105,16 @@ class WorkspaceConformance(ConformanceCase):
         streams.free_stream(stream)
 
     def _neighbour(self) -> Device:
-        """Another instance; skips the test where there is none."""
+        """Returns another instance; skips the test where there is none."""
         if self.is_host():
             self.skip("is the host, of which there is one memory")
         for index in range(self.api.count()):
             if index != self.device.index:
                 try:
-                    find_device(f"{self.device.name}:{index}")  # which opens it
+                    find_device(f"{self.device.name}:{index}")  # this opens it
                 except LandbridgeError:
                     continue
-                return Device(self.api, index)  # of this very API, which another one may be inside of
+                return Device(self.api, index)  # of this very API, whose methods another instance may be executing
         return self.skip("has one instance")
 
     def _space_of(self, other: Device) -> Space:
