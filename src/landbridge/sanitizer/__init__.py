@@ -1,4 +1,4 @@
-"""The sanitizer: a device around any device, ``sanitize(opencl:0)``, that finds what callers do wrong with its memory.
+"""The sanitizer: a device around any device, ``sanitize(opencl:0)``, that finds wrong uses of its memory.
 
 Every finding is a SanitizerError that names the two accesses; one that is found where nothing can be raised is told
 when the process ends. ``docs/sanitizer.md`` says what is found, and how.

@@ -1,4 +1,4 @@
-"""TrackedBlock: what is known of one allocation that was handed out through the sanitizer."""
+"""TrackedBlock: the state of one allocation that the sanitizer made."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ class StampedAccess:
     subject: str
 
     def conflicts(self, other: StampedAccess) -> bool:
-        """Whether the two may not happen at the same time; of two that may write and need not, nothing is known."""
+        """Returns whether the two must not happen at the same time; False for two that may write but need not."""
         return bool(self.writes or other.writes) and self.start < other.stop and other.start < self.stop
 
 
 class TrackedBlock:
     """``nbytes`` bytes that begin ``front`` bytes into the ``inner`` space, which ends ``back`` bytes after them.
 
-    Handles of the wrapper's Spaces refer to it. ``written``: bytes that hold something; ``accesses``: those that the
-    host has not seen done. ``has_shadow``: the host gets a Shadow, made when it first looks. ``is_shared``:
-    others may map it, and have it when it is freed. Changed under the lock of the device.
+    Handles of the wrapper's Spaces refer to it. ``written``: initialized bytes; ``accesses``: those that the host has
+    not seen done. ``has_shadow``: the host gets a Shadow, made at its first access. ``is_shared``: others may map it,
+    and keep it when it is freed. Changed under the lock of the device.
     """
 
     __slots__ = (
@@ -68,21 +68,21 @@ class TrackedBlock:
         self.accesses: list[StampedAccess] = []
 
     def region(self, byte_offset: int = 0) -> Region:
-        """Where byte ``byte_offset`` lies in the device's own space."""
+        """Returns the location of byte ``byte_offset`` in the device's own space."""
         return Region(self.inner, self.front + byte_offset)
 
     @property
     def death(self) -> str | None:
-        """Where it was freed, or what it is a part of; None while it lives."""
+        """Returns where it was freed, or what it is a part of; None while it lives."""
         return self.died or (self.parent.died if self.parent is not None else None)
 
     @property
     def total(self) -> int:
-        """Bytes of the inner space, redzones included."""
+        """Returns the bytes of the inner space, redzones included."""
         return self.front + self.nbytes + self.back
 
     def redzones(self) -> Iterator[tuple[int, int]]:
-        """Offset and bytes of each redzone, counted from the first byte handed out."""
+        """Yields offset and bytes of each redzone, relative to the first byte of the block."""
         if self.front:
             yield -self.front, self.front
         if self.back:
@@ -93,7 +93,7 @@ class TrackedBlock:
 
 
 class SpaceHandle:
-    """What the Spaces of the wrapper have for a handle: one a block, so that its end is the end of all its Spaces."""
+    """The handle of the wrapper's Spaces: one for each block, so that its end is the end of all its Spaces."""
 
     __slots__ = ("__weakref__", "block")
 

@@ -1,4 +1,4 @@
-"""BorrowedSnapshot: host memory that queued work still reads, and that nobody may change until the work is done."""
+"""BorrowedSnapshot: host memory that queued work still reads, and that must not change until the work is done."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from landbridge.sanitizer.findings import call_site, tell
 
 @record(frozen=True, slots=True)
 class BorrowedSnapshot:
-    """``nbytes`` bytes of the host from ``address`` on, which held ``content`` when ``subject`` was queued."""
+    """The ``content`` of ``nbytes`` bytes of the host at ``address``, when ``subject`` was queued."""
 
     address: int
     content: bytes
@@ -19,14 +19,14 @@ class BorrowedSnapshot:
 
     @classmethod
     def of(cls, source: Region, nbytes: int, host: Device, subject: str) -> BorrowedSnapshot | None:
-        """What ``source`` holds now; None unless it is memory of ``host``."""
+        """Returns a snapshot of ``source``; None unless it is memory of ``host``."""
         if source.space.device != host or not nbytes:
             return None
         address = source.space.handle + source.byte_offset
         return cls(address, ctypes.string_at(address, nbytes), subject)
 
     def check(self) -> None:
-        """Note a finding when the bytes were changed meanwhile."""
+        """Reports a finding when the bytes changed since."""
         now = ctypes.string_at(self.address, len(self.content))
         if now != self.content:
             byte = next(i for i, (a, b) in enumerate(zip(self.content, now, strict=True)) if a != b)

@@ -1,4 +1,4 @@
-"""The methods of Protocols that the sanitizer does more in than to translate their arguments; found by their names."""
+"""Methods of Protocols for which the sanitizer does more than translate arguments; they are found by their names."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from landbridge.sanitizer.shadow import Shadow
 
 
 def alloc_workspace(self: SanitizedDevice, index: int, nbytes: int, stream: Stream | None) -> Space:
-    """Between redzones, poisoned."""
+    """Allocates poisoned memory between redzones."""
     block = self.spaces.allocate(
         self.inner_device(index),
         nbytes,
@@ -33,13 +33,13 @@ def alloc_workspace(self: SanitizedDevice, index: int, nbytes: int, stream: Stre
 
 
 def free_workspace(self: SanitizedDevice, space: Space) -> None:
-    """Checked; the memory is short-lived, and not kept back."""
+    """Checks the memory and frees it at once, without quarantine."""
     block = self.block_of(space, "free_workspace")
     self.spaces.free(block, self.inner.free_workspace, keep=False)  # type: ignore[attr-defined]
 
 
 def alloc_shared_space(self: SanitizedDevice, index: int, nbytes: int, alignment: int, scope: str) -> Space:
-    """As the inner device's: others map it from its first byte on, so that it has no redzones."""
+    """Allocates as the inner device does, without redzones: others map it from its first byte on."""
     inner: Any = self.inner
     block = TrackedBlock(inner.alloc_shared_space(index, nbytes, alignment, scope), nbytes, call_site())
     block.written.add(0, nbytes)
@@ -50,7 +50,7 @@ def alloc_shared_space(self: SanitizedDevice, index: int, nbytes: int, alignment
 def alloc_data_space_nd(
     self: SanitizedDevice, index: int, physical_shape: Sequence[int], dtype: str, scope: str, alignment: int
 ) -> Space:
-    """As the inner device's, whose rows are where they are."""
+    """Allocates as the inner device does, which places the rows."""
     inner: Any = self.inner
     space: NdSpace = inner.alloc_data_space_nd(index, physical_shape, dtype, scope, alignment)
     extent = space.row_pitch or space.row_bytes
@@ -60,7 +60,7 @@ def alloc_data_space_nd(
 
 
 def import_memory(self: SanitizedDevice, index: int, source: ImportSource, access: AccessMode) -> Space:
-    """In place; the bytes are their owner's."""
+    """Imports in place; the owner keeps the bytes."""
     inner: Any = self.inner
     block = TrackedBlock(inner.import_memory(index, source, access), source.nbytes, call_site())
     block.written.add(0, block.nbytes)
@@ -68,13 +68,13 @@ def import_memory(self: SanitizedDevice, index: int, source: ImportSource, acces
 
 
 def release_import(self: SanitizedDevice, space: Space) -> None:
-    """Checked as a free is."""
+    """Checks the release as a free."""
     block = self.block_of(space, "release_import")
     self.spaces.free(block, self.inner.release_import, keep=False)  # type: ignore[attr-defined]
 
 
 def host_pointer(self: SanitizedDevice, space: Space) -> int:
-    """The address of the first byte handed out, or of its shadow; from now on anybody may write there."""
+    """Returns the address of the first byte of the block, or of its shadow, which callers may write to from now on."""
     inner: Any = self.inner
     block = self.block_of(space, "host_pointer")
     if block.nbytes < 1 << 62:
@@ -84,7 +84,7 @@ def host_pointer(self: SanitizedDevice, space: Space) -> int:
 
 
 def begin_host_access(self: SanitizedDevice, region: Region, nbytes: int, mode: AccessMode) -> None:
-    """Ordered after the work on these bytes, as the device waits for it; from here on the shadow has them."""
+    """Waits for earlier work on these bytes, as the device does; then updates the shadow from the device."""
     inner: Any = self.inner
     block = self.block_of(region.space, "begin_host_access")
     inner.begin_host_access(self.within(region), nbytes, mode)
@@ -111,7 +111,7 @@ def begin_host_access(self: SanitizedDevice, region: Region, nbytes: int, mode: 
 
 
 def end_host_access(self: SanitizedDevice, region: Region, nbytes: int, mode: AccessMode) -> None:
-    """As the inner device's; from here on the device has what the shadow has."""
+    """Ends the access as the inner device does; then updates the device from the shadow."""
     inner: Any = self.inner
     block = self.block_of(region.space, "end_host_access")
     shadow = _shadow(self, block)
@@ -121,7 +121,7 @@ def end_host_access(self: SanitizedDevice, region: Region, nbytes: int, mode: Ac
 
 
 def _shadow(self: SanitizedDevice, block: TrackedBlock) -> Shadow | None:
-    """What the host sees in place of ``block``; None where it sees the memory itself."""
+    """Returns what the host sees in place of ``block``; None where it sees the memory itself."""
     if block.has_shadow and block.shadow is None:
         inner: Any = self.inner
         block.shadow = Shadow(int(inner.host_pointer(block.inner)) + block.front, block.nbytes)
@@ -132,7 +132,7 @@ def _shadow(self: SanitizedDevice, block: TrackedBlock) -> Shadow | None:
 
 
 def stream_sync(self: SanitizedDevice, index: int, stream: Stream | None) -> None:
-    """The host has seen all of ``stream`` done."""
+    """Waits for all of ``stream``, and notes that the host saw it done."""
     inner: Any = self.inner
     point = self.order.now(self.queue(index, stream))
     inner.stream_sync(index, self.within(stream))
@@ -140,21 +140,21 @@ def stream_sync(self: SanitizedDevice, index: int, stream: Stream | None) -> Non
 
 
 def sync_stream_from_to(self: SanitizedDevice, index: int, source: Stream | None, target: Stream | None) -> None:
-    """An order between two queues."""
+    """Orders two queues."""
     inner: Any = self.inner
     inner.sync_stream_from_to(index, self.within(source), self.within(target))
     self.order.after(self.queue(index, target), self.order.now(self.queue(index, source)))
 
 
 def record_event(self: SanitizedDevice, index: int, stream: Stream | None) -> TrackedEvent:
-    """A point of a queue."""
+    """Returns an event of a queue."""
     inner: Any = self.inner
     event: Event = inner.record_event(index, self.within(stream))
     return TrackedEvent(event, self.order.now(self.queue(index, stream)), self.done)
 
 
 def wait_event(self: SanitizedDevice, index: int, stream: Stream | None, event: Event) -> None:
-    """An order between two queues."""
+    """Orders two queues."""
     inner: Any = self.inner
     inner.wait_event(index, self.within(stream), self.within(event))
     if isinstance(event, TrackedEvent):
@@ -173,7 +173,7 @@ def launch(
     args: Sequence[Region | RowTable | int | float],
     stream: Stream | None,
 ) -> Event | None:
-    """Ordered by the first byte of each region: how much of it a kernel uses, and how, is not known here."""
+    """Launches a kernel; each region is ordered by its first byte, as the bytes that a kernel uses are not known."""
     inner: Any = self.inner
     subject = self.described(f"launch of {function}")
     regions = regions_of(args)
@@ -193,14 +193,14 @@ def launch(
 
 
 def begin_record(self: SanitizedDevice, index: int, stream: Stream | None) -> None:
-    """Work on ``stream`` is noted from now on, and not done."""
+    """Starts to record work on ``stream`` instead of running it."""
     inner: Any = self.inner
     inner.begin_record(index, self.within(stream))
     self.order.start_recording(self.queue(index, stream))
 
 
 def end_record(self: SanitizedDevice, index: int, stream: Stream | None) -> RecordedWork:
-    """The recording, and the regions that it uses."""
+    """Returns the recording, and the regions that it uses."""
     inner: Any = self.inner
     noted = self.order.stop_recording(self.queue(index, stream))
     positions = list(dict.fromkeys(arg for arg in noted if isinstance(arg, Region)))
@@ -211,7 +211,7 @@ def end_record(self: SanitizedDevice, index: int, stream: Stream | None) -> Reco
 def replay(
     self: SanitizedDevice, recording: RecordedWork, args: Mapping[int, Region], stream: Stream | None
 ) -> Event | None:
-    """Ordered as the launches that it repeats."""
+    """Replays, ordered as the launches that it repeats."""
     inner: Any = self.inner
     subject = self.described(f"replay of work on {len(recording.regions)} regions")
     for position, region in args.items():
@@ -233,12 +233,12 @@ def replay(
 
 
 def open(self: SanitizedDevice, index: int, **options: object) -> None:
-    """The inner device's, unless it is open already."""
+    """Opens the inner device, unless it is open already."""
     open_once(self.inner, self.inner_device(index).state, index, options)
 
 
 def close(self: SanitizedDevice, index: int) -> None:
-    """The memory is gone."""
+    """Closes the inner device and forgets its memory."""
     inner: Any = self.inner
     self.spaces.forget(index)
     self.order.forget(inner, index)
@@ -247,7 +247,7 @@ def close(self: SanitizedDevice, index: int) -> None:
 
 
 def reset(self: SanitizedDevice, index: int) -> None:
-    """The memory is gone, and what was queued dropped."""
+    """Resets the inner device; forgets its memory and drops queued work."""
     inner: Any = self.inner
     self.spaces.forget(index)
     self.order.forget(inner, index)

@@ -1,7 +1,7 @@
 """Clocks: which queued work happens before which, by a vector clock for each queue and one for the host.
 
-The threads of the host have one clock together: what one of them has waited for counts as waited for by all, as
-nothing is seen here of how they tell each other. So an order may be assumed that is not there; none is missed.
+The threads of the host share one clock: what one of them has waited for counts as waited for by all, as their own
+synchronization is not visible here. So an order may be assumed that does not exist; none is missed.
 """
 
 from __future__ import annotations
@@ -30,31 +30,31 @@ class Clocks:
         self._host: Clock = {}
 
     def submit(self, queue: Hashable) -> Stamp:
-        """Work is queued: it comes after all that ``queue`` waits for, and after what the host has waited for."""
+        """Queues work after all that ``queue`` waits for, and after what the host has waited for; returns its stamp."""
         clock = self._queues.setdefault(queue, {})
         _join(clock, self._host)
         clock[queue] = clock.get(queue, 0) + 1
         return Stamp(queue, clock[queue], dict(clock))
 
     def now(self, queue: Hashable) -> Stamp:
-        """The point that ``queue`` has now: all that was queued there so far."""
+        """Returns the present point of ``queue``: after all that was queued there so far."""
         clock = self._queues.setdefault(queue, {})
         return Stamp(queue, clock.get(queue, 0), dict(clock))
 
     def after(self, queue: Hashable, stamp: Stamp) -> None:
-        """What is queued on ``queue`` from now on comes after ``stamp``."""
+        """Orders what is queued on ``queue`` from now on after ``stamp``."""
         _join(self._queues.setdefault(queue, {}), stamp.clock)
 
     def observe(self, stamp: Stamp) -> None:
-        """The host knows that ``stamp`` is done, and so all that comes before it."""
+        """Notes that the host knows ``stamp`` to be done, and so all that comes before it."""
         _join(self._host, stamp.clock)
 
     def is_over(self, stamp: Stamp) -> bool:
-        """Whether the host knows that ``stamp`` is done."""
+        """Returns whether the host knows that ``stamp`` is done."""
         return self._host.get(stamp.queue, 0) >= stamp.tick
 
     def is_ordered(self, earlier: Stamp, later: Stamp) -> bool:
-        """Whether ``earlier`` comes before ``later``, whatever the device does."""
+        """Returns whether ``earlier`` comes before ``later``, whatever the device does."""
         return later.clock.get(earlier.queue, 0) >= earlier.tick
 
 

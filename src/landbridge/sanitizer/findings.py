@@ -1,4 +1,4 @@
-"""Findings: what the sanitizer has to say, raised where it can be and told when the process ends where it cannot."""
+"""Findings of the sanitizer, raised where possible and otherwise reported when the process ends."""
 
 from __future__ import annotations
 
@@ -30,33 +30,33 @@ _untold: list[Finding] = []
 
 
 def findings() -> tuple[Finding, ...]:
-    """Every finding of this process so far, those that were raised too."""
+    """Returns every finding of this process so far, also those that were raised."""
     return tuple(_found)
 
 
 def fail(kind: str, text: str) -> NoReturn:
-    """Raise SanitizerError for a fault that the present call made or came upon."""
+    """Raises SanitizerError for a fault that the present call made or found."""
     found = Finding(kind, text)
     _found.append(found)
     raise SanitizerError(str(found))
 
 
 def tell(kind: str, text: str) -> None:
-    """Note a fault found where nothing can be raised; standard error has it when the process ends."""
+    """Records a fault found where nothing can be raised; standard error gets it when the process ends."""
     found = Finding(kind, text)
     _found.append(found)
     _untold.append(found)
 
 
 def untold() -> list[Finding]:
-    """The findings that nothing raised, each once: whoever asks tells them."""
+    """Returns the findings that were not raised, each once: the caller reports them."""
     reported = _untold.copy()
     _untold.clear()
     return reported
 
 
 def call_site() -> str:
-    """The line outside of this package, or of its conformance suite, that the present call comes from."""
+    """Returns the line outside of this package, or of its conformance suite, that the present call comes from."""
     frame = sys._getframe(1)
     while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
         if frame.f_code.co_filename.startswith(_SUITE):

@@ -1,4 +1,4 @@
-"""InnerBytes: the sanitizer's own reads and writes of a device's memory, through whatever way the device has."""
+"""InnerBytes: the sanitizer's own reads and writes of a device's memory, by any method that the device has."""
 
 from __future__ import annotations
 
@@ -15,14 +15,16 @@ _PIECE = 1 << 20
 
 
 class InnerBytes:
-    """Reads and writes of ``device``, with ``host`` as the other end of copies. No method raises for what cannot be."""
+    """Reads and writes memory of ``device``, with ``host`` as the other end of copies. No method raises for what is
+    impossible.
+    """
 
     def __init__(self, device: Device, host: Device) -> None:
         self._device = device
         self._host = host
 
     def fill(self, region: Region, nbytes: int, value: int) -> bool:
-        """Set ``nbytes`` bytes to ``value``; whether that could be done."""
+        """Sets ``nbytes`` bytes to ``value``; returns whether that was possible."""
         piece = bytes([value]) * min(nbytes, _PIECE)
         for offset in range(0, nbytes, _PIECE):
             part = Region(region.space, region.byte_offset + offset)
@@ -31,7 +33,7 @@ class InnerBytes:
         return True
 
     def write(self, region: Region, content: bytes) -> bool:
-        """Put ``content`` there; whether that could be done."""
+        """Writes ``content`` there; returns whether that was possible."""
         address = self._address(region)
         if address is None:
             return self._copy(region, bytearray(content), to_device=True)
@@ -44,7 +46,7 @@ class InnerBytes:
         return True
 
     def read(self, region: Region, nbytes: int) -> bytes | None:
-        """What is there; None where nobody can say."""
+        """Returns the bytes there; None where they cannot be read."""
         address = self._address(region)
         if address is None:
             content = bytearray(nbytes)

@@ -1,4 +1,4 @@
-"""Order: the queued work of a sanitized device, and the accesses that nothing orders."""
+"""Order: the queued work of a sanitized device, and a check for accesses that nothing orders."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Work = tuple[Stamp, list[tuple[TrackedBlock, StampedAccess]]]
 
 
 class TrackedEvent:
-    """An Event of the inner device at ``stamp``; ``done`` is told when the host sees it complete."""
+    """An Event of the inner device at ``stamp``; ``done`` is called when the host sees it complete."""
 
     __slots__ = ("_done", "_reported", "inner", "stamp")
 
@@ -27,11 +27,11 @@ class TrackedEvent:
         self._reported = False
 
     def query(self) -> bool:
-        """As the inner Event's."""
+        """Returns the result of the inner Event."""
         return self._noted(self.inner.query())
 
     def synchronize(self, timeout: float | None = None) -> bool:
-        """As the inner Event's."""
+        """Waits as the inner Event does, and returns its result."""
         return self._noted(self.inner.synchronize(timeout))
 
     def _noted(self, over: bool) -> bool:
@@ -54,8 +54,9 @@ class Order:
         self._recording: dict[Hashable, list[Region | RowTable]] = {}
 
     def begin(self, queue: Hashable, subject: str, uses: Sequence[Use]) -> Work:
-        """The stamp and accesses of work on ``queue``; a finding where an access has a conflicting one before it that
-        nothing orders."""
+        """Returns the stamp and accesses of new work on ``queue``; reports a finding for an unordered earlier access
+        that conflicts.
+        """
         with self.lock:
             stamp = self.clocks.submit(queue)
             accesses = [
@@ -76,15 +77,16 @@ class Order:
             return stamp, accesses
 
     def submit(self, stamp: Stamp, accesses: list[tuple[TrackedBlock, StampedAccess]], borrowed: Any) -> None:
-        """The device has taken the work; ``borrowed`` (BorrowedSnapshot and who keeps them alive) is kept until it is
-        done."""
+        """Notes that the device took the work; ``borrowed`` (snapshots and their owners) is retained until it is
+        done.
+        """
         with self.lock:
             for block, access in accesses:
                 block.accesses.append(access)
             self._pending.append((stamp, accesses, borrowed))
 
     def forget(self, api: DeviceAPI, index: int) -> None:
-        """The memory of instance ``index`` of ``api`` is gone: nothing is checked of what work did there."""
+        """Forgets the memory of instance ``index`` of ``api``; accesses of work there are not checked any more."""
         with self.lock:
             self._pending = [
                 (
@@ -96,7 +98,9 @@ class Order:
             ]
 
     def observe(self, stamp: Stamp) -> list[tuple[TrackedBlock, str]]:
-        """The host has seen ``stamp`` done: the blocks that it and all before it used, and by what work."""
+        """Notes that the host saw ``stamp`` done; returns the blocks that it and all before it used, and by what
+        work.
+        """
         with self.lock:
             self.clocks.observe(stamp)
             over = [work for work in self._pending if self.clocks.is_over(work[0])]
@@ -114,7 +118,7 @@ class Order:
         return list(touched.items())
 
     def unfinished(self, block: TrackedBlock, start: int, stop: int, writes: bool) -> list[StampedAccess]:
-        """The accesses of ``block`` that conflict with one by the host, and that the host has not seen done."""
+        """Returns the accesses of ``block`` that conflict with one by the host, and that the host has not seen done."""
         with self.lock:
             return [
                 known
@@ -126,32 +130,32 @@ class Order:
             ]
 
     def host_waited(self, block: TrackedBlock, start: int, stop: int, writes: bool) -> list[tuple[TrackedBlock, str]]:
-        """As ``observe``, for a call that returned after the work on these bytes."""
+        """Notes, as ``observe``, that a call returned after the work on these bytes."""
         touched: list[tuple[TrackedBlock, str]] = []
         for access in self.unfinished(block, start, stop, writes):
             touched += self.observe(access.stamp)
         return touched
 
     def now(self, queue: Hashable) -> Stamp:
-        """The point that ``queue`` has now."""
+        """Returns the present point of ``queue``."""
         with self.lock:
             return self.clocks.now(queue)
 
     def after(self, queue: Hashable, stamp: Stamp) -> None:
-        """What is queued on ``queue`` from now on comes after ``stamp``."""
+        """Orders what is queued on ``queue`` from now on after ``stamp``."""
         with self.lock:
             self.clocks.after(queue, stamp)
 
     def start_recording(self, queue: Hashable) -> None:
-        """Work on ``queue`` is noted from now on, and not done."""
+        """Starts to record work on ``queue`` instead of running it."""
         self._recording[queue] = []
 
     def recording(self, queue: Hashable) -> list[Region | RowTable] | None:
-        """The operands noted so far on ``queue``, for more to be added; None where work is done."""
+        """Returns the operands recorded so far on ``queue``, for more to be added; None where work runs."""
         return self._recording.get(queue)
 
     def stop_recording(self, queue: Hashable) -> list[Region | RowTable]:
-        """The operands that were noted."""
+        """Returns the operands that were recorded."""
         return self._recording.pop(queue)
 
 

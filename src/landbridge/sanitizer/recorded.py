@@ -8,7 +8,7 @@ from landbridge.records import record
 
 @record(slots=True)
 class RecordedWork:
-    """Work noted on instance ``index``; ``regions`` change as replays bind others, ``rows`` of tables stay."""
+    """Work recorded on instance ``index``; replays change ``regions``, while ``rows`` of tables stay."""
 
     inner: object
     index: int

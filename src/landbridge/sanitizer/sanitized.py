@@ -1,4 +1,4 @@
-"""SanitizedDevice: a DeviceAPI around another one, which sees every space, copy, launch and barrier."""
+"""SanitizedDevice: a DeviceAPI around another one that checks every space, copy, launch and barrier."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ _OWN_SPACES: dict[tuple[str, ...], tuple[str, ...]] = {
 class SanitizedDevice(DeviceAPI):
     """The instances of ``inner``; ``host`` is the CPU as it is, without a sanitizer; ``order`` that of the process.
 
-    Spaces that it hands out are its own: the inner device sees the spaces that they stand for. ``wrap`` adds the
-    methods of the Protocols that ``inner`` has.
+    Spaces that it returns are its own: the inner device sees the spaces that they stand for. ``wrap`` adds the methods
+    of the Protocols that ``inner`` has.
     """
 
     def __init__(self, inner: DeviceAPI, host: Device, order: Order) -> None:
@@ -42,25 +42,25 @@ class SanitizedDevice(DeviceAPI):
     # --- required ----------------------------------------------------------------------------------------------
 
     def count(self) -> int:
-        """As the inner device's."""
+        """Returns the number of instances of the inner device."""
         return self.inner.count()
 
     def get_attr(self, index: int, attr: DeviceAttr) -> object | None:
-        """As the inner device's, with what the sanitizer holds back counted as available."""
+        """Returns the attribute of the inner device, with quarantined memory counted as available."""
         value = self.inner.get_attr(index, attr)
         if attr is DeviceAttr.AVAILABLE_MEMORY and type(value) is int:
             return value + self.spaces.held_back(index)
         return value
 
     def memory_kinds(self, index: int) -> Mapping[str, MemoryKind]:
-        """As the inner device's, but that each Tensor gets a space of its own where that is legal."""
+        """Returns the kinds of the inner device, changed so that each Tensor gets its own space where legal."""
         return {
             scope: replace(kind, allocators=_OWN_SPACES.get(kind.allocators, kind.allocators))
             for scope, kind in self.inner.memory_kinds(index).items()
         }
 
     def alloc_data_space(self, index: int, nbytes: int, alignment: int, scope: str, type_hint: str | None) -> Space:
-        """As the inner device's, between redzones and poisoned."""
+        """Allocates as the inner device does, poisoned and between redzones."""
         inner = self.inner_device(index)
         block = self.spaces.allocate(
             inner,
@@ -72,15 +72,16 @@ class SanitizedDevice(DeviceAPI):
         return self.handed_out(block)
 
     def free_data_space(self, space: Space) -> None:
-        """Checked, and kept back for a while, so that a use after the free is found; but not what was made to be
-        shared, which others may go on using."""
+        """Checks the memory and keeps it in quarantine, so that a use after free is found; shared memory is freed at
+        once, as others may still use it.
+        """
         block = self.block_of(space, "free_data_space")
         self.spaces.free(block, self.inner.free_data_space, keep=not block.is_shared)
 
     def copy_data_from_to(
         self, src: Region, dst: Region, nbytes: int, stream: Stream | None, keep_alive: object
     ) -> Event | None:
-        """As the inner device's, ordered with all other work on the bytes."""
+        """Copies as the inner device does, ordered with all other work on the bytes."""
         subject = self.described(f"copy_data_from_to of {nbytes} bytes")
         owner = next((end.space.device for end in (dst, src) if end.space.device.api is self), None)
         index = owner.index if owner is not None else stream.device.index if stream is not None else 0
@@ -104,24 +105,24 @@ class SanitizedDevice(DeviceAPI):
     # --- for the methods of Protocols --------------------------------------------------------------------------
 
     def inner_device(self, index: int) -> Device:
-        """Instance ``index`` of the inner device."""
+        """Returns instance ``index`` of the inner device."""
         known = self._devices.get(index)
         if known is None or known.state.is_over:
             known = self._devices[index] = Device(self.inner, index)
         return known
 
     def described(self, call: str) -> str:
-        """``call``, and the work that it is part of, as messages name it."""
+        """Returns ``call``, and the work that it is part of, as messages name it."""
         works = {state.last_work for state in (state_of(self, i) for i in range(self.count()))} - {"nothing"}
         part = f" (last submitted: {'; '.join(sorted(works))})" if works else ""
         return f"{call}{part} from {call_site()}"
 
     def queue(self, index: int, stream: Stream | None) -> tuple[int, int, int | None]:
-        """What names ``stream`` of instance ``index`` to the clocks."""
+        """Returns the key of ``stream`` of instance ``index`` in the clocks."""
         return id(self), index, None if stream is None else id(stream.handle)
 
     def queued(self, event: Event | None, work: Work, borrowed: Any = None) -> Event | None:
-        """The Event of work that ``order`` has begun, which tells the clocks when it is done."""
+        """Returns the Event of work that ``order`` has begun, which updates the clocks when it is done."""
         stamp, accesses = work
         self.order.submit(stamp, accesses, borrowed)
         if event is None:
@@ -130,12 +131,12 @@ class SanitizedDevice(DeviceAPI):
         return TrackedEvent(event, stamp, self.done)
 
     def done(self, stamp: Stamp) -> None:
-        """The host has seen the work of ``stamp`` done: check what it may have done wrong."""
+        """Notes that the host saw the work of ``stamp`` done, and checks what it wrote."""
         for block, subject in self.order.observe(stamp):
             self.spaces.check_redzones(block, subject)
 
     def handed_out(self, block: TrackedBlock, *, owned: bool = True) -> Space:
-        """A Space over ``block``; one that is ``owned`` and let go without being freed is a leak."""
+        """Returns a Space over ``block``; one that is ``owned`` and collected without being freed is a leak."""
         handle, inner = SpaceHandle(block), block.inner
         if owned:
             self.spaces.watch(handle, block, state_of(self, inner.device.index))
@@ -154,16 +155,16 @@ class SanitizedDevice(DeviceAPI):
         return SpaceHandle(row)
 
     def block_of(self, space: Space, call: str) -> TrackedBlock:
-        """The TrackedBlock of one of this device's own spaces; a finding when it was freed."""
+        """Returns the TrackedBlock of one of this device's own spaces; raises a finding when it was freed."""
         handle = space.handle
-        if not isinstance(handle, SpaceHandle):  # memory of others, named by its address
+        if not isinstance(handle, SpaceHandle):  # foreign memory, identified by its address
             return TrackedBlock(self.within(space), 1 << 62, "others")
         if handle.block.death is not None:
             fail("use after free", f"{self.described(call)} uses {handle.block}, freed at {handle.block.death}")
         return handle.block
 
     def used(self, region: Region, nbytes: int, subject: str) -> TrackedBlock | None:
-        """The TrackedBlock that ``region`` of any sanitized device is in, checked; None for memory of others."""
+        """Checks ``region`` of any sanitized device and returns its TrackedBlock; None for foreign memory."""
         handle = region.space.handle
         if not isinstance(handle, SpaceHandle):
             return None
@@ -174,7 +175,7 @@ class SanitizedDevice(DeviceAPI):
         return block
 
     def within(self, value: Any) -> Any:
-        """``value`` as the inner device knows it: spaces, regions, streams, events, and what holds them."""
+        """Returns ``value`` as the inner device knows it: spaces, regions, streams, events, and what holds them."""
         match value:
             case Region(space=Space(handle=SpaceHandle(block=block))) as region:
                 return block.region(region.byte_offset)
@@ -199,7 +200,7 @@ class SanitizedDevice(DeviceAPI):
         return value
 
     def outer(self, value: Any) -> Any:
-        """What the inner device returned, as callers of this one know it."""
+        """Returns what the inner device returned, as callers of this one know it."""
         match value:
             case Space():
                 block = TrackedBlock(value, 1 << 62, call_site())
@@ -213,7 +214,7 @@ class SanitizedDevice(DeviceAPI):
 
 
 def regions_of(args: Sequence[object]) -> list[Region]:
-    """The Regions among the arguments of a launch, those of rows too."""
+    """Returns the Regions among the arguments of a launch, also those of rows."""
     found: list[Region] = []
     for arg in args:
         if isinstance(arg, Region):

@@ -1,4 +1,4 @@
-"""Shadow: what the host sees of memory that is not coherent, so that a missing barrier gives old bytes anywhere."""
+"""Shadow: the host's copy of memory that is not coherent, so that a missing barrier gives old bytes on any machine."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _MOST_ALIGNED = 2 << 20
 class Shadow:
     """``nbytes`` bytes for the host in place of the device's own, which this process maps at ``address``.
 
-    The two are made equal by the barriers alone. ``known`` is what the shadow held after the last one.
+    Only barriers make the two equal. ``known`` is the content of the shadow after the last one.
     """
 
     def __init__(self, address: int, nbytes: int) -> None:
@@ -27,7 +27,9 @@ class Shadow:
         self._put(0, bytes(self._known))
 
     def changed(self, start: int, nbytes: int) -> int | None:
-        """The first of these bytes that the host wrote since the last barrier on it."""
+        """Returns the first of these bytes that the host wrote since the last barrier on it; None where there is
+        none.
+        """
         ours = self._get(start, nbytes)
         known = self._known[start : start + nbytes]
         if ours == known:
@@ -35,17 +37,17 @@ class Shadow:
         return start + next(i for i, (a, b) in enumerate(zip(ours, known, strict=True)) if a != b)
 
     def bring(self, start: int, nbytes: int) -> None:
-        """Show the host what the device wrote."""
+        """Copies what the device wrote to the shadow."""
         ctypes.memmove(self.address + start, self._theirs + start, nbytes)
         self._note(start, nbytes)
 
     def discard(self, start: int, nbytes: int) -> None:
-        """The host will write these bytes, and may not count on what they hold."""
+        """Poisons bytes that the host will write, and whose content it may not use."""
         self._put(start, bytes([POISON]) * nbytes)
         self._note(start, nbytes)
 
     def send(self, start: int, nbytes: int) -> None:
-        """Show the device what the host wrote."""
+        """Copies what the host wrote to the device."""
         ctypes.memmove(self._theirs + start, self.address + start, nbytes)
         self._note(start, nbytes)
 

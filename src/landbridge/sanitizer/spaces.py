@@ -1,4 +1,4 @@
-"""Spaces: the memory of a sanitized device, with redzones around what is handed out and a quarantine behind it."""
+"""Spaces: the memory of a sanitized device, with redzones around each block and a quarantine of freed blocks."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _MOST_BYTES, _MOST_SPACES = 1 << 26, 64
 
 
 class Spaces:
-    """The live Blocks of one API, and those held back after they were freed."""
+    """The live blocks of one API, and its quarantine."""
 
     def __init__(self, order: Order, host: Device) -> None:
         self._order = order
@@ -43,9 +43,9 @@ class Spaces:
     def allocate(
         self, inner: Device, nbytes: int, alignment: int, scope: str, alloc: Callable[[int, int], Space]
     ) -> TrackedBlock:
-        """A TrackedBlock that ``alloc(bytes, alignment)`` makes, poisoned, its redzones filled.
+        """Makes a TrackedBlock by ``alloc(bytes, alignment)``, poisons it and fills its redzones.
 
-        Where there is no room for redzones, after what was held back is given up, it has none.
+        Where memory is too small for redzones, even after the quarantine is freed, it has none.
         """
         check_request(nbytes, alignment, str(inner))
         kind = inner.memory_kinds.get(scope or "global")
@@ -71,26 +71,28 @@ class Spaces:
         return block
 
     def watch(self, handle: SpaceHandle, block: TrackedBlock, life: DeviceState) -> None:
-        """Have ``check_all`` tell a leak when ``handle`` is let go, ``block`` is not freed and ``life`` did not end."""
+        """Makes ``check_all`` report a leak when ``handle`` is collected, ``block`` is not freed and ``life`` did not
+        end.
+        """
         finalizer = weakref.finalize(handle, self._note_freed, block, life)
         finalizer.atexit = False
         self._watched[block] = finalizer
 
     def unwatch(self, block: TrackedBlock) -> None:
-        """``block`` was given back."""
+        """Notes that ``block`` was freed."""
         finalizer = self._watched.pop(block, None)
         if finalizer is not None:
             finalizer.detach()
 
     def forget(self, index: int) -> None:
-        """All memory of instance ``index`` is gone."""
+        """Forgets all memory of instance ``index``."""
         for block in self._watched.copy():
             if block.inner.device.index == index:
                 self.unwatch(block)
         self._held_of(index)
 
     def free(self, block: TrackedBlock, free: Callable[[Space], None], *, keep: bool = True) -> None:
-        """Check ``block``, and give it back by ``free``, now or when it has been held back long enough."""
+        """Checks ``block``, and frees it by ``free``, now or after its time in quarantine."""
         pending = self._order.unfinished(block, 0, block.nbytes, True)
         freed_at = call_site()
         done_by = " or ".join(dict.fromkeys(known.subject for known in pending)) or "somebody"
@@ -119,26 +121,28 @@ class Spaces:
             )
 
     def held_back(self, index: int) -> int:
-        """Bytes of instance ``index`` that only the sanitizer keeps."""
+        """Returns the bytes of instance ``index`` that are in quarantine."""
         with self._lock:
             quarantined = sum(block.total for block, _, _ in self._quarantine if block.inner.device.index == index)
-        watched = self._watched.copy()  # at once, while finalizers take from it
+        watched = self._watched.copy()  # copied in one step, as finalizers remove entries
         around = sum(block.front + block.back for block in watched if block.inner.device.index == index)
         return quarantined + around
 
     def release_all(self, index: int) -> None:
-        """Give up all that is held back of instance ``index``."""
+        """Frees the quarantine of instance ``index``."""
         for entry in self._held_of(index):
             self._release(*entry)
 
     def check_inside(self, block: TrackedBlock, region: Region, nbytes: int, subject: str) -> None:
-        """Raise InputError, as devices do, for bytes outside of ``block``."""
+        """Raises InputError, as devices do, for bytes outside of ``block``."""
         check_inside(region.byte_offset, nbytes, block.nbytes, f"{block.inner.device}: {subject}")
 
     def note_copy(
         self, source: TrackedBlock | None, start: int, target: TrackedBlock | None, to: int, nbytes: int, subject: str
     ) -> None:
-        """``subject`` copies bytes that nobody wrote as such; a finding where they leave the memory that is watched."""
+        """Marks bytes that ``subject`` copies uninitialized as such; reports a finding where they leave the tracked
+        memory.
+        """
         holes = [] if source is None else source.written.outside(start, start + nbytes)
         if target is not None:
             target.written.add(to, to + nbytes)
@@ -151,7 +155,7 @@ class Spaces:
             )
 
     def check_redzones(self, block: TrackedBlock, subject: str) -> None:
-        """A finding where a redzone of ``block`` was written, by ``subject`` as far as can be said."""
+        """Reports a finding where a redzone of ``block`` was written, by ``subject`` as far as is known."""
         if not block.checked or block.death is not None:
             return
         bytes_of = InnerBytes(block.inner.device, self._host)
@@ -163,12 +167,12 @@ class Spaces:
                 fail("redzone", f"{subject} wrote byte {offset + wrong} of {block}, which is outside of it")
 
     def check_all(self) -> None:
-        """Look at every redzone, at what was freed and at what was not; findings are told."""
+        """Checks every redzone, freed blocks and leaks; records findings."""
         for block in self._watched.copy():
-            with suppress(SanitizerError, DeviceError):  # noted all the same
+            with suppress(SanitizerError, DeviceError):  # the finding is recorded in any case
                 self.check_redzones(block, "somebody")
         for block, _, filled in self._quarantine.copy():
-            with suppress(DeviceError):  # closed, or lost
+            with suppress(DeviceError):  # the device is closed or lost
                 self._check_freed(block, filled)
         while self._freed_by_owner:
             block, life = self._freed_by_owner.popleft()
@@ -176,7 +180,7 @@ class Spaces:
                 tell("leak", f"{block} was let go and never freed")
 
     def _held_of(self, index: int) -> list[_Held]:
-        """Take what is held back of instance ``index``."""
+        """Removes the quarantine of instance ``index`` and returns it."""
         with self._lock:
             taken = [entry for entry in self._quarantine if entry[0].inner.device.index == index]
             self._quarantine = deque(entry for entry in self._quarantine if entry[0].inner.device.index != index)
@@ -195,17 +199,17 @@ class Spaces:
         bytes_of = InnerBytes(block.inner.device, self._host)
         wrong = _first_other(bytes_of.read(block.region(), block.nbytes), FREED)
         if wrong is not None:
-            bytes_of.fill(block.region(), block.nbytes, FREED)  # so that it is told once
+            bytes_of.fill(block.region(), block.nbytes, FREED)  # so that it is reported once
             tell("use after free", f"byte {wrong} of {block} was written after it was freed at {block.died}")
 
     def _note_freed(self, block: TrackedBlock, life: DeviceState) -> None:
-        # The collector comes here before it calls the __del__ of who will free it: check_all looks again.
+        # The collector may call this before the __del__ of an owner that will free it: check_all checks again.
         self._watched.pop(block, None)
         self._freed_by_owner.append((block, life))
 
 
 def _redzones(kind: MemoryKind, nbytes: int, alignment: int) -> tuple[int, int]:
-    """Bytes before and after an allocation."""
+    """Returns the bytes before and after an allocation."""
     if _is_small(kind) or kind.ndim != 1:
         return 0, 0
     front = max(alignment, kind.alignment, kind.offset_alignment, kind.coherence_granule, mmap.PAGESIZE)
@@ -221,7 +225,7 @@ def _is_small(kind: MemoryKind) -> bool:
 
 
 def _first_other(content: bytes | None, value: int) -> int | None:
-    """The first byte that is not ``value``."""
+    """Returns the first byte that is not ``value``."""
     if content is None or content.count(value) == len(content):
         return None
     return next(i for i, byte in enumerate(content) if byte != value)

@@ -1,5 +1,6 @@
-"""Sanitize: the wrapper that ``sanitize(...)`` names, and the class of the device it makes: every ability of the inner
-device, and no other."""
+"""Sanitize: the wrapper that ``sanitize(...)`` names, and the class of its device, which has exactly the abilities of
+the inner device.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +31,9 @@ class Sanitize:
 
     @classmethod
     def wrap(cls, inner: Device) -> DeviceAPI:
-        """All instances of the device of ``inner``, sanitized; the same for each of them, and itself once it is."""
+        """Returns all instances of the device of ``inner``, sanitized; the same object for each, and itself if it is
+        sanitized.
+        """
         with _lock:
             if isinstance(inner.api, SanitizedDevice):
                 return inner.api
@@ -41,7 +44,7 @@ class Sanitize:
 
 
 def check_all() -> None:
-    """Look at every redzone, and at what was freed, of all sanitized devices; also done when the process ends."""
+    """Checks every redzone and all freed memory of all sanitized devices; also done when the process ends."""
     gc.collect()
     for wrapped in list(_wrapped.values()):
         wrapped.spaces.check_all()
@@ -54,7 +57,7 @@ def _at_exit() -> None:
 
 
 def _host(inner: Device) -> Device:
-    """The CPU without a sanitizer."""
+    """Returns the CPU without a sanitizer."""
     if inner.name == "cpu":
         return inner
     host = device("cpu")
@@ -62,7 +65,9 @@ def _host(inner: Device) -> Device:
 
 
 def _class_for(api: DeviceAPI) -> type[SanitizedDevice]:
-    """SanitizedDevice with the methods of each Protocol that ``api`` has: a checked one, else one that translates."""
+    """Returns SanitizedDevice with the methods of each Protocol that ``api`` has: checked ones, else translating
+    ones.
+    """
     methods: dict[str, object] = {
         name: getattr(checked, name, None) or _translated(name)
         for protocol in _protocols()
