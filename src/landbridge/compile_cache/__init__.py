@@ -1,4 +1,4 @@
-"""Results of compiles on disk: the same model, targets and options give what was compiled before.
+"""The cache of compiles on disk: the same model, targets and options give the result of an earlier compile.
 
 An entry is an ``.lbx`` file named by a digest of everything that the result depends on (``key``); what it holds besides
 the program is in its metadata, and is taken out again. ``folder`` says where entries are, and how many bytes of them.
@@ -31,7 +31,7 @@ _REPORTED, _FILES = "cache.told", "cache.files"
 
 @record(frozen=True)
 class CacheEntry:
-    """A place for the result of one compile, and the result that was ``found`` there."""
+    """The cache location for one compile, and the result that was ``found`` there."""
 
     found: Executable | None
     _folder: Folder
@@ -40,7 +40,9 @@ class CacheEntry:
     _began_ns: int
 
     def keep(self, executable: Executable, reported: Sequence[NotedWarning]) -> None:
-        """Write what was compiled, for the next who asks; nothing where that cannot be, or files changed meanwhile."""
+        """Writes the result of a compile for later calls; does nothing where that is impossible, or files changed in
+        between.
+        """
         with suppress(NotCacheableError, OSError):
             if any(Path(source).stat().st_ctime_ns > self._began_ns for source in executable.sources):
                 return
@@ -53,7 +55,7 @@ def look_up(
 ) -> CacheEntry | None:
     """The entry of compiling ``model`` with ``options``; None where results are not kept.
 
-    What its compile warned of is told again. Raises InputError for variables of the environment that are not legal.
+    What its compile warned of is told again. Raises InputError for illegal variables of the environment.
     """
     folder = open_folder()
     if folder is None:
@@ -69,7 +71,9 @@ def look_up(
 
 
 def _restored(retained: Executable, model: Path | None) -> Executable | None:
-    """What was compiled, without notes of ours; None where the files that the model names are others now."""
+    """Returns the compiled program without the cache's notes; None where the files that the model names have
+    changed.
+    """
     metadata = dict(retained.metadata)
     try:
         reported = [NotedWarning(*entry) for entry in json.loads(metadata.pop(_REPORTED))]
@@ -87,7 +91,7 @@ def _restored(retained: Executable, model: Path | None) -> Executable | None:
 
 
 def _other_files(sources: Sequence[str], model: Path | None) -> dict[str, str]:
-    """Digests of the files besides ``model`` that it is made of, by path from its folder."""
+    """Returns digests of the files besides ``model`` that it was made of, by path from its folder."""
     if model is None:
         if sources:
             raise NotCacheableError("a model without a folder names files")

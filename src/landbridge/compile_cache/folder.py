@@ -1,8 +1,8 @@
-"""The folder of kept results: files of this user alone, and no more bytes of them than are allowed.
+"""The folder of cached results: files that only this user can access, within a limit of bytes.
 
-An entry appears whole, by a rename, and is never written again, so that processes need not wait for each other; those
-that map one that is removed keep it. Which were used last their times of access say, which are set at each use. When
-there are too many bytes those go that were not used for longest.
+An entry appears whole, by a rename, and is never written again, so that processes need not wait for each other; a
+process that maps a removed entry keeps it. The times of access, which are set at each use, say which entries were used
+last. When there are too many bytes, the least recently used entries are removed.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _SUFFIX = ".lbx"
 
 
 class Used(NamedTuple):
-    """An entry's file: how long ago it was used decides how long it stays."""
+    """The file of an entry; the time since its last use decides how long it stays."""
 
     used_ns: int
     nbytes: int
@@ -40,18 +40,18 @@ class Used(NamedTuple):
 
 @record(frozen=True)
 class Folder:
-    """Entries in ``path``, of ``limit`` bytes at most together."""
+    """The entries in ``path``, of ``limit`` bytes at most together."""
 
     path: Path
     limit: int
 
     def read(self, name: str) -> Executable | None:
-        """The entry ``name``, all of it verified, its constants mapped; None where there is none that is whole."""
+        """Returns the entry ``name``, verified, with its constants mapped; None where there is no intact one."""
         file = self._file(name)
         try:
             found = read_executable(file, verify="all")
             os.utime(file, ns=(time.time_ns(), file.stat().st_mtime_ns))
-        except ExecutableError:  # of another version, or the disk lost a part of it
+        except ExecutableError:  # of another version, or damaged on the disk
             with suppress(OSError):
                 file.unlink()
             return None
@@ -60,17 +60,17 @@ class Folder:
         return found
 
     def write(self, name: str, executable: Executable) -> None:
-        """Keep ``executable`` as ``name``, and remove what is too much then; raises OSError."""
+        """Writes ``executable`` as entry ``name``, and removes entries beyond the limit; raises OSError."""
         with open_output(self._file(name), lasting=False) as file:
             file_parts(executable).write(file, lasting=False)
         self._shrink()
 
     def entries(self) -> list[Used]:
-        """Every entry, that used last first."""
+        """Returns every entry, the last used first."""
         return sorted(self._entries(), reverse=True)
 
     def clear(self) -> None:
-        """Remove every entry."""
+        """Removes every entry."""
         for entry in self._entries():
             with suppress(OSError):
                 entry.path.unlink()
@@ -94,10 +94,10 @@ class Folder:
 
 
 def open_folder() -> Folder | None:
-    """The folder that the environment names, made where there is none; None where nothing is kept.
+    """Returns the folder that the environment names, made where there is none; None where nothing is cached.
 
-    Without ``LANDBRIDGE_CACHE`` it is in the user's own cache folder, and nothing is kept where that cannot be used.
-    Raises InputError where the folder that is named cannot be, or ``LANDBRIDGE_CACHE_BYTES`` is no number.
+    Without ``LANDBRIDGE_CACHE`` it is in the user's own cache folder, and nothing is cached where that cannot be used.
+    Raises InputError where the named folder cannot be used, or ``LANDBRIDGE_CACHE_BYTES`` is no number.
     """
     named = os.environ.get(SWITCH, "")
     if named == "0":
@@ -138,7 +138,7 @@ def _limit() -> int:
 
 
 def _unsafe(found: os.stat_result) -> str | None:
-    """Why others could have put code there, which would run as this user."""
+    """Returns why other users could have put code there, which would run as this user; None where they could not."""
     if found.st_uid != os.geteuid():
         return "it is another user's"
     if found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):

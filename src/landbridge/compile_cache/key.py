@@ -1,4 +1,4 @@
-"""What the result of a compile depends on, as the name of an entry.
+"""The name of a cache entry: a digest of everything that the result of a compile depends on.
 
 That is the model's bytes, targets, options, this package's own code and the packages that it compiles with.
 """
@@ -31,13 +31,13 @@ _SUFFIXES = frozenset({".py", ".ll", ".h"})
 
 
 class NotCacheableError(LandbridgeError):
-    """The result depends on what has no digest, a function for one; it is compiled each time."""
+    """Raised when the result depends on a value without a digest, such as a function; it is compiled each time."""
 
 
 def name_of_entry(
     model: object, targets: Sequence[Target], vdevices: Sequence[VDevice], options: CompileOptions
 ) -> str:
-    """The name of the entry of ``model``: a Path of a file, text, bytes or an ONNX model in memory.
+    """Returns the name of the entry of ``model``: a Path of a file, text, bytes or an ONNX model in memory.
 
     Raises NotCacheableError for any other model, for options that are functions, and for targets of other packages,
     whose code may change without notice; OSError where the file cannot be read.
@@ -59,7 +59,7 @@ def name_of_entry(
 
 
 def digest_of_file(file: Path) -> str:
-    """The SHA-256 of ``file``, in hexadecimal digits; raises OSError."""
+    """Returns the SHA-256 of ``file``, in hexadecimal digits; raises OSError."""
     digest = hashlib.sha256()
     with file.open("rb") as opened:
         while block := opened.read(1 << 20):
@@ -68,7 +68,7 @@ def digest_of_file(file: Path) -> str:
 
 
 def _serialized(model: object) -> bytes:
-    """The bytes of a protobuf message."""
+    """Returns the bytes of a protobuf message."""
     if type(model).__module__.partition(".")[0] == "onnx_ir":
         from onnx_ir import serde
 
@@ -78,12 +78,12 @@ def _serialized(model: object) -> bytes:
         raise NotCacheableError(f"{type(model).__name__} is no file and no message")
     try:
         return bytes(serialize(deterministic=True))
-    except Exception as error:  # of over 2 GiB, or something else with such a method
+    except Exception as error:  # over 2 GiB, or another type with such a method
         raise NotCacheableError(str(error)) from error
 
 
 def _feed(update: Callable[[bytes], object], value: object) -> None:
-    """Give ``update`` bytes that no other value has; mappings keep their order, which counts in ``place``."""
+    """Passes ``update`` bytes that no other value has; mappings keep their order, which matters in ``place``."""
     parts: list[object]
     if isinstance(value, np.ndarray | np.generic):
         array = np.asarray(value)
@@ -119,7 +119,9 @@ def _feed_plain(update: Callable[[bytes], object], value: object) -> None:
 
 @cache
 def _code() -> str:
-    """Which compiler this is: versions, and its files by time and size, as they change in a checkout."""
+    """Returns a text that identifies the compiler: versions, and its files by time and size, as they change in a
+    checkout.
+    """
     root = Path(__file__).parents[1]
     stats = [(str(file.relative_to(root)), file.stat()) for file in sorted(root.rglob("*")) if file.suffix in _SUFFIXES]
     owned = [(name, stat.st_size, stat.st_mtime_ns) for name, stat in stats]

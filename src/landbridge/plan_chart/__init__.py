@@ -1,4 +1,4 @@
-"""Memory plans as a person asks about them: what lies where, from when to when, who uses it; and drawn.
+"""Describes and draws memory plans: what lies where, from when to when, and who uses it.
 
 Pure data in, text out: an Executable or a list of buffers becomes Arenas, an Arena becomes SVG or HTML.
 """

@@ -1,4 +1,4 @@
-"""The facts of one planned arena: blocks at byte offsets over steps of time."""
+"""One planned arena as data: blocks at byte offsets over steps of time."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from landbridge.records import record
 
 
 class Kind(str, Enum):
-    """What a step does, as far as it matters for reading a plan."""
+    """The kind of work that a step does, as far as it matters for reading a plan."""
 
     __str__ = str.__str__
 
@@ -60,7 +60,7 @@ class ArenaBlock:
     uses: tuple[Use, ...] = ()
 
     def rewritten_at(self) -> list[int]:
-        """The steps that write bytes of the block which an earlier step wrote: updates in place."""
+        """Returns the steps that write bytes of the block which an earlier step wrote: updates in place."""
         written: list[Use] = []
         found = []
         for use in self.uses:
@@ -78,9 +78,9 @@ class ArenaBlock:
 class Arena:
     """The plan of one (device, scope); all sizes in bytes.
 
-    ``lower_bound`` is what no plan of these blocks can go below; ``capacity`` what the scope has, None when that
-    is not stated. The last step ends at ``end_time``. ``blocks`` refer to ``steps`` by index; their offsets and
-    sizes are multiples of ``granule``, the bytes of a row where the scope has rows.
+    No plan of these blocks is smaller than ``lower_bound``; ``capacity`` is that of the scope, None when it is not
+    declared. The last step ends at ``end_time``. ``blocks`` refer to ``steps`` by index; their offsets and sizes are
+    multiples of ``granule``, the bytes of a row where the scope has rows.
     """
 
     device: str
@@ -96,7 +96,7 @@ class Arena:
 
     @cached_property
     def live_bytes(self) -> tuple[int, ...]:
-        """The sum of the blocks alive, by step."""
+        """Returns the sum of the blocks alive, by step."""
         change = [0] * (len(self.steps) + 1)
         for block in self.blocks:
             change[block.start] += block.nbytes
@@ -105,7 +105,7 @@ class Arena:
 
     @property
     def peak_step(self) -> int:
-        """The first step at which most bytes are alive; 0 when there are no steps."""
+        """Returns the first step at which most bytes are alive; 0 when there are no steps."""
         return max(range(len(self.steps)), key=self.live_bytes.__getitem__, default=0)
 
     def with_capacity(self, capacity: int | None) -> Arena:
@@ -113,6 +113,6 @@ class Arena:
         return replace(self, capacity=capacity)
 
     def holders(self, step: int) -> list[ArenaBlock]:
-        """The blocks alive at ``step``, largest first."""
+        """Returns the blocks alive at ``step``, largest first."""
         alive = [block for block in self.blocks if block.start <= step < block.end]
         return sorted(alive, key=lambda block: -block.nbytes)

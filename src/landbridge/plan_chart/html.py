@@ -20,7 +20,7 @@ _SCRIPTS = ("facts.js", "view.js", "chart.js", "panel.js", "page.js")
 
 
 def render_html(arenas: Sequence[Arena], title: str) -> str:
-    """The page of ``arenas``, one or more, as the text of an HTML file."""
+    """Returns the page of ``arenas``, one or more, as the text of an HTML file."""
     slots = {
         "%TITLE%": markup(title),
         "%STYLE%": _variables() + _source("style.css"),
@@ -44,7 +44,7 @@ def _variables() -> str:
 
 
 def _embedded(data: object) -> str:
-    """``data`` as JSON that cannot end the script element it stands in (HTML standard, 4.12.1.3)."""
+    """Returns ``data`` as JSON that cannot end the script element it stands in (HTML standard, 4.12.1.3)."""
     return json.dumps(data, separators=(",", ":")).replace("<", "\\u003c")
 
 

@@ -1,4 +1,4 @@
-"""What kind of work an instruction does, by what it is and by the name of its kernel."""
+"""Classifies the work of an instruction, by its type and by the name of its kernel."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _MOVES = frozenset(
 
 
 def kind_of(instruction: Instruction) -> Kind:
-    """The kind of a step; elementwise is what no word of its kernel's name says otherwise."""
+    """Returns the kind of a step; it is elementwise unless a word of its kernel's name says otherwise."""
     match instruction:
         case HostCall():
             return Kind.HOST

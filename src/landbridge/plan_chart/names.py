@@ -1,4 +1,4 @@
-"""Names of nodes in little room. A kernel is called after its nodes, joined by ``+``."""
+"""Shortens names of nodes. The name of a kernel joins those of its nodes by ``+``."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _SEPARATORS = "./:"
 
 
 def common_prefix(names: Iterable[str]) -> str:
-    """What nearly all of ``names`` begin with, up to a separator: exporters put one word before every node's name.
+    """Returns the prefix of nearly all ``names``, up to a separator: exporters put one word before every node's name.
 
     What is left of a name must have letters in it: numbers alone say nothing.
     """
@@ -20,12 +20,12 @@ def common_prefix(names: Iterable[str]) -> str:
 
 
 def without_prefix(name: str, prefix: str) -> str:
-    """``name`` with ``prefix`` taken off each of its nodes."""
+    """Returns ``name`` with ``prefix`` taken off each of its nodes."""
     return "+".join(node.removeprefix(prefix) for node in name.split("+")) if prefix else name
 
 
 def shortened(name: str, characters: int) -> str:
-    """``name`` in at most ``characters``: its first node, and of that both ends."""
+    """Returns ``name`` in at most ``characters``: its first node, and of that both ends."""
     if len(name) <= characters:
         return name
     node, _, _ = name.partition("+")

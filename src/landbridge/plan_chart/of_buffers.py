@@ -11,7 +11,7 @@ from landbridge.planner import Buffer, Plan
 
 
 def arena_of_buffers(buffers: Sequence[Buffer], plan: Plan, capacity: int | None = None) -> Arena:
-    """The arena of ``buffers`` as ``plan`` places them.
+    """Returns the arena of ``buffers`` as ``plan`` places them.
 
     Times may lie far apart, so a step lasts from one time at which a buffer begins or ends to the next.
     """
@@ -35,12 +35,12 @@ def arena_of_buffers(buffers: Sequence[Buffer], plan: Plan, capacity: int | None
 
 
 def buffers_of(arena: Arena) -> list[Buffer]:
-    """What the planner would be asked to place ``arena``: its blocks by id, sizes in granules, with no offsets."""
+    """Returns the planner's input for ``arena``: its blocks by id, sizes in granules, without offsets."""
     return [Buffer(b.id, b.nbytes // arena.granule, b.alignment, b.start, b.end) for b in arena.blocks]
 
 
 def replanned(arena: Arena, capacity: int | None, budget_seconds: float) -> tuple[Arena, float]:
-    """``arena`` planned again from its blocks alone, and the seconds that took.
+    """Plans ``arena`` again from its blocks alone; returns it and the seconds that took.
 
     ``capacity`` in bytes. Raises PlanError as the planner does; where the scope has rows, its numbers are rows.
     """

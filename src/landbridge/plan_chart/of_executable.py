@@ -1,7 +1,7 @@
 """The arenas of a compiled program, from its instructions alone.
 
-Steps count the instructions that touch memory, in order, both branches of an If one after the other, a Loop before its
-body and behind it: the numbering by which the compiler planned.
+Steps count the instructions that touch memory, in order, both branches of an If one after the other, a Loop before and
+after its body: the numbering of the compiler's planner.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from landbridge.targets import Target
 
 
 def arenas_of_executable(executable: Executable) -> MemoryPlan:
-    """One arena for each storage of the main function, in the order in which the program allocates them.
+    """Returns one arena for each storage of the main function, in the order in which the program allocates them.
 
     Raises ExecutableError where the instructions contradict each other.
     """
@@ -52,7 +52,7 @@ def arenas_of_executable(executable: Executable) -> MemoryPlan:
             )
         vdevice = executable.vdevices[storage.vdevice]
         kind = _memory_kind(executable, vdevice)
-        placed = reader.tensors_of(storage) if steps else ()  # without a step nothing is ever alive
+        placed = reader.tensors_of(storage) if steps else ()  # nothing is alive where there are no steps
         blocks = tuple(tensor.block(steps, storage, kind) for tensor in placed)
         arenas.append(
             Arena(
@@ -72,7 +72,7 @@ def arenas_of_executable(executable: Executable) -> MemoryPlan:
 
 
 def _memory_kind(executable: Executable, vdevice: VDevice) -> MemoryKind | None:
-    """What the target that ``vdevice`` was compiled for says of its scope, if anything."""
+    """Returns the memory kind that the target of ``vdevice`` declares for its scope, if any."""
     if vdevice.target >= len(executable.modules):
         return None
     memory = Target.from_json(executable.modules[vdevice.target].target).memory
@@ -81,18 +81,18 @@ def _memory_kind(executable: Executable, vdevice: VDevice) -> MemoryKind | None:
 
 @record
 class _Tensor:
-    """An AllocTensor and what touches it."""
+    """An AllocTensor and the steps that use it."""
 
     id: str
     alloc: AllocTensor
     nbytes: int
     uses: list[Use] = field(default_factory=list)
-    retained: bool = False  # its value is for every run
+    retained: bool = False  # its value stays for every run
 
     def block(self, steps: Sequence[Step], storage: AllocStorage, kind: MemoryKind | None) -> ArenaBlock:
         touched = [use.step for use in self.uses]
         writer = next((use.step for use in self.uses if use.writes), None)
-        granule = kind.coherence_granule if kind else 1  # what is not coherent shares no granule
+        granule = kind.coherence_granule if kind else 1  # memory that is not coherent shares no granule
         taken = -(-self.nbytes // granule) * granule
         if storage.shape:
             separators = self.alloc.axis_separators
@@ -112,7 +112,7 @@ class _Tensor:
 
 
 def _row_bytes(storage: AllocStorage) -> int:
-    """What one row of an n-D storage takes; flat memory is given out byte by byte."""
+    """Returns the bytes of one row of an n-D storage; flat memory is allocated byte by byte."""
     return prod(storage.shape[1:]) * dtype(storage.dtype).itemsize if storage.shape else 1
 
 
@@ -168,7 +168,9 @@ class _Reader:
                             self._parts[register].tensor.retained = True
 
     def _loop(self, loop: Loop) -> None:
-        """A step before the body and one behind it; what was made before and is used there is in use until the end."""
+        """Reads a step before the body and one after it; a value from before that is used in the loop stays in use
+        until its end.
+        """
         touched = (*loop.count, *loop.condition, *(each.src for each in loop.slices))
         self._step(loop, loop.name or "loop", touched, writes=False)
         began = len(self.steps)
@@ -183,7 +185,9 @@ class _Reader:
                 tensor.uses.append(Use(end, 0, tensor.nbytes, False))
 
     def _step(self, instruction: Instruction, name: str, args: Sequence[int], writes: bool = True) -> None:
-        """Instructions do not count their destinations: the last operand is one, and so is what nothing wrote yet."""
+        """Reads a step. Instructions do not count their destinations: the last operand is one, and so is every operand
+        not written yet.
+        """
         number = len(self.steps)
         self.steps.append(Step(name, number, kind_of(instruction)))
         for position, register in enumerate(args):

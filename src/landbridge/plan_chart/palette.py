@@ -41,7 +41,7 @@ SIZES: tuple[Swatch, ...] = (
 
 
 def size_class(nbytes: int, largest: int) -> int:
-    """The index into SIZES of a block when the largest one of its arena has ``largest`` bytes."""
+    """Returns the index into SIZES of a block when the largest one of its arena has ``largest`` bytes."""
     steps = 0
     while nbytes and nbytes * 4 <= largest and steps < len(SIZES) - 1:
         nbytes *= 4

@@ -1,4 +1,4 @@
-"""Pictures inside of a page of others, as a notebook is."""
+"""Embeds pictures in a page of another program, such as a notebook."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from landbridge.markup import markup
 
 
 def embedded(svg: str, alternative: str) -> str:
-    """Return an HTML element that shows the SVG text ``svg``; ``alternative`` is text for those who do not see it.
+    """Returns an HTML element that shows the SVG text ``svg``; ``alternative`` is text for those who do not see it.
 
     The picture is an image of its own, so that its styles do not reach the page around it. Where the page is narrower
     than words in it can be read, it scrolls.

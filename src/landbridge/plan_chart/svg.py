@@ -14,7 +14,9 @@ _TITLE = 46
 
 
 def render_svg(arenas: Sequence[Arena], title: str) -> str:
-    """The picture of ``arenas`` as the text of an SVG file, 1240 units wide; it refers to nothing outside itself."""
+    """Returns the picture of ``arenas`` as the text of an SVG file, 1240 units wide; it refers to nothing outside
+    itself.
+    """
     body: list[str] = []
     top = MARGIN + _TITLE
     for arena in arenas:
@@ -32,7 +34,7 @@ def _summary(arenas: Sequence[Arena], title: str) -> str:
 
 
 def _entries(arenas: Sequence[Arena]) -> list[tuple[str, str]]:
-    """Of the legend: the kinds of blocks there are, or sizes where kinds are not known."""
+    """Returns the entries of the legend: the kinds of the blocks, or sizes where kinds are not known."""
     kinds = {block.kind for arena in arenas for block in arena.blocks}
     entries = [(kind.value, f"k{n}") for n, kind in enumerate(Kind) if kind in kinds and kind is not Kind.UNKNOWN]
     if not entries:

@@ -28,7 +28,7 @@ def _counted(count: int, noun: str) -> str:
 
 
 class Panel:
-    """Draws one arena from its own origin; ``height`` is what it takes."""
+    """Draws one arena from its own origin; ``height`` is that of the panel."""
 
     def __init__(self, arena: Arena) -> None:
         self.arena = arena
@@ -43,7 +43,7 @@ class Panel:
         self.height = self._base + (_NAMES if self._named else _TIMES)
 
     def draw(self) -> str:
-        """The panel's elements."""
+        """Returns the panel's elements."""
         return "\n".join(
             [self._heading(), *self._grid(), *self._peak_band(), *self._blocks(), *self._lines(), *self._profile(),
              *self._step_axis()]
@@ -114,7 +114,7 @@ class Panel:
         yield from self._label(block, css, (x, y, width, height))
 
     def _label(self, block: ArenaBlock, css: str, box: tuple[float, float, float, float]) -> Iterator[str]:
-        """The name along the longer side that has room for it, with the size below when that fits too."""
+        """Yields the name along the longer side in which it fits, with the size below when that fits too."""
         x, y, width, height = box
         name = without_prefix(block.id, self._prefix)
         across, along = int((width - 6) / _CHARACTER), int((height - 6) / _CHARACTER)
@@ -145,7 +145,7 @@ class Panel:
         for nbytes, line, label, css in sorted(labels, reverse=True):
             y = self._y(nbytes)
             yield f'<path class="line {line}" d="M{_LEFT} {y:.1f}H{right}"/>'
-            last = max(y + 4, last + _LINE)  # labels of lines that lie close go below each other
+            last = max(y + 4, last + _LINE)  # labels of neighbouring lines are stacked
             yield text(right + 6, last, label, css)
 
     def _profile(self) -> Iterator[str]:
@@ -161,7 +161,7 @@ class Panel:
         yield f'<path class="rule" d="M{_LEFT} {self._base}H{right}"/>'
 
     def _step_axis(self) -> Iterator[str]:
-        """Names or times of as many steps as have room, that of the peak among them."""
+        """Yields names or times of as many steps as fit, that of the peak among them."""
         steps, peak = self.arena.steps, self.arena.peak_step
         if not steps:
             return

@@ -1,4 +1,4 @@
-"""What standalone SVG pictures share: the page, its title and legend, lines of text, light and dark colours."""
+"""The parts that standalone SVG pictures share: page, title and legend, lines of text, light and dark colours."""
 
 from __future__ import annotations
 
@@ -40,14 +40,14 @@ def sheet(
 
 
 def text(x: float, y: float, content: str, css: str = "", rotation: float = 0.0) -> str:
-    """A line of text from ``(x, y)``, rotated by ``rotation`` degrees about that point."""
+    """Returns a line of text from ``(x, y)``, rotated by ``rotation`` degrees about that point."""
     rotated = f' transform="rotate({rotation:g} {x:.1f} {y:.1f})"' if rotation else ""
     styled = f' class="{css}"' if css else ""
     return f'<text x="{x:.1f}" y="{y:.1f}"{styled}{rotated}>{markup(content)}</text>'
 
 
 def legend(entries: Sequence[tuple[str, str]], right: float) -> Iterator[str]:
-    """``entries``, each a label and the classes of its swatch, beside each other so that the last ends at ``right``."""
+    """Returns ``entries``, each a label and the classes of its swatch, in a row whose right end is at ``right``."""
     for label, css in reversed(entries):
         right -= text_width(label) + 26 if label else 15
         yield f'<rect class="{css}" x="{right:.1f}" y="25" width="12" height="12" rx="2"/>'
@@ -56,7 +56,8 @@ def legend(entries: Sequence[tuple[str, str]], right: float) -> Iterator[str]:
 
 
 def light_and_dark(owned: str, rules: Callable[[str], str]) -> str:
-    """The style of a picture: what all share, its ``owned``, and the ``rules`` of colours for "light" and "dark" pages.
+    """Returns the style of a picture: the shared one, the picture's own (``owned``), and the ``rules`` of colours for
+    "light" and "dark" pages.
 
     Shapes take their colours by class, so that a dark page is one media query.
     """

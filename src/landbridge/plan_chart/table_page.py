@@ -9,7 +9,7 @@ from landbridge.plan_chart.palette import SURFACES
 
 
 def table_page(title: str, picture: str, columns: Sequence[str], rows: Iterable[str], note: str = "") -> str:
-    """The text of an HTML file that loads nothing and runs nothing: SVG text ``picture`` above a table.
+    """Returns the text of an HTML file that loads nothing and runs nothing: SVG text ``picture`` above a table.
 
     ``rows`` are the ``<td>`` elements of each row; numbers among them are of class ``n``. ``note`` is a line of text
     between them that explains the columns.

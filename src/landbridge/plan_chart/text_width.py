@@ -1,4 +1,4 @@
-"""How wide text is, for labels that stay in their room: no narrower than common system fonts draw it."""
+"""Estimates the width of text, for labels that must fit: not less than common system fonts draw it."""
 
 from __future__ import annotations
 
@@ -13,12 +13,14 @@ _ELLIPSIS = "…"
 
 
 def text_width(text: str, size: float = 11.0) -> float:
-    """The width of ``text`` in letters of ``size``, rather too wide than too narrow."""
+    """Returns the width of ``text`` in letters of ``size``, rather too wide than too narrow."""
     return sum(_WIDTHS.get(letter, _WIDEST) for letter in text) * size / 11.0
 
 
 def shortened(text: str, width: float, size: float = 11.0) -> str:
-    """``text`` as it fits into ``width``, its middle left out; empty where fewer than four letters would be left."""
+    """Returns ``text`` shortened to ``width`` by leaving out its middle; empty where fewer than four letters would
+    stay.
+    """
     if text_width(text, size) <= width:
         return text
     for retained in range(min(len(text) - 1, int(width / 4)), 3, -1):

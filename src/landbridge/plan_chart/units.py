@@ -1,4 +1,4 @@
-"""Bytes for people: decimal units, and where an axis of bytes has its ticks."""
+"""Formats bytes in decimal units, and chooses the ticks of an axis of bytes."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ _UNITS = ((10**12, "TB"), (10**9, "GB"), (10**6, "MB"), (10**3, "kB"))
 
 
 def bytes_text(nbytes: int) -> str:
-    """``nbytes`` with three digits and a decimal unit: 3928576 is "3.93 MB"."""
+    """Returns ``nbytes`` with three digits and a decimal unit: 3928576 is "3.93 MB"."""
     for size, unit in _UNITS:
         if nbytes >= size:
             value = nbytes / size
@@ -15,7 +15,7 @@ def bytes_text(nbytes: int) -> str:
 
 
 def byte_ticks(top: int, count: int = 6) -> list[int]:
-    """About ``count`` round numbers of bytes from 0 to ``top``."""
+    """Returns about ``count`` round numbers of bytes from 0 to ``top``."""
     step = 1
     while top > step * count:
         digit = int(str(step)[0])

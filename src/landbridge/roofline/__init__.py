@@ -1,4 +1,4 @@
-"""Kernels beside the limits of the machine that they ran on: what a report says of each, and drawn.
+"""Compares kernels with the limits of the machine that they ran on, as data and as a drawing.
 
 The roofline model: a kernel takes no less than its arithmetic at the peak, nor than its bytes at the bandwidth of
 where they lie (Williams, Waterman and Patterson, "Roofline: an insightful visual performance model for multicore

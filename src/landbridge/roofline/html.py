@@ -19,7 +19,9 @@ _NOTE = (
 
 
 def render_html(kernels: Sequence[TimedKernel], limits: MachineLimits, title: str) -> str:
-    """The page of ``kernels`` under ``limits`` as the text of an HTML file; it loads nothing and runs nothing."""
+    """Returns the page of ``kernels`` under ``limits`` as the text of an HTML file; it loads nothing and runs
+    nothing.
+    """
     rows = ("".join(_cells(kernel, limits)) for kernel in _ordered(kernels))
     return table_page(title, render_svg(kernels, limits, title), _COLUMNS, rows, _NOTE)
 

@@ -1,4 +1,4 @@
-"""What a machine can do at most, as it was measured."""
+"""The measured limits of a machine."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from landbridge.records import record
 
 @record(frozen=True)
 class Level:
-    """A place of bytes: ``capacity`` of them have room there (0: any number), read at ``bandwidth`` bytes a second."""
+    """A level of memory: data of up to ``capacity`` bytes (0: any number) are read from it at ``bandwidth`` bytes a
+    second.
+    """
 
     name: str
     capacity: int
@@ -16,16 +18,18 @@ class Level:
 
 @record(frozen=True)
 class MachineLimits:
-    """Of ``threads`` threads together: f32 operations a second, and the levels of memory, the nearest first."""
+    """The limits of ``threads`` threads together: f32 operations a second, and the levels of memory from the nearest
+    on.
+    """
 
     threads: int
     flops: float
     levels: tuple[Level, ...]
 
     def level_of(self, nbytes: int) -> Level:
-        """The nearest level that has room for ``nbytes``; the last has room for all."""
+        """Returns the nearest level whose capacity ``nbytes`` fits; the last level takes any number."""
         return next((level for level in self.levels if nbytes <= level.capacity), self.levels[-1])
 
     def seconds(self, flops: int, nbytes: int) -> float:
-        """The least time of a kernel of so many operations, on so many bytes."""
+        """Returns the shortest possible time of a kernel with ``flops`` operations on ``nbytes`` bytes, in seconds."""
         return max(flops / self.flops, nbytes / self.level_of(nbytes).bandwidth)

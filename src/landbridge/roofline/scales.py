@@ -1,4 +1,4 @@
-"""Where kernels stand in a roofline: the ranges of its axes, which are those of what is drawn."""
+"""The scales of a roofline: the ranges of its axes, and where a kernel lies on them."""
 
 from __future__ import annotations
 
@@ -22,8 +22,9 @@ _DECADES = (2, 5)
 
 @record(frozen=True)
 class Scales:
-    """``low`` to ``high``: powers of ten of operations a byte. ``bottom`` to ``top``: of operations a second. ``left``
-    is where the plot begins, right of the strip where there is one."""
+    """The ranges of the axes. ``low`` to ``high``: powers of ten of operations a byte. ``bottom`` to ``top``: of
+    operations a second. ``left`` is the left end of the plot, right of the strip if there is one.
+    """
 
     low: int
     high: int
@@ -32,24 +33,24 @@ class Scales:
     left: float
 
     def x(self, intensity: float) -> float:
-        """Where so many operations a byte are."""
+        """Returns the x coordinate of ``intensity``, operations a byte."""
         at = min(max(math.log10(max(intensity, 1e-9)), self.low), self.high)
         return self.left + (at - self.low) / (self.high - self.low) * (RIGHT - self.left)
 
     def y(self, rate: float) -> float:
-        """Where so many operations a second are."""
+        """Returns the y coordinate of ``rate``, operations a second."""
         at = min(max(math.log10(max(rate, 1e-9)), self.bottom), self.top)
         return TOP + (self.top - at) / (self.top - self.bottom) * (BOTTOM - TOP)
 
     @property
     def slope(self) -> float:
-        """Degrees of a roof, which is a decade of operations a second for each of operations a byte."""
+        """Returns the angle, in degrees, of a roof: a decade of operations a second for each of operations a byte."""
         down = (BOTTOM - TOP) / (self.top - self.bottom)
         return -math.degrees(math.atan2(down, (RIGHT - self.left) / (self.high - self.low)))
 
 
 def scales_of(kernels: Sequence[TimedKernel], limits: MachineLimits) -> Scales:
-    """The ranges that ``kernels`` with arithmetic, and where the roofs of ``limits`` bend, lie in."""
+    """Returns the ranges that contain ``kernels`` with arithmetic, and the ridge points of ``limits``."""
     computing = [kernel for kernel in kernels if kernel.flops and kernel.nbytes and kernel.seconds]
     across = [math.log10(kernel.intensity) for kernel in computing]
     across += [math.log10(limits.flops / level.bandwidth) for level in limits.levels]
@@ -63,5 +64,5 @@ def scales_of(kernels: Sequence[TimedKernel], limits: MachineLimits) -> Scales:
 
 
 def is_in_strip(kernel: TimedKernel) -> bool:
-    """Whether ``kernel`` has no place among operations a byte: it computes nothing."""
+    """Returns whether ``kernel`` computes nothing, so that it has no operations a byte."""
     return not kernel.flops

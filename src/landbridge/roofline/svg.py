@@ -28,7 +28,9 @@ _LINE, _SHIFTED = 13, 5
 
 
 def render_svg(kernels: Sequence[TimedKernel], limits: MachineLimits, title: str) -> str:
-    """The picture of ``kernels`` under ``limits`` as the text of an SVG file that refers to nothing outside of it."""
+    """Returns the picture of ``kernels`` under ``limits`` as the text of an SVG file that refers to nothing outside of
+    it.
+    """
     chart = _Chart(kernels, limits)
     share = f"{100 * roof_share(kernels, limits):.0f} % of the roof"
     spent = f"{len(kernels)} kernels, {1e3 * sum(k.seconds for k in kernels):.3f} ms, {share}"
@@ -55,14 +57,14 @@ class _Chart:
         yield from (name for name, _ in names)
 
     def _names(self) -> Iterator[tuple[str, str]]:
-        """Names of the longest kernels, and the lines that lead to those that are not beside their dot."""
+        """Yields names of the longest kernels, and the lines to their dots where they are not next to them."""
         taken: list[tuple[float, float]] = []
         for kernel in self._kernels[:_NAMED]:
             x, y = self._at(kernel)
             label_x = x + 8 + self._radius(kernel)
             is_left = label_x + _NAME_WIDTH > RIGHT
             label_x = x - 8 - self._radius(kernel) if is_left else label_x
-            step = -_LINE if y > BOTTOM - _LINE * _NAMED else _LINE  # no name runs below the axis
+            step = -_LINE if y > BOTTOM - _LINE * _NAMED else _LINE  # a name must not run below the axis
             location = y
             while any(abs(location - other) < _LINE and abs(x - across) < 2 * _NAME_WIDTH for across, other in taken):
                 location += step
@@ -114,7 +116,7 @@ class _Chart:
         yield text(scales.left - 8, TOP - 4, "GFLOP/s", "quiet end")
 
     def _strip(self) -> Iterator[str]:
-        """The axis of kernels that compute nothing."""
+        """Yields the axis of kernels that compute nothing."""
         if not any(map(is_in_strip, self._kernels)):
             return
         left, right = STRIP
@@ -141,7 +143,7 @@ class _Chart:
 
 
 def _of_strip(share: float) -> float:
-    """Where a share of the bandwidth is; what counts as more than all of it is at the top."""
+    """Returns the coordinate of a share of the bandwidth; a share above 1 is at the top."""
     return BOTTOM - min(share, 1.0) * (BOTTOM - TOP)
 
 

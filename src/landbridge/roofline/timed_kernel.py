@@ -1,4 +1,4 @@
-"""A kernel of a run with its time, beside what it should take."""
+"""A kernel of a run with its measured time and its time by the machine's limits."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from landbridge.roofline.limits import MachineLimits
 class TimedKernel:
     """One call: median ``seconds`` of warm runs, its operations and bytes, and the schedule in words.
 
-    ``lane`` says who ran it, ``"cpu"`` or a device. ``weighed``: schedules that were weighed, with their costs.
+    ``lane`` is where it ran, ``"cpu"`` or a device. ``weighed``: schedules that were compared, with their costs.
     """
 
     name: str
@@ -27,34 +27,34 @@ class TimedKernel:
 
     @property
     def flops_rate(self) -> float:
-        """Operations a second."""
+        """Returns operations a second."""
         return self.flops / self.seconds if self.seconds else 0.0
 
     @property
     def bandwidth(self) -> float:
-        """Bytes a second, each byte of an operand counted once."""
+        """Returns bytes a second, with each byte of an operand counted once."""
         return self.nbytes / self.seconds if self.seconds else 0.0
 
     @property
     def intensity(self) -> float:
-        """Operations for each byte."""
+        """Returns operations for each byte."""
         return self.flops / self.nbytes if self.nbytes else 0.0
 
     def of_peak(self, limits: MachineLimits) -> float:
-        """The share of the peak of ``limits`` that it reached."""
+        """Returns its share of the peak of ``limits``."""
         return self.flops_rate / limits.flops
 
     def of_bandwidth(self, limits: MachineLimits) -> float:
-        """The share it reached of the bandwidth of the nearest memory that has room for its bytes."""
+        """Returns its share of the bandwidth of the nearest memory whose capacity its bytes fit."""
         return self.bandwidth / limits.level_of(self.nbytes).bandwidth
 
     def of_roof(self, limits: MachineLimits) -> float:
-        """The share that the least time by ``limits`` is of the time it took."""
+        """Returns the shortest time by ``limits`` as a share of the measured time."""
         return limits.seconds(self.flops, self.nbytes) / self.seconds if self.seconds else 0.0
 
 
 def roof_share(kernels: Iterable[TimedKernel], limits: MachineLimits) -> float:
-    """The share that the least times of ``kernels`` together are of the time they took; 0 of none."""
+    """Returns the shortest times of ``kernels`` together as a share of their measured times; 0 without kernels."""
     least = spent = 0.0
     for kernel in kernels:
         least += limits.seconds(kernel.flops, kernel.nbytes)

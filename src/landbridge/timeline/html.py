@@ -13,7 +13,7 @@ _COLUMNS = ("step", "kind", "lane", "from us", "us", "share", "tasks")
 
 
 def render_html(spans: Sequence[Span], title: str) -> str:
-    """The page of ``spans`` as the text of an HTML file; it loads nothing and runs nothing."""
+    """Returns the page of ``spans`` as the text of an HTML file; it loads nothing and runs nothing."""
     busy = sum(span.duration_us for span in spans) or 1.0
     rows = (_row(span, busy) for span in sorted(spans, key=lambda span: -span.duration_us))
     return table_page(title, render_svg(spans, title), _COLUMNS, rows)

@@ -1,4 +1,4 @@
-"""What one lane of a run did from a time on."""
+"""A span of time in one lane of a run."""
 
 from __future__ import annotations
 
@@ -21,5 +21,5 @@ class Span:
 
     @property
     def end_us(self) -> float:
-        """When it was done."""
+        """Returns the time of its end."""
         return self.start_us + self.duration_us

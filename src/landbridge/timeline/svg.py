@@ -22,7 +22,7 @@ _AXIS = 40
 
 
 def render_svg(spans: Sequence[Span], title: str) -> str:
-    """The picture of ``spans`` as the text of an SVG file, which refers to nothing outside itself."""
+    """Returns the picture of ``spans`` as the text of an SVG file, which refers to nothing outside itself."""
     lanes = list(dict.fromkeys(span.lane for span in spans))
     height = _TOP + _LANE * max(len(lanes), 1) + _AXIS
     busy = sum(span.duration_us for span in spans)
@@ -36,7 +36,7 @@ def render_svg(spans: Sequence[Span], title: str) -> str:
 
 
 def time_text(microseconds: float) -> str:
-    """``microseconds`` with a unit that leaves few digits."""
+    """Returns ``microseconds`` with a unit that leaves few digits."""
     for size, unit in ((1e6, "s"), (1e3, "ms")):
         if microseconds >= size:
             return f"{microseconds / size:.4g} {unit}"
@@ -44,7 +44,7 @@ def time_text(microseconds: float) -> str:
 
 
 def time_ticks(end: float, count: int = 8) -> list[float]:
-    """About ``count`` round times from 0 to ``end``, in steps of 1, 2 or 5 times a power of ten."""
+    """Returns about ``count`` round times from 0 to ``end``, in steps of 1, 2 or 5 times a power of ten."""
     power = 1e-3
     while power * 10 * count < end:
         power *= 10
