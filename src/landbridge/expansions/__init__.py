@@ -1,1 +1,1 @@
-"""Functions of floats written out in arithmetic, for every generator whose target has none that are exact enough."""
+"""Expansions of float functions into arithmetic, for targets whose own functions are missing or not exact enough."""

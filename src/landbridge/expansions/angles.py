@@ -1,5 +1,5 @@
-"""Sine, cosine and tangent of f32, for scalars and vectors of any width: near ones by Cody and Waite's reduction, those
-beyond ``TRIGONOMETRIC_LIMIT`` by Payne and Hanek's ("Radian Reduction for Trigonometric Functions", 1983).
+"""Sine, cosine and tangent of f32, for scalars and vectors of any width: small arguments by Cody and Waite's reduction,
+those beyond ``TRIGONOMETRIC_LIMIT`` by Payne and Hanek's ("Radian Reduction for Trigonometric Functions", 1983).
 
 Coefficients are fits as those of ``exponentials``.
 """
@@ -31,7 +31,7 @@ _HALF_PI_LOW = pi / 2 - _HALF_PI_HIGH
 
 
 def _quadrant(x: Term) -> tuple[Term, Term]:
-    """x = n pi/2 + r with r in [-pi/4, pi/4]: (n, r), for magnitudes up to TRIGONOMETRIC_LIMIT."""
+    """Reduces x to n pi/2 + r with r in [-pi/4, pi/4], for magnitudes up to TRIGONOMETRIC_LIMIT; returns (n, r)."""
     shifted = x.fma(2 / pi, _ROUNDER)
     n = shifted - _ROUNDER
     rest = pi / 2 - sum(_HALF_PI) + 6.123233995736766e-17  # what f64 cuts off pi/2
@@ -40,7 +40,7 @@ def _quadrant(x: Term) -> tuple[Term, Term]:
 
 
 def _window(start: Term) -> list[Term]:
-    """``_WINDOW`` digits of 16 bits of 2/pi, from bit ``start`` on."""
+    """Returns ``_WINDOW`` digits of 16 bits of 2/pi, from bit ``start`` on."""
     digits = [start.like(d) for d in _TWO_OVER_PI]
     needed = _WINDOW + 1
     for step in (4, 2, 1):
@@ -52,7 +52,7 @@ def _window(start: Term) -> list[Term]:
 
 
 def _large_quadrant(x: Term) -> tuple[Term, Term]:
-    """|x| = n pi/2 + r with r in [-pi/4, pi/4]: (n, r), for finite x above TRIGONOMETRIC_LIMIT."""
+    """Reduces |x| to n pi/2 + r with r in [-pi/4, pi/4], for finite x above TRIGONOMETRIC_LIMIT; returns (n, r)."""
     bits = x.bits() & 0x7FFFFFFF
     mantissa = (bits & 0x7FFFFF) | 0x800000  # |x| = mantissa * 2**(exponent - 150)
     digits = _window((bits >> 23) - (150 - 14))
@@ -79,7 +79,7 @@ def _large_quadrant(x: Term) -> tuple[Term, Term]:
 
 
 def _sine_or_cosine(n: Term, r: Term) -> Term:
-    """sin(n pi/2 + r); fits on [-pi/4, pi/4]."""
+    """Computes sin(n pi/2 + r); fits on [-pi/4, pi/4]."""
     z = r * r
     sine = (z * r).fma(z.poly(-0.16666655, 0.008332169, -0.00019516012), r)
     cosine = (z * z).fma(z.poly(0.041666646, -0.0013887355, 2.4437006e-05), z.fma(-0.5, 1.0))
@@ -88,7 +88,7 @@ def _sine_or_cosine(n: Term, r: Term) -> Term:
 
 
 def _tangent(n: Term, r: Term) -> Term:
-    """tan(n pi/2 + r); fit on [-pi/4, pi/4]."""
+    """Computes tan(n pi/2 + r); fit on [-pi/4, pi/4]."""
     z = r * r
     t = (z * r).fma(
         z.poly(0.3333335, 0.13332674, 0.05405921, 0.02128414, 0.010833932, 8.8802735e-05, 0.004377879),
@@ -98,20 +98,20 @@ def _tangent(n: Term, r: Term) -> Term:
 
 
 def sin(x: Term) -> Term:
-    """Sine, for magnitudes up to TRIGONOMETRIC_LIMIT."""
+    """Computes the sine, for magnitudes up to TRIGONOMETRIC_LIMIT."""
     n, r = _quadrant(x)
     # sin(-0) is -0, which the sums above lose.
     return x.equal(0.0).where(x, _sine_or_cosine(n, r))
 
 
 def cos(x: Term) -> Term:
-    """Cosine, for magnitudes up to TRIGONOMETRIC_LIMIT."""
+    """Computes the cosine, for magnitudes up to TRIGONOMETRIC_LIMIT."""
     n, r = _quadrant(x)
     return _sine_or_cosine(n + 1, r)
 
 
 def tan(x: Term) -> Term:
-    """Tangent, for magnitudes up to TRIGONOMETRIC_LIMIT."""
+    """Computes the tangent, for magnitudes up to TRIGONOMETRIC_LIMIT."""
     n, r = _quadrant(x)
     return x.equal(0.0).where(x, _tangent(n, r))
 
@@ -125,18 +125,18 @@ def _odd(x: Term, y: Term) -> Term:
 
 
 def large_sin(x: Term) -> Term:
-    """Sine, for magnitudes above TRIGONOMETRIC_LIMIT; NaN of infinities."""
+    """Computes the sine, for magnitudes above TRIGONOMETRIC_LIMIT; NaN of infinities."""
     return _no_angle(x, _odd(x, _sine_or_cosine(*_large_quadrant(x))))
 
 
 def large_cos(x: Term) -> Term:
-    """Cosine, for magnitudes above TRIGONOMETRIC_LIMIT; NaN of infinities."""
+    """Computes the cosine, for magnitudes above TRIGONOMETRIC_LIMIT; NaN of infinities."""
     n, r = _large_quadrant(x)
     return _no_angle(x, _sine_or_cosine(n + 1, r))
 
 
 def large_tan(x: Term) -> Term:
-    """Tangent, for magnitudes above TRIGONOMETRIC_LIMIT; NaN of infinities."""
+    """Computes the tangent, for magnitudes above TRIGONOMETRIC_LIMIT; NaN of infinities."""
     return _no_angle(x, _odd(x, _tangent(*_large_quadrant(x))))
 
 

@@ -23,7 +23,7 @@ _SQUARINGS = 11
 
 
 def exp(x: Term) -> Term:
-    """e ** x."""
+    """Computes e ** x."""
     bounded = x.at_most(710.0).at_least(-746.0)
     shifted = bounded.fma(1 / log(2), _ROUNDER)
     n = shifted - _ROUNDER
@@ -37,13 +37,13 @@ def exp(x: Term) -> Term:
 
 
 def expm1(x: Term) -> Term:
-    """e ** x - 1, exact near 0."""
+    """Computes e ** x - 1, exact near 0."""
     small = x * x.poly(*(1 / factorial(k + 1) for k in range(15)))
     return x.abs().less(0.5).where(small, exp(x) - 1.0)
 
 
 def log_(x: Term) -> Term:
-    """Natural logarithm."""
+    """Computes the natural logarithm."""
     tiny = x.less(_SMALLEST_NORMAL)
     scaled = tiny.where(x * 2.0**54, x)
     bits = scaled.bits()
@@ -60,7 +60,7 @@ def log_(x: Term) -> Term:
 
 
 def pow_(x: Term, y: Term) -> Term:
-    """x ** y: by squaring for whole y of small magnitude, else from the logarithm, to some hundred ulp."""
+    """Computes x ** y: by squaring for integer y of small magnitude, else from the logarithm, to some hundred ulp."""
     magnitude = x.abs()
     steps = y.abs()
     count = (steps + _ROUNDER).bits()

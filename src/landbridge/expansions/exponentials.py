@@ -24,14 +24,14 @@ _SMALLEST_NORMAL = 2.0**-126
 
 
 def _exp_reduced(x: Term, n: Term) -> Term:
-    """exp(x - n ln 2), which lies in [sqrt(1/2), sqrt(2)]; fit on [-ln 2 / 2, ln 2 / 2]."""
+    """Computes exp(x - n ln 2), which lies in [sqrt(1/2), sqrt(2)]; fit on [-ln 2 / 2, ln 2 / 2]."""
     r = n.fma(-_LN2_LOW, n.fma(-_LN2_HIGH, x))
     p = r.poly(0.49999994, 0.1666652, 0.041668393, 0.008368781, 0.0013814465)
     return (r * r).fma(p, r) + 1.0
 
 
 def times_power(x: Term, shifted: Term, less: int = 0, *, normal: bool = False) -> Term:
-    """x * 2**(n - less), where ``shifted`` is n + ROUNDER, for integers -280 < n - less < 256.
+    """Computes x * 2**(n - less), where ``shifted`` is n + ROUNDER, for integers -280 < n - less < 256.
 
     ``normal``: the power is a normal number. Else it takes two steps without an instruction for it, so that each factor
     is one.
@@ -48,21 +48,21 @@ def times_power(x: Term, shifted: Term, less: int = 0, *, normal: bool = False) 
 
 
 def exp(x: Term) -> Term:
-    """e ** x."""
+    """Computes e ** x."""
     x = x.at_most(89.0).at_least(-104.0)
     shifted = x.fma(1 / log(2), ROUNDER)
     return times_power(_exp_reduced(x, shifted - ROUNDER), shifted)
 
 
 def half_exp(a: Term) -> Term:
-    """e ** a / 2 for a >= 0, which overflows no sooner than the result."""
+    """Computes e ** a / 2 for a >= 0, which overflows no sooner than the result."""
     a = a.at_most(90.0)
     shifted = a.fma(1 / log(2), ROUNDER)
     return times_power(_exp_reduced(a, shifted - ROUNDER), shifted, 1)
 
 
 def exp2(x: Term) -> Term:
-    """2 ** x."""
+    """Computes 2 ** x."""
     x = x.at_most(129.0).at_least(-151.0)
     shifted = x + ROUNDER
     fraction = x - (shifted - ROUNDER)
@@ -74,7 +74,7 @@ def exp2(x: Term) -> Term:
 
 
 def expm1(x: Term) -> Term:
-    """e ** x - 1, exact near 0; fit on [-1/2, 1/2]."""
+    """Computes e ** x - 1, exact near 0; fit on [-1/2, 1/2]."""
     p = x.poly(0.50000006, 0.16666664, 0.04166536, 0.008333579, 0.0013996178, 0.00019849808)
     small = (x * x).fma(p, x)
     # Beyond the fit, 2**n (exp(r) - 1) + (2**n - 1) keeps the bits that exp(x) - 1 would lose.
@@ -91,7 +91,7 @@ def expm1(x: Term) -> Term:
 
 
 def _split(x: Term) -> tuple[Term, Term]:
-    """x = 2**e (1 + r) with r in [-1/3, 1/3]: (e, r), for positive finite x, subnormals too."""
+    """Splits x into 2**e (1 + r) with r in [-1/3, 1/3], for positive finite x, subnormals too; returns (e, r)."""
     tiny = x.less(_SMALLEST_NORMAL)
     scaled = tiny.where(x * 2.0**23, x)
     bits = scaled.bits()
@@ -101,7 +101,7 @@ def _split(x: Term) -> tuple[Term, Term]:
 
 
 def _log1p_reduced(r: Term) -> tuple[Term, Term]:
-    """log(1 + r) = r + t for r in [-1/3, 1/3]: (r, t)."""
+    """Computes log(1 + r) = r + t for r in [-1/3, 1/3]; returns (r, t)."""
     p = r.poly(
         -0.5,
         0.3333321,
@@ -117,7 +117,7 @@ def _log1p_reduced(r: Term) -> tuple[Term, Term]:
 
 
 def _log_edges(x: Term, y: Term) -> Term:
-    """The values of a logarithm where it is no finite number: 0, negative, infinite and NaN arguments."""
+    """Computes the values of a logarithm where it is no finite number: 0, negative, infinite and NaN arguments."""
     infinite = x.like(inf)
     y = x.less(inf).where(y, x)
     y = x.equal(0.0).where(-infinite, y)
@@ -125,7 +125,7 @@ def _log_edges(x: Term, y: Term) -> Term:
 
 
 def log_(x: Term) -> Term:
-    """Natural logarithm."""
+    """Computes the natural logarithm."""
     e, r = _split(x)
     r, t = _log1p_reduced(r)
     return _log_edges(x, e.fma(_LN2_HIGH, e.fma(_LN2_LOW, t) + r))
@@ -142,19 +142,19 @@ def _log_base(x: Term, high: float, low: float, scale_high: float, scale_low: fl
 
 
 def log2_(x: Term) -> Term:
-    """Logarithm to base 2."""
+    """Computes the logarithm to base 2."""
     high = float.fromhex("0x1.715p+0")
     return _log_base(x, 1.0, 0.0, high, 1 / log(2) - high)
 
 
 def log10_(x: Term) -> Term:
-    """Logarithm to base 10."""
+    """Computes the logarithm to base 10."""
     high, scale = float.fromhex("0x1.344p-2"), float.fromhex("0x1.bccp-2")
     return _log_base(x, high, log(2) / log(10) - high, scale, 1 / log(10) - scale)
 
 
 def log1p(x: Term) -> Term:
-    """log(1 + x), exact near 0."""
+    """Computes log(1 + x), exact near 0."""
     u = x + 1.0
     # What rounding 1 + x lost, relative to u: the derivative of log brings it back.
     lost = (x - (u - 1.0)) / u
@@ -164,7 +164,7 @@ def log1p(x: Term) -> Term:
 
 
 def tanh(x: Term) -> Term:
-    """Hyperbolic tangent; fit on [0, 5/8]."""
+    """Computes the hyperbolic tangent; fit on [0, 5/8]."""
     a = x.abs()
     z = x * x
     p = z.poly(-0.33333284, 0.13331485, -0.05374291, 0.020648565, -0.005714678)
@@ -178,7 +178,7 @@ def tanh(x: Term) -> Term:
 
 
 def erf(x: Term) -> Term:
-    """Error function; fits on [0, 1] and, for log(1 - erf), on [1, 4]."""
+    """Computes the error function; fits on [0, 1] and, for log(1 - erf), on [1, 4]."""
     a = x.abs().at_most(4.0)
     z = x * x
     small = x.fma(

@@ -20,21 +20,21 @@ _LN2 = log(2)
 
 
 def _asin_tail(z: Term) -> Term:
-    """asin(s) = s + s z tail with z = s**2; fit on [0, 1/4]."""
+    """Computes the tail of asin(s) = s + s z tail with z = s**2; fit on [0, 1/4]."""
     return z.poly(0.1666666, 0.07500518, 0.044514578, 0.03182587, 0.01437479, 0.037600663)
 
 
 def _halved(a: Term) -> tuple[Term, Term]:
-    """asin(sqrt((1 - a) / 2)) for a in [1/2, 1], half of acos(a), as a sum of two; NaN above 1."""
+    """Computes asin(sqrt((1 - a) / 2)) for a in [1/2, 1], half of acos(a), as a sum of two; NaN above 1."""
     z = (1.0 - a) * 0.5
     s = root(z)
-    lost = -s.product_error(s, z) / (s + s)  # what rounding the root lost
+    lost = -s.product_error(s, z) / (s + s)  # the rounding error of the root
     lost = z.greater(0.0).where(lost, a.greater(1.0).where(a.like(nan), 0.0))
     return s, lost + s * z * _asin_tail(z)
 
 
 def asin(x: Term) -> Term:
-    """Inverse sine."""
+    """Computes the inverse sine."""
     a, z = x.abs(), x * x
     s, rest = _halved(a)
     large = _HALF_PI - ((s + s) - (_HALF_PI_LOW - (rest + rest)))
@@ -43,7 +43,7 @@ def asin(x: Term) -> Term:
 
 
 def acos(x: Term) -> Term:
-    """Inverse cosine."""
+    """Computes the inverse cosine."""
     a, z = x.abs(), x * x
     s, rest = _halved(a)
     right = (s + rest) * 2.0
@@ -53,7 +53,7 @@ def acos(x: Term) -> Term:
 
 
 def _arc(numerator: Term, denominator: Term) -> Term:
-    """atan(numerator / denominator) for 0 <= numerator <= denominator; fit on [0, tan(pi/8)]."""
+    """Computes atan(numerator / denominator) for 0 <= numerator <= denominator; fit on [0, tan(pi/8)]."""
     above = numerator.greater(denominator * 0.41421357)
     # atan(a / b) = pi/4 + atan((a - b) / (a + b))
     t = above.where(numerator - denominator, numerator) / above.where(numerator + denominator, denominator)
@@ -64,7 +64,7 @@ def _arc(numerator: Term, denominator: Term) -> Term:
 
 
 def atan(x: Term) -> Term:
-    """Inverse tangent."""
+    """Computes the inverse tangent."""
     a = x.abs()
     steep = a.greater(1.0)
     one = x.like(1.0)
@@ -74,7 +74,7 @@ def atan(x: Term) -> Term:
 
 
 def atan2(y: Term, x: Term) -> Term:
-    """The angle of the point (x, y)."""
+    """Computes the angle of the point (x, y)."""
     a, b = y.abs(), x.abs()
     large = a.not_less(2.0**100) | b.not_less(2.0**100)  # sums of the two must not overflow
     scale = large.where(x.like(2.0**-30), 1.0)
@@ -92,13 +92,13 @@ def atan2(y: Term, x: Term) -> Term:
 
 
 def cosh(x: Term) -> Term:
-    """Hyperbolic cosine."""
+    """Computes the hyperbolic cosine."""
     half = half_exp(x.abs())
     return half + 0.25 / half
 
 
 def sinh(x: Term) -> Term:
-    """Hyperbolic sine."""
+    """Computes the hyperbolic sine."""
     a = x.abs()
     m = expm1(a)
     small = (m + m / (m + 1.0)) * 0.5
@@ -106,7 +106,7 @@ def sinh(x: Term) -> Term:
 
 
 def asinh(x: Term) -> Term:
-    """Inverse hyperbolic sine."""
+    """Computes the inverse hyperbolic sine."""
     a = x.abs()
     z = a * a
     small = log1p(a + z / (root(z + 1.0) + 1.0))
@@ -114,21 +114,21 @@ def asinh(x: Term) -> Term:
 
 
 def acosh(x: Term) -> Term:
-    """Inverse hyperbolic cosine; NaN below 1."""
+    """Computes the inverse hyperbolic cosine; NaN below 1."""
     t = x - 1.0
     y = x.less(1e9).where(log1p(t + root(t * (x + 1.0))), log_(x) + _LN2)
     return x.less(1.0).where(x.like(nan), y)
 
 
 def atanh(x: Term) -> Term:
-    """Inverse hyperbolic tangent; NaN beyond -1 and 1."""
+    """Computes the inverse hyperbolic tangent; NaN beyond -1 and 1."""
     a = x.abs()
     y = (log1p((a + a) / (1.0 - a)) * 0.5).copysign(x)
     return a.greater(1.0).where(x.like(nan), y)
 
 
 def cbrt(x: Term) -> Term:
-    """Cube root: from the logarithm, then one step of Newton's method on y**3 = x."""
+    """Computes the cube root: from the logarithm, then one step of Newton's method on y**3 = x."""
     a = x.abs()
     y = exp(log_(a) * (1 / 3))
     y = y - (y * y * y - a) / (y * y * 3.0)
@@ -137,7 +137,7 @@ def cbrt(x: Term) -> Term:
 
 
 def root(x: Term) -> Term:
-    """Square root."""
+    """Computes the square root."""
     return x.body.call("sqrt", [x])
 
 

@@ -10,18 +10,18 @@ from landbridge.expansions.terms import Term
 
 
 def widened(bits: Term, element: str) -> Term:
-    """The f32 that ``bits`` stand for as ``element``, f16 or bf16; they are below 2**16."""
+    """Computes the f32 that ``bits`` stand for as ``element``, f16 or bf16; they are below 2**16."""
     return _half_to_float(bits) if element == "f16" else _bfloat_to_float(bits)
 
 
 def narrowed(x: Term, element: str) -> Term:
-    """The bits of f32 or f64 ``x`` as ``element``, f16 or bf16."""
+    """Computes the bits of f32 or f64 ``x`` as ``element``, f16 or bf16."""
     x = _round_to_odd(x) if x.is_double else x
     return _float_to_half(x) if element == "f16" else _float_to_bfloat(x)
 
 
 def _float_to_bfloat(x: Term) -> Term:
-    """The bits of f32 ``x`` as bf16."""
+    """Computes the bits of f32 ``x`` as bf16."""
     bits = x.bits()
     rounded = (bits + 0x7FFF + ((bits >> 16) & 1)) >> 16
     quiet = (bits >> 16) | 0x40
@@ -29,12 +29,12 @@ def _float_to_bfloat(x: Term) -> Term:
 
 
 def _bfloat_to_float(bits: Term) -> Term:
-    """The f32 that bf16 ``bits`` stand for."""
+    """Computes the f32 that bf16 ``bits`` stand for."""
     return (bits << 16).as_float()
 
 
 def _float_to_half(x: Term) -> Term:
-    """The bits of f32 ``x`` as f16."""
+    """Computes the bits of f32 ``x`` as f16."""
     bits = x.bits()
     magnitude = bits & 0x7FFFFFFF
     # Rebias the exponent by 15 - 127 and round away 13 bits of the fraction, ties to even.
@@ -49,7 +49,7 @@ def _float_to_half(x: Term) -> Term:
 
 
 def _half_to_float(bits: Term) -> Term:
-    """The f32 that f16 ``bits`` stand for; they are below 2**16."""
+    """Computes the f32 that f16 ``bits`` stand for; they are below 2**16."""
     shifted = (bits & 0x7FFF) << 13
     exponent = shifted & (0x1F << 23)
     normal = shifted + ((127 - 15) << 23)
@@ -61,7 +61,7 @@ def _half_to_float(bits: Term) -> Term:
 
 
 def _round_to_odd(x: Term) -> Term:
-    """f64 to f32 such that rounding the result once more, to fewer bits, is as rounding x once."""
+    """Converts f64 to f32 such that rounding the result once more, to fewer bits, equals rounding x once."""
     rounded = x.to_single()
     back = rounded.to_double()
     bits = rounded.bits()

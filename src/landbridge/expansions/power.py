@@ -13,7 +13,7 @@ _TWO_OVER_LN2_LOW = 2 / log(2) - _TWO_OVER_LN2
 
 
 def pow_(x: Term, y: Term) -> Term:
-    """x ** y as exp2(y log2 |x|) in f64, where the series need no fits."""
+    """Computes x ** y as exp2(y log2 |x|) in f64, where the series need no fits."""
     magnitude = x.abs()
     exact_x, exact_y = magnitude.to_double(), y.to_double()
     # |x| = 2**e m, m in [sqrt(1/2), sqrt(2)]; log m = 2 artanh((m - 1) / (m + 1)). Every f32 is normal in f64.
@@ -35,21 +35,22 @@ def pow_(x: Term, y: Term) -> Term:
 
 
 def pow_single(x: Term, y: Term) -> Term:
-    """x ** y without f64: log2 |x| and its product with y are sums of two floats; fits of 2 artanh(s) for s within
-    tan(pi/8)**2, and of exp2 on [-1/2, 1/2]."""
+    """Computes x ** y without f64: log2 |x| and its product with y are sums of two floats; fits of 2 artanh(s) for s
+    within tan(pi/8)**2, and of exp2 on [-1/2, 1/2].
+    """
     magnitude = x.abs()
     tiny = magnitude.less(2.0**-126)
     bits = tiny.where(magnitude * 2.0**23, magnitude).bits()
     exponent = (bits - 0x3F3504F3) >> 23
     m = (bits - (exponent << 23)).as_float()  # in [sqrt(1/2), sqrt(2)]
     e = exponent.to_float() - tiny.where(x.like(23.0), 0.0)
-    # s = (m - 1) / (m + 1), and what its rounding and that of m + 1 lost.
+    # s = (m - 1) / (m + 1), and the rounding errors of it and of m + 1.
     top, bottom = m - 1.0, m + 1.0
     bottom_lost = m - (bottom - 1.0)
     s = top / bottom
     product = s * bottom
     s_lost = ((top - product) - s.product_error(bottom, product) - s * bottom_lost) / bottom
-    # log2 m = s (2 / ln 2) + s**3 (c + z ...), z = s**2: the first two terms with what rounding them lost.
+    # log2 m = s (2 / ln 2) + s**3 (c + z ...), z = s**2: the first two terms with their rounding errors.
     z = s * s
     cube = s * z
     second = cube * _CUBIC
@@ -73,7 +74,7 @@ def pow_single(x: Term, y: Term) -> Term:
     f = (t - (shifted - ROUNDER)) + inside.where(lost, 0.0)
     p = f.poly(0.6931472, 0.2402265, 0.05550406, 0.009618077, 0.0013336828, 0.00015456358, 1.45996355e-05)
     result = times_power(f.fma(p, 1.0), shifted)
-    # Of 0 and infinity.
+    # The cases of 0 and infinity.
     infinite, zero = x.like(inf), x.like(0.0)
     of_zero = y.less(0.0).where(infinite, zero)
     of_infinity = y.less(0.0).where(zero, infinite)
@@ -83,7 +84,7 @@ def pow_single(x: Term, y: Term) -> Term:
 
 
 def power_edges(x: Term, y: Term, result: Term) -> Term:
-    """|x| ** y as x ** y, with C99's special cases."""
+    """Corrects |x| ** y to x ** y, with C99's special cases."""
     magnitude = x.abs()
     whole = y.trunc().equal(y)
     odd = whole & (y * 0.5).trunc().differs(y * 0.5)

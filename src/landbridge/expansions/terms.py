@@ -1,4 +1,4 @@
-"""Writing straight-line float code, over scalars or vectors, as Python expressions: what code generators share.
+"""Terms, by which code generators write straight-line float code, over scalars or vectors, as Python expressions.
 
 A TermBody collects the instructions of one function; its Terms overload Python's operators, so that a
 polynomial reads like one. Python numbers take the type of the Term beside them. Elements are ``f32 f64 i32 i64``;
@@ -13,7 +13,7 @@ from typing import Any
 
 
 class TermBody(ABC):
-    """What writes the instructions. ``fused``: it has a fused multiply-add; else ``Term.fma`` rounds twice."""
+    """Writes the instructions. ``fused``: it has a fused multiply-add; without one ``Term.fma`` rounds twice."""
 
     fused: bool
     #: Whether ``exact_fma`` of a TermBody surely rounds once.
@@ -25,36 +25,37 @@ class TermBody(ABC):
 
     @abstractmethod
     def element(self, kind: Any) -> str:
-        """The element of a Term's kind."""
+        """Returns the element of a Term's kind."""
 
     @abstractmethod
     def literal(self, value: float | int, kind: Any) -> Term:
-        """``value`` in every lane, of the kind of another Term."""
+        """Computes ``value`` in every lane, of the kind of another Term."""
 
     @abstractmethod
     def binary(self, opcode: str, a: Term, b: Term) -> Term:
-        """``add sub mul div`` of floats or integers, ``and or xor shl ashr`` of integers."""
+        """Computes ``add sub mul div`` of floats or integers, ``and or xor shl ashr`` of integers."""
 
     @abstractmethod
     def negate(self, a: Term) -> Term:
-        """The other sign, of floats."""
+        """Returns the negation of floats."""
 
     @abstractmethod
     def compare(self, predicate: str, a: Term, b: Term) -> Term:
-        """``olt ogt oeq one uge uno`` of floats, ``slt sgt eq ne`` of integers, as a mask."""
+        """Computes ``olt ogt oeq one uge uno`` of floats, ``slt sgt eq ne`` of integers, as a mask."""
 
     @abstractmethod
     def select(self, mask: Term, a: Term, b: Term) -> Term:
-        """Lane by lane, ``a`` where ``mask`` is set, else ``b``."""
+        """Returns, lane by lane, ``a`` where ``mask`` is set, else ``b``."""
 
     @abstractmethod
     def call(self, stem: str, operands: Sequence[Term]) -> Term:
-        """``fma exact_fma fabs trunc copysign`` of floats, ``exact_fma`` where it is ``exact``; ``minimum`` and
-        ``maximum`` where it has ``extrema``, ``scale`` where it ``scales``."""
+        """Computes ``fma exact_fma fabs trunc copysign`` of floats, ``exact_fma`` where it is ``exact``; ``minimum``
+        and ``maximum`` where it has ``extrema``, ``scale`` where it ``scales``.
+        """
 
     @abstractmethod
     def convert(self, opcode: str, a: Term, element: str) -> Term:
-        """``a`` through ``bitcast fpext fptrunc sitofp`` to lanes of ``element``."""
+        """Computes ``a`` through ``bitcast fpext fptrunc sitofp`` to lanes of ``element``."""
 
 
 class Term:
@@ -67,7 +68,7 @@ class Term:
         self.body, self.name, self.kind = body, name, kind
 
     def like(self, other: Term | float | int) -> Term:
-        """A number in every lane, of the type of this Term; a Term as it is."""
+        """Computes a number in every lane, of the type of this Term; a Term as it is."""
         return other if isinstance(other, Term) else self.body.literal(other, self.kind)
 
     def _op(self, opcode: str, other: Term | float | int) -> Term:
@@ -82,7 +83,7 @@ class Term:
 
     @property
     def is_double(self) -> bool:
-        """Whether lanes are f64."""
+        """Returns whether lanes are f64."""
         return self.body.element(self.kind) == "f64"
 
     def __add__(self, other: Term | float | int) -> Term:
@@ -122,53 +123,53 @@ class Term:
         return self._op("ashr", bits)
 
     def less(self, other: Term | float) -> Term:
-        """Lanes where self < other; false for NaN."""
+        """Computes lanes where self < other; false for NaN."""
         return self._compare("olt" if self._is_float else "slt", other)
 
     def greater(self, other: Term | float) -> Term:
-        """Lanes where self > other; false for NaN."""
+        """Computes lanes where self > other; false for NaN."""
         return self._compare("ogt" if self._is_float else "sgt", other)
 
     def equal(self, other: Term | float) -> Term:
-        """Lanes where self == other; false for NaN."""
+        """Computes lanes where self == other; false for NaN."""
         return self._compare("oeq" if self._is_float else "eq", other)
 
     def differs(self, other: Term | float) -> Term:
-        """Lanes where self != other; false for NaN."""
+        """Computes lanes where self != other; false for NaN."""
         return self._compare("one" if self._is_float else "ne", other)
 
     def not_less(self, other: Term | float) -> Term:
-        """Lanes where self >= other or either is NaN."""
+        """Computes lanes where self >= other or either is NaN."""
         return self._compare("uge", other)
 
     def where(self, a: Term, b: Term | float | int) -> Term:
-        """Lane by lane, ``a`` where this mask is set, else ``b``."""
+        """Returns, lane by lane, ``a`` where this mask is set, else ``b``."""
         return self.body.select(self, a, a.like(b))
 
     def not_number(self) -> Term:
-        """Lanes that are NaN."""
+        """Computes lanes that are NaN."""
         return self._compare("uno", self)
 
     def at_most(self, bound: float) -> Term:
-        """min(self, bound) for a bound that is not 0; NaN stays NaN."""
+        """Computes min(self, bound) for a bound that is not 0; NaN stays NaN."""
         if self.body.extrema:
             return self.body.call("minimum", [self, self.like(bound)])
         return self.greater(bound).where(self.like(bound), self)
 
     def at_least(self, bound: float) -> Term:
-        """max(self, bound) for a bound that is not 0; NaN stays NaN."""
+        """Computes max(self, bound) for a bound that is not 0; NaN stays NaN."""
         if self.body.extrema:
             return self.body.call("maximum", [self, self.like(bound)])
         return self.less(bound).where(self.like(bound), self)
 
     def fma(self, factor: Term | float, addend: Term | float) -> Term:
-        """self * factor + addend, rounded once where the CPU can."""
+        """Computes self * factor + addend, rounded once where the CPU can."""
         if not self.body.fused:
             return self * factor + addend
         return self.body.call("fma", [self, self.like(factor), self.like(addend)])
 
     def product_error(self, factor: Term | float, product: Term) -> Term:
-        """self * factor - product without error, where ``product`` is f32 and near the true one."""
+        """Computes self * factor - product without error, where ``product`` is f32 and near the true one."""
         other = self.like(factor)
         if self.body.exact:
             return self.body.call("exact_fma", [self, other, -product])
@@ -176,57 +177,57 @@ class Term:
         return ((a * c - product) + a * d + b * c) + b * d
 
     def _halves(self) -> tuple[Term, Term]:
-        """f32 as a sum of two numbers of 12 bits, whose products are exact (Dekker, 1971)."""
+        """Splits f32 into a sum of two numbers of 12 bits, whose products are exact (Dekker, 1971)."""
         high = (self.bits() & -0x1000).as_float()
         return high, self - high
 
     def abs(self) -> Term:
-        """Magnitude."""
+        """Returns the magnitude."""
         return self.body.call("fabs", [self])
 
     def trunc(self) -> Term:
-        """Rounded towards zero."""
+        """Rounds towards zero."""
         return self.body.call("trunc", [self])
 
     def copysign(self, sign: Term) -> Term:
-        """Magnitude of self with the sign of ``sign``."""
+        """Returns the magnitude of self with the sign of ``sign``."""
         return self.body.call("copysign", [self, sign])
 
     def bits(self) -> Term:
-        """The lanes as integers of the same width."""
+        """Computes the lanes as integers of the same width."""
         return self.convert("bitcast", "i32" if self.body.element(self.kind) == "f32" else "i64")
 
     def as_float(self) -> Term:
-        """Integer lanes as floats of the same width, bit for bit."""
+        """Returns integer lanes as floats of the same width, bit for bit."""
         return self.convert("bitcast", "f32" if self.body.element(self.kind) == "i32" else "f64")
 
     def to_float(self) -> Term:
-        """Signed integer lanes converted to f32."""
+        """Converts signed integer lanes to f32."""
         return self.convert("sitofp", "f32")
 
     def to_double(self) -> Term:
-        """f32 or integer lanes converted to f64."""
+        """Converts f32 or integer lanes to f64."""
         return self.convert("fpext" if self._is_float else "sitofp", "f64")
 
     def to_single(self) -> Term:
-        """f64 lanes rounded to f32."""
+        """Rounds f64 lanes to f32."""
         return self.convert("fptrunc", "f32")
 
     def poly(self, *coefficients: float) -> Term:
-        """``c0 + c1 self + c2 self**2 + ...`` by Horner's scheme, one fma a step."""
+        """Computes ``c0 + c1 self + c2 self**2 + ...`` by Horner's scheme, one fma a step."""
         total = self.like(coefficients[-1])
         for c in reversed(coefficients[:-1]):
             total = total.fma(self, c)
         return total
 
     def convert(self, opcode: str, element: str) -> Term:
-        """The lanes through conversion ``opcode``."""
+        """Computes the lanes through conversion ``opcode``."""
         return self.body.convert(opcode, self, element)
 
 
 def as_read(x: Term) -> Term:
-    """Float ``x`` as arithmetic reads it: zero of its sign where that flushes a denormal number.
+    """Returns float ``x`` as arithmetic reads it: zero of its sign where that flushes a denormal number.
 
-    What looks at bits is given it: it would take the exponent of what its arithmetic finds to be 0.
+    Code that reads bits needs it: arithmetic would take the exponent of a flushed number to be 0.
     """
     return x.equal(0.0).where(x.like(0.0).copysign(x), x)

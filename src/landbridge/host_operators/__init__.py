@@ -1,4 +1,4 @@
-"""Operators that run as numpy functions on the host, where no kernel is made of them.
+"""Operators that run as numpy functions on the host, because they have no kernel.
 
     @lb.host_operator("my.domain", "Rank")
     def rank(x, *, axis=-1):

@@ -1,4 +1,4 @@
-"""AffineGrid of a size that is computed: where each pixel of a result is looked up, for GridSample.
+"""AffineGrid of a size that is computed: the sampling position of each pixel of a result, for GridSample.
 
 The definition: https://onnx.ai/onnx/operators/onnx__AffineGrid.html
 """
@@ -24,7 +24,9 @@ def _results(theta: HostValue, size: HostValue, **_: int) -> Results:
 
 @host_operator("", "AffineGrid", since=20, results=_results)
 def affine_grid(theta: Array, size: Array, *, align_corners: int = 0) -> Array:
-    """The products of ``theta``, (N, 2, 3) or (N, 3, 4), with the coordinates of pixels, x first, from -1 to 1."""
+    """Computes the products of ``theta``, (N, 2, 3) or (N, 3, 4), with the coordinates of pixels, x first, from -1 to
+    1.
+    """
     extents = size.tolist()[2:]
     axes = [_coordinates(extent, bool(align_corners)) for extent in extents]
     places = np.stack([*np.meshgrid(*axes, indexing="ij")[::-1], np.ones(extents)], -1)
@@ -33,7 +35,7 @@ def affine_grid(theta: Array, size: Array, *, align_corners: int = 0) -> Array:
 
 
 def _coordinates(extent: int, corners: bool) -> Array:
-    """Of ``extent`` pixels from -1 to 1: of their centres, or with the ends at those of the outer ones.
+    """Returns coordinates of ``extent`` pixels from -1 to 1: of their centres, or of their outer ends with ``corners``.
 
     A lone pixel lies in the middle.
     """

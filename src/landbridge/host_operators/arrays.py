@@ -14,7 +14,7 @@ def _det_results(x: HostValue) -> Results:
 
 @host_operator("", "Det", results=_det_results)
 def det(x: Array) -> Array:
-    """The determinant of each matrix of the last two axes."""
+    """Computes the determinant of each matrix of the last two axes."""
     wide = x.astype(np.float64)
     return np.asarray(np.linalg.det(wide)).astype(x.dtype)
 
@@ -25,7 +25,7 @@ def _bits_results(x: HostValue, *, to: str) -> Results:
 
 @host_operator("", "BitCast", results=_bits_results)
 def bit_cast(x: Array, *, to: str) -> Array:
-    """The same bits as another dtype of as many."""
+    """Returns the same bits as another dtype of the same size."""
     return np.ascontiguousarray(x).reshape(x.shape).view(numpy_dtype(to))
 
 
@@ -37,7 +37,9 @@ def _scatter_results(cache: HostValue, *_: HostValue | None, **__: object) -> Re
 def tensor_scatter(
     cache: Array, update: Array, starts: Array | None = None, *, axis: int = -2, mode: str = "linear"
 ) -> Array:
-    """``cache`` with the elements of ``update`` along ``axis``, from a place of its own for each of the batch on."""
+    """Returns ``cache`` with the elements of ``update`` written along ``axis``, from a separate position for each
+    sequence of the batch.
+    """
     created = cache.copy()
     along = axis % cache.ndim - 1
     for batch in range(cache.shape[0]):

@@ -1,4 +1,4 @@
-"""Col2Im of an image whose shape is computed, which no kernel is made for."""
+"""Col2Im of an image whose shape is computed, which has no kernel."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def col2im(
     pads: Sequence[int] | None = None,
     strides: Sequence[int] | None = None,
 ) -> Array:
-    """The sum of blocks, a column each, where they lie in the image."""
+    """Computes the sum of blocks, a column each, where they lie in the image."""
     axes, spatial, extents = len(image), image.tolist(), block.tolist()
     dilation, step = dilations or [1] * axes, strides or [1] * axes
     around = pads or [0] * (2 * axes)

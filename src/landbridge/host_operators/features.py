@@ -26,7 +26,7 @@ def _datatype(code: int | str) -> str:
 def mel_weight_matrix(
     bins: Array, length: Array, rate: Array, lowest: Array, highest: Array, *, output_datatype: int | str = "float32"
 ) -> Array:
-    """Triangles over the bins of a spectrum, a column each, that lie evenly on the mel scale."""
+    """Returns triangular filters over the bins of a spectrum, a column each, spaced evenly on the mel scale."""
     count, points, hertz = (int(v.reshape(-1)[0]) for v in (bins, length, rate))
     ends = [2595 * np.log10(1 + float(v.reshape(-1)[0]) / 700) for v in (lowest, highest)]
     mel = np.arange(count + 2) * ((ends[1] - ends[0]) / (count + 2)) + ends[0]

@@ -1,4 +1,6 @@
-"""Of the domain ``landbridge``: the logarithm of the gamma function and its derivative, in float64 meanwhile."""
+"""Operators of the domain ``landbridge``: the logarithm of the gamma function and its derivative, computed in
+float64.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,7 @@ def _same(x: HostValue) -> Results:
 
 @host_operator("landbridge", "LogGamma", results=_same)
 def log_gamma(x: Array) -> Array:
-    """The logarithm of the absolute value of the gamma function; inf where that has a pole."""
+    """Computes the logarithm of the absolute value of the gamma function; inf at its poles."""
     wide = x.astype(np.float64)
     with np.errstate(all="ignore"):
         mirrored, z, product = _climbed(wide, np.multiply, np.positive)
@@ -32,7 +34,7 @@ def log_gamma(x: Array) -> Array:
 
 @host_operator("landbridge", "Digamma", results=_same)
 def digamma(x: Array) -> Array:
-    """The derivative of `log_gamma`; -inf at 0, NaN at the other poles."""
+    """Computes the derivative of `log_gamma`; -inf at 0, NaN at the other poles."""
     wide = x.astype(np.float64)
     with np.errstate(all="ignore"):
         mirrored, z, total = _climbed(wide, np.add, np.reciprocal)
@@ -44,8 +46,9 @@ def digamma(x: Array) -> Array:
 
 
 def _climbed(x: Array, join: np.ufunc, term: np.ufunc) -> tuple[Array, Array, Array]:
-    """Where ``x`` is below 1/2; 1 - x there, else x, by ones up to ``_LARGE`` at least; and the terms of all numbers
-    passed, joined."""
+    """Returns where ``x`` is below 1/2; 1 - x there, else x, raised by ones to at least ``_LARGE``; and the terms of
+    all numbers passed, joined.
+    """
     mirrored = x < 0.5
     z = np.where(mirrored, 1 - x, x)
     joined = np.full_like(z, join.identity)
@@ -57,7 +60,7 @@ def _climbed(x: Array, join: np.ufunc, term: np.ufunc) -> tuple[Array, Array, Ar
 
 
 def _series(coefficients: tuple[float, ...], z: Array) -> Array:
-    """Their sum by powers of 1/z^2."""
+    """Computes the series with ``coefficients`` in powers of 1/z^2."""
     step, total = 1 / (z * z), np.zeros_like(z)
     for coefficient in reversed(coefficients):
         total = total * step + coefficient

@@ -1,7 +1,7 @@
-"""Of the domain ``landbridge``: numpy's linear algebra over matrices [*B, M, N], in float32 at least.
+"""Operators of the domain ``landbridge``: numpy's linear algebra over matrices [*B, M, N], in float32 at least.
 
-What cannot be computed, as the inverse of a singular matrix, is NaN. The second result of those that say so is 1
-there and 0 elsewhere, as a code of LAPACK's is.
+A result that does not exist, such as the inverse of a singular matrix, is NaN. The second result of operators that have
+one is 1 there and 0 elsewhere, like a code of LAPACK.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ def _wide(x: Array) -> Array:
 
 
 def _each(function: Callable[..., Array], *matrices: Array) -> tuple[Array, Array]:
-    """``function`` of each, and for each whether it has none, [*B] of int32."""
+    """Applies ``function`` to each matrix; also returns for each, [*B] of int32, whether it has no result."""
     batch = np.broadcast_shapes(*(x.shape[:-2] for x in matrices))
     dtype = matrices[-1].dtype
     try:
@@ -46,13 +46,13 @@ def _square(a: HostValue, **_: int) -> Results:
 
 @host_operator("landbridge", "Inverse", results=_square)
 def inverse(a: Array) -> tuple[Array, Array]:
-    """The inverse of each, and which have none."""
+    """Returns the inverse of each, and which have none."""
     return _each(np.linalg.inv, a)
 
 
 @host_operator("landbridge", "Cholesky", results=_square)
 def cholesky(a: Array, *, upper: int) -> tuple[Array, Array]:
-    """L of L times its transpose, which is ``a``, or the transpose of L; and which are not positive definite.
+    """Returns L with L L^T = ``a``, or the transpose of L; and which matrices are not positive definite.
 
     The other half of ``a`` is not read.
     """
@@ -65,7 +65,7 @@ def _transposed(x: Array) -> Array:
 
 
 def _of_both(a: HostValue, b: HostValue, **_: int) -> list[Extent | None]:
-    """The batch of both, None where it is not known yet."""
+    """Returns the batch dimensions of both, None where they are not known yet."""
     most = max(len(a.shape), len(b.shape)) - 2
     ones: list[Extent] = [1] * most
     first, second = ([*ones, *x.shape[:-2]][-most:] if most else [] for x in (a, b))
@@ -80,14 +80,16 @@ def _solved(a: HostValue, b: HostValue, **_: int) -> Results:
 
 @host_operator("landbridge", "Solve", results=_solved)
 def solve(a: Array, b: Array, *, left: int) -> tuple[Array, Array]:
-    """X of ``a`` X = ``b`` where ``left``, else of X ``a`` = ``b``; and for which there is no one X."""
+    """Returns the X of ``a`` X = ``b`` where ``left``, else of X ``a`` = ``b``; and for which matrices X is not
+    unique.
+    """
     found, info = _each(np.linalg.solve, a, b) if left else _each(np.linalg.solve, _transposed(a), _transposed(b))
     return (found if left else _transposed(found)), info
 
 
 @host_operator("landbridge", "SolveTriangular", results=lambda a, b, **_: _solved(a, b)[:1])
 def solve_triangular(a: Array, b: Array, *, upper: int, left: int, unit: int) -> Array:
-    """The same for one triangle of ``a``, with ones on its diagonal where ``unit``."""
+    """Solves as ``solve`` with one triangle of ``a``, with ones on its diagonal where ``unit``."""
     triangle = np.triu(a) if upper else np.tril(a)
     if unit:
         places = np.arange(min(a.shape[-2:]))
@@ -108,7 +110,9 @@ def _qr_results(a: HostValue, *, mode: str) -> Results:
 
 @host_operator("landbridge", "QR", results=_qr_results)
 def qr(a: Array, *, mode: str) -> tuple[Array, Array]:
-    """Q of orthonormal columns and R, upper triangular, whose product is ``a``; of ``mode`` "r" no element of Q."""
+    """Returns Q with orthonormal columns and the upper triangular R whose product is ``a``; with ``mode`` "r" Q is
+    empty.
+    """
     if mode == "r":
         return np.zeros(0, a.dtype), np.asarray(np.linalg.qr(_wide(a), "r")).astype(a.dtype)
     q, r = np.linalg.qr(_wide(a), "complete" if mode == "complete" else "reduced")
@@ -124,17 +128,17 @@ def _svd_results(a: HostValue, *, full: int) -> Results:
 
 @host_operator("landbridge", "SVD", results=_svd_results)
 def svd(a: Array, *, full: int) -> Sequence[Array]:
-    """U, the singular values from the largest on, and V transposed."""
+    """Returns U, the singular values in descending order, and V transposed."""
     return [x.astype(a.dtype) for x in np.linalg.svd(_wide(a), full_matrices=bool(full))]
 
 
 @host_operator("landbridge", "Eigh", results=lambda a, **_: [(a.shape[:-1], a.dtype), (a.shape, a.dtype)])
 def eigh(a: Array, *, upper: int) -> Sequence[Array]:
-    """Eigenvalues from the least on, and eigenvectors in columns, of symmetric matrices, of which half is read."""
+    """Returns ascending eigenvalues, and eigenvectors in columns, of symmetric matrices, of which half is read."""
     return [x.astype(a.dtype) for x in np.linalg.eigh(_wide(a), "U" if upper else "L")]
 
 
 @host_operator("landbridge", "LogDeterminant", results=lambda a: [(a.shape[:-2], a.dtype)] * 2)
 def log_determinant(a: Array) -> Sequence[Array]:
-    """The sign of each determinant, and the logarithm of its absolute value."""
+    """Computes the sign of each determinant, and the logarithm of its absolute value."""
     return [np.asarray(x).astype(a.dtype) for x in np.linalg.slogdet(_wide(a))]

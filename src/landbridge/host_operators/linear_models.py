@@ -1,4 +1,4 @@
-"""Linear models of ``ai.onnx.ml``, what prepares their inputs, and what is made of scores."""
+"""Linear models of ``ai.onnx.ml``, operators that prepare their inputs, and transforms of scores."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from landbridge.host_operators.registry import Array, HostValue, Results, host_o
 
 
 def class_results(x: HostValue, **attributes: Any) -> Results:
-    """Labels and scores of a classifier; raises UnsupportedOperatorError where labels are text."""
+    """Returns the specs of labels and scores of a classifier; raises UnsupportedOperatorError where labels are text."""
     labels = attributes.get("classlabels_int64s", attributes.get("classlabels_ints"))
     if not labels:
         raise UnsupportedOperatorError(
@@ -22,7 +22,7 @@ def class_results(x: HostValue, **attributes: Any) -> Results:
 
 
 def scores_of(scores: Array, transform: str) -> Array:
-    """``scores`` after ``post_transform``."""
+    """Returns ``scores`` after ``post_transform``."""
     if transform == "LOGISTIC":
         return np.asarray(1 / (1 + np.exp(-scores)))
     if transform in ("SOFTMAX", "SOFTMAX_ZERO"):
@@ -36,7 +36,9 @@ def scores_of(scores: Array, transform: str) -> Array:
 
 
 def classified(scores: Array, labels: Sequence[int], transform: str, threshold: float) -> tuple[Array, Array]:
-    """The label of each row and its scores; of two classes one score is that of the second, beside ``threshold``."""
+    """Returns the label of each row and its scores; one score for two classes is that of the second, compared with
+    ``threshold``.
+    """
     if scores.shape[1] == 1 and len(labels) == 2:
         chosen = (scores[:, 0] > threshold).astype(int)
         if transform == "LOGISTIC":
@@ -57,13 +59,13 @@ def _same(x: HostValue, **_: Any) -> Results:
 
 @host_operator("ai.onnx.ml", "Scaler", results=_same)
 def scaler(x: Array, *, offset: Sequence[float] = (0.0,), scale: Sequence[float] = (1.0,)) -> Array:
-    """``(x - offset) * scale``, columns of their own or all alike."""
+    """Computes ``(x - offset) * scale``, with a value for each column or one for all."""
     return np.asarray((x.astype(np.float32) - np.array(offset, np.float32)) * np.array(scale, np.float32))
 
 
 @host_operator("ai.onnx.ml", "Normalizer", results=_same)
 def normalizer(x: Array, *, norm: str = "MAX") -> Array:
-    """Rows divided by their norm; a row of zeros stays."""
+    """Divides rows by their norm; a row of zeros stays."""
     wide = x.astype(np.float32)
     last = -1
     size = {
@@ -83,7 +85,7 @@ def imputer(
     replaced_value_float: float = 0.0,
     replaced_value_int64: int = 0,
 ) -> Array:
-    """What is missing, replaced by a value of its column."""
+    """Replaces missing values by a value of their column."""
     if x.dtype.kind == "f":
         missing = np.isnan(x) if np.isnan(replaced_value_float) else x == np.float32(replaced_value_float)
         return np.asarray(np.where(missing, np.array(imputed_value_floats, x.dtype), x))
@@ -99,7 +101,7 @@ def _columns(x: HostValue, at: HostValue) -> Results:
 
 @host_operator("ai.onnx.ml", "ArrayFeatureExtractor", results=_columns)
 def array_feature_extractor(x: Array, at: Array) -> Array:
-    """Columns by number."""
+    """Selects columns by number."""
     found = x[..., at.reshape(-1)]
     return found if x.ndim > 1 else found.reshape(1, -1)
 
@@ -117,7 +119,7 @@ def linear_regressor(
     post_transform: str = "NONE",
     targets: int = 1,
 ) -> Array:
-    """A sum of columns for each target."""
+    """Computes a weighted sum of columns for each target."""
     found = x.astype(np.float32) @ np.array(coefficients, np.float32).reshape(targets, -1).T
     if len(intercepts):
         found = found + np.array(intercepts, np.float32)
@@ -134,7 +136,7 @@ def linear_classifier(
     multi_class: int = 0,
     post_transform: str = "NONE",
 ) -> tuple[Array, Array]:
-    """The class of the largest sum of columns, and the scores of all."""
+    """Returns the class of the largest weighted sum of columns, and the scores of all."""
     held = len(intercepts) * x.shape[1] or len(coefficients)  # a file may have more of them than its columns need
     weights = np.array(coefficients[:held], np.float32).reshape(-1, x.shape[1])
     scores = x.astype(np.float32) @ weights.T

@@ -1,4 +1,4 @@
-"""Probabilities of classes from scores of pairs of them, as libsvm makes them of support vectors."""
+"""Computes probabilities of classes from scores of pairs of them, as libsvm does for support vector machines."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def _results(scores: HostValue, *, classes: int, prob_a: Sequence[float], prob_b
 
 @host_operator("landbridge", "PairProbabilities", results=_results)
 def pair_probabilities(scores: Array, *, classes: int, prob_a: Sequence[float], prob_b: Sequence[float]) -> Array:
-    """Of each row of ``scores`` (rows, pairs) the probabilities of ``classes``.
+    """Returns the probabilities of ``classes`` for each row of ``scores`` (rows, pairs).
 
     Pairs are (0, 1), (0, 2), ...: the first of one is as likely as ``1 / (1 + exp(prob_a * score + prob_b))`` says
     (Platt, 1999), and those of all follow from pairs by the second method of Wu, Lin and Weng, "Probability
@@ -27,7 +27,7 @@ def pair_probabilities(scores: Array, *, classes: int, prob_a: Sequence[float], 
     do.
     """
     pairs = np.triu_indices(classes, 1)
-    with np.errstate(over="ignore"):  # of what is very unlikely
+    with np.errstate(over="ignore"):  # avoids the logarithm of a probability of 0
         first = 1 / (1 + np.exp(scores.astype(np.float64) * np.array(prob_a) + np.array(prob_b)))
     r = np.zeros((len(scores), classes, classes))
     r[:, pairs[0], pairs[1]] = np.clip(first, _LEAST, 1 - _LEAST)
@@ -40,7 +40,9 @@ def pair_probabilities(scores: Array, *, classes: int, prob_a: Sequence[float], 
 
 
 def _coupled(q: Array, enough: float) -> Array:
-    """The p (rows, classes), of sum 1, for which p q p is least: a class after the other moves, until all agree."""
+    """Returns the p (rows, classes), of sum 1, that minimizes p q p: it changes one class after the other, until all
+    agree.
+    """
     rows, classes, _ = q.shape
     p = np.full((rows, classes), 1 / classes)
     active = np.arange(rows)

@@ -26,7 +26,7 @@ def _results(_: HostValue, *, pixel_format: str = "RGB") -> Results:
 def image_decoder(encoded: Array, *, pixel_format: str = "RGB") -> Array:
     """The pixels of the file whose bytes are ``encoded``: (rows, columns, channels) of uint8.
 
-    Raises InputError where it is no picture, or Pillow is not installed in this process.
+    Raises InputError where it is no image, or Pillow is not installed in this process.
     """
     try:
         from PIL import Image, UnidentifiedImageError

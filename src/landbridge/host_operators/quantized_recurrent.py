@@ -1,4 +1,6 @@
-"""``com.microsoft.DynamicQuantizeLSTM``: weights of 8 bits; what they are multiplied with is quantized then."""
+"""``com.microsoft.DynamicQuantizeLSTM``: weights of 8 bits; the operands they are multiplied with are quantized at run
+time.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,7 @@ def _results(x: HostValue, w: HostValue, *_: Any, hidden_size: int, direction: s
 
 
 def _quantized(x: Array) -> tuple[Array, np.float32]:
-    """``x`` in steps of 255 from its least to its largest value, without its zero point, and the step."""
+    """Returns ``x`` in 255 steps from its minimum to its maximum, without its zero point, and the step."""
     low, high = min(np.float32(0), x.min(initial=0)), max(np.float32(0), x.max(initial=0))
     step = np.float32((high - low) / np.float32(255)) or np.float32(1)
     zero = np.clip(np.rint(-low / step), 0, 255)
@@ -27,7 +29,7 @@ def _quantized(x: Array) -> tuple[Array, np.float32]:
 
 
 def _product(x: Array, weights: Array, scale: Array) -> Array:
-    """``x`` times weights that have no zero point any more, exactly, in f32."""
+    """Returns ``x`` times weights whose zero points were subtracted, exactly, in f32."""
     whole, step = _quantized(x)
     return ((whole.astype(np.float64) @ weights).astype(np.float32)) * (step * scale).astype(np.float32)
 
@@ -54,7 +56,7 @@ def dynamic_quantize_lstm(
     activation_alpha: Sequence[float] = (),
     activation_beta: Sequence[float] = (),
 ) -> Draw:
-    """An LSTM; the inputs of all steps are quantized together, the state before each step by itself."""
+    """Returns an LSTM; the inputs of all steps are quantized together, the state separately before each step."""
     directions = 2 if direction == "bidirectional" else 1
     names = [name.lower() for name in activations] or ["sigmoid", "tanh", "tanh"] * directions
     if any(name not in _ACTIVATIONS for name in names) or input_forget:

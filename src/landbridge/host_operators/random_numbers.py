@@ -1,4 +1,4 @@
-"""Random numbers: each place of a Session that draws them goes on where it was; equal seeds draw alike."""
+"""Random numbers: each call site of a Session has its own generator; equal seeds give equal numbers."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def _normal(seed: float | None, mean: float, scale: float) -> Callable[[Sequence
 def random_uniform(
     *, shape: Sequence[int], dtype: str = "float32", seed: float | None = None, low: float = 0.0, high: float = 1.0
 ) -> Draw:
-    """Numbers from ``low`` to ``high``, all alike often."""
+    """Draws from the uniform distribution from ``low`` to ``high``."""
     draw = _uniform(seed, low, high)
     return lambda: draw(shape, dtype)
 
@@ -46,7 +46,7 @@ def random_uniform(
 def random_normal(
     *, shape: Sequence[int], dtype: str = "float32", seed: float | None = None, mean: float = 0.0, scale: float = 1.0
 ) -> Draw:
-    """Numbers of a normal distribution."""
+    """Draws from a normal distribution."""
     draw = _normal(seed, mean, scale)
     return lambda: draw(shape, dtype)
 
@@ -55,7 +55,7 @@ def random_normal(
 def random_uniform_like(
     *, dtype: str | None = None, seed: float | None = None, low: float = 0.0, high: float = 1.0
 ) -> Draw:
-    """As RandomUniform, of the shape of the input."""
+    """Draws as RandomUniform, with the shape of the input."""
     draw = _uniform(seed, low, high)
     return lambda x: draw(x.shape, dtype or x.dtype.name)
 
@@ -64,7 +64,7 @@ def random_uniform_like(
 def random_normal_like(
     *, dtype: str | None = None, seed: float | None = None, mean: float = 0.0, scale: float = 1.0
 ) -> Draw:
-    """As RandomNormal, of the shape of the input."""
+    """Draws as RandomNormal, with the shape of the input."""
     draw = _normal(seed, mean, scale)
     return lambda x: draw(x.shape, dtype or x.dtype.name)
 
@@ -75,7 +75,7 @@ def _multinomial_results(x: HostValue, *, dtype: str = "int32", sample_size: int
 
 @host_operator("", "Multinomial", results=_multinomial_results, in_order=True)
 def multinomial(*, dtype: str = "int32", sample_size: int = 1, seed: float | None = None) -> Draw:
-    """For each row of logarithms of probabilities, which need not sum to one, so many draws of a column."""
+    """Draws ``sample_size`` columns for each row of logarithms of probabilities, which need not sum to one."""
     generator = _generator(seed)
 
     def draw(x: Array) -> Array:
@@ -93,7 +93,8 @@ def _dropout_results(x: HostValue, *_: HostValue | None, **__: Any) -> Results:
 
 @host_operator("", "Dropout", since=12, results=_dropout_results, in_order=True)
 def dropout(*, seed: int | None = None) -> Draw:
-    """Training: elements are zero as often as ``ratio`` says, the others larger, so that the mean stays; the mask.
+    """Drops elements with probability ``ratio`` and scales the others, so that the mean stays (training); returns the
+    mask too.
 
     Draws as ONNX's reference does from the same seed.
     """

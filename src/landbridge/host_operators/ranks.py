@@ -1,4 +1,4 @@
-"""Of the domain ``landbridge``: running extremes and the most frequent element along an axis, as torch defines them."""
+"""Operators of the domain ``landbridge``: running extremes and the most frequent element along an axis, as in torch."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ def _one_element(x: HostValue, *, axis: int) -> Results:
 
 @host_operator("landbridge", "CumMax", results=_all_elements)
 def cum_max(x: Array, *, axis: int) -> tuple[Array, Array]:
-    """The largest element up to each one along ``axis``, and the last place of it."""
+    """Returns the largest element up to each one along ``axis``, and its last position."""
     return _running(np.maximum, x, axis)
 
 
 @host_operator("landbridge", "CumMin", results=_all_elements)
 def cum_min(x: Array, *, axis: int) -> tuple[Array, Array]:
-    """The least element up to each one along ``axis``, and the last place of it."""
+    """Returns the smallest element up to each one along ``axis``, and its last position."""
     return _running(np.minimum, x, axis)
 
 
 def _running(extreme: np.ufunc, x: Array, axis: int) -> tuple[Array, Array]:
-    """NaN is more extreme than any number, as it is to ``extreme``."""
+    """Returns running extremes and their positions; NaN is more extreme than any number, as it is to ``extreme``."""
     if x.ndim == 0:
         return x, np.zeros((), np.int64)
     found = extreme.accumulate(x, axis)
@@ -41,7 +41,9 @@ def _running(extreme: np.ufunc, x: Array, axis: int) -> tuple[Array, Array]:
 
 @host_operator("landbridge", "Mode", results=_one_element)
 def mode(x: Array, *, axis: int) -> tuple[Array, Array]:
-    """The most frequent element along ``axis``, the least of several, and its last place; the axis has one element."""
+    """Returns the most frequent element along ``axis``, the smallest of several, and its last position; the axis
+    becomes 1.
+    """
     if x.ndim == 0:
         return x, np.zeros((), np.int64)
     order = np.argsort(x, axis, kind="stable")
@@ -56,7 +58,7 @@ def mode(x: Array, *, axis: int) -> tuple[Array, Array]:
 
 
 def _places(x: Array, axis: int) -> Array:
-    """The place of each element along ``axis``."""
+    """Returns the position of each element along ``axis``."""
     shape = [1] * x.ndim
     shape[axis] = -1
     return np.broadcast_to(np.arange(x.shape[axis], dtype=np.int64).reshape(shape), x.shape)

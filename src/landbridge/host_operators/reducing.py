@@ -46,7 +46,7 @@ def _results(x: HostValue, axes: HostValue, *, keepdims: int = 1, noop_with_empt
 
 def _registered(op_type: str, since: int, function: _Reduction) -> None:
     def reduced(x: Array, axes: Array, *, keepdims: int = 1, noop_with_empty_axes: int = 0) -> Array:
-        """What ``function`` makes of the elements along ``axes``, in float64 where they are floats."""
+        """Applies ``function`` to the elements along ``axes``, in float64 where they are floats."""
         every = axes.size == 0 and not noop_with_empty_axes
         along = tuple(range(x.ndim)) if every else tuple({axis % x.ndim for axis in whole(axes)})
         wide = x.astype(np.float64) if x.dtype.kind not in "iub" else x
@@ -75,11 +75,11 @@ def _along(function: Callable[..., Array], x: Array, axis: Array, exclusive: int
 
 @host_operator("", "CumSum", since=11, results=lambda x, *_, **__: [(x.shape, x.dtype)])
 def cum_sum(x: Array, axis: Array, *, exclusive: int = 0, reverse: int = 0) -> Array:
-    """Sums of the elements up to each one along ``axis``."""
+    """Computes sums of the elements up to each one along ``axis``."""
     return _along(np.cumsum, x, axis, exclusive, reverse)
 
 
 @host_operator("", "CumProd", since=26, results=lambda x, *_, **__: [(x.shape, x.dtype)])
 def cum_prod(x: Array, axis: Array, *, exclusive: int = 0, reverse: int = 0) -> Array:
-    """Products of the elements up to each one along ``axis``."""
+    """Computes products of the elements up to each one along ``axis``."""
     return _along(np.cumprod, x, axis, exclusive, reverse)

@@ -1,4 +1,4 @@
-"""Host operators by (domain, type, version), and by the name that programs call them by."""
+"""The registry of host operators, by (domain, type, version) and by the name that programs call."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ HOST_PREFIX = "host:"
 
 @record(frozen=True, eq=False)
 class HostValue:
-    """What is known of an input when the model is compiled; ``value`` where that is all of it."""
+    """The facts of an input that are known when the model is compiled; ``value`` where it is constant."""
 
     shape: tuple[Extent, ...]
     dtype: str
@@ -56,16 +56,16 @@ class HostOperator:
 
     @property
     def name(self) -> str:
-        """What programs call it by."""
+        """Returns the name that programs call."""
         return f"{HOST_PREFIX}{self.domain or 'ai.onnx'}.{self.op_type}@{self.since}"
 
     @property
     def is_built_in(self) -> bool:
-        """Whether it is of this package."""
+        """Returns whether it belongs to this package."""
         return self.function.__module__.startswith(f"{__package__}.")
 
     def bound(self, attributes: Mapping[str, Any]) -> Callable[..., list[Array]]:
-        """The function of arrays that a node with ``attributes`` calls; its results as a list."""
+        """Returns the function of arrays that a node with ``attributes`` calls; it returns its results as a list."""
         created = self.function(**attributes) if self.in_order else None
 
         def call(*inputs: Array | None) -> list[Array]:
@@ -86,7 +86,7 @@ def host_operator(
     results: Callable[..., Results] | None = None,
     in_order: bool = False,
 ) -> Callable[[_F], _F]:
-    """Register a numpy function for the operators ``op_types`` of ``domain`` from opset ``since`` on.
+    """Registers a numpy function for the operators ``op_types`` of ``domain`` from opset ``since`` on.
 
     The function gets the inputs as arrays it must not change, None for one that a node leaves out, and the attributes
     by name: int, float, str, lists of those, which tensors of one axis are given as. It returns an array, or one for
@@ -122,7 +122,7 @@ def host_operator(
 
 
 def find(domain: str, op_type: str, opset: int) -> HostOperator | None:
-    """The newest that is not newer than ``opset``; None where there is none."""
+    """Returns the newest operator that is not newer than ``opset``; None where there is none."""
     _load_families()
     versions = _OPERATORS.get(("" if domain == "ai.onnx" else domain, op_type), {})
     known = [since for since in versions if since <= opset]
@@ -130,13 +130,13 @@ def find(domain: str, op_type: str, opset: int) -> HostOperator | None:
 
 
 def host_operators() -> list[HostOperator]:
-    """All of them, by domain, type and version."""
+    """Returns all operators, by domain, type and version."""
     _load_families()
     return [_OPERATORS[key][since] for key in sorted(_OPERATORS) for since in sorted(_OPERATORS[key])]
 
 
 def called(name: str, module: str = "") -> HostOperator | None:
-    """The one that programs call ``name``; None where that is no name of one.
+    """Returns the operator that programs call ``name``; None where that is not the name of one.
 
     Raises BindError, which names ``module`` where its function was, where it is not registered here.
     """
@@ -155,14 +155,16 @@ def called(name: str, module: str = "") -> HostOperator | None:
 
 
 def zeros_of(value: HostValue | None) -> Array | None:
-    """An array as ``value`` describes it, all of whose extents are numbers; its own where it is known."""
+    """Returns zeros of the shape and dtype of ``value``, all of whose extents are numbers; its own array where it is
+    known.
+    """
     if value is None or value.value is not None:
         return None if value is None else value.value
     return np.zeros(value.shape, numpy_dtype(value.dtype))
 
 
 def of_arrays(arrays: Sequence[Array]) -> list[tuple[tuple[int, ...], str]]:
-    """The shape and dtype name of each."""
+    """Returns the shape and dtype name of each."""
     return [(array.shape, dtype_name(array.dtype)) for array in arrays]
 
 
@@ -172,5 +174,5 @@ def _location(function: Function) -> tuple[str, str]:
 
 @cache
 def _load_families() -> None:
-    """Import every file of this package, so that its operators register."""
+    """Imports every file of this package, so that its operators register."""
     import_modules(__name__.rpartition(".")[0])

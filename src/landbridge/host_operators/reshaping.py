@@ -1,4 +1,4 @@
-"""Operators that move elements to a shape which data decide, where no kernel can be made for it.
+"""Operators that move elements to a shape that data decide, where they have no kernel.
 
 The definitions: https://onnx.ai/onnx/operators
 """
@@ -16,18 +16,18 @@ from landbridge.host_operators.registry import Array, HostValue, Results, host_o
 
 
 def whole(x: Array) -> list[int]:
-    """The elements of a tensor of whole numbers."""
+    """Returns the elements of an integer tensor as a list."""
     return [int(number) for number in x.reshape(-1).tolist()]
 
 
 def count_of(x: HostValue) -> int:
-    """How many elements a tensor of numbers has, which is known of those that ranks follow from."""
+    """Returns the number of elements of a tensor, from which ranks follow, so it must be known."""
     (length,) = x.shape or (1,)
     return int(length)
 
 
 def open_shape(rank: int, dtype: str) -> tuple[list[None], str]:
-    """A result of which data decide each extent."""
+    """Returns a result spec whose extents are all decided by data."""
     return [None] * rank, dtype
 
 
@@ -37,7 +37,7 @@ def _same_rank(x: HostValue, *_: HostValue | None, **__: Any) -> Results:
 
 @host_operator("", "Reshape", since=5, results=lambda x, shape, **_: [open_shape(count_of(shape), x.dtype)])
 def reshape(x: Array, shape: Array, *, allowzero: int = 0) -> Array:
-    """Another shape; 0 keeps an extent (unless ``allowzero``), one -1 takes the rest."""
+    """Reshapes; 0 keeps an extent (unless ``allowzero``), one -1 takes the rest."""
     wanted = whole(shape)
     if not allowzero:
         wanted = [x.shape[i] if e == 0 else e for i, e in enumerate(wanted)]
@@ -51,13 +51,13 @@ def reshape(x: Array, shape: Array, *, allowzero: int = 0) -> Array:
     results=lambda x, shape, **_: [open_shape(max(len(x.shape), count_of(shape)), x.dtype)],
 )
 def expand(x: Array, shape: Array) -> Array:
-    """Broadcast with ``shape``, both ways."""
+    """Broadcasts ``x`` and ``shape`` with each other."""
     return np.broadcast_to(x, np.broadcast_shapes(x.shape, tuple(whole(shape)))).copy()
 
 
 @host_operator("", "Tile", since=6, results=_same_rank)
 def tile(x: Array, repeats: Array) -> Array:
-    """The tensor repeated along each axis."""
+    """Repeats the tensor along each axis."""
     return np.tile(x, whole(repeats))
 
 
@@ -65,7 +65,7 @@ def tile(x: Array, repeats: Array) -> Array:
     "", "Squeeze", since=13, results=lambda x, axes, **_: [open_shape(len(x.shape) - count_of(axes), x.dtype)]
 )
 def squeeze(x: Array, axes: Array) -> Array:
-    """Without the axes given."""
+    """Removes the given axes, of extent 1."""
     return np.squeeze(x, tuple({axis % x.ndim for axis in whole(axes)}))
 
 
@@ -73,13 +73,13 @@ def squeeze(x: Array, axes: Array) -> Array:
     "", "Unsqueeze", since=13, results=lambda x, axes, **_: [open_shape(len(x.shape) + count_of(axes), x.dtype)]
 )
 def unsqueeze(x: Array, axes: Array) -> Array:
-    """With axes of extent 1 put in."""
+    """Inserts axes of extent 1."""
     return np.expand_dims(x, tuple(whole(axes)))
 
 
 @host_operator("", "Slice", since=10, results=_same_rank)
 def slice_value(x: Array, starts: Array, ends: Array, axes: Array | None = None, steps: Array | None = None) -> Array:
-    """Slices along ``axes``. A start before the first element is the first one for negative steps too."""
+    """Slices along ``axes``. For negative steps too, a start before the first element means the first one."""
     begins, stops = whole(starts), whole(ends)
     along = range(len(begins)) if axes is None else whole(axes)
     by = [1] * len(begins) if steps is None else whole(steps)
@@ -98,7 +98,7 @@ def _split_results(x: HostValue, sizes: HostValue, *, axis: int = 0, **_: Any) -
 
 @host_operator("", "Split", since=13, results=_split_results)
 def split(x: Array, sizes: Array, *, axis: int = 0) -> list[Array]:
-    """Consecutive parts along ``axis``, of given sizes."""
+    """Splits along ``axis`` into consecutive parts of given sizes."""
     parts = whole(sizes)
     if sum(parts) != x.shape[axis] or min(parts) < 0:
         raise ValueError(f"split is {parts}; numbers from 0 with the sum {x.shape[axis]} are legal")
@@ -109,7 +109,7 @@ def split(x: Array, sizes: Array, *, axis: int = 0) -> list[Array]:
 def pad(
     x: Array, pads: Array, value: Array | None = None, axes: Array | None = None, *, mode: str = "constant"
 ) -> Array:
-    """Elements before and after each axis (negative: cut off): constant, edge, reflect or wrap."""
+    """Adds elements before and after each axis (negative: cuts them off): constant, edge, reflect or wrap."""
     amounts = whole(pads)
     along = list(range(x.ndim)) if axes is None else [axis % x.ndim for axis in whole(axes)]
     before, after = [0] * x.ndim, [0] * x.ndim
@@ -136,7 +136,7 @@ def _one_hot_results(indices: HostValue, depth: HostValue, values: HostValue, *,
 
 @host_operator("", "OneHot", since=9, results=_one_hot_results)
 def one_hot(indices: Array, depth: Array, values: Array, *, axis: int = -1) -> Array:
-    """The on value where the position along ``axis`` equals the index, else the off value."""
+    """Returns the on value where the position along ``axis`` equals the index, else the off value."""
     (count,) = whole(depth)
     _check_bytes("OneHot", int(count) * indices.size * values.itemsize)
     places = indices.astype(np.int64)
@@ -148,15 +148,15 @@ def one_hot(indices: Array, depth: Array, values: Array, *, axis: int = -1) -> A
 
 @host_operator("", "Range", since=11, results=lambda start, *_: [([None], start.dtype)])
 def range_values(start: Array, limit: Array, delta: Array) -> Array:
-    """``start``, ``start + delta``, ... before ``limit``."""
+    """Returns ``start``, ``start + delta``, ... before ``limit``."""
     ends = [x.reshape(-1)[0] for x in (start, limit, delta)]
     first, end, step = map(float, ends)
     count = (end - first) / step if step else 0.0
-    if 0 < count < inf:  # else arange says what is wrong
+    if 0 < count < inf:  # otherwise arange reports the error
         _check_bytes("Range", ceil(count) * start.itemsize)
     return np.arange(*ends, dtype=start.dtype)
 
 
 def _check_bytes(op_type: str, nbytes: int) -> None:
-    """Raise OutOfMemoryError where there is no memory for a result of ``nbytes``, whose size the data say."""
+    """Raises OutOfMemoryError where memory is too small for a result of ``nbytes``, whose size data decide."""
     check_available(nbytes, f"the result of {op_type}", "give the run smaller sizes, or end other programs")

@@ -1,4 +1,5 @@
-"""Resize and Upsample whose factors are computed, so that no kernel can be made: an axis at a time, as a product.
+"""Resize and Upsample whose factors are computed, so that they have no kernel: each axis is resized by a matrix
+product.
 
 The definitions: https://onnx.ai/onnx/operators/onnx__Resize.html
 """
@@ -18,7 +19,9 @@ from landbridge.sizes.scaled import meant, scaled
 
 @record(frozen=True)
 class _Axis:
-    """An axis of ``old`` elements that becomes one of ``new``, by ``scale``; of it the part ``start`` to ``end``."""
+    """An axis of ``old`` elements that is resized to ``new``, by ``scale``; its part from ``start`` to ``end`` is
+    used.
+    """
 
     number: int
     old: int
@@ -37,7 +40,7 @@ def _results(x: HostValue, *_: HostValue | None, axes: Sequence[int] | None = No
 @host_operator("", "Upsample", since=9, results=_results)
 @host_operator("", "Resize", since=10, results=_results)
 def upsample(x: Array, scales: Array, *, mode: str = "nearest") -> Array:
-    """The first forms: asymmetric coordinates, rounded down."""
+    """Resizes as before opset 10: asymmetric coordinates, rounded down."""
     factors = [float(meant(float(factor))) for factor in scales.reshape(-1)]
     if len(factors) != x.ndim:
         raise ShapeError(f"scales has {len(factors)} elements; {x.ndim} are legal, one for each axis")
@@ -62,7 +65,8 @@ def resize(  # noqa: PLR0913 - the attributes of the operator
     extrapolation_value: float = 0.0,
     antialias: int = 0,
 ) -> Array:
-    """nearest, linear and cubic, every coordinate transformation; ``axes`` are those that are resized, by default all.
+    """Resizes with nearest, linear or cubic interpolation and every coordinate transformation; ``axes`` are resized, by
+    default all.
 
     ``roi``: their starts and then their ends. Either ``scales`` or ``sizes`` has an element for each.
     """
@@ -105,7 +109,7 @@ def _resized(
     fill: float | None,
     how: tuple[bool, bool, float],
 ) -> Array:
-    """``x`` resized, ``fill`` where that lies outside. ``how``: antialias, exclude_outside, cubic_coeff_a."""
+    """Computes ``x`` resized, ``fill`` where that lies outside. ``how``: antialias, exclude_outside, cubic_coeff_a."""
     result = x if mode == "nearest" else x.astype(np.float64)
     for axis in axes:
         if (axis.old, axis.scale) == (axis.new, 1) and fill is None:
@@ -123,7 +127,7 @@ def _resized(
 
 
 def _positions(axis: _Axis, transform: str) -> Array:
-    """The source coordinate of each element."""
+    """Returns the source coordinate of each element."""
     i, old, new, scale = np.arange(axis.new, dtype=np.float64), axis.old, axis.new, axis.scale
     match transform:
         case "align_corners":
@@ -158,7 +162,7 @@ def _nearest(at: Array, mode: str) -> Array:
 
 
 def _weights(axis: _Axis, at: Array, mode: str, antialias: bool, exclude: bool, a: float) -> Array:
-    """[new, old]: what each source element counts in each element."""
+    """Returns the weight of each source element in each element, [new, old]."""
     shrink = min(axis.scale, 1.0) if antialias else 1.0
     reach = math.ceil((1 if mode == "linear" else 2) / shrink)
     if mode == "linear" and not antialias:
@@ -175,7 +179,7 @@ def _weights(axis: _Axis, at: Array, mode: str, antialias: bool, exclude: bool, 
 
 
 def _kernel(distance: Array, mode: str, a: float) -> Array:
-    """The interpolation kernel at a distance in source elements."""
+    """Returns the interpolation kernel at a distance in source elements."""
     if mode == "linear":
         return (1 - distance).clip(0, 1)
     inner = (a + 2) * distance**3 - (a + 3) * distance**2 + 1

@@ -1,4 +1,4 @@
-"""Operators that select elements: how many is known when they have run."""
+"""Operators that select elements; the size of a result is known only after they run."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def _nonzero_results(x: HostValue) -> Results:
 
 @host_operator("", "NonZero", results=_nonzero_results)
 def nonzero(x: Array) -> Array:
-    """The indices of elements that are not zero, a column each."""
+    """Returns the indices of elements that are not zero, a column each."""
     return np.array(np.nonzero(np.atleast_1d(x)), np.int64)
 
 
@@ -27,7 +27,7 @@ def _compress_results(x: HostValue, condition: HostValue, *, axis: int | None = 
 
 @host_operator("", "Compress", results=_compress_results)
 def compress(x: Array, condition: Array, *, axis: int | None = None) -> Array:
-    """The elements along ``axis``, or of all in a row, whose condition is true."""
+    """Returns the elements along ``axis``, or of the flattened tensor, whose condition is true."""
     flat = x if axis is not None else x.reshape(-1)
     at = 0 if axis is None else axis
     return np.compress(condition[: flat.shape[at]].astype(bool), flat, at)
@@ -46,7 +46,7 @@ def _unique_results(x: HostValue, *, axis: int | None = None, sorted: int = 1) -
 
 @host_operator("", "Unique", results=_unique_results)
 def unique(x: Array, *, axis: int | None = None, sorted: int = 1) -> tuple[Array, ...]:
-    """What is there once: values, where each comes first, which one each element is, and how often each comes."""
+    """Returns distinct values, the first index of each, the index of the value of each element, and the counts."""
     found = np.unique(x, return_index=True, return_inverse=True, return_counts=True, axis=axis)
     values, first, inverse, counts = (np.asarray(each) for each in found)
     inverse = inverse.reshape(-1)

@@ -1,4 +1,4 @@
-"""Fourier transforms whose points, axis or frames data decide.
+"""Fourier transforms whose number of points, axis or frames data decide.
 
 The definitions: https://onnx.ai/onnx/operators/onnx__DFT.html, https://onnx.ai/onnx/operators/onnx__STFT.html
 """
@@ -12,7 +12,7 @@ from landbridge.host_operators.reshaping import open_shape, whole
 
 
 def _complex(x: Array) -> Array:
-    """The last axis, of a real part or of both, as one complex number."""
+    """Returns the last axis, real parts or pairs of parts, as complex numbers."""
     return x[..., 0].astype(np.complex128) if x.shape[-1] == 1 else x[..., 0] + 1j * x[..., 1].astype(np.float64)
 
 
@@ -28,7 +28,7 @@ def _dft_results(x: HostValue, *_: HostValue | None, **__: int) -> Results:
 def dft(
     x: Array, length: Array | None = None, axis: Array | None = None, *, inverse: int = 0, onesided: int = 0
 ) -> Array:
-    """The transform along ``axis``, of ``length`` points: cut, or with zeros after the last."""
+    """Computes the transform along ``axis``, of ``length`` points: truncated or zero-padded."""
     (at,) = [-2] if axis is None else whole(axis)
     at %= x.ndim
     if inverse and onesided:
@@ -45,7 +45,7 @@ def dft(
 def stft(
     x: Array, step: Array, window: Array | None = None, length: Array | None = None, *, onesided: int = 1
 ) -> Array:
-    """Transforms of windows every ``step`` elements: [batch, frames, bins, 2]."""
+    """Computes transforms of windows every ``step`` elements: [batch, frames, bins, 2]."""
     (hop,) = whole(step)
     (points,) = window.shape if window is not None else whole(length if length is not None else np.array(x.shape[1]))
     if hop < 1 or not 0 < points <= x.shape[1]:
