@@ -1,4 +1,4 @@
-"""Contraction: products that become one operation with the addition that reads them, where both allow it."""
+"""Contraction: finds products that become one fused operation with the addition that reads them."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from landbridge.codegen.printing import allows
 
 
 def may_contract(op: Operation) -> bool:
-    """Whether the operation may be rounded together with another."""
+    """Returns whether the operation may be rounded together with another."""
     return allows(op, FastMathFlag.ALLOW_CONTRACT)
 
 
 def fused_product(op: Operation) -> arith.MulfOp | None:
-    """The product, read by nothing else, that the addition ``op`` becomes one operation with."""
+    """Returns the product, read only by the addition ``op``, that is fused with it; None where there is none."""
     if not isinstance(op, arith.AddfOp) or not may_contract(op):
         return None
     for operand in op.operands:
@@ -32,7 +32,7 @@ def fused_product(op: Operation) -> arith.MulfOp | None:
 
 
 def is_fused(op: Operation) -> bool:
-    """Whether ``op`` is a product that becomes one operation with its only reader."""
+    """Returns whether ``op`` is a product that is fused with its only reader."""
     if not isinstance(op, arith.MulfOp) or not op.result.has_one_use():
         return False
     user = next(iter(op.result.uses)).operation

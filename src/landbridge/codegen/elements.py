@@ -12,19 +12,19 @@ FLOATS = (*NARROW, "f32", "f64")
 
 
 def element_name(attr: Attribute) -> str:
-    """The name of a scalar type; of an integer of another width too, and empty for what is neither."""
+    """Returns the name of a scalar type, also of an integer of another width; ``""`` for other types."""
     if isinstance(attr, IntegerType):
         return f"i{attr.width.data}"
     return attr.name if isinstance(attr, IndexType | Float16Type | BFloat16Type | Float32Type | Float64Type) else ""
 
 
 def bits_in_memory(element: str) -> int:
-    """The bits that an element takes in memory, where an i1 is a byte."""
+    """Returns the bits that an element takes in memory, where an i1 is a byte."""
     return 64 if element == "index" else -(-int(element.lstrip("bfis")) // 8) * 8
 
 
 def narrow_bits(value: float | int, element: str) -> int:
-    """The bits of ``value`` rounded to a 16-bit float."""
+    """Returns the bits of ``value`` rounded to a 16-bit float."""
     if element == "f16":
         return int(np.float16(value).view(np.uint16))
     import ml_dtypes

@@ -46,7 +46,9 @@ class ElfSymbol:
 
 @record(frozen=True)
 class ElfReference:
-    """A place, in bytes from the start of section number ``section``, that gets a value which depends on ``symbol``."""
+    """A location, in bytes from the start of section number ``section``, that gets a value which depends on
+    ``symbol``.
+    """
 
     section: int
     offset: int
@@ -81,7 +83,7 @@ class ElfObject:
                     self.symbols.append(ElfSymbol(_string(data, text + name), info >> 4 == _STB_LOCAL, index, value))
 
     def references(self) -> Iterator[ElfReference]:
-        """Each place that a linker fills, in the order of the file."""
+        """Yields each location that a linker fills, in the order of the file."""
         for section in self.sections:
             if section.kind == _SHT_RELA:
                 for at in range(section.offset, section.offset + section.size, 24):
@@ -89,7 +91,7 @@ class ElfObject:
                     yield ElfReference(section.info, offset, info & 0xFFFFFFFF, self.symbols[info >> 32], addend)
 
     def body(self, section: ElfSection) -> bytes:
-        """The bytes of ``section``."""
+        """Returns the bytes of ``section``."""
         return self.data[section.offset : section.offset + section.size]
 
 

@@ -1,4 +1,6 @@
-"""The functions of a lowered module: which are kernels, which call each other, what form they must have."""
+"""Queries about the functions of a lowered module: which are kernels, which call each other, whether their form is
+legal.
+"""
 
 from __future__ import annotations
 
@@ -14,16 +16,17 @@ from landbridge.errors import CodegenError
 
 
 def is_kernel(function: func.FuncOp) -> bool:
-    """Whether other modules may call it, through the native interface."""
+    """Returns whether other modules may call it, through the native interface."""
     return not (function.sym_visibility is not None and function.sym_visibility.data == "private")
 
 
 def callees(function: func.FuncOp) -> set[str]:
-    """The names of the functions that ``function`` calls."""
+    """Returns the names of the functions that ``function`` calls."""
     found, blocks = set(), list(function.body.blocks)
-    while blocks:  # walk() would resume a generator for each level an operation is nested in
+    while blocks:  # walk() would resume a generator for each nesting level of an operation
         for op in blocks.pop().ops:
-            if type(op) is func.CallOp:  # isinstance takes ten times as long, of tens of thousands of operations
+            # isinstance takes ten times as long, and there are tens of thousands of operations
+            if type(op) is func.CallOp:
                 found.add(op.callee.root_reference.data)
             for region in op.regions:
                 blocks += region.blocks
@@ -31,14 +34,14 @@ def callees(function: func.FuncOp) -> set[str]:
 
 
 def body_of(function: func.FuncOp) -> Block:
-    """The only block of ``function``; raises CodegenError when it has several."""
+    """Returns the only block of ``function``; raises CodegenError when it has several."""
     if len(function.body.blocks) != 1:
         raise CodegenError("its body must be one block of structured control flow")
     return function.body.block
 
 
 def returned_type(function: func.FuncOp) -> Attribute | None:
-    """The type of what ``function`` returns; raises CodegenError for several values."""
+    """Returns the type of the result of ``function``; raises CodegenError for several values."""
     outputs = function.function_type.outputs.data
     if len(outputs) > 1:
         raise CodegenError(f"it returns {len(outputs)} values; at most one is legal")
@@ -46,7 +49,9 @@ def returned_type(function: func.FuncOp) -> Attribute | None:
 
 
 def operand_count(kernel: func.FuncOp) -> int:
-    """How many memrefs a kernel takes before the first and the end of its tasks; raises CodegenError for no kernel."""
+    """Returns how many memrefs a kernel takes before the range of its tasks; raises CodegenError for a function that is
+    no kernel.
+    """
     kind = kernel.function_type
     memrefs, bounds = kind.inputs.data[:-2], kind.inputs.data[-2:]
     legal = len(bounds) == 2 and all(isinstance(b, IndexType) for b in bounds) and not kind.outputs.data
@@ -60,7 +65,7 @@ def operand_count(kernel: func.FuncOp) -> int:
 
 @contextmanager
 def errors_of(name: str) -> Iterator[None]:
-    """Says of a CodegenError which function it is about."""
+    """Adds the name of the function to a CodegenError."""
     try:
         yield
     except CodegenError as error:
@@ -68,7 +73,7 @@ def errors_of(name: str) -> Iterator[None]:
 
 
 def c_names(functions: Iterable[func.FuncOp]) -> dict[str, str]:
-    """A distinct C identifier for each function, recognizable as its name."""
+    """Returns a distinct C identifier for each function, recognizable as its name."""
     names: dict[str, str] = {}
     taken: set[str] = set()
     for function in functions:
@@ -84,7 +89,9 @@ def c_names(functions: Iterable[func.FuncOp]) -> dict[str, str]:
 
 
 def identified_functions(module: ModuleOp) -> list[tuple[func.FuncOp, str]]:
-    """The functions of ``module``, each with its C identifier; raises CodegenError where anything else is in it."""
+    """Returns the functions of ``module``, each with its C identifier; raises CodegenError for other operations in
+    it.
+    """
     functions = [op for op in module.body.block.ops if isinstance(op, func.FuncOp)]
     if len(functions) != len(list(module.body.block.ops)):
         raise CodegenError("something else than functions at the top of the module; only functions can be compiled")
@@ -93,9 +100,11 @@ def identified_functions(module: ModuleOp) -> list[tuple[func.FuncOp, str]]:
 
 
 def call_groups(module: ModuleOp, alone: Container[func.FuncOp] = ()) -> list[list[func.FuncOp]]:
-    """The functions of ``module`` in groups that call nothing outside of their group; those ``alone`` call none.
+    """Returns the functions of ``module`` in groups that call nothing outside of their group; those ``alone`` call
+    none.
 
-    Raises CodegenError for anything but functions, for two of one name and for a call of none.
+    Raises CodegenError for anything but functions, for two of one name and for a call of a function that does not
+    exist.
     """
     functions: dict[str, func.FuncOp] = {}
     for op in module.body.block.ops:

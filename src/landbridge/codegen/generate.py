@@ -1,4 +1,4 @@
-"""The images of targets, from their code generators, checked against what was asked for."""
+"""Generates the images of targets by their code generators, and checks them."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _FUSED = 4
 
 
 class Generation:
-    """The images of a module's targets, which code generators that can begin with before all functions are lowered.
+    """The images of a module's targets; code generators that can start before all functions are lowered.
 
-    ``early``: ``begin`` and ``add`` do so. Whoever makes one calls ``close``, whatever happens.
+    ``early``: ``begin`` and ``add`` do so. Its owner calls ``close`` in any case.
     """
 
     def __init__(self, early: bool) -> None:
@@ -30,8 +30,9 @@ class Generation:
         self._begun: dict[int, BegunCode] = {}
 
     def begin(self, targets: Sequence[Target], count: int) -> None:
-        """Be ready for what passes will leave of ``count`` PrimFuncs for ``targets``, and begin with what does not
-        depend on them, while the passes run."""
+        """Prepares for about ``count`` PrimFuncs for ``targets``, and starts work that does not depend on them, while
+        the passes run.
+        """
         if not self._early:
             return
         for number, target in enumerate(targets):
@@ -41,14 +42,14 @@ class Generation:
                     self._begun[number] = generator.begin(target, count // len(targets) // _FUSED)
 
     def add(self, function: FuncOp) -> None:
-        """Begin with ``function``, which stays as it is. What is wrong with it ``images`` says."""
+        """Starts to compile ``function``, which must not change. ``images`` raises its errors."""
         begun = self._begun.get(target_number(function))
         if begun is not None:
             with suppress(CodegenError):
                 begun.add(function)
 
     def images(self, targets: Sequence[Target], lowered: ModuleOp) -> tuple[ModuleImage, ...]:
-        """One image for each of ``targets``, holding the functions of ``lowered`` that are placed on it.
+        """Returns one image for each of ``targets``, holding the functions of ``lowered`` that are placed on it.
 
         Raises CodegenError as ``generate`` does.
         """
@@ -63,7 +64,7 @@ class Generation:
         return tuple(generate(ModuleOp(list(part)), target, self._begun.get(i)) for i, (part, target) in created)
 
     def close(self) -> None:
-        """Let nothing of it go on."""
+        """Stops all work of it."""
         for begun in self._begun.values():
             begun.close()
 
@@ -72,7 +73,7 @@ def generate(module: ModuleOp, target: Target, begun: BegunCode | None = None) -
     """The code of the lowered functions of ``module`` for ``target``, which its generator has ``begun`` with.
 
     Raises CodegenError, naming the code generator: for a format that the target's device does not load, where the
-    Target says which it does, for a function without launches, and for one of another number of operands.
+    Target declares its formats, for a function without launches, and for one with another number of operands.
     """
     operands = {
         f.sym_name.data: sum(isinstance(ty, MemRefType) for ty in f.function_type.inputs)

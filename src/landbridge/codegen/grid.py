@@ -1,4 +1,4 @@
-"""Lowered functions of grid targets as printers need them: each launch a kernel with its buffers."""
+"""Lowered functions of grid targets in the form for printers: each launch is a kernel with its buffers."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class GridKernel:
 
     @property
     def is_large(self) -> bool:
-        """Whether an element of a buffer, or a work-item, has a number that 32 bits with a sign do not hold."""
+        """Returns whether an element of a buffer, or a work-item, has an index that exceeds a signed 32-bit integer."""
         counts = [element_count(shape_of(b.type)) for b in self.buffers]
         items = element_count(self.grid) * element_count(self.block)
         return max([items, *counts]) >= _INT_END
@@ -56,14 +56,14 @@ class GridFunction:
 
 
 def grid_functions(module: ModuleOp) -> list[GridFunction]:
-    """The functions of ``module``, their kernels under distinct C identifiers; raises CodegenError."""
+    """Returns the functions of ``module``, their kernels under distinct C identifiers; raises CodegenError."""
     return [grid_function(function, identifier) for function, identifier in identified_functions(module)]
 
 
 def grid_function(function: func.FuncOp, identifier: str) -> GridFunction:
     """The launches of ``function``; its kernels are called ``identifier`` and a number.
 
-    Raises CodegenError for what is no form of ``landbridge.passes.lower.grid``.
+    Raises CodegenError for a function not in the form of ``landbridge.passes.lower.grid``.
     """
     if len(function.body.blocks) != 1:
         raise CodegenError(f"function {function.sym_name.data!r}: its body must be one block of launches")
@@ -131,7 +131,7 @@ def _constant(value: SSAValue) -> int:
 
 
 def is_written(kernel: GridKernel, image: SSAValue) -> bool:
-    """Whether ``kernel`` writes ``image``, else it reads it; raises CodegenError where it does both."""
+    """Returns whether ``kernel`` writes ``image``, and not reads it; raises CodegenError where it does both."""
     loads = (memref.LoadOp, vector.LoadOp, vector.MaskedLoadOp)
     is_read = any(isinstance(op, loads) and op.operands[0] is image for op in kernel.body.walk())
     if is_read and image in kernel.stored:
@@ -140,5 +140,5 @@ def is_written(kernel: GridKernel, image: SSAValue) -> bool:
 
 
 def is_local(ty: object) -> bool:
-    """Whether memory of type ``ty`` is shared by the work-items of a workgroup."""
+    """Returns whether memory of type ``ty`` is shared by the work-items of a workgroup."""
     return isinstance(ty, MemRefType) and getattr(ty.memory_space, "data", None) == "local"

@@ -1,4 +1,4 @@
-"""How the elements of a static memref lie in memory."""
+"""The memory layout of the elements of a static memref."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from landbridge.ir.types import SpaceAttr
 
 
 def strides_and_offset(memref: MemRefType[Attribute]) -> tuple[tuple[int, ...], int]:
-    """Element strides and element offset of a static memref type.
+    """Returns element strides and element offset of a static memref type.
 
     Raises CodegenError when a dimension, a stride or the offset is dynamic or the layout is neither identity
     nor strided.
@@ -33,7 +33,7 @@ def strides_and_offset(memref: MemRefType[Attribute]) -> tuple[tuple[int, ...], 
 
 
 def span(memref: MemRefType[Attribute]) -> int:
-    """Elements from the first to one past the last that a memref can address; 0 where there are none."""
+    """Returns the number of elements from the first to the last that a memref can address; 0 where there are none."""
     strides, offset = strides_and_offset(memref)
     shape = memref.get_shape()
     if 0 in shape or any(s < 0 for s in strides):
@@ -42,13 +42,16 @@ def span(memref: MemRefType[Attribute]) -> int:
 
 
 def is_image(memref: MemRefType[Attribute]) -> bool:
-    """Whether an operand of a grid is passed as an image: a memref of rows, pixels and lanes in an n-D scope."""
+    """Returns whether an operand of a grid is passed as an image: a memref of rows, pixels and lanes in an n-D
+    scope.
+    """
     space = memref.memory_space
     return isinstance(space, SpaceAttr) and len(space.separators) == len(memref.get_shape()) - 1 == 2
 
 
 def is_row_table(memref: MemRefType[Attribute]) -> bool:
-    """Whether an operand is passed by its row table (``landbridge.executable.abi``): a memref of rows and columns.
+    """Returns whether an operand is passed by its row table (``landbridge.executable.abi``): a memref of rows and
+    columns.
 
     Raises CodegenError for one in an n-D scope of another form.
     """

@@ -1,4 +1,4 @@
-"""Linking relocatable ELF objects into one flat, position-independent image.
+"""Links relocatable ELF objects into one flat, position-independent image.
 
 Executable and read-only sections of all objects are laid out one after another; references between them are
 resolved here, so that what is left for the loader are two lists: 8-byte slots that receive the address of an
@@ -84,12 +84,12 @@ class _Image:
 
 
 def _short(target: str) -> str:
-    """The text of a target, whose features may be a hundred."""
+    """Returns a short text of a target, which may have a hundred features."""
     return repr(target if len(target) <= _SHOWN else f"{target[:_SHOWN]}...")
 
 
 def only_linked(target: str) -> str:
-    """The end of an error: what can be linked, and so be compiled for, in the place of ``target``."""
+    """Returns the end of an error that says which targets can be linked, in place of ``target``."""
     return (
         f"cannot be linked into an image, only that for {', '.join(LINKAGES)}; compile for such a target, as in "
         f"'llvm -mcpu=x86-64-v3' or 'raspberry-pi-5', in the place of {_short(target)}; or {SOURCE}"
@@ -97,7 +97,7 @@ def only_linked(target: str) -> str:
 
 
 def link_objects(objects: Sequence[bytes]) -> LinkedImage:
-    """One image of ``objects``; global symbols of one are visible to all, what none defines is imported.
+    """Links ``objects`` to one image; global symbols of one are visible to all, undefined ones are imported.
 
     Raises CodegenError for a writable section that is not empty, a symbol defined twice, objects of several
     instruction sets or of one that has no table, or a relocation that position-independent code does not need.
@@ -156,7 +156,7 @@ def _location(image: _Image, obj: _Placed, wanted: Callable[[ElfSection], bool])
 
 
 def _reserve_stubs(image: _Image, obj: _Placed) -> None:
-    """Room for the stubs of the functions that ``obj`` calls and no object defines."""
+    """Reserves space for the stubs of the functions that ``obj`` calls and no object defines."""
     for reference in obj.references():
         name = reference.symbol.name
         relocation = image.linkage.relocations.get(reference.kind)
@@ -194,14 +194,14 @@ def _resolve(image: _Image, obj: _Placed, reference: ElfReference) -> None:
 
 
 def _write(image: _Image, kind: int, location: int, target: int, addend: int) -> None:
-    """Let ``location`` reach ``target`` by a relocation of type ``kind``."""
+    """Writes a relocation of type ``kind`` at ``location``, so that it reaches ``target``."""
     if location < image.slots_start <= target:
         image.slot_references.append((location, kind, target + addend))
     image.linkage.relocations[kind].write(image.code, location, target + addend)
 
 
 def _address(image: _Image, obj: _Placed, symbol: ElfSymbol) -> int | None:
-    """The image offset of a symbol; None when it is imported."""
+    """Returns the image offset of a symbol; None when it is imported."""
     if symbol.section in obj.placed:
         return obj.placed[symbol.section] + symbol.value
     if symbol.section != SHN_UNDEF:
@@ -224,7 +224,7 @@ def _owned_slot(image: _Image, target: int) -> int:
 
 
 def _stub(image: _Image, name: str) -> int:
-    """The reserved stub of ``name``, which reaches its slot from the first call on."""
+    """Returns the reserved stub of ``name``, and fills it on the first call."""
     at = image.stubs[name]
     if at not in image.joined:
         image.joined.add(at)

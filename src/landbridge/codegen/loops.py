@@ -1,4 +1,4 @@
-"""Lowered functions of the form "loops" as printers need them: the buffers of each, and its one launch."""
+"""Lowered functions of the form "loops" in the form for printers: the buffers of each, and its one launch."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ class LoopFunction:
     ``name`` is the PrimFunc's, ``identifier`` a C identifier like it that no other has. ``buffers`` are its memrefs, in
     the order in which a launch gets them: the operands, inputs before destinations, then scratch. An element of a flat
     one has one index, of one in rows a row and a column. ``operations`` are its code, scratch and the return apart.
-    ``sequence`` launches ``identifier`` once, as one workgroup of one work-item; not at all where nothing is computed.
+    ``sequence`` launches ``identifier`` once, as one workgroup of one work-item; it is not launched where nothing is
+    computed.
     """
 
     name: str
@@ -31,7 +32,9 @@ class LoopFunction:
 
 
 def loop_functions(module: ModuleOp) -> list[LoopFunction]:
-    """The functions of ``module``; raises CodegenError for what is no form of ``landbridge.passes.lower.loops``."""
+    """Returns the functions of ``module``; raises CodegenError for one not in the form of
+    ``landbridge.passes.lower.loops``.
+    """
     return [_loop_function(function, identifier) for function, identifier in identified_functions(module)]
 
 

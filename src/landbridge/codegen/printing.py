@@ -1,4 +1,4 @@
-"""What the printers of lowered functions share: dispatch by operation, blocks, and how operations are read."""
+"""The shared parts of the printers of lowered functions: dispatch by operation, blocks, and reading of operations."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Dispatcher:
         self._printers = printers
 
     def region(self, ops: Iterable[Operation]) -> None:
-        """Print ``ops``; raises CodegenError for one that has no printer."""
+        """Prints ``ops``; raises CodegenError for one that has no printer."""
         for op in ops:
             printer = self._printers.get(type(op))
             if printer is None:
@@ -58,7 +58,7 @@ class Dispatcher:
             printer(self, op)
 
     def nested(self, block: Block) -> Sequence[SSAValue]:
-        """Print the only block of an operation's region; the operands of its terminator."""
+        """Prints the only block of an operation's region; the operands of its terminator."""
         *ops, last = block.ops
         self.region(ops)
         if not isinstance(last, scf.YieldOp | scf.ConditionOp):
@@ -67,8 +67,8 @@ class Dispatcher:
 
 
 def by_identity(make: Callable[[Attribute], _T]) -> Callable[[Attribute], _T]:
-    """``make``, called once for each type object: equal types mostly are one, and hashing that of a vector walks it."""
-    known: dict[int, tuple[Attribute, _T]] = {}  # with the type itself, so that no other object takes its id
+    """Caches ``make`` by type object: most equal types are one object, and hashing a vector type walks it."""
+    known: dict[int, tuple[Attribute, _T]] = {}  # the type itself is kept, so that no other object gets its id
 
     def created(attr: Attribute) -> _T:
         found = known.get(id(attr))
@@ -80,7 +80,9 @@ def by_identity(make: Callable[[Attribute], _T]) -> Callable[[Attribute], _T]:
 
 
 def constant_values(op: Operation, form: str) -> Sequence[float | int]:
-    """What ``arith.constant`` holds: one value, if it is a scalar or all lanes are equal, else that of each lane."""
+    """Returns what ``arith.constant`` holds: one value, if it is a scalar or all lanes are equal, else that of each
+    lane.
+    """
     value = op.properties["value"]
     if isinstance(value, IntegerAttr | FloatAttr):
         return (value.value.data,)
@@ -91,7 +93,7 @@ def constant_values(op: Operation, form: str) -> Sequence[float | int]:
 
 
 def predicate(op: Operation) -> str:
-    """The name of the predicate of ``arith.cmpi`` or ``arith.cmpf``."""
+    """Returns the name of the predicate of ``arith.cmpi`` or ``arith.cmpf``."""
     attr = op.properties["predicate"]
     assert isinstance(attr, IntegerAttr)
     names = CMPF_COMPARISON_OPERATIONS if isinstance(op, arith.CmpfOp) else CMPI_COMPARISON_OPERATIONS
@@ -99,13 +101,13 @@ def predicate(op: Operation) -> str:
 
 
 def allows(op: Operation, flag: FastMathFlag) -> bool:
-    """Whether ``op`` carries a fast-math flag."""
+    """Returns whether ``op`` carries a fast-math flag."""
     attr = op.properties.get("fastmath")
     return isinstance(attr, FastMathFlagsAttr) and flag in attr.data
 
 
 def callee(op: Operation) -> str:
-    """The name of the function that ``func.call`` calls, which returns one value at most."""
+    """Returns the name of the function that ``func.call`` calls, which returns one value at most."""
     attr = op.properties["callee"]
     assert isinstance(attr, SymbolRefAttr)
     name = attr.root_reference.data
@@ -115,14 +117,14 @@ def callee(op: Operation) -> str:
 
 
 def returned(op: Operation) -> SSAValue | None:
-    """What ``func.return`` returns, one value at most."""
+    """Returns what ``func.return`` returns, one value at most."""
     if len(op.operands) > 1:
         raise CodegenError("a function returns at most one value; write the others through memrefs")
     return op.operands[0] if op.operands else None
 
 
 def broadcast_vector(op: Operation) -> SSAValue | None:
-    """The operand of ``vector.broadcast`` where it is the result already; None where it is a scalar."""
+    """Returns the operand of ``vector.broadcast`` where it is the result already; None where it is a scalar."""
     source, result = op.operands[0], op.results[0]
     if not isinstance(source.type, VectorType):
         return None
@@ -132,7 +134,9 @@ def broadcast_vector(op: Operation) -> SSAValue | None:
 
 
 def lane_position(op: Operation, dynamic: int) -> int | SSAValue:
-    """The lane that ``vector.extract`` or ``vector.insert`` names; ``dynamic`` is where its operand would be."""
+    """Returns the lane that ``vector.extract`` or ``vector.insert`` names; ``dynamic`` is where its operand would
+    be.
+    """
     static = op.properties["static_position"]
     assert isinstance(static, DenseArrayBase)
     values = static.get_values()
@@ -142,5 +146,5 @@ def lane_position(op: Operation, dynamic: int) -> int | SSAValue:
 
 
 def axis(op: Operation) -> int:
-    """The number of the dimension of ``gpu.block_id`` and the like."""
+    """Returns the number of the dimension of ``gpu.block_id`` and the like."""
     return "xyz".index(op.properties["dimension"].data.value)  # type: ignore[attr-defined]

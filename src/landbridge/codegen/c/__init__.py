@@ -1,4 +1,4 @@
-"""The code generator of target kind ``c``: lowered functions to portable C11, built by the system's compiler."""
+"""The code generator of target kind ``c``: it prints lowered functions as portable C11 for the system's compiler."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class CGenerator:
         return ModuleImage(target.to_json(), generate_image(module, target))
 
     def check(self, target: Target) -> None:
-        """Raise CodegenError unless there is a compiler for ``target`` and images can be linked of what it makes."""
+        """Raises CodegenError unless there is a compiler for ``target`` and its objects can be linked into images."""
         from landbridge.codegen.c.compile import compiler_for
 
         compiler_for(target)
@@ -37,7 +37,7 @@ generate = CGenerator()
 
 
 def print_source(module: ModuleOp) -> str:
-    """The functions of ``module`` as one C11 file that needs the C library alone; raises CodegenError.
+    """Returns the functions of ``module`` as one C11 file that only needs the C library; raises CodegenError.
 
     Kernel ``name`` is ``void kernel_name(void **args, int64_t begin, int64_t end)``. With ``-DLB_PORTABLE`` no
     extension of a compiler is used.
@@ -48,7 +48,7 @@ def print_source(module: ModuleOp) -> str:
 
 
 def print_kernels(module: ModuleOp) -> tuple[str, dict[str, LaunchSequence]]:
-    """``print_source``, and by the name of each kernel its one launch, for devices whose compiler takes C.
+    """Returns ``print_source`` and the one launch of each kernel, by name, for devices whose compiler takes C.
 
     The launch is of ``kernel_name`` on all operands, and its grid is ``(tasks, 1, 1)``: a device calls the kernel with
     every task from 0 on, split as it likes. A kernel without tasks is not launched. Operands are flat memory, or tables

@@ -42,13 +42,15 @@ def _elementwise(e: CEmitter, op: Operation) -> None:
 
 
 def lanewise(unit: CUnit, op: Operation, kinds: Sequence[CType], kind: CType, native: str | None = None) -> str:
-    """The name of a helper for ``op`` on vectors: the expression ``native``, or the rule of scalars on each lane."""
+    """Returns the name of a helper for ``op`` on vectors: the expression ``native``, or the rule of scalars on each
+    lane.
+    """
     name = _helper_name(op, kinds, kind)
     return unit.define(name, lambda: lanes.helper(name, kinds, kind, lambda x: expression(op, kinds, kind, x), native))
 
 
 def _helper_name(op: Operation, kinds: Sequence[CType], kind: CType) -> str:
-    """The name of a helper: operation, predicate if any, and the types it is for."""
+    """Returns the name of a helper: operation, predicate if any, and the types it is for."""
     stem = op.name.split(".")[1]
     if isinstance(op, arith.CmpfOp | arith.CmpiOp):
         stem += f"_{predicate(op)}"
@@ -66,7 +68,7 @@ def _extended_add(e: CEmitter, op: Operation) -> None:
 
 
 def _extended_multiply(sign: str) -> Printer:
-    """Both halves of a product, low then high."""
+    """Returns a printer of both halves of a product, low then high."""
 
     def emit(e: CEmitter, op: Operation) -> None:
         kind = e.kind(op.operands[0])

@@ -1,4 +1,4 @@
-"""Running the system's C compiler on printed files."""
+"""Runs the system's C compiler on printed files."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ _OF_ISA = {"x86_64": ("-fcf-protection=none",), "aarch64": ("-mno-outline-atomic
 
 @record(frozen=True)
 class Compiler:
-    """A C compiler and how it is called; ``required_flags`` are Linux's flags of what it may emit."""
+    """A C compiler and its command; ``required_flags`` are Linux's flags of the instructions that it may emit."""
 
     path: str
     flags: tuple[str, ...]
@@ -62,7 +62,7 @@ class Compiler:
 
 
 def compiler_for(target: Target) -> Compiler:
-    """The compiler of ``target``; raises CodegenError when there is none or it refuses the target's CPU."""
+    """Returns the compiler of ``target``; raises CodegenError when there is none or it refuses the target's CPU."""
     declared = str(target.options.get("compiler", ""))
     path = c_compiler.find(declared)
     if path is None:
@@ -91,13 +91,15 @@ def compiler_for(target: Target) -> Compiler:
 
 
 def compile_all(sources: Sequence[str], compiler: Compiler) -> list[bytes]:
-    """The objects of ``sources``, in order, compiled at once; raises CodegenError with the compiler's message."""
+    """Returns the objects of ``sources``, in order, compiled at once; raises CodegenError with the compiler's
+    message.
+    """
     check_threads(max(1, len(sources)))
     try:
         with (
             TemporaryDirectory(prefix="landbridge-") as name,
             ThreadPoolExecutor(max(1, len(sources))) as pool,
-            ProcessGroup(name) as group,  # left first: an interrupt waits for no compiler
+            ProcessGroup(name) as group,  # left first: an interrupt must not wait for a compiler
         ):
             return list(pool.map(lambda job: _compile(Path(name), job[0], job[1], compiler, group), enumerate(sources)))
     except OSError as error:
@@ -110,7 +112,8 @@ def _compile(directory: Path, number: int, source: str, compiler: Compiler, grou
     text, created = directory / f"{number}.c", directory / f"{number}.o"
     text.write_text(source, encoding="utf-8")
     command = [compiler.path, *compiler.flags, "-c", str(text), "-o", str(created)]
-    owned = {**environment(), "TMPDIR": str(directory)}  # what it leaves when it is ended is removed with the folder
+    # files that it leaves when it is killed are removed with the folder
+    owned = {**environment(), "TMPDIR": str(directory)}
     try:
         done = subprocess.run(
             command, capture_output=True, text=True, check=False, env=owned, process_group=group.number

@@ -28,31 +28,31 @@ class CEmitter(Dispatcher):
         self._count = 0
 
     def kind(self, value: SSAValue) -> CType:
-        """The CType of ``value``."""
+        """Returns the CType of ``value``."""
         return self.unit.kind(value.type)
 
     def fresh(self) -> str:
-        """A new local name."""
+        """Returns a new local name."""
         self._count += 1
         return f"v{self._count}"
 
     def line(self, text: str) -> None:
-        """Emit one statement or the head of a block."""
+        """Emits one statement or the head of a block."""
         self.lines.append(self._indent + text)
 
     def set(self, value: SSAValue, text: str) -> None:
-        """Emit ``text`` as the definition of ``value``."""
+        """Emits ``text`` as the definition of ``value``."""
         name = self.names[value] = self.fresh()
         self.line(f"const {self.kind(value).text} {name} = {text};")
 
     def variable(self, value: SSAValue, initial: str = "") -> str:
-        """Declare a variable for ``value``, which may be assigned more than once."""
+        """Declares a variable for ``value``, which may be assigned more than once."""
         name = self.names[value] = self.fresh()
         self.line(f"{self.kind(value).text} {name}{f' = {initial}' if initial else ''};")
         return name
 
     def assign(self, targets: Sequence[str], values: Sequence[SSAValue]) -> None:
-        """Give ``targets`` the ``values``, all at once."""
+        """Assigns ``values`` to ``targets``, all at once."""
         sources = [self.names[v] for v in values]
         moved = [(t, s, v) for t, s, v in zip(targets, sources, values, strict=True) if t != s]
         # A target that a later assignment reads must be read before it changes.
@@ -67,17 +67,17 @@ class CEmitter(Dispatcher):
         return name
 
     def open(self, head: str) -> None:
-        """Begin a block under ``head``."""
+        """Begins a block under ``head``."""
         self.line(f"{head} {{")
         self._indent += "  "
 
     def otherwise(self) -> None:
-        """End the block of an ``if`` and begin its other one."""
+        """Ends the block of an ``if`` and begins its ``else`` block."""
         self._indent = self._indent[:-2]
         self.open("} else")
 
     def close(self) -> None:
-        """End the innermost block."""
+        """Ends the innermost block."""
         self._indent = self._indent[:-2]
         self.line("}")
 

@@ -1,4 +1,4 @@
-"""From a module of lowered functions to a code image, by way of the system's C compiler."""
+"""Makes a code image of a module of lowered functions, by the system's C compiler."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _RUNTIME = (abi.RUN_SYMBOL, abi.POOL_CREATE_SYMBOL, abi.POOL_DESTROY_SYMBOL, PAC
 
 
 def generate_image(module: ModuleOp, target: Target) -> CodeImage:
-    """The linked image of all functions of ``module`` and of the runtime; raises CodegenError."""
+    """Returns the linked image of all functions of ``module`` and of the runtime; raises CodegenError."""
     compiler = compiler_for(target)
     groups = call_groups(module)
     names = c_names(f for group in groups for f in group)
@@ -49,13 +49,13 @@ def generate_image(module: ModuleOp, target: Target) -> CodeImage:
 
 
 def source_of(module: ModuleOp) -> str:
-    """One C file of all functions of ``module``."""
+    """Returns one C file of all functions of ``module``."""
     functions = [f for group in call_groups(module) for f in group]
     return print_functions(functions, c_names(functions), workspace=False)
 
 
 def kernels_of(module: ModuleOp) -> tuple[str, dict[str, LaunchSequence]]:
-    """``source_of``, and the launch of each kernel in it, by the kernel's name."""
+    """Returns ``source_of``, and the launch of each kernel in it, by the kernel's name."""
     functions = [f for group in call_groups(module) for f in group]
     names = c_names(functions)
     sequences = {}
@@ -67,7 +67,7 @@ def kernels_of(module: ModuleOp) -> tuple[str, dict[str, LaunchSequence]]:
 
 
 def _files(groups: list[list[func.FuncOp]], count: int) -> list[list[func.FuncOp]]:
-    """``groups`` spread over at most ``count`` files of about equal numbers of operations."""
+    """Returns ``groups`` distributed over at most ``count`` files of about equal numbers of operations."""
     sized = sorted(
         ((sum(1 for f in group for _ in f.walk()), i, group) for i, group in enumerate(groups)), reverse=True
     )

@@ -1,4 +1,6 @@
-"""Helper functions of vectors: for compilers with vector types an expression on whole vectors, else lane by lane."""
+"""Helper functions of vectors: an expression on whole vectors for compilers with vector types, else code for each
+lane.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,7 @@ def helper(
 ) -> str:
     """The definition of ``name``: ``rule`` on each lane, or the expression ``native`` on whole vectors ``a b c``.
 
-    ``arguments`` is the parameter list where it is another one than ``kinds``, by value.
+    ``arguments`` is the parameter list where it differs from ``kinds`` by value.
     """
     params = "abc"[: len(kinds)]
     arguments = arguments or ", ".join(f"{k.text} {p}" for k, p in zip(kinds, params, strict=True))
@@ -77,12 +79,12 @@ _EXTREMA: dict[type[Operation], tuple[str, str]] = {arith.MaximumfOp: (">", "&")
 
 
 def truths(mask: str, result: CType) -> str:
-    """A comparison of whole vectors, whose lanes are 0 or -1, as lanes of i1."""
+    """Returns the lanes, 0 or -1, of a comparison of whole vectors as lanes of i1."""
     return f"__builtin_convertvector({mask}, {result.text}) & 1"
 
 
 def native(unit: CUnit, op: Operation, kinds: Sequence[CType], result: CType) -> str | None:
-    """``op`` as an expression on whole vectors ``a b c``; None when there is none."""
+    """Returns ``op`` as an expression on whole vectors ``a b c``; None when there is none."""
     if not result.is_native or any(k.is_narrow for k in (*kinds, result)):
         return None
     infix = _INFIX.get(type(op))

@@ -16,7 +16,7 @@ from landbridge.errors import CodegenError
 
 
 def address(e: CEmitter, ref: SSAValue, indices: Sequence[SSAValue]) -> str:
-    """The pointer to an element."""
+    """Returns the pointer to an element."""
     kind, pointer = ref.type, e.names[ref]
     if not isinstance(kind, MemRefType):
         raise CodegenError(f"{kind} is no memref")
@@ -71,7 +71,9 @@ def _store(e: CEmitter, op: Operation) -> None:
 
 
 def _retained(e: CEmitter, mask: SSAValue) -> tuple[str, str, str, str]:
-    """How helpers see the lanes that ``mask`` keeps: a word for it, its type as ``m``, their loop; and its C text."""
+    """Returns the form of the lanes that ``mask`` keeps for helpers: a word, its type as ``m``, their loop; and its C
+    text.
+    """
     kind, first = e.kind(mask), e.retained.get(mask)
     if first is not None:
         return "first", "int64_t", f"for (int i = 0; i < {kind.lanes} && i < m; ++i)", first
@@ -107,7 +109,9 @@ def _masked_store(e: CEmitter, op: Operation) -> None:
 
 
 def _alloca(e: CEmitter, op: Operation) -> None:
-    """Stack memory, reserved once at function entry however often the operation runs; none for what is given."""
+    """Declares stack memory once at function entry, however often the operation runs; none for memory that is passed
+    in.
+    """
     if op in e.given:
         return
     result = op.results[0]

@@ -1,4 +1,4 @@
-"""The C text of lowered functions.
+"""Prints lowered functions as C text.
 
 A public function ``@name(memrefs..., %begin: index, %end: index)`` becomes a kernel of the native interface
 (landbridge.executable.abi): ``void kernel_name(void **args, int64_t begin, int64_t end, void *workspace)`` reads the
@@ -43,12 +43,12 @@ PRINTERS: dict[type[Operation], Printer] = {
 
 
 def text_of(file: str) -> str:
-    """A C file of this package."""
+    """Returns a C file of this package."""
     return files(__package__).joinpath(file).read_text(encoding="utf-8")
 
 
 def print_functions(functions: Sequence[func.FuncOp], names: Mapping[str, str], *, workspace: bool) -> str:
-    """The C file of ``functions``, which call no others; ``names`` are their C identifiers.
+    """Returns the C file of ``functions``, which call no others; ``names`` are their C identifiers.
 
     ``workspace``: kernels take one, as those of code images do.
     Raises CodegenError for an operation, type or signature that has no C form.
@@ -113,7 +113,9 @@ def _parameter(unit: CUnit, kind: Attribute, qualifier: str) -> str:
 def _kernel(
     unit: CUnit, function: func.FuncOp, identifier: str, places: Mapping[memref.AllocaOp, int], workspace: bool
 ) -> str:
-    """The exported function: the operands' addresses come from an array, those of ``places`` from the workspace."""
+    """Returns the exported function: it loads the operands' addresses from an array, those of ``places`` from the
+    workspace.
+    """
     temporaries = (f"(void *)((char *)workspace + {at})" for at in places.values())
     operands = ", ".join([*(f"args[{i}]" for i in range(operand_count(function))), "begin", "end", *temporaries])
     given, unused = (", void *workspace", "\n  (void)workspace;") if workspace else ("", "")

@@ -1,4 +1,4 @@
-"""Processes that end when this one does, however it ends."""
+"""Processes that end when this one does, for whatever reason."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ _WATCH = 'trap "" TERM; read _; kill -TERM 0; rm -rf -- "$1"'
 class ProcessGroup:
     """A context in which processes are started with ``process_group=group.number``; none outlives it, or this process.
 
-    A C compiler is two programs, one of which starts the other: ending the first leaves the second to work for nobody.
-    ``folder`` is theirs, and is removed when this process is killed; otherwise it is the caller's.
+    A C compiler is two programs, one of which starts the other: killing only the first would leave the second running.
+    ``folder`` holds their files and is removed when this process is killed; otherwise the caller removes it.
     """
 
     def __init__(self, folder: str) -> None:
@@ -35,7 +35,7 @@ class ProcessGroup:
 
     @property
     def number(self) -> int:
-        """The group's, as the system has it."""
+        """Returns the number of the process group."""
         return self._watch.pid
 
     def __exit__(

@@ -1,7 +1,7 @@
-"""C expressions of scalar operations: the one place that says what each operation of ``arith`` and ``math`` means.
+"""C expressions of scalar operations, which define the meaning of each operation of ``arith`` and ``math``.
 
-A rule is given the CTypes of the operands, the CType of the result, and the operands' C text; vectors apply the
-same rule lane by lane. 16-bit floats never reach a rule of float arithmetic: they are widened around it.
+A rule takes the CTypes of the operands, the CType of the result, and the operands' C text; vectors apply the same rule
+lane by lane. 16-bit floats never reach a rule of float arithmetic: they are widened around it.
 """
 
 from __future__ import annotations
@@ -20,19 +20,21 @@ Rule = Callable[[Sequence[CType], CType, Sequence[str]], str]
 
 
 def signed(kind: CType, text: str) -> str:
-    """``text`` as a signed integer."""
-    if kind.element == "i1":  # whose one bit is its sign
+    """Returns ``text`` as a signed integer."""
+    if kind.element == "i1":  # its one bit is its sign
         return f"-(int8_t){text}"
     return text if kind.element == "index" else f"(int{kind.bits}_t){text}"
 
 
 def unsigned(kind: CType, text: str) -> str:
-    """``text`` as an unsigned integer."""
+    """Returns ``text`` as an unsigned integer."""
     return f"(lb_unsigned_index){text}" if kind.element == "index" else text
 
 
 def _wrapping(symbol: str) -> Rule:
-    """Addition and the like: wraps, but for index arithmetic, which addresses memory."""
+    """Returns the rule of addition and similar operations: they wrap, except index arithmetic, which addresses
+    memory.
+    """
 
     def rule(kinds: Sequence[CType], result: CType, x: Sequence[str]) -> str:
         if result.element == "index":
@@ -76,18 +78,18 @@ def _infix(symbol: str) -> Rule:
 
 
 def _function(name: str) -> Rule:
-    """A function of the C library, whose f32 form has the suffix f."""
+    """Returns the rule of a function of the C library, whose f32 form has the suffix f."""
     return lambda k, r, x: f"{name}{'f' if r.element == 'f32' else ''}({', '.join(x)})"
 
 
 def _library(name: str) -> Rule:
-    """The same of one that may look at bits of its operands, which are given as arithmetic reads them."""
+    """Returns the same for a function that may read bits of its operands, which are passed as arithmetic reads them."""
     call = _function(name)
     return lambda k, r, x: call(k, r, [f"lb_as_read_{r.element}({text})" for text in x])
 
 
 def _of_kind(name: str) -> Rule:
-    """A function of the prelude, named after the operand's element."""
+    """Returns the rule of a function of the prelude, named after the operand's element."""
     return lambda k, r, x: f"{name}_{k[0].element}({', '.join(x)})"
 
 
@@ -96,7 +98,7 @@ def _select(kinds: Sequence[CType], result: CType, x: Sequence[str]) -> str:
 
 
 def _to_integer(sign: str) -> Rule:
-    """Float to integer, clamped to what fits; NaN gives 0. f32 is exact in f64."""
+    """Returns the rule of float to integer, clamped to the range; NaN gives 0. f32 is exact in f64."""
     return lambda k, r, x: f"({r.scalar})lb_to_{sign}{r.bits}({x[0]})"
 
 
@@ -124,7 +126,7 @@ def _bitcast(kinds: Sequence[CType], result: CType, x: Sequence[str]) -> str:
 
 
 def convert_float(source: CType, result: CType, text: str) -> str:
-    """A float of one width as one of another, rounded once."""
+    """Returns a float of one width converted to another, rounded once."""
     if source.element == result.element:
         return text
     if source.is_narrow or result.is_narrow:
@@ -163,13 +165,13 @@ _COMPARE_INTEGER = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "g
 
 
 def integer_comparison(op: Operation) -> tuple[str, str]:
-    """The sign, ``s`` or ``u``, and the C operator of ``arith.cmpi``."""
+    """Returns the sign, ``s`` or ``u``, and the C operator of ``arith.cmpi``."""
     name = predicate(op)
     return ("u", _COMPARE_INTEGER[name]) if name in ("eq", "ne") else (name[0], _COMPARE_INTEGER[name[1:]])
 
 
 def rule_of(op: Operation) -> Rule:
-    """The rule of an operation in ``RULES`` or of a comparison."""
+    """Returns the rule of an operation in ``RULES`` or of a comparison."""
     if isinstance(op, arith.CmpfOp):
         form = _COMPARE_FLOAT[predicate(op)]
         return lambda k, r, x: form.format(*x)
@@ -181,7 +183,7 @@ def rule_of(op: Operation) -> Rule:
 
 
 def expression(op: Operation, kinds: Sequence[CType], result: CType, texts: Sequence[str]) -> str:
-    """The C text of ``op`` on scalars, or on one lane of vectors."""
+    """Returns the C text of ``op`` on scalars, or on one lane of vectors."""
     rule = rule_of(op)
     if type(op) not in _RAW and any(k.is_narrow for k in (*kinds, result)):
         single = CType("f32")

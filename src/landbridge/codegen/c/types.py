@@ -40,46 +40,46 @@ class CType:
 
     @property
     def text(self) -> str:
-        """The C type: ``float``, or the name of a vector type such as ``v16f32``."""
+        """Returns the C type: ``float``, or the name of a vector type such as ``v16f32``."""
         return f"v{self.lanes}{self.element}" if self.lanes else _SCALARS[self.element]
 
     @property
     def scalar(self) -> str:
-        """The C type of one lane."""
+        """Returns the C type of one lane."""
         return _SCALARS[self.element]
 
     @property
     def signed(self) -> str:
-        """The signed C type of one lane of integers."""
+        """Returns the signed C type of one lane of integers."""
         return self.scalar if self.element == "index" else f"int{self.bits}_t"
 
     @property
     def bits(self) -> int:
-        """Width of one lane in memory."""
+        """Returns width of one lane in memory."""
         return bits_in_memory(self.element)
 
     @property
     def is_float(self) -> bool:
-        """Whether lanes are floating point numbers."""
+        """Returns whether lanes are floating point numbers."""
         return self.element in FLOATS
 
     @property
     def is_narrow(self) -> bool:
-        """Whether lanes are 16-bit floats, which are computed in f32."""
+        """Returns whether lanes are 16-bit floats, which are computed in f32."""
         return self.element in NARROW
 
     @property
     def is_native(self) -> bool:
-        """Whether compilers with vector types have one for it: their sizes are powers of two."""
+        """Returns whether compilers with vector types support it: their sizes are powers of two."""
         return self.lanes > 0 and self.lanes & (self.lanes - 1) == 0
 
     def of(self, element: str) -> CType:
-        """As many lanes of another element."""
+        """Returns the type with as many lanes of another element."""
         return CType(element, self.lanes)
 
 
 def kind_of(attr: Attribute) -> CType:
-    """The CType of a scalar or 1-D vector type; raises CodegenError for any other."""
+    """Returns the CType of a scalar or 1-D vector type; raises CodegenError for any other."""
     if isinstance(attr, VectorType):
         shape = attr.get_shape()
         if len(shape) != 1:
@@ -95,18 +95,18 @@ def kind_of(attr: Attribute) -> CType:
 
 
 def lane(kind: CType, name: str, index: str | int) -> str:
-    """One lane of ``name``, which may be assigned to."""
+    """Returns one lane of ``name``, which may be assigned to."""
     return f"{'LB_LANE' if kind.is_native else 'LB_ITEM'}({name}, {index})"
 
 
 def make(kind: CType, values: Sequence[str]) -> str:
-    """A vector of these lanes."""
-    # The lanes are one argument: macros of OpenCL C have no others that vary (3.0 specification, section 6.12).
+    """Returns a vector of these lanes."""
+    # The lanes are one macro argument: OpenCL C has no variadic macros (3.0 specification, section 6.12).
     return f"{'LB_MAKE' if kind.is_native else 'LB_MAKE_ARRAY'}({kind.text}, ({', '.join(values)}))"
 
 
 def literal(value: float | int, element: str) -> str:
-    """A constant of a scalar element, exact for every value."""
+    """Returns a constant of a scalar element, exact for every value."""
     if element in ("f32", "f64"):
         return _float_literal(float(np.float32(value)) if element == "f32" else float(value), element)
     if element in NARROW:

@@ -1,4 +1,4 @@
-"""What one file of C shares, and what a dialect of C writes its own way."""
+"""The shared parts of one C file, and the points where dialects of C differ."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from landbridge.codegen.printing import by_identity
 
 
 class CUnit:
-    """What the functions of one C file share, vector types and helpers, each defined when first used; and how its
-    dialect of C writes what dialects write differently."""
+    """The vector types and helpers that the functions of one C file share, each defined on first use; and the forms
+    that differ between dialects of C.
+    """
 
     #: The dialect's name in errors.
     form = "C"
@@ -25,25 +26,25 @@ class CUnit:
         self.kind = by_identity(lambda attr: self.use(kind_of(attr)))
 
     def use(self, kind: CType) -> CType:
-        """``kind``, defined if it is a vector type."""
+        """Returns ``kind``, and defines it if it is a vector type."""
         if kind.lanes and kind.text not in self.definitions:
             macro = "LB_VECTOR" if kind.is_native else "LB_ARRAY"
             self.definitions[kind.text] = f"{macro}({kind.text}, {kind.scalar}, {kind.lanes})"
         return kind
 
     def define(self, name: str, text: Callable[[], str]) -> str:
-        """``name``, defined by ``text()`` when it was not before."""
+        """Returns ``name``, defined by ``text()`` on first use."""
         if name not in self.definitions:
-            created = text()  # may define others, which must come first
+            created = text()  # it may define other helpers, which must come first
             self.definitions[name] = created
         return name
 
     def literal(self, value: float | int, element: str) -> str:
-        """A constant of a scalar element."""
+        """Returns a constant of a scalar element."""
         return literal(value, element)
 
     def vector(self, kind: CType, values: Sequence[str]) -> str:
-        """A vector of these lanes, or with one name or literal in all of them."""
+        """Returns a vector of these lanes, or with one name or literal in all of them."""
         if len(values) > 1:
             return make(kind, values)
         name = f"lb_splat_{kind.text}"

@@ -1,4 +1,4 @@
-"""C of the ``vector`` dialect but for its loads and stores."""
+"""C of the ``vector`` dialect, except its loads and stores."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def _fma(e: CEmitter, op: Operation) -> None:
 
 
 def _reduction(e: CEmitter, op: Operation) -> None:
-    """Sums and products of floats go in lane order unless ``reassoc`` is given: then as a tree."""
+    """Prints a reduction: sums and products of floats in lane order, or as a tree where ``reassoc`` is set."""
     source, *accumulator = op.operands
     combining = op.properties["kind"]
     assert isinstance(combining, CombiningKindAttr)
@@ -73,7 +73,7 @@ def _reduction(e: CEmitter, op: Operation) -> None:
 
 
 def _reduce(name: str, kind: CType, combining: CombiningKindFlag, tree: bool, accumulates: bool) -> str:
-    """The definition of a reduction of ``a``, with an accumulator ``b`` if it has one."""
+    """Returns the definition of a reduction of ``a``, with an accumulator ``b`` if it has one."""
     one = CType(kind.element)
     wide = CType("f32") if kind.is_narrow else one
     suffix = "f" if wide.element == "f32" else ""
@@ -144,7 +144,7 @@ def _shuffle(e: CEmitter, op: Operation) -> None:
 
 
 def _named(e: CEmitter, value: SSAValue) -> str:
-    """A name, here, for a value that may be printed as a literal, whose lanes cannot all be subscripted."""
+    """Returns a variable for a value that may be printed as a literal, as not all literals can be subscripted."""
     name = e.names[value]
     if name.isidentifier():
         return name

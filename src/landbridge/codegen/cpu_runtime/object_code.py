@@ -1,4 +1,4 @@
-"""The machine code of the runtime, to be linked with that of kernels."""
+"""The machine code of the runtime, which is linked with that of kernels."""
 
 from __future__ import annotations
 
@@ -16,18 +16,22 @@ _objects: dict[str, bytes] = {}
 
 
 def runtime_object(isa: str) -> bytes:
-    """The relocatable object of the runtime for Linux on ``isa``, ``x86_64`` or ``aarch64``; raises CodegenError."""
+    """Returns the relocatable object of the runtime for Linux on ``isa``, ``x86_64`` or ``aarch64``; raises
+    CodegenError.
+    """
     job = runtime_job(isa)
     return _objects[isa] if job is None else keep_runtime(isa, *compile_all([job], _machine(isa)))
 
 
 def runtime_job(isa: str) -> Job | None:
-    """What LLVM makes the runtime's object of; None where this process has it, and ``runtime_object`` costs nothing."""
+    """Returns the job that compiles the runtime's object; None where this process has it, so that ``runtime_object`` is
+    free.
+    """
     return None if isa in _objects else Job(runtime_ir(isa), vectorize=False, machine=_machine(isa))
 
 
 def keep_runtime(isa: str, created: bytes) -> bytes:
-    """Take ``created``, of ``runtime_job(isa)``, as the runtime's object."""
+    """Stores ``created``, the result of ``runtime_job(isa)``, as the runtime's object and returns it."""
     return _objects.setdefault(isa, created)
 
 

@@ -1,4 +1,4 @@
-"""The runtime every CPU image carries, as LLVM IR: running records, on one thread or on a pool of them.
+"""The runtime that every CPU image contains, as LLVM IR: it runs records, on one thread or on a pool of threads.
 
 The interface is ``landbridge.executable.abi``. How threads share one call of ``tasks`` tasks:
 
@@ -29,7 +29,7 @@ from importlib.resources import files
 
 #: What stands for the words in brackets.
 _VALUES = {
-    # Offsets into a pool; what different threads write stands in different cache lines.
+    # Offsets into a pool; data that different threads write are in different cache lines.
     "BUSY": 0,
     "LEFT": 64,
     "PENDING": 128,
@@ -45,7 +45,7 @@ _VALUES = {
     "WORKSPACES": 352,
     "HANDLES": 384,
     "HANDLES_ROUNDED": 384 + 63,
-    # Both futex operations are those of one process.
+    # Both futex operations are private to one process.
     "FUTEX_WAIT": 128,
     "FUTEX_WAKE": 129,
     # For each thread.
@@ -77,7 +77,7 @@ _OF_ISA = {
 
 
 def runtime_ir(isa: str) -> str:
-    """The LLVM module of the runtime for Linux on ``isa``, ``x86_64`` or ``aarch64``."""
+    """Returns the LLVM module of the runtime for Linux on ``isa``, ``x86_64`` or ``aarch64``."""
     names = ("runtime.ll", "packed.ll", f"float_control_{isa}.ll", f"spin_{isa}.ll")
     text = "\n".join(files(__package__).joinpath(name).read_text(encoding="utf-8") for name in names)
     for name, number in {**_VALUES, **_OF_ISA[isa]}.items():

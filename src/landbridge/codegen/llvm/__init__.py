@@ -30,18 +30,18 @@ class LlvmGenerator:
         return ModuleImage(target.to_json(), generate_image(module, target))
 
     def begin(self, target: Target, count: int) -> BegunModule:
-        """Code of ``target`` that is made while about ``count`` functions are being lowered."""
+        """Starts to compile code of ``target`` while about ``count`` functions are being lowered."""
         return BegunModule(target, count)
 
     def check(self, target: Target) -> None:
-        """Raise CodegenError unless images can be linked for ``target``."""
+        """Raises CodegenError unless images can be linked for ``target``."""
         from landbridge.codegen.llvm.image import machine_of
 
         machine_of(target)
 
 
 class BegunModule:
-    """The ModuleImage of a target, begun: see ``landbridge.codegen.registry.BegunCode``."""
+    """The ModuleImage of a target in progress: see ``landbridge.codegen.registry.BegunCode``."""
 
     def __init__(self, target: Target, count: int) -> None:
         from landbridge.codegen.llvm.image import BegunImage
@@ -49,17 +49,17 @@ class BegunModule:
         self._target, self._image = target, BegunImage(target, count)
 
     def add(self, function: FuncOp) -> None:
-        """Begin with ``function``; raises CodegenError, and ``finish`` does again."""
+        """Starts to compile ``function``; raises CodegenError, as ``finish`` does again."""
         self._image.add(function)
 
     def finish(self, module: ModuleOp) -> ModuleImage:
-        """The code of all functions of ``module``; raises as ``LlvmGenerator`` does."""
+        """Returns the code of all functions of ``module``; raises as ``LlvmGenerator`` does."""
         from landbridge.executable.parts import ModuleImage
 
         return ModuleImage(self._target.to_json(), self._image.finish(module))
 
     def close(self) -> None:
-        """End what works on it."""
+        """Stops all work on it."""
         self._image.close()
 
 

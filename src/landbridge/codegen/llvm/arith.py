@@ -1,4 +1,4 @@
-"""LLVM IR of constants, integers and truths of the ``arith`` dialect, scalars and vectors alike."""
+"""LLVM IR of constants, integer arithmetic and booleans of the ``arith`` dialect, for scalars and vectors."""
 
 from __future__ import annotations
 
@@ -34,7 +34,9 @@ def _binary(opcode: str) -> Printer:
 
 
 def _overflowing(opcode: str) -> Printer:
-    """Addition, subtraction, multiplication, shift: index arithmetic addresses memory and never wraps."""
+    """Returns a printer of addition, subtraction, multiplication or shift; index arithmetic addresses memory and never
+    wraps.
+    """
 
     def emit(e: LlvmEmitter, op: Operation) -> None:
         a, b = op.operands
@@ -59,12 +61,12 @@ def _overflowing(opcode: str) -> Printer:
 
 
 def _add_base(e: LlvmEmitter, result: SSAValue, x: str, y: str) -> bool:
-    """Add ``x`` and ``y``, of which one changes in this loop and the other, which does not, is hidden from LLVM; False
-    where it is not so.
+    """Adds ``x`` and ``y``, where one changes in this loop and the other is loop-invariant, and hides the invariant one
+    from LLVM; returns False for other operands.
 
-    Its strength reduction otherwise takes every base apart into the counters of all loops around and weighs each way
-    of putting them together again: two thirds of the time of the back end, for addresses that are as short without.
-    A constant stays outside, so that accesses that differ by one share a base, and no register is taken for each.
+    Otherwise LLVM's strength reduction splits every base into the counters of all enclosing loops and rates all
+    combinations: two thirds of the time of the back end, for addresses that are no shorter. A constant stays outside
+    the base, so that accesses that differ by one share it and its register.
     """
     if not (x[0] == y[0] == "%"):
         return False
@@ -89,7 +91,9 @@ def _is_number(text: str) -> bool:
 
 
 def _fold_index(e: LlvmEmitter, op: Operation, opcode: str, x: str, y: str) -> bool:
-    """Fold what is constant or has no effect, so that the address arithmetic printed later is short."""
+    """Folds constants and operations without effect, so that later address arithmetic is short; returns whether it
+    could.
+    """
     result = op.results[0]
     if _is_number(x) and _is_number(y) and opcode in ("add", "sub", "mul"):
         a, b = int(x), int(y)
@@ -121,7 +125,7 @@ def _integer_intrinsic(stem: str) -> Printer:
 
 
 def _round_division(signed: bool, up: bool) -> Printer:
-    """Division rounded down or up: the truncated quotient, corrected where a remainder is left."""
+    """Returns a printer of division rounded down or up: the truncated quotient, corrected where a remainder is left."""
 
     def emit(e: LlvmEmitter, op: Operation) -> None:
         a, b = op.operands
@@ -153,7 +157,7 @@ def _select(e: LlvmEmitter, op: Operation) -> None:
 
 
 def _extended_multiply(signed: bool) -> Printer:
-    """Both halves of a product, low then high."""
+    """Returns a printer of both halves of a product, low then high."""
 
     def emit(e: LlvmEmitter, op: Operation) -> None:
         a, b = op.operands

@@ -43,8 +43,9 @@ def _has_dots(e: LlvmEmitter, value: SSAValue) -> bool:
 
 
 def _sum_with(e: LlvmEmitter, product: SSAValue) -> Operation | None:
-    """The addition that one instruction does with ``product``: the only one that reads it. Of two products it takes
-    the first."""
+    """Returns the addition that is fused with ``product``: its only reader, for the first of two products; else
+    None.
+    """
     if not isinstance(product.owner, ByteDotOp) or not _has_dots(e, product) or not product.has_one_use():
         return None
     user = next(iter(product.uses)).operation
@@ -54,7 +55,8 @@ def _sum_with(e: LlvmEmitter, product: SSAValue) -> Operation | None:
 
 
 def _add(e: LlvmEmitter, op: Operation) -> None:
-    pairs = (op.operands, reversed(op.operands)) if type(op.results[0].type) is VectorType else ()  # most are indices
+    # most additions are of indices
+    pairs = (op.operands, reversed(op.operands)) if type(op.results[0].type) is VectorType else ()
     for product, other in pairs:
         if _sum_with(e, product) is op:
             assert isinstance(product.owner, ByteDotOp)
@@ -77,7 +79,7 @@ def _product(e: LlvmEmitter, op: Operation) -> None:
 
 
 def _dot(e: LlvmEmitter, op: ByteDotOp, total: str) -> str:
-    """The text of ``total`` and the product."""
+    """Returns the text of ``total`` plus the product."""
     kind, dots = e.type(op.result.type), e.module.isa.dots
     symbol = _DOTS[dots][_bits(e, op.result)]
     operands = kind if dots == "vpdpbusd" else f"<{4 * lanes_of(kind)} x i8>"
@@ -99,7 +101,7 @@ def _call(e: LlvmEmitter, symbol: str, kind: str, operands: Sequence[tuple[str, 
 
 
 def _pairs(e: LlvmEmitter, op: ByteDotOp) -> None:
-    """Bytes 0 and 2 of each word, then 1 and 3, as pairs of 16-bit integers."""
+    """Multiplies bytes 0 and 2 of each word, then 1 and 3, as pairs of 16-bit integers."""
     kind = e.type(op.result.type)
     half = f"<{2 * lanes_of(kind)} x i16>"
     eight, low = splat(8, half), splat(255, half)
@@ -112,7 +114,7 @@ def _pairs(e: LlvmEmitter, op: ByteDotOp) -> None:
 
 
 def _pair(e: LlvmEmitter, op: ByteDotOp, half: str, x: str, y: str) -> str:
-    """Sums of two products each of 16-bit integers."""
+    """Returns sums of two products each of 16-bit integers."""
     kind, pairs = e.type(op.result.type), e.module.isa.pairs
     symbol = _PAIRS[pairs][_bits(e, op.result)]
     if pairs == "pmaddwd":
@@ -122,7 +124,7 @@ def _pair(e: LlvmEmitter, op: ByteDotOp, half: str, x: str, y: str) -> str:
 
 
 def _by_shifts(e: LlvmEmitter, op: ByteDotOp) -> None:
-    """A byte moved to the top of a word and back takes its sign along, or zeros."""
+    """Multiplies bytes that are moved to the top of a word and back, which extends their sign or zeros."""
     kind = e.type(op.result.type)
     x, y = (e.names[v] for v in op.operands)
     top, total = splat(24, kind), splat(0, kind)

@@ -1,4 +1,4 @@
-"""LLVM IR of the conversions of the ``arith`` dialect, scalars and vectors alike."""
+"""LLVM IR of the conversions of the ``arith`` dialect, for scalars and vectors."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _FRACTION = {"float": 24, "double": 53}
 
 
 def cast(e: LlvmEmitter, op: Operation, opcode: str) -> None:
-    """A conversion by one LLVM instruction; no instruction where source and result have one spelling."""
+    """Prints a conversion by one LLVM instruction; none where source and result have the same LLVM type."""
     source, result = op.operands[0], op.results[0]
     before, after = e.type(source.type), e.type(result.type)
     if before == after:
@@ -35,7 +35,9 @@ def _index_cast(e: LlvmEmitter, op: Operation) -> None:
 
 
 def _saturating(stem: str) -> Printer:
-    """Float to integer: MLIR leaves values that do not fit undefined, this back end clamps them; NaN gives 0."""
+    """Returns a printer of float to integer: MLIR leaves values out of range undefined, this back end clamps them; NaN
+    gives 0.
+    """
 
     def emit(e: LlvmEmitter, op: Operation) -> None:
         source, result = op.operands[0], op.results[0]
@@ -52,7 +54,7 @@ def _saturating(stem: str) -> Printer:
 
 
 def _clamped(e: LlvmEmitter, signed: bool, before: str, name: str, after: str) -> str:
-    """The same for vectors, which are clamped as floats: LLVM clamps integers, and lane by lane where they are narrow.
+    """Returns the same for vectors, clamped as floats: LLVM clamps integers, and lane by lane where they are narrow.
 
     A NaN is no more than the lower end, and so becomes that, which is 0 where there is no sign. Where the upper end is
     no float, the largest float below it is converted, and what lies beyond becomes the end.
@@ -79,7 +81,7 @@ def _clamped(e: LlvmEmitter, signed: bool, before: str, name: str, after: str) -
 
 
 def _to_float(opcode: str) -> Printer:
-    """Integer to float; to the 16-bit ones by way of f32."""
+    """Returns a printer of integer to float; 16-bit floats are converted from f32."""
 
     def emit(e: LlvmEmitter, op: Operation) -> None:
         source, kind = op.operands[0], e.type(op.results[0].type)
@@ -103,7 +105,7 @@ def _truncate_float(e: LlvmEmitter, op: Operation) -> None:
 
 
 def bitcast(e: LlvmEmitter, op: Operation) -> None:
-    """Same bits, another type."""
+    """Prints the same bits as another type."""
     cast(e, op, "bitcast")
 
 

@@ -1,4 +1,4 @@
-"""Compiling LLVM IR text to object code."""
+"""Compiles LLVM IR text to object code."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from landbridge.codegen.llvm.machine import Machine
 from landbridge.errors import CodegenError
 from landbridge.locks import adopt, new_lock
 
-# llvmlite lets one thread into LLVM at a time; this also keeps a context to one thread.
+# llvmlite lets one thread into LLVM at a time; this lock also keeps a context to one thread.
 _lock = new_lock()
 adopt(getattr(getattr(llvm.ffi.lib, "_lock", None), "_lock", None))  # llvmlite's own
 
@@ -34,7 +34,7 @@ def _target_machine(machine: Machine) -> Any:
 
 
 def compile_ir(text: str, machine: Machine, *, vectorize: bool = True) -> bytes:
-    """The relocatable object of the LLVM module ``text``, optimized.
+    """Returns the relocatable object of the LLVM module ``text``, optimized.
 
     ``vectorize`` lets LLVM vectorize and unroll loops; it only costs time where the code is vectors already, and so
     does strength reduction where the module does not say that it is REDUCED. Raises
@@ -46,7 +46,9 @@ def compile_ir(text: str, machine: Machine, *, vectorize: bool = True) -> bytes:
 
 @contextmanager
 def _strength_reduction(wanted: bool) -> Iterator[None]:
-    """Code is generated with it or without; LLVM has one switch in a process, which is on afterwards."""
+    """Enables or disables strength reduction within the block; LLVM has one switch for the process, which is on
+    afterwards.
+    """
     if wanted:
         yield
         return
@@ -58,7 +60,7 @@ def _strength_reduction(wanted: bool) -> Iterator[None]:
 
 
 def optimized(text: str, machine: Machine, vectorize: bool) -> Any:
-    """The module ``text`` as LLVM's passes leave it, in a context of its own; as ``compile_ir`` but for the object."""
+    """Returns the module ``text`` after LLVM's passes, in its own context; parameters are those of ``compile_ir``."""
     target_machine = _target_machine(machine)
     try:
         module = llvm.parse_assembly(text, context=llvm.create_context())
@@ -78,9 +80,9 @@ def optimized(text: str, machine: Machine, vectorize: bool) -> Any:
 
 
 def _tidying() -> Any:
-    """Passes for code that was written as vectors, with what does not change in a loop before it.
+    """Returns passes for code that was written as vectors, with loop-invariant code motion.
 
-    What else LLVM's own pipelines do takes five times as long and leaves code that runs as fast.
+    The other passes of LLVM's own pipelines take five times as long and give code that is no faster.
     """
     passes = create_new_function_pass_manager()
     passes.add_simplify_cfg_pass()
@@ -90,7 +92,7 @@ def _tidying() -> Any:
 
 
 def _calls_inside(functions: Sequence[Any]) -> bool:
-    """Whether there are functions to inline: more than the body of each kernel, which stays a function."""
+    """Returns whether there are functions to inline besides the body of each kernel, which stays a function."""
     internal = [function for function in functions if function.linkage == llvm.Linkage.internal]
     return len(internal) * 2 > len(functions)
 

@@ -1,4 +1,4 @@
-"""Compiling many LLVM modules at once.
+"""Compiles many LLVM modules in parallel.
 
 llvmlite lets one thread of a process into LLVM at a time, so other cores are reached through helper processes:
 each reads modules from its standard input and writes objects to its standard output. A helper that LLVM ends
@@ -45,7 +45,9 @@ _MEMORY_LIMITS = (resource.RLIMIT_AS, resource.RLIMIT_DATA)
 
 @record(frozen=True)
 class Job:
-    """One LLVM module to compile; see ``compile_ir`` for ``vectorize``. ``machine`` None: that of the other jobs."""
+    """One LLVM module to compile; see ``compile_ir`` for ``vectorize``. ``machine`` None means that of the other
+    jobs.
+    """
 
     text: str
     vectorize: bool
@@ -57,11 +59,11 @@ _LOOK_AT_TIME = 0.2
 
 
 class Jobs:
-    """LLVM modules for one machine, which helpers begin with while others are still being made.
+    """LLVM modules for one machine; helper processes compile the first ones while others are still generated.
 
     ``processes``: on how many cores at most (None: all of this machine, as far as there is work for them).
-    ``expected``: how many there will be at least about, so that helpers are there when they come. Whoever makes one
-    calls ``close``, whatever happens.
+    ``expected``: how many there will be at least about, so that helpers are there when they come. The owner calls
+    ``close`` in any case.
     """
 
     def __init__(self, machine: Machine, processes: int | None = None, expected: int = 0) -> None:
@@ -72,12 +74,12 @@ class Jobs:
         is_much = expected * _SMALL >= _WORTH_A_HELPER
         is_separate = is_much or llvm_process.is_begun() or _memory_is_limited() or _is_foreign(machine)
         self._separate = is_separate and has_interpreter()
-        # Who makes the modules has a core; all others are there for what is left when they are made.
+        # The thread that generates modules uses one core; all others compile when it is done.
         self._work = _Work(self._most if self._is_reported else max(1, usable_cores() - 1))
         self._threads: list[threading.Thread] = []
 
     def add(self, job: Job) -> int:
-        """The number of ``job``; raises CodegenError where no helper can be started for it."""
+        """Adds ``job`` and returns its number; raises CodegenError where no helper can be started for it."""
         work = self._work
         size = max(work.size + len(job.text), self._expected * _SMALL)
         wanted = self._most if self._is_reported else min(self._most, 1 + size // _WORTH_A_HELPER)
@@ -87,7 +89,7 @@ class Jobs:
         return work.add(job)
 
     def _start_helper(self) -> None:
-        """Start a helper and the thread that gives it work; where the system has no more threads, go on with fewer."""
+        """Starts a helper and the thread that feeds it; where the system has no more threads, goes on with fewer."""
         helper = _helper(self._machine)
         thread = threading.Thread(target=helper.work, args=(self._work,))
         try:
@@ -101,7 +103,7 @@ class Jobs:
             self._threads.append(thread)
 
     def objects(self, indices: Sequence[int]) -> list[bytes]:
-        """The objects of the jobs ``indices``, in this order; no job is added any more.
+        """Returns the objects of the jobs ``indices``, in this order; no job may be added afterwards.
 
         Raises CodegenError for the first of them that LLVM rejects, BudgetError where the compile has taken too long.
         """
@@ -126,14 +128,14 @@ class Jobs:
         return objects
 
     def close(self) -> None:
-        """End the helpers, when the jobs that they are at are done."""
+        """Ends the helpers when their present jobs are done."""
         self._work.drop()
         for thread in self._threads:
             thread.join()
 
 
 def compile_all(jobs: Iterable[Job], machine: Machine, processes: int | None = None) -> list[bytes]:
-    """The objects of ``jobs``, in order, compiled on at most ``processes`` (None: all) cores of this machine.
+    """Returns the objects of ``jobs``, in order, compiled on at most ``processes`` (None: all) cores of this machine.
 
     Raises as ``Jobs`` does.
     """
@@ -142,9 +144,9 @@ def compile_all(jobs: Iterable[Job], machine: Machine, processes: int | None = N
 
 
 class _Work:
-    """Jobs that wait for whoever has time, the longest first: the last one to finish decides.
+    """A queue of jobs, the longest first, as the last one to finish decides the total time.
 
-    While others may come, ``at_once`` are worked at, at most.
+    While others may come, at most ``at_once`` run at a time.
     """
 
     def __init__(self, at_once: int) -> None:
@@ -167,19 +169,19 @@ class _Work:
             return number
 
     def end(self) -> None:
-        """No job comes any more."""
+        """Notes that no more jobs come."""
         with self._changed:
             self._is_whole = True
             self._changed.notify_all()
 
     def drop(self) -> None:
-        """Nobody takes a job any more."""
+        """Drops the waiting jobs."""
         with self._changed:
             self._waiting.clear()
             self.end()
 
     def take(self) -> tuple[int, Job] | None:
-        """A job that is the caller's now, to be said ``done``, and its number; None when there will be none."""
+        """Takes a job, which the caller reports as ``done``, with its number; returns None when no more jobs come."""
         with self._changed:
             self._changed.wait_for(lambda: self._is_whole or (self._waiting and self._begun < self._at_once))
             if not self._waiting:
@@ -188,7 +190,7 @@ class _Work:
             return heappop(self._waiting)[1:]
 
     def done(self, number: int, result: bytes | CodegenError | None) -> None:
-        """Job ``number``, which was taken, has become ``result``."""
+        """Records ``result`` of job ``number``."""
         with self._changed:
             self.results[number] = result
             self._begun -= 1
@@ -196,17 +198,17 @@ class _Work:
 
 
 def _memory_is_limited() -> bool:
-    """Whether an allocation of this process may fail for a limit set to it (``ulimit -v``, ``ulimit -d``)."""
+    """Returns whether an allocation of this process may fail for a limit set to it (``ulimit -v``, ``ulimit -d``)."""
     return any(resource.getrlimit(subject)[0] != resource.RLIM_INFINITY for subject in _MEMORY_LIMITS)
 
 
 def _is_foreign(machine: Machine) -> bool:
-    """Whether code is for another instruction set than this process runs, whose part of LLVM is tried less."""
+    """Returns whether code is for another instruction set than this process runs; that part of LLVM is less tested."""
     return architecture(machine.triple) != architecture(platform.machine().lower())
 
 
 def _compile(job: Job, machine: Machine) -> bytes | CodegenError:
-    from landbridge.codegen.llvm.compile import compile_ir  # LLVM, 40 MB of a process
+    from landbridge.codegen.llvm.compile import compile_ir  # loading LLVM takes 40 MB of a process
 
     try:
         return compile_ir(job.text, job.machine or machine, vectorize=job.vectorize)
@@ -221,12 +223,12 @@ class _Helper:
         self._process, self._machine = llvm_process.take(), machine
 
     def end(self) -> None:
-        """End the process, which has nothing to do."""
+        """Ends the process, which has no work."""
         self._process.kill()
         self._process.communicate()
 
     def work(self, work: _Work) -> None:
-        """Compile jobs until none comes any more, then end the process."""
+        """Compiles jobs until no more come, then ends the process."""
         with self._process as process:
             assert process.stdin is not None and process.stdout is not None
             while (taken := work.take()) is not None:
@@ -241,12 +243,12 @@ class _Helper:
                         "it more memory, or compile for another CPU (-mcpu, -mattr) and report it"
                     )
                     work.done(number, error)
-                    work.drop()  # there is an error to raise, and perhaps nobody left to take a job
+                    work.drop()  # there is an error to raise, and perhaps no thread left to take a job
                     return
                 except MemoryError:
                     work.done(number, None)
                     process.kill()
-                    work.drop()  # there is an error to raise, and perhaps nobody left to take a job
+                    work.drop()  # there is an error to raise, and perhaps no thread left to take a job
                     return
 
 
@@ -263,8 +265,8 @@ def _send(stream: IO[bytes], value: object) -> None:
 
 
 def serve() -> None:
-    """Compile what comes from standard input until it ends: the helper's side."""
-    # Ctrl-C goes to the whole group: the parent decides, and closes the pipe.
+    """Compiles modules from standard input until it ends, in the helper process."""
+    # Ctrl-C goes to the whole process group: the parent decides, and closes the pipe.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     source, sink = sys.stdin.buffer, sys.stdout.buffer
     while True:

@@ -50,7 +50,7 @@ def _for(e: LlvmEmitter, op: Operation) -> None:
 
 
 def _trips(lower: str, upper: str, step: str) -> int:
-    """How often a loop runs, if its bounds are constants; else 0."""
+    """Returns the trip count of a loop if its bounds are constants; else 0."""
     if "%" in lower + upper + step or int(step) < 1:
         return 0
     return max(0, -(-(int(upper) - int(lower)) // int(step)))
@@ -87,7 +87,7 @@ def _while(e: LlvmEmitter, op: Operation) -> None:
     e.lines.append("")
     condition, *passed = e.nested(test)
     e.line(f"br i1 {e.names[condition]}, label %{body}, label %{done}")
-    # What the test computed is visible in the body and after the loop: no phi is needed.
+    # The values of the test are visible in the body and after the loop: no phi is needed.
     for value, result, source in zip(body_block.args, op.results, passed, strict=True):
         e.names[value] = e.names[result] = e.names[source]
     e.start_block(body)
@@ -101,7 +101,7 @@ def _while(e: LlvmEmitter, op: Operation) -> None:
 def _phis(
     e: LlvmEmitter, values: Sequence[SSAValue], initial: Sequence[SSAValue], before: str, yielded: Sequence[SSAValue]
 ) -> list[str]:
-    """``values`` come from block ``before`` the first time, from the current block later."""
+    """Makes phis of ``values``, which come from block ``before`` the first time and from the current block later."""
     names, after = e.names, e.block
     return [
         f"  {names[v]} = phi {e.type(v.type)} [ {names[first]}, %{before} ], [ {names[last]}, %{after} ]"
@@ -131,7 +131,7 @@ def _return(e: LlvmEmitter, op: Operation) -> None:
 
 
 def body_symbol(name: str) -> str:
-    """The LLVM name of the internal function that holds the body of function ``name``."""
+    """Returns the LLVM name of the internal function that holds the body of function ``name``."""
     return f'@"{name}.body"'
 
 

@@ -18,7 +18,7 @@ UNCHANGING = "!1"
 
 
 class LlvmModule:
-    """What the functions of one LLVM module share: type spellings, declarations, helper functions."""
+    """The type spellings, declarations and helper functions that the functions of one LLVM module share."""
 
     def __init__(self, isa: Isa) -> None:
         self.isa = isa
@@ -33,22 +33,22 @@ class LlvmModule:
         self.view = by_identity(view_of)
 
     def unrolled_loop(self) -> str:
-        """The metadata, for the branch that closes a loop, that has it unrolled in full."""
+        """Returns the metadata for the branch that closes a loop to unroll it fully."""
         number = len(self.metadata)
         self.metadata.append(f"!{number} = distinct !{{!{number}, !0}}")
         return f", !llvm.loop !{number}"
 
     def declare(self, symbol: str, result: str, params: Sequence[str]) -> None:
-        """Declare an external function or intrinsic once."""
+        """Declares an external function or intrinsic once."""
         if symbol not in self.declarations:
             self.declarations[symbol] = f"declare {result} @{symbol}({', '.join(params)})"
 
     def define_helper(
         self, symbol: str, params: Sequence[str], result: str, build: Callable[[LlvmBody, list[Term]], str]
     ) -> str:
-        """Define the internal function ``symbol`` once; ``build`` writes its body and names its result."""
+        """Defines the internal function ``symbol`` once; ``build`` writes its body and names its result."""
         if symbol not in self.helpers:
-            self.helpers[symbol] = ""  # reserved first: building may ask for other helpers
+            self.helpers[symbol] = ""  # reserved first: building may define other helpers
             body = LlvmBody(params[0], self.isa.fma, self.isa.extrema, self.isa.scale_bits)
             arguments = [Term(body, f"%x{i}", kind) for i, kind in enumerate(params)]
             name = build(body, arguments)
@@ -60,8 +60,9 @@ class LlvmModule:
 
 @record(frozen=True)
 class _OpenLoop:
-    """A loop that is being emitted: the line before it, the scope it is in, what is to be in it, and its addresses
-    with bases of their own."""
+    """A loop that is being emitted: the line before it, its scope, the operations in it, and its addresses with
+    separate bases.
+    """
 
     location: int
     scope: int
@@ -105,17 +106,17 @@ class LlvmEmitter(Dispatcher):
 
     # names ---------------------------------------------------------------------------------------------
     def fresh(self) -> str:
-        """A new local name."""
+        """Returns a new local name."""
         self._count += 1
         return f"%v{self._count}"
 
     def label(self, kind: str) -> str:
-        """A new block label."""
+        """Returns a new block label."""
         self._count += 1
         return f"{kind}{self._count}"
 
     def define(self, value: SSAValue) -> str:
-        """A new local name for ``value``."""
+        """Returns a new local name for ``value``."""
         self._count += 1
         name = self.names[value] = f"%v{self._count}"
         self._defined[name] = self.depth
@@ -123,7 +124,7 @@ class LlvmEmitter(Dispatcher):
 
     # lines ---------------------------------------------------------------------------------------------
     def emit(self, text: str) -> str:
-        """Emit ``text`` as the definition of a new name, and return the name."""
+        """Emits ``text`` as the definition of a new name, and returns the name."""
         self._count += 1
         name = f"%v{self._count}"
         self._defined[name] = self.depth
@@ -131,29 +132,29 @@ class LlvmEmitter(Dispatcher):
         return name
 
     def line(self, text: str) -> None:
-        """Emit an instruction without a result."""
+        """Emits an instruction without a result."""
         self.lines.append(f"  {text}")
 
     def set(self, value: SSAValue, text: str) -> None:
-        """Emit ``text`` as the definition of ``value``."""
+        """Emits ``text`` as the definition of ``value``."""
         self._count += 1
         name = self.names[value] = f"%v{self._count}"
         self._defined[name] = self.depth
         self.lines.append(f"  {name} = {text}")
 
     def start_block(self, label: str) -> None:
-        """Begin the basic block ``label``."""
+        """Begins the basic block ``label``."""
         self.lines.append(f"{label}:")
         self.block = label
 
     def begin_loop(self) -> None:
-        """A loop begins with the next line, in the block that comes before it."""
+        """Begins a loop at the next line, in the block before it."""
         self._loops.append(_OpenLoop(len(self.lines), len(self.scopes) - 1, [], set()))
         self.lines.append("")
         self.depth += 1
 
     def end_loop(self) -> None:
-        """The innermost loop has been emitted."""
+        """Ends the innermost loop, which has been emitted."""
         loop = self._loops.pop()
         self.lines[loop.location] = "\n".join(loop.before)
         self.depth -= 1
@@ -178,13 +179,13 @@ class LlvmEmitter(Dispatcher):
         return name
 
     def hidden(self, name: str) -> str:
-        """The index ``name`` under a name of which LLVM does not know how it came about; no instruction."""
+        """Returns the index ``name`` under a name whose definition LLVM does not see; it costs no instruction."""
         found = self.once(f'call i64 asm "", "=r,0"(i64 {name}) nounwind memory(none)', name)
         self.depths[found] = self.depths.get(name, 0)
         return found
 
     def add_base(self, name: str, operands: Iterable[str]) -> None:
-        """Count ``name``, the sum of ``operands``, where it is an address of this loop with another base."""
+        """Counts ``name``, the sum of ``operands``, where it is an address of this loop with another base."""
         if not self._based.isdisjoint(operands):
             bases = self._loops[-1].bases
             bases.add(name)
@@ -192,7 +193,7 @@ class LlvmEmitter(Dispatcher):
         self._based.add(name)
 
     def at_entry(self, text: str) -> str:
-        """The name of a side-effect-free instruction without operands, at the beginning of the function."""
+        """Returns the name of a side-effect-free instruction without operands, at the beginning of the function."""
         known = self.scopes[0].get(text)
         if known is None:
             known = self.scopes[0][text] = self.fresh()
@@ -200,14 +201,14 @@ class LlvmEmitter(Dispatcher):
         return known
 
     def intrinsic(self, stem: str, text: str, operands: Sequence[str], flags: str = "") -> str:
-        """The call of ``llvm.<stem>`` overloaded on, and taking and giving, type ``text``."""
+        """Emits the call of ``llvm.<stem>`` overloaded on type ``text``, which is that of its operands and result."""
         symbol = f"llvm.{stem}.{suffix(text)}"
         self.module.declare(symbol, text, [text] * len(operands))
         return f"call {flags}{text} @{symbol}({', '.join(f'{text} {o}' for o in operands)})"
 
     # operations ----------------------------------------------------------------------------------------
     def region(self, ops: Iterable[Operation]) -> None:
-        """Print the operations of a nested block; what it emits ``once`` is not visible after it."""
+        """Prints the operations of a nested block; what it emits ``once`` is not visible after it."""
         self.scopes.append({})
         super().region(ops)
         self.scopes.pop()

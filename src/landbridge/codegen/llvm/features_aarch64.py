@@ -1,4 +1,4 @@
-"""Features of AArch64 CPUs that code depends on: LLVM's names, and those of Linux (``/proc/cpuinfo``, hwcap bits).
+"""CPU features that AArch64 code depends on: LLVM's names, and those of Linux (``/proc/cpuinfo``, hwcap bits).
 
 Sources: LLVM's AArch64Processors.td (22), whose ``clang --print-enabled-extensions`` a test compares; Linux,
 Documentation/arch/arm64/elf_hwcaps.rst.

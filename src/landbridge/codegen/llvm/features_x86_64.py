@@ -1,4 +1,4 @@
-"""Features of x86-64 CPUs that code depends on: LLVM's names, and the flags of ``/proc/cpuinfo``.
+"""CPU features that x86-64 code depends on: LLVM's names, and the flags of ``/proc/cpuinfo``.
 
 Source: LLVM's X86TargetParser.cpp (22), whose ``clang -march=NAME -dM -E`` a test compares.
 """

@@ -1,4 +1,4 @@
-"""LLVM IR of arithmetic on floats, scalars and vectors alike."""
+"""LLVM IR of arithmetic on floats, for scalars and vectors."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _HONOURED = {
 
 
 def fast_flags(op: Operation) -> str:
-    """The fast-math flags of ``op`` as LLVM text with a trailing blank, or nothing."""
+    """Returns the fast-math flags of ``op`` as LLVM text with a trailing blank, or ``""``."""
     attr = op.properties.get("fastmath") or op.attributes.get("fastmath")
     if not isinstance(attr, FastMathFlagsAttr) or not attr.data:
         return ""
@@ -49,7 +49,7 @@ _MORE_THAN_LEFT = 2.0**127
 
 
 def _sum(opcode: str) -> Printer:
-    """Addition or subtraction, of a product in one step where the processor has that.
+    """Returns a printer of addition or subtraction, fused with a product where the processor supports that.
 
     Left to LLVM, which product is fused would depend on the code around it, and equal terms not give equal sums.
     """
@@ -72,13 +72,13 @@ def _sum(opcode: str) -> Printer:
 
 
 def _is_fusible(value: SSAValue) -> bool:
-    """Whether ``value`` is a product that nothing else needs and that need not be rounded."""
+    """Returns whether ``value`` is a product that has no other reader and need not be rounded."""
     owner = value.owner
     return type(owner) is arith.MulfOp and "contract" in fast_flags(owner) and value.has_one_use()
 
 
 def _quotient(e: LlvmEmitter, op: Operation) -> None:
-    """A quotient; by a constant, where division is slow, a product that is set right by what it leaves over.
+    """Prints a quotient; by a constant, where division is slow, a product corrected by its remainder.
 
     With the reciprocal rounded to nearest the second product is the quotient rounded to nearest (Markstein,
     "Computation of elementary functions on the IBM RISC System/6000 processor", 1990, theorem 7). What is left over
@@ -112,7 +112,7 @@ def _float_intrinsic(stem: str) -> Printer:
 
 
 def _extremum(stem: str, beats: str) -> Printer:
-    """NaN-propagating maximum or minimum; ``beats`` is the comparison by which an operand wins.
+    """Returns a printer of NaN-propagating maximum or minimum; ``beats`` is the comparison by which an operand wins.
 
     Against a constant it is ``constant beats x ? constant : x``, one machine instruction where the general form
     takes several. The tie of two zeros of unlike sign goes right with ``beats``, but for the constant that must
@@ -140,7 +140,7 @@ def _extremum(stem: str, beats: str) -> Printer:
 
 
 def _splat_value(value: SSAValue) -> float | None:
-    """The number that every lane of a constant or of its broadcast has; None for anything else."""
+    """Returns the number that every lane of a constant or of its broadcast has; None for other values."""
     op = value.owner
     if isinstance(op, BroadcastOp):
         op = op.source.owner
@@ -158,7 +158,7 @@ def _compare_float(e: LlvmEmitter, op: Operation) -> None:
 def _negate(e: LlvmEmitter, op: Operation) -> None:
     a = op.operands[0]
     kind = e.type(a.type)
-    if element_of(kind) == "bfloat":  # which the text has as its bits
+    if element_of(kind) == "bfloat":  # the text has it as its bits
         e.set(op.results[0], f"xor {kind} {e.names[a]}, {splat(-0.0, kind)}")
         return
     e.set(op.results[0], f"fneg {fast_flags(op)}{e.type(a.type)} {e.names[a]}")

@@ -1,4 +1,4 @@
-"""From a module of lowered functions to a code image."""
+"""Makes a code image of a module of lowered functions."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ _SHORT_POINTERS = ("ilp32", "x32")
 
 
 def generate_image(module: ModuleOp, target: Target) -> CodeImage:
-    """The linked image of all functions of ``module`` and of the runtime; raises CodegenError."""
+    """Returns the linked image of all functions of ``module`` and of the runtime; raises CodegenError."""
     with closing(BegunImage(target)) as begun:
         return begun.finish(module)
 
 
 class BegunImage:
-    """The image of one target, of which about ``count`` functions are compiled before all of them are there.
+    """The image of one target, of which about ``count`` functions are compiled before all of them exist.
 
-    Raises CodegenError for a target that has none. Whoever makes one calls ``close``, whatever happens.
+    Raises CodegenError for a target that has none. Its owner calls ``close`` in any case.
     """
 
     def __init__(self, target: Target, count: int = 0) -> None:
@@ -52,12 +52,12 @@ class BegunImage:
         self._values: dict[func.FuncOp, int] = {}
 
     def add(self, function: func.FuncOp) -> None:
-        """Begin with ``function``, which stays as it is; raises CodegenError, and ``finish`` does again."""
+        """Starts to compile ``function``, which must not change; raises CodegenError, as ``finish`` does again."""
         if is_kernel(function) and not callees(function):
             self._values[function] = self._job([function])
 
     def finish(self, module: ModuleOp) -> CodeImage:
-        """The image of all functions of ``module``, those that were added among them; raises CodegenError."""
+        """Returns the image of all functions of ``module``, those that were added among them; raises CodegenError."""
         indices = [self._number(group) for group in call_groups(module, self._values)]
         if self._runtime is None:
             objects = [runtime_object(self._name), *self._jobs.objects(indices)]
@@ -78,7 +78,7 @@ class BegunImage:
         )
 
     def close(self) -> None:
-        """Let no process go on with it."""
+        """Stops all processes that work on it."""
         self._jobs.close()
 
     def _number(self, group: Sequence[func.FuncOp]) -> int:
@@ -90,7 +90,7 @@ class BegunImage:
 
 
 def machine_of(target: Target) -> Machine:
-    """What LLVM is told of ``target``; raises CodegenError unless its instruction set can be linked."""
+    """Returns LLVM's description of ``target``; raises CodegenError unless its instruction set can be linked."""
     isa = architecture(target.mtriple)
     if isa not in LINKAGES:
         raise CodegenError(f"code for {isa} {only_linked(str(target))}")

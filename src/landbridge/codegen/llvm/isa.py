@@ -1,4 +1,4 @@
-"""From LLVM's CPU names and features to the flags of Linux (``/proc/cpuinfo``), and what follows from those."""
+"""Maps LLVM's CPU names and features to the flags of Linux (``/proc/cpuinfo``), and derives facts from those."""
 
 from __future__ import annotations
 
@@ -55,7 +55,8 @@ class Isa:
 
 
 def required_flags(isa: str, cpu: str, features: Sequence[str]) -> tuple[str, ...]:
-    """The flags that code compiled for ``cpu`` of ``isa`` with ``features`` (``+name`` / ``-name``) may need, sorted.
+    """Returns the flags that code compiled for ``cpu`` of ``isa`` with ``features`` (``+name`` / ``-name``) may need,
+    sorted.
 
     A CPU that is not known here adds nothing: its features must be stated.
     """
@@ -78,19 +79,21 @@ _STACK_BITS = 128
 
 
 def sve_flags(vector_bits: int, flags: Sequence[str]) -> tuple[str, ...]:
-    """``flags`` of AArch64 with the length of registers that code for vectors of ``vector_bits`` counts on, if any."""
+    """Returns ``flags`` of AArch64, with the length of SVE registers that code for vectors of ``vector_bits`` assumes,
+    if any.
+    """
     if "sve" in flags and vector_bits > _SVE_GRANULE:
         return tuple(sorted({*flags, f"sve{vector_bits}"}))
     return tuple(flags)
 
 
 def flags_of(isa: str, features: Iterable[str]) -> tuple[str, ...]:
-    """The flags of ``features`` that code depends on, sorted."""
+    """Returns the flags of ``features`` that code depends on, sorted."""
     return tuple(sorted(_FLAGS[isa][name] for name in features if name in _FLAGS[isa]))
 
 
 def isa_of(isa: str, vector_bits: int, flags: Sequence[str]) -> Isa:
-    """The Isa of a CPU of instruction set ``isa`` that has ``flags``."""
+    """Returns the Isa of a CPU of instruction set ``isa`` that has ``flags``."""
     if isa == "aarch64":  # fma and half are part of its first version
         width = vector_bits // _SVE_GRANULE
         known = f"vscale_range({width},{width})" if "sve" in flags and width > 1 else ""

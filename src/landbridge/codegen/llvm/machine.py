@@ -1,4 +1,4 @@
-"""What LLVM compiles for, for those too who leave that to a process which has LLVM."""
+"""The machine that LLVM compiles for, in a form that processes without LLVM can pass on."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from landbridge.records import record
 
 @record(frozen=True)
 class Machine:
-    """What LLVM compiles for: triple, CPU name and features (``+avx2,-fma``), as LLVM spells them."""
+    """A machine for LLVM: triple, CPU name and features (``+avx2,-fma``), as LLVM spells them."""
 
     triple: str
     cpu: str

@@ -23,7 +23,7 @@ from landbridge.ir.prim_ops import RemFOp
 
 
 def _intrinsic(stem: str) -> Printer:
-    """An LLVM intrinsic over the operands."""
+    """Returns a printer of an LLVM intrinsic over the operands."""
 
     def emit(e: LlvmEmitter, op: Operation) -> None:
         kind = e.type(op.operands[0].type)
@@ -37,7 +37,7 @@ def _intrinsic(stem: str) -> Printer:
 
 
 def _bit_intrinsic(stem: str) -> Printer:
-    """An LLVM intrinsic that is defined for every value when its second operand is false."""
+    """Returns a printer of an LLVM intrinsic that is defined for every value when its second operand is false."""
 
     def emit(e: LlvmEmitter, op: Operation) -> None:
         kind = e.type(op.operands[0].type)
@@ -49,7 +49,7 @@ def _bit_intrinsic(stem: str) -> Printer:
 
 
 def _function(name: str) -> Printer:
-    """A function of the C library's name, over f32 or f64 lanes through a helper."""
+    """Returns a printer of a function with a name of the C library, over f32 or f64 lanes through a helper."""
 
     def emit(e: LlvmEmitter, op: Operation) -> None:
         in_float(e, op, lambda kind, names: _call_helper(e.module, name, kind, names))
@@ -63,7 +63,9 @@ def _call_helper(module: LlvmModule, name: str, kind: str, operands: list[str]) 
 
 
 def helper(module: LlvmModule, name: str, kind: str, arity: int) -> str:
-    """The symbol of the helper that computes ``name`` over lanes of type ``kind``; defined when first asked for."""
+    """Returns the symbol of the helper that computes ``name`` over lanes of type ``kind``, which is defined on first
+    use.
+    """
     expansion = FOR_LANES.get(name) if element_of(kind) == "float" else None
 
     def build(body: LlvmBody, arguments: list[Term]) -> str:
@@ -78,7 +80,7 @@ def helper(module: LlvmModule, name: str, kind: str, arity: int) -> str:
 
 
 def _else_library(module: LlvmModule, name: str, arguments: list[Term], large: Term, result: Term) -> str:
-    """``result`` but where lanes of ``large`` are set: the C library's value there."""
+    """Returns ``result``, replaced by the C library's value in lanes where ``large`` is set."""
     body, kind = result.body, result.kind
     assert isinstance(body, LlvmBody)
     kinds, given = [kind] * len(arguments), ", ".join(f"{kind} {a.name}" for a in arguments)
@@ -100,7 +102,7 @@ def _else_library(module: LlvmModule, name: str, arguments: list[Term], large: T
 
 
 def _by_lanes(module: LlvmModule, name: str, body: LlvmBody, arguments: list[Term]) -> str:
-    """Calls of the C library's function for each lane, put together again."""
+    """Calls the C library's function for each lane and joins the results."""
     kind = body.kind
     arguments = [as_read(x) for x in arguments]
     element = element_of(kind)
@@ -126,7 +128,9 @@ def _rsqrt(e: LlvmEmitter, op: Operation) -> None:
 
 
 def _integer_power(e: LlvmEmitter, op: Operation) -> None:
-    """Float to an integer power: the integer is exact in f32 up to 2**24, beyond that results are 0, 1 or inf."""
+    """Prints a float to an integer power: the integer is exact in f32 up to 2**24, beyond that results are 0, 1 or
+    inf.
+    """
     base, power = op.operands
     kind = e.type(base.type)
     wide, name = widen(e, kind, e.names[base])
@@ -140,7 +144,7 @@ def _remainder(e: LlvmEmitter, op: Operation) -> None:
 
 
 def _fmod(module: LlvmModule, kind: str) -> str:
-    """The helper of remainders: by arithmetic where quotients of f32 are small, else the C library's."""
+    """Returns the helper of remainders: arithmetic where quotients of f32 are small, else the C library."""
 
     def build(body: LlvmBody, arguments: list[Term]) -> str:
         if element_of(kind) != "float":

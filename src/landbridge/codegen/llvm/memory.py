@@ -25,7 +25,7 @@ _PAIRS_REACH = 1024
 
 
 def address(e: LlvmEmitter, ref: SSAValue, indices: Sequence[SSAValue], in_bounds: bool) -> tuple[str, MemRefView]:
-    """The name of the element's pointer, and how its memref is addressed.
+    """Returns the name of the element's pointer, and the MemRefView of its memref.
 
     Terms are summed outermost loop first and constants last, so that the sums that do not change in an inner
     loop are the same values for all its accesses; equal sums are emitted once per region.
@@ -49,7 +49,7 @@ def _element(
     in_bounds: bool,
     nbytes: int,
 ) -> str:
-    """The pointer to one of the elements from ``pointer`` on."""
+    """Returns the pointer to one of the elements from ``pointer`` on."""
     terms: list[tuple[int, str, int]] = []
     for index, stride in zip(indices, strides, strict=True):
         name = e.names[index]
@@ -158,7 +158,7 @@ def _masked_store(e: LlvmEmitter, op: Operation) -> None:
 
 
 def _only_lane(mask: SSAValue) -> int | None:
-    """The one lane of which constant ``mask`` is true; None where there is another number of them."""
+    """Returns the only lane in which the constant ``mask`` is true; None for another number of lanes."""
     op = mask.owner
     if not isinstance(op, arith.ConstantOp) or not isinstance(op.value, DenseIntOrFPElementsAttr):
         return None
@@ -167,7 +167,7 @@ def _only_lane(mask: SSAValue) -> int | None:
 
 
 def _prefetch(e: LlvmEmitter, op: Operation) -> None:
-    """Into L1, for a read that comes again."""
+    """Prints a prefetch into L1 for a later read."""
     ref, *indices = op.operands
     pointer, _ = address(e, ref, indices, in_bounds=False)
     e.module.declare("llvm.prefetch.p0", "void", ["ptr", "i32", "i32", "i32"])
@@ -175,7 +175,9 @@ def _prefetch(e: LlvmEmitter, op: Operation) -> None:
 
 
 def _alloca(e: LlvmEmitter, op: Operation) -> None:
-    """Stack memory, reserved once at function entry however often the operation runs; none for what is given."""
+    """Allocates stack memory once at function entry, however often the operation runs; none for memory that is passed
+    in.
+    """
     if op in e.given:
         return
     result = op.results[0]

@@ -19,12 +19,12 @@ from landbridge.expansions.terms import Term
 
 
 def is_narrow(kind: str) -> bool:
-    """Whether the lanes of an LLVM type are f16 or bf16."""
+    """Returns whether the lanes of an LLVM type are f16 or bf16."""
     return element_of(kind) in ("half", "bfloat")
 
 
 def in_float(e: LlvmEmitter, op: Operation, text: Callable[[str, list[str]], str]) -> None:
-    """Define the result of ``op`` by ``text(type, operands)``, an instruction that is given no narrow type."""
+    """Defines the result of ``op`` by ``text(type, operands)``, an instruction that gets no narrow type."""
     result = op.results[0]
     kind = e.type(result.type)
     names = [e.names[o] for o in op.operands]
@@ -37,7 +37,7 @@ def in_float(e: LlvmEmitter, op: Operation, text: Callable[[str, list[str]], str
 
 
 def widen(e: LlvmEmitter, kind: str, name: str) -> tuple[str, str]:
-    """Type and name of ``name`` as f32 if its lanes are narrow, else of itself."""
+    """Returns type and name of ``name``, widened to f32 if its lanes are narrow."""
     if not is_narrow(kind):
         return kind, name
     wide = with_element(kind, "float")
@@ -55,7 +55,7 @@ def widen(e: LlvmEmitter, kind: str, name: str) -> tuple[str, str]:
 
 
 def narrow(e: LlvmEmitter, wide: str, name: str, kind: str) -> str:
-    """The name of the float ``name`` of type ``wide`` rounded to ``kind``, which may be ``wide`` itself."""
+    """Returns the name of the float ``name`` of type ``wide`` rounded to ``kind``, which may be ``wide`` itself."""
     if wide == kind:
         return name
     source, result = element_of(wide), element_of(kind)

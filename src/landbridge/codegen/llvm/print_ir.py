@@ -1,4 +1,4 @@
-"""LLVM IR text of lowered functions.
+"""Prints lowered functions as LLVM IR text.
 
 A public function ``@name(memrefs..., %begin: index, %end: index)`` becomes a kernel of the native interface
 (landbridge.executable.abi): ``void name(ptr args, i64 begin, i64 end, ptr workspace)`` loads the operand addresses and
@@ -49,7 +49,7 @@ PRINTERS: dict[type[Operation], Printer] = {
 
 
 def print_functions(functions: Sequence[func.FuncOp], isa: Isa) -> str:
-    """The LLVM module of ``functions``, which may call each other and nothing else.
+    """Returns the LLVM module of ``functions``, which may call each other and nothing else.
 
     Raises CodegenError for an operation, type or signature that has no LLVM form.
     """
@@ -58,16 +58,17 @@ def print_functions(functions: Sequence[func.FuncOp], isa: Isa) -> str:
     attributes = f'attributes #0 = {{ nounwind {isa.attributes} "prefer-vector-width"="{isa.vector_bits}" }}'
     metadata = [*state.metadata, *((REDUCED,) if state.bases >= isa.many_bases else ())]
     parts = [*state.declarations.values(), *state.helpers.values(), *texts, attributes, *metadata, ""]
-    return "\n".join(dict.fromkeys(map(_in_bits, parts)))  # one of bf16 may declare what one of i16 does
+    # a function of bf16 may declare the same symbol as one of i16
+    return "\n".join(dict.fromkeys(map(_in_bits, parts)))
 
 
 def _in_bits(text: str) -> str:
-    """``text`` with bf16 as the integers that its bits are, as nothing is computed in it.
+    """Returns ``text`` with bf16 replaced by integers of its bits, as nothing is computed in it.
 
     On a CPU that lacks the type LLVM keeps a value of it, between blocks or passed to a function, as an f32, and gets
     back by a function of a compiler's own library, which an image cannot import.
     """
-    if "bf" not in text:  # as hardly any does: the expression takes seconds for a large model
+    if "bf" not in text:  # most modules have none: the expression takes seconds for a large model
         return text
     return _BFLOAT.sub(lambda found: f"{found[1] or ''}i16", text)
 
@@ -103,7 +104,9 @@ def _param(state: LlvmModule, kind: Attribute, restricted: bool) -> str:
 
 
 def _kernel(function: func.FuncOp, places: Mapping[memref.AllocaOp, int]) -> str:
-    """The exported function: the operands' addresses come from an array, those of ``places`` from the workspace."""
+    """Returns the exported function: it loads the operands' addresses from an array, those of ``places`` from the
+    workspace.
+    """
     name, count = function.sym_name.data, operand_count(function)
     lines = [f'define void @"{name}"(ptr %args, i64 %begin, i64 %end, ptr %workspace) #0 {{', "entry:"]
     for i in range(count):
@@ -120,5 +123,5 @@ def _kernel(function: func.FuncOp, places: Mapping[memref.AllocaOp, int]) -> str
 
 
 def uses_vectors(function: func.FuncOp) -> bool:
-    """Whether the function was lowered to vectors already, so that LLVM's loop vectorizer has nothing to add."""
+    """Returns whether the function was lowered to vectors already, so that LLVM's loop vectorizer has nothing to do."""
     return any(isinstance(r.type, VectorType) for op in function.walk() for r in op.results)

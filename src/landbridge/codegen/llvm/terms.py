@@ -1,4 +1,4 @@
-"""The LLVM instructions of straight-line float code."""
+"""Writes straight-line float code as LLVM instructions."""
 
 from __future__ import annotations
 
@@ -29,40 +29,40 @@ class LlvmBody(TermBody):
         self._count = 0
 
     def emit(self, text: str, kind: str) -> Term:
-        """The Term that instruction ``text`` of type ``kind`` defines."""
+        """Returns the Term that instruction ``text`` of type ``kind`` defines."""
         self._count += 1
         name = f"%t{self._count}"
         self.lines.append(f"  {name} = {text}")
         return Term(self, name, kind)
 
     def element(self, kind: Any) -> str:
-        """The element of an LLVM type."""
+        """Returns the element of an LLVM type."""
         return suffix(element_of(kind))
 
     def literal(self, value: float | int, kind: Any) -> Term:
-        """A literal operand of type ``kind``."""
+        """Returns a literal operand of type ``kind``."""
         return Term(self, splat(value, kind), kind)
 
     def binary(self, opcode: str, a: Term, b: Term) -> Term:
-        """One instruction."""
+        """Emits one instruction."""
         prefix = "f" if is_float(a.kind) and opcode in ("add", "sub", "mul", "div") else ""
         return self.emit(f"{prefix}{opcode} {a.kind} {a.name}, {b.name}", a.kind)
 
     def negate(self, a: Term) -> Term:
-        """``fneg``."""
+        """Emits ``fneg``."""
         return self.emit(f"fneg {a.kind} {a.name}", a.kind)
 
     def compare(self, predicate: str, a: Term, b: Term) -> Term:
-        """``fcmp`` or ``icmp``."""
+        """Emits ``fcmp`` or ``icmp``."""
         opcode = "fcmp" if is_float(a.kind) else "icmp"
         return self.emit(f"{opcode} {predicate} {a.kind} {a.name}, {b.name}", with_element(a.kind, "i1"))
 
     def select(self, mask: Term, a: Term, b: Term) -> Term:
-        """``select``."""
+        """Emits ``select``."""
         return self.emit(f"select {mask.kind} {mask.name}, {a.kind} {a.name}, {b.kind} {b.name}", a.kind)
 
     def call(self, stem: str, operands: Sequence[Term]) -> Term:
-        """``llvm.<stem>`` overloaded on the type of its operands."""
+        """Emits a call of ``llvm.<stem>`` overloaded on the type of its operands."""
         kind = operands[0].kind
         if stem == "scale":
             return self._scaled(*operands)
@@ -72,21 +72,22 @@ class LlvmBody(TermBody):
         return self.emit(f"call {kind} @{symbol}({', '.join(f'{kind} {o.name}' for o in operands)})", kind)
 
     def _scaled(self, a: Term, n: Term) -> Term:
-        """``vscalefps``, all lanes of it, rounded as usual."""
+        """Emits ``vscalefps`` on all lanes, with the usual rounding."""
         kind, mask = a.kind, f"i{max(self.lanes, 8)}"
-        rounding = ("i32", "i32 4") if self.lanes == _SCALED_LANES[-1] else ()  # shorter ones are as usual anyway
+        # shorter vectors use the usual rounding anyway
+        rounding = ("i32", "i32 4") if self.lanes == _SCALED_LANES[-1] else ()
         symbol = f"llvm.x86.avx512.mask.scalef.ps.{32 * self.lanes}"
         self.declarations[symbol] = f"declare {kind} @{symbol}({', '.join([kind, kind, kind, mask, *rounding[:1]])})"
         given = [f"{kind} {a.name}", f"{kind} {n.name}", f"{kind} zeroinitializer", f"{mask} -1", *rounding[1:]]
         return self.emit(f"call {kind} @{symbol}({', '.join(given)})", kind)
 
     def convert(self, opcode: str, a: Term, element: str) -> Term:
-        """One instruction."""
+        """Emits one instruction."""
         kind = with_element(a.kind, SPELLINGS.get(element, element))
         return self.emit(f"{opcode} {a.kind} {a.name} to {kind}", kind)
 
     def any(self, mask: Term) -> Term:
-        """Whether any lane of ``mask`` is set, as a scalar i1."""
+        """Returns whether any lane of ``mask`` is set, as a scalar i1."""
         if not self.lanes:
             return mask
         symbol = f"llvm.vector.reduce.or.{suffix(mask.kind)}"

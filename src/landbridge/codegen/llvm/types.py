@@ -1,4 +1,4 @@
-"""LLVM spellings of types and constants, and how memrefs are addressed."""
+"""LLVM spellings of types and constants, and the addressing of memrefs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _SUFFIX = {spelling: element for element, spelling in SPELLINGS.items()}
 
 
 def scalar_type(attr: Attribute) -> str:
-    """``i64`` for index, ``iN`` for integers of any signedness, ``float`` and so on."""
+    """Returns ``i64`` for index, ``iN`` for integers of any signedness, ``float`` and so on."""
     element = element_name(attr)
     if not element:
         raise CodegenError(
@@ -29,7 +29,7 @@ def scalar_type(attr: Attribute) -> str:
 
 
 def type_text(attr: Attribute) -> str:
-    """The LLVM spelling of a scalar, 1-D vector or memref (``ptr``) type; raises CodegenError for any other."""
+    """Returns the LLVM spelling of a scalar, 1-D vector or memref (``ptr``) type; raises CodegenError for any other."""
     if isinstance(attr, VectorType):
         shape = attr.get_shape()
         if len(shape) != 1:
@@ -41,22 +41,22 @@ def type_text(attr: Attribute) -> str:
 
 
 def with_element(text: str, element: str) -> str:
-    """``text`` (scalar or vector spelling) with another element type."""
+    """Returns ``text`` (scalar or vector spelling) with another element type."""
     return f"{text[: text.index('x') + 2]}{element}>" if text[0] == "<" else element
 
 
 def element_of(text: str) -> str:
-    """The element type of a vector spelling, or the scalar itself."""
+    """Returns the element type of a vector spelling, or the scalar itself."""
     return text[text.index("x") + 2 : -1] if text[0] == "<" else text
 
 
 def lanes_of(text: str) -> int:
-    """The number of lanes of a vector spelling; 0 for a scalar."""
+    """Returns the number of lanes of a vector spelling; 0 for a scalar."""
     return int(text[1 : text.index(" ")]) if text[0] == "<" else 0
 
 
 def suffix(text: str) -> str:
-    """The intrinsic overload suffix of a spelling: ``v16f32`` for ``<16 x float>``."""
+    """Returns the intrinsic overload suffix of a spelling: ``v16f32`` for ``<16 x float>``."""
     element = element_of(text)
     lanes = lanes_of(text)
     name = _SUFFIX.get(element, element)
@@ -64,28 +64,30 @@ def suffix(text: str) -> str:
 
 
 def is_float(text: str) -> bool:
-    """Whether a spelling is a floating point scalar or vector."""
+    """Returns whether a spelling is a floating point scalar or vector."""
     return element_of(text) in _SUFFIX
 
 
 def float_text(value: float, element: str) -> str:
-    """A floating point literal of the scalar type ``element``, exact for every value, NaN and infinities too."""
+    """Returns a floating point literal of the scalar type ``element``, exact for every value, NaN and infinities
+    too.
+    """
     if element == "half":
         return f"0xH{narrow_bits(value, 'f16'):04X}"
     if element == "bfloat":
-        return str(narrow_bits(value, "bf16"))  # as its bits, as print_ir writes the type
+        return str(narrow_bits(value, "bf16"))  # as its bits, in the form in which print_ir writes the type
     if element == "float":
         value = float(np.float32(value))
     return f"0x{struct.unpack('<Q', struct.pack('<d', value))[0]:016X}"
 
 
 def literal(value: float | int, element: str) -> str:
-    """A literal of a scalar integer or floating point type."""
+    """Returns a literal of a scalar integer or floating point type."""
     return float_text(float(value), element) if element in _SUFFIX else int_text(int(value), element)
 
 
 def int_text(value: int, element: str) -> str:
-    """An integer literal, wrapped to the signed range of its type."""
+    """Returns an integer literal, wrapped to the signed range of its type."""
     bits = int(element[1:])
     value &= (1 << bits) - 1
     if bits == 1:
@@ -94,19 +96,19 @@ def int_text(value: int, element: str) -> str:
 
 
 def splat(value: float | int, text: str) -> str:
-    """``value`` in every lane of ``text``, or the scalar literal."""
+    """Returns ``value`` in every lane of ``text``, or the scalar literal."""
     element = element_of(text)
     one = literal(value, element)
     return f"splat ({element} {one})" if text[0] == "<" else one
 
 
 def extent_bytes(memref: MemRefType[Attribute]) -> int:
-    """Bytes from the first element of the operand to one past the last one it can address."""
+    """Returns the bytes from the first element of the operand to the end of the last that it can address."""
     return span(memref) * bits_in_memory(element_name(memref.element_type)) // 8
 
 
 class MemRefView:
-    """How a memref type is addressed; ``element`` is its type in memory, where an i1 is a byte of 0 or 1.
+    """The addressing of a memref type; ``element`` is its type in memory, where an i1 is a byte of 0 or 1.
 
     The strides and the offset of one in rows are those within a row.
     """
@@ -121,7 +123,7 @@ class MemRefView:
 
 
 def view_of(kind: Attribute) -> MemRefView:
-    """How a memref of type ``kind`` is addressed; raises CodegenError for another type."""
+    """Returns the addressing of a memref of type ``kind``; raises CodegenError for another type."""
     if not isinstance(kind, MemRefType):
         raise CodegenError(f"{kind} is no memref")
     return MemRefView(kind)

@@ -1,4 +1,4 @@
-"""LLVM IR of the ``vector`` dialect but for its loads and stores."""
+"""LLVM IR of the ``vector`` dialect, except its loads and stores."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def _fma(e: LlvmEmitter, op: Operation) -> None:
 
 
 def _reduction(e: LlvmEmitter, op: Operation) -> None:
-    """Sums and products of floats go in lane order unless ``reassoc`` is given: then as a tree."""
+    """Prints a reduction: sums and products of floats in lane order, or as a tree where ``reassoc`` is set."""
     source, *accumulator = op.operands
     combining = op.properties["kind"]
     assert isinstance(combining, CombiningKindAttr)
@@ -114,7 +114,7 @@ def _shuffle(e: LlvmEmitter, op: Operation) -> None:
 def _equalize(
     e: LlvmEmitter, a: tuple[str, str], b: tuple[str, str], mask: list[int]
 ) -> tuple[str, str, str, list[int]]:
-    """LLVM shuffles vectors of one type: widen the shorter one with undefined lanes, move the mask along."""
+    """Widens the shorter vector with undefined lanes and adapts the mask, as LLVM shuffles vectors of one type."""
     n, m = lanes_of(a[0]), lanes_of(b[0])
     wide = max(n, m)
     kind = f"<{wide} x {element_of(a[0])}>"

@@ -1,4 +1,4 @@
-"""The code generator of target kind ``opencl``: lowered functions to OpenCL C, which the driver compiles."""
+"""The code generator of target kind ``opencl``: it prints lowered functions as OpenCL C, which the driver compiles."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ if TYPE_CHECKING:
 
 
 def generate(module: ModuleOp, target: Target) -> ModuleImage:
-    """The functions of ``module``, in the form of ``landbridge.passes.lower.grid``, as OpenCL C source for ``target``.
+    """Returns the functions of ``module``, in the form of ``landbridge.passes.lower.grid``, as OpenCL C source for
+    ``target``.
 
     Raises CodegenError for what has no OpenCL C form.
     """

@@ -33,7 +33,7 @@ def _elementwise(e: CEmitter, op: Operation) -> None:
     texts = [e.names[o] for o in op.operands]
     name = EXPANDED.get(type(op))
     if name is not None and kind.element != "f64":
-        # What OpenCL promises of its own is up to 16 ulp, and drivers have kept less.
+        # OpenCL guarantees only 16 ulp for its own, and drivers have been worse.
         by_lanes = kind.is_narrow or isinstance(op, math.FPowIOp)
         symbol = function(e.unit, name, 0 if by_lanes else kind.lanes)
         if not by_lanes:

@@ -1,4 +1,4 @@
-"""From a module of lowered functions to a device image of OpenCL C source."""
+"""Makes a device image of OpenCL C source of a module of lowered functions."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _FP64 = "cl_khr_fp64"
 
 
 def generate_image(module: ModuleOp, target: Target) -> DeviceImage:
-    """The kernels of all functions of ``module``; raises CodegenError."""
+    """Returns the kernels of all functions of ``module``; raises CodegenError."""
     functions = grid_functions(module)
     limits = grid_limits(target)
     doubles = any(_uses_doubles(f) for f in functions)
@@ -30,7 +30,7 @@ def generate_image(module: ModuleOp, target: Target) -> DeviceImage:
     assert isinstance(version, int)
     return DeviceImage(
         format="opencl-c",
-        # A CPU addresses with 64 bits, and pays for each index that it has to widen; a GPU computes on 32 faster.
+        # A CPU addresses with 64 bits, and widening an index costs time; a GPU computes faster on 32.
         code=print_source(functions, wide=limits is not None and limits.core_vectors).encode(),
         functions={f.name: f.sequence for f in functions},
         options=f"-cl-std=CL{version // 100}.{version // 10 % 10}",
@@ -39,8 +39,9 @@ def generate_image(module: ModuleOp, target: Target) -> DeviceImage:
 
 
 def print_source(functions: list[GridFunction], wide: bool = False) -> str:
-    """One file of OpenCL C: every kernel of ``functions``, and what they share. Indices have 64 bits when ``wide``, or
-    when 32 do not hold all of them."""
+    """Returns one file of OpenCL C: every kernel of ``functions``, and what they share. Indices have 64 bits when
+    ``wide``, or when 32 are not enough for all of them.
+    """
     unit = OpenCLUnit()
     kernels = [k for f in functions for k in f.kernels]
     texts = [_named(f, k, unit) for f in functions for k in f.kernels]

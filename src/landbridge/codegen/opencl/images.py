@@ -23,12 +23,12 @@ _ACCESSES = {
 
 
 def parameter(kernel: GridKernel, image: SSAValue) -> str:
-    """The type of a kernel's argument; raises CodegenError for an image that it both reads and writes."""
+    """Returns the type of a kernel's argument; raises CodegenError for an image that it both reads and writes."""
     return f"{'write' if is_written(kernel, image) else 'read'}_only image2d_t"
 
 
 def load(e: CEmitter, op: Operation) -> None:
-    """A pixel, or one element of it."""
+    """Prints a load of a pixel, or of one element of it."""
     image, row, pixel, lane = op.operands
     kind, (ending, four) = kind_of(op.results[0].type), _access(image)
     lanes = shape_of(image.type)[2]
@@ -42,7 +42,7 @@ def load(e: CEmitter, op: Operation) -> None:
 
 
 def store(e: CEmitter, op: Operation) -> None:
-    """A pixel; raises CodegenError for a part of one."""
+    """Prints a store of a pixel; raises CodegenError for a part of one."""
     value, image, row, pixel, _ = op.operands
     kind, (ending, four) = kind_of(value.type), _access(image)
     if max(kind.lanes, 1) != shape_of(image.type)[2]:
@@ -63,12 +63,12 @@ def _access(image: SSAValue) -> tuple[str, str]:
 
 
 def _element(kind: CType, text: str) -> str:
-    """A number of a pixel as the element that it is kept in."""
+    """Returns the number of a pixel as its element type."""
     return f"lb_f32_to_f16({text})" if kind.is_narrow else f"({ELEMENTS[kind.element]})({text})"
 
 
 def _number(kind: CType, text: str) -> str:
-    """An element as the number that a pixel is given."""
+    """Returns an element as the number type of a pixel."""
     if kind.is_narrow:
         return f"lb_f16_to_f32({text})"
     return text if kind.is_float else f"({ELEMENTS[f's{kind.bits}']})({text})"

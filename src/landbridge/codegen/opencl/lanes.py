@@ -1,4 +1,4 @@
-"""Operations on whole vectors as OpenCL C expressions; what has none goes lane by lane, by the rules of the C family.
+"""Operations on whole vectors as OpenCL C expressions; others are computed lane by lane, by the rules of the C family.
 
 Comparisons of vectors give lanes of 0 or -1 as wide as what is compared, ``select`` reads the highest bit of each
 (OpenCL C 3.0 specification, sections 6.5.4 and 6.15.6).
@@ -56,17 +56,17 @@ _CALLS = {op: name for op, name in (FUNCTIONS | INSTRUCTIONS).items() if op not 
 
 
 def truths(mask: str, result: CType) -> str:
-    """A comparison of whole vectors as lanes of i1."""
+    """Returns a comparison of whole vectors as lanes of i1."""
     return f"convert_uchar{result.lanes}({mask}) & (uchar)1"
 
 
 def signed(kind: CType, text: str) -> str:
-    """A vector of integers with a sign."""
+    """Returns a vector of integers with a sign."""
     return f"as_{ELEMENTS[f's{kind.bits}']}{kind.lanes}({text})"
 
 
 def whole(op: Operation, kinds: Sequence[CType], result: CType, x: Sequence[str]) -> str | None:
-    """``op`` on whole vectors ``x``; None when there is no expression for it."""
+    """Returns ``op`` on whole vectors ``x``; None when there is no expression for it."""
     if any(k.is_narrow for k in (*kinds, result)) or not all(k.lanes for k in kinds):
         return None
     form = _INFIX.get(type(op))

@@ -44,7 +44,7 @@ def _store(e: CEmitter, op: Operation) -> None:
 
 
 def _retained(e: CEmitter, mask: SSAValue) -> int:
-    """How many lanes, the first ones, a constant mask keeps."""
+    """Returns how many lanes, the first ones, a constant mask keeps."""
     first = e.retained.get(mask)
     if first is None:
         raise CodegenError("a mask that is no constant of leading lanes has no OpenCL C form")
@@ -52,7 +52,7 @@ def _retained(e: CEmitter, mask: SSAValue) -> int:
 
 
 def _parts(count: int) -> list[tuple[int, int]]:
-    """``count`` lanes as vectors and scalars: (first lane, lanes) of each."""
+    """Returns ``count`` lanes split into vectors and scalars: (first lane, lanes) of each."""
     parts, first = [], 0
     for lanes in (16, 8, 4, 2, 1):
         while count - first >= lanes:
@@ -90,7 +90,7 @@ def _masked_store(e: CEmitter, op: Operation) -> None:
 
 
 def _memory(e: CEmitter, op: Operation) -> None:
-    """Local memory, or a work-item's own; both are reserved where the kernel begins."""
+    """Declares local memory, or a work-item's own; both are reserved where the kernel begins."""
     result = op.results[0]
     ty = result.type
     assert isinstance(ty, MemRefType)

@@ -1,4 +1,4 @@
-"""The OpenCL C text of one launch's kernel."""
+"""Prints the kernel of one launch as OpenCL C text."""
 
 from __future__ import annotations
 
@@ -47,12 +47,14 @@ PRINTERS: dict[type[Operation], Printer] = {
 
 
 def text_of(file: str) -> str:
-    """An OpenCL C file of this package."""
+    """Returns an OpenCL C file of this package."""
     return files(__package__).joinpath(file).read_text(encoding="utf-8")
 
 
 def print_kernel(unit: OpenCLUnit, kernel: GridKernel) -> str:
-    """The kernel function; its workgroup size is part of it. Raises CodegenError for what has no OpenCL C form."""
+    """Returns the kernel function; its workgroup size is part of it. Raises CodegenError for what has no OpenCL C
+    form.
+    """
     e = CEmitter(unit, PRINTERS)
     parameters = []
     for buffer in kernel.buffers:

@@ -1,4 +1,4 @@
-"""Straight-line float code as OpenCL C: the terms that math expansions are written in.
+"""Writes straight-line float code, the terms of math expansions, as OpenCL C.
 
 Masks are what comparisons give: of scalars 0 or 1, of vectors lanes of 0 or -1 as wide as what is compared (OpenCL C
 3.0 specification, section 6.5.4).
@@ -43,54 +43,54 @@ class OpenCLBody(TermBody):
         return self._set(text, CType("s32", self.lanes))
 
     def argument(self, name: str) -> Term:
-        """A parameter, of f32."""
+        """Returns a parameter, of f32."""
         return Term(self, name, CType("f32", self.lanes))
 
     def element(self, kind: Any) -> str:
-        """The element of a CType."""
+        """Returns the element of a CType."""
         found: str = kind.element
         return found
 
     def literal(self, value: float | int, kind: Any) -> Term:
-        """A constant of ``kind``."""
+        """Returns a constant of ``kind``."""
         text = literal(value, kind.element)
         return Term(self, f"(({self.unit.use(kind).text}){text})" if self.lanes else text, kind)
 
     def binary(self, opcode: str, a: Term, b: Term) -> Term:
-        """One operator; integers are unsigned but where they are shifted right."""
+        """Returns one operator; integers are unsigned except where they are shifted right."""
         if opcode == "ashr":
             return self._set(self._unsigned(f"{self._signed(a)} >> {self._signed(b)}"), a.kind)
         return self._set(f"{a.name} {_INFIX[opcode]} {b.name}", a.kind)
 
     def negate(self, a: Term) -> Term:
-        """The other sign."""
+        """Returns the negation."""
         return self._set(f"-{a.name}", a.kind)
 
     def compare(self, predicate: str, a: Term, b: Term) -> Term:
-        """A mask."""
+        """Returns a mask."""
         if predicate in ("slt", "sgt"):
             return self._mask(f"{self._signed(a)} {'<' if predicate == 'slt' else '>'} {self._signed(b)}")
         return self._mask(_COMPARE[predicate].format(a.name, b.name))
 
     def select(self, mask: Term, a: Term, b: Term) -> Term:
-        """Lane by lane."""
+        """Selects lane by lane."""
         if self.lanes:
             return self._set(f"select({b.name}, {a.name}, {mask.name})", a.kind)
         return self._set(f"{mask.name} ? {a.name} : {b.name}", a.kind)
 
     def call(self, stem: str, operands: Sequence[Term]) -> Term:
-        """A built-in function."""
+        """Calls a built-in function."""
         name = _CALLS.get(stem, stem)
         return self._set(f"{name}({', '.join(o.name for o in operands)})", operands[0].kind)
 
     def convert(self, opcode: str, a: Term, element: str) -> Term:
-        """Bits as another type, or signed integers as floats."""
+        """Converts bits to another type, or signed integers to floats."""
         kind = a.kind.of(element)
         name = self._native(kind.element)
         return self._set(f"as_{name}({a.name})" if opcode == "bitcast" else f"convert_{name}({self._signed(a)})", kind)
 
     def leave(self, unless: Term, result: Term) -> None:
-        """Return ``result`` here where no lane of a mask is set."""
+        """Returns ``result`` from the function here where no lane of a mask is set."""
         any_lane = f"any({unless.name})" if self.lanes else unless.name
         self.lines.append(f"if (!{any_lane}) return {result.name};")
 
@@ -105,7 +105,7 @@ class OpenCLBody(TermBody):
 
 
 def function(unit: CUnit, name: str, lanes: int) -> str:
-    """The name of a function of f32, or of vectors of it, that computes ``name``; defined in ``unit``."""
+    """Returns the name of a function of f32, or of vectors of it, that computes ``name``; defined in ``unit``."""
     kind = unit.use(CType("f32", lanes))
     symbol = f"lb_{name}_{kind.text}"
 

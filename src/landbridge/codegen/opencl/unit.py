@@ -1,4 +1,4 @@
-"""What the kernels of one OpenCL C file share."""
+"""The shared parts of the kernels in one OpenCL C file."""
 
 from __future__ import annotations
 
@@ -19,29 +19,31 @@ ELEMENTS = {
 
 
 class OpenCLUnit(CUnit):
-    """Vector types are those of OpenCL C, under the names that the C family gives them."""
+    """A unit whose vector types are those of OpenCL C, under the names that the C family uses."""
 
     form = "OpenCL C"
     shuffles = False
 
     def use(self, kind: CType) -> CType:
-        """``kind``, with its name defined if it is a vector type; raises CodegenError for one that there is not."""
+        """Returns ``kind``, and defines its name if it is a vector type; raises CodegenError for one that OpenCL C
+        lacks.
+        """
         if kind.lanes and kind.text not in self.definitions:
             self.definitions[kind.text] = f"typedef {native_name(kind)} {kind.text};"
         return kind
 
     def literal(self, value: float | int, element: str) -> str:
-        """A constant; OpenCL C has no long long."""
+        """Returns a constant; OpenCL C has no long long."""
         text = literal(value, element)
         return text.replace("ull", "ul").replace("LL", "L") if element in ("i64", "index") else text
 
     def vector(self, kind: CType, values: Sequence[str]) -> str:
-        """A literal of OpenCL C."""
+        """Returns a literal of OpenCL C."""
         return f"(({kind.text})({', '.join(values)}))"
 
 
 def native_name(kind: CType) -> str:
-    """OpenCL C's name of a vector type, such as ``float4``; raises CodegenError."""
+    """Returns OpenCL C's name of a vector type, such as ``float4``; raises CodegenError."""
     if kind.lanes not in LANES or kind.element == "index":
         raise CodegenError(f"a vector of {kind.lanes} {kind.element}; OpenCL C has vectors of {LANES} numbers")
     return f"{ELEMENTS[kind.element]}{kind.lanes}"

@@ -1,1 +1,1 @@
-"""How references between objects are resolved, by a table for each instruction set."""
+"""Resolves references between objects, by a table for each instruction set."""

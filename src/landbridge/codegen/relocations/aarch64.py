@@ -23,7 +23,7 @@ def _fits(value: int, bits: int) -> bool:
 
 
 def _data(form: str, bits: int) -> Callable[[bytearray, int, int], None]:
-    """A signed distance in ``bits`` bits of data."""
+    """Returns a writer of a signed distance in ``bits`` bits of data."""
 
     def write(code: bytearray, location: int, target: int) -> None:
         struct.pack_into(form, code, location, _reaching(target - location, bits, location))
@@ -36,7 +36,7 @@ def _word(code: bytearray, location: int, target: int) -> None:
 
 
 def _branch(bits: int, shift: int) -> Callable[[bytearray, int, int], None]:
-    """A distance in instructions, ``bits`` bits from bit ``shift`` of the instruction on."""
+    """Returns a writer of a distance in instructions, ``bits`` bits from bit ``shift`` of the instruction on."""
 
     def write(code: bytearray, location: int, target: int) -> None:
         distance = target - location
@@ -48,12 +48,12 @@ def _branch(bits: int, shift: int) -> Callable[[bytearray, int, int], None]:
 
 
 def _page(code: bytearray, location: int, target: int) -> None:
-    """The distance between pages of 4096 bytes, as ADRP has it: two low bits at 29, the others at 5."""
+    """Writes the distance between pages of 4096 bytes in the form of ADRP: two low bits at 29, the others at 5."""
     _address(code, location, _reaching((target >> 12) - (location >> 12), 21, location))
 
 
 def _relative_21(code: bytearray, location: int, target: int) -> None:
-    """The distance in bytes, as ADR has it."""
+    """Writes the distance in bytes, in the form of ADR."""
     _address(code, location, _reaching(target - location, 21, location))
 
 
@@ -63,7 +63,7 @@ def _address(code: bytearray, location: int, value: int) -> None:
 
 
 def _low(scale: int) -> Callable[[bytearray, int, int], None]:
-    """The low 12 bits of an address, in units of ``1 << scale`` bytes."""
+    """Returns a writer of the low 12 bits of an address, in units of ``1 << scale`` bytes."""
 
     def write(code: bytearray, location: int, target: int) -> None:
         low = target & 0xFFF

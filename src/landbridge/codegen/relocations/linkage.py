@@ -1,4 +1,4 @@
-"""What linking must know of an instruction set."""
+"""The description of an instruction set for linking."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from landbridge.records import record
 
 
 class Through(Enum):
-    """What a reference reaches its symbol through."""
+    """How a reference reaches its symbol: directly, or through a slot or stub."""
 
     #: The symbol's own address: it must be in the image.
     NOTHING = "nothing"
@@ -26,9 +26,9 @@ class Relocation:
     """One type of relocation.
 
     ``write(code, place, target)`` puts the reference to image offset ``target`` at image offset ``place``; it raises
-    CodegenError when it does not reach. An image begins at an address that is a multiple of 4096, so that
-    the low bits of offsets are those of addresses. ``direct`` is, of a type that reaches through a slot, the type that
-    reaches the slot itself so.
+    CodegenError when it does not reach. An image begins at an address that is a multiple of 4096, so that the low bits
+    of offsets are those of addresses. For a type that reaches its symbol through a slot, ``direct`` is the type that
+    reaches the slot itself.
     """
 
     through: Through

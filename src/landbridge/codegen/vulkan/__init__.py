@@ -1,4 +1,4 @@
-"""The code generator of target kind ``vulkan``: lowered functions to one SPIR-V module of compute shaders."""
+"""The code generator of target kind ``vulkan``: it writes lowered functions as one SPIR-V module of compute shaders."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ if TYPE_CHECKING:
 
 
 def generate(module: ModuleOp, target: Target) -> ModuleImage:
-    """The functions of ``module``, in the form of ``landbridge.passes.lower.grid``, as SPIR-V 1.5 for Vulkan 1.2.
+    """Returns the functions of ``module``, in the form of ``landbridge.passes.lower.grid``, as SPIR-V 1.5 for Vulkan
+    1.2.
 
     Raises CodegenError for what has no SPIR-V form.
     """

@@ -1,7 +1,7 @@
 """SPIR-V of the ``arith`` dialect on scalars.
 
-Integers have no sign, their operations do. A 16-bit float is widened to f32 before every operation but moves and
-casts, and its result rounded.
+Integers have no sign, their operations do. A 16-bit float is widened to f32 before every operation except moves and
+casts, and the result is rounded.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from landbridge.ir.prim_ops import ByteDotOp
 
 
 def apply(rule: Rule) -> Printer:
-    """The printer of a rule over floats or integers of one element."""
+    """Returns the printer of a rule over floats or integers of one element."""
 
     def emit(e: SpirvEmitter, op: Operation) -> None:
         source, result = e.element(op.operands[0]), e.element(op.results[0])
@@ -46,7 +46,7 @@ def apply(rule: Rule) -> Printer:
 
 
 def _integer(op: Op, on_truths: Op | None = None) -> Rule:
-    """One instruction on integers, another on truths."""
+    """Returns a rule of one instruction on integers and another on booleans."""
 
     def rule(e: SpirvEmitter, x: Sequence[int], source: str, result: str) -> int:
         if source == "i1":
@@ -68,8 +68,9 @@ def _extremum(compare: Op, on_truths: Op) -> Rule:
 
 
 def _rest(e: SpirvEmitter, divide: Op, x: Sequence[int], quotient: int, result: str) -> int:
-    """What is left of a division. OpSRem and OpSMod are undefined where an operand is negative, OpSDiv is not (Vulkan
-    1.3 specification, appendix A, "Precision and Operation of SPIR-V Instructions")."""
+    """Returns the remainder of a division. OpSRem and OpSMod are undefined where an operand is negative, OpSDiv is not
+    (Vulkan 1.3 specification, appendix A, "Precision and Operation of SPIR-V Instructions").
+    """
     if divide == Op.UDiv:
         return e.emit(Op.UMod, result, *x)
     return e.emit(Op.ISub, result, x[0], e.emit(Op.IMul, result, quotient, x[1]))
@@ -82,7 +83,9 @@ def _signed_remainder(e: SpirvEmitter, x: Sequence[int], source: str, result: st
 
 
 def _rounded_division(divide: Op, *, signed: bool, up: bool) -> Rule:
-    """The quotient towards zero, moved by one where the remainder is not 0 and the exact one lies beyond it."""
+    """Returns the rule of the truncated quotient, moved by one where the remainder is not 0 and the exact quotient lies
+    beyond it.
+    """
 
     def rule(e: SpirvEmitter, x: Sequence[int], source: str, result: str) -> int:
         quotient = e.emit(divide, result, *x)
@@ -100,12 +103,12 @@ def _rounded_division(divide: Op, *, signed: bool, up: bool) -> Rule:
 
 
 def is_nan(e: SpirvEmitter, x: int) -> int:
-    """Whether a float is NaN."""
+    """Returns whether a float is NaN."""
     return e.emit(Op.IsNan, "i1", x)
 
 
 def _float_extremum(compare: Op) -> Printer:
-    """NaN wins; of two zeros, -0 is the smaller, unless it does not matter which."""
+    """Returns a printer of maximum or minimum: NaN wins; of two zeros, -0 is the smaller, unless ``nsz`` is set."""
 
     def emit(e: SpirvEmitter, op: Operation) -> None:
         either = allows(op, FastMathFlag.NO_SIGNED_ZEROS)
@@ -218,7 +221,7 @@ def _subtract(e: SpirvEmitter, op: Operation) -> None:
 
 
 def _byte_dot(e: SpirvEmitter, op: Operation) -> None:
-    """Bytes moved to the top of a word and back take its sign along, or zeros."""
+    """Multiplies bytes that are moved to the top of a word and back, which extends their sign or zeros."""
     x, y = e.operands(op)
     top, products = e.constant(24, "i32"), []
     for bits in (24, 16, 8, 0):
@@ -248,7 +251,7 @@ PRINTERS: dict[type[Operation], Printer] = {
     arith.FloorDivSIOp: apply(_rounded_division(Op.SDiv, signed=True, up=False)),
     arith.CeilDivSIOp: apply(_rounded_division(Op.SDiv, signed=True, up=True)),
     arith.CeilDivUIOp: apply(_rounded_division(Op.UDiv, signed=False, up=True)),
-    # Of truths, true is -1 with a sign and 1 without.
+    # True is -1 as a signed boolean and 1 as an unsigned one.
     arith.MinSIOp: apply(_extremum(Op.SLessThan, Op.LogicalOr)),
     arith.MaxSIOp: apply(_extremum(Op.SGreaterThan, Op.LogicalAnd)),
     arith.MinUIOp: apply(_extremum(Op.ULessThan, Op.LogicalAnd)),

@@ -16,7 +16,7 @@ from landbridge.executable.spirv import Op
 
 
 def resized(e: SpirvEmitter, x: int, source: str, result: str, *, signed: bool) -> int:
-    """An integer of another width."""
+    """Returns an integer of another width."""
     if source == "i1":
         return e.emit(Op.Select, result, x, e.constant(-1 if signed else 1, result), e.constant(0, result))
     if result == "i1":
@@ -30,8 +30,9 @@ def resized(e: SpirvEmitter, x: int, source: str, result: str, *, signed: bool) 
 
 
 def _sign_extended(e: SpirvEmitter, x: int) -> int:
-    """An i64 of the words of which it consists. Mesa 22.3 compares an OpSConvert of 32 bits with a constant as if both
-    had no sign: its rules narrow the comparison (found on lavapipe by seed 938 of tests/fuzz)."""
+    """Returns an i64 built of its two words. Mesa 22.3 compares an OpSConvert of 32 bits with a constant as if both had
+    no sign: its rules narrow the comparison (found on lavapipe by seed 938 of tests/fuzz).
+    """
     sign = e.emit(Op.ShiftRightArithmetic, "i32", x, e.constant(31, "i32"))
     words = e.module.fresh()
     e.statement(Op.CompositeConstruct, e.module.integers(2), words, x, sign)
@@ -56,12 +57,14 @@ def _to_float(convert: Op, *, signed: bool) -> Rule:
 
 
 def _to_integer(*, signed: bool) -> Rule:
-    """A float towards zero, clamped to what fits; NaN gives 0. Conversions of what does not fit are undefined."""
+    """Returns the rule of float to integer, truncated and clamped to the range; NaN gives 0. Other conversions out of
+    range are undefined.
+    """
 
     def rule(e: SpirvEmitter, x: Sequence[int], source: str, result: str) -> int:
         bits = bits_of(result)
         low = -(2.0 ** (bits - 1)) if signed else 0.0
-        high = 2.0 ** (bits - 1 if signed else bits)  # the first that does not fit
+        high = 2.0 ** (bits - 1 if signed else bits)  # the first value out of range
         wide = result if bits > 32 else "i32"
         value = e.emit(Op.Select, source, is_nan(e, x[0]), e.constant(0.0, source), x[0])
         below = e.emit(Op.FOrdLessThan, "i1", value, e.constant(low, source))

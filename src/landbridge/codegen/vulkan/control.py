@@ -1,5 +1,6 @@
-"""SPIR-V of structured control flow; values that a loop carries, and results, go through variables of the invocation,
-which drivers turn into values again."""
+"""SPIR-V of structured control flow; loop-carried values and results are variables of the invocation, which drivers
+promote to values.
+"""
 
 from __future__ import annotations
 
@@ -61,7 +62,7 @@ def _while(e: SpirvEmitter, op: Operation) -> None:
 
 
 def _loop(e: SpirvEmitter, header: int, after: int, again: int, test: int) -> None:
-    """The header of a loop, up to its test."""
+    """Emits the header of a loop, up to its test."""
     e.statement(Op.Branch, header)
     e.begin(header)
     e.statement(Op.LoopMerge, after, again, 0)
@@ -96,7 +97,7 @@ def _store_all(e: SpirvEmitter, variables: Sequence[int], values: Sequence[SSAVa
 
 
 def _number(builtin: BuiltIn) -> Printer:
-    """The number of this workgroup, or of this invocation in it."""
+    """Returns a printer of the number of this workgroup, or of this invocation in it."""
 
     def emit(e: SpirvEmitter, op: Operation) -> None:
         variable = e.module.builtin(builtin)

@@ -75,11 +75,13 @@ class SpirvEmitter(Dispatcher):
         self.body: list[int] = []
 
     def element(self, value: SSAValue) -> str:
-        """The element of a scalar value, ``index`` as what it is kept in; raises CodegenError for what is none."""
+        """Returns the element of a scalar value, for ``index`` its stored element; raises CodegenError for other
+        values.
+        """
         return self.element_of(value.type)
 
     def element_of(self, attr: Attribute) -> str:
-        """The element of a scalar type."""
+        """Returns the element of a scalar type."""
         name = element_name(attr)
         if name == "index":
             return self.index
@@ -90,7 +92,7 @@ class SpirvEmitter(Dispatcher):
         return name
 
     def emit(self, op: Op, element: str, *operands: int) -> int:
-        """The id of the result, of type ``element``, of an instruction."""
+        """Returns the id of the result, of type ``element``, of an instruction."""
         result = self.module.fresh()
         self.body += encode(op, self.module.type_of(retained(element)), result, *operands)
         if op in _EXACT:
@@ -98,23 +100,23 @@ class SpirvEmitter(Dispatcher):
         return result
 
     def library(self, number: int, element: str, *operands: int) -> int:
-        """The result of instruction ``number`` of GLSL.std.450."""
+        """Returns the result of instruction ``number`` of GLSL.std.450."""
         return self.emit(Op.ExtInst, element, self.module.library(), number, *operands)
 
     def statement(self, op: Op, *operands: int) -> None:
-        """An instruction without a result."""
+        """Emits an instruction without a result."""
         self.body += encode(op, *operands)
 
     def constant(self, value: float | int, element: str) -> int:
-        """A constant."""
+        """Returns the id of a constant."""
         return self.module.constant(value, retained(element))
 
     def set(self, value: SSAValue, found: int) -> None:
-        """Make ``found`` the id of ``value``."""
+        """Makes ``found`` the id of ``value``."""
         self.ids[value] = found
 
     def variable(self, element: str, initial: int | None = None) -> int:
-        """A variable of this invocation, which may be stored to more than once."""
+        """Makes a variable of this invocation, which may be stored to more than once; returns its id."""
         pointer = self.module.pointer(StorageClass.Function, self.module.type_of(retained(element)))
         variable = self.module.fresh()
         self.variables += encode(Op.Variable, pointer, variable, StorageClass.Function)
@@ -123,19 +125,19 @@ class SpirvEmitter(Dispatcher):
         return variable
 
     def load(self, variable: int, element: str) -> int:
-        """What a variable holds."""
+        """Returns the value of a variable."""
         return self.emit(Op.Load, element, variable)
 
     def label(self) -> int:
-        """An id for a block that ``begin`` starts."""
+        """Returns an id for a block that ``begin`` starts."""
         return self.module.fresh()
 
     def begin(self, label: int) -> None:
-        """Start the block ``label``; the one before must have ended."""
+        """Starts the block ``label``; the one before must have ended."""
         self.statement(Op.Label, label)
 
     def operands(self, op: Operation) -> Sequence[int]:
-        """The ids of the operands of ``op``."""
+        """Returns the ids of the operands of ``op``."""
         return [self.ids[operand] for operand in op.operands]
 
 
@@ -143,10 +145,10 @@ Printer = Callable[[SpirvEmitter, Operation], None]
 
 
 def retained(element: str) -> str:
-    """The element that values of ``element`` are kept in: 16-bit floats are their bits."""
+    """Returns the element that values of ``element`` are stored as: 16-bit floats are their bits."""
     return "i16" if element in NARROW else element
 
 
 def bits_of(element: str) -> int:
-    """The width of an element."""
+    """Returns the width of an element."""
     return 16 if element in NARROW else int(element[1:])

@@ -1,4 +1,4 @@
-"""From a module of lowered functions to a device image: one SPIR-V module with an entry point a kernel."""
+"""Makes a device image of a module of lowered functions: one SPIR-V module with an entry point for each kernel."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ PRINTERS: dict[type[Operation], Printer] = {
 
 
 def generate_image(module: ModuleOp, target: Target) -> DeviceImage:
-    """The kernels of all functions of ``module``; raises CodegenError."""
+    """Returns the kernels of all functions of ``module``; raises CodegenError."""
     functions = grid_functions(module)
     spirv = SpirvModule(preserve_nan=target.options.get("preserve-nan") is True)
     for function in functions:
@@ -82,8 +82,9 @@ def _emit(module: SpirvModule, function: GridFunction, kernel: GridKernel, targe
 
 
 def _starts(e: SpirvEmitter, count: int) -> list[int]:
-    """The number of the first element of each buffer: descriptors begin at multiples of what the device asks, tensors
-    anywhere, and what lies between is given by push constants."""
+    """Returns the number of the first element of each buffer: descriptors begin at multiples of the device's alignment,
+    tensors anywhere, and push constants hold the difference.
+    """
     if not count:
         return []
     pointer, variable = e.module.starts(count)

@@ -1,7 +1,7 @@
 """SPIR-V of images: whole pixels, found by column and row, whose elements a kernel sees as bits.
 
-Images are of unsigned integers, whatever they hold, so that no driver converts what is kept in them. A kernel fetches
-from a sampled image, or writes a storage image (Vulkan 1.3 specification, section 14.1 "Descriptor Types").
+Images are of unsigned integers, whatever they hold, so that no driver converts their content. A kernel fetches from a
+sampled image, or writes a storage image (Vulkan 1.3 specification, section 14.1 "Descriptor Types").
 """
 
 from __future__ import annotations
@@ -20,11 +20,13 @@ from landbridge.executable.spirv import IMAGE_FORMATS, Op
 from landbridge.ir.types import dtype_of, shape_of
 from landbridge.targets.images import DTYPES, LANES
 
-_LOD = 2  # of image operands: the level, which is 0
+_LOD = 2  # the image operand for the level, which is 0
 
 
 def declare(e: SpirvEmitter, image: SSAValue, binding: int, *, written: bool) -> None:
-    """Bind ``image`` as ``binding``, to be ``written`` or to be read; raises CodegenError for what no image holds."""
+    """Binds ``image`` as ``binding``, to be ``written`` or read; raises CodegenError for types that no image can
+    hold.
+    """
     assert isinstance(image.type, MemRefType)
     lanes = shape_of(image.type)[2]
     if dtype_of(image.type) not in DTYPES or lanes not in LANES:
@@ -36,7 +38,7 @@ def declare(e: SpirvEmitter, image: SSAValue, binding: int, *, written: bool) ->
 
 
 def load_lane(e: SpirvEmitter, op: Operation) -> None:
-    """One element of a pixel."""
+    """Loads one element of a pixel."""
     ref, row, pixel, lane = op.operands
     image, texel = e.images[ref], _fetch(e, ref, row, pixel)
     if image.lanes == 1:
@@ -47,7 +49,7 @@ def load_lane(e: SpirvEmitter, op: Operation) -> None:
 
 
 def store(e: SpirvEmitter, op: Operation) -> None:
-    """A pixel, of a vector or of the one element that it has; raises CodegenError for a part of one."""
+    """Stores a pixel, of a vector or of the one element that it has; raises CodegenError for a part of one."""
     value, ref, row, pixel, _ = op.operands
     image = e.images[ref]
     lanes = e.lanes.get(value) or (e.ids[value],)
@@ -60,7 +62,7 @@ def store(e: SpirvEmitter, op: Operation) -> None:
 
 
 def _load(e: SpirvEmitter, op: Operation) -> None:
-    """A pixel, as its lanes."""
+    """Loads a pixel, as its lanes."""
     ref, row, pixel, _ = op.operands
     image, result = _image_of(e, ref), op.results[0]
     assert isinstance(result.type, VectorType)
@@ -102,7 +104,7 @@ def _image_of(e: SpirvEmitter, ref: SSAValue) -> ImageVariable:
 
 
 def _fetch(e: SpirvEmitter, ref: SSAValue, row: SSAValue, pixel: SSAValue) -> int:
-    """The four integers that a pixel is read as."""
+    """Returns the four integers that a pixel is read as."""
     image, where = _loaded(e, e.images[ref]), _integers(e, (_integer(e, pixel), _integer(e, row)))
     texel = e.module.fresh()
     e.statement(Op.ImageFetch, e.module.integers(4), texel, image, where, _LOD, e.constant(0, "i32"))
@@ -116,26 +118,26 @@ def _loaded(e: SpirvEmitter, image: ImageVariable) -> int:
 
 
 def _integers(e: SpirvEmitter, parts: Sequence[int]) -> int:
-    """A vector of integers of 32 bits."""
+    """Returns a vector of integers of 32 bits."""
     found = e.module.fresh()
     e.statement(Op.CompositeConstruct, e.module.integers(len(parts)), found, *parts)
     return found
 
 
 def _integer(e: SpirvEmitter, index: SSAValue) -> int:
-    """An index as an integer of 32 bits: images have no more pixels."""
+    """Returns an index as an integer of 32 bits: images have no more pixels."""
     return resized(e, e.ids[index], e.index, "i32", signed=False)
 
 
 def _element(e: SpirvEmitter, word: int, element: str) -> int:
-    """The element whose bits are the low ones of ``word``."""
+    """Returns the element whose bits are the low ones of ``word``."""
     if element == "f32":
         return e.emit(Op.Bitcast, element, word)
     return resized(e, word, "i32", element, signed=False)
 
 
 def _word(e: SpirvEmitter, value: int, element: str) -> int:
-    """The bits of an element in an integer of 32."""
+    """Returns the bits of an element in an integer of 32."""
     if element == "f32":
         return e.emit(Op.Bitcast, "i32", value)
     return resized(e, value, element, "i32", signed=False)

@@ -27,12 +27,12 @@ from landbridge.ir.prim_ops import RemFOp
 
 
 def _library(name: str) -> Printer:
-    """An instruction for every float."""
+    """Returns a printer of an instruction for every float."""
     return apply(lambda e, x, source, result: e.library(glsl.OPCODES[name], result, *x))
 
 
 def _of_single(name: str, rule: Rule) -> Printer:
-    """A function of f32 alone."""
+    """Returns a printer of a function of f32 alone."""
 
     def checked(e: SpirvEmitter, x: Sequence[int], source: str, result: str) -> int:
         if source != "f32":
@@ -43,7 +43,9 @@ def _of_single(name: str, rule: Rule) -> Printer:
 
 
 def _named(name: str, of_double: Callable[..., Term] | None = None) -> Printer:
-    """An expansion, and what continues it where it holds for some magnitudes only. ``of_double``: of f64."""
+    """Returns a printer of an expansion, with its continuation where it holds for some magnitudes only. ``of_double``:
+    for f64.
+    """
 
     def rule(e: SpirvEmitter, x: Sequence[int], source: str, result: str) -> int:
         if source == "f64" and of_double is not None:
@@ -55,8 +57,9 @@ def _named(name: str, of_double: Callable[..., Term] | None = None) -> Printer:
 
 
 def _continued(e: SpirvEmitter, name: str, x: Sequence[int], found: int) -> int:
-    """``found`` where the expansion of function ``name`` holds, else its continuation: a branch, for that is rare and
-    long."""
+    """Returns ``found`` where the expansion of function ``name`` holds, else its continuation in a branch, as that is
+    rare and long.
+    """
     beyond, continuation = LARGE[name]
     large, after, result = e.label(), e.label(), e.variable("f32", found)
     is_large = expanded(e, beyond, x, "f32")
@@ -76,14 +79,16 @@ def _power(e: SpirvEmitter, x: Sequence[int], source: str, result: str) -> int:
 
 
 def _round(x: Term) -> Term:
-    """To the nearest integer, halves away from zero; GLSL leaves open where halves go."""
+    """Rounds to the nearest integer, halves away from zero; GLSL leaves the direction of halves open."""
     whole = x.trunc()
     moved = whole + x.like(1.0).copysign(x)
     return (x - whole).abs().less(0.5).where(whole, x.not_number().where(x, moved)).copysign(x)
 
 
 def _integer_power(e: SpirvEmitter, op: Operation) -> None:
-    """The integer is exact in f32 up to 2**24; beyond, results are 0, 1 or infinite."""
+    """Prints a float to an integer power: the integer is exact in f32 up to 2**24; beyond, results are 0, 1 or
+    infinite.
+    """
     exponent = op.operands[1]
     number = e.emit(Op.ConvertSToF, "f32", e.ids[exponent])
     apply_to = _of_single("fpowi", lambda e, x, source, result: _power(e, [x[0], number], source, result))
@@ -96,7 +101,7 @@ def _absolute(e: SpirvEmitter, x: Sequence[int], source: str, result: str) -> in
 
 
 def _count_bits(e: SpirvEmitter, x: Sequence[int], source: str, result: str) -> int:
-    if bits_of(source) != 32:  # of 32 bits alone in Vulkan 1.2
+    if bits_of(source) != 32:  # Vulkan 1.2 only has 32 bits
         wide = [e.emit(Op.UConvert, "i32", part) for part in _halves(e, x[0], source)]
         counts = [e.emit(Op.BitCount, "i32", part) for part in wide]
         total = counts[0] if len(counts) == 1 else e.emit(Op.IAdd, "i32", *counts)

@@ -17,7 +17,7 @@ from landbridge.executable.spirv import Op, StorageClass
 
 
 def stored_element(e: SpirvEmitter, ref: SSAValue) -> str:
-    """The element that memory of ``ref`` holds: a truth is a byte."""
+    """Returns the element type that memory of ``ref`` holds: a boolean is a byte."""
     ty = ref.type
     assert isinstance(ty, MemRefType)
     element = retained(e.element_of(ty.element_type))
@@ -25,7 +25,7 @@ def stored_element(e: SpirvEmitter, ref: SSAValue) -> str:
 
 
 def _pointer(e: SpirvEmitter, ref: SSAValue, indices: Sequence[SSAValue]) -> tuple[int, str]:
-    """A pointer to an element, and what it holds."""
+    """Returns a pointer to an element, and its type."""
     memory = e.memory[ref]
     ty = ref.type
     assert isinstance(ty, MemRefType)
@@ -34,8 +34,8 @@ def _pointer(e: SpirvEmitter, ref: SSAValue, indices: Sequence[SSAValue]) -> tup
     if memory.start:
         total = memory.start if total is None else e.emit(Op.IAdd, e.index, memory.start, total)
     terms = [(v, n * stride) for i, stride in zip(indices, strides, strict=True) for v, n in _terms(i)]
-    # What is taken away comes last: no number on the way is below 0, so that no unsigned sum wraps. Drivers may widen
-    # the parts of an address one by one.
+    # Subtractions come last: no intermediate result is below 0, so that no unsigned sum wraps. Drivers may widen the
+    # parts of an address one by one.
     for value, factor in sorted(terms, key=lambda term: term[1] < 0):
         count = abs(factor)
         if value is None:
@@ -56,8 +56,9 @@ def _pointer(e: SpirvEmitter, ref: SSAValue, indices: Sequence[SSAValue]) -> tup
 
 
 def _terms(index: SSAValue) -> list[tuple[SSAValue | None, int]]:
-    """What ``index`` is the sum of, values times numbers and numbers alone (None), where a value counts downwards;
-    elsewhere ``index`` itself, as parts of it are computed once."""
+    """Splits ``index`` into a sum of values times numbers and numbers alone (None), where a value counts downwards;
+    otherwise returns ``index`` itself, as its parts are computed once.
+    """
     found = list(_summands(index, 1))
     return found if any(factor < 0 and value is not None for value, factor in found) else [(index, 1)]
 
@@ -101,7 +102,7 @@ def _store(e: SpirvEmitter, op: Operation) -> None:
 
 
 def _memory(e: SpirvEmitter, op: Operation) -> None:
-    """MemoryVariable of a workgroup, or of an invocation."""
+    """Makes a MemoryVariable of a workgroup, or of an invocation."""
     result = op.results[0]
     ty = result.type
     assert isinstance(ty, MemRefType)

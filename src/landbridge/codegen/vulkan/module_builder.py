@@ -1,4 +1,4 @@
-"""A SPIR-V module being written: its types, constants, buffers and entry points, each once (SPIR-V 1.5)."""
+"""Builds a SPIR-V module: its types, constants, buffers and entry points, each once (SPIR-V 1.5)."""
 
 from __future__ import annotations
 
@@ -55,26 +55,26 @@ class SpirvModule:
         self._library: int | None = None
 
     def fresh(self) -> int:
-        """A new id."""
+        """Returns a new id."""
         self._bound += 1
         return self._bound - 1
 
     def need(self, capability: Capability) -> None:
-        """State that the module needs ``capability``."""
+        """Declares that the module needs ``capability``."""
         self._capabilities[capability] = None
 
     def decorate(self, target: int, decoration: Decoration, *values: int) -> None:
-        """Say ``decoration`` of ``target``."""
+        """Adds ``decoration`` to ``target``."""
         self._decorations += encode(Op.Decorate, target, decoration, *values)
 
     def library(self) -> int:
-        """The id of GLSL.std.450's instructions."""
+        """Returns the id of GLSL.std.450's instructions."""
         if self._library is None:
             self._library = self.fresh()
         return self._library
 
     def type_of(self, element: str) -> int:
-        """The type of a scalar."""
+        """Returns the type of a scalar."""
         known = self._known.get(("type", element))
         if known is not None:
             return known
@@ -90,15 +90,15 @@ class SpirvModule:
         return self._once(("type", element), Op.TypeInt, bits, 0)
 
     def void(self) -> int:
-        """The type of no value."""
+        """Returns the type of no value."""
         return self._once(("void",), Op.TypeVoid)
 
     def pointer(self, storage: StorageClass, pointee: int) -> int:
-        """A pointer type."""
+        """Returns a pointer type."""
         return self._once(("pointer", storage, pointee), Op.TypePointer, storage, pointee)
 
     def constant(self, value: float | int, element: str) -> int:
-        """A constant, the same id for equal bits."""
+        """Returns a constant, with the same id for equal bits."""
         kind = self.type_of(element)
         if element == "i1":
             op = Op.ConstantTrue if value else Op.ConstantFalse
@@ -107,7 +107,7 @@ class SpirvModule:
         return self._once(("constant", element, words), Op.Constant, *words, before=(kind,))
 
     def array_variable(self, element: str, count: int, storage: StorageClass) -> tuple[int, int]:
-        """Type of a pointer to ``count`` elements, and the id of a variable of it in the module (Workgroup)."""
+        """Returns type of a pointer to ``count`` elements, and the id of a variable of it in the module (Workgroup)."""
         length = self.constant(count, "i32")
         kind = self._once(("array", element, count), Op.TypeArray, self.type_of(element), length)
         pointer = self.pointer(storage, kind)
@@ -118,7 +118,7 @@ class SpirvModule:
         return pointer, variable
 
     def buffer(self, element: str, binding: int, *, read_only: bool, restrict: bool, exchanged: bool = False) -> int:
-        """A storage buffer of ``element``s, bound as ``binding`` of descriptor set 0.
+        """Returns a storage buffer of ``element``s, bound as ``binding`` of descriptor set 0.
 
         ``exchanged``: invocations read there what others wrote, after a barrier, which orders Coherent memory alone
         where the memory model is GLSL450 (Vulkan 1.3 specification, appendix "Memory Model").
@@ -139,8 +139,9 @@ class SpirvModule:
         return variable
 
     def image(self, binding: int, written: ImageFormat | None) -> tuple[int, int]:
-        """An image of pixels of unsigned integers that a kernel writes in a format, or reads (None), bound as
-        ``binding`` of descriptor set 0: its type, and the variable."""
+        """Returns an image of pixels of unsigned integers that a kernel writes in a format, or reads (None), bound as
+        ``binding`` of descriptor set 0: its type, and the variable.
+        """
         if written not in (None, *_PLAIN_FORMATS):
             self.need(Capability.StorageImageExtendedFormats)
         use, format = (1, ImageFormat.Unknown) if written is None else (2, written)
@@ -155,11 +156,11 @@ class SpirvModule:
         return kind, variable
 
     def integers(self, count: int) -> int:
-        """The type of a vector of ``count`` integers of 32 bits."""
+        """Returns the type of a vector of ``count`` integers of 32 bits."""
         return self._once(("vector", count), Op.TypeVector, self.type_of("i32"), count)
 
     def builtin(self, which: BuiltIn) -> int:
-        """The input variable of three integers that the device fills with ``which``."""
+        """Returns the input variable of three integers that the device fills with ``which``."""
         key = ("builtin", which)
         if key not in self._known:
             pointer = self.pointer(StorageClass.Input, self.integers(3))
@@ -169,7 +170,9 @@ class SpirvModule:
         return self._known[key]
 
     def starts(self, count: int) -> tuple[int, int]:
-        """The push constants of a kernel: ``count`` unsigned integers. Type of a pointer to one, and the variable."""
+        """Returns the push constants of a kernel: ``count`` unsigned integers. Type of a pointer to one, and the
+        variable.
+        """
         number = self.type_of("i32")
         block = self._once(("push", count), Op.TypeStruct, *[number] * count)
         if ("pushed", count) not in self._known:
@@ -184,7 +187,9 @@ class SpirvModule:
     def entry_point(
         self, name: str, interface: Sequence[int], size: tuple[int, int, int], variables: list[int], body: list[int]
     ) -> None:
-        """A kernel called ``name`` of workgroups of ``size``; ``body`` begins after the label of its first block."""
+        """Adds a kernel called ``name`` of workgroups of ``size``; ``body`` begins after the label of its first
+        block.
+        """
         nothing = self.void()
         function = self.fresh()
         signature = self._once(("function",), Op.TypeFunction, nothing)
@@ -194,7 +199,7 @@ class SpirvModule:
         self._functions += [*encode(Op.Return), *encode(Op.FunctionEnd)]
 
     def binary(self) -> bytes:
-        """The module's words, little-endian."""
+        """Returns the module's words, little-endian."""
         if self._preserve_nan and self._floats:
             self.need(Capability.SignedZeroInfNanPreserve)
         words: list[int] = []
@@ -218,7 +223,7 @@ class SpirvModule:
         self.decorate(variable, Decoration.Binding, binding)
 
     def _block(self, element: str) -> int:
-        """The structure that a buffer of ``element``s is."""
+        """Returns the structure that a buffer of ``element``s is."""
         key = ("block", element)
         if key not in self._known:
             array = self._once(("runtime array", element), Op.TypeRuntimeArray, self.type_of(element))
@@ -229,7 +234,7 @@ class SpirvModule:
         return self._known[key]
 
     def _once(self, key: tuple[object, ...], op: Op, *operands: int, before: tuple[int, ...] = ()) -> int:
-        """The id of a declaration, made when it is first asked for; ``before`` stands before its result."""
+        """Returns the id of a declaration, made on first use; ``before`` are the words before its result."""
         known = self._known.get(key)
         if known is None:
             known = self._known[key] = self.fresh()
@@ -238,19 +243,19 @@ class SpirvModule:
 
 
 def encode(op: Op, *operands: Any) -> list[int]:
-    """The words of an instruction."""
+    """Returns the words of an instruction."""
     return [(1 + len(operands)) << 16 | op, *operands]
 
 
 def text_words(text: str) -> tuple[int, ...]:
-    """A text as words, ended by a zero byte."""
+    """Returns a text as words, ended by a zero byte."""
     raw = text.encode() + b"\0"
     raw += b"\0" * (-len(raw) % 4)
     return struct.unpack(f"<{len(raw) // 4}I", raw)
 
 
 def constant_words(value: float | int, element: str) -> tuple[int, ...]:
-    """The bits of a constant as words; narrow ones fill the low bits of one word."""
+    """Returns the bits of a constant as words; narrow ones fill the low bits of one word."""
     if element[0] == "i":
         value = int(value) & ((1 << int(element[1:])) - 1)
     raw = struct.pack(_PACK[element], float(np.float32(value)) if element == "f32" else value)

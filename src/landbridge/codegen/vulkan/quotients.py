@@ -1,5 +1,6 @@
-"""Quotients of f32, which drivers may be off by 2.5 units of the last place in (Vulkan 1.3 specification, appendix A,
-"Precision and Operation of SPIR-V Instructions"): integers that models round quotients to would be others."""
+"""Quotients of f32, in which drivers may be off by 2.5 units of the last place (Vulkan 1.3 specification, appendix A,
+"Precision and Operation of SPIR-V Instructions"): integers that models round quotients to would be others.
+"""
 
 from __future__ import annotations
 
@@ -14,11 +15,12 @@ _SMALL = 2.0**-20
 
 
 def quotient(e: SpirvEmitter, x: Sequence[int], source: str, result: str) -> int:
-    """``x[0] / x[1]``, of f32 the nearest float wherever no number on the way is denormal or infinite.
+    """Returns ``x[0] / x[1]``, for f32 correctly rounded wherever no intermediate result is denormal or infinite.
 
-    The reciprocal is refined once and the quotient twice, by what is left of it, in fused multiply-adds (Markstein,
+    The reciprocal is refined once and the quotient twice, by its remainder, in fused multiply-adds (Markstein,
     "Computation of elementary functions on the IBM RISC System/6000 processor", 1990). Where that does not come close
-    to the driver's own, as with infinities, zeros and the largest and smallest numbers, the driver's own is it.
+    to the driver's own, as with infinities, zeros and the largest and smallest numbers, the driver's result is
+    returned.
     """
     owned = e.emit(Op.FDiv, result, *x)
     if result != "f32" or e.rounds_quotients:

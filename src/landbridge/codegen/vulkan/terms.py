@@ -1,4 +1,4 @@
-"""Straight-line float code as SPIR-V: the terms that math expansions are written in."""
+"""Writes straight-line float code, the terms of math expansions, as SPIR-V."""
 
 from __future__ import annotations
 
@@ -46,28 +46,28 @@ class SpirvBody(TermBody):
         self.emitter = emitter
 
     def term(self, found: int, element: str) -> Term:
-        """A value of the kernel."""
+        """Returns a value of the kernel."""
         return Term(self, found, element)
 
     def element(self, kind: Any) -> str:
-        """A kind is its element."""
+        """Returns ``kind``, which is its element."""
         return str(kind)
 
     def literal(self, value: float | int, kind: Any) -> Term:
-        """A constant of element ``kind``."""
+        """Returns a constant of element ``kind``."""
         return Term(self, self.emitter.constant(value, kind), kind)
 
     def binary(self, opcode: str, a: Term, b: Term) -> Term:
-        """One instruction."""
+        """Emits one instruction."""
         table = _FLOAT if a.kind[0] == "f" else _MASKS if a.kind == "i1" else _INTEGER
         return Term(self, self.emitter.emit(table[opcode], a.kind, a.name, b.name), a.kind)
 
     def negate(self, a: Term) -> Term:
-        """``OpFNegate``."""
+        """Emits ``OpFNegate``."""
         return Term(self, self.emitter.emit(Op.FNegate, a.kind, a.name), a.kind)
 
     def compare(self, predicate: str, a: Term, b: Term) -> Term:
-        """One instruction; NaN is asked for by itself."""
+        """Emits one instruction; NaN has a separate test."""
         if predicate == "uno":
             nans = [self.emitter.emit(Op.IsNan, "i1", x.name) for x in dict.fromkeys((a, b))]
             found = nans[0] if len(nans) == 1 else self.emitter.emit(Op.LogicalOr, "i1", *nans)
@@ -75,11 +75,11 @@ class SpirvBody(TermBody):
         return Term(self, self.emitter.emit(_COMPARE[predicate], "i1", a.name, b.name), "i1")
 
     def select(self, mask: Term, a: Term, b: Term) -> Term:
-        """``OpSelect``."""
+        """Emits ``OpSelect``."""
         return Term(self, self.emitter.emit(Op.Select, a.kind, mask.name, a.name, b.name), a.kind)
 
     def call(self, stem: str, operands: Sequence[Term]) -> Term:
-        """An instruction of the library; signs are copied bit by bit."""
+        """Emits an instruction of the library; signs are copied bit by bit."""
         kind = operands[0].kind
         if stem == "copysign":
             return copysign(*operands)
@@ -87,29 +87,29 @@ class SpirvBody(TermBody):
         return Term(self, self.emitter.library(glsl.OPCODES[stem], kind, *names), kind)
 
     def convert(self, opcode: str, a: Term, element: str) -> Term:
-        """One instruction."""
+        """Emits one instruction."""
         return Term(self, self.emitter.emit(_CONVERT[opcode], element, a.name), element)
 
 
 def copysign(magnitude: Term, sign: Term) -> Term:
-    """The bits of ``magnitude`` with the highest one of ``sign``."""
+    """Returns the bits of ``magnitude`` with the highest one of ``sign``."""
     highest = -1 << (31 if magnitude.kind == "f32" else 63)
     return ((magnitude.bits() & ~highest) | (sign.bits() & highest)).as_float()
 
 
 def widened(e: SpirvEmitter, found: int, element: str) -> int:
-    """A 16-bit float, kept as its bits, as f32."""
+    """Returns a 16-bit float, kept as its bits, as f32."""
     bits = SpirvBody(e).term(e.emit(Op.UConvert, "i32", found), "i32")
     return int(narrow.widened(bits, element).name)
 
 
 def narrowed(e: SpirvEmitter, found: int, source: str, element: str) -> int:
-    """An f32 or f64 rounded to a 16-bit float, as its bits."""
+    """Returns an f32 or f64 rounded to a 16-bit float, as its bits."""
     bits = narrow.narrowed(SpirvBody(e).term(found, source), element)
     return e.emit(Op.UConvert, "i16", bits.name)
 
 
 def expanded(e: SpirvEmitter, expansion: Callable[..., Term], operands: Sequence[int], element: str) -> int:
-    """The id of an expansion of ``operands``."""
+    """Returns the id of an expansion of ``operands``."""
     body = SpirvBody(e)
     return int(expansion(*(body.term(operand, element) for operand in operands)).name)
