@@ -1,4 +1,4 @@
-"""How far an operator's results may lie from the true ones: stated beside its handler, read by tests and docs.
+"""Error bounds of operators: the maximum error of a result, declared with its handler, read by tests and docs.
 
 A bound is in units of the last place (ulp) of the result, against the same function of the same inputs in real
 numbers. It is stated for f32; f64 keeps it too unless it says otherwise. 16-bit floats are computed in f32 and rounded
@@ -35,7 +35,7 @@ _NARROW = ("float16", "bfloat16")
 
 @record(frozen=True)
 class Accuracy:
-    """A bound on errors. ``ulp`` 0 is bit for bit (any NaN is as good as another), 0.5 is correctly rounded."""
+    """A bound on errors. ``ulp`` 0 means bit for bit (any NaN equals another), 0.5 means correctly rounded."""
 
     ulp: float
     #: The bound where results are sums of terms that cancel: ``ulp`` times eps times the sum of their magnitudes.
@@ -50,7 +50,7 @@ class Accuracy:
     note: str = ""
 
     def bound(self, dtype: str, kind: str = "llvm") -> float:
-        """The bound in ulp of f32, or of f64 for ``float64``; 0 for integers and bools."""
+        """Returns the bound in ulp of f32, or of f64 for ``float64``; 0 for integers and bools."""
         if not dtype.startswith(("float", "bfloat")):
             return 0.0
         if dtype == "float64" and self.float64 is not None:
@@ -58,7 +58,8 @@ class Accuracy:
         return self.targets.get(kind, self.ulp)
 
     def tolerance(self, want: Array, dtype: str, kind: str = "llvm", condition: Array | None = None) -> Array:
-        """How far a result of ``dtype`` may lie from ``want``, which is in more precision; of want's dtype and shape.
+        """Returns the largest legal error of a result of ``dtype`` from ``want``, which has more precision; of want's
+        dtype and shape.
 
         ``condition`` is the sum of the magnitudes of each result's terms, in the shape of ``want``: needed where the
         bound is of ``sums``. 0 where ``want`` is infinite or NaN.
@@ -91,7 +92,7 @@ _FORMATS = {
 
 
 def spacing(want: Array, dtype: str) -> Array:
-    """The unit of the last place of a float ``dtype`` at each of ``want``: of its dtype and shape, never 0.
+    """Returns the unit of the last place of a float ``dtype`` at each of ``want``: of its dtype and shape, never 0.
 
     Between two powers of 2 it is the distance of neighbours; beyond the largest number, that below it.
     """
@@ -125,7 +126,9 @@ def accuracy(
     least: float = 0.0,
     note: str = "",
 ) -> Callable[[Handler], Handler]:
-    """State the Accuracy of a handler: one that is given, or of these fields. Directly above its ``def``."""
+    """Declares the Accuracy of a handler: one that is given, or of these fields. It stands directly above its
+    ``def``.
+    """
     found = declared or Accuracy(ulp, sums, float64, dict(targets or {}), least, note)
 
     def state(handler: Handler) -> Handler:
@@ -136,7 +139,9 @@ def accuracy(
 
 
 def accuracy_of(op_type: str, opset: int, domain: str = "") -> Accuracy | None:
-    """What the handler of an operator states; None when it states nothing. Raises CompileError without a handler."""
+    """Returns the accuracy that the handler of an operator declares; None when it declares none. Raises CompileError
+    without a handler.
+    """
     handler = handler_for(domain, op_type, opset)
     if handler is None:
         raise CompileError(f"no handler for {op_type} of opset {opset}; legal: what operators() lists")

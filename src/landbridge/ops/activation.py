@@ -23,7 +23,7 @@ from landbridge.ops.rules import rules
 @operator("Relu")
 @accuracy(EXACT)
 def relu(c: OpContext, x: Operand) -> Operand:
-    """``max(x, 0)``."""
+    """Computes ``max(x, 0)``."""
     return c.elementwise("relu", [x], lambda s, v: s.maximum(v, 0))
 
 
@@ -31,7 +31,7 @@ def relu(c: OpContext, x: Operand) -> Operand:
 @operator("Sigmoid")
 @accuracy(ulp=3)
 def sigmoid(c: OpContext, x: Operand) -> Operand:
-    """``1 / (1 + exp(-x))``."""
+    """Computes ``1 / (1 + exp(-x))``."""
     return c.function("sigmoid", [x], lambda s, v: s.sigmoid(v))
 
 
@@ -39,7 +39,7 @@ def sigmoid(c: OpContext, x: Operand) -> Operand:
 @operator("LeakyRelu")
 @accuracy(ROUNDED)
 def leaky_relu(c: OpContext, x: Operand) -> Operand:
-    """``x``, times ``alpha`` below 0."""
+    """Computes ``x``, times ``alpha`` below 0."""
     alpha = c.attribute("alpha", 0.01)
     return c.function("leaky_relu", [x], lambda s, v: s.select(v < 0, v * alpha, v))
 
@@ -48,7 +48,7 @@ def leaky_relu(c: OpContext, x: Operand) -> Operand:
 @operator("PRelu")
 @accuracy(ROUNDED)
 def prelu(c: OpContext, x: Operand, slope: Operand) -> Operand:
-    """``x``, times ``slope`` below 0."""
+    """Computes ``x``, times ``slope`` below 0."""
     slope = c.repeated(slope, c.shape(x), "slope")
     return c.elementwise("prelu", [x, slope], lambda s, v, a: s.select(v < 0, v * a, v))
 
@@ -57,7 +57,7 @@ def prelu(c: OpContext, x: Operand, slope: Operand) -> Operand:
 @operator("ThresholdedRelu")
 @accuracy(EXACT)
 def thresholded_relu(c: OpContext, x: Operand) -> Operand:
-    """``x`` above ``alpha``, else 0."""
+    """Computes ``x`` above ``alpha``, else 0."""
     alpha = c.attribute("alpha", 1.0)
     return c.function("thresholded_relu", [x], lambda s, v: s.select(v > alpha, v, 0))
 
@@ -66,7 +66,7 @@ def thresholded_relu(c: OpContext, x: Operand) -> Operand:
 @operator("Elu")
 @accuracy(ulp=3)
 def elu(c: OpContext, x: Operand) -> Operand:
-    """``alpha * (exp(x) - 1)`` below 0."""
+    """Computes ``alpha * (exp(x) - 1)`` below 0."""
     alpha = c.attribute("alpha", 1.0)
     return c.function("elu", [x], lambda s, v: s.select(v < 0, s.math("expm1", v) * alpha, v))
 
@@ -75,7 +75,7 @@ def elu(c: OpContext, x: Operand) -> Operand:
 @operator("Selu")
 @accuracy(ulp=3)
 def selu(c: OpContext, x: Operand) -> Operand:
-    """Scaled Elu."""
+    """Computes the scaled Elu."""
     alpha = c.attribute("alpha", 1.67326319217681884765625)
     gamma = c.attribute("gamma", 1.05070102214813232421875)
     return c.function("selu", [x], lambda s, v: s.select(v < 0, s.math("expm1", v) * (alpha * gamma), v * gamma))
@@ -85,7 +85,7 @@ def selu(c: OpContext, x: Operand) -> Operand:
 @operator("Celu")
 @accuracy(ulp=3)
 def celu(c: OpContext, x: Operand) -> Operand:
-    """``max(0, x) + min(0, alpha * (exp(x / alpha) - 1))``."""
+    """Computes ``max(0, x) + min(0, alpha * (exp(x / alpha) - 1))``."""
     alpha = c.attribute("alpha", 1.0)
     return c.function("celu", [x], lambda s, v: s.select(v < 0, s.math("expm1", v / alpha) * alpha, v))
 
@@ -94,7 +94,7 @@ def celu(c: OpContext, x: Operand) -> Operand:
 @operator("HardSigmoid")
 @accuracy(ulp=1, sums=True, note="of ``alpha * x`` and ``beta``")
 def hard_sigmoid(c: OpContext, x: Operand) -> Operand:
-    """``alpha * x + beta`` within 0 and 1."""
+    """Computes ``alpha * x + beta``, clamped to 0 and 1."""
     alpha, beta = c.attribute("alpha", 0.2), c.attribute("beta", 0.5)
     return c.function("hard_sigmoid", [x], lambda s, v: s.minimum(s.maximum(v * alpha + beta, 0.0), 1.0))
 
@@ -103,7 +103,7 @@ def hard_sigmoid(c: OpContext, x: Operand) -> Operand:
 @operator("HardSwish")
 @accuracy(ulp=2, sums=True, note="of ``x * x / 6`` and ``x / 2``")
 def hard_swish(c: OpContext, x: Operand) -> Operand:
-    """``x * min(max(x / 6 + 1/2, 0), 1)``."""
+    """Computes ``x * min(max(x / 6 + 1/2, 0), 1)``."""
     return c.function("hard_swish", [x], lambda s, v: v * s.minimum(s.maximum(v * (1 / 6) + 0.5, 0.0), 1.0))
 
 
@@ -111,13 +111,13 @@ def hard_swish(c: OpContext, x: Operand) -> Operand:
 @operator("Swish")
 @accuracy(ulp=4, least=512, note="where ``alpha * x`` is exact; else as many ulp more as its magnitude")
 def swish(c: OpContext, x: Operand) -> Operand:
-    """``x * sigmoid(alpha * x)``."""
+    """Computes ``x * sigmoid(alpha * x)``."""
     alpha = c.attribute("alpha", 1.0)
     return c.function("swish", [x], lambda s, v: v * s.sigmoid(v * alpha))
 
 
 def softplus_of(s: ScalarBuilder, v: Value) -> Value:
-    """``log(1 + exp(v))`` without overflow."""
+    """Computes ``log(1 + exp(v))`` without overflow."""
     return s.maximum(v, 0.0) + s.math("log1p", s.exp(-s.math("abs", v)))
 
 
@@ -125,7 +125,7 @@ def softplus_of(s: ScalarBuilder, v: Value) -> Value:
 @operator("Softplus")
 @accuracy(ulp=2)
 def softplus(c: OpContext, x: Operand) -> Operand:
-    """``log(1 + exp(x))``."""
+    """Computes ``log(1 + exp(x))``."""
     return c.function("softplus", [x], softplus_of)
 
 
@@ -133,7 +133,7 @@ def softplus(c: OpContext, x: Operand) -> Operand:
 @operator("Mish")
 @accuracy(ulp=4, least=512)
 def mish(c: OpContext, x: Operand) -> Operand:
-    """``x * tanh(softplus(x))``, as ``x n / (n + 2)`` with ``n = exp(2 x) + 2 exp(x)``."""
+    """Computes ``x * tanh(softplus(x))``, as ``x n / (n + 2)`` with ``n = exp(2 x) + 2 exp(x)``."""
 
     def body(s: ScalarBuilder, v: Value) -> Value:
         e = s.exp(s.minimum(v, saturation(v.dtype)))
@@ -147,7 +147,7 @@ def mish(c: OpContext, x: Operand) -> Operand:
 @operator("Softsign")
 @accuracy(ulp=1.5)
 def softsign(c: OpContext, x: Operand) -> Operand:
-    """``x / (1 + |x|)``."""
+    """Computes ``x / (1 + |x|)``."""
     return c.function("softsign", [x], lambda s, v: v / (s.math("abs", v) + 1.0))
 
 
@@ -155,7 +155,7 @@ def softsign(c: OpContext, x: Operand) -> Operand:
 @operator("Gelu")
 @accuracy(ulp=2, sums=True, note="of ``x``")
 def gelu(c: OpContext, x: Operand) -> Operand:
-    """``x`` times the normal distribution's integral, or its tanh approximation."""
+    """Computes ``x`` times the cumulative normal distribution, or its tanh approximation."""
     if c.attribute("approximate", "none") == "tanh":
         k = math.sqrt(2 / math.pi)
         return c.function("gelu", [x], lambda s, v: v * 0.5 * (s.math("tanh", (v + v * v * v * 0.044715) * k) + 1.0))
@@ -166,7 +166,7 @@ def gelu(c: OpContext, x: Operand) -> Operand:
 @operator("Shrink")
 @accuracy(ROUNDED)
 def shrink(c: OpContext, x: Operand) -> Operand:
-    """``x + bias`` below ``-lambd``, ``x - bias`` above ``lambd``, else 0."""
+    """Computes ``x + bias`` below ``-lambd``, ``x - bias`` above ``lambd``, else 0."""
     bias, lambd = c.attribute("bias", 0.0), c.attribute("lambd", 0.5)
 
     def body(s: ScalarBuilder, v: Value) -> Value:
@@ -180,7 +180,9 @@ def shrink(c: OpContext, x: Operand) -> Operand:
 @operator("Clip")
 @accuracy(EXACT)
 def clip(c: OpContext, x: Operand, low: Operand | None = None, high: Operand | None = None) -> Operand:
-    """``x`` within bounds: before opset 11 attributes, float32's ends by default; optional scalar inputs since."""
+    """Clamps ``x`` to bounds: before opset 11 attributes, by default the ends of float32; optional scalar inputs
+    since.
+    """
     dtype = c.dtype(x)
     bounds: list[Operand | None] = [low, high]
     if c.opset < 11:
@@ -202,7 +204,7 @@ def clip(c: OpContext, x: Operand, low: Operand | None = None, high: Operand | N
 
 
 def _bound(value: float, dtype: str) -> np.ndarray[Any, Any]:
-    """An attribute as a number of ``dtype``, the nearest that is finite if it is."""
+    """Returns an attribute as a number of ``dtype``, the nearest finite one if it is finite."""
     kind = numpy_dtype(dtype)
     largest = float(np.finfo(kind).max)
     return np.asarray(min(max(value, -largest), largest) if math.isfinite(value) else value, kind)
@@ -212,13 +214,13 @@ def _bound(value: float, dtype: str) -> np.ndarray[Any, Any]:
 @operator("Hardmax", since=13)
 @accuracy(EXACT)
 def hardmax(c: OpContext, x: Operand) -> Operand:
-    """1 at the first maximum along ``axis``, else 0."""
+    """Computes 1 at the first maximum along ``axis``, else 0."""
     axis = c.axis(c.attribute("axis", -1), c.rank(x))
     return first_maximum(c, x, axis)
 
 
 def first_maximum(c: OpContext, x: Operand, axis: int) -> Operand:
-    """1 where an element is the first of the largest along ``axis``, else 0."""
+    """Returns 1 where an element is the first of the largest along ``axis``, else 0."""
     shape = c.shape(x)
     others = [a for a in range(len(shape)) if a != axis]
     loops = [shape[a] for a in others]

@@ -1,4 +1,4 @@
-"""RoiAlign whose regions decide how many samples a cell has: as many as it has pixels along each axis."""
+"""RoiAlign whose regions decide the number of samples of a cell: one for each pixel along each axis."""
 
 from __future__ import annotations
 
@@ -35,13 +35,14 @@ class RegionAxis:
     dtype: str
 
     def region(self, s: ScalarBuilder, begin: Value, end: Value) -> tuple[Value, Value]:
-        """Where a region begins, in pixels, and how many it has."""
+        """Returns the start of a region, in pixels, and its number of pixels."""
         begin, end = (s.cast(v, self.dtype) * self.scale - (0.5 if self.half_pixel else 0.0) for v in (begin, end))
         return begin, end - begin if self.half_pixel else s.maximum(end - begin, 1.0)
 
     def pixels(self, s: ScalarBuilder, location: Value) -> tuple[Value, Value, Value]:
-        """The pixel before ``location``, a whole float, and the weights of it and of the next one; both are 0 outside
-        of the image."""
+        """Returns the pixel before ``location``, a whole float, and the weights of it and of the next one; both are 0
+        outside of the image.
+        """
         extent = s.const(self.extent, self.dtype)
         inside = (location >= -1.0) & (location <= extent)
         location = s.maximum(location, 0.0)
@@ -50,14 +51,15 @@ class RegionAxis:
         return s.select(inside, low, 0.0), s.select(inside, 1.0 - after, 0.0), s.select(inside, after, 0.0)
 
     def corners(self, s: ScalarBuilder, location: Value) -> list[tuple[Value, Value]]:
-        """The indices of the two pixels around ``location``, with their weights."""
+        """Returns the indices of the two pixels around ``location``, with their weights."""
         low, before, after = self.pixels(s, location)
         first = s.cast(low, "int64")
         return [(index_within(s, first, self.extent), before), (index_within(s, first + 1, self.extent), after)]
 
 
 def write_adaptive(p: PrimBuilder, axes: Sequence[RegionAxis], largest: bool) -> None:
-    """Write the cells [R, rows, columns, C] of regions [R, 4] of images [N, H, W, C]; ``largest``: not the mean.
+    """Writes the cells [R, rows, columns, C] of regions [R, 4] of images [N, H, W, C]; ``largest``: the maximum, not
+    the mean.
 
     The number of samples of a cell is its extent rounded up. Only those in the image are visited, so that the work is
     bounded by the image, whatever the regions are; a region without extent, or with one that is not finite, has cells
@@ -128,7 +130,7 @@ def write_adaptive(p: PrimBuilder, axes: Sequence[RegionAxis], largest: bool) ->
 
 
 def _each(s: LoopBuilder, count: Extent, body: Callable[[Value], None]) -> None:
-    """``body`` for each index of ``count``."""
+    """Writes ``body`` for each index of ``count``."""
 
     def once(i: Value) -> Sequence[Value]:
         body(i)
@@ -139,8 +141,9 @@ def _each(s: LoopBuilder, count: Extent, body: Callable[[Value], None]) -> None:
 
 @record(frozen=True)
 class _Samples:
-    """Along an axis of a region: where it ``begin``s, the extent of a ``cell``, how many samples that has (``number``,
-    a float), how far they are apart (``step``), and whether there are ``some``."""
+    """The samples along an axis of a region: where it ``begin``s, the extent of a ``cell``, how many samples that has
+    (``number``, a float), their distance (``step``), and whether there are ``some``.
+    """
 
     axis: RegionAxis
     begin: Value
@@ -151,7 +154,7 @@ class _Samples:
 
     @staticmethod
     def of(s: ScalarBuilder, axis: RegionAxis, corners: BodyBuffer, region: Value) -> _Samples:
-        """Those of ``region``, counted as onnxruntime does, in the same order of operations."""
+        """Returns the samples of ``region``, counted as onnxruntime does, in the same order of operations."""
         begin, extent = axis.region(s, *(corners.load(s, [region, axis.column + more]) for more in (0, 2)))
         cell = extent / float(axis.cells)
         number = s.math("ceil", cell)
@@ -160,16 +163,17 @@ class _Samples:
         return _Samples(axis, begin, cell, number, cell / number, some)
 
     def start(self, s: ScalarBuilder, cell: Value) -> Value:
-        """Where ``cell`` begins."""
+        """Returns where ``cell`` begins."""
         return self.begin + s.cast(s.cast(cell, "int64"), self.axis.dtype) * self.cell
 
     def location(self, s: ScalarBuilder, start: Value, number: Value) -> Value:
-        """Where sample ``number`` of a cell that begins at ``start`` is."""
+        """Returns the location of sample ``number`` of a cell that begins at ``start``."""
         return start + (s.cast(s.cast(number, "int64"), self.axis.dtype) + 0.5) * self.step
 
     def visited(self, s: ScalarBuilder, start: Value, some: Value) -> tuple[Value, Value]:
-        """The first sample that may be in the image, and the one after the last; one more on either side, as the
-        division rounds. They are at least half a pixel apart where a cell has more than one."""
+        """Returns the range of samples that may be in the image, one more on either side, as the division rounds. Their
+        distance is at least half a pixel where a cell has more than one.
+        """
         most = s.select(some, self.number, 0.0)
         low, high = ((edge - start) / self.step for edge in (-1.0, s.const(self.axis.extent, self.axis.dtype)))
         ends = (s.math("floor", low) - 2.0, s.math("ceil", high) + 2.0)

@@ -23,28 +23,28 @@ class Complex(NamedTuple):
     im: Value
 
     def plus(self, other: Complex) -> Complex:
-        """The sum of two."""
+        """Computes the sum of two."""
         return Complex(self.re + other.re, self.im + other.im)
 
     def minus(self, other: Complex) -> Complex:
-        """The difference of two."""
+        """Computes the difference of two."""
         return Complex(self.re - other.re, self.im - other.im)
 
     def times(self, other: Complex) -> Complex:
-        """The product of two."""
+        """Computes the product of two."""
         return Complex(self.re * other.re - self.im * other.im, self.re * other.im + self.im * other.re)
 
     def scaled(self, by: float) -> Complex:
-        """The product with a real constant."""
+        """Computes the product with a real constant."""
         return Complex(self.re * by, self.im * by)
 
     def rotated(self, quarters: int) -> Complex:
-        """The product with ``1j ** quarters``."""
+        """Computes the product with ``1j ** quarters``."""
         re, im = ((self.re, self.im), (-self.im, self.re), (-self.re, -self.im), (self.im, -self.re))[quarters % 4]
         return Complex(re, im)
 
     def times_root(self, step: int, points: int) -> Complex:
-        """The product with ``exp(2 pi i step / points)``, exact where that is a power of i."""
+        """Computes the product with ``exp(2 pi i step / points)``, exact where that is a power of i."""
         quarters, rest = divmod(4 * step, points)
         if not rest:
             return self.rotated(quarters)
@@ -54,7 +54,7 @@ class Complex(NamedTuple):
 
 @cache
 def radices() -> tuple[int, ...]:
-    """The numbers of points that butterflies are made for: products of small primes."""
+    """Returns the numbers of points that butterflies are made for: products of small primes."""
     return tuple(n for n in range(2, MOST_POINTS + 1) if _rest(n) == 1)
 
 
@@ -67,7 +67,7 @@ def _rest(n: int) -> int:
 
 @cache
 def operations(points: int) -> int:
-    """About how many additions and multiplications of reals a butterfly of ``points`` takes."""
+    """Returns about how many additions and multiplications of reals a butterfly of ``points`` takes."""
     first = _first_factor(points)
     if first == points:
         half = points // 2
@@ -78,7 +78,8 @@ def operations(points: int) -> int:
 
 
 def butterfly(values: Sequence[Complex], sign: int) -> list[Complex]:
-    """Bin k of the result is the sum of ``values[n] * exp(sign * 2 pi i k n / len(values))`` over n.
+    """Computes the transform of ``values``: bin k is the sum of ``values[n] * exp(sign * 2 pi i k n / len(values))``
+    over n.
 
     ``sign`` is -1 for a transform and 1 for its inverse, which is not divided by the number of points.
     """
@@ -98,14 +99,14 @@ def butterfly(values: Sequence[Complex], sign: int) -> list[Complex]:
 
 
 def _first_factor(points: int) -> int:
-    """The factor that ``points`` are cut by first: 4 where it divides them, else the smallest prime."""
+    """Returns the first factor that ``points`` are split by: 4 where it divides them, else the smallest prime."""
     if points % 4 == 0 and points > 4:
         return 4
     return next(p for p in (*_PRIMES, points) if points % p == 0)
 
 
 def _of_prime(values: Sequence[Complex], sign: int) -> list[Complex]:
-    """The transform of a prime number of points: bins k and -k share the sums over points n and -n."""
+    """Returns the transform of a prime number of points: bins k and -k share the sums over points n and -n."""
     points, start = len(values), values[0]
     if points == 2:
         return [start.plus(values[1]), start.minus(values[1])]

@@ -1,7 +1,7 @@
 """Sums of products of bytes, four at a time, as ``lb.byte_dot`` multiplies them: words of four bytes along what is
 summed, those of data without a sign, those of weights with one.
 
-With zero points ``sum((x - p) * (w - q))`` is wanted. Where ``w - q`` is a constant that fits a byte, the sum is
+With zero points the result is ``sum((x - p) * (w - q))``. Where ``w - q`` is a constant that fits a byte, the sum is
 ``sum(x * w') - p * sum(w')``, of which the second part is known but for ``p``. Where weights come with the run, or fit
 no byte, it is ``sum(x * w) - q * sum(x) - p * sum(w) + n * p * q``, and words of weights that are not constant are made
 by the run. All of it wraps as int32 does, so no order of it gives another result.
@@ -35,7 +35,7 @@ _SIGNS, _ONES = -0x7F7F7F80, 0x01010101
 
 
 def byte_matmul(c: OpContext, a: Operand, a_zero: Operand | None, weights: Array) -> Operand:
-    """``(a - a_zero) @ weights`` as int32, of bytes [..., K] and int8 weights [K, N]."""
+    """Computes ``(a - a_zero) @ weights`` as int32, of bytes [..., K] and int8 weights [K, N]."""
     *lead, depth = c.shape(a)
     check_inner(c, c.shape(a), weights.shape, depth, weights.shape[0])
     data = data_words(c, c.reshape(a, (element_count(lead), depth)), 1)
@@ -48,13 +48,14 @@ def byte_matmul(c: OpContext, a: Operand, a_zero: Operand | None, weights: Array
 def byte_matmul_of_runs(
     c: OpContext, a: Operand, a_zero: Operand | None, b: Operand, b_zero: Operand | None
 ) -> Operand:
-    """``(a - a_zero) @ (b - b_zero)`` as int32, of bytes [..., M, K] and [..., K, N], whose leading axes are equal or
-    those of ``b`` none. Zero points are one, or one a row of ``a`` and one a column of ``b``."""
+    """Computes ``(a - a_zero) @ (b - b_zero)`` as int32, of bytes [..., M, K] and [..., K, N], whose leading axes are
+    equal or those of ``b`` none. Zero points are one, or one a row of ``a`` and one a column of ``b``.
+    """
     (*lead, depth), (*leading_b, inner, columns) = c.shape(a), c.shape(b)
     check_inner(c, c.shape(a), c.shape(b), depth, inner)
     if same(depth, 0):
         return np.zeros((*lead, columns), np.int32)
-    # As words have them data are ``a + more`` and weights ``b - less``, and 0 past the end.
+    # In words, data are ``a + more`` and weights ``b - less``, and 0 past the end.
     more, less = 128 if c.dtype(a) == "int8" else 0, 128 if c.dtype(b) == "uint8" else 0
     if leading_b:
         count = element_count(leading_b)
@@ -76,7 +77,9 @@ def byte_matmul_of_runs(
 
 
 def _shifted(c: OpContext, zero: Operand | None, by: int, column: Sequence[int]) -> Operand:
-    """A zero point, 0 if there is none, as int32 and ``by`` more; one for each of several is shaped by ``column``."""
+    """Returns a zero point, 0 if there is none, as int32 plus ``by``; one for each of several is shaped by
+    ``column``.
+    """
     if zero is None:
         return np.full((), by, np.int32)
     count = element_count(c.shape(zero))
@@ -85,7 +88,7 @@ def _shifted(c: OpContext, zero: Operand | None, by: int, column: Sequence[int])
 
 
 def _summed(c: OpContext, words: SSAValue, axis: int, term: Callable[[ScalarBuilder, Value], Value]) -> SSAValue:
-    """The sums of ``term`` of ``words`` along ``axis``."""
+    """Computes the sums of ``term`` of ``words`` along ``axis``."""
     shape = list(c.shape(words))
     retained = [a for a in range(len(shape)) if a != axis]
 
@@ -106,8 +109,9 @@ def _summed(c: OpContext, words: SSAValue, axis: int, term: Callable[[ScalarBuil
 def byte_convolution(
     c: OpContext, x: Operand, zero: Operand | None, weights: Array, shape: Windows, group: int
 ) -> Operand | None:
-    """The convolution of ``x - zero``, bytes, with int8 weights as int32; None where the channels of a group fill no
-    words, or open extents are padded by what the run says."""
+    """Returns the convolution of ``x - zero``, bytes, with int8 weights as int32; None where the channels of a group
+    fill no words, or run-time values pad open extents.
+    """
     _, inner, *taps = weights.shape
     if group > 1 and inner % WORD:
         return None
@@ -127,8 +131,9 @@ def byte_convolution(
 def byte_convolution_of_two(
     c: OpContext, x: Operand, zero: Operand | None, weights: Array, weights_zero: Array, shape: Windows
 ) -> Operand | None:
-    """The convolution of ``x - zero`` with bytes ``weights - weights_zero`` that fit none, as int32; None as of
-    ``byte_convolution``. A zero point for each result has its axis alone."""
+    """Returns the convolution of ``x - zero`` with ``weights - weights_zero``, which exceed a byte, as int32; None
+    where ``byte_convolution`` gives None. A zero point for each result has only its axis.
+    """
     more = 128 if weights.dtype == np.uint8 else 0
     total = byte_convolution(c, x, zero, _signed(weights), shape, 1)
     sums = byte_convolution(c, x, zero, np.ones((1, *weights.shape[1:]), np.int8), shape, 1)
@@ -139,7 +144,7 @@ def byte_convolution_of_two(
 
 
 def _padded_by(c: OpContext, x: Operand, shape: Windows, zero: SSAValue) -> SSAValue:
-    """``x``, of known extents, as ``shape`` pads it, with ``zero`` around."""
+    """Computes ``x``, of known extents, as ``shape`` pads it, with ``zero`` around."""
     extents, dtype, axes = c.shape(x), c.dtype(x), c.rank(x)
     low, high = (0, 0, *shape.low), (0, 0, *shape.high)
     whole = [e + a + b for e, a, b in zip(extents, low, high, strict=True)]
@@ -164,8 +169,9 @@ def _term(s: ScalarBuilder, total: Value, x: Value, w: Value) -> Value:
 
 
 def centered_bytes(weights: Operand, zero: Operand | None, column: Sequence[int]) -> Array | None:
-    """``weights - zero`` as int8; None where they are not constant, or do not fit. A zero point for each of several
-    is shaped by ``column``."""
+    """Returns ``weights - zero`` as int8; None where they are not constant, or do not fit. A zero point for each of
+    several is shaped by ``column``.
+    """
     if not isinstance(weights, np.ndarray) or weights.dtype.name not in BYTES:
         return None
     wide = weights.astype(np.int32)
@@ -178,7 +184,7 @@ def centered_bytes(weights: Operand, zero: Operand | None, column: Sequence[int]
 
 
 def _weights(c: OpContext, b: Operand, axis: int, less: int) -> tuple[Operand, Operand]:
-    """Words of the bytes ``b``, as numbers with a sign, which are ``less`` than b's, and their sums along ``axis``."""
+    """Returns words of the bytes ``b`` as signed numbers, decreased by ``less``, and their sums along ``axis``."""
     if isinstance(b, np.ndarray):
         signed = _signed(b)
         return weight_words(signed, axis), signed.sum(axis, dtype=np.int32)
@@ -187,12 +193,12 @@ def _weights(c: OpContext, b: Operand, axis: int, less: int) -> tuple[Operand, O
 
 
 def _signed(weights: Array) -> Array:
-    """Bytes as int8: of uint8, 128 less."""
+    """Returns bytes as int8; uint8 is decreased by 128."""
     return weights if weights.dtype == np.int8 else (weights ^ np.uint8(128)).view(np.int8)
 
 
 def weight_words(weights: Array, axis: int) -> Array:
-    """The int8 ``weights`` as int32, each of which holds four along ``axis``; the last is filled up with zeros."""
+    """Packs the int8 ``weights`` into int32, each of which holds four along ``axis``; the last is filled with zeros."""
     missing = -weights.shape[axis] % WORD
     padded = np.pad(weights, [(0, missing if a == axis else 0) for a in range(weights.ndim)])
     last = np.ascontiguousarray(np.moveaxis(padded, axis, -1))
@@ -209,8 +215,8 @@ def data_words(
     *,
     signed: bool = False,
 ) -> SSAValue:
-    """The bytes ``x`` as int32, each of which holds four along ``axis`` as numbers without a sign: of int8, 128 more;
-    ``signed``: with one, of uint8, 128 less.
+    """Packs the bytes ``x`` into int32, each of which holds four along ``axis`` as unsigned numbers, int8 increased by
+    128; ``signed``: as signed numbers, uint8 decreased by 128.
 
     ``low`` and ``high`` are how many of ``fill``, such a number of x's dtype, surround x along each axis. Bytes of the
     last word past the end are ``fill`` too.
@@ -247,8 +253,9 @@ def data_words(
 def without_zero(
     c: OpContext, total: Operand, dtype: str, zero: Operand | None, sums: Array, rows: Sequence[int] = ()
 ) -> Operand:
-    """``total`` less what the zero point of data of ``dtype``, and that its bytes were taken without a sign, add to it:
-    the zero point times ``sums`` of weights. A zero point for each of several is shaped by ``rows``."""
+    """Subtracts from ``total`` the terms of the zero point of data of ``dtype`` and of the shift to unsigned bytes: the
+    zero point times ``sums`` of weights. A zero point for each of several is shaped by ``rows``.
+    """
     more = 128 if dtype == "int8" else 0
     if zero is None or isinstance(zero, np.ndarray):
         known = (np.zeros((), np.int64) if zero is None else zero.astype(np.int64)) + more

@@ -1,4 +1,4 @@
-"""A buffer that has room for more: how much of it is in use, and what is put in behind that."""
+"""Operators on a buffer with more capacity than content: its length in use, and appending."""
 
 from __future__ import annotations
 
@@ -21,7 +21,9 @@ from landbridge.sizes.size import Extent, clamped, smallest
 @operator("LengthWithin", domain="landbridge")
 @accuracy(EXACT)
 def length_within(c: OpContext, length: Operand, buffer: Operand) -> Operand:
-    """``length`` [1], from 1 to what ``buffer`` has along ``axis``: a run of another is refused."""
+    """Returns ``length`` [1], checked to be from 1 to the extent of ``buffer`` along ``axis``; a run with another is
+    refused.
+    """
     capacity = c.shape(buffer)[c.attribute("axis", 0)]
     (requested,) = c.constant(length, "length").reshape(-1).tolist()
     return extents_array([_within(c, requested, capacity, 1)])
@@ -31,7 +33,9 @@ def length_within(c: OpContext, length: Operand, buffer: Operand) -> Operand:
 @operator("LengthAfter", domain="landbridge")
 @accuracy(EXACT)
 def length_after(c: OpContext, length: Operand, new: Operand, buffer: Operand) -> Operand:
-    """``length`` [1] and what ``new`` has along ``axis``, no more than ``buffer`` has: another run is refused."""
+    """Returns ``length`` [1] plus the extent of ``new`` along ``axis``; a run where that exceeds the extent of
+    ``buffer`` is refused.
+    """
     axis = c.attribute("axis", 0)
     (before,) = c.constant(length, "length").reshape(-1).tolist()
     return extents_array([_within(c, before + c.shape(new)[axis], c.shape(buffer)[axis], 1)])
@@ -50,7 +54,7 @@ def _within(c: OpContext, requested: Extent, capacity: Extent, least: int) -> Ex
 @operator("InUse", domain="landbridge")
 @accuracy(EXACT)
 def in_use(c: OpContext, buffer: Operand, length: Operand) -> Operand:
-    """The first ``length`` [1] of ``buffer`` along ``axis``."""
+    """Returns the first ``length`` [1] elements of ``buffer`` along ``axis``."""
     shape, axis = list(c.shape(buffer)), c.attribute("axis", 0)
     (requested,) = c.constant(length, "length").reshape(-1).tolist()
     shape[axis] = cast(int, _within(c, requested, shape[axis], 0))
@@ -61,7 +65,7 @@ def in_use(c: OpContext, buffer: Operand, length: Operand) -> Operand:
 @operator("Append", domain="landbridge")
 @accuracy(EXACT)
 def append(c: OpContext, buffer: Operand, new: Operand, length: Operand) -> Operand:
-    """``buffer`` with ``new`` put in along ``axis`` behind the first ``length`` [1]."""
+    """Returns ``buffer`` with ``new`` written along ``axis`` after the first ``length`` [1]."""
     shape, axis = c.shape(new), c.attribute("axis", 0)
     if 0 in (*shape, *c.shape(buffer)):
         return buffer

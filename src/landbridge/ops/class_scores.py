@@ -1,4 +1,4 @@
-"""What models of ``ai.onnx.ml`` make of the scores of classes."""
+"""Transforms scores of classes to results of models of ``ai.onnx.ml``."""
 
 from __future__ import annotations
 
@@ -20,14 +20,16 @@ _BEND = np.float32(0.147)
 
 
 def kernel_of(c: OpContext, transform: str) -> str:
-    """``transform``, a ``post_transform`` that ``transformed`` does; raises UnsupportedOperatorError for another."""
+    """Returns ``transform``, a ``post_transform`` that ``transformed`` supports; raises UnsupportedOperatorError for
+    another.
+    """
     if transform not in _TRANSFORMS:
         raise c.unsupported(f"post_transform {transform!r} has no kernel; legal: {', '.join(_TRANSFORMS)}")
     return transform
 
 
 def transformed(c: OpContext, scores: Operand, transform: str) -> Operand:
-    """``scores`` (rows, targets) after ``post_transform``, in their dtype; float32 after PROBIT."""
+    """Computes ``scores`` (rows, targets) after ``post_transform``, in their dtype; float32 after PROBIT."""
     match transform:
         case "LOGISTIC":
             return c.elementwise("logistic", [scores], lambda s, v: s.sigmoid(v))
@@ -41,7 +43,7 @@ def transformed(c: OpContext, scores: Operand, transform: str) -> Operand:
 
 
 def _softmax_but_of_zeros(c: OpContext, scores: Operand) -> Operand:
-    """The softmax along rows of what is not 0, beside zeros."""
+    """Computes the softmax along rows over the elements that are not 0; zeros stay."""
     most = reduced(c, "max", scores, [1], keepdims=True)
 
     def power(s: ScalarBuilder, v: Value, most: Value) -> Value:
@@ -53,7 +55,8 @@ def _softmax_but_of_zeros(c: OpContext, scores: Operand) -> Operand:
 
 
 def _probit(s: ScalarBuilder, share: Value) -> Value:
-    """Where the normal distribution has this share below, about: in float32, each operation rounded.
+    """Computes the probit: the argument at which the normal distribution reaches ``share``, approximately, in float32
+    with each operation rounded.
 
     Near a share of a half this is a small difference of large numbers: with another order or another precision it gives
     other numbers than others make of the same formula.
@@ -67,8 +70,9 @@ def _probit(s: ScalarBuilder, share: Value) -> Value:
 
 
 def of_two(c: OpContext, one: Operand, labels: Sequence[int], transform: str, threshold: float) -> Sequence[Operand]:
-    """The label and the scores of two classes, of which ``one`` (rows, 1) is that of the second: it is chosen above
-    ``threshold``, which is 0 of scores with a sign."""
+    """Returns the label and the scores of two classes, where ``one`` (rows, 1) is the score of the second, which is
+    chosen above ``threshold``, 0 for signed scores.
+    """
     if transform == "PROBIT":
         raise c.unsupported("PROBIT of one score says nothing of the other class; let leaves or rows speak of both")
     first, second = labels
@@ -85,7 +89,7 @@ def of_two(c: OpContext, one: Operand, labels: Sequence[int], transform: str, th
 
 
 def label_of(c: OpContext, scores: Operand, labels: Sequence[int]) -> Operand:
-    """The label of the first largest of ``scores`` in each row."""
+    """Returns the label of the first largest of ``scores`` in each row."""
     at: Operand = arg_extreme(OpContext(c.g, "ArgMax", 13, {"axis": 1, "keepdims": 0}), scores)
     if list(labels) == list(range(len(labels))):
         return at

@@ -1,4 +1,4 @@
-"""Col2Im: the sum of blocks where they lie in an image, as what each pixel adds up of the blocks that cover it."""
+"""Col2Im: the sum of blocks at their positions in an image; each pixel gathers from the blocks that cover it."""
 
 from __future__ import annotations
 
@@ -38,27 +38,27 @@ class _Axis:
 
     @property
     def first(self) -> int:
-        """The first q: whole strides of padding are no part of the result."""
+        """Returns the first q: whole strides of padding are no part of the result."""
         return self.low // self.stride
 
     @property
     def strides(self) -> Extent:
-        """How many q there are."""
+        """Returns the number of q."""
         return ceildiv(self.extent + self.low, self.stride) - self.first
 
     @property
     def taps(self) -> int:
-        """How many j there are."""
+        """Returns the number of j."""
         return -(-self.kernel // self.stride)
 
     @property
     def before(self) -> int:
-        """Blocks that pixels ask for in front of the first one, which are all 0."""
+        """Returns the number of blocks, all 0, that pixels read before the first one."""
         return max((self.taps - 1) * self.dilation - self.first, 0)
 
     @property
     def after(self) -> Extent:
-        """Blocks that pixels ask for behind the last one."""
+        """Returns the number of blocks that pixels read after the last one."""
         return largest(self.first + self.strides - self.count, 0)
 
 
@@ -78,7 +78,7 @@ class _Axis:
 @operator("Col2Im")
 @accuracy(SUMS)
 def col2im(c: OpContext, x: Operand, image: Operand, block: Operand) -> Operand:
-    """The sum of blocks, a column of ``x`` each, where they lie in the image."""
+    """Computes the sum of blocks, a column of ``x`` each, at their positions in the image."""
     (batch, elements, columns), spatial = c.shape(x), c.ints("image_shape", image) or []
     kernel, rank = c.ints("block_shape", block) or [], len(spatial)
     if any(isinstance(k, Size) for k in kernel):
@@ -106,7 +106,7 @@ def col2im(c: OpContext, x: Operand, image: Operand, block: Operand) -> Operand:
 
 
 def _spread(c: OpContext, x: Operand, axis: int, by: int) -> Operand:
-    """``x`` with zeros between the elements along ``axis``, so that they lie ``by`` apart."""
+    """Inserts zeros between the elements of ``x`` along ``axis``, so that their distance is ``by``."""
     shape, dtype = list(c.shape(x)), c.dtype(x)
     extent = shape[axis]
     shape[axis] = (extent - 1) * by + 1
@@ -120,7 +120,7 @@ def _spread(c: OpContext, x: Operand, axis: int, by: int) -> Operand:
 
 
 def _summed(c: OpContext, x: Operand, axes: Sequence[_Axis]) -> Operand:
-    """What each pixel adds up, from the first stride of each axis with pixels of the result on."""
+    """Computes the sum for each pixel, from the first stride of each axis with pixels of the result on."""
     (batch, channels), rank = c.shape(x)[:2], len(axes)
     shape = [batch, channels, *(e for axis in axes for e in (axis.strides, axis.stride))]
 

@@ -28,7 +28,7 @@ for _type, _kind in {
 @operator("Where")
 @accuracy(EXACT)
 def where(c: OpContext, condition: Operand, a: Operand, b: Operand) -> Operand:
-    """``a`` where the condition holds, else ``b``."""
+    """Computes ``a`` where the condition holds, else ``b``."""
     return c.elementwise("where", [condition, a, b], lambda s, q, x, y: s.select(q, x, y), c.dtype(a))
 
 
@@ -36,7 +36,7 @@ def where(c: OpContext, condition: Operand, a: Operand, b: Operand) -> Operand:
 @operator("Cast")
 @accuracy(ROUNDED)
 def cast(c: OpContext, x: Operand) -> Operand:
-    """Convert to the dtype ``to`` as C does."""
+    """Converts to the dtype ``to`` as C does."""
     return c.cast(x, c.attribute("to"), saturate=bool(c.attribute("saturate", 1)))
 
 
@@ -44,12 +44,12 @@ def cast(c: OpContext, x: Operand) -> Operand:
 @operator("CastLike")
 @accuracy(ROUNDED)
 def cast_like(c: OpContext, x: Operand, like: Operand) -> Operand:
-    """Convert to the dtype of ``like``."""
+    """Converts to the dtype of ``like``."""
     return c.cast(x, c.dtype(like), saturate=bool(c.attribute("saturate", 1)))
 
 
 def saturate(s: ScalarBuilder, v: Value, dtype: str) -> Value:
-    """A float within the range of an integer dtype, converted."""
+    """Converts a float to an integer dtype, clamped to its range."""
     low, high = float_limits(dtype)
     if is_float(dtype):
         return s.cast(v, dtype)

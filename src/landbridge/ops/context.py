@@ -1,4 +1,4 @@
-"""OpContext: what a handler knows about its node, and the forms most operators are written in."""
+"""OpContext: the node that a handler imports, and the forms in which most operators are written."""
 
 from __future__ import annotations
 
@@ -51,24 +51,24 @@ class OpContext:
         self.outputs = outputs
         #: Names of the operands that are arrays, by ``id``.
         self.names = dict(names or {})
-        self._renamed: list[Array] = []  # alive, so that no other array gets the ``id`` of one
+        self._renamed: list[Array] = []  # kept alive, so that no other array gets the same ``id``
 
-    # What operands are.
+    # Operands.
 
     def shape(self, x: Operand) -> tuple[int, ...]:
-        """The shape of an operand."""
+        """Returns the shape of an operand."""
         return x.shape if isinstance(x, np.ndarray) else shape_of(x.type)
 
     def rank(self, x: Operand) -> int:
-        """The number of dimensions of an operand."""
+        """Returns the number of dimensions of an operand."""
         return len(self.shape(x))
 
     def dtype(self, x: Operand) -> str:
-        """The dtype name of an operand."""
+        """Returns the dtype name of an operand."""
         return array_dtype(x) if isinstance(x, np.ndarray) else dtype_of(x.type)
 
     def value(self, x: Operand) -> SSAValue:
-        """The operand as a value of the graph; a constant goes into the constant table, under its own name."""
+        """Returns the operand as a value of the graph; a constant goes into the constant table, under its own name."""
         if not isinstance(x, np.ndarray):
             return x
         if x.dtype == object:
@@ -76,14 +76,16 @@ class OpContext:
         return self.g.constant(x, self.names.get(id(x)) or self.g.node)
 
     def _named_as(self, x: Array, created: Array) -> Array:
-        """``created`` of ``x``, under its name: by that a model's weight is placed, whatever layout it is read in."""
+        """Registers ``created``, made of ``x``, under the name of ``x``, by which a weight is placed, whatever its
+        layout.
+        """
         if id(x) in self.names:
             self.names[id(created)] = self.names[id(x)]
             self._renamed.append(created)
         return created
 
     def constant(self, x: Operand | None, subject: str) -> Array:
-        """The operand as an ndarray; UnsupportedOperatorError when it is only known when the model runs."""
+        """Returns the operand as an ndarray; raises UnsupportedOperatorError when it is known only at run time."""
         if isinstance(x, SSAValue):
             x = self.g.whole.get(x, x)
         if isinstance(x, np.ndarray):
@@ -99,8 +101,9 @@ class OpContext:
         raise error
 
     def within(self, subject: str, extent: Extent, low: int, high: Extent | None = None) -> Extent:
-        """``extent``, that of ``subject``, which no model can have outside of ``low`` to ``high``: what an input says
-        is held there, and a run of another is refused."""
+        """Returns ``extent``, that of ``subject``, checked to be within ``low`` and ``high``; a run with another is
+        refused.
+        """
         if not self.g.is_read(extent):
             return extent
         limited = self.limited(extent, low, high)
@@ -108,19 +111,22 @@ class OpContext:
         return limited
 
     def limited(self, extent: Extent, low: int, high: Extent | None = None) -> Extent:
-        """``extent`` that an input says, moved into ``low`` to the largest that ``high`` may be: for proofs a number of
-        its own."""
+        """Returns ``extent``, which an input gives, clamped from ``low`` to the largest ``high``, as a separate number
+        for proofs.
+        """
         if not self.g.is_read(extent):
             return extent
         most = high.high if isinstance(high, Size) else high
         return clamped(extent, low, None if most is None else max(low, most))
 
     def fewest(self, *extents: Extent) -> int:
-        """The least that what a run reads may make of ``extents``: 0, unless code is made for at least 1."""
+        """Returns the smallest extent that run-time values may give to ``extents``: 0, unless code is made for at least
+        1.
+        """
         return self.g.fewest(*extents)
 
     def check_may_be_cut(self) -> None:
-        """Raise UnsupportedOperatorError where no extent of a result may be decided by the data."""
+        """Raises UnsupportedOperatorError where data may decide no extent of a result."""
         if self.g.is_nested:
             raise self.unsupported(
                 "the data decide how large its result is, and it is in a branch that may not be taken"
@@ -129,7 +135,7 @@ class OpContext:
             raise self.unsupported("the data decide how large its result is, and this target compiles known sizes only")
 
     def extent_read_from(self, count: SSAValue, high: int = LARGEST_EXTENT) -> Extent:
-        """A new dimension: what ``count``, a tensor of one int64, holds when it is computed, 0 to ``high``.
+        """Makes a new dimension: the value of ``count``, a tensor of one int64, when it is computed, 0 to ``high``.
 
         The program is cut there. Raises UnsupportedOperatorError where that is not legal.
         """
@@ -139,36 +145,36 @@ class OpContext:
         return extent
 
     def axis(self, axis: int, rank: int) -> int:
-        """``axis`` counted from the front; raises ShapeError when it is out of range."""
+        """Returns ``axis`` counted from the front; raises ShapeError when it is out of range."""
         if not -rank <= axis < max(rank, 1):
             raise ShapeError(f"{self.g.node}: axis {axis} of {self.op_type} is not in -{rank}..{rank - 1}")
         return axis % rank if rank else 0
 
-    # What attributes are.
+    # Attributes.
 
     def attribute(self, name: str, default: Any = None) -> Any:
-        """An attribute: int, float, str, list of those, or ndarray. A float is an f32, as models keep them."""
+        """Returns an attribute: int, float, str, list of those, or ndarray. A float is an f32, as in models."""
         return self.attributes.get(name, float(np.float32(default)) if isinstance(default, float) else default)
 
     def ints(self, name: str, operand: Operand | None = None) -> list[int] | None:
-        """Integers given by an input in newer opsets and by an attribute in older ones."""
+        """Returns integers that are an input in newer opsets and an attribute in older ones."""
         if operand is not None:
             return self.constant(operand, name).reshape(-1).tolist()
         value = self.attributes.get(name)
         return None if value is None else [int(v) for v in value] if not isinstance(value, int) else [value]
 
     def unsupported(self, reason: str) -> UnsupportedOperatorError:
-        """The error that this node cannot be compiled, and why."""
+        """Returns the error that this node cannot be compiled, with the reason."""
         return UnsupportedOperatorError(f"{self.op_type} node {self.g.node!r}: {reason}")
 
     # Forms of operators.
 
     def elementwise(self, name: str, operands: Sequence[Operand], body: Body, dtype: str | None = None) -> Operand:
-        """``body(s, *values)`` on every element with numpy broadcasting, as one PrimFunc.
+        """Computes ``body(s, *values)`` on every element with numpy broadcasting, as one PrimFunc.
 
         Constants of one element become scalars of the body. ``dtype`` of the result, else the first operand's.
         """
-        # What numpy computes of arrays without axes is no array but a number.
+        # numpy returns a number, not an array, for arrays without axes.
         operands = [np.asarray(x) if isinstance(x, np.generic) else x for x in operands]
         shape, operands = self.broadcast(operands)
         result = dtype or self.dtype(operands[0])
@@ -181,7 +187,8 @@ class OpContext:
 
         def baked(s: ScalarBuilder, *values: Value) -> Value | Sequence[Value]:
             left = iter(values)
-            # A tensor meets the scalars' dtypes too, which the PrimFunc's operands do not show, and so do results.
+            # A tensor promotes with the scalars' dtypes too, which the PrimFunc's operands do not show, and so do
+            # results.
             created = body(
                 s,
                 *(
@@ -198,7 +205,7 @@ class OpContext:
         return self.g.reshape(self.g.elementwise(name, inputs, baked, result), shape)
 
     def broadcast(self, operands: Sequence[Operand], retained: int = 0) -> tuple[tuple[Extent, ...], list[Operand]]:
-        """Return the shape that operands broadcast to, but for the ``retained`` last axes of each, and the operands,
+        """Returns the shape that operands broadcast to, but for the ``retained`` last axes of each, and the operands,
         those repeated that may be 1 in a run along an axis that has more (``ir/broadcasting.py``).
 
         Raises ShapeError where they do not broadcast.
@@ -214,16 +221,18 @@ class OpContext:
         return shape, [self.repeated(x, shape, f"operand {i}", retained) for i, x in enumerate(operands)]
 
     def repeated(self, x: Operand, shape: Sequence[Extent], subject: str, retained: int = 0) -> Operand:
-        """Return ``x``, which broadcasts to ``shape`` but for its ``retained`` last axes, repeated along axes that may
-        be 1 in a run. ``subject`` names it in the error of a run in which it does not fit."""
+        """Returns ``x``, which broadcasts to ``shape`` but for its ``retained`` last axes, repeated along axes that may
+        be 1 in a run. ``subject`` names it in the error of a run in which it does not fit.
+        """
         if isinstance(x, np.ndarray):
             return x
         owned = self.shape(x)
         return repeated(self.g, x, (*shape, *owned[len(owned) - retained :]), subject)
 
     def function(self, name: str, operands: Sequence[Operand], body: Body) -> Operand:
-        """``elementwise`` of operands of one dtype by several operations: 16-bit floats are computed in f32 and
-        rounded once."""
+        """Computes ``elementwise`` of operands of one dtype by several operations: 16-bit floats are computed in f32
+        and rounded once.
+        """
         dtype = self.dtype(operands[0])
         if dtype not in ("float16", "bfloat16"):
             return self.elementwise(name, operands, body)
@@ -242,7 +251,7 @@ class OpContext:
         shape: Sequence[Extent],
         access: Callable[..., Sequence[Any]],
     ) -> SSAValue:
-        """A tensor of ``shape`` whose element at (d0, d1, ...) is ``x`` at the affine ``access(d0, d1, ...)``."""
+        """Makes a tensor of ``shape`` whose element at (d0, d1, ...) is ``x`` at the affine ``access(d0, d1, ...)``."""
         rank = len(shape)
 
         def build(p: PrimBuilder) -> None:
@@ -258,7 +267,7 @@ class OpContext:
         body: Callable[..., Value],
         dtype: str,
     ) -> SSAValue:
-        """A tensor of ``shape``, each element from ``body(s, buffers, indices)``, which loads what it needs."""
+        """Makes a tensor of ``shape``, each element from ``body(s, buffers, indices)``, which loads what it needs."""
         rank = len(shape)
 
         def build(p: PrimBuilder) -> None:
@@ -272,7 +281,7 @@ class OpContext:
         return self.g.call(name, [self.value(x) for x in operands], [(shape, dtype)], build)[0]
 
     def reshape(self, x: Operand, shape: Sequence[Extent]) -> Operand:
-        """The operand with another shape of as many elements; raises ShapeError when it has not as many."""
+        """Returns the operand in another shape of as many elements; raises ShapeError when the numbers differ."""
         if not agree(element_count(shape), element_count(self.shape(x))):
             raise ShapeError(f"{self.op_type} node {self.g.node!r}: {self.shape(x)} cannot become {tuple(shape)}")
         return (
@@ -282,7 +291,7 @@ class OpContext:
         )
 
     def transpose(self, x: Operand, order: Sequence[int]) -> Operand:
-        """The operand with its axes in ``order``; a view when only axes of extent 1 move."""
+        """Returns the operand with its axes in ``order``; it is a view when only axes of extent 1 move."""
         if isinstance(x, np.ndarray):
             return self._named_as(x, np.ascontiguousarray(x.transpose(order)))
         old = self.shape(x)
@@ -294,8 +303,9 @@ class OpContext:
         return self.gather("transpose", x, shape, lambda *d: [d[where[a]] for a in range(len(old))])
 
     def cast(self, x: Operand, dtype: str, *, saturate: bool = True) -> Operand:
-        """The operand converted as C does, floats beyond the range of integers to its ends and NaN to 0; itself when
-        it has that dtype. ``saturate``: as ``converted`` has it, for constants of eight bits."""
+        """Returns the operand converted as C does, floats beyond the range of integers to its ends and NaN to 0; itself
+        when it has that dtype. ``saturate``: as ``converted`` has it, for constants of eight bits.
+        """
         if self.dtype(x) == dtype:
             return x
         if isinstance(x, np.ndarray) and x.dtype != object:
@@ -306,7 +316,7 @@ class OpContext:
         return created
 
     def whole(self, x: Operand) -> list[Extent] | None:
-        """The elements of an operand of whole numbers that is known, or made of extents; None for another."""
+        """Returns the elements of an integer operand that is constant, or made of extents; None for another."""
         if isinstance(x, SSAValue):
             x = self.g.whole.get(x, np.zeros(()))
             return x.reshape(-1).tolist() if x.dtype == object else None
@@ -326,17 +336,17 @@ class BodyBuffer:
 
     @property
     def rank(self) -> int:
-        """The number of axes."""
+        """Returns the number of axes."""
         return len(shape_of(self._memref.type))
 
     def fill(self, s: LoopBuilder, value: float | int) -> None:
-        """Write ``value`` to all elements, in a forall."""
+        """Writes ``value`` to all elements, in a forall."""
         s.fill(self._memref, s.const(value, self._dtype))
 
     def load(self, s: ScalarBuilder, indices: Sequence[Value | int]) -> Value:
-        """The element at computed indices, which must be in bounds."""
+        """Returns the element at computed indices, which must be in bounds."""
         return s.load(self._memref, indices, self._dtype)
 
     def store(self, s: ScalarBuilder, indices: Sequence[Value | int], value: Value) -> None:
-        """Write the element at computed indices, which must be in bounds, in a stage that is iterated or a forall."""
+        """Writes the element at computed indices, which must be in bounds, in a stage that is iterated or a forall."""
         s.store(self._memref, indices, s.cast(value, self._dtype))

@@ -1,4 +1,4 @@
-"""In which order a product of several tensors is contracted, two at a time.
+"""The order in which a product of several tensors is contracted, two at a time.
 
 A tensor is the set of labels of its axes. The order is found by dynamic programming over subsets of the tensors (as in
 Pfeifer, Haegeman and Verstraete, "Faster identification of optimal contraction sequences for tensor networks", 2014),
@@ -24,8 +24,9 @@ MOST_SUBSETS = 8
 def contraction_order(
     terms: Sequence[Collection[str]], retained: Collection[str], extents: Mapping[str, int]
 ) -> list[Pair]:
-    """The pairs to contract one after the other, until one tensor is left; none where one loop nest over all of
-    ``terms`` takes no more operations than the pairs. ``retained``: the labels of the result."""
+    """Returns the pairs to contract one after the other, until one tensor is left; none where one loop nest over all of
+    ``terms`` takes no more operations than the pairs. ``retained``: the labels of the result.
+    """
     sets = [frozenset(term) for term in terms]
     if len(sets) < 3:
         return [(0, 1)] if len(sets) == 2 else []
@@ -36,7 +37,9 @@ def contraction_order(
 
 
 def contracted(terms: Sequence[Collection[str]], retained: Collection[str], pair: Pair) -> Labels:
-    """The labels of the product of the two ``terms`` of ``pair`` that the result or another of ``terms`` has."""
+    """Returns the labels of the product of the two ``terms`` of ``pair`` that the result or another of ``terms``
+    has.
+    """
     needed = frozenset(retained).union(*(t for i, t in enumerate(terms) if i not in pair))
     return frozenset(terms[pair[0]]).union(terms[pair[1]]) & needed
 
@@ -46,7 +49,7 @@ def _count(labels: Labels, extents: Mapping[str, int]) -> int:
 
 
 def _pair_cost(both: Labels, created: Labels, extents: Mapping[str, int]) -> int:
-    """Products, and elements that are written."""
+    """Returns the cost of a pair: products, and elements that are written."""
     return _count(both, extents) + _count(created, extents)
 
 
@@ -74,7 +77,7 @@ def _greedy(terms: Sequence[Labels], retained: Labels, extents: Mapping[str, int
 
 
 def _of_subsets(terms: Sequence[Labels], retained: Labels, extents: Mapping[str, int]) -> list[Pair]:
-    """The cheapest order of all. Subsets are numbers whose bits are terms."""
+    """Returns the cheapest order of all. Subsets are numbers whose bits are terms."""
     count = len(terms)
     whole = (1 << count) - 1
 
@@ -89,7 +92,7 @@ def _of_subsets(terms: Sequence[Labels], retained: Labels, extents: Mapping[str,
             continue
         created[subset] = labels(subset)
         part, found = (subset - 1) & subset, list[tuple[int, int]]()
-        while part > subset ^ part:  # each split once
+        while part > subset ^ part:  # each split is visited once
             other = subset ^ part
             here = _pair_cost(created[part] | created[other], created[subset], extents)
             found.append((best[part][0] + best[other][0] + here, part))

@@ -1,5 +1,6 @@
-"""Products of tensors summed over labels that their result lacks, as loop nests: a pair at a time where that is less
-work than one nest over all of them."""
+"""Products of tensors summed over labels that their result lacks, as loop nests: in pairs where that is less work than
+one nest over all of them.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +27,8 @@ class Labelled:
 def contract(
     c: OpContext, terms: Sequence[Labelled], retained: Sequence[str], extents: Mapping[str, Extent]
 ) -> Operand:
-    """The sum over all labels but ``retained`` of the product of ``terms``, in the dtype of the first: [*kept].
+    """Computes the sum over all labels but ``retained`` of the product of ``terms``, in the dtype of the first:
+    [*kept].
 
     ``extents``: of each label; an operand may have 1 there, which is read for all of them.
     """
@@ -45,7 +47,7 @@ def contract(
 
 
 def _without_broadcast(c: OpContext, term: Labelled, extents: Mapping[str, Extent]) -> Labelled:
-    """``term`` without the axes of which it has one element for all."""
+    """Returns ``term`` without the axes of which it has one element for all."""
     shape = c.shape(term.operand)
     pairs = [(v, e) for v, e in zip(term.labels, shape, strict=True) if e != 1 or same(extents[v], 1) is True]
     if len(pairs) == len(shape):
@@ -56,7 +58,7 @@ def _without_broadcast(c: OpContext, term: Labelled, extents: Mapping[str, Exten
 def _alone(
     c: OpContext, term: Labelled, others: Sequence[Labelled], retained: Collection[str], extents: Mapping[str, Extent]
 ) -> Labelled:
-    """``term`` with each label once, summed over those that neither ``others`` nor the result have."""
+    """Reduces ``term`` to one axis for each label, summed over those that neither ``others`` nor the result have."""
     needed = set(retained).union(*(t.labels for t in others))
     labels = tuple(v for v in dict.fromkeys(term.labels) if v in needed)
     if labels == term.labels:
@@ -65,7 +67,9 @@ def _alone(
 
 
 def _order(first: Sequence[str], second: Sequence[str], created: Collection[str]) -> tuple[str, ...]:
-    """The labels ``created`` of a product: last those of an operand whose last axis is among them, for vectors."""
+    """Orders the labels ``created`` of a product: those of an operand whose last axis is among them come last, for
+    vectors.
+    """
     both = [v for v in first if v in second and v in created]
     parts = [[v for v in owned if v in created and v not in both] for owned in (first, second)]
     if parts[0] and first[-1] == parts[0][-1] and not (parts[1] and second[-1] == parts[1][-1]):
@@ -76,7 +80,7 @@ def _order(first: Sequence[str], second: Sequence[str], created: Collection[str]
 def _nest(
     c: OpContext, terms: Sequence[Labelled], retained: Sequence[str], extents: Mapping[str, Extent], dtype: str
 ) -> Operand:
-    """One nest whose loops are the labels."""
+    """Returns one nest whose loops are the labels."""
     found = dict.fromkeys(v for t in terms for v in t.labels)
     summed = [v for v in found if v not in retained]
     loops = {label: i for i, label in enumerate([*retained, *summed])}

@@ -1,4 +1,4 @@
-"""Conv."""
+"""Handler of Conv."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from landbridge.ops.windows import windows
 @operator("Conv")
 @accuracy(SUMS)
 def conv(c: OpContext, x: Operand, w: Operand, bias: Operand | None = None) -> Operand:
-    """1-, 2- or 3-D convolution with groups, dilations, strides and padding."""
+    """Computes a 1-, 2- or 3-D convolution with groups, dilations, strides and padding."""
     x_shape, w_shape = c.shape(x), c.shape(w)
     group = c.attribute("group", 1)
     shape = windows(c, x_shape[2:], w_shape[2:])

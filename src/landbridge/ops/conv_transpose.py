@@ -1,4 +1,4 @@
-"""Transposed convolutions."""
+"""Handler of ConvTranspose, and its two lowerings."""
 
 from __future__ import annotations
 
@@ -42,8 +42,9 @@ from landbridge.sizes.size import Size
 @operator("ConvTranspose")
 @accuracy(SUMS)
 def conv_transpose(c: OpContext, x: Operand, w: Operand, bias: Operand | None = None) -> Operand:
-    """Phases, each with its share of the taps; a convolution over the input with zeros between elements where that
-    takes fewer products (strides beside dilations)."""
+    """Computes a transposed convolution by phases, each with its share of the taps; where that takes fewer products
+    (strides with dilations), by a convolution over the input with zeros between elements.
+    """
     spatial, kernel = c.shape(x)[2:], list(c.shape(w)[2:])
     check_kernel(c, kernel)
     group, rank = c.attribute("group", 1), len(spatial)
@@ -75,7 +76,7 @@ def conv_transpose(c: OpContext, x: Operand, w: Operand, bias: Operand | None = 
 def _extents(
     c: OpContext, spatial: Sequence[int], kernel: Sequence[int], stride: Sequence[int], dilation: Sequence[int]
 ) -> tuple[list[int], list[int]]:
-    """(cut off before, output extent) of each axis."""
+    """Returns (cut off before, output extent) of each axis."""
     rank = len(spatial)
     extra = c.ints("output_padding") or [0] * rank
     pads = c.ints("pads") or [0] * (2 * rank)
@@ -101,7 +102,7 @@ def _extents(
 
 
 def _stuff(c: OpContext, x: Operand, stride: Sequence[int]) -> Operand:
-    """``stride - 1`` zeros between the elements of each spatial axis."""
+    """Inserts ``stride - 1`` zeros between the elements of each spatial axis."""
     if all(s == 1 for s in stride):
         return x
     n, channels, *spatial = c.shape(x)
@@ -119,7 +120,7 @@ def _stuff(c: OpContext, x: Operand, stride: Sequence[int]) -> Operand:
 
 
 def _flipped(c: OpContext, w: Operand, group: int) -> Operand:
-    """Weights [C, OC/g, taps] as those of a convolution, [OC, C/g, taps reversed]."""
+    """Returns weights [C, OC/g, taps] as those of a convolution, [OC, C/g, taps reversed]."""
     channels, per_group, *kernel = c.shape(w)
     inner, rank = channels // group, len(kernel)
     result = (group * per_group, inner, *kernel)
@@ -139,7 +140,7 @@ def _flipped(c: OpContext, w: Operand, group: int) -> Operand:
 
 
 def _cut(c: OpContext, x: Operand, before: Sequence[int], after: Sequence[int]) -> Operand:
-    """Without the elements that negative padding cuts off."""
+    """Removes the elements that negative padding cuts off."""
     shape = c.shape(x)
     start = [0, 0, *(max(-b, 0) for b in before)]
     end = [0, 0, *(max(-a, 0) for a in after)]

@@ -1,4 +1,4 @@
-"""A convolution alone: one PrimFunc "conv" of [pad,] fill and a single generic; the bias is a call of its own."""
+"""A convolution alone: one PrimFunc "conv" of [pad,] fill and a single generic; the bias is a separate call."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ FITTING = (
 
 
 def add_bias(c: OpContext, y: Operand, bias: Operand | None, dtype: str) -> Operand:
-    """``y`` plus a bias for each channel (axis 1), in ``dtype``."""
+    """Adds a bias for each channel (axis 1) to ``y``, in ``dtype``."""
     if bias is None:
         return c.cast(y, dtype)
     column = c.reshape(bias, (c.shape(bias)[0],) + (1,) * (c.rank(y) - 2))
@@ -33,7 +33,7 @@ def add_bias(c: OpContext, y: Operand, bias: Operand | None, dtype: str) -> Oper
 
 
 def convolve(c: OpContext, x: Operand, w: Operand, shape: Windows, group: int, term: Body = multiply_add) -> Operand:
-    """The convolution alone, in the accumulator of the dtype of ``x``; 1-D runs as 2-D of height 1.
+    """Computes the convolution alone, in the accumulator of the dtype of ``x``; 1-D runs as 2-D of height 1.
 
     ``term(s, total, x, w)`` is the total with one more term, that of ``x`` and ``w``.
     """

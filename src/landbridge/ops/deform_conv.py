@@ -1,4 +1,4 @@
-"""DeformConv: a convolution whose taps lie where the model computes, between elements.
+"""DeformConv: a convolution whose taps are at computed positions between elements.
 
 Which elements lie around each tap, and their weights, is computed once for all channels. Channels come last then, so
 that vectors of them are loaded from one place: each tap of a pixel becomes a row of sums of four such vectors, and the
@@ -84,7 +84,7 @@ class _Taps:
 def deform_conv(
     c: OpContext, x: Operand, w: Operand, offset: Operand, bias: Operand | None = None, mask: Operand | None = None
 ) -> Operand:
-    """A convolution of images whose taps are moved by ``offset`` and weighted by ``mask``."""
+    """Computes a convolution of images whose taps are moved by ``offset`` and weighted by ``mask``."""
     (batch, channels, *spatial), (outputs, inner, *kernel) = c.shape(x), c.shape(w)
     if not isinstance(channels, int):
         raise c.unsupported(f"images of {channels} channels; give them a number")
@@ -115,7 +115,9 @@ def deform_conv(
 
 
 def _taken(c: OpContext, node: _Taps, x: Operand, offset: Operand, mask: Operand | None) -> SSAValue:
-    """What each tap takes of each channel: (groups, N, P, Q, kernel rows, kernel columns, channels of a group)."""
+    """Returns the sample of each tap and channel: (groups, N, P, Q, kernel rows, kernel columns, channels of a
+    group).
+    """
     (batch, *_), pixels = c.shape(x), element_count(node.spatial)
     last = c.reshape(c.transpose(x, [0, 2, 3, 1]), (batch, pixels, node.channels))
     taps = (batch, node.offset_groups, *node.kernel)
@@ -132,7 +134,7 @@ def _taken(c: OpContext, node: _Taps, x: Operand, offset: Operand, mask: Operand
 
 
 def _write_taps(p: PrimBuilder, node: _Taps) -> None:
-    """For each row of pixels the places and weights around its taps, then every channel."""
+    """Writes, for each row of pixels, the positions and weights around its taps, then every channel."""
     (rows, columns), dtype, blocks = node.output, node.dtype, node.blocks
     shape = [node.batch, rows, node.offset_groups, *node.kernel, columns]
     places, weights = ([p.temp(shape, kind) for _ in _AROUND] for kind in ("int64", dtype))
@@ -189,7 +191,7 @@ def _write_taps(p: PrimBuilder, node: _Taps) -> None:
 
 
 def _around(s: ScalarBuilder, at: Value, extent: Extent) -> list[tuple[Value, Value]]:
-    """The two elements around ``at`` of an axis of ``extent``, and their weights: 0 of what is not there."""
+    """Returns the two elements around ``at`` of an axis of ``extent``, and their weights, which are 0 outside."""
     first, found = s.math("floor", at), []
     last = s.const(extent, at.dtype) - 1.0
     for location, weight in ((first, first + 1.0 - at), (first + 1.0, at - first)):

@@ -1,4 +1,4 @@
-"""Products and convolutions of dequantized operands as what they are: integer ones, scaled.
+"""Computes products and convolutions of dequantized operands as integer ones, scaled.
 
 ``DequantizeLinear`` of data with one scale and of constant weights, between which models of a quantizer put their
 products, gives ``sum((x - p) * (w - q)) * s * t``: the sum has no error in int32, where one of f32 rounds at each term.
@@ -24,7 +24,7 @@ _MOST_TERMS = (1 << 31) // (255 * 128) - 1
 
 
 def dequantized_convolution(c: OpContext, x: Operand, w: Operand, shape: Windows, group: int) -> Operand | None:
-    """The convolution as float32, where ``x`` and ``w`` are dequantized and channels fill words; else None."""
+    """Returns the convolution as float32, where ``x`` and ``w`` are dequantized and channels fill words; else None."""
     found = _operands(c, x, w, 0, math.prod(c.shape(w)[1:]))
     if found is None:
         return None
@@ -36,7 +36,9 @@ def dequantized_convolution(c: OpContext, x: Operand, w: Operand, shape: Windows
 
 
 def dequantized_product(c: OpContext, a: Operand, b: Operand, trans_b: bool = False) -> Operand | None:
-    """``a @ b``, of any leading axes of ``a`` and a matrix, as float32, where both are dequantized; else None."""
+    """Returns ``a @ b``, of any leading axes of ``a`` and a matrix, as float32, where both are dequantized; else
+    None.
+    """
     found = _operands(c, a, b, 0 if trans_b else 1, c.shape(b)[1 if trans_b else 0])
     if found is None:
         return None
@@ -48,7 +50,9 @@ def dequantized_product(c: OpContext, a: Operand, b: Operand, trans_b: bool = Fa
 def _operands(
     c: OpContext, x: Operand, w: Operand, axis: int, terms: int
 ) -> tuple[Dequantized, Dequantized, Array] | None:
-    """Data and weights with one scale for each of ``axis`` at most, and the weights as int8; None for others."""
+    """Returns data and weights with one scale for each of ``axis`` at most, and the weights as int8; None for
+    others.
+    """
     data, weights = c.g.dequantized.find(x), c.g.dequantized.find(w)
     if data is None or weights is None or c.dtype(x) != "float32" or isinstance(data.of, np.ndarray):
         return None
@@ -63,12 +67,12 @@ def _operands(
 
 
 def _has_words(c: OpContext) -> bool:
-    """Whether targets are CPUs, which multiply words of bytes at once; floats are faster on others."""
+    """Returns whether targets are CPUs, which multiply words of bytes at once; floats are faster on others."""
     return all(target.kind == "llvm" and grid_limits(target) is None for target in c.g.module.targets)
 
 
 def _scaled(c: OpContext, total: Operand, data: Dequantized, weights: Dequantized, column: tuple[int, ...]) -> Operand:
-    # A product of arrays without axes would be a number of numpy's, so one has an axis.
+    # A product of arrays without axes would be a Python number, so one operand has an axis.
     scale = data.scale.astype(np.float64).reshape(1) * weights.scale.astype(np.float64)
     scale = scale.astype(np.float32).reshape(() if scale.size == 1 else column)
     return c.elementwise("rescale", [total, scale], lambda s, v, k: s.cast(v, "float32") * k, "float32")

@@ -1,4 +1,4 @@
-"""Einsum: what its equation says of the axes of the operands."""
+"""Einsum: parses its equation to labels of the axes of the operands."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _TERM = r"[A-Za-z ]*(\.\.\.)?[A-Za-z ]*"
 @operator("Einsum")
 @accuracy(SUMS)
 def einsum(c: OpContext, *operands: Operand) -> Operand:
-    """The sum over labels that the result lacks of the product of the operands."""
+    """Computes the sum over labels that the result lacks of the product of the operands."""
     equation = c.attribute("equation").replace(" ", "")
     left, arrow, right = equation.partition("->")
     terms = left.split(",")
@@ -66,7 +66,7 @@ def einsum(c: OpContext, *operands: Operand) -> Operand:
 def _with_shared_dots(
     c: OpContext, operands: Sequence[Operand], labels: Sequence[Sequence[str]], dots: Sequence[str]
 ) -> list[Operand]:
-    """Return the operands, whose axes of an ellipsis broadcast together: those repeated that may be 1 in a run."""
+    """Returns the operands, whose axes of an ellipsis broadcast together: those repeated that may be 1 in a run."""
     of_dots = [
         tuple(e for e, v in zip(c.shape(x), t, strict=True) if v in dots) for x, t in zip(operands, labels, strict=True)
     ]
@@ -82,6 +82,6 @@ def _with_shared_dots(
 
 
 def _labels(term: str, dots: list[str]) -> list[str]:
-    """The labels of a term, an ellipsis replaced by labels of its own."""
+    """Returns the labels of a term, with an ellipsis replaced by separate labels."""
     before, ellipsis, after = term.partition("...")
     return [*before, *(dots if ellipsis else []), *after]

@@ -29,7 +29,9 @@ for _type, _kind in {"Add": "add", "Sub": "sub", "Mul": "mul"}.items():
 
 
 def _safe_divisor(s: ScalarBuilder, y: Value) -> Value:
-    """An integer divisor without the values that trap on some processors: 0, and -1 under the lowest integer."""
+    """Returns an integer divisor without the values that trap on some processors: 0, and -1 under the lowest
+    integer.
+    """
     traps = y.eq(0) if y.dtype.startswith("uint") else y.eq(0) | y.eq(-1)
     return s.select(traps, s.const(1, y.dtype), y)
 
@@ -38,7 +40,7 @@ def _safe_divisor(s: ScalarBuilder, y: Value) -> Value:
 @operator("Div")
 @accuracy(ROUNDED)
 def divide(c: OpContext, a: Operand, b: Operand) -> Operand:
-    """``a / b``; integers truncate, and by 0 give the dividend."""
+    """Computes ``a / b``; integers truncate, and division by 0 gives the dividend."""
 
     def body(s: ScalarBuilder, x: Value, y: Value) -> Value:
         if is_float(x.dtype):
@@ -71,7 +73,7 @@ _variadic("Min", "min", EXACT)
 @operator("Mean")
 @accuracy(ulp=1.5, sums=True, note="one eps for each addition, a half for the division")
 def mean(c: OpContext, *operands: Operand) -> Operand:
-    """The mean of the inputs; infinite where their sum is."""
+    """Computes the mean of the inputs; infinite where their sum is."""
 
     def body(s: ScalarBuilder, first: Value, *rest: Value) -> Value:
         for value in rest:
@@ -87,7 +89,7 @@ def _unary(op_type: str, function: str, declared: Accuracy) -> None:
     @accuracy(declared)
     def handler(c: OpContext, x: Operand) -> Operand:
         if not is_float(c.dtype(x)):
-            return x  # rounding an integer changes nothing; the others take floats only
+            return x  # rounding an integer changes nothing; the other functions only take floats
         return c.elementwise(function, [x], lambda s, v: s.math(function, v))
 
 
@@ -104,7 +106,7 @@ for _type, _function, _ulp in [
 @operator("Abs")
 @accuracy(EXACT)
 def absolute(c: OpContext, x: Operand) -> Operand:
-    """``|x|``."""
+    """Computes ``|x|``."""
     dtype = c.dtype(x)
     if is_float(dtype):
         return c.elementwise("abs", [x], lambda s, v: s.math("abs", v))
@@ -117,7 +119,7 @@ def absolute(c: OpContext, x: Operand) -> Operand:
 @operator("Neg")
 @accuracy(EXACT)
 def negative(c: OpContext, x: Operand) -> Operand:
-    """``-x``."""
+    """Computes ``-x``."""
     return c.elementwise("neg", [x], lambda s, v: -v)
 
 
@@ -125,7 +127,7 @@ def negative(c: OpContext, x: Operand) -> Operand:
 @operator("Reciprocal")
 @accuracy(ROUNDED)
 def reciprocal(c: OpContext, x: Operand) -> Operand:
-    """``1 / x``."""
+    """Computes ``1 / x``."""
     return c.elementwise("reciprocal", [x], lambda s, v: 1.0 / v)
 
 
@@ -133,7 +135,7 @@ def reciprocal(c: OpContext, x: Operand) -> Operand:
 @operator("Sign")
 @accuracy(EXACT)
 def sign(c: OpContext, x: Operand) -> Operand:
-    """-1, 0 or 1; NaN stays."""
+    """Computes -1, 0 or 1; NaN stays."""
 
     def body(s: ScalarBuilder, v: Value) -> Value:
         dtype = v.dtype
@@ -148,7 +150,7 @@ def sign(c: OpContext, x: Operand) -> Operand:
 @operator("IsNaN")
 @accuracy(EXACT)
 def is_nan(c: OpContext, x: Operand) -> Operand:
-    """Whether an element is NaN."""
+    """Computes whether an element is NaN."""
     return c.elementwise("isnan", [x], lambda s, v: v.ne(v), "bool")
 
 
@@ -156,7 +158,7 @@ def is_nan(c: OpContext, x: Operand) -> Operand:
 @operator("IsInf")
 @accuracy(EXACT)
 def is_inf(c: OpContext, x: Operand) -> Operand:
-    """Whether an element is infinite, of the signs asked for."""
+    """Computes whether an element is infinite, of the signs asked for."""
     positive, negative = c.attribute("detect_positive", 1), c.attribute("detect_negative", 1)
 
     def body(s: ScalarBuilder, v: Value) -> Value:
@@ -173,7 +175,7 @@ def is_inf(c: OpContext, x: Operand) -> Operand:
 @operator("Pow")
 @accuracy(ulp=1, targets={"vulkan": 1.5, "opencl": 1.5}, note="of f64 by the target's own function")
 def power(c: OpContext, base: Operand, exponent: Operand) -> Operand:
-    """``base ** exponent`` in the base's dtype; integers wrap as their products do."""
+    """Computes ``base ** exponent`` in the base's dtype; integers wrap as their products do."""
     dtype = c.dtype(base)
 
     def body(s: ScalarBuilder, x: Value, e: Value) -> Value:
@@ -187,7 +189,7 @@ def power(c: OpContext, base: Operand, exponent: Operand) -> Operand:
 
 
 def _exponent_bits(c: OpContext, exponent: Operand) -> int:
-    """How many bits an integer exponent may have: of a constant, those of its largest."""
+    """Returns how many bits an integer exponent may have: those of the largest, where it is constant."""
     if isinstance(exponent, np.ndarray):
         return int(np.max(exponent, initial=0)).bit_length()
     kind = c.dtype(exponent)
@@ -195,7 +197,9 @@ def _exponent_bits(c: OpContext, exponent: Operand) -> int:
 
 
 def _integer_power(s: ScalarBuilder, x: Value, e: Value, steps: int) -> Value:
-    """By squaring. Of a negative exponent the power rounded towards zero, which of 0 is the highest number."""
+    """Computes an integer power by squaring. A negative exponent gives the power truncated, which for 0 is the highest
+    number.
+    """
     result, square = s.const(1, x.dtype), x
     for k in range(steps):
         is_set = (s.binary("shr", e, k) & 1).ne(0)
@@ -211,7 +215,7 @@ def _integer_power(s: ScalarBuilder, x: Value, e: Value, steps: int) -> Value:
 
 
 def _simple_power(c: OpContext, base: Operand, exponent: Operand) -> Operand | None:
-    """A power with a constant scalar exponent that needs no ``pow``; else None."""
+    """Returns a power with a constant scalar exponent that needs no ``pow``; else None."""
     if not isinstance(exponent, np.ndarray) or exponent.size != 1 or exponent.ndim > c.rank(base):
         return None
     e = exponent.item()
@@ -231,7 +235,7 @@ def _simple_power(c: OpContext, base: Operand, exponent: Operand) -> Operand | N
 @operator("Mod")
 @accuracy(ulp=0.5, note="exact with ``fmod``")
 def modulo(c: OpContext, a: Operand, b: Operand) -> Operand:
-    """The remainder: with the divisor's sign, or the dividend's when ``fmod`` is set."""
+    """Computes the remainder: with the divisor's sign, or the dividend's when ``fmod`` is set."""
     fmod = c.attribute("fmod", 0)
 
     def body(s: ScalarBuilder, x: Value, y: Value) -> Value:
@@ -248,11 +252,12 @@ def modulo(c: OpContext, a: Operand, b: Operand) -> Operand:
 @operator("BitShift")
 @accuracy(EXACT)
 def bit_shift(c: OpContext, a: Operand, b: Operand) -> Operand:
-    """``a`` shifted by ``b`` bits in ``direction``."""
+    """Computes ``a`` shifted by ``b`` bits in ``direction``."""
     kind = "shl" if c.attribute("direction") == "LEFT" else "shr"
 
     def shifted(s: ScalarBuilder, x: Value, y: Value) -> Value:
-        # By the width or more, negative amounts among them, arith gives no value: what is shifted in is left.
+        # arith leaves shifts by the width or more, or by negative amounts, undefined: the result is the bits shifted
+        # in.
         signed = not x.dtype.startswith("uint")
         bits = 8 * dtype(x.dtype).itemsize
         amount = s.cast(y, f"uint{bits}")
@@ -267,7 +272,7 @@ def bit_shift(c: OpContext, a: Operand, b: Operand) -> Operand:
 @operator("BitwiseNot")
 @accuracy(EXACT)
 def bitwise_not(c: OpContext, x: Operand) -> Operand:
-    """``~x``."""
+    """Computes ``~x``."""
     return c.elementwise("not", [x], lambda s, v: v ^ -1)
 
 
@@ -287,5 +292,5 @@ for _type, _kind in {"And": "and", "Or": "or", "Xor": "xor"}.items():
 @operator("Not")
 @accuracy(EXACT)
 def logical_not(c: OpContext, x: Operand) -> Operand:
-    """``not x``."""
+    """Computes ``not x``."""
     return c.elementwise("not", [x], lambda s, v: s.logical_not(v))

@@ -1,4 +1,4 @@
-"""Values of a model that its shapes are computed with: arrays of int64, or of objects that are ints and Sizes."""
+"""Values of a model that shapes are computed from: arrays of int64, or of objects that are ints and Sizes."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from landbridge.sizes.size import Extent, Size
 
 
 def extents_array(extents: Extent | Sequence[Extent]) -> np.ndarray[Any, Any]:
-    """``extents`` as an array: of int64 where all are numbers, else of objects."""
+    """Returns ``extents`` as an array: of int64 where all are numbers, else of objects."""
     array = np.array(extents, object)
     return as_values(array)
 
 
 def as_values(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """An array of objects as int64 where none is a Size; else itself."""
+    """Returns an array of objects as int64 where none is a Size; else itself."""
     if array.dtype != object or any(isinstance(e, Size) for e in array.reshape(-1)):
         return array
     return array.astype(np.int64)
 
 
 def array_dtype(array: np.ndarray[Any, Any]) -> str:
-    """The dtype name of a value of the model: int64 of extents."""
+    """Returns the dtype name of a value of the model: int64 of extents."""
     return "int64" if array.dtype == object else dtype_name(array.dtype)

@@ -36,8 +36,9 @@ Location: TypeAlias = Callable[[Sequence[Any], Any, Any], Sequence[Any]]
 
 @record(frozen=True, eq=False)
 class Signal:
-    """What is transformed: rows, which loops of extents ``rows`` count, of ``used`` points with ``parts`` parts each,
-    at ``location`` of ``operand``. ``window``: [used] or more numbers, by which points are multiplied first."""
+    """The input of a transform: rows, which loops of extents ``rows`` count, of ``used`` points with ``parts`` parts
+    each, at ``location`` of ``operand``. ``window``: [used] or more numbers, by which points are multiplied first.
+    """
 
     operand: Operand
     rows: tuple[Extent, ...]
@@ -49,8 +50,9 @@ class Signal:
 
 @record(frozen=True)
 class Spectrum:
-    """What is made: ``bins`` of a transform of ``points``, with ``parts`` parts each, at ``location`` of a result of
-    ``shape``. The inverse is divided by ``points``."""
+    """The output of a transform: ``bins`` of a transform of ``points``, with ``parts`` parts each, at ``location`` of a
+    result of ``shape``. The inverse is divided by ``points``.
+    """
 
     points: int
     bins: int
@@ -62,8 +64,9 @@ class Spectrum:
 
 @record(frozen=True, eq=False)
 class _Stage:
-    """``write(p, source, tables, target)`` reads ``source`` and ``tables`` and writes ``target``, which has ``shape``
-    behind the rows."""
+    """A stage: ``write(p, source, tables, target)`` reads ``source`` and ``tables`` and writes ``target``, which has
+    ``shape`` after the rows.
+    """
 
     shape: tuple[int, ...]
     write: Callable[[PrimBuilder, SSAValue, Sequence[SSAValue], SSAValue], None]
@@ -71,13 +74,13 @@ class _Stage:
 
 
 def roots(exponents: Array, points: int, sign: int) -> Array:
-    """``exp(sign * 2 pi i e / points)`` of integers: complex128, of their shape."""
+    """Computes ``exp(sign * 2 pi i e / points)`` of integers: complex128, of their shape."""
     # within one period: the rounding of a larger angle would be an error of as many more eps
     return np.asarray(np.exp(sign * 2j * np.pi * (exponents % points) / points))
 
 
 def transformed(c: OpContext, signal: Signal, spectrum: Spectrum, plan: FourierPlan) -> Operand:
-    """The transform of each row, in the dtype of the signal; what it has no points for is 0."""
+    """Computes the transform of each row, in the dtype of the signal; missing points count as 0."""
     dtype = c.dtype(signal.operand)
     stages = _Stages(signal, spectrum, plan, accumulator(dtype))
     chain, rows = stages.chain(), signal.rows
@@ -118,7 +121,7 @@ class _Stages:
         self.sign = 1 if spectrum.inverse else -1
 
     def chain(self) -> list[_Stage]:
-        """All of them in order: from the signal's operand to the result."""
+        """Returns all of them in order: from the signal's operand to the result."""
         signal, spectrum, plan = self.signal, self.spectrum, self.plan
         scale = 1 / spectrum.points if spectrum.inverse else 1.0
         if plan.length:
@@ -134,7 +137,7 @@ class _Stages:
         p.generic("p" * (self.lead + len(extents)), (*self.signal.rows, *extents), ins, outs, body)
 
     def _weighed(self) -> _Stage:
-        """Points times their window, and zeros after the last: [points, parts]."""
+        """Returns the stage that multiplies points by their window and appends zeros: [points, parts]."""
         signal, points, n = self.signal, self.spectrum.points, self.lead
         window = [] if signal.window is None else [signal.window]
 
@@ -159,7 +162,7 @@ class _Stages:
             self._generic(p, (count, parts), [], outs, lambda s: s.const(0, self.dtype))
 
     def _transform(self, location: Location, parts: int, sign: int, scale: float) -> list[_Stage]:
-        """From points at ``location`` to [1, 2, points]."""
+        """Returns the stages from points at ``location`` to [1, 2, points]."""
         first, *others = self.plan.radices
         points = prod(self.plan.radices)
         stages = [self._table(points, first, location, parts, sign, scale)]
@@ -170,7 +173,7 @@ class _Stages:
         return stages
 
     def _table(self, points: int, radix: int, location: Location, parts: int, sign: int, scale: float) -> _Stage:
-        """Transforms of ``radix`` points that lie ``points / radix`` from each other, by one product."""
+        """Returns the stage of transforms of ``radix`` points at a distance of ``points / radix``, by one product."""
         blocks, n, rows = points // radix, self.lead, self.signal.rows
         w = roots(np.outer(np.arange(radix), np.arange(radix)), radix, sign) * scale
         # [point, in part, out part, bin]
@@ -192,7 +195,7 @@ class _Stages:
         return _Stage((blocks, 2, radix), write, [table])
 
     def _butterflies(self, points: int, radix: int, done: int, sign: int) -> _Stage:
-        """``radix`` transforms of ``done`` points each become one of ``radix * done``."""
+        """Returns the stage that joins ``radix`` transforms of ``done`` points each to one of ``radix * done``."""
         blocks, n = points // (radix * done), self.lead
         w = roots(np.outer(np.arange(1, radix), np.arange(done)), radix * done, sign)
         table = np.stack([w.real, w.imag], 1)  # [point - 1, part, bin]
@@ -218,7 +221,7 @@ class _Stages:
         return _Stage((blocks, 2, radix * done), write, [table])
 
     def _result(self) -> _Stage:
-        """The bins that are wanted, as the model has them."""
+        """Returns the stage that stores the requested bins in the layout of the model."""
         spectrum, n = self.spectrum, self.lead
 
         def write(p: PrimBuilder, source: SSAValue, _: Sequence[SSAValue], target: SSAValue) -> None:
@@ -233,7 +236,7 @@ class _Stages:
         return _Stage((), write)
 
     def _convolution(self, scale: float) -> list[_Stage]:
-        """The transform as a circular convolution of ``plan.length``: k n is (k**2 + n**2 - (k - n)**2) / 2."""
+        """Returns the transform as a circular convolution of ``plan.length``: k n is (k**2 + n**2 - (k - n)**2) / 2."""
         points, length = self.spectrum.points, self.plan.length
         chirp = roots(np.arange(points) ** 2, 2 * points, self.sign)
         kernel = np.zeros(length, np.complex128)
@@ -250,7 +253,7 @@ class _Stages:
         ]
 
     def _chirped(self, chirp: Array) -> _Stage:
-        """Points times the chirp, and their window; zeros after the last: [2, length]."""
+        """Returns the stage that multiplies points by the chirp and their window and appends zeros: [2, length]."""
         signal, length, n = self.signal, self.plan.length, self.lead
         window = [] if signal.window is None else [signal.window]
 
@@ -282,7 +285,7 @@ class _Stages:
         return _Stage((2, length), write, [chirp, *window])
 
     def _multiplied(self, factors: Array, count: int) -> _Stage:
-        """The first ``count`` of [1, 2, length] times as many factors, a table [2, count]."""
+        """Returns the stage that multiplies the first ``count`` of [1, 2, length] by a table of factors [2, count]."""
         n = self.lead
 
         def write(p: PrimBuilder, source: SSAValue, tables: Sequence[SSAValue], target: SSAValue) -> None:

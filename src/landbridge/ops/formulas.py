@@ -15,32 +15,33 @@ from landbridge.sizes.size import Extent, Size
 
 
 class Formulas(Protocol):
-    """What a formula needs beside the operators of Python; its numbers are arrays, or values of a kernel."""
+    """The functions that a formula needs besides Python's operators; its numbers are arrays, or values of a kernel."""
 
     def number(self, value: Extent | float) -> Any:
-        """``value``, in f64."""
+        """Returns ``value``, in f64."""
 
     def floor(self, x: Any) -> Any:
-        """Rounded down."""
+        """Rounds down."""
 
     def ceil(self, x: Any) -> Any:
-        """Rounded up."""
+        """Rounds up."""
 
     def within(self, x: Any, low: Any, high: Any) -> Any:
-        """``x``, or the end of ``low`` to ``high`` that is nearer."""
+        """Clamps ``x`` to ``low`` and ``high``."""
 
     def absolute(self, x: Any) -> Any:
-        """Without a sign."""
+        """Returns the absolute value."""
 
     def chosen(self, condition: Any, a: Any, b: Any) -> Any:
-        """``a`` where ``condition``, else ``b``."""
+        """Returns ``a`` where ``condition``, else ``b``."""
 
 
 def table(
     c: OpContext, name: str, shape: Sequence[Extent], formula: Callable[..., Any], dtype: str, *others: Extent
 ) -> Operand:
-    """A tensor of ``shape`` whose element at (i, j, ...) is ``formula(f, i, j, ...)``: an array unless that, or one of
-    ``others``, which the formula uses, is open."""
+    """Makes a tensor of ``shape`` whose element at (i, j, ...) is ``formula(f, i, j, ...)``: an array unless that, or
+    one of ``others``, which the formula uses, is open.
+    """
     if any(isinstance(extent, Size) for extent in (*shape, *others)):
 
         def body(s: ScalarBuilder, _: Sequence[BodyBuffer], at: Sequence[Value]) -> Value:

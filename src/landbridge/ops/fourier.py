@@ -25,7 +25,7 @@ TRANSFORMS = Accuracy(150, sums=True, note="of the magnitudes of all points")
 
 
 def _transform(c: OpContext, signal: Signal, spectrum: Spectrum) -> Operand:
-    """``spectrum`` of ``signal``."""
+    """Computes ``spectrum`` of ``signal``."""
     plan = fourier_plan(spectrum.points, signal.parts)
     if plan.is_table and isinstance(signal.used, int):
         return _by_table(c, signal, spectrum, signal.used)
@@ -33,7 +33,7 @@ def _transform(c: OpContext, signal: Signal, spectrum: Spectrum) -> Operand:
 
 
 def _by_table(c: OpContext, signal: Signal, spectrum: Spectrum, used: int) -> Operand:
-    """The transform of ``used`` points as a product with a table of all of them and of all bins."""
+    """Computes the transform of ``used`` points as a product with a table of all of them and of all bins."""
     bins, parts, outs = spectrum.bins, signal.parts, spectrum.parts
     w = roots(np.outer(np.arange(used), np.arange(bins)), spectrum.points, 1 if spectrum.inverse else -1)
     w = w / spectrum.points if spectrum.inverse else w
@@ -75,7 +75,7 @@ def _by_table(c: OpContext, signal: Signal, spectrum: Spectrum, used: int) -> Op
 @operator("DFT", since=20)
 @accuracy(TRANSFORMS)
 def dft(c: OpContext, x: Operand, length: Operand | None = None, axis: Operand | None = None) -> Operand:
-    """Along the input ``axis``, -2 by default."""
+    """Computes the transform along the input ``axis``, -2 by default."""
     return _dft(c, x, length, -2 if axis is None else int(c.constant(axis, "axis").reshape(-1)[0]))
 
 
@@ -88,7 +88,7 @@ def dft(c: OpContext, x: Operand, length: Operand | None = None, axis: Operand |
 @operator("DFT", since=17)
 @accuracy(TRANSFORMS)
 def dft_17(c: OpContext, x: Operand, length: Operand | None = None) -> Operand:
-    """Along the attribute ``axis``, 1 by default."""
+    """Computes the transform along the attribute ``axis``, 1 by default."""
     return _dft(c, x, length, c.attribute("axis", 1))
 
 
@@ -118,8 +118,9 @@ def _dft(c: OpContext, x: Operand, length: Operand | None, along: int) -> Operan
 
 
 def _twice(points: int, half: int) -> np.ndarray[Any, Any]:
-    """How often each bin of ``half`` a spectrum is in the whole one, whose other half are the conjugates: twice, but
-    for the first, and the middle one of an even number of points."""
+    """Returns how many bins of the whole spectrum each bin of ``half`` stands for, as the other half are conjugates:
+    two, except for the first, and the middle one of an even number of points.
+    """
     bins = np.arange(half)
     return np.where((bins == 0) | (2 * bins == points), 1.0, 2.0)
 
@@ -137,7 +138,7 @@ def _twice(points: int, half: int) -> np.ndarray[Any, Any]:
 def stft(
     c: OpContext, x: Operand, step: Operand, window: Operand | None = None, length: Operand | None = None
 ) -> Operand:
-    """Transforms of windows every ``step`` elements: [batch, frames, bins, 2]."""
+    """Computes transforms of windows every ``step`` elements: [batch, frames, bins, 2]."""
     (batch, extent, *rest), hop = c.shape(x), int(c.constant(step, "frame_step").reshape(-1)[0])
     parts = rest[0] if rest else 1
     points = c.shape(window)[0] if window is not None else (c.ints("frame_length", length) or [0])[0]

@@ -1,5 +1,6 @@
-"""How a Fourier transform of many points is cut into short ones (Cooley and Tukey, 1965), or made a convolution
-(Bluestein, 1970) where its points have large prime factors."""
+"""Plans a Fourier transform of many points as short ones (Cooley and Tukey, 1965), or as a convolution (Bluestein,
+1970) where its points have large prime factors.
+"""
 
 from __future__ import annotations
 
@@ -35,13 +36,13 @@ class FourierPlan:
 
     @property
     def is_table(self) -> bool:
-        """Whether the whole transform is one product with a table."""
+        """Returns whether the whole transform is one product with a table."""
         return len(self.radices) == 1 and not self.length
 
 
 @cache
 def fourier_plan(points: int, parts: int) -> FourierPlan:
-    """The cheapest way found to transform ``points`` of ``parts`` parts: 1 of real and 2 of complex numbers."""
+    """Returns the cheapest way found to transform ``points`` of ``parts`` parts: 1 of real and 2 of complex numbers."""
     if points <= _SHORT:
         return FourierPlan((points,))
     cost, found = _cut(points, parts)
@@ -52,20 +53,22 @@ def fourier_plan(points: int, parts: int) -> FourierPlan:
 
 
 def _convolution(length: int) -> tuple[float, tuple[int, ...]]:
-    """What two transforms of ``length`` points and a product between them cost, and their radices."""
+    """Returns the cost of two transforms of ``length`` points and a product between them, and their radices."""
     cost, found = _cut(length, 2)
     return 2 * length * (cost + 2 * _MEMORY), found
 
 
 def _lengths(least: int) -> list[int]:
-    """Numbers from ``least`` on, below its double, that have small factors alone."""
+    """Returns numbers from ``least`` to its double that only have small factors."""
     power = 1 << (least - 1).bit_length()
     smaller = [power // below * above for below, above in ((4, 3), (8, 5), (8, 7), (16, 9)) if power % below == 0]
     return [n for n in (power, *smaller) if n >= least]
 
 
 def _cut(points: int, parts: int) -> tuple[float, tuple[int, ...]]:
-    """The cost for each point, and the radices, of the cheapest order of factors; infinite where a factor is large."""
+    """Returns the cost for each point, and the radices, of the cheapest order of factors; infinite where a factor is
+    large.
+    """
     firsts = (r for r in range(1, min(points, _LONGEST_TABLE) + 1) if points % r == 0)
     found = [(_product_cost(r, parts), r, _rest(points // r, r)) for r in firsts]
     return min(((cost + rest[0], (r, *rest[1])) for cost, r, rest in found), default=(inf, ()))
@@ -73,7 +76,7 @@ def _cut(points: int, parts: int) -> tuple[float, tuple[int, ...]]:
 
 @cache
 def _rest(points: int, done: int) -> tuple[float, tuple[int, ...]]:
-    """The cheapest butterflies for ``points`` blocks of ``done`` transformed points each."""
+    """Returns the cheapest butterflies for ``points`` blocks of ``done`` transformed points each."""
     if points == 1:
         return 0.0, ()
     cuts = [(_butterfly_cost(r, done), r) for r in radices() if points % r == 0]
@@ -82,12 +85,12 @@ def _rest(points: int, done: int) -> tuple[float, tuple[int, ...]]:
 
 
 def _filled(extent: int) -> float:
-    """The share of vector lanes that a loop of ``extent`` fills."""
+    """Returns the share of vector lanes that a loop of ``extent`` fills."""
     return extent / (_LANES * -(-extent // _LANES))
 
 
 def _product_cost(radix: int, parts: int) -> float:
-    """Operations on vectors for each point of a product with a table, in sixteenths: two are done at once."""
+    """Returns vector operations for each point of a product with a table, in sixteenths: two are done at once."""
     return radix * parts / _filled(2 * radix) + 2 * _MEMORY + _STAGE
 
 

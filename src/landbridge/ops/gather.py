@@ -1,4 +1,4 @@
-"""Elements picked by index: Gather, GatherElements, GatherND, and their scattering inverses."""
+"""Gather, GatherElements, GatherND, and their scattering inverses."""
 
 from __future__ import annotations
 
@@ -23,13 +23,15 @@ from landbridge.targets.grid import grid_limits
 
 
 def as_index(s: ScalarBuilder, v: Value, extent: Extent) -> Value:
-    """A model's index as a loop index that is in bounds: what is out of range is moved to the nearest end."""
+    """Returns a model's index as a loop index, clamped to the bounds."""
     i = wrapped(s, v, extent)
     return s.cast(s.minimum(s.maximum(i, 0), largest(extent - 1, 0)), "index")
 
 
 def wrapped(s: ScalarBuilder, v: Value, extent: Extent) -> Value:
-    """A model's index as an int64: negative ones count from the end, and what is out of range stays so."""
+    """Returns a model's index as an int64: negative ones count from the end, and those out of range stay out of
+    range.
+    """
     i = s.cast(v, "int64")
     return s.select(i < 0, i + extent, i)
 
@@ -43,7 +45,7 @@ def wrapped(s: ScalarBuilder, v: Value, extent: Extent) -> Value:
 @operator("Gather")
 @accuracy(EXACT)
 def gather(c: OpContext, x: Operand, indices: Operand) -> Operand:
-    """Slices of ``x`` along ``axis``; a view or an affine read when the indices are constant and regular."""
+    """Returns slices of ``x`` along ``axis``; a view or an affine read when the indices are constant and regular."""
     shape = c.shape(x)
     axis = c.axis(c.attribute("axis", 0), len(shape))
     picked = c.shape(indices)
@@ -66,8 +68,10 @@ def gather(c: OpContext, x: Operand, indices: Operand) -> Operand:
 
 
 def _regular(c: OpContext, indices: np.ndarray[Any, Any], extent: int) -> tuple[int, int, int] | None:
-    """(first, step, count) of constant indices that form a progression, else None; out of bounds is an error."""
-    if indices.dtype == object:  # a Size among them, as of the last element
+    """Returns (first, step, count) of constant indices that form a progression, else None; out of bounds is an
+    error.
+    """
+    if indices.dtype == object:  # an index may be a Size, such as that of the last element
         return _one(c, indices.reshape(-1)[0], extent) if indices.size == 1 else None
     flat = indices.reshape(-1).astype(np.int64)
     if flat.size and not (-extent <= flat.min() and flat.max() < extent):
@@ -107,7 +111,7 @@ def _one(c: OpContext, index: Extent, extent: Extent) -> tuple[int, int, int]:
 @operator("GatherElements")
 @accuracy(EXACT)
 def gather_elements(c: OpContext, x: Operand, indices: Operand) -> Operand:
-    """``x`` with the index along ``axis`` replaced by ``indices``."""
+    """Gathers ``x`` with the index along ``axis`` replaced by ``indices``."""
     shape = c.shape(x)
     axis = c.axis(c.attribute("axis", 0), len(shape))
 
@@ -129,7 +133,7 @@ def gather_elements(c: OpContext, x: Operand, indices: Operand) -> Operand:
 @operator("GatherND")
 @accuracy(EXACT)
 def gather_nd(c: OpContext, x: Operand, indices: Operand) -> Operand:
-    """``x`` at index tuples, after ``batch_dims`` shared axes."""
+    """Gathers ``x`` at index tuples, after ``batch_dims`` shared axes."""
     shape, (*outer, depth) = c.shape(x), c.shape(indices)
     batch = c.attribute("batch_dims", 0)
     result = (*outer, *shape[batch + depth :])
@@ -176,7 +180,7 @@ def _placed(
     last: Array,
     taken: Callable[[ScalarBuilder, Sequence[Value], Value], Sequence[Value]],
 ) -> Operand:
-    """``x`` with updates where ``last``, over its first axes, says which; -1 says none.
+    """Returns ``x`` with updates where ``last``, over its first axes, selects one; -1 selects none.
 
     ``taken(s, element, number)``: the index into ``updates`` of the update of that number for an element.
     """
@@ -204,7 +208,7 @@ _FEW = 16
 
 
 def _on_cpus(c: OpContext) -> bool:
-    """Whether all targets are CPUs, which copy a tensor apart from its updates (``passes/updates.py``)."""
+    """Returns whether all targets are CPUs, which copy a tensor separately from its updates (``passes/updates.py``)."""
     return all(grid_limits(target) is None for target in c.g.module.targets)
 
 
@@ -213,8 +217,9 @@ def _kind(c: OpContext) -> str:
 
 
 def _needs_steps(c: OpContext, x: Operand, indices: Operand, count: Extent) -> bool:
-    """Whether ``count`` updates are put in one after the other. Narrow floats are added up in wider ones, which only
-    the search for updates can."""
+    """Returns whether ``count`` updates are applied one after the other. Narrow floats are accumulated in wider ones,
+    which only the search for updates supports.
+    """
     if 0 in c.shape(indices) or 0 in c.shape(x) or (at_least(_FEW, count) and not _on_cpus(c)):
         return False
     return _kind(c) not in ("add", "mul") or accumulator(c.dtype(x)) == c.dtype(x)
@@ -228,7 +233,8 @@ def _scatter(
     loops: Sequence[int],
     hit: Callable[[ScalarBuilder, Sequence[BodyBuffer], Sequence[Value], Sequence[Value]], tuple[Value, Value]],
 ) -> Operand:
-    """Each element of ``x`` searches the updates that hit it: no two writers meet, so it runs on any target.
+    """Each element of ``x`` searches the updates that hit it: there are no conflicting writers, so it runs on any
+    target.
 
     ``hit(s, (indices, updates), element, update)`` gives whether the update lands there, and its value. An index out
     of range lands nowhere.
@@ -295,7 +301,7 @@ def _scatter(
 @operator("ScatterElements", "Scatter")
 @accuracy(SCATTERED)
 def scatter_elements(c: OpContext, x: Operand, indices: Operand, updates: Operand) -> Operand:
-    """``updates`` put where ``indices`` says along ``axis``."""
+    """Writes ``updates`` at ``indices`` along ``axis``."""
     shape, extents = c.shape(x), c.shape(indices)
     axis = c.axis(c.attribute("axis", 0), len(shape))
 
@@ -320,7 +326,7 @@ def scatter_elements(c: OpContext, x: Operand, indices: Operand, updates: Operan
         ordinals = where[axis].copy()
         where[axis] = np.where(fixed < 0, fixed + shape[axis], fixed)
         inside = (where[axis] >= 0) & (where[axis] < shape[axis])
-        last[tuple(w[inside] for w in where)] = ordinals[inside]  # of equal places numpy keeps the last
+        last[tuple(w[inside] for w in where)] = ordinals[inside]  # numpy keeps the last of equal positions
 
         def taken(s: ScalarBuilder, at: Sequence[Value], number: Value) -> list[Value]:
             return [number if a == axis else s.minimum(at[a], e - 1) for a, e in enumerate(extents)]
@@ -357,7 +363,7 @@ def scatter_elements(c: OpContext, x: Operand, indices: Operand, updates: Operan
 @operator("ScatterND")
 @accuracy(SCATTERED)
 def scatter_nd(c: OpContext, x: Operand, indices: Operand, updates: Operand) -> Operand:
-    """Slices of ``updates`` put at index tuples."""
+    """Writes slices of ``updates`` at index tuples."""
     shape, (*outer, depth) = c.shape(x), c.shape(indices)
 
     def hit(

@@ -1,4 +1,4 @@
-"""GridSample: elements at positions that the model computes."""
+"""GridSample: samples elements at computed positions."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _LONG_ROW = 32
 @operator("GridSample")
 @accuracy(ulp=8, sums=True, note="the condition is the extent of an axis times the magnitudes of the taps")
 def grid_sample(c: OpContext, x: Operand, grid: Operand) -> Operand:
-    """``x`` [N, C, spatial] at ``grid`` [N, output, rank], coordinates -1 to 1, last axis first.
+    """Samples ``x`` [N, C, spatial] at ``grid`` [N, output, rank], coordinates -1 to 1, last axis first.
 
     Which elements lie around a coordinate, and their weights, is computed once for all channels.
     """
@@ -71,7 +71,7 @@ def grid_sample(c: OpContext, x: Operand, grid: Operand) -> Operand:
 def _write_stages(
     p: PrimBuilder, sampling: _Sampling, rows: Sequence[Extent], channels: Extent, pixels: Extent
 ) -> None:
-    """Places and weights of the pixels of each row, then every channel of it."""
+    """Writes positions and weights of the pixels of each row, then every channel of it."""
     rank, last, shape = len(sampling.spatial), len(rows), [*rows, pixels]
     places = [p.temp(shape, sampling.location_dtype) for _ in sampling.corners]
     weights = [p.temp(shape, sampling.dtype) for _ in range(rank) for _ in range(sampling.weighted)]
@@ -109,27 +109,27 @@ class _Sampling:
 
     @property
     def corners(self) -> list[tuple[int, ...]]:
-        """The elements around a coordinate: which tap of each axis."""
+        """Returns the elements around a coordinate: which tap of each axis."""
         return list(product(range(self.taps.count), repeat=len(self.spatial)))
 
     @property
     def weighted(self) -> int:
-        """Weights along an axis; none of a tap that is alone."""
+        """Returns the number of weights along an axis; a single tap has none."""
         return self.taps.count if self.taps.count > 1 else 0
 
     @property
     def location_dtype(self) -> str:
-        """Of an element's place among all of a channel: vectors have twice as many narrow ones."""
+        """Returns the dtype of an element's offset in a channel: vectors hold twice as many narrow ones."""
         return "int32" if never_below(element_count(self.spatial)) < 2**31 else "int64"
 
     def of_point(self, s: ScalarBuilder, *coordinates: Value) -> list[Value]:
-        """Places of the corners, below 0 those that are none, and the weights along each axis."""
+        """Returns the offsets of the corners, below 0 outside, and the weights along each axis."""
         retained, inside, weights = [], [], []
         for v, axis in zip(coordinates, self.spatial, strict=True):
             extent = float(axis) if isinstance(axis, int) else s.const(axis, self.dtype)
             low, high = self._ends(extent)
             where = (s.cast(v, self.dtype) + 1.0) * ((high - low) / 2) + low
-            # Around a coordinate past the border, cubic weights are not those at the border.
+            # Cubic weights of a coordinate past the border differ from those at the border.
             if not (self.padding == "border" and self.taps.count > 2):
                 where = _padded(s, where, low, high, extent, self.padding)
             along = self.taps.around(s, where)
@@ -143,7 +143,7 @@ class _Sampling:
         return (0.0, extent - 1.0) if self.align else (-0.5, extent - 0.5)
 
     def _held(self, s: ScalarBuilder, position: Value, extent: _Length) -> Value:
-        """``position`` moved to where there is an element."""
+        """Clamps ``position`` to the elements."""
         if self.padding == "reflection":
             position = _reflected(s, position, *self._ends(extent))
         return s.minimum(s.maximum(position, 0.0), extent - 1.0)
@@ -161,7 +161,7 @@ class _Sampling:
         return s.select(held, location, -1) if self.padding == "zeros" else location
 
     def total(self, s: ScalarBuilder, source: BodyBuffer, plane: Sequence[Value], read: Sequence[Value]) -> Value:
-        """The weighted sum of the corners in one ``plane``, whose places and weights were ``read``."""
+        """Computes the weighted sum of the corners in one ``plane``, whose offsets and weights were ``read``."""
         corners, count = self.corners, self.weighted
         along = [read[len(corners) + a * count :][:count] for a in range(len(self.spatial))]
         total: Value | None = None
@@ -181,7 +181,7 @@ class _Sampling:
 
 
 def _reflected(s: ScalarBuilder, v: Value, low: float, high: _Length) -> Value:
-    """A coordinate thrown back at both ends until it lies between them."""
+    """Reflects a coordinate at both ends until it lies between them."""
     span, alone = high - low, v * 0.0 + low
     if not isinstance(span, Value) and span <= 0:
         return alone
@@ -192,7 +192,7 @@ def _reflected(s: ScalarBuilder, v: Value, low: float, high: _Length) -> Value:
 
 
 def _padded(s: ScalarBuilder, v: Value, low: float, high: _Length, extent: _Length, padding: str) -> Value:
-    """A coordinate as ``padding`` moves it."""
+    """Moves a coordinate as ``padding`` says."""
     if padding == "border":
         return s.minimum(s.maximum(v, 0.0), extent - 1.0)
     return _reflected(s, v, low, high) if padding == "reflection" else v
@@ -200,14 +200,14 @@ def _padded(s: ScalarBuilder, v: Value, low: float, high: _Length, extent: _Leng
 
 @record(frozen=True)
 class _Taps:
-    """``count`` whole positions and weights around a coordinate."""
+    """The ``count`` integer positions and weights around a coordinate."""
 
     count: int
     around: Callable[[ScalarBuilder, Value], list[tuple[Value, Number]]]
 
 
 def _taps(c: OpContext, mode: str) -> _Taps:
-    """The taps of an interpolation."""
+    """Returns the taps of an interpolation."""
 
     def nearest(s: ScalarBuilder, v: Value) -> list[tuple[Value, Number]]:
         return [(s.math("round_even", v), 1.0)]

@@ -1,4 +1,4 @@
-"""LabelEncoder of ``ai.onnx.ml``: the value of the key that an element is."""
+"""LabelEncoder of ``ai.onnx.ml``: maps each element, as a key, to a value."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _MOST_SPREAD = 16
 @operator("LabelEncoder", domain=_ML, since=2)
 @accuracy(EXACT)
 def label_encoder_2(c: OpContext, x: Operand) -> Operand:
-    """As LabelEncoder of version 4, whose key of NaN no element was before."""
+    """Maps as LabelEncoder of version 4 does, except that a key of NaN equals no element."""
     return _encoded(c, x, nan_matches=False)
 
 
@@ -30,7 +30,7 @@ def label_encoder_2(c: OpContext, x: Operand) -> Operand:
 @operator("LabelEncoder", domain=_ML, since=4)
 @accuracy(EXACT)
 def label_encoder(c: OpContext, x: Operand) -> Operand:
-    """The value of the first key that equals the element, the default of one that is no key: the shape of ``x``."""
+    """Returns the value of the first key that equals the element, the default where none does: the shape of ``x``."""
     return _encoded(c, x, nan_matches=True)
 
 
@@ -52,7 +52,7 @@ def _encoded(c: OpContext, x: Operand, nan_matches: bool) -> Operand:
 
 
 def _by_distance(c: OpContext, x: Operand, keys: Array, values: Array, default: np.generic, spread: int) -> Operand:
-    """One read of a table of ``spread`` values that begins at the smallest key and ends with the default."""
+    """Reads a table of ``spread`` values once; it begins at the smallest key and ends with the default."""
     table = np.full(spread + 1, default)
     table[keys - keys[0]] = values
     low, high = int(keys[0]), int(keys[-1])
@@ -68,7 +68,7 @@ def _by_distance(c: OpContext, x: Operand, keys: Array, values: Array, default: 
 def _by_search(
     c: OpContext, x: Operand, keys: Array, values: Array, default: np.generic, of_nan: np.generic | None
 ) -> Operand:
-    """A binary search of sorted ``keys``, filled up to a power of two with the largest."""
+    """Searches sorted ``keys``, padded to a power of two with the largest, by bisection."""
     length = 1 << (len(keys) - 1).bit_length()
     missing = length - len(keys)
     filled, table = np.append(keys, keys[-1:].repeat(missing)), np.append(values, values[-1:].repeat(missing))

@@ -1,4 +1,4 @@
-"""Legal values of attributes, stated as objects that can say what they allow."""
+"""Legal values of attributes, as objects that test a value and describe what is legal."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ Names: TypeAlias = Mapping[str, Any]
 
 
 def _many(value: Any) -> list[Extent]:
-    """One extent, or several, as a list."""
+    """Returns one extent, or several, as a list."""
     return [value] if isinstance(value, int | Size) else list(value)
 
 
 def broadcasts(shape: Sequence[Extent], wanted: Sequence[Extent], either: bool = False) -> bool:
-    """Return whether ``shape`` broadcasts to ``wanted``.
+    """Returns whether ``shape`` broadcasts to ``wanted``.
 
     An open extent of ``shape`` has to be equal to the one that is wanted; with ``either``, it may be 1 in a run too.
     Raises UndecidedSizeError where that depends on the input.
@@ -48,7 +48,7 @@ def _broadcasts(extent: Extent, wanted: Extent, either: bool) -> bool:
 
 
 def _equal(left: Any, right: Any, needed: bool = False) -> bool:
-    """Return what ``==`` means in a rule: whether extents, and shapes of them, agree.
+    """Returns what ``==`` means in a rule: whether extents, and shapes of them, agree.
 
     Raises UndecidedSizeError where that is open; ``needed``: the rule is broken where they do not.
     """
@@ -63,12 +63,12 @@ def _equal(left: Any, right: Any, needed: bool = False) -> bool:
 
 
 def _must_equal(left: Any, right: Any) -> bool:
-    """Return ``_equal`` of two sides without whose equality the rule is broken."""
+    """Returns ``_equal`` of two sides without whose equality the rule is broken."""
     return _equal(left, right, needed=True)
 
 
 def _must_be_at_least(left: Any, right: Any) -> bool:
-    """Return whether ``left >= right``, without which the rule is broken."""
+    """Returns whether ``left >= right``, without which the rule is broken."""
     if isinstance(left, Size) or isinstance(right, Size):
         found = extent_at_least(left, right)
         if found is None:
@@ -78,14 +78,16 @@ def _must_be_at_least(left: Any, right: Any) -> bool:
 
 
 def _must_exceed(left: Any, right: Any) -> bool:
-    """Return whether ``left > right``, without which the rule is broken."""
+    """Returns whether ``left > right``, without which the rule is broken."""
     if isinstance(left, Size) or isinstance(right, Size):
         return _must_be_at_least(left, right + 1)
     return bool(left > right)
 
 
 def _within(value: Any, options: Any) -> bool:
-    """Return what ``in`` means in a rule, also of an open extent: there is a program for each option that is left."""
+    """Returns the meaning of ``in`` in a rule, also for an open extent: there is a program for each remaining
+    option.
+    """
     if not isinstance(value, Size):
         return bool(value in options)
     *others, last = [each for each in options if same(value, each) is not False] or [None]
@@ -93,13 +95,13 @@ def _within(value: Any, options: Any) -> bool:
 
 
 def _smallest(*values: Any) -> Any:
-    """``min``, of extents too."""
+    """Returns ``min``, for extents too."""
     values = tuple(values[0]) if len(values) == 1 else values
     return smallest(*values) if any(isinstance(v, Size) for v in values) else min(values)
 
 
 def _largest(*values: Any) -> Any:
-    """``max``, of extents too."""
+    """Returns ``max``, for extents too."""
     values = tuple(values[0]) if len(values) == 1 else values
     return largest(*values) if any(isinstance(v, Size) for v in values) else max(values)
 
@@ -118,7 +120,7 @@ _COMPARED = {ast.Eq: "equal", ast.NotEq: "equal", ast.In: "within", ast.NotIn: "
 
 
 class _Comparisons(ast.NodeTransformer):
-    """``a == b``, ``a != b`` and ``a in b`` become calls."""
+    """Rewrites ``a == b``, ``a != b`` and ``a in b`` to calls."""
 
     def visit_Compare(self, node: ast.Compare) -> ast.expr:
         self.generic_visit(node)
@@ -130,7 +132,7 @@ class _Comparisons(ast.NodeTransformer):
 
 
 def _demanded(node: ast.expr) -> ast.expr:
-    """Return ``node`` in which the comparisons that it is false without say so."""
+    """Returns ``node`` in which the comparisons that decide that it is false report that."""
     match node:
         case ast.Call(ast.Name("equal") as function):
             function.id = "must_equal"
@@ -138,7 +140,7 @@ def _demanded(node: ast.expr) -> ast.expr:
             every.elt = _demanded(every.elt)
         case ast.BoolOp(ast.And(), parts):
             node.values = [_demanded(part) for part in parts]
-        case ast.BoolOp(ast.Or(), [*others, last]):  # which is only asked where the others do not hold
+        case ast.BoolOp(ast.Or(), [*others, last]):  # this one is only evaluated where the others do not hold
             node.values = [*others, _demanded(last)]
         case ast.Compare(left, [ast.LtE() | ast.GtE() | ast.Lt() | ast.Gt() as order], [right]):
             sides = [left, right] if isinstance(order, ast.GtE | ast.Gt) else [right, left]
@@ -156,7 +158,7 @@ def _code(expression: str) -> CodeType:
 
 @cache
 def names_in(expression: str) -> frozenset[str]:
-    """The names that an expression speaks of, but for functions."""
+    """Returns the names that an expression refers to, except functions."""
     found: set[str] = set()
 
     def walk(code: CodeType) -> None:
@@ -170,19 +172,19 @@ def names_in(expression: str) -> frozenset[str]:
 
 
 def evaluate(expression: str, names: Names) -> Any:
-    """The value of an expression, which is of the package's own source, never of a model."""
+    """Returns the value of an expression, which is from the package's own source, never from a model."""
     return eval(_code(expression), {"__builtins__": {}, **_FUNCTIONS, **names})
 
 
 @record(frozen=True)
 class Condition:
-    """An expression that must hold, and in ``words`` what that means, where it does not read as a sentence itself."""
+    """An expression that must hold, and ``words`` with its meaning, where it does not read as a sentence."""
 
     expression: str
     words: str = ""
 
     def fails(self, names: Names) -> bool:
-        """Whether it speaks of what the node has alone, and does not hold."""
+        """Returns whether it only refers to names that the node has, and does not hold."""
         return names_in(self.expression) <= names.keys() and not evaluate(self.expression, names)
 
     def __str__(self) -> str:
@@ -190,18 +192,18 @@ class Condition:
 
 
 def distinct_axes(rank: str) -> Condition:
-    """No axis of ``axes``, of so many, is named twice."""
+    """Requires that no axis of ``axes``, for this rank, is named twice."""
     return Condition(f"len(set(a % ({rank}) for a in axes)) == len(axes)", "axes names each axis once")
 
 
 def not_empty(shape: str, operand: str) -> Condition:
-    """``operand``, whose extents are ``shape``, an expression, has elements."""
+    """Requires that ``operand``, whose extents are ``shape``, an expression, has elements."""
     return Condition(f"0 not in {shape}", f"{operand} has elements, no extent of 0")
 
 
 @record(frozen=True)
 class Legal:
-    """Values of an attribute: ``text`` says which, ``test(value, names)`` whether one is among them.
+    """The legal values of an attribute: ``text`` describes them, ``test(value, names)`` tests one.
 
     ``count``: an expression of how many a list must have. ``default`` is the value of an attribute left out. ``ends``:
     of integers, expressions of the least and the largest that are legal.
@@ -215,14 +217,16 @@ class Legal:
     ends: tuple[str, str] | None = None
 
     def range(self, names: Names) -> tuple[int, int] | None:
-        """The least and the largest integer that are legal; None where that is not known."""
+        """Returns the least and the largest integer that are legal; None where that is not known."""
         if self.ends is None or not names_in(self.ends[0]) | names_in(self.ends[1]) <= names.keys():
             return None
         low, high = (evaluate(end, names) for end in self.ends)
         return (low, high) if isinstance(low, int) and isinstance(high, int) else None
 
     def wrong(self, value: Any, names: Names) -> str | None:
-        """None for a legal value, else what would be legal; rules that speak of what a node lacks do not count."""
+        """Returns None for a legal value, else what would be legal; rules about names that a node lacks do not
+        count.
+        """
         if self.count and names_in(self.count) <= names.keys():
             wanted = evaluate(self.count, names)
             if not isinstance(value, list) or not must_agree("a rule", len(value), wanted):
@@ -233,7 +237,7 @@ class Legal:
 
 
 def _ints(value: Any) -> list[Extent] | None:
-    """One integer or a list of them as a list, else None."""
+    """Returns one integer or a list of them as a list, else None."""
     values = value if isinstance(value, list) else [value]
     return values if all(isinstance(v, int | Size) for v in values) else None
 
@@ -243,7 +247,7 @@ _ANY = 1 << 62
 
 
 def at_least(low: int, default: Any = None, count: str = "", below: int = _ANY) -> Legal:
-    """Integers, each ``low`` or more, and less than ``below``."""
+    """Returns integers, each ``low`` or more, and less than ``below``."""
 
     def test(value: Any, names: Names) -> bool:
         values = _ints(value)
@@ -255,18 +259,18 @@ def at_least(low: int, default: Any = None, count: str = "", below: int = _ANY) 
 
 
 def any_integer() -> Legal:
-    """Integers of 64 bits."""
+    """Returns integers of 64 bits."""
     ends = str(-(1 << 63)), str((1 << 63) - 1)
     return Legal("an integer", lambda value, names: _ints(value) is not None, ends=ends)
 
 
 def one_of(*choices: Any, default: Any = None) -> Legal:
-    """One of a few values."""
+    """Returns one of a few values."""
     return Legal(", ".join(map(repr, choices)), lambda value, names: value in choices, default)
 
 
 def between(low: str, high: str, default: Any = None) -> Legal:
-    """Integers from expression ``low`` to expression ``high``."""
+    """Returns integers from expression ``low`` to expression ``high``."""
 
     def test(value: Any, names: Names) -> bool:
         values = _ints(value)
@@ -276,17 +280,17 @@ def between(low: str, high: str, default: Any = None) -> Legal:
 
 
 def axis_of(rank: str, default: Any = None) -> Legal:
-    """One axis of ``rank``, negative ones from the end."""
+    """Returns one axis of ``rank``, negative ones from the end."""
     return between(f"-({rank})", f"({rank}) - 1", default)
 
 
 def matches(pattern: str, text: str) -> Legal:
-    """Text of which all matches a regular expression; ``text`` says what that is."""
+    """Returns text of which all matches a regular expression; ``text`` says what that is."""
     return Legal(text, lambda value, names: isinstance(value, str) and re.fullmatch(pattern, value) is not None)
 
 
 def holds(condition: str, text: str = "", default: Any = None, ends: tuple[str, str] | None = None) -> Legal:
-    """Values ``it`` for which an expression holds; ``ends`` of integers, where these are known."""
+    """Returns values ``it`` for which an expression holds; ``ends`` of integers, where these are known."""
     needs = names_in(condition) - {"it"}
     return Legal(text or condition, lambda value, names: bool(evaluate(condition, {**names, "it": value})), default,
                  needs=needs, ends=ends)  # fmt: skip

@@ -1,4 +1,4 @@
-"""Linear models of ``ai.onnx.ml``, and what prepares their inputs, as kernels.
+"""Linear models of ``ai.onnx.ml``, and operators that prepare their inputs, as kernels.
 
 What these refuse, the functions of ``host_operators`` do.
 """
@@ -29,7 +29,7 @@ _ML = "ai.onnx.ml"
 @operator("Scaler", domain=_ML)
 @accuracy(ulp=1)
 def scaler(c: OpContext, x: Operand) -> Operand:
-    """``(x - offset) * scale``, columns of their own or all alike, in f32."""
+    """Computes ``(x - offset) * scale``, with a value for each column or one for all, in f32."""
     ends = [_columns(c, x, c.attribute(name, [value])) for name, value in (("offset", 0.0), ("scale", 1.0))]
     return c.elementwise("scale", [c.cast(x, "float32"), *ends], lambda s, v, offset, scale: (v - offset) * scale)
 
@@ -38,7 +38,7 @@ def scaler(c: OpContext, x: Operand) -> Operand:
 @operator("Imputer", domain=_ML)
 @accuracy(EXACT)
 def imputer(c: OpContext, x: Operand) -> Operand:
-    """What is missing, replaced by a value of its column."""
+    """Replaces missing values by a value of their column."""
     dtype = c.dtype(x)
     kind = "float" if is_float(dtype) else "int64"
     missing = c.attribute(f"replaced_value_{kind}", 0.0 if is_float(dtype) else 0)
@@ -55,7 +55,7 @@ def imputer(c: OpContext, x: Operand) -> Operand:
 @operator("Normalizer", domain=_ML)
 @accuracy(ulp=4, note="of a row of one sign or few; the norm is a sum")
 def normalizer(c: OpContext, x: Operand) -> Operand:
-    """Rows divided by their norm; a row of zeros stays."""
+    """Divides rows by their norm; a row of zeros stays."""
     wide, last = c.cast(x, "float32"), c.rank(x) - 1
     kind = {"MAX": "max", "L1": "l1", "L2": "l2"}.get(c.attribute("norm", "MAX"))
     if kind is None:
@@ -68,7 +68,7 @@ def normalizer(c: OpContext, x: Operand) -> Operand:
 @operator("ArrayFeatureExtractor", domain=_ML)
 @accuracy(EXACT)
 def array_feature_extractor(c: OpContext, x: Operand, at: Operand) -> Operand:
-    """Columns by number."""
+    """Selects columns by number."""
     wanted = c.reshape(at, (element_count(c.shape(at)),))
     rows = x if c.rank(x) > 1 else c.reshape(x, (1, *c.shape(x)))
     found: Operand = gather(OpContext(c.g, "Gather", 13, {"axis": -1}), rows, wanted)
@@ -79,7 +79,7 @@ def array_feature_extractor(c: OpContext, x: Operand, at: Operand) -> Operand:
 @operator("LinearRegressor", domain=_ML)
 @accuracy(SUMS)
 def linear_regressor(c: OpContext, x: Operand) -> Operand:
-    """A sum of columns for each target."""
+    """Computes a weighted sum of columns for each target."""
     transform, targets = kernel_of(c, c.attribute("post_transform", "NONE")), c.attribute("targets", 1)
     return transformed(c, _sums(c, x, targets, c.attribute("intercepts", [])), transform)
 
@@ -88,7 +88,7 @@ def linear_regressor(c: OpContext, x: Operand) -> Operand:
 @operator("LinearClassifier", domain=_ML)
 @accuracy(SUMS)
 def linear_classifier(c: OpContext, x: Operand) -> Sequence[Operand]:
-    """The class of the largest sum of columns, and the scores of all."""
+    """Returns the class of the largest weighted sum of columns, and the scores of all."""
     labels, transform = c.attribute("classlabels_ints", []), kernel_of(c, c.attribute("post_transform", "NONE"))
     features, intercepts = c.shape(x)[1], c.attribute("intercepts", [])
     if not labels or not isinstance(features, int):
@@ -101,8 +101,9 @@ def linear_classifier(c: OpContext, x: Operand) -> Sequence[Operand]:
 
 
 def _sums(c: OpContext, x: Operand, rows: int, intercepts: Sequence[float]) -> Operand:
-    """``rows`` sums of the columns of ``x``, by coefficients, in f32; a file may have more of them than its columns
-    need."""
+    """Computes ``rows`` sums of the columns of ``x``, by coefficients, in f32; a file may have more coefficients than
+    columns.
+    """
     features = c.shape(x)[1]
     coefficients = np.array(c.attribute("coefficients"), np.float32)
     if not isinstance(features, int) or len(coefficients) < rows * features:
@@ -115,7 +116,7 @@ def _sums(c: OpContext, x: Operand, rows: int, intercepts: Sequence[float]) -> O
 
 
 def _columns(c: OpContext, x: Operand, values: Sequence[float], dtype: str = "float32") -> Array:
-    """A number for each column of ``x``, or one for all."""
+    """Returns a number for each column of ``x``, or one for all."""
     width = c.shape(x)[-1]
     if len(values) != 1 and len(values) != width:
         raise c.unsupported(f"{len(values)} numbers for {width} columns")

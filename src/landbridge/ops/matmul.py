@@ -1,4 +1,4 @@
-"""Matrix products: one generic (m, n, k) or (batches, m, n, k); everything else is a call of its own."""
+"""Matrix products: one generic (m, n, k) or (batches, m, n, k); all other operations are separate calls."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from landbridge.sizes.size import Extent
 
 
 def _batched(c: OpContext, a: Operand, b: Operand, batch: Sequence[Extent]) -> Operand:
-    """``a @ b`` over broadcast leading dimensions, in the accumulator's dtype."""
+    """Computes ``a @ b`` over broadcast leading dimensions, in the accumulator's dtype."""
     (*lead_a, m, k), (*lead_b, _, n) = c.shape(a), c.shape(b)
     rank = len(batch)
 
@@ -51,7 +51,7 @@ def _batched(c: OpContext, a: Operand, b: Operand, batch: Sequence[Extent]) -> O
 @operator("MatMul")
 @accuracy(SUMS)
 def matmul(c: OpContext, a: Operand, b: Operand) -> Operand:
-    """numpy's matmul: vectors are promoted, leading dimensions broadcast."""
+    """Computes numpy's matmul: vectors are promoted, leading dimensions broadcast."""
     shape_a, shape_b = c.shape(a), c.shape(b)
     if not shape_a or not shape_b:
         raise ShapeError(f"{c.g.node}: MatMul of a scalar; both operands need a rank of 1 or more")
@@ -92,7 +92,7 @@ def matmul(c: OpContext, a: Operand, b: Operand) -> Operand:
 @operator("Gemm")
 @accuracy(SUMS)
 def gemm(c: OpContext, a: Operand, b: Operand, bias: Operand | None = None) -> Operand:
-    """``alpha * a' @ b' + beta * bias`` with optional transposes."""
+    """Computes ``alpha * a' @ b' + beta * bias`` with optional transposes."""
     trans_a, trans_b = bool(c.attribute("transA", 0)), bool(c.attribute("transB", 0))
     total = None if trans_a else dequantized_product(c, a, b, trans_b)
     y = matrix_product(c, a, b, trans_a, trans_b) if total is None else total

@@ -15,12 +15,12 @@ from landbridge.sizes.size import Extent, must_agree
 
 
 def multiply_add(s: ScalarBuilder, total: Value, x: Value, y: Value) -> Value:
-    """The total with the product of ``x`` and ``y``."""
+    """Returns the total plus the product of ``x`` and ``y``."""
     return total + x * y
 
 
 def check_inner(c: OpContext, left: Sequence[Extent], right: Sequence[Extent], k: Extent, other: Extent) -> None:
-    """Raise ShapeError unless ``k`` and ``other``, of operands of shapes ``left`` and ``right``, are equal."""
+    """Raises ShapeError unless ``k`` and ``other``, of operands of shapes ``left`` and ``right``, are equal."""
     if not must_agree(f"{c.g.node}: the inner extents of {tuple(left)} and {tuple(right)}", k, other):
         raise ShapeError(
             f"{c.g.node}: {c.op_type} of {tuple(left)} and {tuple(right)}; the inner extents must be equal"
@@ -35,8 +35,8 @@ def matrix_product(
     trans_b: bool = False,
     term: Body = multiply_add,
 ) -> Operand:
-    """``a @ b`` of matrices, [M, K] x [K, N], in the accumulator's dtype; a transposed constant is transposed back
-    here.
+    """Computes ``a @ b`` of matrices, [M, K] x [K, N], in the accumulator's dtype; a transposed constant is transposed
+    back here.
 
     ``term(s, total, x, y)`` is the total with one more term, that of ``x`` and ``y``.
     """
@@ -64,7 +64,7 @@ def matrix_product(
 
 
 def batched_product(c: OpContext, a: Operand, b: Operand, term: Body = multiply_add) -> Operand:
-    """``a @ b`` of [B, M, K] and [B, K, N], in the accumulator's dtype; ``term`` as of ``matrix_product``."""
+    """Computes ``a @ b`` of [B, M, K] and [B, K, N], in the accumulator's dtype; ``term`` as of ``matrix_product``."""
     (count, m, k), (_, _, n) = c.shape(a), c.shape(b)
 
     def build(p: PrimBuilder) -> None:

@@ -1,4 +1,4 @@
-"""A heap of integers in a kernel's memory, the largest of which is found first."""
+"""A heap of integers in a kernel's memory, which gives the largest first."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ class MaxHeap:
         self._s, self._keys, self._extent = s, keys, capacity + 1
 
     def put(self, location: Value, key: Value) -> None:
-        """Store ``key`` at ``location``, an index; ``order`` makes a heap of what was put."""
+        """Stores ``key`` at ``location``, an index; ``order`` makes a heap of what was put."""
         self._keys.store(self._s, [self._s.inside(location, self._extent)], key)
 
     def order(self, count: Value) -> None:
-        """Make a heap of the first ``count`` keys."""
+        """Makes a heap of the first ``count`` keys."""
         s = self._s
         self.put(count, s.const(_LEAST, "int64"))
         half = s.binary("shr", s.cast(count, "int64"), 1)
@@ -40,7 +40,7 @@ class MaxHeap:
         s.loop(0, s.cast(half, "index"), [], sink)
 
     def take(self, count: Value) -> Value:
-        """The largest of ``count`` keys, at least 1, which leaves the heap."""
+        """Removes the largest of ``count`` keys, at least 1, and returns it."""
         s = self._s
         largest, last = self._keys.load(s, [0]), count - 1
         moved = self._at(last)
@@ -52,7 +52,7 @@ class MaxHeap:
         return self._keys.load(self._s, [self._s.inside(location, self._extent)])
 
     def _sink(self, location: Value, key: Value, count: Value) -> None:
-        """Put ``key`` at ``location`` or below it, where larger keys move up to."""
+        """Puts ``key`` at ``location`` or below it, where larger keys move up to."""
         s = self._s
 
         def test(hole: Value) -> tuple[Value, Sequence[Value]]:

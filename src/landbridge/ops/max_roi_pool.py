@@ -1,4 +1,4 @@
-"""MaxRoiPool: regions of images, each as a grid of cells that are the largest of their pixels."""
+"""MaxRoiPool: regions of images, each as a grid of cells that are the maxima of their pixels."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def max_roi_pool(c: OpContext, x: Operand, rois: Operand) -> Operand:
     columns].
 
     Corners are rounded to pixels, which are both part of the region; cells overlap where they share pixels, and one
-    without any is 0. An image that there is not is the nearest.
+    without any is 0. An image index out of range means the nearest image.
     """
     (images, channels, *spatial), count, dtype = c.shape(x), c.shape(rois)[0], c.dtype(x)
     infinity = np.array(np.inf, numpy_dtype(dtype))
@@ -96,7 +96,7 @@ class _Axis:
         self._of_cell = exact.wrap(pixels.ssa, "float32") / float(count)
 
     def pixels(self, cell: Value) -> tuple[Value, Value]:
-        """The first pixel of a cell, and the one behind the last."""
+        """Returns the first pixel of a cell, and the one behind the last."""
         s = self._s
         number = s.cast(cell, "int64")
         begin, end = (s.cast(n, "float32") * self._of_cell for n in (number, number + 1))
@@ -109,7 +109,7 @@ class _Axis:
 
 
 def _rounded(s: ScalarBuilder, v: Value) -> Value:
-    """The nearest whole number, of two the one farther from 0."""
+    """Rounds to the nearest integer, halves away from 0."""
     rounded = s.math("trunc", v)
     left = v - rounded
     return (
@@ -118,5 +118,5 @@ def _rounded(s: ScalarBuilder, v: Value) -> Value:
 
 
 def _whole(s: ScalarBuilder, v: Value) -> Value:
-    """A float that is whole as an int64, those that are far away nearer; NaN as some number."""
+    """Converts a float that is an integer to int64, clamped where it is large; NaN gives some number."""
     return s.cast(s.minimum(s.maximum(v, -_FARTHEST), _FARTHEST), "int64")

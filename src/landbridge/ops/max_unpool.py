@@ -1,4 +1,4 @@
-"""MaxUnpool: what MaxPool took, where it took it from."""
+"""MaxUnpool: writes the results of MaxPool back to the positions of the maxima."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from landbridge.sizes.size import Extent
 @operator("MaxUnpool")
 @accuracy(EXACT)
 def max_unpool(c: OpContext, x: Operand, indices: Operand, output: Operand | None = None) -> Operand:
-    """``x`` at ``indices``, which count elements of the whole result as MaxPool's strides make it; 0 elsewhere.
+    """Writes ``x`` at ``indices``, which count elements of the whole result as MaxPool's strides make it; 0 elsewhere.
 
     Of equal indices the last one counts. One that is outside of the result is left out. ``output`` is the shape of a
     larger result, with zeros behind the other along each axis.
@@ -57,7 +57,7 @@ def max_unpool(c: OpContext, x: Operand, indices: Operand, output: Operand | Non
 
 
 def _output_shape(c: OpContext, shape: Sequence[Extent]) -> list[Extent]:
-    """The shape of what MaxPool made ``shape`` of, where no element was left over."""
+    """Returns the shape that MaxPool reduced to ``shape``, where no element was left over."""
     batch, channels, *spatial = shape
     rank, kernel = len(spatial), c.ints("kernel_shape") or []
     stride, pads = c.ints("strides") or [1] * rank, c.ints("pads") or [0] * (2 * rank)
@@ -69,7 +69,7 @@ def _output_shape(c: OpContext, shape: Sequence[Extent]) -> list[Extent]:
 
 
 def _scattered(c: OpContext, x: Operand, indices: Operand, extent: Extent) -> SSAValue:
-    """``extent`` zeros with the elements of ``x`` at ``indices``, in the order that they come."""
+    """Returns ``extent`` zeros with the elements of ``x`` written at ``indices``, in their order."""
     count, dtype = element_count(c.shape(x)), c.dtype(x)
 
     def build(p: PrimBuilder) -> None:

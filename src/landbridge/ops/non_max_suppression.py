@@ -44,7 +44,7 @@ class _Suppression:
 
     @property
     def groups(self) -> Extent:
-        """How many classes there are, those of all batches together."""
+        """Returns how many classes there are, those of all batches together."""
         return self.batch * self.classes
 
 
@@ -66,7 +66,9 @@ def non_max_suppression(
     overlap: Operand | None = None,
     least: Operand | None = None,
 ) -> Operand:
-    """Rows of batch, class and box, by score within a class: a box goes that overlaps a better one by more."""
+    """Returns rows of batch, class and box, by score within a class; a box that overlaps a better one by more is
+    removed.
+    """
     batch, classes, count = c.shape(scores)
     known = [0] if most is None else c.whole(most)
     capacity: Extent = count
@@ -86,7 +88,9 @@ def non_max_suppression(
 
 
 def _selected(c: OpContext, node: _Suppression, boxes: Operand, scores: Operand) -> Sequence[SSAValue]:
-    """The boxes of each class, the best first: int32 (classes, capacity); and how many there are: int64 (classes)."""
+    """Returns the boxes of each class, the best first: int32 (classes, capacity); and how many there are: int64
+    (classes).
+    """
     names = list(node.limits)
 
     def build(p: PrimBuilder) -> None:
@@ -123,14 +127,14 @@ class _Class:
         self.batch = s.inside(s.binary("div", group, node.classes), node.batch)
 
     def write(self) -> None:
-        """Select boxes, and store how many there are."""
+        """Selects boxes, and stores their number."""
         s, node = self.s, self.node
         none = s.const(0, "index")
         (retained,) = s.branch(s.const(node.boxes, "int64") > 0, lambda: [self._retained()], lambda: [none])
         self.counts.store(s, [self.group], s.cast(retained, "int64"))
 
     def _retained(self) -> Value:
-        """Selects boxes; how many there are."""
+        """Selects boxes; returns their number."""
         s, node = self.s, self.node
         count = self._candidates()
         self.heap.order(count)
@@ -160,7 +164,7 @@ class _Class:
         return s.repeat([count, s.const(0, "index")], test, next_best)[1]
 
     def _candidates(self) -> Value:
-        """Makes keys of the scores above the threshold; how many there are."""
+        """Makes keys of the scores above the threshold; returns their number."""
         s = self.s
         least = self._limit("least")
 
@@ -172,7 +176,9 @@ class _Class:
         return s.loop(0, self.node.boxes, [s.const(0, "index")], candidate)[0]
 
     def _key(self, score: Value, box: Value) -> Value:
-        """An integer that is larger for better boxes: NaN is the least of all scores, and both zeros are one."""
+        """Returns an integer that is larger for better boxes: NaN is the lowest of all scores, and both zeros are
+        equal.
+        """
         s = self.s
         bits, lowest = s.bits(score), s.const(-(2**31), "int32")
         number = s.select(bits < 0, lowest - bits, bits)
@@ -185,7 +191,7 @@ class _Class:
         return None if buffer is None else buffer.load(self.s, _only(buffer))
 
     def _corners(self, box: Value) -> Sequence[Value]:
-        """The least coordinates of ``box`` and the largest."""
+        """Returns the smallest and the largest coordinates of ``box``."""
         s = self.exact
         a, b, c, d = (self.boxes.load(s, [self.batch, box, i]) for i in range(4))
         if self.node.by_center:
@@ -194,7 +200,9 @@ class _Class:
         return [_less(s, a, c), _less(s, b, d), _more(s, a, c), _more(s, b, d)]
 
     def _overlaps(self, corners: Sequence[Value], retained: Value) -> Value:
-        """Whether one of the ``retained`` boxes covers too much of what it and a box of these ``corners`` cover."""
+        """Returns whether the overlap of a box of these ``corners`` with one of the ``retained`` boxes is above the
+        limit.
+        """
         s, limit = self.s, self._limit("overlap")
 
         def test(number: Value, overlaps: Value) -> tuple[Value, Sequence[Value]]:
@@ -209,7 +217,7 @@ class _Class:
         return s.repeat([s.const(0, "index"), none], test, compare)[1]
 
     def _is_above(self, a: Sequence[Value], b: Sequence[Value], limit: Value | None) -> Value:
-        """Whether what both boxes cover, of what either covers, is above ``limit``."""
+        """Returns whether intersection over union of both boxes is above ``limit``."""
         s = self.exact
         low = [_more(s, x, y) for x, y in zip(a[:2], b[:2], strict=True)]
         high = [_less(s, x, y) for x, y in zip(a[2:], b[2:], strict=True)]
@@ -235,12 +243,12 @@ def _more(s: ScalarBuilder, a: Value, b: Value) -> Value:
 
 
 def _only(buffer: BodyBuffer) -> list[int]:
-    """The indices of the element of a tensor of one."""
+    """Returns the indices of the element of a tensor of one."""
     return [0] * buffer.rank
 
 
 def _starts(c: OpContext, node: _Suppression, counts: SSAValue) -> Sequence[SSAValue]:
-    """The row that each class begins with, int64 (classes), and the number of all rows, int64 (1)."""
+    """Returns the first row of each class, int64 (classes), and the number of all rows, int64 (1)."""
 
     def build(p: PrimBuilder) -> None:
         def add_up(s: LoopBuilder, _: Value, *memrefs: SSAValue) -> None:
@@ -258,7 +266,7 @@ def _starts(c: OpContext, node: _Suppression, counts: SSAValue) -> Sequence[SSAV
 
 
 def _rows(c: OpContext, node: _Suppression, selected: SSAValue, starts: SSAValue, rows: Extent) -> SSAValue:
-    """The ``rows`` of the result: int64 (rows, 3)."""
+    """Returns the ``rows`` of the result: int64 (rows, 3)."""
 
     def build(p: PrimBuilder) -> None:
         def row(s: LoopBuilder, number: Value, *memrefs: SSAValue) -> None:

@@ -42,7 +42,7 @@ NORMALIZED = Accuracy(
 def batch_normalization(
     c: OpContext, x: Operand, scale: Operand, bias: Operand, mean: Operand, var: Operand
 ) -> Operand | list[Operand]:
-    """``x * a + b`` for each channel, with constant parameters folded into a and b.
+    """Computes ``x * a + b`` for each channel, with constant parameters folded into a and b.
 
     In training the statistics are those of the batch, and what given ones are updated to are outputs too.
     """
@@ -96,8 +96,9 @@ def _of_the_batch(
 
 
 def _mean(c: OpContext, x: Operand, axes: Sequence[int]) -> Operand:
-    """The mean of ``x`` over ``axes``, which are kept, in the accumulator's dtype: with the mean of what is left beside
-    a rough one, so that it is the element itself where all are equal, however many they are."""
+    """Computes the mean of ``x`` over ``axes``, which are kept, in the accumulator's dtype; the mean of the residuals
+    from a rough mean is added, so that equal elements give exactly their value.
+    """
     rough = reduced(c, "mean", x, axes, keepdims=True)
     centered = c.elementwise("center", [x, rough], lambda s, v, m: v - m, accumulator(c.dtype(x)))
     return c.elementwise("mean", [rough, reduced(c, "mean", centered, axes, keepdims=True)], lambda s, m, v: m + v)
@@ -112,7 +113,7 @@ def normalize_rows(
     bias: tuple[Operand, Sequence[int]] | None,
     centered: bool = True,
 ) -> list[SSAValue]:
-    """Normalize each group of trailing dimensions after the first ``rows``.
+    """Normalizes each group of trailing dimensions after the first ``rows``.
 
     ``scale`` and ``bias`` come with the loops that index them. ``centered``: subtract the mean (else RMS).
     Results: the normalized tensor, and in the accumulator's dtype the mean and the reciprocal deviation of each row.
@@ -134,7 +135,7 @@ def normalize_rows(
 
         if centered:
             run(kinds, shape, [(source, whole)], (total, row), lambda s, acc, v: acc + v, 0)
-            # The mean of what is left beside it takes the error of the sum out of the mean: equal elements become 0.
+            # The mean of the residuals corrects the error of the sum: equal elements become 0.
             rough, left = p.temp(stats, wide), p.temp(stats, wide)
             run("p" * rows, stats, [(total, row)], (rough, row), lambda s, v: v / count)
             run(kinds, shape, [(source, whole), (rough, row)], (left, row), lambda s, acc, v, m: acc + (v - m), 0)
@@ -187,7 +188,7 @@ def normalize_rows(
 @operator("LayerNormalization")
 @accuracy(NORMALIZED)
 def layer_normalization(c: OpContext, x: Operand, scale: Operand, bias: Operand | None = None) -> Sequence[Operand]:
-    """Over all axes from ``axis`` on; the other outputs are mean and reciprocal deviation."""
+    """Normalizes over all axes from ``axis`` on; the other outputs are mean and reciprocal deviation."""
     shape = c.shape(x)
     axis = c.axis(c.attribute("axis", -1), len(shape))
     parameters = [_spread(c, v, shape, axis) for v in (scale, bias)]
@@ -205,7 +206,7 @@ def layer_normalization(c: OpContext, x: Operand, scale: Operand, bias: Operand 
 @operator("RMSNormalization")
 @accuracy(NORMALIZED)
 def rms_normalization(c: OpContext, x: Operand, scale: Operand) -> Operand:
-    """Layer normalization without the mean."""
+    """Computes layer normalization without the mean."""
     shape = c.shape(x)
     axis = c.axis(c.attribute("axis", -1), len(shape))
     parameter = _spread(c, scale, shape, axis)
@@ -213,7 +214,7 @@ def rms_normalization(c: OpContext, x: Operand, scale: Operand) -> Operand:
 
 
 def _spread(c: OpContext, v: Operand | None, shape: Sequence[int], axis: int) -> tuple[Operand, Sequence[int]] | None:
-    """A parameter that broadcasts against the normalized axes, made full, with its loops."""
+    """Expands a parameter that broadcasts against the normalized axes, and returns it with its loops."""
     if v is None:
         return None
     wanted = tuple(shape[axis:])
@@ -230,7 +231,7 @@ def _spread(c: OpContext, v: Operand | None, shape: Sequence[int], axis: int) ->
 @operator("InstanceNormalization")
 @accuracy(NORMALIZED)
 def instance_normalization(c: OpContext, x: Operand, scale: Operand, bias: Operand) -> Operand:
-    """Each channel of each image on its own."""
+    """Normalizes each channel of each image separately."""
     epsilon = c.attribute("epsilon", 1e-5)
     return normalize_rows(c, x, 2, epsilon, (scale, [1]), (bias, [1]))[0]
 
@@ -245,7 +246,7 @@ def instance_normalization(c: OpContext, x: Operand, scale: Operand, bias: Opera
 @operator("GroupNormalization", since=21)
 @accuracy(NORMALIZED)
 def group_normalization(c: OpContext, x: Operand, scale: Operand, bias: Operand) -> Operand:
-    """Groups of channels; scale and bias for each channel."""
+    """Normalizes groups of channels; scale and bias are those of each channel."""
     groups = c.attribute("num_groups")
     n, channels, *spatial = c.shape(x)
     shape = (n, groups, channels // groups, element_count(spatial))
@@ -258,7 +259,7 @@ def group_normalization(c: OpContext, x: Operand, scale: Operand, bias: Operand)
 @operator("LpNormalization")
 @accuracy(OF_SUMS)
 def lp_normalization(c: OpContext, x: Operand) -> Operand:
-    """``x`` over its ``p``-norm along ``axis``."""
+    """Computes ``x`` over its ``p``-norm along ``axis``."""
     axis = c.axis(c.attribute("axis", -1), c.rank(x))
     norm = reduced(c, "l1" if c.attribute("p", 2) == 1 else "l2", x, [axis], keepdims=True)
     return c.elementwise("divide", [x, norm], lambda s, v, n: s.select(n.eq(0), 0.0, v / n), c.dtype(x))
@@ -272,7 +273,7 @@ def lp_normalization(c: OpContext, x: Operand) -> Operand:
 @operator("MeanVarianceNormalization")
 @accuracy(NORMALIZED)
 def mean_variance_normalization(c: OpContext, x: Operand) -> Operand:
-    """``(x - mean) / deviation`` over ``axes``."""
+    """Computes ``(x - mean) / deviation`` over ``axes``."""
     axes = sorted(c.axis(a, c.rank(x)) for a in c.ints("axes") or [0, 2, 3])
     dtype = c.dtype(x)
     mean = _mean(c, x, axes)
@@ -286,7 +287,7 @@ def mean_variance_normalization(c: OpContext, x: Operand) -> Operand:
 @operator("LRN")
 @accuracy(ulp=24)
 def local_response_normalization(c: OpContext, x: Operand) -> Operand:
-    """``x / (bias + alpha / size * sum of squares of near channels) ** beta``."""
+    """Computes ``x / (bias + alpha / size * sum of squares of near channels) ** beta``."""
     size, shape = c.attribute("size"), c.shape(x)
     alpha, beta, bias = c.attribute("alpha", 1e-4), c.attribute("beta", 0.75), c.attribute("bias", 1.0)
     before, rank, dtype = (size - 1) // 2, len(shape), c.dtype(x)
@@ -314,7 +315,7 @@ def local_response_normalization(c: OpContext, x: Operand) -> Operand:
 
 
 def _quarters(s: ScalarBuilder, base: Value, quarters: int) -> Value:
-    """``base ** (quarters / 4)`` of a base that is not below 0, for one to four quarters, by roots.
+    """Computes ``base ** (quarters / 4)`` of a base that is not below 0, for one to four quarters, by roots.
 
     They are exact to rounding, and take a fifth of the time of a power.
     """

@@ -1,4 +1,4 @@
-"""Tensors with more elements around: Pad."""
+"""Pad: adds elements around tensors."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def pad(
     value: Operand | None = None,
     axes: Operand | None = None,
 ) -> Operand:
-    """Elements before and after each axis (negative: cut off): constant, edge, reflect or wrap."""
+    """Adds elements before and after each axis (negative: cuts them off): constant, edge, reflect or wrap."""
     shape, dtype = c.shape(x), c.dtype(x)
     rank = len(shape)
     amounts = c.ints("pads", pads) or []
@@ -109,7 +109,7 @@ def pad(
 
 
 def _constant_pad(c: OpContext, x: Operand, low: Sequence[int], high: Sequence[int], fill: float | int) -> Operand:
-    """Padding with one known value, as a stage that lowering can fold into its reader."""
+    """Pads with one known value, as a stage that lowering can fold into its reader."""
     if not any((*low, *high)):
         return x
     shape, dtype = c.shape(x), c.dtype(x)
@@ -125,13 +125,14 @@ def _constant_pad(c: OpContext, x: Operand, low: Sequence[int], high: Sequence[i
 
 
 def _is_long(extent: Extent) -> bool:
-    """Whether rows of ``extent`` elements are worth copying apart from what is repeated before and after them."""
+    """Returns whether rows of ``extent`` elements are worth copying separately from what is repeated around them."""
     return isinstance(extent, int) and extent >= _LONG_ROW
 
 
 def _with_ends(c: OpContext, mode: str, x: Operand, low: Sequence[int], high: Sequence[int]) -> Operand:
-    """Padding by elements of ``x``: rows are copied whole, and only the few elements before and after them are looked
-    up."""
+    """Pads by elements of ``x``: rows are copied whole, and only the few elements before and after them are looked
+    up.
+    """
     shape, last = c.shape(x), c.rank(x) - 1
     tabled = [a for a in range(last) if low[a] or high[a]]
     tables = [_source_index(c, mode, shape[a], low[a], high[a]) for a in (*tabled, last)]
@@ -141,7 +142,7 @@ def _with_ends(c: OpContext, mode: str, x: Operand, low: Sequence[int], high: Se
         source, *places = (BodyBuffer(b, p.dtype(b)) for b in p.inputs)
 
         def copy(first: int, count: Extent, ends: bool) -> None:
-            """``count`` elements of each row, from ``first`` on: those of a row, or those of its ends."""
+            """Writes ``count`` elements of each row, from ``first`` on: those of a row, or those of its ends."""
 
             def element(s: ScalarBuilder) -> Value:
                 where = [s.index(a) for a in range(last + 1)]
@@ -165,7 +166,7 @@ def _with_ends(c: OpContext, mode: str, x: Operand, low: Sequence[int], high: Se
 
 
 def _source_index(c: OpContext, mode: str, extent: int, low: int, high: int) -> np.ndarray[Any, Any]:
-    """Where each padded element comes from; -1 is outside."""
+    """Returns the source of each padded element; -1 is outside."""
     at = np.arange(extent + low + high) - low
     if mode == "constant":
         at = np.where((at < 0) | (at >= extent), -1, at)
@@ -175,7 +176,7 @@ def _source_index(c: OpContext, mode: str, extent: int, low: int, high: int) -> 
         period = max(2 * (extent - 1), 1)
         at = np.abs((at + extent - 1) % period - (extent - 1)) if extent > 1 else np.zeros_like(at)
     elif mode == "wrap":
-        first, rest = max(-low, 0), extent - max(-low, 0) - max(-high, 0)  # what negative padding leaves
+        first, rest = max(-low, 0), extent - max(-low, 0) - max(-high, 0)  # the elements that negative padding leaves
         at = first + (at - first) % max(rest, 1)
     else:
         raise _unknown(c, mode)
@@ -183,7 +184,9 @@ def _source_index(c: OpContext, mode: str, extent: int, low: int, high: int) -> 
 
 
 def _position(s: ScalarBuilder, c: OpContext, mode: str, at: Value, extent: Extent, low: Extent, high: Extent) -> Value:
-    """As ``_source_index``, of one element and for extents that are known when the input comes; it may be outside."""
+    """Returns the source as ``_source_index``, for one element and extents that are known at run time; it may be
+    outside.
+    """
     if mode in ("constant", "edge"):
         return at
     if mode == "reflect":
@@ -199,7 +202,7 @@ def _position(s: ScalarBuilder, c: OpContext, mode: str, at: Value, extent: Exte
 
 
 def _remainder(s: ScalarBuilder, a: Value, b: Extent) -> Value:
-    """``a mod b``, at least 0."""
+    """Computes ``a mod b``, at least 0."""
     rest = s.binary("rem", a, b)
     return s.select(rest < 0, rest + b, rest)
 

@@ -25,7 +25,7 @@ from landbridge.sizes.size import Extent, ceildiv, expected_size, largest, same
 def convolve_phases(
     c: OpContext, x: Operand, flipped: Operand, axes: Sequence[Phases], output: Sequence[Extent], group: int
 ) -> Operand:
-    """The sums of a transposed convolution, [N, M, *output], in the accumulator of the dtype of ``x``.
+    """Computes the sums of a transposed convolution, [N, M, *output], in the accumulator of the dtype of ``x``.
 
     ``flipped`` are weights [M, C / group, *taps reversed], ``axes`` the phases of each spatial axis. One kernel writes
     every phase of a pixel beside the others; 1-D runs as 2-D of height 1. Where the last pixel has phases past the
@@ -55,7 +55,7 @@ def convolve_phases(
             source = p.pad(source, (0, 0, *low), (0, 0, *high), 0)
 
         def split(d: Sequence[Any]) -> tuple[Any, Any, Any, Sequence[Any], Sequence[Any]]:
-            """(output channel, data channel, weight channel, pixel, phases and taps)."""
+            """Returns (output channel, data channel, weight channel, pixel, phases and taps)."""
             lead, rest = d[1 : len(groups)], d[len(groups) :]
             pixel, phase, tail = loops.parts(rest, len(summed))
             whole = lead[0] if len(lead) == 1 else lead[0] * (outputs // group) + lead[1]
@@ -101,8 +101,10 @@ def convolve_phases(
 
 
 def _is_less_as_product(c: OpContext, flipped: Operand, axes: Sequence[Phases], line: Extent, group: int) -> bool:
-    """Whether products of all elements with all weights, which phases then sum, are less work than a convolution whose
-    vectors lie along ``line`` pixels of one phase: of few channels, or where no layout is blocked by channels."""
+    """Returns whether products of all elements with all weights, which phases then sum, are less work than a
+    convolution whose vectors lie along ``line`` pixels of one phase: of few channels, or where no layout is blocked by
+    channels.
+    """
     (outputs, inner, *kernel), phases = c.shape(flipped), prod(a.stride for a in axes)
     if prod(a.taps for a in axes) == 1 or phases > MOST_PHASES:
         return False
@@ -122,8 +124,9 @@ def _by_product(
     pixels: Sequence[Extent],
     group: int,
 ) -> Operand:
-    """Each phase of each pixel, [N, M, phases, *pixels]: result channels and taps are the rows of a matrix product, of
-    every element of the data with all its weights, whose results each phase then sums."""
+    """Returns each phase of each pixel, [N, M, phases, *pixels]: result channels and taps are the rows of a matrix
+    product, of every element of the data with all its weights, whose results each phase then sums.
+    """
     (n, _, *spatial), (outputs, inner, *kernel) = c.shape(x), c.shape(flipped)
     each = outputs // group
     rows, plane, total = each * prod(kernel), element_count(spatial), accumulator(c.dtype(x))
@@ -174,7 +177,7 @@ def _by_product(
 
 
 def _window(axis: Phases, phase: int) -> list[tuple[int, int]]:
-    """The reversed taps that a phase has, and by how much the element that each reads lies beyond the pixel."""
+    """Returns the reversed taps of a phase, with the distance of the element that each reads from the pixel."""
     places = [
         (axis.tap(phase, j), axis.first + phase // axis.inner * axis.shift + j * axis.step) for j in range(axis.taps)
     ]
@@ -203,24 +206,24 @@ class _Loops:
 
     @property
     def extents(self) -> tuple[list[int], list[int]]:
-        """Those of phases, which are parallel, and those of taps, which are summed."""
+        """Returns the extents of phases, which are parallel, and of taps, which are summed."""
         return [p[2] for p in self._phase], [t[2] for t in self._tap]
 
     def phase(self, values: Sequence[int]) -> list[int]:
-        """The loops over phases at those of these ``values``, one of each axis."""
+        """Returns the loops over phases at those of these ``values``, one of each axis."""
         return [
             values[i] // self._axes[i].inner if part == "outer" else values[i] % self._axes[i].inner
             for i, part, _ in self._phase
         ]
 
     def parts(self, d: Sequence[Any], summed: int) -> tuple[Sequence[Any], Sequence[Any], Sequence[Any]]:
-        """(pixel, phases and taps, what is summed between them) of loops in the order of the kernel."""
+        """Returns (pixel, phases and taps, what is summed between them) of loops in the order of the kernel."""
         rank, phases = len(self._axes), len(self._phase)
         tail = d[rank + phases :]
         return d[:rank], [*d[rank : rank + phases], *tail[summed:]], tail[:summed]
 
     def read(self, pixel: Sequence[Any], at: Sequence[Any], low: Sequence[int]) -> list[Any]:
-        """Which element of the padded data ``pixel`` reads."""
+        """Returns which element of the padded data ``pixel`` reads."""
         where = self._named(at)
         return [
             q + where.get((i, "outer"), 0) * a.shift + where.get((i, "tap"), 0) * a.step + (a.first + low[i])
@@ -228,7 +231,7 @@ class _Loops:
         ]
 
     def written(self, pixel: Sequence[Any], at: Sequence[Any]) -> list[Any]:
-        """Which element of the result ``pixel`` writes."""
+        """Returns which element of the result ``pixel`` writes."""
         where = self._named(at)
         return [
             q * a.stride + where.get((i, "outer"), 0) * a.inner + where.get((i, "inner"), 0)
@@ -254,7 +257,7 @@ def _interleaved(c: OpContext, created: Operand, axes: Sequence[Phases], shape: 
 
 
 def _laid_out(c: OpContext, flipped: Operand, axes: Sequence[Phases], loops: _Loops) -> Operand:
-    """Weights [M, C / group, phases, taps of a phase], zero where a phase has no such tap."""
+    """Returns weights [M, C / group, phases, taps of a phase], zero where a phase has no such tap."""
     outputs, inner, *kernel = c.shape(flipped)
     rank = len(kernel)
     phase_extents, tap_extents = loops.extents
@@ -282,6 +285,6 @@ def _laid_out(c: OpContext, flipped: Operand, axes: Sequence[Phases], loops: _Lo
 
 
 def _table(axis: Phases) -> np.ndarray[Any, Any]:
-    """Which reversed tap each phase has at each element of its window; one past the last for none."""
+    """Returns which reversed tap each phase has at each element of its window; one past the last for none."""
     taps = [[axis.tap(r, j) for j in range(axis.taps)] for r in range(axis.stride)]
     return np.array([[axis.kernel if t is None else axis.kernel - 1 - t for t in row] for row in taps], np.int64)

@@ -28,23 +28,23 @@ class Phases:
 
     @property
     def inner(self) -> int:
-        """Phases whose windows begin at the same element."""
+        """Returns phases whose windows begin at the same element."""
         return self.stride // self.outer
 
     @property
     def reach(self) -> int:
-        """The farthest element that any phase reads, counted from ``q``."""
+        """Returns the farthest element that any phase reads, counted from ``q``."""
         return self.first + (self.outer - 1) * self.shift + (self.taps - 1) * self.step
 
     def tap(self, phase: int, j: int) -> int | None:
-        """Which tap of the kernel window element ``j`` of a phase is; None where it has no part in the sum."""
+        """Returns the tap of the kernel that window element ``j`` of a phase is; None where it is not in the sum."""
         offset = self.first + phase // self.inner * self.shift + j * self.step
         t, remainder = divmod(phase + self.low - offset * self.stride, self.dilation)
         return t if not remainder and 0 <= t < self.kernel else None
 
 
 def phases(stride: int, low: int, kernel: int, dilation: int) -> Phases:
-    """The phases of an axis, with windows of as few elements as one affine start for all of them allows."""
+    """Returns the phases of an axis, with windows of as few elements as one affine start for all of them allows."""
     reached = [
         sorted(at // stride for t in range(kernel) if (at := r + low - t * dilation) % stride == 0)
         for r in range(stride)

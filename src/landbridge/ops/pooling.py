@@ -24,7 +24,7 @@ from landbridge.sizes.size import at_least as at_least_size
 
 
 def _pool_rules(**attributes: Legal) -> Callable[[Handler], Handler]:
-    """The rules of a pool over windows, which has ``attributes`` of its own."""
+    """Returns the rules of a pool over windows, which has ``attributes`` of its own."""
     return rules(
         "X: N C *D",
         attributes={**WINDOWS, "ceil_mode": one_of(0, 1), **attributes},
@@ -38,7 +38,7 @@ def _pool_rules(**attributes: Legal) -> Callable[[Handler], Handler]:
 
 
 def _pool(c: OpContext, name: str, x: Operand, w: Windows, body: Body, identity: float | int, dtype: str) -> Operand:
-    """``body`` over each window, in ``dtype``; the padding holds ``identity``."""
+    """Computes ``body`` over each window, in ``dtype``; the padding holds ``identity``."""
     n, channels = c.shape(x)[:2]
     rank = len(w.kernel)
 
@@ -64,7 +64,7 @@ def _pool(c: OpContext, name: str, x: Operand, w: Windows, body: Body, identity:
 
 
 def _without_windows(c: OpContext, x: Operand, w: Windows, *dtypes: str) -> list[Operand] | None:
-    """Return the results of a pool none of whose windows fits, a tensor without elements of each dtype; else None."""
+    """Returns the results of a pool none of whose windows fits, a tensor without elements of each dtype; else None."""
     if 0 not in w.output:
         return None
     shape = (*c.shape(x)[:2], *w.output)
@@ -80,7 +80,7 @@ def _windows(c: OpContext, x: Operand) -> Windows:
 @operator("MaxPool")
 @accuracy(EXACT)
 def max_pool(c: OpContext, x: Operand) -> Operand | list[Operand]:
-    """The largest element of each window, NaN if one is, and where in ``x`` the first such is."""
+    """Computes the largest element of each window, NaN if one is, and the position in ``x`` of the first such."""
     low, w = float_limits(c.dtype(x))[0], _windows(c, x)
     empty = _without_windows(c, x, w, c.dtype(x), "int64")
     if empty is not None:
@@ -90,7 +90,7 @@ def max_pool(c: OpContext, x: Operand) -> Operand | list[Operand]:
 
 
 def _positions(c: OpContext, x: Operand, w: Windows, largest: Operand) -> Operand:
-    """The first flat position of each maximum; columns first when ``storage_order`` is 1."""
+    """Returns the first flat position of each maximum; columns first when ``storage_order`` is 1."""
     shape, rank = c.shape(x), len(w.kernel)
     n, channels, *spatial = shape
     strides = [element_count(spatial[a + 1 :]) for a in range(rank)]
@@ -126,7 +126,9 @@ def _positions(c: OpContext, x: Operand, w: Windows, largest: Operand) -> Operan
 
 
 def _ranges(c: OpContext, x: Operand, w: Windows, include_pad: bool) -> list[tuple[Extent, Extent]]:
-    """Along each axis the positions that count: those of the input, or of the padding that the model states, too."""
+    """Returns the positions that count along each axis: those of the input, and of the padding that the model
+    declares.
+    """
     inside = c.shape(x)[2:]
     if include_pad:
         return [(-low, e + high) for low, e, high in zip(w.low, inside, w.declared_high, strict=True)]
@@ -134,7 +136,7 @@ def _ranges(c: OpContext, x: Operand, w: Windows, include_pad: bool) -> list[tup
 
 
 def _whole(w: Windows, counted: Sequence[tuple[Extent, Extent]]) -> bool:
-    """Whether every tap of every window counts."""
+    """Returns whether every tap of every window counts."""
     return all(
         at_least_size(-w.low[i], first) and at_least_size(last + w.low[i], w.reach(i))
         for i, (first, last) in enumerate(counted)
@@ -142,7 +144,7 @@ def _whole(w: Windows, counted: Sequence[tuple[Extent, Extent]]) -> bool:
 
 
 def _counts(w: Windows, counted: Sequence[tuple[Extent, Extent]]) -> Array:
-    """By what the sum of each window is divided, as an array over output positions: its elements, at least 1."""
+    """Returns the divisor of the sum of each window, as an array over output positions: its elements, at least 1."""
     for output, taps in zip(w.output, w.kernel, strict=True):
         check_size((output, taps), "int64", LARGEST_CONSTANT)
     check_size(w.output, "int64", LARGEST_CONSTANT)
@@ -156,7 +158,7 @@ def _counts(w: Windows, counted: Sequence[tuple[Extent, Extent]]) -> Array:
 
 
 def _counted(s: ScalarBuilder, w: Windows, counted: Sequence[tuple[Extent, Extent]]) -> Value:
-    """The same at the point that the loops are at, where the extents are known when the input comes."""
+    """Returns the same at the point of the loops, where the extents are known at run time."""
     total = s.const(1, "int64")
     for i, (first, last) in enumerate(counted):
         start = s.cast(s.index(2 + i), "int64") * w.stride[i] - w.low[i]
@@ -172,7 +174,7 @@ def _counted(s: ScalarBuilder, w: Windows, counted: Sequence[tuple[Extent, Exten
 @operator("AveragePool")
 @accuracy(SUMS)
 def average_pool(c: OpContext, x: Operand) -> Operand:
-    """The mean of each window; of one that dilation puts wholly into the padding 0, as onnxruntime has it."""
+    """Computes the mean of each window; 0 where dilation puts it wholly into the padding, as in onnxruntime."""
     w, dtype = _windows(c, x), c.dtype(x)
     wide = accumulator(dtype)
     if (empty := _without_windows(c, x, w, dtype)) is not None:
@@ -192,7 +194,7 @@ def average_pool(c: OpContext, x: Operand) -> Operand:
 @operator("LpPool")
 @accuracy(OF_SUMS)
 def lp_pool(c: OpContext, x: Operand) -> Operand:
-    """The ``p``-norm of each window."""
+    """Computes the ``p``-norm of each window."""
     p = float(c.attribute("p", 2))
     w = _windows(c, x)
     if (empty := _without_windows(c, x, w, c.dtype(x))) is not None:
@@ -203,7 +205,7 @@ def lp_pool(c: OpContext, x: Operand) -> Operand:
 
 
 def _powered(c: OpContext, x: Operand, p: float) -> Operand:
-    """``|x|`` to the ``p``, in the accumulator of its dtype."""
+    """Computes ``|x|`` to the ``p``, in the accumulator of its dtype."""
 
     def body(s: ScalarBuilder, v: Value) -> Value:
         if p == 2:
@@ -214,7 +216,7 @@ def _powered(c: OpContext, x: Operand, p: float) -> Operand:
 
 
 def _root(c: OpContext, total: Operand, p: float, dtype: str) -> Operand:
-    """The ``p``-th root of ``total``, in ``dtype``."""
+    """Returns the ``p``-th root of ``total``, in ``dtype``."""
     return c.elementwise("root", [total], lambda s, v: s.sqrt(v) if p == 2 else v if p == 1 else s.pow(v, 1 / p), dtype)
 
 
@@ -226,7 +228,7 @@ def _global(c: OpContext, x: Operand, kind: str) -> Operand:
 @operator("GlobalMaxPool")
 @accuracy(EXACT)
 def global_max_pool(c: OpContext, x: Operand) -> Operand:
-    """The largest element of each channel."""
+    """Computes the largest element of each channel."""
     return _global(c, x, "max")
 
 
@@ -234,7 +236,7 @@ def global_max_pool(c: OpContext, x: Operand) -> Operand:
 @operator("GlobalAveragePool")
 @accuracy(SUMS)
 def global_average_pool(c: OpContext, x: Operand) -> Operand:
-    """The mean of each channel."""
+    """Computes the mean of each channel."""
     return _global(c, x, "mean")
 
 
@@ -242,7 +244,7 @@ def global_average_pool(c: OpContext, x: Operand) -> Operand:
 @operator("GlobalLpPool")
 @accuracy(OF_SUMS)
 def global_lp_pool(c: OpContext, x: Operand) -> Operand:
-    """The ``p``-norm of each channel."""
+    """Computes the ``p``-norm of each channel."""
     p = float(c.attribute("p", 2))
     total = reduced(c, "sum", _powered(c, x, p), list(range(2, c.rank(x))), keepdims=True)
     return _root(c, total, p, c.dtype(x))

@@ -28,11 +28,11 @@ from landbridge.sizes.size import Extent, Size, ceildiv, largest, smallest
 @operator("Trilu")
 @accuracy(EXACT)
 def trilu(c: OpContext, x: Operand, k: Operand | None = None) -> Operand:
-    """The triangle on one side of diagonal ``k``; 0 elsewhere."""
+    """Computes the triangle on one side of diagonal ``k``; 0 elsewhere."""
     upper = bool(c.attribute("upper", 1))
     *_, rows, columns = c.shape(x)
     given = 0 if k is None else (c.ints("k", k) or [0])[0]
-    diagonal = smallest(largest(given, -rows), columns)  # farther ones are the same
+    diagonal = smallest(largest(given, -rows), columns)  # farther diagonals are the same
 
     def body(s: ScalarBuilder, buffers: Sequence[BodyBuffer], at: Sequence[Value]) -> Value:
         row, column = at[-2] + diagonal, at[-1]
@@ -46,7 +46,7 @@ def trilu(c: OpContext, x: Operand, k: Operand | None = None) -> Operand:
 @operator("EyeLike")
 @accuracy(EXACT)
 def eye_like(c: OpContext, x: Operand) -> Operand:
-    """Ones on diagonal ``k``, zeros elsewhere."""
+    """Computes ones on diagonal ``k``, zeros elsewhere."""
     rows, columns = c.shape(x)
     dtype = c.attribute("dtype") or c.dtype(x)
     if isinstance(rows, Size) or isinstance(columns, Size):
@@ -64,7 +64,7 @@ def eye_like(c: OpContext, x: Operand) -> Operand:
 @operator("ConstantOfShape")
 @accuracy(EXACT)
 def constant_of_shape(c: OpContext, shape: Operand) -> Operand:
-    """A tensor of one value."""
+    """Computes a tensor of one value."""
     value = c.attribute("value")
     fill = np.zeros(1, np.float32) if value is None else np.asarray(value)
     extents = c.ints("shape", shape) or ()
@@ -88,7 +88,7 @@ def constant_of_shape(c: OpContext, shape: Operand) -> Operand:
 @operator("Range")
 @accuracy(ROUNDED)
 def range_values(c: OpContext, start: Operand, limit: Operand, delta: Operand) -> Operand:
-    """``start``, ``start + delta``, ... before ``limit``."""
+    """Computes ``start``, ``start + delta``, ... before ``limit``."""
     whole = [c.whole(v) for v in (start, limit, delta)]
     ints = [each[0] for each in whole if each is not None]
     if len(ints) == 3 and any(isinstance(each, Size) for each in ints):
@@ -101,7 +101,7 @@ def range_values(c: OpContext, start: Operand, limit: Operand, delta: Operand) -
 
 
 def _open_range(c: OpContext, first: Extent, limit: Extent, by: Extent, dtype: str) -> Operand:
-    """Numbers of which the last is known when the input comes."""
+    """Returns a range whose length is known at run time."""
     if not isinstance(by, int):
         raise c.unsupported(f"its delta is {by}, which is known when the input comes; fix it")
     count = largest(ceildiv(limit - first, by) if by > 0 else ceildiv(first - limit, -by), 0)
@@ -124,7 +124,7 @@ def _open_range(c: OpContext, first: Extent, limit: Extent, by: Extent, dtype: s
 @operator("OneHot")
 @accuracy(EXACT)
 def one_hot(c: OpContext, indices: Operand, depth: Operand, values: Operand) -> Operand:
-    """The on value where the position along ``axis`` equals the index, else the off value."""
+    """Computes the on value where the position along ``axis`` equals the index, else the off value."""
     shape = c.shape(indices)
     axis = c.axis(c.attribute("axis", -1), len(shape) + 1)
     given = c.constant(depth, "depth").reshape(-1)
@@ -175,7 +175,7 @@ def _running(c: OpContext, x: Operand, axis: Operand, product: bool) -> Operand:
 @operator("CumSum")
 @accuracy(ulp=500, sums=True, note="up to 1000 terms")
 def cumulative_sum(c: OpContext, x: Operand, axis: Operand) -> Operand:
-    """The sum of the elements up to each one along ``axis``."""
+    """Computes the sum of the elements up to each one along ``axis``."""
     return _running(c, x, axis, product=False)
 
 
@@ -183,7 +183,7 @@ def cumulative_sum(c: OpContext, x: Operand, axis: Operand) -> Operand:
 @operator("CumProd")
 @accuracy(ulp=500, note="up to 1000 factors")
 def cumulative_product(c: OpContext, x: Operand, axis: Operand) -> Operand:
-    """The product of the elements up to each one along ``axis``."""
+    """Computes the product of the elements up to each one along ``axis``."""
     return _running(c, x, axis, product=True)
 
 
@@ -191,7 +191,7 @@ def cumulative_product(c: OpContext, x: Operand, axis: Operand) -> Operand:
 @operator("CumProd", domain="landbridge")
 @accuracy(ulp=500, note="up to 1000 factors")
 def cumulative_product_along(c: OpContext, x: Operand) -> Operand:
-    """The same, where the axis is an attribute: ONNX has it from opset 26 on alone."""
+    """Computes the same, where the axis is an attribute: ONNX has it only from opset 26 on."""
     return _running(c, x, np.asarray(c.attribute("axis", 0)), product=True)
 
 
@@ -205,7 +205,7 @@ def cumulative_product_along(c: OpContext, x: Operand) -> Operand:
 @operator("ReverseSequence")
 @accuracy(EXACT)
 def reverse_sequence(c: OpContext, x: Operand, lengths: Operand) -> Operand:
-    """The first ``lengths[b]`` elements along the time axis reversed, for each batch."""
+    """Computes the first ``lengths[b]`` elements along the time axis reversed, for each batch."""
     batch, time = c.attribute("batch_axis", 1), c.attribute("time_axis", 0)
 
     def body(s: ScalarBuilder, buffers: Sequence[BodyBuffer], at: Sequence[Value]) -> Value:

@@ -32,7 +32,9 @@ from landbridge.ops.windows import windows
 
 
 def _per_axis(operand: str) -> Callable[[Handler], Handler]:
-    """Rules of ``x`` with the scale and zero point of ``operand``: one, one an element of ``axis``, or one a block."""
+    """Returns the rules of ``x`` with the scale and zero point of ``operand``: one, one for each element of ``axis``,
+    or one for each block.
+    """
     scale, zero = f"{operand}_scale", f"{operand}_zero_point"
     blocks = "tuple(-(-e // block_size) if a == axis % len(S) else e for a, e in enumerate(S))"
     return rules(
@@ -61,7 +63,7 @@ def _per_axis(operand: str) -> Callable[[Handler], Handler]:
 
 
 def _parameter(c: OpContext, v: Operand, x: Operand, axis: int, block: int) -> Operand:
-    """A scale or zero point shaped to broadcast against ``x``: one, one an axis element, or one a block."""
+    """Returns a scale or zero point shaped to broadcast against ``x``: one, one an axis element, or one a block."""
     shape = c.shape(x)
     if block:
         if not isinstance(v, np.ndarray):
@@ -73,7 +75,7 @@ def _parameter(c: OpContext, v: Operand, x: Operand, axis: int, block: int) -> O
 
 
 def quantize(c: OpContext, x: Operand, scale: Operand, zero: Operand | None, dtype: str) -> Operand:
-    """``saturate(round(x / scale) + zero)``; parameters broadcast."""
+    """Computes ``saturate(round(x / scale) + zero)``; parameters broadcast."""
     operands = [x, scale] if zero is None else [x, scale, zero]
 
     def body(s: ScalarBuilder, v: Value, k: Value, z: Value | None = None) -> Value:
@@ -87,7 +89,7 @@ def quantize(c: OpContext, x: Operand, scale: Operand, zero: Operand | None, dty
 @operator("QuantizeLinear")
 @accuracy(EXACT)
 def quantize_linear(c: OpContext, x: Operand, scale: Operand, zero: Operand | None = None) -> Operand:
-    """Per tensor, per axis or per block."""
+    """Quantizes per tensor, per axis or per block."""
     axis, block = c.axis(c.attribute("axis", 1), max(c.rank(x), 2)), c.attribute("block_size", 0)
     dtype = c.attribute("output_dtype") or ("uint8" if zero is None else c.dtype(zero))
     if is_float(dtype):
@@ -109,7 +111,7 @@ def _as_float8(c: OpContext, x: Operand, scale: Operand, dtype: str) -> Operand:
 @operator("DequantizeLinear")
 @accuracy(ulp=1.5, note="of int32; of fewer bits 0.5")
 def dequantize_linear(c: OpContext, x: Operand, scale: Operand, zero: Operand | None = None) -> Operand:
-    """``(x - zero) * scale``."""
+    """Computes ``(x - zero) * scale``."""
     axis, block = c.axis(c.attribute("axis", 1), max(c.rank(x), 2)), c.attribute("block_size", 0)
     dtype = c.attribute("output_dtype") or c.dtype(scale)
     if isinstance(x, np.ndarray) and is_float(c.dtype(x)):  # of eight bits, which have no zero point but 0
@@ -138,13 +140,15 @@ def dequantize_linear(c: OpContext, x: Operand, scale: Operand, zero: Operand | 
 def note_dequantized(
     g: GraphBuilder, result: Operand, x: Operand, scale: Operand, zero: Operand | None, axis: int
 ) -> None:
-    """Remember what ``result`` was dequantized from, where scale and zero point are constants."""
+    """Records the integers, scale and zero point that ``result`` was dequantized from, where the latter are
+    constants.
+    """
     if isinstance(scale, np.ndarray) and (zero is None or isinstance(zero, np.ndarray)):
         g.dequantized.add(Dequantized(result, x, scale, zero, axis))
 
 
 def _centered(c: OpContext, x: Operand, zero: Operand | None, column: Sequence[int]) -> Operand:
-    """``x - zero`` as int32; a zero point an element is shaped by ``column``."""
+    """Computes ``x - zero`` as int32; a zero point an element is shaped by ``column``."""
     if isinstance(x, np.ndarray) and isinstance(zero, np.ndarray):
         return x.astype(np.int32) - zero.astype(np.int32).reshape(() if zero.size == 1 else tuple(column))
     wide = c.cast(x, "int32")
@@ -155,7 +159,7 @@ def _centered(c: OpContext, x: Operand, zero: Operand | None, column: Sequence[i
 
 
 def _is_byte_product(c: OpContext, a: Operand, b: Operand) -> bool:
-    """Whether ``a @ b`` is one of matrices of bytes, or of equally many."""
+    """Returns whether ``a @ b`` is a product of byte matrices, or of equally many."""
     lead, lead_b = c.shape(a)[:-2], c.shape(b)[:-2]
     matrices = c.rank(a) > 1 and c.rank(b) > 1 and (not lead_b or lead == lead_b)
     return matrices and c.dtype(a) in BYTES and c.dtype(b) in BYTES
@@ -182,7 +186,7 @@ def _is_byte_product(c: OpContext, a: Operand, b: Operand) -> bool:
 def matmul_integer(
     c: OpContext, a: Operand, b: Operand, a_zero: Operand | None = None, b_zero: Operand | None = None
 ) -> Operand:
-    """The int32 product of centered integers."""
+    """Computes the int32 product of centered integers."""
     weights = centered_bytes(b, b_zero, c.shape(b)[-1:])
     if weights is not None and weights.ndim == 2 and c.rank(a) > 0 and c.dtype(a) in BYTES:
         return byte_matmul(c, a, a_zero, weights)
@@ -218,13 +222,15 @@ def qlinear_matmul(
     y_scale: Operand,
     y_zero: Operand,
 ) -> Operand:
-    """The product of quantized matrices, quantized."""
+    """Computes the product of quantized matrices, quantized."""
     product = matmul_integer(c, a, b, a_zero, b_zero)
     return _requantize(c, product, a_scale, b_scale, y_scale, y_zero, -1)
 
 
 def _requantize(c: OpContext, total: Operand, a: Operand, b: Operand, y: Operand, zero: Operand, axis: int) -> Operand:
-    """int32 totals with scales a and b (b perhaps an element of ``axis``) to the scale and zero point of y."""
+    """Converts int32 totals with scales a and b (b perhaps for each element of ``axis``) to the scale and zero point of
+    y.
+    """
     rank = c.rank(total)
     axis %= rank
 
@@ -254,7 +260,7 @@ def _requantize(c: OpContext, total: Operand, a: Operand, b: Operand, y: Operand
 def conv_integer(
     c: OpContext, x: Operand, w: Operand, x_zero: Operand | None = None, w_zero: Operand | None = None
 ) -> Operand:
-    """The int32 convolution of centered integers."""
+    """Computes the int32 convolution of centered integers."""
     shape = windows(c, c.shape(x)[2:], c.ints("kernel_shape") or c.shape(w)[2:])
     column = [c.shape(w)[0]] + [1] * (c.rank(w) - 1)
     group = c.attribute("group", 1)
@@ -297,7 +303,7 @@ def qlinear_conv(
     y_zero: Operand,
     bias: Operand | None = None,
 ) -> Operand:
-    """The convolution of quantized tensors, quantized."""
+    """Computes the convolution of quantized tensors, quantized."""
     total = conv_integer(c, x, w, x_zero, w_zero)
     if bias is not None:
         column = c.reshape(bias, (c.shape(bias)[0],) + (1,) * (c.rank(total) - 2))

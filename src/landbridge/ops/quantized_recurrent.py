@@ -1,4 +1,4 @@
-"""DynamicQuantizeLSTM of onnxruntime: weights of 8 bits, by inputs and states that each step quantizes as they are.
+"""DynamicQuantizeLSTM of onnxruntime: weights of 8 bits, with inputs and states that each step quantizes.
 
 An operand is quantized over all its elements, by ``scale = (max - min) / 255`` and a zero point, with 0 in the range:
 the inputs of all steps at once, the state of all rows in every step. Products are of integers, and exact: of
@@ -66,7 +66,7 @@ Array: TypeAlias = np.ndarray[Any, Any]
 def dynamic_quantize_lstm(
     c: OpContext, x: Operand, w: Operand, r: Operand, *optional: Operand | None
 ) -> Sequence[Operand]:
-    """An LSTM whose products are of integers."""
+    """Computes an LSTM whose products are of integers."""
     given = [*optional[:5], *[None] * (5 - len(optional[:5]))]
     w_scale, w_zero, r_scale, r_zero = (c.constant(v, "scale or zero point of weights") for v in optional[5:9])
     inputs, states = _centered(c, w, w_zero), _centered(c, r, r_zero)
@@ -94,7 +94,7 @@ def dynamic_quantize_lstm(
 
 
 def _of_values(c: OpContext, d: Direction, weights: Array, scales: Array) -> Cell:
-    """The state by ``weights`` [columns, H], whose numbers are multiplied one by one."""
+    """Returns the cell that multiplies the state by ``weights`` [columns, H] element by element."""
     rows, hidden = c.shape(d.r)
     scratch = [*_scratch(c, d), ((c.shape(d.inputs)[1], hidden), "int32")]
 
@@ -110,7 +110,7 @@ def _of_values(c: OpContext, d: Direction, weights: Array, scales: Array) -> Cel
 
 
 def _of_words(c: OpContext, d: Direction, weights: Array, scales: Array) -> Cell:
-    """The state by the bytes ``weights`` [columns, H], of which words of four are multiplied at once."""
+    """Returns the cell that multiplies the state by the bytes ``weights`` [columns, H] in words of four."""
     rows, hidden = c.shape(d.r)
     scratch = [*_scratch(c, d), ((c.shape(d.inputs)[1], hidden // WORD), "int32")]
 
@@ -139,20 +139,20 @@ def _of_words(c: OpContext, d: Direction, weights: Array, scales: Array) -> Cell
 
 
 def _scratch(c: OpContext, d: Direction) -> list[tuple[Sequence[Extent], str]]:
-    """What a step makes: the product, its sums of integers, and the ends of the range of the state."""
+    """Returns the scratch of a step: the product, its sums of integers, and the range of the state."""
     shape = columns_of(c, d, c.shape(d.r)[0])[0]
     return [(shape, "float32"), (shape, "int32"), ((1, 1), "float32"), ((1, 1), "float32")]
 
 
 def _ends(t: StepWriter, b: Buffers, low: SSAValue, high: SSAValue) -> list[Access]:
-    """Reads of the ends of the range of the state, which it finds."""
+    """Returns reads of the ends of the range of the state, which it finds."""
     t.over_all(b.states[0], low, lambda s, least, v: s.minimum(least, v))
     t.over_all(b.states[0], high, lambda s, most, v: s.maximum(most, v))
     return [(low, lambda t, n, h: [0, 0]), (high, lambda t, n, h: [0, 0])]
 
 
 def _centered(c: OpContext, weights: Operand, zero: Array) -> Array:
-    """Weights without their zero points, as bytes where they fit."""
+    """Returns weights without their zero points, as bytes where they fit."""
     known = c.constant(weights, "weights")
     if not zero.any() and known.dtype == np.int8:
         return known
@@ -161,7 +161,7 @@ def _centered(c: OpContext, weights: Operand, zero: Array) -> Array:
 
 
 def _columns(scales: np.ndarray[Any, Any], columns: int) -> np.ndarray[Any, Any]:
-    """One for each column, of one for all or for each."""
+    """Returns one for each column, of one for all or for each."""
     return np.ascontiguousarray(np.broadcast_to(scales.astype(np.float32), (columns,)))
 
 
@@ -171,18 +171,18 @@ def _scale(s: ScalarBuilder, low: Value, high: Value) -> Value:
 
 
 def _zero_point(s: ScalarBuilder, low: Value, high: Value) -> Value:
-    """The step that 0 is."""
+    """Returns the step that 0 is."""
     zero = s.math("round_even", s.minimum(s.maximum(0.0 - low / _scale(s, low, high), 0.0), 255.0))
     return s.cast(zero, "uint8")
 
 
 def _steps(s: ScalarBuilder, v: Value, low: Value, high: Value) -> Value:
-    """``v`` in steps of the scale, from ``low`` on."""
+    """Computes ``v`` in steps of the scale, from ``low`` on."""
     return s.cast(_steps_and_zero(s, v, low, high)[0], "uint8")
 
 
 def _quantize(s: ScalarBuilder, v: Value, low: Value, high: Value) -> Value:
-    """``v`` in steps of the scale, from the zero point on, as an int32."""
+    """Computes ``v`` in steps of the scale, from the zero point on, as an int32."""
     steps, zero = _steps_and_zero(s, v, low, high)
     return s.cast(steps - zero, "int32")
 
@@ -198,7 +198,7 @@ def _rescaled(s: ScalarBuilder, total: Value, low: Value, high: Value, scale: Va
 
 
 def _quantized(c: OpContext, x: Operand, dtype: str, body: Callable[..., Value]) -> list[Operand]:
-    """A matrix in steps of its scale, as ``body`` has them, and the ends of its range, 0 among them."""
+    """Returns a matrix in steps of its scale, as ``body`` has them, and the ends of its range, 0 among them."""
     shape = c.shape(x)
 
     def build(p: PrimBuilder) -> None:

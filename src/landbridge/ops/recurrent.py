@@ -17,7 +17,7 @@ from landbridge.ops.slicing import part
 def _rules(
     gates: int, activations: int, cell: bool = False, attributes: Mapping[str, Legal] | None = None
 ) -> Callable[[Handler], Handler]:
-    """The rules of an operator of so many gates and of activations for each direction."""
+    """Returns the rules of an operator of so many gates and of activations for each direction."""
     return rules(
         "X: _ _ I",
         "W: D GH I",
@@ -54,7 +54,7 @@ def _rules(
 
 
 def columns_of(c: OpContext, d: Direction, columns: int) -> tuple[tuple[int, ...], str]:
-    """Shape and dtype of so many numbers for each row of the batch."""
+    """Returns shape and dtype of that many numbers for each row of the batch."""
     return (c.shape(d.inputs)[1], columns), c.dtype(d.inputs)
 
 
@@ -66,7 +66,7 @@ STEP = Accuracy(400, sums=True, note="of a step; the condition is 1 + the magnit
 @operator("RNN")
 @accuracy(STEP)
 def rnn(c: OpContext, x: Operand, w: Operand, r: Operand, *optional: Operand | None) -> Sequence[Operand]:
-    """``h = f(W x + R h + b)``."""
+    """Computes ``h = f(W x + R h + b)``."""
 
     def cell(c: OpContext, d: Direction) -> Cell:
         (f,) = d.activations
@@ -86,7 +86,7 @@ def rnn(c: OpContext, x: Operand, w: Operand, r: Operand, *optional: Operand | N
 @operator("LSTM")
 @accuracy(STEP)
 def lstm(c: OpContext, x: Operand, w: Operand, r: Operand, *optional: Operand | None) -> Sequence[Operand]:
-    """Gates i, o, f, c."""
+    """Computes an LSTM with gates i, o, f, c."""
 
     def cell(c: OpContext, d: Direction) -> Cell:
         scratch = [columns_of(c, d, c.shape(d.r)[0])]
@@ -100,7 +100,7 @@ def lstm(c: OpContext, x: Operand, w: Operand, r: Operand, *optional: Operand | 
 
 
 def lstm_cell(c: OpContext, d: Direction, product: Cell) -> Cell:
-    """The cell of an LSTM, whose ``product`` writes the state by the weights to the first of its scratch."""
+    """Returns the cell of an LSTM, whose ``product`` writes the state by the weights to the first of its scratch."""
     f, g, h = d.activations
     forget = bool(c.attribute("input_forget", 0))
     peepholes = [] if d.peepholes is None else [d.peepholes]
@@ -128,14 +128,14 @@ def lstm_cell(c: OpContext, d: Direction, product: Cell) -> Cell:
 @operator("GRU")
 @accuracy(STEP)
 def gru(c: OpContext, x: Operand, w: Operand, r: Operand, *optional: Operand | None) -> Sequence[Operand]:
-    """Gates z, r, h; ``linear_before_reset`` multiplies the reset gate after the product."""
+    """Computes a GRU with gates z, r, h; ``linear_before_reset`` multiplies the reset gate after the product."""
     linear = bool(c.attribute("linear_before_reset", 0))
     cell, separate = (_linear_gru, [2]) if linear else (_gru, [])
     return recur(c, Layer.of(x, w, r, optional), ["Sigmoid", "Tanh"], cell, separate)
 
 
 def _linear_gru(c: OpContext, d: Direction) -> Cell:
-    """A GRU whose reset gate multiplies the product, and its bias."""
+    """Returns a GRU whose reset gate multiplies the product, and its bias."""
     f, g = d.activations
 
     def body(s: ScalarBuilder, *v: Value) -> Sequence[Value]:
@@ -155,7 +155,7 @@ def _linear_gru(c: OpContext, d: Direction) -> Cell:
 
 
 def _gru(c: OpContext, d: Direction) -> Cell:
-    """A GRU whose reset gate multiplies the state before the product."""
+    """Returns a GRU whose reset gate multiplies the state before the product."""
     f, g = d.activations
     hidden = c.shape(d.r)[1]
     upper = part(c, d.r, [0, 0], [1, 1], [2 * hidden, hidden])

@@ -13,7 +13,7 @@ Activation: TypeAlias = Callable[[ScalarBuilder, Value], Value]
 
 
 def activations_of(c: OpContext, defaults: Sequence[str], directions: int) -> list[list[Activation]]:
-    """The activations of each direction."""
+    """Returns the activations of each direction."""
     names = [n.lower() for n in c.attribute("activations") or list(defaults) * directions]
     alphas = list(c.attribute("activation_alpha") or [])
     betas = list(c.attribute("activation_beta") or [])

@@ -42,7 +42,7 @@ class Layer:
 
     @staticmethod
     def of(x: Operand, w: Operand, r: Operand, optional: Sequence[Operand | None], states: int = 1) -> Layer:
-        """``optional``, some or all of them: B, sequence_lens, so many initial states, P."""
+        """Returns ``optional``, some or all of them: B, sequence_lens, so many initial states, P."""
         given = [*optional, *[None] * (5 - len(optional))]
         return Layer(x, w, r, given[0], given[1], given[2 : 2 + states], given[2 + states])
 
@@ -66,17 +66,19 @@ def _multiplied(s: ScalarBuilder, total: Value, a: Value, b: Value) -> Value:
 
 
 class StepWriter:
-    """The stages of one step of one direction, while they are written; loops are iterations, batch and columns."""
+    """Writes the stages of one step of one direction; loops are iterations, batch and columns."""
 
     def __init__(self, p: PrimBuilder, steps: Extent, batch: Extent, hidden: int, back: bool) -> None:
         self._p, self._size, self._back = p, (steps, batch, hidden), back
 
     def time(self, t: Any) -> Any:
-        """The step that is done in iteration ``t``."""
+        """Returns the step that is done in iteration ``t``."""
         return extent_expr(self._size[0] - 1) - t if self._back else t
 
     def gates(self, buffer: SSAValue, values: Sequence[int]) -> list[Access]:
-        """Reads of gates of ``[T, N, G*H]``, ``[N, G*H]`` or ``[G*H]``: gate g of unit h is in column ``g * H + h``."""
+        """Returns reads of gates of ``[T, N, G*H]``, ``[N, G*H]`` or ``[G*H]``: gate g of unit h is in column ``g * H +
+        h``.
+        """
         rank, hidden = len(shape_of(buffer.type)), self._size[2]
 
         def at(gate: int) -> Access:
@@ -85,8 +87,9 @@ class StepWriter:
         return [at(gate) for gate in values]
 
     def product(self, state: SSAValue, panels: SSAValue, result: SSAValue, term: Body = _multiplied) -> None:
-        """``result`` [N, columns] = ``state`` [N, H] or [1, N, H] by ``panels`` of weights, of which ``term`` adds up
-        one of H."""
+        """Writes ``result`` [N, columns] = ``state`` [N, H] or [1, N, H] by ``panels`` of weights; ``term`` adds one of
+        H.
+        """
         steps, batch, _ = self._size
         count, hidden, width = shape_of(panels.type)
         lead = [0] * (len(shape_of(state.type)) - 2)
@@ -100,17 +103,17 @@ class StepWriter:
         )
 
     def each(self, columns: Extent, ins: Sequence[Access], out: SSAValue, body: Callable[..., Value]) -> None:
-        """An elementwise stage over ``columns`` of each row of ``out``, which it writes."""
+        """Writes an elementwise stage over ``columns`` of each row of ``out``."""
         self._p.generic("ppp", (*self._size[:2], columns), ins, [(out, lambda t, n, h: [n, h])], body)
 
     def over_all(self, state: SSAValue, out: SSAValue, body: Callable[..., Value]) -> None:
-        """``out`` [1, 1]: all elements of ``state`` [1, N, H] folded by ``body``, from 0."""
+        """Writes ``out`` [1, 1]: all elements of ``state`` [1, N, H] folded by ``body``, from 0."""
         self._p.generic(
             "prr", self._size, [(state, lambda t, n, h: [0, n, h])], [(out, lambda t, n, h: [0, 0])], body, init=0
         )
 
     def stage(self, ins: Sequence[Access], outs: Sequence[Access], body: Callable[..., Any]) -> None:
-        """An elementwise stage over batch and units."""
+        """Writes an elementwise stage over batch and units."""
         self._p.generic("ppp", self._size, ins, outs, body)
 
     def end(
@@ -121,7 +124,7 @@ class StepWriter:
         valid: SSAValue | None,
         body: Callable[..., Sequence[Value]],
     ) -> None:
-        """The last stage: ``body(s, *ins, *states)`` gives the next states, of which the first is the output.
+        """Writes the last stage: ``body(s, *ins, *states)`` gives the next states, of which the first is the output.
 
         A row of the batch without this step keeps its states, and its output is 0.
         """
@@ -145,8 +148,7 @@ Write: TypeAlias = Callable[[StepWriter, "Buffers"], None]
 
 @record(frozen=True, eq=False)
 class Cell:
-    """What an operator does in a step: its weights, what else it reads, shape and dtype of what it computes, its
-    stages."""
+    """The work of an operator in a step: its weights, its other inputs, shape and dtype of its scratch, its stages."""
 
     panels: Sequence[Operand]
     vectors: Sequence[Operand]
@@ -181,7 +183,7 @@ def recur(
     separate: Sequence[int] = (),
     product: Product | None = None,
 ) -> list[Operand]:
-    """Run ``cell`` over time: Y [T, D, N, H], then the last states [D, N, H].
+    """Runs ``cell`` over time: Y [T, D, N, H], then the last states [D, N, H].
 
     Everything is computed in the accumulator of the dtype of ``layer.x``. ``defaults`` are the activations of one
     direction. ``separate``: the gates whose bias of the state is not just added. ``product``: where that is not of
@@ -192,7 +194,7 @@ def recur(
     steps: Extent = c.shape(layer.x)[0]
     if steps == 0:
         return _of_no_step(c, layer, directions, dtype)
-    if not at_least(steps, 1):  # what is left of none, no loop over steps writes
+    if not at_least(steps, 1):  # no loop over steps writes anything where there are none
         raise undecided(f"{c.g.node}: {steps} >= 1", steps, 1, needed=True)
     forms = activations_of(c, defaults, directions)
     valid = _valid(c, layer)
@@ -207,7 +209,7 @@ def recur(
 
 
 def _of_no_step(c: OpContext, layer: Layer, directions: int, dtype: str) -> list[Operand]:
-    """Zeros, as of a row of the batch that has no step: as in onnxruntime, whatever the first states are."""
+    """Returns zeros, as of a row of the batch that has no step: as in onnxruntime, whatever the first states are."""
     batch, hidden = c.shape(layer.x)[1], c.shape(layer.r)[2]
     y, end = ((0, directions, batch, hidden), (directions, batch, hidden))
     if c.attribute("layout", 0):
@@ -217,7 +219,7 @@ def _of_no_step(c: OpContext, layer: Layer, directions: int, dtype: str) -> list
 
 
 def _prepared(c: OpContext, layer: Layer) -> Layer:
-    """``layer`` in the dtype that is computed in, time before the batch."""
+    """Returns ``layer`` in the dtype that is computed in, time before the batch."""
     wide = accumulator(c.dtype(layer.x))
     x, w, r = (c.cast(v, wide) if is_float(c.dtype(v)) else v for v in (layer.x, layer.w, layer.r))
     given = (layer.bias, layer.peepholes, *layer.states)
@@ -229,7 +231,7 @@ def _prepared(c: OpContext, layer: Layer) -> Layer:
 
 
 def _valid(c: OpContext, layer: Layer) -> Operand | None:
-    """Which rows of the batch have which steps, [T, N]; None where all have all."""
+    """Returns which rows of the batch have which steps, [T, N]; None where all have all."""
     lengths, (steps, batch, _) = layer.lengths, c.shape(layer.x)
     if lengths is None:
         return None
@@ -283,14 +285,14 @@ def _direction(
 
 
 def row_of(c: OpContext, x: Operand, index: int) -> Operand:
-    """``x[index]``."""
+    """Computes ``x[index]``."""
     shape = c.shape(x)
     start = [index] + [0] * (len(shape) - 1)
     return c.reshape(part(c, x, start, [1] * len(shape), (1, *shape[1:])), shape[1:])
 
 
 def _summed(c: OpContext, first: Operand, second: Operand, mask: np.ndarray[Any, Any]) -> Operand:
-    """The biases of the input and of the state added, the latter where ``mask`` has it."""
+    """Returns the biases of the input and of the state added, the latter where ``mask`` has it."""
     if isinstance(first, np.ndarray) and isinstance(second, np.ndarray):
         return np.asarray(np.where(mask, first + second, first))
     if mask.all():
@@ -299,14 +301,16 @@ def _summed(c: OpContext, first: Operand, second: Operand, mask: np.ndarray[Any,
 
 
 def panels_of(c: OpContext, r: Operand) -> Operand:
-    """``r`` [columns, H] as [columns // width, H, width]: what a step reads stands in the order in which it does."""
+    """Computes ``r`` [columns, H] as [columns // width, H, width]: what a step reads stands in the order in which it
+    does.
+    """
     columns, hidden = c.shape(r)
     width = PANEL if columns % PANEL == 0 else columns
     return c.transpose(c.reshape(r, (columns // width, width, hidden)), (0, 2, 1))
 
 
 def _run(c: OpContext, d: Direction, cell: Cell) -> list[SSAValue]:
-    """One direction: its outputs [T, 1, N, H] in the order of time, and its last states [1, N, H]."""
+    """Returns one direction: its outputs [T, 1, N, H] in the order of time, and its last states [1, N, H]."""
     (steps, batch, _), hidden, dtype = c.shape(d.inputs), c.shape(d.r)[1], c.dtype(d.inputs)
     lengths = [] if d.valid is None else [d.valid]
     firsts = [v for v in d.states if v is not None]

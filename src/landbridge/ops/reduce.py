@@ -72,24 +72,27 @@ def reduced_access(shape: Sequence[int], axes: Sequence[int]) -> tuple[list[int]
 
 
 def position_dtype(extent: Extent) -> str:
-    """Of positions along an axis of ``extent`` while they are looked for: vectors have twice as many narrow ones."""
+    """Returns the dtype of positions along an axis of ``extent`` during the search: vectors hold twice as many narrow
+    ones.
+    """
     return "int32" if expected_size(extent) < 2**31 else "int64"
 
 
 def past_positions(extent: Extent) -> int:
-    """A number of ``position_dtype`` that no position along an axis of ``extent`` exceeds."""
+    """Returns a number of ``position_dtype`` that no position along an axis of ``extent`` exceeds."""
     most = never_below(extent)
     return min(most, 2**31 - 1) if position_dtype(extent) == "int32" else most
 
 
 def reduce(c: OpContext, kind: str, x: Operand, axes: Sequence[int], keepdims: bool) -> Operand:
-    """Reduce ``x`` over ``axes``, in its dtype."""
+    """Reduces ``x`` over ``axes``, in its dtype."""
     return c.cast(reduced(c, kind, x, axes, keepdims), c.dtype(x))
 
 
 def reduced(c: OpContext, kind: str, x: Operand, axes: Sequence[int], keepdims: bool) -> Operand:
-    """Reduce ``x`` over ``axes``, in the accumulator of its dtype; finishing arithmetic (the mean's division, a root)
-    is a call of its own."""
+    """Reduces ``x`` over ``axes``, in the accumulator of its dtype; finishing arithmetic (the mean's division, a root)
+    is a call of its own.
+    """
     shape, dtype = c.shape(x), accumulator(c.dtype(x))
     k = _KINDS[kind]
     limits = dict(zip(("lowest", "highest"), float_limits(dtype), strict=True))
@@ -127,7 +130,7 @@ def reduced(c: OpContext, kind: str, x: Operand, axes: Sequence[int], keepdims: 
 
 
 def _axes(c: OpContext, x: Operand, operand: Operand | None) -> list[int]:
-    """The axes to reduce: given, or all of them unless ``noop_with_empty_axes``."""
+    """Returns the axes to reduce: given, or all of them unless ``noop_with_empty_axes``."""
     rank = c.rank(x)
     axes = c.ints("axes", operand)
     if not axes:
@@ -168,7 +171,7 @@ for _type, _kind in {
 
 
 def _finite(s: ScalarBuilder, v: Value) -> Value:
-    """``v``, or 0 where it is infinite: what an exponent can be shifted by."""
+    """Returns ``v``, or 0 where it is infinite, as the shift of exponents."""
     return s.select(s.math("abs", v).eq(math.inf), 0.0, v)
 
 
@@ -176,7 +179,7 @@ def _finite(s: ScalarBuilder, v: Value) -> Value:
 @operator("ReduceLogSumExp")
 @accuracy(ulp=400, sums=True, note="the condition is 1 + |y|")
 def reduce_log_sum_exp(c: OpContext, x: Operand, axes: Operand | None = None) -> Operand:
-    """``log(sum(exp(x)))``, the maximum taken out first."""
+    """Computes ``log(sum(exp(x)))``, the maximum taken out first."""
     over, dtype = _axes(c, x, axes), c.dtype(x)
     x = x if is_float(dtype) else c.cast(x, "float64")
     top = c.elementwise("finite", [reduced(c, "max", x, over, keepdims=True)], _finite)
@@ -197,7 +200,7 @@ def reduce_log_sum_exp(c: OpContext, x: Operand, axes: Operand | None = None) ->
 @operator("ArgMax", "ArgMin")
 @accuracy(EXACT)
 def arg_extreme(c: OpContext, x: Operand) -> Operand:
-    """The position of the largest or smallest element along ``axis``; NaN is both, as numpy has it."""
+    """Returns the position of the largest or smallest element along ``axis``; NaN counts as both, as in numpy."""
     shape, dtype = c.shape(x), c.dtype(x)
     axis = c.axis(c.attribute("axis", 0), len(shape))
     if not shape[axis]:

@@ -27,7 +27,7 @@ _HANDLERS: dict[tuple[str, str], dict[int, Handler]] = {}
 
 
 def operator(*op_types: str, since: int = 1, domain: str = "") -> Callable[[_H], _H]:
-    """Register a handler for ``op_types`` of ``domain`` from opset ``since`` on, until a later one.
+    """Registers a handler for ``op_types`` of ``domain`` from opset ``since`` on, until a later one.
 
     Raises CompileError when an operator already has a handler of that version.
     """
@@ -47,7 +47,7 @@ def operator(*op_types: str, since: int = 1, domain: str = "") -> Callable[[_H],
 
 
 def handler_for(domain: str, op_type: str, opset: int) -> Handler | None:
-    """The newest handler not newer than ``opset``; None when there is none."""
+    """Returns the newest handler not newer than ``opset``; None when there is none."""
     _load_families()
     domain = "" if domain == "ai.onnx" else domain
     versions = _HANDLERS.get((domain, op_type), {})
@@ -56,23 +56,23 @@ def handler_for(domain: str, op_type: str, opset: int) -> Handler | None:
 
 
 def operators() -> list[tuple[str, str]]:
-    """(domain, type) of every operator that has a handler, sorted."""
+    """Returns (domain, type) of every operator that has a handler, sorted."""
     _load_families()
     return sorted(_HANDLERS)
 
 
 def handlers() -> dict[tuple[str, str, int], Handler]:
-    """Every handler, by (domain, type, first opset)."""
+    """Returns every handler, by (domain, type, first opset)."""
     _load_families()
     return {(*key, since): handler for key, versions in _HANDLERS.items() for since, handler in versions.items()}
 
 
 def _is_same(known: Handler, handler: Handler) -> bool:
-    """Whether both are one function: its module may be imported again where memory ended in it."""
+    """Returns whether both are one function: its module may be imported again after an out-of-memory error."""
     return (known.__module__, known.__qualname__) == (handler.__module__, handler.__qualname__)
 
 
 @cache
 def _load_families() -> None:
-    """Import every file of this package, so that its handlers register."""
+    """Imports every file of this package, so that its handlers register."""
     import_modules(__name__.rpartition(".")[0])

@@ -33,7 +33,7 @@ WEIGHTED = Accuracy(
 
 
 def _scaled_rules(scales: str) -> Callable[[Handler], Handler]:
-    """The rules of operators before opset 11, with that of their operand ``scales``."""
+    """Returns the rules of operators before opset 11, with that of their operand ``scales``."""
     return rules(
         "X: *S",
         scales,
@@ -49,7 +49,7 @@ def _scaled_rules(scales: str) -> Callable[[Handler], Handler]:
 @operator("Upsample", since=7)
 @accuracy(WEIGHTED)
 def upsample(c: OpContext, x: Operand, scales: Operand | None = None) -> Operand:
-    """Resize of opsets before 10: asymmetric coordinates, floor."""
+    """Resizes as before opset 10: asymmetric coordinates, floor."""
     factors = c.attribute("scales") if scales is None else c.constant(scales, "scales").reshape(-1)
     axes = [
         ResizedAxis(a, e, scaled(e, float(f)), float(meant(float(f))))
@@ -62,7 +62,7 @@ def upsample(c: OpContext, x: Operand, scales: Operand | None = None) -> Operand
 @operator("Resize", since=10)
 @accuracy(WEIGHTED)
 def resize_10(c: OpContext, x: Operand, scales: Operand) -> Operand:
-    """The first Resize: as Upsample, with scales as an input."""
+    """Resizes as Upsample does, with scales as an input (opset 10)."""
     y: Operand = upsample(c, x, scales)
     return y
 
@@ -105,7 +105,7 @@ def resize(
     scales: Operand | None = None,
     sizes: Operand | None = None,
 ) -> Operand:
-    """nearest, linear and cubic, every coordinate transformation."""
+    """Resizes with nearest, linear or cubic interpolation and every coordinate transformation."""
     shape = c.shape(x)
     axes = [c.axis(a, len(shape)) for a in c.ints("axes") or range(len(shape))]
     regions = np.tile([[0.0], [1.0]], len(axes))
@@ -129,7 +129,8 @@ def resize(
         region = (float(regions[0][i]), float(regions[1][i]))
         if given is not None and given.size:
             scale = float(meant(float(given[i])))
-            new = scaled(shape[a], scale)  # of a region too: ONNX's text multiplies by its part, nobody else does
+            # of a region too: ONNX's text multiplies by its share, but no implementation does
+            new = scaled(shape[a], scale)
         elif wanted is not None:
             scale = factors[i] if factors else _ratio(wanted[i], shape[a])
             new = int(np.floor(shape[a] * factors[i] + 0.5)) if factors else wanted[i]
@@ -142,7 +143,7 @@ def resize(
 
 
 def _ratio(new: Extent, old: Extent) -> float | None:
-    """``new / old``; None where it is open."""
+    """Returns ``new / old``; None where it is open."""
     if isinstance(new, int) and isinstance(old, int):
         return new / old
     factor = new // old
@@ -150,7 +151,7 @@ def _ratio(new: Extent, old: Extent) -> float | None:
 
 
 def _keep_aspect(c: OpContext, sizes: Sequence[int] | None, shape: Sequence[int]) -> list[float] | None:
-    """One scale for all axes when ``keep_aspect_ratio_policy`` asks for it."""
+    """Returns one scale for all axes when ``keep_aspect_ratio_policy`` requests it."""
     policy = c.attribute("keep_aspect_ratio_policy", "stretch")
     if sizes is None or policy == "stretch":
         return None
@@ -176,7 +177,9 @@ def _resize(c: OpContext, x: Operand, axes: Sequence[ResizedAxis], mode: str, tr
 
 
 def _taps(c: OpContext, axis: ResizedAxis, mode: str, transform: str, dtype: str) -> Taps:
-    """Source and weight of each tap; of an open axis that grows by a whole factor those of one element's copies."""
+    """Returns source and weight of each tap; for an open axis that grows by an integer factor, those of one element's
+    copies.
+    """
     repeats = transform in ("asymmetric", "half_pixel", "half_pixel_symmetric") and not c.attribute(
         "exclude_outside", 0
     )
@@ -187,7 +190,7 @@ def _taps(c: OpContext, axis: ResizedAxis, mode: str, transform: str, dtype: str
 
 
 def _repeats(axis: ResizedAxis, transform: str, rounding: str, crop: bool, table: Operand | None) -> int:
-    """How often each element of the source stands in a resized axis, one after another; 0 where that differs."""
+    """Returns how often each source element is repeated consecutively in a resized axis; 0 where that differs."""
     if isinstance(table, np.ndarray):
         assert isinstance(axis.old, int) and isinstance(axis.new, int)
         factor = axis.new // axis.old if axis.old else 0
@@ -199,7 +202,7 @@ def _repeats(axis: ResizedAxis, transform: str, rounding: str, crop: bool, table
 
 
 def _open_factor(axis: ResizedAxis) -> int:
-    """The whole factor by which an open axis grows; 0 where there is none."""
+    """Returns the whole factor by which an open axis grows; 0 where there is none."""
     whole = isinstance(axis.old, Size) and axis.scale is not None and axis.scale.is_integer()
     return int(axis.scale or 0) if whole else 0
 
@@ -207,7 +210,7 @@ def _open_factor(axis: ResizedAxis) -> int:
 def _nearest(
     c: OpContext, x: Operand, axes: Sequence[ResizedAxis], transform: str, rounding: str, fill: float | None
 ) -> Operand:
-    """Copies; an affine read when every axis grows by a whole factor."""
+    """Copies elements; it is an affine read when every axis grows by an integer factor."""
     shape, dtype, crop = list(c.shape(x)), c.dtype(x), fill is not None
     factors: dict[int, int] = {}
     tables: dict[int, Operand] = {}
@@ -247,7 +250,7 @@ def _nearest(
 
 
 def _weighted(c: OpContext, x: Operand, axis: ResizedAxis, taps: Taps, inner: str) -> Operand:
-    """The weighted sum of the taps along one axis, in ``inner``."""
+    """Returns the weighted sum of the taps along one axis, in ``inner``."""
     shape = list(c.shape(x))
     shape[axis.axis] = cast(int, axis.new)
     rank, count, factor = len(shape), c.shape(taps.source)[1], taps.factor
@@ -284,7 +287,7 @@ def _weighted(c: OpContext, x: Operand, axis: ResizedAxis, taps: Taps, inner: st
 
 
 def _by_stride(c: OpContext, x: Operand, axis: ResizedAxis, taps: Sequence[RegularTap], inner: str) -> Operand:
-    """The weighted sum of taps that lie in the same way around each element, a whole number apart."""
+    """Returns the weighted sum of taps that lie in the same way around each element, a whole number apart."""
     shape = list(c.shape(x))
     shape[axis.axis] = cast(int, axis.new)
     rank, a = len(shape), axis.axis
@@ -303,7 +306,7 @@ def _by_stride(c: OpContext, x: Operand, axis: ResizedAxis, taps: Sequence[Regul
 
 
 def _filled(c: OpContext, x: Operand, axis: ResizedAxis, transform: str, fill: float) -> Operand:
-    """``x``, resized along ``axis``, with ``fill`` where that lies outside the source."""
+    """Computes ``x``, resized along ``axis``, with ``fill`` where that lies outside the source."""
     column, dtype = resize_tables.outside(c, axis, transform), c.dtype(x)
     if isinstance(column, np.ndarray) and not column.any():
         return x

@@ -1,5 +1,4 @@
-"""Where the elements of a resized axis read, and by which weights
-(https://onnx.ai/onnx/operators/onnx__Resize.html)."""
+"""Tables of the source elements and weights of a resized axis (https://onnx.ai/onnx/operators/onnx__Resize.html)."""
 
 from __future__ import annotations
 
@@ -30,7 +29,7 @@ class ResizedAxis:
 
     @property
     def is_open(self) -> bool:
-        """Whether its tables are known when the input comes."""
+        """Returns whether its tables are known only at run time."""
         return isinstance(self.old, Size) or isinstance(self.new, Size)
 
 
@@ -57,7 +56,7 @@ class RegularTap:
 
 
 def regular(source: Operand) -> RegularTap | None:
-    """The steps of a table of sources that lie a whole number apart, all of them inside; None for another."""
+    """Returns the steps of a table of sources that lie a whole number apart, all of them inside; None for another."""
     if not isinstance(source, np.ndarray) or not source.size:
         return None
     gaps = np.diff(source)
@@ -66,7 +65,7 @@ def regular(source: Operand) -> RegularTap | None:
 
 
 def steady(taps: Taps) -> list[RegularTap] | None:
-    """The taps of an axis where every element has the same around its own place, by the same weights."""
+    """Returns the taps of an axis where every element has the same around its own place, by the same weights."""
     if not isinstance(taps.weight, np.ndarray) or not isinstance(taps.source, np.ndarray) or taps.factor is not None:
         return None
     columns = [regular(column) for column in taps.source.T]
@@ -76,7 +75,7 @@ def steady(taps: Taps) -> list[RegularTap] | None:
 
 
 def nearest(c: OpContext, axis: ResizedAxis, transform: str, rounding: str, crop: bool) -> Operand:
-    """The source index of every output element; with ``crop``, -1 where it lies outside."""
+    """Returns the source index of every output element; with ``crop``, -1 where it lies outside."""
 
     def index(f: Formulas, i: Any) -> Any:
         last, at = f.number(axis.old) - 1.0, _position(f, i, axis, transform)
@@ -87,7 +86,7 @@ def nearest(c: OpContext, axis: ResizedAxis, transform: str, rounding: str, crop
 
 
 def taps(c: OpContext, axis: ResizedAxis, mode: str, transform: str, dtype: str) -> Taps:
-    """Those of every output element, inside the source; weights of ``dtype``."""
+    """Returns those of every output element, inside the source; weights of ``dtype``."""
     if mode not in ("linear", "cubic"):
         raise c.unsupported(f"mode {mode!r}; nearest, linear and cubic are known")
     antialias, exclude = bool(c.attribute("antialias", 0)), bool(c.attribute("exclude_outside", 0))
@@ -124,7 +123,7 @@ def taps(c: OpContext, axis: ResizedAxis, mode: str, transform: str, dtype: str)
 
 
 def outside(c: OpContext, axis: ResizedAxis, transform: str) -> Operand:
-    """Which elements lie outside the source."""
+    """Returns which elements lie outside the source."""
 
     def is_outside(f: Formulas, i: Any) -> Any:
         at = _position(f, i, axis, transform)
@@ -134,7 +133,7 @@ def outside(c: OpContext, axis: ResizedAxis, transform: str) -> Operand:
 
 
 def repeated_taps(c: OpContext, axis: ResizedAxis, factor: int, mode: str, transform: str, dtype: str) -> Taps:
-    """``taps`` where every element becomes ``factor``, with weights that do not depend on where it lies."""
+    """Returns ``taps`` where every element becomes ``factor``, with weights that do not depend on where it lies."""
     middle = 8  # of enough elements that no tap of the middle one is outside
     known = taps(c, ResizedAxis(axis.axis, 2 * middle, 2 * middle * factor, float(factor)), mode, transform, dtype)
     row = slice(middle * factor, (middle + 1) * factor)
@@ -148,7 +147,7 @@ def _array(operand: Operand) -> Array:
 
 
 def _kernel(f: Formulas, mode: str, a: float, distance: Any) -> Any:
-    """The interpolation kernel at a distance in source elements."""
+    """Returns the interpolation kernel at a distance in source elements."""
     d = f.absolute(distance)
     if mode == "linear":
         return f.within(1.0 - d, 0.0, 1.0)
@@ -158,7 +157,7 @@ def _kernel(f: Formulas, mode: str, a: float, distance: Any) -> Any:
 
 
 def _position(f: Formulas, i: Any, axis: ResizedAxis, transform: str) -> Any:
-    """The source coordinate of output element ``i``."""
+    """Returns the source coordinate of output element ``i``."""
     old, new = f.number(axis.old), f.number(axis.new)
     scale = new / old if axis.scale is None else f.number(axis.scale)
     start, end = axis.roi

@@ -37,7 +37,9 @@ _IMAGE = Index("[0 for e in many(N)]", "[e - 1 for e in many(N)]")
 @operator("RoiAlign", since=16)
 @accuracy(ulp=16, sums=True, note="the condition is the extent of an axis times the magnitudes of the pixels")
 def roi_align(c: OpContext, x: Operand, rois: Operand, batches: Operand) -> Operand:
-    """Cells of the regions ``rois`` [R, 4] (x1, y1, x2, y2) of the images ``x`` [N, C, H, W]: [R, C, rows, columns]."""
+    """Computes cells of the regions ``rois`` [R, 4] (x1, y1, x2, y2) of the images ``x`` [N, C, H, W]: [R, C, rows,
+    columns].
+    """
     return _aligned(c, x, rois, batches, c.attribute("coordinate_transformation_mode", "half_pixel") == "half_pixel")
 
 
@@ -58,12 +60,12 @@ def roi_align(c: OpContext, x: Operand, rois: Operand, batches: Operand) -> Oper
 @operator("RoiAlign", since=10)
 @accuracy(ulp=16, sums=True, note="the condition is the extent of an axis times the magnitudes of the pixels")
 def roi_align_10(c: OpContext, x: Operand, rois: Operand, batches: Operand) -> Operand:
-    """As RoiAlign of opset 16, with coordinates that count from the corners of pixels."""
+    """Aligns as RoiAlign of opset 16, with coordinates relative to the corners of pixels."""
     return _aligned(c, x, rois, batches, False)
 
 
 def _aligned(c: OpContext, x: Operand, rois: Operand, batches: Operand, half_pixel: bool) -> Operand:
-    """Samples are taken with the channels last, so that a vector holds one sample of several channels."""
+    """Samples with the channels last, so that a vector holds one sample of several channels."""
     samples = c.attribute("sampling_ratio", 0)
     (_, channels, *spatial), count = c.shape(x), c.shape(rois)[0]
     dtype = "float64" if c.dtype(x) == "float64" else accumulator(c.dtype(x))
@@ -86,7 +88,7 @@ def _aligned(c: OpContext, x: Operand, rois: Operand, batches: Operand, half_pix
 
 
 def _write_stages(p: PrimBuilder, axes: list[RegionAxis], samples: int, largest: bool) -> None:
-    """For each region where its samples lie along each axis, then every cell of it in every channel."""
+    """Writes, for each region, the sample positions along each axis, then every cell of it in every channel."""
     images, rois, batches = p.inputs
     (count, rows, columns, channels), batch = shape_of(p.outputs[0].type), shape_of(images.type)[0]
     along = []
@@ -112,7 +114,7 @@ def _write_stages(p: PrimBuilder, axes: list[RegionAxis], samples: int, largest:
 
 
 def _of_sample(axis: RegionAxis, samples: int, s: ScalarBuilder, begin: Value, end: Value) -> list[Value]:
-    """The pixel before a sample, and the weights of it and of the one after."""
+    """Returns the pixel before a sample, and the weights of it and of the one after."""
     begin, extent = axis.region(s, begin, end)
     number = s.cast(s.cast(s.index(1), "int64"), axis.dtype)
     low, before, after = axis.pixels(s, begin + (number + 0.5) * (extent / float(axis.cells * samples)))
@@ -122,7 +124,7 @@ def _of_sample(axis: RegionAxis, samples: int, s: ScalarBuilder, begin: Value, e
 def _sample(
     s: ScalarBuilder, source: BodyBuffer, image: Value, axes: list[RegionAxis], places: tuple[Value, ...], largest: bool
 ) -> Value:
-    """The four pixels around a sample by their weights: their sum or, as onnxruntime has it, the largest."""
+    """Returns the sum of the four weighted pixels around a sample or, as onnxruntime does, the largest of them."""
     channel = s.index(3)
     ends = []
     for axis, (low, before, after) in zip(axes, (places[:3], places[3:]), strict=True):

@@ -47,7 +47,8 @@ _POSITION = Index("[0 for e in many(P)]", "[e - 1 for e in many(P)]")
 def rotary_embedding(
     c: OpContext, x: Operand, cosines: Operand, sines: Operand, positions: Operand | None = None
 ) -> Operand:
-    """``x`` [B, H, S, D] or [B, S, H * D] with its pairs rotated; elements after the rotated ones stay as they are.
+    """Computes ``x`` [B, H, S, D] or [B, S, H * D] with its pairs rotated; elements after the rotated ones stay as they
+    are.
 
     ``cosines`` and ``sines`` have a row for each position, [P, half], which ``positions`` [B, S] names, or one for each
     step, [B, S, half].
@@ -75,7 +76,9 @@ def rotary_embedding(
 
 
 def _write_stages(p: PrimBuilder, axes: tuple[int, int], by_position: bool, interleaved: bool, whole: bool) -> None:
-    """The first and the second elements of all pairs, then those that are not rotated, unless ``whole`` heads are."""
+    """Writes the first and the second elements of all pairs, then those that are not rotated, unless ``whole`` heads
+    are.
+    """
     x, cosines, sines = p.inputs[:3]
     (target,), loops = p.outputs, shape_of(x.type)[:3]
     size, half = shape_of(x.type)[3], shape_of(cosines.type)[-1]
@@ -106,7 +109,7 @@ def _write_stages(p: PrimBuilder, axes: tuple[int, int], by_position: bool, inte
 
 
 def _angle(s: ScalarBuilder, tables: Sequence[BodyBuffer], count: Extent, of_step: Sequence[Value]) -> list[Value]:
-    """Cosine and sine of the pair of loop 3 at the position of a step, of ``count`` that tables have a row for."""
+    """Returns cosine and sine of the pair of loop 3 at the position of a step; tables have ``count`` rows."""
     (position,) = of_step
     row = index_within(s, position, count)
     return [table.load(s, [row, s.index(3)]) for table in tables]

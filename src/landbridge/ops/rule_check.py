@@ -1,4 +1,4 @@
-"""A node against the rules of its handler (``rules``)."""
+"""Checks a node against the rules of its handler (``rules``)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Shape: TypeAlias = tuple[Extent, ...]
 
 @record
 class _Facts:
-    """What is known of a node: names and their values, and where a value is from.
+    """The facts of a node: names and their values, and the source of each value.
 
     ``broadcasts`` is among the names: how its program broadcasts.
     """
@@ -40,7 +40,7 @@ class _Facts:
 
 @record(frozen=True, eq=False)
 class Checked:
-    """A node that its rules allow: by name, the operands of indices whose values are not known, and their ranges.
+    """A node that its rules allow: by name, the index operands whose values are not known, and their ranges.
 
     ``needed``: operands whose values are not known and are integers by the rules, by ``id``, and their least and
     largest.
@@ -51,7 +51,7 @@ class Checked:
 
 
 def check(c: OpContext, handler: Handler, inputs: Sequence[Operand | None]) -> Checked:
-    """Raise ShapeError or NodeError where the rules of ``handler`` do not allow the node."""
+    """Raises ShapeError or NodeError where the rules of ``handler`` do not allow the node."""
     declared = rules_of(handler)
     if declared is None:
         return Checked({})
@@ -70,7 +70,7 @@ def _node(c: OpContext) -> str:
 
 
 def _bind(c: OpContext, declared: Rules, inputs: Sequence[Operand | None], facts: _Facts) -> dict[str, Operand]:
-    """Match every operand; the operands that are there, by name."""
+    """Matches every operand; the operands that are there, by name."""
     left = list(inputs)
     given: dict[str, Operand] = {}
     groups: dict[str, list[tuple[str, Shape]]] = {}
@@ -129,13 +129,13 @@ def _match(
 
 
 def _may_have(form: Sequence[str], rank: int) -> bool:
-    """Whether a shape of ``rank`` axes may have this form."""
+    """Returns whether a shape of ``rank`` axes may have this form."""
     many = any(word == "..." or word[0] in "*&<" for word in form)
     return rank >= len(form) - 1 if many else rank == len(form)
 
 
 def _matches(form: Sequence[str], name: str, shape: Shape, facts: _Facts) -> bool:
-    """Whether ``shape`` has this form, with the names that it binds."""
+    """Returns whether ``shape`` has this form, with the names that it binds."""
     many = next((i for i, w in enumerate(form) if w == "..." or w[0] in "*&<"), None)
     if many is None:
         return len(shape) == len(form) and all(_axis(w, e, name, facts) for w, e in zip(form, shape, strict=True))
@@ -197,7 +197,7 @@ def _check_attributes(c: OpContext, declared: Rules, given: Mapping[str, Operand
 
 
 def _is_single(declared: Rules, name: str) -> bool:
-    """Whether an operand is one value by its rule, and no list that may be written as a number."""
+    """Returns whether an operand is one value by its rule, and no list that may be written as a number."""
     return any(o.name == name and () in o.forms and ("_",) not in o.forms for o in declared.operands)
 
 
@@ -213,7 +213,9 @@ def _values(names: frozenset[str], facts: _Facts) -> str:
 def _indices(
     c: OpContext, declared: Rules, given: Mapping[str, Operand], facts: _Facts
 ) -> Iterator[tuple[str, tuple[Operand, Sequence[int], Sequence[int]]]]:
-    """The index operands that are not constant; constant ones, and those no index of which is legal, are checked."""
+    """Yields the index operands that are not constant; constant ones, and those no index of which is legal, are
+    checked.
+    """
     for name, index in declared.indices.items():
         if name not in given or 0 in c.shape(given[name]):
             continue
@@ -233,7 +235,7 @@ def _indices(
 def _needed(
     c: OpContext, declared: Rules, given: Mapping[str, Operand], facts: _Facts
 ) -> Iterator[tuple[int, tuple[int, int]]]:
-    """Operands that the handler may want to know."""
+    """Yields operands that the handler may want to know."""
     for name, legal in declared.attributes.items():
         operand = given.get(name)
         if operand is None or isinstance(operand, np.ndarray):

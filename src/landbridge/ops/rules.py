@@ -76,7 +76,7 @@ class Index:
 
 
 def index_of(extent: str) -> Index:
-    """Indices of an axis of ``extent`` elements, negative ones from its end."""
+    """Returns indices of an axis of ``extent`` elements, negative ones from its end."""
     return Index(f"[-e for e in many({extent})]", f"[e - 1 for e in many({extent})]")
 
 
@@ -96,7 +96,7 @@ def rules(
     where: Sequence[str | Condition] = (),
     indices: Mapping[str, Index] | None = None,
 ) -> Callable[[_H], _H]:
-    """State the rules of the handler below; see the module.
+    """States the rules of the handler below; see the module.
 
     ``attributes`` are what values are legal, by name, and count for constant operands of that name too. ``indices``
     name the operands that hold indices. Raises CompileError for rules that do not parse.
@@ -114,5 +114,5 @@ def rules(
 
 
 def rules_of(handler: Handler) -> Rules | None:
-    """The rules that stand above a handler, or None."""
+    """Returns the rules that stand above a handler, or None."""
     return _RULES.get(handler)

@@ -1,4 +1,4 @@
-"""Updates put where indices say, one after the other: as many steps as there are updates, whatever the data's size."""
+"""Applies updates at indices one after the other: as many steps as there are updates, whatever the size of the data."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ Location: TypeAlias = Callable[
 def scatter_by_steps(
     c: OpContext, x: Operand, indices: Operand, updates: Operand, loops: Sequence[Extent], kind: str, location: Location
 ) -> Operand:
-    """``x`` with ``updates`` put in, or combined by ``kind`` where it is not empty, in the order of ``loops[0]``.
+    """Returns ``x`` with ``updates`` written, or combined by ``kind`` where it is not empty, in the order of
+    ``loops[0]``.
 
     Updates of one iteration of it go to different elements. An index out of range lands nowhere.
     """

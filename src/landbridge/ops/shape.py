@@ -27,7 +27,7 @@ from landbridge.sizes.size import at_least as never_below
 @operator("Constant")
 @accuracy(EXACT)
 def constant(c: OpContext) -> Array:
-    """The value of whichever attribute is given."""
+    """Computes the value of whichever attribute is given."""
     if c.attribute("value") is not None:
         return np.asarray(c.attribute("value"))
     kinds = {"value_float": np.float32, "value_floats": np.float32, "value_int": np.int64, "value_ints": np.int64}
@@ -41,7 +41,7 @@ def constant(c: OpContext) -> Array:
 @operator("Shape")
 @accuracy(EXACT)
 def shape_of_value(c: OpContext, x: Operand) -> Array:
-    """The shape, which is static, from ``start`` to ``end``."""
+    """Computes the shape, which is static, from ``start`` to ``end``."""
     return extents_array(c.shape(x)[c.attribute("start", 0) : c.attribute("end")])
 
 
@@ -49,7 +49,7 @@ def shape_of_value(c: OpContext, x: Operand) -> Array:
 @operator("Size")
 @accuracy(EXACT)
 def size(c: OpContext, x: Operand) -> Array:
-    """The number of elements."""
+    """Computes the number of elements."""
     return extents_array(element_count(c.shape(x)))
 
 
@@ -57,7 +57,7 @@ def size(c: OpContext, x: Operand) -> Array:
 @operator("Identity")
 @accuracy(EXACT)
 def identity(c: OpContext, x: Operand) -> Operand:
-    """The same value."""
+    """Computes the same value."""
     return x
 
 
@@ -67,7 +67,7 @@ def identity(c: OpContext, x: Operand) -> Operand:
 def dropout(
     c: OpContext, x: Operand, ratio: Operand | None = None, training: Operand | None = None
 ) -> Sequence[Operand]:
-    """Inference: the same value; the mask is all true."""
+    """Returns the same value for inference; the mask is all true."""
     if training is not None and bool(c.constant(training, "training_mode").reshape(-1)[0]):
         raise c.unsupported("training_mode is true; export the model for inference")
     one = np.ones((), numpy_dtype("bool" if c.opset >= 10 else c.dtype(x)))
@@ -81,7 +81,7 @@ def dropout(
 @operator("Reshape")
 @accuracy(EXACT)
 def reshape(c: OpContext, x: Operand, shape: Operand) -> Operand:
-    """Another shape; 0 keeps an extent (unless ``allowzero``), one -1 takes the rest."""
+    """Reshapes; 0 keeps an extent (unless ``allowzero``), one -1 takes the rest."""
     old, new = c.shape(x), c.ints("shape", shape) or []
     if c.g.is_read(*new):
         return _read_shape(c, x, new)
@@ -94,7 +94,7 @@ def reshape(c: OpContext, x: Operand, shape: Operand) -> Operand:
 
 
 def _known_shape(c: OpContext, x: Operand, new: list[int]) -> Operand:
-    """``x`` as a shape that fits it by what is known: a view."""
+    """Returns ``x`` in a shape that provably fits: a view."""
     old, wanted = c.shape(x), list(new)
     if not c.attribute("allowzero", 0):
         if any(e == 0 for e in new[len(old) :]):
@@ -111,7 +111,9 @@ def _known_shape(c: OpContext, x: Operand, new: list[int]) -> Operand:
 
 
 def _read_shape(c: OpContext, x: Operand, wanted: Sequence[Extent]) -> Operand:
-    """``x`` as a shape that a run reads, 0 and -1 among it perhaps: elements move, as no rule says that it fits."""
+    """Returns ``x`` in a shape read at run time, perhaps with 0 and -1: elements are copied, as no rule proves that it
+    fits.
+    """
     old, total = c.shape(x), element_count(c.shape(x))
     keeps = not c.attribute("allowzero", 0)
     declared, rests = [], []
@@ -145,7 +147,7 @@ def _read_shape(c: OpContext, x: Operand, wanted: Sequence[Extent]) -> Operand:
 @operator("Flatten")
 @accuracy(EXACT)
 def flatten(c: OpContext, x: Operand) -> Operand:
-    """A matrix: the axes before ``axis``, and the others."""
+    """Computes a matrix: the axes before ``axis``, and the others."""
     shape = c.shape(x)
     axis = c.attribute("axis", 1)
     axis += len(shape) if axis < 0 else 0
@@ -156,7 +158,7 @@ def flatten(c: OpContext, x: Operand) -> Operand:
 @operator("Squeeze")
 @accuracy(EXACT)
 def squeeze(c: OpContext, x: Operand, axes: Operand | None = None) -> Operand:
-    """Without the axes given, or all axes of extent 1."""
+    """Removes the given axes, or all axes of extent 1."""
     shape = c.shape(x)
     given = c.ints("axes", axes)
     chosen = (
@@ -177,7 +179,7 @@ def squeeze(c: OpContext, x: Operand, axes: Operand | None = None) -> Operand:
 @operator("Unsqueeze")
 @accuracy(EXACT)
 def unsqueeze(c: OpContext, x: Operand, axes: Operand | None = None) -> Operand:
-    """With axes of extent 1 put in."""
+    """Inserts axes of extent 1."""
     given = c.ints("axes", axes) or []
     rank = c.rank(x) + len(given)
     chosen = {c.axis(a, rank) for a in given}
@@ -189,7 +191,7 @@ def unsqueeze(c: OpContext, x: Operand, axes: Operand | None = None) -> Operand:
 @operator("Transpose")
 @accuracy(EXACT)
 def transpose(c: OpContext, x: Operand) -> Operand:
-    """Axes in the order ``perm``, reversed by default."""
+    """Returns axes in the order ``perm``, reversed by default."""
     return c.transpose(x, c.ints("perm") or list(reversed(range(c.rank(x)))))
 
 
@@ -197,12 +199,12 @@ def transpose(c: OpContext, x: Operand) -> Operand:
 @operator("Expand")
 @accuracy(EXACT)
 def expand(c: OpContext, x: Operand, shape: Operand) -> Operand:
-    """Broadcast with ``shape``, both ways."""
+    """Broadcasts ``x`` and ``shape`` with each other."""
     wanted: list[Extent] = [*(c.ints("shape", shape) or [])]
     for i, extent in enumerate(wanted):
         a = i - len(wanted) + c.rank(x)
         if a >= 0 and c.g.is_read(extent) and not same(c.shape(x)[a], 1):
-            # Of another extent there are 1 and itself; one that may be 1 is not stretched.
+            # Only 1 and the extent itself are legal; an axis that may be 1 is not stretched.
             more = c.shape(x)[a] - 1
             c.g.held(f"axis {i} of the shape", extent, 1 + clamped((extent - 1) // clamped(more, 1), 0, 1) * more)
             wanted[i] = 1
@@ -216,7 +218,7 @@ def expand(c: OpContext, x: Operand, shape: Operand) -> Operand:
 
 
 def broadcast(c: OpContext, x: Operand, shape: Sequence[Extent]) -> Operand:
-    """``x`` broadcast to ``shape``; a view when only axes of extent 1 appear."""
+    """Computes ``x`` broadcast to ``shape``; a view when only axes of extent 1 appear."""
     old = c.shape(x)
     if element_count(old) == element_count(shape):
         return c.reshape(x, shape)
@@ -234,7 +236,7 @@ _SHORT_AXIS = 8
 @operator("Tile")
 @accuracy(EXACT)
 def tile(c: OpContext, x: Operand, repeats: Operand) -> Operand:
-    """The tensor repeated along each axis."""
+    """Computes the tensor repeated along each axis."""
     counts, shape = c.ints("repeats", repeats) or [], c.shape(x)
     result = [e * r for e, r in zip(shape, counts, strict=True)]
     if all(same(e, r) for e, r in zip(shape, result, strict=True)):
@@ -259,7 +261,7 @@ def tile(c: OpContext, x: Operand, repeats: Operand) -> Operand:
 
 
 def _loop(number: int, modulo: int | None = None) -> Callable[..., Any]:
-    """Loop ``number`` of those that it is called with, or what is left of it."""
+    """Returns a function that selects loop ``number`` of its arguments, or its remainder."""
     return (lambda *d: d[number]) if modulo is None else (lambda *d: d[number] % modulo)
 
 
@@ -271,7 +273,7 @@ def _loop(number: int, modulo: int | None = None) -> Callable[..., Any]:
 @operator("DepthToSpace")
 @accuracy(EXACT)
 def depth_to_space(c: OpContext, x: Operand) -> Operand:
-    """Blocks of channels become blocks of pixels."""
+    """Moves blocks of channels to blocks of pixels."""
     b = c.attribute("blocksize")
     n, channels, h, w = c.shape(x)
     inner = channels // (b * b)
@@ -290,7 +292,7 @@ def depth_to_space(c: OpContext, x: Operand) -> Operand:
 @operator("SpaceToDepth")
 @accuracy(EXACT)
 def space_to_depth(c: OpContext, x: Operand) -> Operand:
-    """Blocks of pixels become blocks of channels."""
+    """Moves blocks of pixels to blocks of channels."""
     b = c.attribute("blocksize")
     n, channels, h, w = c.shape(x)
     order = (0, 3, 5, 1, 2, 4) if c.attribute("mode", "DCR") == "DCR" else (0, 1, 3, 5, 2, 4)

@@ -33,7 +33,7 @@ from landbridge.sizes.terms import AboveZero, Clamped, atoms
 
 
 def part(c: OpContext, x: Operand, start: Sequence[int], step: Sequence[int], shape: Sequence[int]) -> Operand:
-    """The elements at ``start + i * step`` for i within ``shape``; a view when they are contiguous."""
+    """Returns the elements at ``start + i * step`` for i within ``shape``; a view when they are contiguous."""
     if isinstance(x, np.ndarray) and not any(isinstance(e, Size) for e in (*start, *shape)):
         index = np.ix_(*(a + s * np.arange(e) for a, s, e in zip(start, step, shape, strict=True)))
         return np.ascontiguousarray(x[index]) if shape else x
@@ -56,13 +56,14 @@ def _at(index: Any, start: Extent, step: int, extent: Extent) -> Any:
 
 
 def index_within(s: ScalarBuilder, v: Value, extent: Extent) -> Value:
-    """A number as a loop index that stays inside ``extent``, whatever the memory holds that it comes from."""
+    """Returns a number as a loop index clamped to ``extent``, whatever value the memory holds."""
     return s.cast(s.minimum(s.maximum(s.cast(v, "int64"), 0), largest(extent - 1, 0)), "index")
 
 
 def _range(start: Extent, end: Extent, step: int, extent: Extent) -> tuple[Extent, int, Extent]:
-    """First index, step and number of elements of Python's slice of an axis, but that a start before the first element
-    is the first one for negative steps too."""
+    """Returns first index, step and length of Python's slice of an axis, except that a start before the first element
+    means the first one for negative steps too.
+    """
     start, end = (_from_front(v, extent) for v in (start, end))
     if extent == 0:
         return 0, step, 0
@@ -72,7 +73,7 @@ def _range(start: Extent, end: Extent, step: int, extent: Extent) -> tuple[Exten
 
 
 def _from_front(at: Extent, extent: Extent) -> Extent:
-    """Where ``at`` is, which counts from the end where it is below 0."""
+    """Returns ``at`` from the front; it counts from the end where it is below 0."""
     if isinstance(at, int):
         return at + extent if at < 0 else at
     return at + extent * (-(at // (1 << 64)))  # of 64 bits, it is -1 or 0
@@ -108,7 +109,7 @@ def slice_value(
     axes: Operand | None = None,
     steps: Operand | None = None,
 ) -> Operand:
-    """Slices along ``axes``; attributes before opset 10, inputs since."""
+    """Slices along ``axes``; they are attributes before opset 10, inputs since."""
     shape = c.shape(x)
     begins, last = c.ints("starts", starts) or [], c.ints("ends", ends) or []
     along = c.ints("axes", axes) or list(range(len(begins)))
@@ -132,8 +133,9 @@ def slice_value(
 
 
 def _step(c: OpContext, step: Extent) -> int:
-    """``step`` as a number: of one that an input says there is a program for each direction; one that data say is at
-    least 1."""
+    """Returns ``step`` as a number: there is a program for each direction of one that an input gives; one that data
+    decide is at least 1.
+    """
     if isinstance(step, Size) and c.g.is_read(step) and c.g.data.names.isdisjoint(dimensions_of([step])):
         is_forward = never_below(step, 1)
         if is_forward is None:
@@ -144,13 +146,14 @@ def _step(c: OpContext, step: Extent) -> int:
 
 
 def _is_bounded(start: Extent) -> bool:
-    """Whether a run says if ``start`` is that of the model or an end of the axis: that what is read from there on is in
-    the axis is then no matter of one linear form, and each place is held in it."""
+    """Returns whether a run decides if ``start`` is that of the model or an end of the axis: no linear form then proves
+    that reads are in bounds, so that each index is clamped.
+    """
     return isinstance(start, Size) and any(isinstance(atom, AboveZero | Clamped) for atom in atoms(start.terms))
 
 
 def _read_range(c: OpContext, start: Extent, step: Extent, count: Extent, extent: Extent) -> tuple[Extent, int, Extent]:
-    """A range inside of ``extent``; a run that reads another, or an empty one, is refused."""
+    """Returns a range within ``extent``; a run that reads another, or an empty one, is refused."""
     count = c.within("the number of elements", count, c.fewest(count), extent)
     if c.g.is_read(count):
         count = as_one(count, c.fewest(count), extent.high if isinstance(extent, Size) else extent)
@@ -158,7 +161,7 @@ def _read_range(c: OpContext, start: Extent, step: Extent, count: Extent, extent
 
 
 def _read_part(c: OpContext, x: Operand, start: Sequence[int], step: Sequence[int], shape: Sequence[int]) -> Operand:
-    """``part`` where a run reads what it is."""
+    """Returns ``part`` with a start or step that a run reads."""
     old = c.shape(x)
 
     def body(s: ScalarBuilder, buffers: Sequence[BodyBuffer], at: Sequence[Value]) -> Value:
@@ -178,7 +181,7 @@ def _read_part(c: OpContext, x: Operand, start: Sequence[int], step: Sequence[in
 @operator("Split")
 @accuracy(EXACT)
 def split(c: OpContext, x: Operand, sizes: Operand | None = None) -> Sequence[Operand]:
-    """Consecutive parts along ``axis``: of given sizes, or as equal as ``num_outputs`` allows."""
+    """Splits along ``axis`` into consecutive parts of given sizes, or as equal as ``num_outputs`` allows."""
     shape = list(c.shape(x))
     axis = c.axis(c.attribute("axis", 0), len(shape))
     if sizes is not None and isinstance(c.shape(sizes)[0], Size):
@@ -194,8 +197,9 @@ def split(c: OpContext, x: Operand, sizes: Operand | None = None) -> Sequence[Op
 
 
 def parts_along(c: OpContext, x: Operand, axis: int, extents: Sequence[Extent]) -> list[Operand]:
-    """Consecutive parts of ``x`` of ``extents`` along ``axis``, which are all of it: of those that a run reads, it
-    tests that. Raises ShapeError where they are not."""
+    """Splits all of ``x`` into consecutive parts of ``extents`` along ``axis``; a run tests extents that it reads.
+    Raises ShapeError where they are not.
+    """
     shape = list(c.shape(x))
     is_read = c.g.is_read(*extents)
     if is_read:
@@ -213,7 +217,7 @@ def parts_along(c: OpContext, x: Operand, axis: int, extents: Sequence[Extent]) 
 
 
 def _shares(c: OpContext, extents: Sequence[Extent], whole: Extent) -> list[int]:
-    """``extents`` of which a run reads some, as numbers of which the last is what the others leave of ``whole``."""
+    """Returns ``extents``, some of which a run reads, as numbers; the last is the rest of ``whole``."""
     shares = [c.within(f"the size of part {i}", e, c.fewest(e), whole) for i, e in enumerate(extents)]
     *others, _ = extents
     c.g.held("the size of the last part", extents[-1], whole - sum(others))
@@ -224,7 +228,7 @@ def _shares(c: OpContext, extents: Sequence[Extent], whole: Extent) -> list[int]
 @operator("Concat")
 @accuracy(EXACT)
 def concat(c: OpContext, *operands: Operand) -> Operand:
-    """The operands one after another along ``axis``; empty ones count for nothing."""
+    """Concatenates the operands along ``axis``; empty ones are ignored."""
     rank = c.rank(operands[0])
     axis = c.axis(c.attribute("axis", 1), rank)
     for x in operands[1:]:

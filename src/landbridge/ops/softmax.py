@@ -16,7 +16,7 @@ from landbridge.ops.rules import rules
 
 
 def softmax_along(c: OpContext, x: Operand, axis: int, log: bool) -> Operand:
-    """The (log of the) softmax along one axis."""
+    """Returns the (log of the) softmax along one axis."""
     shape, dtype = c.shape(x), c.dtype(x)
     order, loop = reduced_access(shape, [axis])
     loops, n = [shape[a] for a in order], len(shape) - 1
@@ -60,7 +60,7 @@ def softmax_along(c: OpContext, x: Operand, axis: int, log: bool) -> Operand:
 @operator("Softmax", "LogSoftmax", since=13)
 @accuracy(ulp=400, note="of Softmax; LogSoftmax within 400 eps of 1 + |x - max| + |y|")
 def softmax(c: OpContext, x: Operand) -> Operand:
-    """Along ``axis``."""
+    """Computes the softmax along ``axis``."""
     axis = c.axis(c.attribute("axis", -1), c.rank(x))
     return softmax_along(c, x, axis, c.op_type == "LogSoftmax")
 
@@ -69,7 +69,7 @@ def softmax(c: OpContext, x: Operand) -> Operand:
 @operator("Softmax", "LogSoftmax", "Hardmax")
 @accuracy(ulp=400, note="of Softmax; LogSoftmax within 400 eps of 1 + |x - max| + |y|")
 def softmax_flattened(c: OpContext, x: Operand) -> Operand:
-    """Before opset 13: over all elements from ``axis`` on."""
+    """Computes the softmax before opset 13: over all elements from ``axis`` on."""
     shape = c.shape(x)
     axis = c.attribute("axis", 1)
     axis += len(shape) if axis < 0 else 0

@@ -1,5 +1,5 @@
-"""Rows in order, by a network of comparisons that is the same for all data: Batcher's bitonic sort ("Sorting networks
-and their applications", 1968).
+"""Sorts rows by a network of comparisons that is the same for all data: Batcher's bitonic sort ("Sorting networks and
+their applications", 1968).
 
 A row of 2**m places is a matrix of columns: place ``c * height + h`` stands in row h, column c. Neighbouring columns
 are neighbours in memory, so that elements which one comparison meets lie a whole vector apart. Only where columns meet
@@ -46,7 +46,7 @@ class Sorting:
 
     @property
     def height(self) -> int:
-        """Rows of the matrix: a power of two."""
+        """Returns rows of the matrix: a power of two."""
         return max(1 << (-(-self.extent // _COLUMNS) - 1).bit_length(), 2)
 
 
@@ -66,18 +66,19 @@ class SortPhase:
 
     @property
     def iterations(self) -> int:
-        """The number of iterations."""
+        """Returns the number of iterations."""
         return len(self.distance)
 
     @property
     def table(self) -> np.ndarray[tuple[int, int], np.dtype[np.int32]]:
-        """``distance`` and ``owned`` of each iteration."""
+        """Returns ``distance`` and ``owned`` of each iteration."""
         return np.array(list(zip(self.distance, self.owned, strict=True)), np.int32)
 
 
 def phases(height: int, columns: int) -> list[SortPhase]:
-    """The network of ``height * columns`` places, both powers of two: longer and longer runs of places are put in
-    order, those of an odd number backwards, first within columns, then of whole ones."""
+    """Returns the network of ``height * columns`` places, both powers of two: longer and longer runs of places are put
+    in order, those of an odd number backwards, first within columns, then of whole ones.
+    """
     runs = [2 << level for level in range(height.bit_length() - 2)]
     within = [(distance, run) for run in runs for distance in _halves(run)]
     merges = (
@@ -92,13 +93,14 @@ def phases(height: int, columns: int) -> list[SortPhase]:
 
 
 def _halves(run: int) -> tuple[int, ...]:
-    """Half of ``run``, a quarter, and so on to 1."""
+    """Returns half of ``run``, a quarter, and so on to 1."""
     return tuple(run >> bit for bit in range(1, run.bit_length()))
 
 
 def sorted_rows(c: OpContext, operands: Sequence[SSAValue], sorting: Sorting, key: Key) -> SSAValue:
-    """Positions of the first ``count`` of each row, in order. ``operands`` are elements [rows, extent], whose keys are
-    ``key(s, element)``, and their positions, below 0 of what is none; where they are if these are left out."""
+    """Returns positions of the first ``count`` of each row, in order. ``operands`` are elements [rows, extent], whose
+    keys are ``key(s, element)``, and their positions, below 0 of what is none; where they are if these are left out.
+    """
     network = phases(sorting.height, _COLUMNS)
     tables = [c.value(phase.table) for phase in network]
 
@@ -122,7 +124,7 @@ class _Writer:
         self.upright, self.lying = p.outputs[1:3], p.outputs[3:5]
 
     def write(self, given: int, key: Key) -> None:
-        """All stages, of ``given`` operands and a table for each phase."""
+        """Writes all stages, for the ``given`` operands and a table for each phase."""
         self._fill(self.p.inputs[:given], key)
         half, standing = 0, True
         for phase, table in zip(self.network, self.p.inputs[given:], strict=True):
@@ -137,7 +139,7 @@ class _Writer:
         self._result(half)
 
     def _fill(self, given: Sequence[SSAValue], key: Key) -> None:
-        """Every place of the matrix gets an element, or what comes after all."""
+        """Fills the matrix with the elements, and the rest with a key that sorts last."""
         n, s_, extent = self.n, self.sorting, self.sorting.extent
         buffers = [BodyBuffer(b, self.p.dtype(b)) for b in given]
 
@@ -165,7 +167,7 @@ class _Writer:
             self.p.generic("p" * (n + 2), [*self.sorting.rows, *extents], [read], [(b, lambda *d: [0, *d])], _same)
 
     def _iterations(self, phase: SortPhase, table: SSAValue, half: int) -> None:
-        """Iteration t compares every place with its partner: of each pair one keeps what comes first."""
+        """Compares every position with its partner in iteration t: of each pair one keeps what sorts first."""
         n, height, p = self.n, self.sorting.height, self.p
         extents = [_COLUMNS, height] if phase.across else [height, _COLUMNS]
         before = self.sorting.before
@@ -193,7 +195,7 @@ class _Writer:
         p.steps(phase.iterations, [table, *(self.lying if phase.across else self.upright)], iteration)
 
     def _result(self, half: int) -> None:
-        """The positions of the first places, column by column."""
+        """Stores the positions of the first elements, column by column."""
         n, height = self.n, self.sorting.height
         positions = BodyBuffer(self.upright[1], self.sorting.at)
 

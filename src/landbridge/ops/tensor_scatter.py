@@ -26,7 +26,7 @@ from landbridge.sizes.size import at_least
 @operator("TensorScatter", since=24)
 @accuracy(EXACT)
 def tensor_scatter(c: OpContext, cache: Operand, update: Operand, starts: Operand | None = None) -> Operand:
-    """``cache`` with ``update`` along ``axis`` from ``starts`` [B] on, 0 where these are left out.
+    """Writes ``update`` into ``cache`` along ``axis`` from ``starts`` [B] on, 0 where these are left out.
 
     A position that is written past the end is dropped; with the mode ``circular`` it goes on from the first.
     """

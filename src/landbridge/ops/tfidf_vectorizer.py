@@ -1,4 +1,4 @@
-"""TfIdfVectorizer: how often each n-gram of a pool is in a row."""
+"""TfIdfVectorizer: counts each n-gram of a pool in a row."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ class _Trie:
 
     @property
     def shift(self) -> int:
-        """How far the hash of a node and a token is shifted to the right for its row."""
+        """Returns the right shift of the hash of a node and a token that gives its row."""
         return 65 - len(self.node).bit_length()
 
     @staticmethod
     def of(grams: Mapping[tuple[int, ...], int]) -> _Trie:
-        """That of ``grams``, by their tokens."""
+        """Returns that of ``grams``, by their tokens."""
         nodes: dict[tuple[int, ...], int] = {(): 0}
         edges: list[tuple[int, int, int, int]] = []
         for gram in grams:
@@ -50,7 +50,7 @@ class _Trie:
                 if gram[:end] not in nodes:
                     nodes[gram[:end]] = len(nodes)
                     edges.append((nodes[gram[: end - 1]], gram[end - 1], len(nodes) - 1, grams.get(gram[:end], -1)))
-        rows = max(2, 1 << (2 * len(edges)).bit_length())  # half of them and more hold nothing
+        rows = max(2, 1 << (2 * len(edges)).bit_length())  # at least half of them hold nothing
         created = _Trie(*(np.full(rows, -1, dtype) for dtype in (np.int32, np.int64, np.int32, np.int32)))
         for node, token, after, index in edges:
             key = (token ^ (node * _OF_NODE)) % (1 << 64)
@@ -75,7 +75,9 @@ class _Trie:
 @operator("TfIdfVectorizer")
 @accuracy(ROUNDED)
 def tfidf_vectorizer(c: OpContext, x: Operand) -> Operand:
-    """How often each n-gram of a pool is in a row, its elements up to ``max_skip_count`` apart, perhaps weighted."""
+    """Computes how often each n-gram of a pool is in a row, its elements up to ``max_skip_count`` apart, perhaps
+    weighted.
+    """
     pool, mode = c.attribute("pool_int64s", []), c.attribute("mode")
     counts, indexes = c.attribute("ngram_counts"), c.attribute("ngram_indexes")
     grams = _grams(pool, counts)
@@ -99,7 +101,7 @@ def tfidf_vectorizer(c: OpContext, x: Operand) -> Operand:
 
 
 def _grams(pool: Sequence[int], counts: Sequence[int]) -> list[tuple[int, ...]]:
-    """The n-grams of ``pool``, whose n-grams of length i + 1 begin at ``counts[i]``."""
+    """Returns the n-grams of ``pool``, whose n-grams of length i + 1 begin at ``counts[i]``."""
     found = []
     for length, (begin, end) in enumerate(zip(counts, [*counts[1:], len(pool)], strict=True), 1):
         found += [tuple(pool[at : at + length]) for at in range(begin, end - length + 1, length)]
@@ -107,7 +109,7 @@ def _grams(pool: Sequence[int], counts: Sequence[int]) -> list[tuple[int, ...]]:
 
 
 def _counted(c: OpContext, x: SSAValue, trie: _Trie, width: int) -> SSAValue:
-    """How often each n-gram is in the rows of ``x`` (rows, tokens): float32 (rows, width)."""
+    """Returns how often each n-gram is in the rows of ``x`` (rows, tokens): float32 (rows, width)."""
     rows, length = c.shape(x)
     least, most = c.attribute("min_gram_length"), c.attribute("max_gram_length")
 
@@ -167,7 +169,7 @@ class _Lookup:
         self._node, self._token, self._after, self._index = tables
 
     def after(self, node: Value, token: Value) -> tuple[Value, Value]:
-        """Where ``token`` leads to from ``node``, and the n-gram that ends there; -1 for nowhere and none."""
+        """Returns the node that ``token`` leads to from ``node``, and the n-gram that ends there; -1 for none."""
         s, rows = self._s, len(self._trie.node)
         key = s.cast(token, "uint64") ^ s.cast(s.cast(node, "int64"), "uint64") * _OF_NODE
         first = s.cast(s.binary("shr", key * _OF_KEY, self._trie.shift), "index")

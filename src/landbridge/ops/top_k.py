@@ -1,4 +1,4 @@
-"""TopK: the first elements of rows in order, found among the best of groups."""
+"""TopK: the first elements of sorted rows, found among the best of groups."""
 
 from __future__ import annotations
 
@@ -53,11 +53,13 @@ class _Order:
 
     @property
     def key_dtype(self) -> str:
-        """Of integers that are less for elements that come before others, and equal for equal ones."""
+        """Returns the dtype of integer keys that are less for elements that come before others, and equal for equal
+        ones.
+        """
         return "int64" if bits_of(self.dtype) == 64 or self.dtype == "uint32" else "int32"
 
     def key(self, s: ScalarBuilder, v: Value) -> Value:
-        """The integer of an element."""
+        """Returns the key of an element."""
         dtype = self.key_dtype
         if is_float(self.dtype):
             v = s.cast(v, "float64" if dtype == "int64" else "float32")
@@ -72,7 +74,7 @@ class _Order:
         return number ^ -1 if self.largest else number
 
     def before(self, s: ScalarBuilder, a: Value, a_at: Value, b: Value, b_at: Value) -> Value:
-        """Whether the element of key ``a`` at ``a_at`` comes before that of ``b`` at ``b_at``."""
+        """Returns whether the element of key ``a`` at ``a_at`` comes before that of ``b`` at ``b_at``."""
         return (a < b) | (a.eq(b) & (a_at < b_at))
 
 
@@ -108,7 +110,7 @@ class _Groups:
         return (group < self.stride) | j.eq(self.size - 1)
 
     def of_element(self, s: ScalarBuilder, element: Value) -> Value:
-        """The group of an element, by its number."""
+        """Returns the group of an element, by its number."""
         before = s.minimum(s.binary("div", element, largest(self.stride, 1)), self.size - 1)
         return element - before * s.const(self.stride, element.dtype)  # few elements have stride 0: each is a group
 
@@ -122,8 +124,8 @@ class _Groups:
 @operator("TopK")
 @accuracy(EXACT)
 def top_k(c: OpContext, x: Operand, k: Operand | None = None) -> Sequence[Operand]:
-    """The ``k`` largest (or smallest) elements in order, and their positions; equal ones by position. NaN is the
-    largest of all.
+    """Computes the ``k`` largest (or smallest) elements in order, and their positions; equal ones by position. NaN is
+    the largest of all.
 
     A long row is cut into groups, level by level: the first ``k`` are in the ``k`` groups whose best come first.
     Few are left then, each of which counts those before it. All of it runs in parallel.
@@ -147,7 +149,7 @@ def top_k(c: OpContext, x: Operand, k: Operand | None = None) -> Sequence[Operan
 
 
 def _retained(c: OpContext, x: Operand, axis: int, count: int, order: _Order) -> Sequence[Operand]:
-    """The first few along an axis before others: each element moves those that come after it one place on."""
+    """Returns the first few along an axis by insertion: each element moves those that come after it one position on."""
     shape, dtype = c.shape(x), order.dtype
     axes, loop = reduced_access(shape, [axis])
     others, n, at = [shape[a] for a in axes[:-1]], len(shape) - 1, order.at
@@ -189,7 +191,7 @@ def _retained(c: OpContext, x: Operand, axis: int, count: int, order: _Order) ->
 
 
 def _result(c: OpContext, x: SSAValue, positions: SSAValue) -> Sequence[SSAValue]:
-    """The elements of rows at ``positions``, and these as the model has them."""
+    """Returns the elements of rows at ``positions``, and these as the model has them."""
     (*rows, extent), shape, dtype = c.shape(x), c.shape(positions), c.dtype(x)
 
     def build(p: PrimBuilder) -> None:
@@ -206,7 +208,7 @@ def _result(c: OpContext, x: SSAValue, positions: SSAValue) -> Sequence[SSAValue
 
 
 def _group_sizes(extent: Extent, count: Extent) -> tuple[int, ...]:
-    """The size of groups level by level, none where few are left of ``extent`` or most are wanted.
+    """Returns the size of groups level by level, none where few are left of ``extent`` or most are wanted.
 
     Open extents get one level, as no proof holds that those of more are not negative, and are taken for their largest.
     An open count of no bound might be all: it gets none.
@@ -223,8 +225,9 @@ def _group_sizes(extent: Extent, count: Extent) -> tuple[int, ...]:
 
 @cache
 def _sizes_for(extent: int, count: int) -> tuple[int, tuple[int, ...]]:
-    """The comparisons, about, to find the first ``count`` of ``extent``, and the size of groups level by level that
-    takes so many."""
+    """Returns the comparisons, about, to find the first ``count`` of ``extent``, and the size of groups level by level
+    that takes so many.
+    """
     best: tuple[int, tuple[int, ...]] = _comparisons(extent), ()
     for size in _SIZES:
         top = extent - extent // size * (size - 1)
@@ -235,7 +238,7 @@ def _sizes_for(extent: int, count: int) -> tuple[int, tuple[int, ...]]:
 
 
 def _comparisons(extent: int) -> int:
-    """How many put ``extent`` elements in order: each with each, or by a network."""
+    """Returns how many put ``extent`` elements in order: each with each, or by a network."""
     if extent <= _FEW:
         return extent * extent
     bits = (extent - 1).bit_length()
@@ -243,7 +246,7 @@ def _comparisons(extent: int) -> int:
 
 
 def _most(extent: Extent) -> int:
-    """The largest that ``extent`` may be, up to what groups are made for."""
+    """Returns the largest that ``extent`` may be, limited to what groups are made for."""
     if isinstance(extent, int):
         return extent
     return _LONG if extent.high is None else min(extent.high, _LONG)
@@ -257,7 +260,7 @@ class _Selection:
         self.rows = list(shape[:-1])
 
     def positions(self, x: SSAValue) -> SSAValue:
-        """Where in each row of ``x`` the first are, in order."""
+        """Returns where in each row of ``x`` the first are, in order."""
         levels = [_Elements(x, None, self.extent)]
         groups: list[_Groups] = []
         for size in _group_sizes(self.extent, self.count):
@@ -270,7 +273,7 @@ class _Selection:
         return found
 
     def _first(self, e: _Elements) -> SSAValue:
-        """The positions of the first of ``e``, in order; below 0 past the last."""
+        """Returns the positions of the first of ``e``, in order; below 0 past the last."""
         if isinstance(e.count, int) and e.count > _FEW:
             order = self.order
             sorting = Sorting(self.rows, e.count, self.count, order.key_dtype, order.at, order.before)
@@ -278,16 +281,16 @@ class _Selection:
         return self._ranked(e)
 
     def _key(self, s: ScalarBuilder, e: _Elements, v: Value) -> Value:
-        """The key of what was read of ``e``."""
+        """Returns the key of what was read of ``e``."""
         return self.order.key(s, v) if e.positions is None else v
 
     def _reads(self, e: _Elements, buffers: Sequence[SSAValue], at: Callable[..., Any]) -> list[Access]:
-        """Accesses of what ``e`` has, at ``at(*dims)`` of each row."""
+        """Returns accesses of what ``e`` has, at ``at(*dims)`` of each row."""
         n = len(self.rows)
         return [(b, lambda *d: [*d[:n], at(*d)]) for b in buffers]
 
     def _best(self, e: _Elements, groups: _Groups) -> _Elements:
-        """The first of each group."""
+        """Returns the first of each group."""
         n, shape, at = len(self.rows), [*self.rows, groups.count], self.order.at
 
         def better(s: ScalarBuilder, key: Value, position: Value, v: Value, *owned: Value) -> list[Value]:
@@ -311,7 +314,7 @@ class _Selection:
         return _Elements(keys, positions, groups.count)
 
     def _members(self, level: _Elements, groups: Sequence[_Groups], chosen: SSAValue) -> _Elements:
-        """The elements of the groups, the last of ``groups``, that have the ``chosen`` positions."""
+        """Returns the elements of the groups, the last of ``groups``, that have the ``chosen`` positions."""
         n, group, at = len(self.rows), groups[-1], self.order.at
         shape = [*self.rows, self.count, group.size]
 
@@ -344,7 +347,7 @@ class _Selection:
         return _Elements(keys, positions, self.count * group.size)
 
     def _ranked(self, e: _Elements) -> SSAValue:
-        """Of few elements: how many come before each, and where those with the first ranks are."""
+        """Ranks few elements: counts how many come before each; returns the positions of the first ranks."""
         n, at = len(self.rows), self.order.at
 
         def rank(s: ScalarBuilder, acc: Value, *read: Value) -> Value:

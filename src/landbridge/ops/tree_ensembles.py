@@ -36,14 +36,15 @@ _INITS = {"add": 0.0, "min": np.inf, "max": -np.inf}
 
 
 class _Ends(Protocol):
-    """Where samples end in each tree."""
+    """The leaves in which samples end in each tree."""
 
     def votes(self, c: OpContext, votes: Array, speaks: Array, kind: str = "add") -> SSAValue:
-        """What the leaves say together: float64 (rows, targets). ``votes`` (nodes, targets) has what nodes say, where
-        ``speaks`` says that they do."""
+        """Returns the combined votes of the leaves: float64 (rows, targets). ``votes`` (nodes, targets) has the vote of
+        each node, where ``speaks`` is set.
+        """
 
     def are_always_spoken_of(self, nodes: TreeNodes) -> bool:
-        """Whether a tree speaks of each target in all of its leaves."""
+        """Returns whether each target has a tree all of whose leaves vote for it."""
 
 
 @record(frozen=True, eq=False)
@@ -90,7 +91,7 @@ class _WalkedEnds:
 
 
 def _ends(c: OpContext, x: Operand, nodes: TreeNodes) -> _Ends:
-    """Where ``x`` ends in trees of ``nodes``."""
+    """Returns the leaves in which ``x`` ends in trees of ``nodes``."""
     (rows, features), nodes = c.shape(x), nodes.comparing(numpy_dtype(c.dtype(x)))
     tests = TreeTests.of(nodes)
     if not len(nodes.roots):
@@ -112,11 +113,13 @@ def _ends(c: OpContext, x: Operand, nodes: TreeNodes) -> _Ends:
 
 
 def _few_leaves(c: OpContext, x: SSAValue, tests: TreeTests, nodes: TreeNodes) -> _MaskedEnds | None:
-    """Where ``x`` ends in trees of few leaves; None for others, and for tests of equality or of no number."""
+    """Returns the leaves in which ``x`` ends in trees of few leaves; None for others, and for tests of equality or of
+    NaN.
+    """
     rows, features = c.shape(x)
     if tests.equal.any() or np.isnan(tests.value[~tests.is_leaf]).any():
         return None
-    # NaN goes the way of a comparison with it, or that of a number which is less than others.
+    # NaN is compared as such, or as a number that is less than others.
     owned = tests.is_leaf | ~tests.nan_first
     fills: list[float | None] = [None, -np.inf]
     retained = [fill for fill, used in zip(fills, (owned[~tests.is_leaf].any(), not owned.all()), strict=True) if used]
@@ -130,7 +133,9 @@ def _few_leaves(c: OpContext, x: SSAValue, tests: TreeTests, nodes: TreeNodes) -
 
 
 def _by_target(tests: TreeTests, nodes: TreeNodes) -> tuple[int, Array]:
-    """How many targets have trees of their own, and the trees in that order, -1 for those that some have fewer of."""
+    """Returns how many targets have trees of their own, and the trees in that order, -1 for those that some have fewer
+    of.
+    """
     targets = nodes.votes.shape[1]
     spoken = [spoken_of(tests, int(root), nodes.has_vote) for root in tests.roots] if targets > 1 else []
     if not spoken or any(each is None for each in spoken):
@@ -147,7 +152,7 @@ def _by_target(tests: TreeTests, nodes: TreeNodes) -> tuple[int, Array]:
 
 
 def _aggregated(c: OpContext, ends: _Ends, nodes: TreeNodes, how: str) -> SSAValue:
-    """What the trees say of each target: float64 (rows, targets)."""
+    """Returns the combined votes of the trees for each target: float64 (rows, targets)."""
     if how in ("SUM", "AVERAGE"):
         return ends.votes(c, nodes.votes / (len(nodes.roots) if how == "AVERAGE" else 1), nodes.has_vote)
     found = ends.votes(c, nodes.votes, nodes.has_vote, how.lower())
@@ -158,7 +163,9 @@ def _aggregated(c: OpContext, ends: _Ends, nodes: TreeNodes, how: str) -> SSAVal
 @operator("TreeEnsemble", domain=_ML, since=5)
 @accuracy(SUMS)
 def tree_ensemble(c: OpContext, x: Operand) -> Operand:
-    """What the trees say of each target, in the dtype of the samples. Votes are added in float64."""
+    """Returns the combined votes of the trees for each target, in the dtype of the samples. Votes are added in
+    float64.
+    """
     transform = kernel_of(c, _TRANSFORMS[c.attribute("post_transform", 0)])
     nodes = of_branches(c.attributes, c.attribute("n_targets", 1))
     total = _aggregated(c, _ends(c, x, nodes), nodes, _AGGREGATES[c.attribute("aggregate_function", 1)])
@@ -169,7 +176,7 @@ def tree_ensemble(c: OpContext, x: Operand) -> Operand:
 @operator("TreeEnsembleRegressor", domain=_ML)
 @accuracy(SUMS)
 def tree_ensemble_regressor(c: OpContext, x: Operand) -> Operand:
-    """The sum, mean, least or largest of what the trees say of each target, which is computed in float64."""
+    """Computes the sum, mean, minimum or maximum of the votes of the trees for each target, in float64."""
     transform = kernel_of(c, c.attribute("post_transform", "NONE"))
     nodes = of_nodes(c.attributes, "target", c.attribute("n_targets", 1))
     total = _aggregated(c, _ends(c, x, nodes), nodes, c.attribute("aggregate_function", "SUM"))
@@ -181,7 +188,7 @@ def tree_ensemble_regressor(c: OpContext, x: Operand) -> Operand:
 @operator("TreeEnsembleClassifier", domain=_ML)
 @accuracy(SUMS)
 def tree_ensemble_classifier(c: OpContext, x: Operand) -> Sequence[Operand]:
-    """The class that the trees vote for most, and the scores of all, which are computed in float64."""
+    """Computes the class that the trees vote for most, and the scores of all, which are computed in float64."""
     labels, ids = c.attribute("classlabels_int64s", []), sorted(set(c.attribute("class_ids", [])))
     if not labels or not ids:
         raise c.unsupported("its labels are text, or no leaf speaks of a class")
@@ -201,7 +208,7 @@ def tree_ensemble_classifier(c: OpContext, x: Operand) -> Sequence[Operand]:
 
 
 def _base(c: OpContext) -> list[float]:
-    """What is added to the votes: a number for each target, or one for all."""
+    """Returns the number added to the votes: one for each target, or one for all."""
     for name in ("base_values", "base_values_as_tensor"):
         given = c.attributes.get(name)
         if given is not None and len(given):

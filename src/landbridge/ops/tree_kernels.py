@@ -1,4 +1,4 @@
-"""Kernels of decision trees of up to 64 leaves: where samples end, and what the leaves there say together.
+"""Kernels of decision trees of up to 64 leaves: they find the leaf of each sample, and combine the votes of leaves.
 
 Such trees are masks: each inner node is tested, for vectors of samples, and takes away the leaves that a sample cannot
 end in. That is a comparison with a number that all lanes share, and a masked AND, in place of a load that waits for the
@@ -28,7 +28,8 @@ _INITS = {"add": 0.0, "min": np.inf, "max": -np.inf}
 
 
 def feature_blocks(c: OpContext, x: SSAValue, fills: Sequence[float | None]) -> SSAValue:
-    """``x`` (rows, features) in blocks of rows: (blocks, features, rows of a block), 0 for rows that are not there.
+    """Computes ``x`` (rows, features) in blocks of rows: (blocks, features, rows of a block), 0 for rows that are not
+    there.
 
     Features are there once for each of ``fills``: NaN is that number, or as it is. In a block neighbouring rows are
     neighbours, and all of it fits L1.
@@ -60,8 +61,9 @@ def feature_blocks(c: OpContext, x: SSAValue, fills: Sequence[float | None]) -> 
 
 
 def masked_leaves(c: OpContext, x: SSAValue, trees: MaskedTrees) -> SSAValue:
-    """The number of the leaf in each tree that each sample of ``x``, in blocks, ends in: uint8 (blocks, trees, rows of
-    a block)."""
+    """Returns the number of the leaf in each tree that each sample of ``x``, in blocks, ends in: uint8 (blocks, trees,
+    rows of a block).
+    """
     blocks, held, block = c.shape(x)
     count, inner = trees.mask.shape
     bits = str(trees.mask.dtype)
@@ -90,8 +92,9 @@ def masked_leaves(c: OpContext, x: SSAValue, trees: MaskedTrees) -> SSAValue:
 
 
 def votes_of_leaves(c: OpContext, leaves: SSAValue, votes: Array, kind: str) -> SSAValue:
-    """What the leaves that samples end in vote for each target, combined by ``kind`` ("add", "min", "max"): float64
-    (rows in blocks, targets). ``votes`` (trees, leaves, targets) has the leaves of each tree."""
+    """Returns the votes of the samples' leaves for each target, combined by ``kind`` ("add", "min", "max"): float64
+    (rows in blocks, targets). ``votes`` (trees, leaves, targets) has the leaves of each tree.
+    """
     (blocks, count, block), targets = c.shape(leaves), votes.shape[-1]
     along_targets = targets >= _MANY_TARGETS
     shape = (blocks, block, targets) if along_targets else (blocks, targets, block)
@@ -116,8 +119,9 @@ def votes_of_leaves(c: OpContext, leaves: SSAValue, votes: Array, kind: str) -> 
 
 
 def votes_of_targets(c: OpContext, leaves: SSAValue, votes: Array, kind: str) -> SSAValue:
-    """As ``votes_of_leaves``, of trees that speak of one target each: ``votes`` (targets, trees, leaves) has those of
-    the first trees, that speak of the first target, and so on."""
+    """Returns votes as ``votes_of_leaves``, for trees that vote for one target each: ``votes`` (targets, trees, leaves)
+    has the trees of the first target first, and so on.
+    """
     blocks, _, block = c.shape(leaves)
     targets, count, held = votes.shape
 
@@ -135,7 +139,7 @@ def votes_of_targets(c: OpContext, leaves: SSAValue, votes: Array, kind: str) ->
 
 
 def _within(s: ScalarBuilder, number: Value, extent: int) -> Value:
-    """``number``, which tables hold, as an index that is told to be one of ``extent``."""
+    """Returns ``number``, which tables hold, as an index that provably is below ``extent``."""
     return s.cast(s.minimum(s.maximum(s.cast(number, "int64"), 0), extent - 1), "index")
 
 

@@ -37,13 +37,15 @@ class TreeNodes:
     members: Array
 
     def comparing(self, dtype: Any) -> Self:
-        """The trees as samples of ``dtype`` are compared: doubles with what floats say exactly."""
+        """Returns the trees as samples of ``dtype`` are compared: doubles with what floats say exactly."""
         wide = np.dtype(dtype) == np.float64 and self.value.dtype != np.float64
         return replace(self, value=self.value.astype(np.float64)) if wide else self
 
 
 def of_nodes(a: Mapping[str, Any], prefix: str, targets: int) -> TreeNodes:
-    """Those of TreeEnsembleRegressor and TreeEnsembleClassifier, whose nodes have numbers and may be leaves."""
+    """Reads the trees of TreeEnsembleRegressor and TreeEnsembleClassifier, whose nodes have numbers and may be
+    leaves.
+    """
     keys = list(zip(a["nodes_treeids"], a["nodes_nodeids"], strict=True))
     number = {key: i for i, key in enumerate(keys)}
     count = len(keys)
@@ -74,7 +76,7 @@ def of_nodes(a: Mapping[str, Any], prefix: str, targets: int) -> TreeNodes:
 
 
 def of_branches(a: Mapping[str, Any], targets: int) -> TreeNodes:
-    """Those of TreeEnsemble, whose leaves are separate: they become nodes after the others."""
+    """Reads the trees of TreeEnsemble, whose leaves are separate: they become nodes after the others."""
     splits = np.asarray(a["nodes_splits"])
     dtype = splits.dtype if splits.dtype.kind == "f" and splits.dtype.itemsize > 2 else np.dtype(np.float32)
     inner, weights = len(a["nodes_featureids"]), np.array(a["leaf_weights"], np.float64)
@@ -106,7 +108,9 @@ def of_branches(a: Mapping[str, Any], targets: int) -> TreeNodes:
 
 
 def _members(mode: Array, values: Sequence[float] | Array) -> Array:
-    """A row for each node with what it looks for: ``values`` has those of each BRANCH_MEMBER, a NaN after each."""
+    """Returns a row for each node with what it looks for: ``values`` has those of each BRANCH_MEMBER, a NaN after
+    each.
+    """
     sets: list[list[float]] = [[]]
     for value in values:
         if np.isnan(value):
@@ -120,11 +124,11 @@ def _members(mode: Array, values: Sequence[float] | Array) -> Array:
 
 
 def _given(a: Mapping[str, Any], name: str, otherwise: Sequence[float]) -> Sequence[float] | Array:
-    """A list or tensor of numbers; ``otherwise`` where there is none, or nothing in it."""
+    """Returns a list or tensor of numbers; ``otherwise`` where there is none, or nothing in it."""
     found = a.get(name)
     return otherwise if found is None or not len(found) else found
 
 
 def _listed(a: Mapping[str, Any], name: str) -> Sequence[float] | Array:
-    """Numbers that a node has as a list of floats, or as a tensor of doubles."""
+    """Returns numbers that a node has as a list of floats, or as a tensor of doubles."""
     return _given(a, name, a.get(f"{name}_as_tensor", ()))

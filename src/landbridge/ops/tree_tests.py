@@ -1,4 +1,4 @@
-"""The nodes of decision trees with tests of one kind: whether a feature is at most a number, which says the way."""
+"""The nodes of decision trees with tests of one kind: whether a feature is at most a number."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class TreeTests:
 
     @staticmethod
     def of(nodes: TreeNodes) -> TreeTests:
-        """Those of ``nodes``. What holds for no number is a comparison with NaN."""
+        """Converts ``nodes``. A test that no number passes becomes a comparison with NaN."""
         mode, value = nodes.mode, nodes.value
         below, inner, above = np.isin(mode, (LT, GTE)), mode != LEAF, np.isin(mode, (GTE, GT))
         # x >= v is no x < v, x > v no x <= v, x != v no x == v; but nothing is at least NaN.
@@ -53,7 +53,9 @@ class TreeTests:
         return tests._with_members([(n, found if len(found) else np.array([np.nan])) for n, found in sets])
 
     def _with_members(self, sets: list[tuple[int, Array]]) -> TreeTests:
-        """A node that looks for members asks for one after the other: chains of nodes, the last of which goes on."""
+        """Returns a node that looks for members asks for one after the other: chains of nodes, the last of which goes
+        on.
+        """
         if not sets:
             return self
         value, second = self.value.copy(), self.second.copy()
@@ -86,12 +88,12 @@ class TreeTests:
 
 
 def _next_below(value: Array) -> Array:
-    """The next number below each; NaN where there is none."""
+    """Returns the next lower number of each; NaN where there is none."""
     return np.where(value == -np.inf, np.nan, np.nextafter(value, np.array(-np.inf, value.dtype))).astype(value.dtype)
 
 
 def _never_zero(value: Array) -> Array:
-    """``value``, of which no number below 0 is one that kernels flush to 0, so that 0 stays above it."""
+    """Computes ``value``, of which no number below 0 is one that kernels flush to 0, so that 0 stays above it."""
     tiny = np.finfo(value.dtype).tiny
     return np.where((value < 0) & (value > -tiny), -tiny, value)
 
@@ -116,8 +118,9 @@ MOST_LEAVES = 64
 
 
 def masked(tests: TreeTests, roots: Array, column: Array) -> MaskedTrees | None:
-    """The trees from ``roots`` on; None where one has more leaves than a mask has bits. ``column`` is what each node
-    reads. A root below 0 is no tree, and its leaves are -1."""
+    """Returns the trees from ``roots`` on; None where one has more leaves than a mask has bits. ``column`` is what each
+    node reads. A root below 0 is no tree, and its leaves are -1.
+    """
     found = [_spread(tests, int(root)) if root >= 0 else _Spread([], [], []) for root in roots]
     trees = [each for each in found if each is not None]
     if len(trees) < len(found):
@@ -146,7 +149,7 @@ class _Spread:
 
 
 def _spread(tests: TreeTests, root: int) -> _Spread | None:
-    """The tree below ``root``; None where it has too many leaves."""
+    """Returns the tree below ``root``; None where it has too many leaves."""
     created = _Spread([], [], [])
     pending: list[tuple[int, int]] = [(root, -1)]  # a node, or the end of what is left of an inner one
     while pending:
@@ -167,7 +170,7 @@ def _spread(tests: TreeTests, root: int) -> _Spread | None:
 
 
 def spoken_of(tests: TreeTests, root: int, has_vote: Array) -> int | None:
-    """The only target that leaves of a tree speak of; None for several, and for trees of too many leaves."""
+    """Returns the only target that leaves of a tree vote for; None for several, and for trees of too many leaves."""
     tree = _spread(tests, root)
     if tree is None:
         return None

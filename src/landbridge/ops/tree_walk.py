@@ -1,8 +1,8 @@
-"""Kernels that follow decision trees from node to node, and that add up what the leaves say.
+"""Kernels that follow decision trees from node to node, and that add up the votes of leaves.
 
-A step waits for two loads, one after the other, so that several ways are followed at once: those of neighbouring
-samples down one tree, whose nodes stay in L1, and where there are too few samples those of one sample
-down neighbouring trees. A way ends where the leaf is, however deep trees are.
+A step waits for two loads, one after the other, so that several paths are followed at once: those of neighbouring
+samples down one tree, whose nodes stay in L1, and where there are too few samples those of one sample down neighbouring
+trees. A path ends at its leaf, however deep trees are.
 """
 
 from __future__ import annotations
@@ -30,8 +30,9 @@ INITS = {"add": 0.0, "min": np.inf, "max": -np.inf}
 
 
 def walked_leaves(c: OpContext, x: SSAValue, trees: WalkedTrees) -> SSAValue:
-    """The node that each sample of ``x`` (rows, features) ends in: int32 (blocks of rows, rows of a block, trees with
-    those that say nothing)."""
+    """Returns the node that each sample of ``x`` (rows, features) ends in: int32 (blocks of rows, rows of a block,
+    trees with those that say nothing).
+    """
     rows, features = c.shape(x)
     blocks = (rows + _ROWS - 1) // _ROWS
 
@@ -86,7 +87,7 @@ class _Walk:
         self._is_equal, self._has_nan_first = trees.has(EQUAL), trees.has(NAN_FIRST)
 
     def ends(self, rows: Sequence[Value], roots: Sequence[Value]) -> Sequence[Value]:
-        """Where the samples ``rows`` end that begin at ``roots``."""
+        """Returns the leaves of the samples ``rows``, which start at ``roots``."""
         s, count = self._s, len(rows)
 
         def test(*at: Value) -> tuple[Value, Sequence[Value]]:
@@ -115,8 +116,8 @@ class _Walk:
 def votes_of_nodes(
     c: OpContext, leaves: SSAValue, rows: Extent, trees: WalkedTrees, votes: Array, speaks: Array, kind: str
 ) -> SSAValue:
-    """What the ``leaves`` (blocks, rows of a block, trees) of ``rows`` samples say of each target, combined by ``kind``
-    ("add", "min", "max"): float64 (rows, targets).
+    """Returns the votes of the ``leaves`` (blocks, rows of a block, trees) of ``rows`` samples for each target,
+    combined by ``kind`` ("add", "min", "max"): float64 (rows, targets).
 
     ``votes`` (nodes, targets) has what the nodes of the file say, where ``speaks`` says that they do.
     """

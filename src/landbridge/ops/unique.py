@@ -1,4 +1,4 @@
-"""Unique: what is there once, in the order that it comes first.
+"""Unique: distinct values, in the order of their first occurrence.
 
 A hash table finds what an element equals. How many there are only the run knows: a kernel writes where all have room,
 then the program is cut, and what comes after has them as a dimension.
@@ -34,7 +34,7 @@ _MOST_ELEMENTS = 1 << 30
 @operator("Unique")
 @accuracy(EXACT)
 def unique(c: OpContext, x: Operand) -> Sequence[Operand]:
-    """What is there once, where each comes first, which one each element is, and how often each comes.
+    """Returns distinct values, the first index of each, the index of the value of each element, and the counts.
 
     Raises UnsupportedOperatorError for parts along an axis, and for what is wanted in order.
     """
@@ -50,8 +50,9 @@ def unique(c: OpContext, x: Operand) -> Sequence[Operand]:
 
 
 def _found(c: OpContext, x: SSAValue, count: int) -> Sequence[SSAValue]:
-    """The values, where each comes first, which one each of ``x`` is, how often each comes; and how many there are,
-    int64 (1), with undefined elements behind as many."""
+    """Returns the distinct values, the first index of each, the value of each of ``x``, and the counts; and their
+    number, int64 (1), after which elements are undefined.
+    """
     dtype = c.dtype(x)
     rows = 2 * count + 1
 
@@ -103,13 +104,13 @@ def _found(c: OpContext, x: SSAValue, count: int) -> Sequence[SSAValue]:
 
 
 def _are_same(s: LoopBuilder, a: Value, b: Value) -> Value:
-    """Whether both are equal, or no numbers."""
+    """Returns whether both are equal, or both NaN."""
     same = a.eq(b)
     return same | (a.ne(a) & b.ne(b)) if is_float(a.dtype) else same
 
 
 def _hash(s: LoopBuilder, value: Value, rows: int) -> Value:
-    """An index below ``rows``, of what is the same the same."""
+    """Returns an index below ``rows``, which is the same for equal values."""
     if is_float(value.dtype):
         wide = value if bits_of(value.dtype) > 16 else s.cast(value, "float32")
         bits = s.cast(s.bits(wide), "int64")

@@ -30,17 +30,18 @@ class WalkedTrees:
     padded: int
 
     def has(self, flag: int) -> bool:
-        """Whether a word has the bit ``flag``."""
+        """Returns whether a word has the bit ``flag``."""
         return bool((self.words & flag).any())
 
     def all_have(self, flag: int) -> bool:
-        """Whether the words of all nodes that test have the bit ``flag``."""
+        """Returns whether the words of all nodes that test have the bit ``flag``."""
         return bool((self.words[self.words >= 0] & flag).all())
 
 
 def walked(tests: TreeTests, column: Array, together: int) -> WalkedTrees | None:
-    """The trees of ``tests``, a multiple of ``together`` of them; None where a way down has no end. ``column`` is the
-    feature that each node reads."""
+    """Returns the trees of ``tests``, padded to a multiple of ``together``; None where a path has a cycle. ``column``
+    is the feature that each node reads.
+    """
     inner = _inner_nodes(tests)
     if inner is None:
         return None
@@ -63,7 +64,7 @@ def walked(tests: TreeTests, column: Array, together: int) -> WalkedTrees | None
 
 
 def _inner_nodes(tests: TreeTests) -> Array | None:
-    """Nodes with tests that are reached from the roots, each once; None where one is reached from itself."""
+    """Returns nodes with tests that are reached from the roots, each once; None where one is reached from itself."""
     level = np.unique(tests.roots)
     is_reached = np.zeros(len(tests.value), bool)
     while len(level := level[~is_reached[level] & ~tests.is_leaf[level]]):

@@ -38,16 +38,16 @@ class Windows:
 
     @property
     def padded(self) -> bool:
-        """Whether any padding is needed, for some sizes at least."""
+        """Returns whether any padding is needed, for some sizes at least."""
         return any(same(pad, 0) is not True for pad in (*self.low, *self.high))
 
     def reach(self, axis: int) -> Extent:
-        """The end of the last window along ``axis``, counted from the first's begin."""
+        """Returns the end of the last window along ``axis``, relative to the start of the first."""
         return (self.output[axis] - 1) * self.stride[axis] + (self.kernel[axis] - 1) * self.dilation[axis] + 1
 
 
 def check_kernel(c: OpContext, kernel: Sequence[Extent]) -> None:
-    """Raise UnsupportedOperatorError for a kernel whose extents are known only when the input comes."""
+    """Raises UnsupportedOperatorError for a kernel whose extents are known only when the input comes."""
     if any(isinstance(k, Size) for k in kernel):
         raise c.unsupported(f"a kernel of {', '.join(map(str, kernel))} elements; give its axes numbers")
 
@@ -55,7 +55,7 @@ def check_kernel(c: OpContext, kernel: Sequence[Extent]) -> None:
 def windows(
     c: OpContext, spatial: Sequence[Extent], kernel: Sequence[int], ceil_mode: bool = False, may_be_empty: bool = False
 ) -> Windows:
-    """Return the windows of the node over ``spatial``, from strides, dilations, pads, auto_pad and ceil_mode.
+    """Returns the windows of the node over ``spatial``, from strides, dilations, pads, auto_pad and ceil_mode.
 
     A window that is larger than the padded axis does not fit: raises ShapeError. With ``may_be_empty`` an axis that it
     exceeds by less than a stride has one window, which ends at the padding, and one that it exceeds by a stride has
