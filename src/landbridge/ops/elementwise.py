@@ -135,7 +135,7 @@ def reciprocal(c: OpContext, x: Operand) -> Operand:
 @operator("Sign")
 @accuracy(EXACT)
 def sign(c: OpContext, x: Operand) -> Operand:
-    """Computes -1, 0 or 1; NaN stays."""
+    """Returns the sign, -1, 0 or 1; NaN stays."""
 
     def body(s: ScalarBuilder, v: Value) -> Value:
         dtype = v.dtype
@@ -150,7 +150,7 @@ def sign(c: OpContext, x: Operand) -> Operand:
 @operator("IsNaN")
 @accuracy(EXACT)
 def is_nan(c: OpContext, x: Operand) -> Operand:
-    """Computes whether an element is NaN."""
+    """Returns whether an element is NaN."""
     return c.elementwise("isnan", [x], lambda s, v: v.ne(v), "bool")
 
 
@@ -158,7 +158,7 @@ def is_nan(c: OpContext, x: Operand) -> Operand:
 @operator("IsInf")
 @accuracy(EXACT)
 def is_inf(c: OpContext, x: Operand) -> Operand:
-    """Computes whether an element is infinite, of the signs asked for."""
+    """Returns whether an element is infinite, of the requested signs."""
     positive, negative = c.attribute("detect_positive", 1), c.attribute("detect_negative", 1)
 
     def body(s: ScalarBuilder, v: Value) -> Value:

@@ -44,7 +44,7 @@ _RULES: dict[Handler, Rules] = {}
 
 @record(frozen=True)
 class OperandRule:
-    """One text: the words of each alternative."""
+    """The rule of one operand: the words of each alternative."""
 
     text: str
     name: str
