@@ -118,3 +118,13 @@ def test_a_token_that_a_collection_frees_comes_back() -> None:
     gc.collect()
     assert entry.owner == NOBODY and len(entry.free) == 1
     entry.give_back(entry.take())
+
+
+def test_a_kept_error_does_not_keep_the_lock() -> None:
+    counter = Counter()
+    with pytest.raises(ValueError, match="nothing to add") as kept:
+        counter.add(0)
+    token = counter._entry.take()
+    del token  # as by an interrupt before the lock is given back
+    assert counter.add(1) == 1
+    assert kept.value.__traceback__ is not None

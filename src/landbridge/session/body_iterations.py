@@ -155,6 +155,7 @@ class BodyIterations:
             bound.calls.release()
             entry.owner = NOBODY
             entry.give_back(token)
+            del token
 
 
 class _Run:

@@ -354,6 +354,7 @@ class OpenSession(Session):
         finally:
             entry.owner = NOBODY
             entry.give_back(token)
+            del token
 
     def call_at(self, sizes: Mapping[str, int], *arrays: Any) -> list[Tensor]:
         """Returns the results of a call on ``arrays``; the caller knows all ``sizes``, by name, and checked the
@@ -377,6 +378,7 @@ class OpenSession(Session):
         finally:
             entry.owner = NOBODY
             entry.give_back(token)
+            del token
 
     def with_shared(
         self, sizes: Mapping[str, int], run: Callable[[BoundProgram, Resizing], object], *, enough: bool
@@ -408,6 +410,7 @@ class OpenSession(Session):
         finally:
             entry.owner = NOBODY
             entry.give_back(token)
+            del token
 
     def _called(self, instance: Instance, *arrays: Any, out: Any) -> Any:
         results = instance.for_calls()(*arrays, out=out)

@@ -228,6 +228,7 @@ class SegmentedSession(Session):
         finally:
             entry.owner = NOBODY
             entry.give_back(token)
+            del token
 
 
 def _unknown(subject: str, name: object, specs: Sequence[TensorSpec]) -> InputError:

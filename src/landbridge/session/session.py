@@ -257,6 +257,7 @@ class Session(ProcessBound):
         finally:
             entry.owner = NOBODY
             entry.give_back(token)
+            del token
 
     @takes_lock
     def register_buffers(self, name: str | int, values: Sequence[Any]) -> None:
@@ -371,6 +372,7 @@ class Session(ProcessBound):
         finally:
             entry.owner = NOBODY
             entry.give_back(token)
+            del token
 
     def run_async(self) -> AsyncRun:
         """Start a run on what is bound and return at once; ``wait(timeout)`` of the result waits for its end.
@@ -460,6 +462,7 @@ class Session(ProcessBound):
         finally:
             entry.owner = NOBODY
             entry.give_back(token)
+            del token
 
     def _call_a_spare(self, arrays: Sequence[Any], out: Any) -> Any:
         """Returns the results of a call while another thread holds the lock; raises why where no instance can

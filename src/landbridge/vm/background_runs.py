@@ -32,6 +32,7 @@ class BackgroundRuns:
         except IndexError:
             entry.refuse()
         tickets = [token]  # whoever pops the ticket has the run, whatever interrupts the other
+        del token
         try:
             entry.owner = threading.get_ident()
             make_ready()
@@ -58,6 +59,7 @@ class BackgroundRuns:
         self._entry.pending = None
         self._entry.owner = NOBODY
         self._entry.give_back(token)
+        del token
         pending.complete(error)
 
     def _finish(
@@ -79,5 +81,6 @@ class BackgroundRuns:
             self._entry.pending = None
             self._entry.owner = NOBODY
             self._entry.give_back(token)
+            del token
             pending.complete(error)
             started.set()

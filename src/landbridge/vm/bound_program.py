@@ -101,6 +101,7 @@ class BoundProgram:
             finally:
                 entry.owner = NOBODY
                 entry.give_back(token)
+                del token
 
     def runner(self, threads: int) -> RunNative:
         """Returns the function that runs the program's records on ``threads`` threads."""

@@ -138,5 +138,6 @@ def takes_lock(method: Callable[_Parameters, _Result]) -> Callable[_Parameters, 
         finally:
             entry.owner = NOBODY
             entry.give_back(token)
+            del token
 
     return with_lock

@@ -46,6 +46,7 @@ class TokenLock:
         finally:
             lock.owner = NOBODY
             lock.give_back(token)
+            del token  # else a traceback that somebody keeps holds it, and it could not come back by itself later
     """
 
     __slots__ = ("__weakref__", "_reference", "_retained", "free", "give_back", "owner", "take")
@@ -79,6 +80,7 @@ class TokenLock:
         finally:
             self.owner = NOBODY
             self.give_back(token)
+            del token
 
     def take_for_good(self, timeout: float) -> bool:
         """Take the lock and never give it back; returns False where it could not be taken within ``timeout``

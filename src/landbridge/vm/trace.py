@@ -96,6 +96,7 @@ def trace_runs(
     finally:
         program.entry.owner = NOBODY
         program.entry.give_back(token)
+        del token
 
 
 def _memory_in_use(executable: Executable, memory: ProgramMemory) -> list[dict[str, tuple[int, int]]]:
