@@ -46,7 +46,7 @@ class _Location(NamedTuple):
 
 
 def check_outputs(paths: Iterable[str | Path | None], sources: Iterable[str | Path] = ()) -> None:
-    """Raise OutputFileError unless files can be written to all ``paths`` and none of ``sources`` is there.
+    """Raises OutputFileError unless files can be written to all ``paths`` and none of ``sources`` is there.
 
     Asked before long work, so that its results have a place. ``sources`` are compared by what they are, not by name;
     no two paths may lead to one file. None is no path.

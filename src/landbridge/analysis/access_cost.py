@@ -15,7 +15,7 @@ from landbridge.memory_kind import MemoryKind
 
 
 def costs_less_in_place(module: IRModule, op: ToVDeviceOp, *, to_host: bool, kind: MemoryKind) -> bool:
-    """Return whether host kernels take no longer in memory of ``kind`` than with the copy that ``op`` would be.
+    """Returns whether host kernels take no longer in memory of ``kind`` than with the copy that ``op`` would be.
 
     Decides by the bandwidths that the kind declares. Each read of uncached memory goes to memory. If a use reads an
     unknown number of bytes, the crossing is a copy. The accesses to the host's own memory after a copy are not counted.
@@ -34,7 +34,7 @@ def costs_less_in_place(module: IRModule, op: ToVDeviceOp, *, to_host: bool, kin
 
 
 def _bytes_read(module: IRModule, value: SSAValue) -> int | None:
-    """Return the bytes of ``value`` that kernels load; None if something else uses it, or a kernel in an unknown
+    """Returns the bytes of ``value`` that kernels load; None if something else uses it, or a kernel in an unknown
     way."""
     total = 0
     for use in value.uses:

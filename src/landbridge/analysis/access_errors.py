@@ -49,7 +49,7 @@ def _generated(module: IRModule, kernel: str) -> str:
 
 
 def _unless_theirs() -> str:
-    """Return a sentence about operators that others defined, if any are registered."""
+    """Returns a sentence about operators that others defined, if any are registered."""
     theirs = sorted(
         {f"{kind} ({h.__module__})" for (_, kind, _), h in handlers().items() if not _is_ours(h.__module__)}
     )

@@ -23,14 +23,14 @@ class Read:
 
 
 def input_count(op: linalg.ops.GenericOp) -> int:
-    """Return the number of inputs of a generic: its operands without an output for each value it yields."""
+    """Returns the number of inputs of a generic: its operands without an output for each value it yields."""
     last = op.body.block.last_op
     assert last is not None  # a body ends in linalg.yield
     return len(op.operands) - len(last.operands)
 
 
 def reads_of(buffer: SSAValue) -> list[Read] | None:
-    """Return the reads of ``buffer`` by generic stages; None if something reads it in another way (pad, load)."""
+    """Returns the reads of ``buffer`` by generic stages; None if something reads it in another way (pad, load)."""
     reads: list[Read] = []
     views: dict[Operation, Generic] = {}
     for use in buffer.uses:
@@ -47,7 +47,7 @@ def reads_of(buffer: SSAValue) -> list[Read] | None:
 
 
 def writers_of(buffer: SSAValue) -> list[Operation]:
-    """Return the stages that write ``buffer``; an operation with a region counts as a writer if it may write."""
+    """Returns the stages that write ``buffer``; an operation with a region counts as a writer if it may write."""
     writers: list[Operation] = []
     for use in buffer.uses:
         op = use.operation
@@ -60,7 +60,7 @@ def writers_of(buffer: SSAValue) -> list[Operation]:
 
 
 def buffers_read(stage: Generic) -> Iterator[SSAValue]:
-    """Yield every buffer that a generic stage reads, by operand or by a load of its body."""
+    """Yields every buffer that a generic stage reads, by operand or by a load of its body."""
     for operand in stage.ins:
         yield operand.buffer
     for op in stage.body.ops:
@@ -69,7 +69,7 @@ def buffers_read(stage: Generic) -> Iterator[SSAValue]:
 
 
 def pointwise_stage(function: func.FuncOp) -> Generic | None:
-    """Return the stage of a PrimFunc that is a single elementwise generic and writes its last argument, else None."""
+    """Returns the stage of a PrimFunc that is a single elementwise generic and writes its last argument, else None."""
     body = function.body.block
     stage = body.first_op
     if not isinstance(stage, linalg.ops.GenericOp) or not isinstance(stage.next_op, func.ReturnOp):
@@ -81,35 +81,35 @@ def pointwise_stage(function: func.FuncOp) -> Generic | None:
 
 
 def is_copy(stage: Generic) -> bool:
-    """Return whether the stage only moves elements."""
+    """Returns whether the stage only moves elements."""
     return stage.body.first_op is stage.body.last_op
 
 
 def work(stage: Generic) -> int:
-    """Return the number of operations of a body, without constants and indices."""
+    """Returns the number of operations of a body, without constants and indices."""
     return sum(not isinstance(op, arith.ConstantOp | linalg.ops.IndexOp) for op in stage.body.ops) - 1
 
 
 def canonical(m: AffineMap, extents: tuple[int, ...]) -> AffineMap:
-    """Return ``m`` with the dimensions of extent 1 replaced by 0: equal accesses get equal maps."""
+    """Returns ``m`` with the dimensions of extent 1 replaced by 0: equal accesses get equal maps."""
     dims = [AffineExpr.dimension(i) if e != 1 else AffineExpr.constant(0) for i, e in enumerate(extents)]
     return m.replace_dims_and_symbols(dims, (), m.num_dims, 0)
 
 
 def reads_each_once(m: AffineMap, extents: tuple[int, ...]) -> bool:
-    """Return whether no two loop iterations read the same element: every loop is a plain index of the access."""
+    """Returns whether no two loop iterations read the same element: every loop is a plain index of the access."""
     plain = {e.position for e in m.results if isinstance(e, AffineDimExpr)}
     return all(i in plain or extent == 1 for i, extent in enumerate(extents))
 
 
 def loops_visible(maps: Iterable[AffineMap], loops: int) -> bool:
-    """Return whether every loop by itself indexes some access; linalg infers its bound from that."""
+    """Returns whether every loop by itself indexes some access; linalg infers its bound from that."""
     plain = {e.position for m in maps for e in m.results if isinstance(e, AffineDimExpr)}
     return len(plain) == loops
 
 
 def identity_prefix(m: AffineMap, extents: tuple[int, ...], shape: tuple[int, ...]) -> int:
-    """Return how many leading loops are the leading indices of ``m`` into ``shape``, each over a whole axis, and no
+    """Returns how many leading loops are the leading indices of ``m`` into ``shape``, each over a whole axis, and no
     others."""
     n = 0
     for i, e in enumerate(m.results):
@@ -123,14 +123,14 @@ def identity_prefix(m: AffineMap, extents: tuple[int, ...], shape: tuple[int, ..
 
 
 def follows(m: AffineMap) -> bool:
-    """Return whether ``m`` is the identity with some loops left out (a broadcast): vectors of loops read vectors."""
+    """Returns whether ``m`` is the identity with some loops left out (a broadcast): vectors of loops read vectors."""
     plain = [e.position for e in m.results if isinstance(e, AffineDimExpr)]
     others = [e for e in m.results if not isinstance(e, AffineDimExpr)]
     return plain == sorted(set(plain)) and all(isinstance(e, AffineConstantExpr) for e in others)
 
 
 def plain_reduction(stage: Generic) -> bool:
-    """Return whether a reduction reads plain elements, each through one access: no window and no contraction."""
+    """Returns whether a reduction reads plain elements, each through one access: no window and no contraction."""
     if any(not isinstance(e, AffineDimExpr | AffineConstantExpr) for o in stage.ins for e in o.map.results):
         return False
     varying = {canonical(o.map, stage.extents) for o in stage.ins if any(_reduced(stage, e) for e in o.map.results)}
@@ -142,5 +142,5 @@ def _reduced(stage: Generic, e: AffineExpr) -> bool:
 
 
 def iterations(stage: Generic) -> int:
-    """Return how often the body of a stage runs."""
+    """Returns how often the body of a stage runs."""
     return prod(stage.extents)

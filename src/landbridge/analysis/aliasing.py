@@ -51,16 +51,16 @@ class Aliasing:
                 self._touched.setdefault(value, []).append((top, op))
 
     def first_writer(self, output: str) -> Operation | None:
-        """Return the first operation that uses the memory of ``output``."""
+        """Returns the first operation that uses the memory of ``output``."""
         touched = self._touched.get(self.outputs[output])
         return touched[0][1] if touched else None
 
     def reads_whole(self, op: CallOp, input: str) -> bool:
-        """Return whether ``op`` reads all of ``input`` and nothing else."""
+        """Returns whether ``op`` reads all of ``input`` and nothing else."""
         return len(op.inputs) == 1 and root(op.inputs[0]) is self.inputs[input] and _is_whole(op.inputs[0])
 
     def shared(self, output: str, input: str) -> Shared | str:
-        """Return how ``output`` may alias ``input``, or a text that says why it may not."""
+        """Returns how ``output`` may alias ``input``, or a text that says why it may not."""
         source, target = self.inputs[input], self.outputs[output]
         if source.type != target.type:
             return (
@@ -97,7 +97,7 @@ class Aliasing:
         return Shared(op)
 
     def _elsewhere(self, op: Operation) -> str:
-        """Return why ``op`` does not run in the order of the host's CPU; empty if it does."""
+        """Returns why ``op`` does not run in the order of the host's CPU; empty if it does."""
         if isinstance(op, memref.CopyOp):
             return f"{_named(op)} copies it to another device"
         vdevice = declared_vdevice(op) if isinstance(op, CallOp | HostCallOp) else None
@@ -110,7 +110,7 @@ class Aliasing:
 
 
 def _is_whole(value: SSAValue) -> bool:
-    """Return whether ``value`` is all elements of its buffer."""
+    """Returns whether ``value`` is all elements of its buffer."""
     buffer, first = beginning(value)
     counts = [element_count(shape_of(each.type)) for each in (value, buffer)]
     return first == 0 and buffer is root(value) and counts[0] == counts[1]

@@ -13,13 +13,13 @@ from landbridge.sizes.terms import AboveZero, Atom, Clamped, Symbol, all_atoms, 
 
 
 def may_be_empty(sizes: Iterable[Extent]) -> bool:
-    """Return whether a dimension, or a value that is read at run time, may be 0 in ``sizes``."""
+    """Returns whether a dimension, or a value that is read at run time, may be 0 in ``sizes``."""
     found = (atom for size in sizes if isinstance(size, Size) for atom in all_atoms(size.terms))
     return any(isinstance(atom, Symbol | Clamped) and atom.low <= 0 for atom in found)
 
 
 def not_zero_where(iterations: Extent | None) -> dict[Atom, Extent]:
-    """Return the atoms that are at least 1 where a loop of ``iterations`` runs, each with its narrower value.
+    """Returns the atoms that are at least 1 where a loop of ``iterations`` runs, each with its narrower value.
 
     These are the atoms that may be 0 elsewhere, and that make ``iterations`` 0 if they are.
     """
@@ -33,7 +33,7 @@ def not_zero_where(iterations: Extent | None) -> dict[Atom, Extent]:
 
 
 def readings(size: Size, assumed: Mapping[Atom, Extent]) -> Iterator[Extent]:
-    """Yield equal forms of ``size`` under the assumptions ``assumed``, at least one.
+    """Yields equal forms of ``size`` under the assumptions ``assumed``, at least one.
 
     The first assumes dimensions alone, so that sums of them get bounds; the second assumes all atoms; the third
     replaces each assumed maximum by its larger operand.
@@ -56,7 +56,7 @@ def _are_none(iterations: Size, atom: Atom) -> bool:
 
 
 def _with(size: Size, values: Mapping[Atom, Extent]) -> Extent | None:
-    """Return ``size`` with ``values`` for atoms; None if a divisor in it may then be 0."""
+    """Returns ``size`` with ``values`` for atoms; None if a divisor in it may then be 0."""
     try:
         return with_atoms(size.terms, values)
     except UndecidedSizeError:

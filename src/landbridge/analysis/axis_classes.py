@@ -43,12 +43,12 @@ class AxisClass:
     group: int = 0
 
     def axis_of(self, buffer: SSAValue) -> int | None:
-        """Return the axis of ``buffer`` in this class; None if there is none."""
+        """Returns the axis of ``buffer`` in this class; None if there is none."""
         return next((a for b, a in self.axes if b is buffer), None)
 
 
 def axis_classes(prim: PrimView) -> list[AxisClass]:
-    """Return the classes of a PrimFunc; a ``fixed`` one cannot be cut."""
+    """Returns the classes of a PrimFunc; a ``fixed`` one cannot be cut."""
     ties = _Ties()
     for buffer in (*prim.function.body.block.args, *prim.temporaries):
         for axis, extent in enumerate(shape_of(buffer.type)):
@@ -106,7 +106,7 @@ class _Ties:
                 self._fixed += [(inner.memref, a) for a in range(len(shape_of(inner.memref.type)))]
 
     def classes(self) -> list[AxisClass]:
-        """Return the classes of tied axes and loops."""
+        """Returns the classes of tied axes and loops."""
         found: dict[object, AxisClass] = {}
         for loop, count in self._groups.items():
             c = found.setdefault(self._union.find(loop), AxisClass(count, group=count))
@@ -137,7 +137,7 @@ class GroupIndex:
 
 
 def group_index(e: AffineExpr, extents: tuple[int, ...]) -> GroupIndex | None:
-    """Return ``e`` over loops of ``extents`` as an index by groups; None if it is none."""
+    """Returns ``e`` over loops of ``extents`` as an index by groups; None if it is none."""
     if not isinstance(e, AffineBinaryOpExpr) or e.kind is not AffineBinaryOpKind.Add:
         return None
     for scaled, loop in ((e.lhs, e.rhs), (e.rhs, e.lhs)):
@@ -152,5 +152,5 @@ def group_index(e: AffineExpr, extents: tuple[int, ...]) -> GroupIndex | None:
 
 
 def class_of(classes: list[AxisClass], buffer: SSAValue, axis: int) -> AxisClass | None:
-    """Return the class of one axis if it can be cut, else None."""
+    """Returns the class of one axis if it can be cut, else None."""
     return next((c for c in classes if (buffer, axis) in c.axes and not c.fixed), None)

@@ -20,22 +20,22 @@ class KnownRanges(Protocol):
     """The queries about operands that a rule may make."""
 
     def form(self, value: SSAValue) -> Form:
-        """Return ``value`` as a linear form."""
+        """Returns ``value`` as a linear form."""
 
     def range_of(self, form: Form) -> tuple[Number, Number]:
-        """Return the smallest and largest value of ``form`` here; infinite where nothing is known."""
+        """Returns the smallest and largest value of ``form`` here; infinite where nothing is known."""
 
     def smallest(self, form: Form) -> Number:
-        """Return the smallest value of ``form`` here."""
+        """Returns the smallest value of ``form`` here."""
 
     def largest(self, form: Form) -> Number:
-        """Return the largest value of ``form`` here."""
+        """Returns the largest value of ``form`` here."""
 
     def rough_range(self, form: Form) -> tuple[Number, Number]:
-        """Return a range that contains ``range_of(form)`` and is found quickly."""
+        """Returns a range that contains ``range_of(form)`` and is found quickly."""
 
     def is_negative(self, form: Form) -> bool:
-        """Return whether ``largest(form)`` is less than 0."""
+        """Returns whether ``largest(form)`` is less than 0."""
 
     def where(self, condition: SSAValue, holds: bool) -> AbstractContextManager[bool]:
         """Assume in the ``with`` block that ``condition`` is ``holds``; yields whether that code may run at all."""
@@ -46,7 +46,7 @@ def _number(x: Number) -> Bound | None:
 
 
 def _is_natural(r: KnownRanges, x: Form) -> bool:
-    """Return whether ``x`` is known to be at least 0."""
+    """Returns whether ``x`` is known to be at least 0."""
     return r.is_negative(Form({a: -c for a, c in x.terms.items()}, -x.const - 1))
 
 
@@ -123,7 +123,7 @@ def _selected(r: KnownRanges, op: Any) -> Pairs:
 
 
 def _either(r: KnownRanges, condition: SSAValue, then: SSAValue, orelse: SSAValue) -> tuple[Bound | None, Bound | None]:
-    """Return bounds of one of two values."""
+    """Returns bounds of one of two values."""
     ends = []
     for value, holds in ((then, True), (orelse, False)):
         with r.where(condition, holds) as reached:
@@ -133,7 +133,7 @@ def _either(r: KnownRanges, condition: SSAValue, then: SSAValue, orelse: SSAValu
 
 
 def _same(r: KnownRanges, op: Any) -> Pairs:
-    """Return the bounds of a cast that does not change a number in range."""
+    """Returns the bounds of a cast that does not change a number in range."""
     x, width = r.form(op.operands[0]), getattr(op.operands[0].type, "width", None)
     if isinstance(op, arith.ExtUIOp) and width is not None and r.smallest(x) < 0:
         yield (1, constant(0)), (1, constant((1 << width.data) - 1))
@@ -142,14 +142,14 @@ def _same(r: KnownRanges, op: Any) -> Pairs:
 
 
 def _bits(r: KnownRanges, op: Any) -> Pairs:
-    """Return the bounds of ``x & y``: if an operand is not negative, the result is at most that operand."""
+    """Returns the bounds of ``x & y``: if an operand is not negative, the result is at most that operand."""
     for x in map(r.form, op.operands):
         if r.smallest(x) >= 0:
             yield (1, constant(0)), (1, x)
 
 
 def _launched(r: KnownRanges, op: Any) -> Pairs:
-    """Return the bounds of the index of a workgroup, or of a work-item in it."""
+    """Returns the bounds of the index of a workgroup, or of a work-item in it."""
     launch = op.parent_op()
     while launch is not None and not isinstance(launch, gpu.LaunchOp):
         launch = launch.parent_op()
@@ -161,7 +161,7 @@ def _launched(r: KnownRanges, op: Any) -> Pairs:
 
 
 def _chosen(r: KnownRanges, op: Any) -> Pairs:
-    """Return the bounds of the result of an ``scf.if``."""
+    """Returns the bounds of the result of an ``scf.if``."""
     if len(op.results) == 1:
         yield _either(r, op.cond, *(region.block.last_op.operands[0] for region in (op.true_region, op.false_region)))
 

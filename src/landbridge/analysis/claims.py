@@ -67,11 +67,11 @@ class Claims:
         self._claim_parts(block)
 
     def of(self, produced_value: SSAValue) -> Claim | None:
-        """Return the claim on a produced value, if there is one."""
+        """Returns the claim on a produced value, if there is one."""
         return self._claims.get(produced_value)
 
     def holds(self, value: SSAValue, claim: Claim) -> bool:
-        """Return whether ``value`` (or what it is a view of) is produced as ``claim`` says."""
+        """Returns whether ``value`` (or what it is a view of) is produced as ``claim`` says."""
         root = produced(value)
         return root is not None and self._claims.get(root) == claim
 
@@ -112,7 +112,7 @@ class Claims:
         self._claim_parts(inner)
 
     def _is_replaced(self, block: Block, argument: SSAValue, value: SSAValue) -> bool:
-        """Return whether an iteration may produce ``value`` in the memory of its argument ``argument``.
+        """Returns whether an iteration may produce ``value`` in the memory of its argument ``argument``.
 
         That holds if nothing in ``block`` uses the argument from then on, or if the call writes ``value`` onto it.
         """
@@ -129,14 +129,14 @@ class Claims:
 
 
 def overwrites(module: IRModule, op: CallOp, value: OpResult, argument: SSAValue) -> bool:
-    """Return whether the kernel of ``op`` may write ``value`` onto ``argument``, which it reads."""
+    """Returns whether the kernel of ``op`` may write ``value`` onto ``argument``, which it reads."""
     at = [number for number, read in enumerate(op.inputs) if viewed(read) is argument]
     wanted = [(at[0], value.index)] if len(at) == 1 else []
     return any(pair in wanted for pair in overwritable(module.prims()[op.callee_name], len(op.res)))
 
 
 def _users(value: SSAValue) -> Iterator[Operation]:
-    """Yield the operations that read ``value``, or a view of it."""
+    """Yields the operations that read ``value``, or a view of it."""
     for use in value.uses:
         if isinstance(use.operation, ViewOp):
             yield from _users(use.operation.result)
@@ -145,7 +145,7 @@ def _users(value: SSAValue) -> Iterator[Operation]:
 
 
 def _has_one_use(value: SSAValue) -> bool:
-    """Return whether nothing else reads ``value``, or what it is a view of."""
+    """Returns whether nothing else reads ``value``, or what it is a view of."""
     while value.has_one_use():
         if not isinstance(value.owner, ViewOp | ToVDeviceOp):
             return True
@@ -154,12 +154,12 @@ def _has_one_use(value: SSAValue) -> bool:
 
 
 def is_view(op: ViewOp | ToVDeviceOp) -> bool:
-    """Return whether the result of ``op`` aliases its operand."""
+    """Returns whether the result of ``op`` aliases its operand."""
     return isinstance(op, ViewOp) or op.view is not None
 
 
 def produced(value: SSAValue) -> OpResult | None:
-    """Return the produced value that ``value`` is, through views of all of it; None for anything else."""
+    """Returns the produced value that ``value`` is, through views of all of it; None for anything else."""
     while isinstance(value.owner, ViewOp | ToVDeviceOp) and is_view(value.owner):
         source = value.owner.source
         if element_count(shape_of(source.type)) != element_count(shape_of(value.type)):
@@ -169,7 +169,7 @@ def produced(value: SSAValue) -> OpResult | None:
 
 
 def parts(module: IRModule, op: ConcatOp) -> list[Part]:
-    """Return the inputs of a concatenation, in order."""
+    """Returns the inputs of a concatenation, in order."""
     axis, shape = op.axis.value.data, shape_of(op.result.type)
     inner = element_count(shape[axis + 1 :])
     contiguous = element_count(shape[:axis]) == 1

@@ -23,14 +23,14 @@ class KnownForms(Protocol):
     """The queries about operands that ``assumptions_from`` makes."""
 
     def form(self, value: SSAValue) -> Form:
-        """Return ``value`` as a linear form."""
+        """Returns ``value`` as a linear form."""
 
     def is_negative(self, form: Form) -> bool:
-        """Return whether ``form`` is known to be less than 0 here."""
+        """Returns whether ``form`` is known to be less than 0 here."""
 
 
 def assumptions_from(condition: SSAValue, holds: bool, r: KnownForms) -> Iterator[Form]:
-    """Yield forms that are 0 or less where ``condition`` is ``holds``."""
+    """Yields forms that are 0 or less where ``condition`` is ``holds``."""
     op: Any = condition.owner
     kind = type(op)
     if (kind is arith.AndIOp and holds) or (kind is arith.OrIOp and not holds):

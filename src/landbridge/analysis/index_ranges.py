@@ -64,7 +64,7 @@ class IndexRanges:
         self._forms[id(value)] = low.plus(Form({len(self._atoms) - 1: 1}), step)
 
     def is_multiple(self, form: Form, divisor: int) -> bool:
-        """Return whether ``form`` is known to be a multiple of ``divisor``; of a minimum, whether both its sides
+        """Returns whether ``form`` is known to be a multiple of ``divisor``; of a minimum, whether both its sides
         are."""
         if all(c % divisor == 0 for c in form.terms.values()):
             return bool(form.const % divisor == 0)
@@ -77,21 +77,21 @@ class IndexRanges:
         return False
 
     def form(self, value: SSAValue) -> Form:
-        """Return ``value`` as a linear form."""
+        """Returns ``value`` as a linear form."""
         if (found := self._forms.get(id(value))) is None:
             found = self._forms[id(value)] = self._formed(value)
         return found
 
     def range_of(self, form: Form) -> tuple[Number, Number]:
-        """Return the smallest and largest value that ``form`` may take here; infinite where nothing is known."""
+        """Returns the smallest and largest value that ``form`` may take here; infinite where nothing is known."""
         return self.smallest(form), self.largest(form)
 
     def smallest(self, form: Form) -> Number:
-        """Return the smallest value that ``form`` may take here."""
+        """Returns the smallest value that ``form`` may take here."""
         return -self.largest(form.scaled(-1))
 
     def largest(self, form: Form) -> Number:
-        """Return the largest value that ``form`` may take here."""
+        """Returns the largest value that ``form`` may take here."""
         terms, plus = form.terms, form.const
         if not terms:
             return plus
@@ -110,7 +110,7 @@ class IndexRanges:
         return best
 
     def _without_youngest(self, terms: Terms) -> Iterator[tuple[int, Form]]:
-        """Yield pairs of a number and an older form: the number times ``terms`` is at most the form."""
+        """Yields pairs of a number and an older form: the number times ``terms`` is at most the form."""
         atom = max(terms)
         factor = terms[atom]
         for times, bound in self._bounds_of(atom)[factor > 0]:
@@ -125,22 +125,22 @@ class IndexRanges:
             yield scale, Form(replaced, bound.const * by)
 
     def lies_within(self, form: Form, low: int, high: int) -> bool:
-        """Return whether ``form`` is known to be ``low`` to ``high`` here."""
+        """Returns whether ``form`` is known to be ``low`` to ``high`` here."""
         least, most = self.rough_range(form)
         return (most <= high or self._is_at_most(form, high)) and (
             low <= least or self._is_at_most(form.scaled(-1), -low)
         )
 
     def is_at_most(self, form: Form, limit: int) -> bool:
-        """Return whether ``form`` is known to be at most ``limit`` here."""
+        """Returns whether ``form`` is known to be at most ``limit`` here."""
         return self.largest(form) <= limit
 
     def is_negative(self, form: Form) -> bool:
-        """Return whether ``form`` is known to be less than 0 here."""
+        """Returns whether ``form`` is known to be less than 0 here."""
         return self.rough_range(form)[1] < 0 or self.largest(form) < 0
 
     def rough_range(self, form: Form) -> tuple[Number, Number]:
-        """Return a range that contains ``range_of(form)`` and is mostly no wider; it ignores what one atom implies for
+        """Returns a range that contains ``range_of(form)`` and is mostly no wider; it ignores what one atom implies for
         others."""
         plus, terms = form.const, form.terms
         if not terms:
@@ -168,7 +168,7 @@ class IndexRanges:
         return least, most
 
     def _is_at_most(self, form: Form, limit: int) -> bool:
-        """Return whether ``largest(form)`` is ``limit`` or less, decided by the first bounds that prove it."""
+        """Returns whether ``largest(form)`` is ``limit`` or less, decided by the first bounds that prove it."""
         if not form.terms or self.rough_range(form)[1] <= limit:
             return form.const <= limit or bool(form.terms)
         shared = gcd(*form.terms.values())
@@ -183,7 +183,7 @@ class IndexRanges:
         return any(self._is_at_most(older, limit * scale + scale - 1) for scale, older in simplest_first)
 
     def entered(self, iterations: Form) -> AbstractContextManager[None]:
-        """Return a context for the body of a loop of ``iterations``; with numbers it assumes nothing more."""
+        """Returns a context for the body of a loop of ``iterations``; with numbers it assumes nothing more."""
         return nullcontext()
 
     @contextmanager
@@ -225,7 +225,7 @@ class IndexRanges:
         return Form({len(self._atoms) - 1: 1})
 
     def _bounds_of(self, atom: int) -> tuple[list[Bound], list[Bound]]:
-        """Return the lower and upper bounds of an atom here."""
+        """Returns the lower and upper bounds of an atom here."""
         found: tuple[list[Bound], list[Bound]] = self._results.get(atom, self._found_bounds, atom, ([], []))
         return found
 
@@ -243,7 +243,7 @@ class IndexRanges:
         return lower, upper
 
     def _operation(self, value: SSAValue) -> Iterator[tuple[Bound | None, Bound | None]]:
-        """Yield pairs of a lower and an upper bound that follow from the operation that defines ``value``."""
+        """Yields pairs of a lower and an upper bound that follow from the operation that defines ``value``."""
         ty, op = value.type, value.owner if isinstance(value, OpResult) else None
         rule = BOUND_RULES.get(type(op)) if op is not None else None
         pairs = list(rule(self, op)) if rule is not None else []
@@ -255,7 +255,7 @@ class IndexRanges:
         yield from pairs
 
     def _within(self, pair: tuple[Bound | None, Bound | None], limits: tuple[int, int]) -> bool:
-        """Return whether bounds keep a value within its type, so that it cannot have wrapped."""
+        """Returns whether bounds keep a value within its type, so that it cannot have wrapped."""
         low, high = pair
         if low is None or high is None:
             return False
@@ -267,7 +267,7 @@ def _quotient(x: Number, by: int) -> Number:
 
 
 def _bound(form: Form) -> tuple[int, bool, Bound]:
-    """Return ``form <= 0`` as a bound of its youngest atom: the atom, whether the bound is an upper one, and the
+    """Returns ``form <= 0`` as a bound of its youngest atom: the atom, whether the bound is an upper one, and the
     bound."""
     atom = max(form.terms)
     factor = form.terms[atom]

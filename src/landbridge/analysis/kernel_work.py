@@ -32,7 +32,8 @@ _MOST_VALUES = 1 << 12
 
 
 def flops_of(function: func.FuncOp) -> Extent:
-    """Return the operations of one call: sums, products, quotients, maxima and functions such as exp count as one each.
+    """Returns the operations of one call: sums, products, quotients, maxima and functions such as exp count as one
+    each.
 
     The padding of windows and of blocked layouts is not counted; with open dimensions that of windows is.
     """
@@ -47,7 +48,7 @@ def flops_of(function: func.FuncOp) -> Extent:
 
 
 def bytes_of(function: func.FuncOp) -> Extent:
-    """Return the bytes of operands that one call reads or writes, each counted once however often it is used.
+    """Returns the bytes of operands that one call reads or writes, each counted once however often it is used.
 
     Of an operand that is only partly used, such as a table of embeddings, only the used bytes count.
     """
@@ -62,7 +63,7 @@ def bytes_of(function: func.FuncOp) -> Extent:
 
 
 def _points(generic: Generic) -> Extent:
-    """Return how often the body runs, without rows and columns that only pad a block."""
+    """Returns how often the body runs, without rows and columns that only pad a block."""
     left = list(generic.extents)
     for outer, inner, _, extent in tile_bounds(generic.op):
         left[outer], left[inner] = extent, 1
@@ -70,7 +71,7 @@ def _points(generic: Generic) -> Extent:
 
 
 def _inside(generic: Generic, pads: Mapping[SSAValue, PadOp]) -> Fraction:
-    """Return the share of iterations in which ``generic`` reads inside of the sources of ``pads``; 1 if not known."""
+    """Returns the share of iterations in which ``generic`` reads inside of the sources of ``pads``; 1 if not known."""
     for operand in generic.ins:
         pad = pads.get(operand.buffer)
         if pad is not None:
@@ -84,7 +85,7 @@ def _inside(generic: Generic, pads: Mapping[SSAValue, PadOp]) -> Fraction:
 
 @lru_cache(maxsize=1024)
 def _share(index: AffineExpr, extents: tuple[Extent, ...], low: Extent, extent: Extent) -> Fraction:
-    """Return the share of the values of ``index`` that lie in ``low .. low + extent``."""
+    """Returns the share of the values of ``index`` that lie in ``low .. low + extent``."""
     dims = sorted(index.used_dims())
     count = math.prod(number for number in (extents[d] for d in dims) if isinstance(number, int))
     elements = [low, extent, *(extents[d] for d in dims)]
@@ -110,7 +111,7 @@ def _count(op: Operation) -> int:
 
 
 def _reached(buffer: SSAValue, stages: tuple[Operation, ...]) -> Extent | None:
-    """Return the most elements of ``buffer`` that ``stages`` can use, by the loops around each use; None for all."""
+    """Returns the most elements of ``buffer`` that ``stages`` can use, by the loops around each use; None for all."""
     most: Extent = 0
     for use in buffer.uses:
         op = use.operation

@@ -10,7 +10,7 @@ from landbridge.ir.types import nbytes_of
 
 
 def temporaries(kernel: func.FuncOp) -> dict[memref.AllocaOp, int]:
-    """Return the offset in bytes of each temporary of ``kernel``, one behind the other, each aligned as storages
+    """Returns the offset in bytes of each temporary of ``kernel``, one behind the other, each aligned as storages
     are."""
     offsets: dict[memref.AllocaOp, int] = {}
     end = 0
@@ -22,12 +22,12 @@ def temporaries(kernel: func.FuncOp) -> dict[memref.AllocaOp, int]:
 
 
 def temporary_bytes(kernel: func.FuncOp) -> int:
-    """Return the bytes that a thread needs for the temporaries of ``kernel``."""
+    """Returns the bytes that a thread needs for the temporaries of ``kernel``."""
     return max((at + nbytes_of(op.memref.type) for op, at in temporaries(kernel).items()), default=0)
 
 
 def in_workspace(kernel: func.FuncOp) -> dict[memref.AllocaOp, int]:
-    """Return the offset in the workspace of each temporary of ``kernel``; none if they may lie on the stack.
+    """Returns the offset in the workspace of each temporary of ``kernel``; none if they may lie on the stack.
 
     Raises CodegenError if the workspace is too small for them.
     """

@@ -28,7 +28,7 @@ class Lifetime:
 
 
 def beginning(value: SSAValue) -> tuple[SSAValue, int]:
-    """Return the value that ``value`` is a view of, and the index of the element that it begins with."""
+    """Returns the value that ``value`` is a view of, and the index of the element that it begins with."""
     first = 0
     while isinstance(value.owner, ViewOp):
         first += value.owner.first
@@ -37,7 +37,7 @@ def beginning(value: SSAValue) -> tuple[SSAValue, int]:
 
 
 def root(value: SSAValue) -> SSAValue:
-    """Return the buffer that ``value`` is a view of, or a loop iteration's slice of."""
+    """Returns the buffer that ``value`` is a view of, or a loop iteration's slice of."""
     while True:
         if isinstance(value.owner, ViewOp | ToVDeviceOp):  # at this level all remaining crossings are views
             value = value.owner.source
@@ -48,7 +48,7 @@ def root(value: SSAValue) -> SSAValue:
 
 
 def steps(block: Block) -> Iterator[tuple[Operation, tuple[SSAValue, ...]]]:
-    """Yield the operations that use memory, each with the values it uses."""
+    """Yields the operations that use memory, each with the values it uses."""
     for op in block.ops:
         if isinstance(op, CallOp | HostCallOp | memref.CopyOp | PreparedOp):
             yield op, tuple(op.operands)
@@ -63,7 +63,7 @@ def steps(block: Block) -> Iterator[tuple[Operation, tuple[SSAValue, ...]]]:
 
 
 def lifetimes(block: Block) -> dict[SSAValue, Lifetime]:
-    """Return the lifetime of every buffer that is used, by its root value; prepared buffers live past the end."""
+    """Returns the lifetime of every buffer that is used, by its root value; prepared buffers live past the end."""
     found: dict[SSAValue, Lifetime] = {}
     end, prepared = 0, set[SSAValue]()
     began: dict[Operation, int] = {}

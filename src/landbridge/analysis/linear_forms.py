@@ -21,7 +21,7 @@ class Form:
     const: int = 0
 
     def plus(self, other: Form, times: int = 1) -> Form:
-        """Return ``self + times * other``."""
+        """Returns ``self + times * other``."""
         if not other.terms:
             return Form(self.terms, self.const + other.const * times)
         terms = dict(self.terms)
@@ -34,12 +34,12 @@ class Form:
         return Form(terms, self.const + other.const * times)
 
     def scaled(self, times: int) -> Form:
-        """Return ``times * self``."""
+        """Returns ``times * self``."""
         if times == 1:
             return self
         return Form({a: c * times for a, c in self.terms.items()} if times != 0 else {}, self.const * times)
 
 
 def constant(x: int) -> Form:
-    """Return a number as a form."""
+    """Returns a number as a form."""
     return Form({}, x)

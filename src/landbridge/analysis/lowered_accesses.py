@@ -48,7 +48,7 @@ class LoweredAccess(NamedTuple):
 
 
 def lowered_access(op: Operation) -> LoweredAccess:
-    """Return the access of ``op``, one of ACCESSES."""
+    """Returns the access of ``op``, one of ACCESSES."""
     kind, operands = type(op), tuple(op.operands)
     position = _BUFFER[kind]
     buffer = operands[position]
@@ -67,7 +67,7 @@ def lowered_access(op: Operation) -> LoweredAccess:
 
 
 def _between(mask: SSAValue | None) -> tuple[SSAValue | None, SSAValue | None]:
-    """Return the most first lanes that ``mask`` enables, and how many of these it skips; None if not known."""
+    """Returns the most first lanes that ``mask`` enables, and how many of these it skips; None if not known."""
     if mask is None:
         return None, None
     maker = mask.owner
@@ -86,7 +86,7 @@ def _lanes(value: SSAValue) -> int:
 
 
 def _retained(mask: SSAValue | None) -> tuple[int, int] | None:
-    """Return the first and the last lane that a constant mask enables; None for any other mask."""
+    """Returns the first and the last lane that a constant mask enables; None for any other mask."""
     if mask is None or not isinstance(mask.owner, arith.ConstantOp):
         return None
     bits = mask.owner.value

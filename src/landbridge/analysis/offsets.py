@@ -12,7 +12,7 @@ from landbridge.memory_kind import GLOBAL_SCOPE
 
 
 def may_begin(module: IRModule, value: SSAValue, first: int) -> bool:
-    """Return whether a tensor may begin at element ``first`` of memory like that of ``value``, where it is used."""
+    """Returns whether a tensor may begin at element ``first`` of memory like that of ``value``, where it is used."""
     vdevice = vdevice_of(value.type)
     shared = any(target.shares or lends(target) for target in module.targets) and _crosses(value)
     alignment = offset_alignment(module, vdevice.index.data, vdevice.scope.data, shared=shared)
@@ -20,8 +20,8 @@ def may_begin(module: IRModule, value: SSAValue, first: int) -> bool:
 
 
 def offset_alignment(module: IRModule, vdevice: int, scope: str, *, shared: bool) -> int:
-    """Return the alignment of byte offsets in ``scope`` of ``vdevice``; with ``shared`` also for targets that share the
-    memory."""
+    """Returns the alignment of byte offsets in ``scope`` of ``vdevice``; with ``shared`` also for targets that share
+    the memory."""
     target = module.target_of(vdevice)
     found = [kind.offset_alignment for kind in target.memory if kind.scope == scope and kind.ndim == 1]
     if shared:
@@ -34,7 +34,7 @@ def offset_alignment(module: IRModule, vdevice: int, scope: str, *, shared: bool
 
 
 def _crosses(value: SSAValue) -> bool:
-    """Return whether another vdevice uses the bytes of ``value`` in place."""
+    """Returns whether another vdevice uses the bytes of ``value`` in place."""
     if isinstance(value.owner, ToVDeviceOp) and value.owner.view is not None:
         return True
     pending = [value]

@@ -81,7 +81,7 @@ class OpenRanges:
         self._forms[id(value)] = low.plus(self._atom([(1, constant(0))], [most]), step)
 
     def is_multiple(self, form: Form, divisor: int) -> bool:
-        """Return whether ``form`` is known to be a multiple of ``divisor``; of a minimum, whether both sides are."""
+        """Returns whether ``form`` is known to be a multiple of ``divisor``; of a minimum, whether both sides are."""
         if all(number % divisor == 0 for number in (form.const, *form.terms.values())):
             return True
         for atom, factor in form.terms.items():
@@ -91,7 +91,7 @@ class OpenRanges:
         return False
 
     def form(self, value: SSAValue) -> Form:
-        """Return ``value`` as a linear form."""
+        """Returns ``value`` as a linear form."""
         if (found := self._forms.get(id(value))) is None:
             outer = self._assumed, self._assumed_sizes, self._known, self._scope
             # a form outlives the conditions under which it is first computed
@@ -101,19 +101,19 @@ class OpenRanges:
         return found
 
     def is_at_most(self, form: Form, limit: Extent) -> bool:
-        """Return whether ``form`` is known to be at most ``limit`` here."""
+        """Returns whether ``form`` is known to be at most ``limit`` here."""
         return self._is_never_positive(form.plus(constant(limit), -1))  # type: ignore[arg-type]
 
     def is_negative(self, form: Form) -> bool:
-        """Return whether ``form`` is known to be less than 0 here."""
+        """Returns whether ``form`` is known to be less than 0 here."""
         return self.is_at_most(form, -1)
 
     def lies_within(self, form: Form, low: Extent, high: Extent) -> bool:
-        """Return whether ``form`` is known to be ``low`` to ``high`` here."""
+        """Returns whether ``form`` is known to be ``low`` to ``high`` here."""
         return self.is_at_most(form, high) and self.is_at_most(form.scaled(-1), -low)
 
     def range_of(self, form: Form) -> tuple[Number, Number]:
-        """Return numbers that ``form`` is known to lie between here, for all sizes."""
+        """Returns numbers that ``form`` is known to lie between here, for all sizes."""
         return -self._peak(form.scaled(-1)), self._peak(form)
 
     @contextmanager
@@ -148,7 +148,7 @@ class OpenRanges:
         self._known, self._scope = outer
 
     def _narrowed(self, assumed: Sequence[Size]) -> dict[Atom, Extent]:
-        """Return the dimensions with higher low ends here, because the Sizes ``assumed`` are 0 or less."""
+        """Returns the dimensions with higher low ends here, because the Sizes ``assumed`` are 0 or less."""
         found: dict[Atom, Extent] = {}
         for size in assumed:
             here = self._of_known(size)[0]
@@ -199,7 +199,7 @@ class OpenRanges:
         return atom
 
     def _bounded(self, kind: type, a: Form, b: Form) -> tuple[list[Bound], list[Bound], tuple[Form, ...]]:
-        """Return bounds of ``a kind b`` by the signs known here, and the forms that it is the minimum of."""
+        """Returns bounds of ``a kind b`` by the signs known here, and the forms that it is the minimum of."""
         lower: list[Bound] = []
         upper: list[Bound] = []
         least: tuple[Form, ...] = ()
@@ -220,7 +220,7 @@ class OpenRanges:
         return lower, upper, least
 
     def _here(self, atom: int) -> _Atom:
-        """Return ``atom``, with the bounds that follow where conditions give signs."""
+        """Returns ``atom``, with the bounds that follow where conditions give signs."""
         entry = self._atoms[atom]
         if entry.where_natural is None or not self._scope:
             return entry
@@ -230,11 +230,11 @@ class OpenRanges:
         return found
 
     def _is_whole(self, value: SSAValue) -> bool:
-        """Return whether ``value`` is an index, or an integer as wide made from a word of the Sizes or a constant."""
+        """Returns whether ``value`` is an index, or an integer as wide made from a word of the Sizes or a constant."""
         return isinstance(value.type, IndexType) or getattr(getattr(value.type, "width", None), "data", 0) == 64
 
     def _signed(self, kind: type, a: Form, b: Form) -> bool:
-        """Return whether a minimum or maximum compares signed numbers."""
+        """Returns whether a minimum or maximum compares signed numbers."""
         return kind in (arith.MinSIOp, arith.MaxSIOp) or (self._is_natural(a) and self._is_natural(b))
 
     def _is_natural(self, form: Form) -> bool:
@@ -246,7 +246,7 @@ class OpenRanges:
         return any(always_at_least(each, 1) for each in self._of_known(by))
 
     def _of_known(self, size: Extent) -> list[Extent]:
-        """Return one or two equal forms of ``size`` under the assumptions known here."""
+        """Returns one or two equal forms of ``size`` under the assumptions known here."""
         return list(readings(size, self._known)) if self._known and isinstance(size, Size) else [size]
 
     def _quotient(self, x: Form, by: Extent, lower: list[Bound], upper: list[Bound], *, rounds_down: bool) -> None:
@@ -270,7 +270,7 @@ class OpenRanges:
         upper += [(1, constant(most - 1)), (1, x)]
 
     def _of_both(self, a: Form, b: Form, sign: int) -> list[Bound]:
-        """Return bounds without atoms above (``sign`` 1) or below (-1) both forms."""
+        """Returns bounds without atoms above (``sign`` 1) or below (-1) both forms."""
         of_a, of_b = self._most(a.scaled(sign)), self._most(b.scaled(sign))
         found: list[Any] = [largest(x, y) if sign > 0 else smallest(-x, -y) for x in of_a[:1] for y in of_b[:1]]
         return [(1, constant(each)) for each in found]
@@ -292,7 +292,7 @@ class OpenRanges:
         return known
 
     def _follows(self, size: Extent) -> bool:
-        """Return whether ``size`` is 0 or less because it is at most a multiple of a Size that is assumed to be so."""
+        """Returns whether ``size`` is 0 or less because it is at most a multiple of a Size that is assumed to be so."""
         if not isinstance(size, Size):
             return False
         return any(
@@ -303,14 +303,14 @@ class OpenRanges:
         )
 
     def _by_sides(self, form: Form) -> bool:
-        """Return whether ``form`` is at most 0 with either side of its youngest atom, which is a minimum."""
+        """Returns whether ``form`` is at most 0 with either side of its youngest atom, which is a minimum."""
         atom = max(form.terms)
         sides = self._here(atom).least
         rest = Form({a: c for a, c in form.terms.items() if a != atom}, form.const)
         return bool(sides) and all(self._is_never_positive(rest.plus(side, form.terms[atom])) for side in sides)
 
     def _replaced(self, form: Form) -> Iterator[Form]:
-        """Yield older forms, each at least ``form`` times a factor of at least 1."""
+        """Yields older forms, each at least ``form`` times a factor of at least 1."""
         atom = max(form.terms)
         factor: Any = form.terms[atom]
         above = _is_natural(factor)
@@ -322,7 +322,7 @@ class OpenRanges:
                 yield rest.scaled(times).plus(bound, factor)
 
     def _bounds_of(self, atom: int, above: bool) -> list[Bound]:
-        """Return the upper (``above``) or lower bounds of ``atom`` that are known here."""
+        """Returns the upper (``above``) or lower bounds of ``atom`` that are known here."""
         entry = self._here(atom)
         assumed = [bound for other, is_upper, bound in self._assumed if other == atom and is_upper == above]
         return [
@@ -335,7 +335,7 @@ class OpenRanges:
         return min((number for number in found if number is not None), default=inf)
 
     def _most(self, form: Form) -> list[Extent]:
-        """Return Sizes that are upper bounds of ``form`` here."""
+        """Returns Sizes that are upper bounds of ``form`` here."""
         if not form.terms:
             return [form.const]
         found: list[Extent] = []
@@ -350,17 +350,17 @@ class OpenRanges:
 
 
 def _is_natural(factor: Extent) -> bool | None:
-    """Return True if ``factor`` is never negative, False if it is never positive; None if neither is known."""
+    """Returns True if ``factor`` is never negative, False if it is never positive; None if neither is known."""
     return True if at_least(factor, 0) else False if at_least(0, factor) else None
 
 
 def _simplest_first(a: Form, b: Form) -> list[Bound]:
-    """Return both forms as bounds, a Size alone first: proofs follow the first bound that leads on."""
+    """Returns both forms as bounds, a Size alone first: proofs follow the first bound that leads on."""
     return sorted([(1, a), (1, b)], key=lambda bound: len(bound[1].terms))
 
 
 def _bounds(form: Form) -> Iterator[tuple[int, bool, Bound]]:
-    """Yield ``form <= 0`` as a bound of an atom: the atom, whether the bound is an upper one, and the bound."""
+    """Yields ``form <= 0`` as a bound of an atom: the atom, whether the bound is an upper one, and the bound."""
     atom = max(form.terms)
     factor: Any = form.terms[atom]
     above = _is_natural(factor)
@@ -370,7 +370,7 @@ def _bounds(form: Form) -> Iterator[tuple[int, bool, Bound]]:
 
 
 def _multiples(size: Size, assumed: Size) -> set[Extent]:
-    """Return candidate factors of ``assumed`` in ``size``: numbers, products, and a quotient by its first term."""
+    """Returns candidate factors of ``assumed`` in ``size``: numbers, products, and a quotient by its first term."""
     found = {t for term in size.terms for by in assumed.terms if always_at_least(t := _times_in(term, by), 0)}
     quotient: Extent = 0
     rest = size.terms
@@ -385,7 +385,7 @@ def _multiples(size: Size, assumed: Size) -> set[Extent]:
 
 
 def _times_in(term: tuple[Product, int], by: tuple[Product, int]) -> Extent:
-    """Return how often the term ``by``, which is no number, divides ``term``; 0 if it does not."""
+    """Returns how often the term ``by``, which is no number, divides ``term``; 0 if it does not."""
     rest = divide_product(term[0], by[0]) if by[0] else None
     if rest is None:
         return 0

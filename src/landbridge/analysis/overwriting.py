@@ -10,7 +10,7 @@ from landbridge.ir.types import dtype_of, shape_of
 
 
 def overwritable(function: func.FuncOp, outputs: int) -> list[tuple[int, int]]:
-    """Return pairs of (input, output) numbers such that the output may be written onto the input.
+    """Returns pairs of (input, output) numbers such that the output may be written onto the input.
 
     The last ``outputs`` arguments of the PrimFunc are the outputs.
     """
@@ -39,7 +39,7 @@ def overwritable(function: func.FuncOp, outputs: int) -> list[tuple[int, int]]:
 
 
 def copied_first(function: func.FuncOp, outputs: int) -> tuple[int, int] | None:
-    """Return the (input, output) numbers of a PrimFunc that first copies an input to an output and then updates parts
+    """Returns the (input, output) numbers of a PrimFunc that first copies an input to an output and then updates parts
     of it.
 
     The other stages have iterations, and read and write the output alone. Returns None for any other PrimFunc.
@@ -54,7 +54,7 @@ def copied_first(function: func.FuncOp, outputs: int) -> tuple[int, int] | None:
 
 
 def copies_whole(function: func.FuncOp) -> bool:
-    """Return whether a PrimFunc copies its one input to its one output, and does nothing else."""
+    """Returns whether a PrimFunc copies its one input to its one output, and does nothing else."""
     view = view_prim(function)
     arguments = function.body.block.args
     if len(view.stages) != 1 or len(arguments) != 2 or view.has_own_order:
@@ -63,7 +63,7 @@ def copies_whole(function: func.FuncOp) -> bool:
 
 
 def _whole_copy(view: PrimView) -> tuple[SSAValue, SSAValue] | None:
-    """Return source and target of the first stage of a PrimFunc if it copies the whole of one argument to another."""
+    """Returns source and target of the first stage of a PrimFunc if it copies the whole of one argument to another."""
     stage = view.stages[0] if view.stages else None
     if not isinstance(stage, linalg.ops.GenericOp):
         return None
@@ -80,7 +80,7 @@ def _whole_copy(view: PrimView) -> tuple[SSAValue, SSAValue] | None:
 
 
 def _alone(operand: Operand, extents: tuple[int, ...]) -> bool:
-    """Return whether only this operand uses an argument, element by element in the order of the loops."""
+    """Returns whether only this operand uses an argument, element by element in the order of the loops."""
     return (
         isinstance(operand.buffer, BlockArgument) and operand.buffer.has_one_use() and is_identity(operand.map, extents)
     )

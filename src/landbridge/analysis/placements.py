@@ -17,7 +17,7 @@ from landbridge.records import record
 
 
 def shared_placements(module: IRModule, block: Block) -> dict[SSAValue, VDeviceAttr]:
-    """Return the placement of every value that crosses as a view, or shares bytes with one that does."""
+    """Returns the placement of every value that crosses as a view, or shares bytes with one that does."""
     groups: UnionFind[SSAValue] = UnionFind()
     placements: dict[SSAValue, VDeviceAttr] = {}
     for op in block.walk():
@@ -109,7 +109,7 @@ def _join_parts(groups: UnionFind[SSAValue], op: Operation) -> None:
 
 
 def _retained(block: Block) -> Iterator[tuple[SSAValue, str]]:
-    """Yield the values whose placement is fixed, and what they are."""
+    """Yields the values whose placement is fixed, and what they are."""
     for argument in block.args:
         yield argument, "an input"
     if block.last_op is not None:

@@ -25,7 +25,7 @@ class ScopedResults:
         self._queried |= 1 << atom
 
     def get(self, key: Hashable, find: Callable[[Any], Any], argument: Any, provisional: Any) -> Any:
-        """Return the result of ``key``: a valid one, else ``find(argument)``; a recursive query gets
+        """Returns the result of ``key``: a valid one, else ``find(argument)``; a recursive query gets
         ``provisional``."""
         assumed, results = self._scopes[-1]
         if (found := results.get(key)) is not None:

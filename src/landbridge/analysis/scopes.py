@@ -50,7 +50,7 @@ class Alloc:
 
     @property
     def extents(self) -> tuple[int, ...]:
-        """Return the extents of the buffer in its space, in elements."""
+        """Returns the extents of the buffer in its space, in elements."""
         return physical_shape(shape_of(self.op.memref.type), self.placement.axis_separators)
 
     def buffer(self, name: str, size: int, alignment: int) -> planner.Buffer:
@@ -81,17 +81,17 @@ class Scope:
 
     @property
     def resident_bytes(self) -> int:
-        """Return the bytes of the capacity that the residents take."""
+        """Returns the bytes of the capacity that the residents take."""
         return sum(resident.nbytes for resident in self.residents)
 
     @property
     def free(self) -> int | None:
-        """Return the capacity less the bytes of the residents, negative if they do not fit; None without a known
+        """Returns the capacity less the bytes of the residents, negative if they do not fit; None without a known
         limit."""
         return None if self.kind.capacity is None else self.kind.capacity - self.resident_bytes
 
     def taken(self) -> str:
-        """Return what else lies in the scope, in words for an error; empty if nothing does."""
+        """Returns what else lies in the scope, in words for an error; empty if nothing does."""
         if not self.residents:
             return ""
         names = ", ".join(f"{each.name!r} {each.nbytes}" for each in self.residents[:_SHOWN])
@@ -101,7 +101,7 @@ class Scope:
 
     @cached_property
     def names(self) -> list[str]:
-        """Return a unique name for each buffer."""
+        """Returns a unique name for each buffer."""
         taken = Counter(alloc.name for alloc in self.allocs)
         return [
             alloc.name if alloc.name and taken[alloc.name] == 1 else f"{alloc.name}#{number}"
@@ -110,7 +110,7 @@ class Scope:
 
 
 def scopes_of(module: IRModule) -> list[Scope]:
-    """Return the scopes that hold buffers of @main, or constants, inputs or outputs that were placed there."""
+    """Returns the scopes that hold buffers of @main, or constants, inputs or outputs that were placed there."""
     block = module.main.body.block
     scopes: dict[tuple[int, str], Scope] = {}
 
@@ -141,7 +141,7 @@ def scopes_of(module: IRModule) -> list[Scope]:
 
 
 def _allocations(block: Block) -> list[Alloc]:
-    """Return the allocations of @main that are used."""
+    """Returns the allocations of @main that are used."""
     lives = lifetimes(block)
     return [
         Alloc(op, placed_on(op), lives.get(op.memref, Lifetime(0, 0)))
@@ -151,14 +151,14 @@ def _allocations(block: Block) -> list[Alloc]:
 
 
 def _memory_kind(module: IRModule, index: int, scope: str) -> MemoryKind:
-    """Return the memory kind of ``scope``, with offsets that also suit targets that share it."""
+    """Returns the memory kind of ``scope``, with offsets that also suit targets that share it."""
     target = module.target_of(index)
     kind = target.memory_kind(scope) if target.memory else replace(_ORDINARY, scope=scope)
     return replace(kind, offset_alignment=offset_alignment(module, index, scope, shared=True))
 
 
 def _scope_of_argument(argument: SSAValue) -> str | None:
-    """Return the requested scope of an argument of @main; None if there is none."""
+    """Returns the requested scope of an argument of @main; None if there is none."""
     space = argument.type.memory_space if isinstance(argument.type, MemRefType) else None
     return space.data if isinstance(space, StringAttr) and space.data != GLOBAL_SCOPE else None
 
@@ -170,5 +170,5 @@ def _constant_bytes(ty: Attribute, kind: MemoryKind) -> int:
 
 
 def round_up(value: Extent, multiple: int) -> int:
-    """Return the least multiple of ``multiple`` that is not below ``value``."""
+    """Returns the least multiple of ``multiple`` that is not below ``value``."""
     return cast(int, ceildiv(value, multiple) * multiple)

@@ -11,7 +11,7 @@ from landbridge.targets import Target
 
 
 def host_of(module: IRModule, op: ToVDeviceOp) -> VDeviceAttr | None:
-    """Return the placement in host memory where both sides of a crossing can use a tensor; None if there is none."""
+    """Returns the placement in host memory where both sides of a crossing can use a tensor; None if there is none."""
     ends = vdevice_of(op.source.type), vdevice_of(op.result.type)
     for host, device in (ends, ends[::-1]):
         if is_host(module, host) and shares(module, device, host):
@@ -20,7 +20,7 @@ def host_of(module: IRModule, op: ToVDeviceOp) -> VDeviceAttr | None:
 
 
 def lender_of(module: IRModule, op: ToVDeviceOp) -> VDeviceAttr | None:
-    """Return the placement in device memory where the CPU at the other end of a crossing uses a tensor; None if it
+    """Returns the placement in device memory where the CPU at the other end of a crossing uses a tensor; None if it
     cannot.
 
     Barriers around the CPU's kernels make writes visible if the memory is not coherent.
@@ -33,7 +33,7 @@ def lender_of(module: IRModule, op: ToVDeviceOp) -> VDeviceAttr | None:
 
 
 def is_slow_in_place(module: IRModule, op: ToVDeviceOp, lender: VDeviceAttr) -> bool:
-    """Return whether kernels of the host take longer with a crossing's tensor in memory of ``lender`` than with a
+    """Returns whether kernels of the host take longer with a crossing's tensor in memory of ``lender`` than with a
     copy."""
     kind = module.target_of(lender.index.data).memory_kind(GLOBAL_SCOPE)
     to_host = vdevice_of(op.source.type) == lender
@@ -41,12 +41,12 @@ def is_slow_in_place(module: IRModule, op: ToVDeviceOp, lender: VDeviceAttr) -> 
 
 
 def lends(target: Target) -> bool:
-    """Return whether host code uses the global memory of ``target``'s device in place, for some tensors at least."""
+    """Returns whether host code uses the global memory of ``target``'s device in place, for some tensors at least."""
     return not why_not_borrowed(target)
 
 
 def why_not_borrowed(target: Target) -> str:
-    """Return what keeps host code from using the global memory of ``target``'s device; empty if nothing does.
+    """Returns what keeps host code from using the global memory of ``target``'s device; empty if nothing does.
 
     Uncached memory is read so slowly that a copy costs less, unless bandwidths are declared: then they decide each
     crossing. A barrier for memory that is not pinned may itself be a copy between the pieces of memory of a driver.
@@ -68,7 +68,7 @@ def why_not_borrowed(target: Target) -> str:
 
 
 def why_copied(module: IRModule, op: ToVDeviceOp) -> str:
-    """Return what keeps a crossing from being a view, by all that Targets declare; empty if nothing does."""
+    """Returns what keeps a crossing from being a view, by all that Targets declare; empty if nothing does."""
     ends = vdevice_of(op.source.type), vdevice_of(op.result.type)
     if ends[0].index == ends[1].index:
         return "another scope of the same device"
@@ -83,7 +83,7 @@ def why_copied(module: IRModule, op: ToVDeviceOp) -> str:
 
 
 def is_host(module: IRModule, vdevice: VDeviceAttr) -> bool:
-    """Return whether CPU kernels use ``vdevice`` as ordinary memory."""
+    """Returns whether CPU kernels use ``vdevice`` as ordinary memory."""
     target = module.target_of(vdevice.index.data)
     if not target.on_host or vdevice.scope.data != GLOBAL_SCOPE:
         return False
@@ -92,7 +92,7 @@ def is_host(module: IRModule, vdevice: VDeviceAttr) -> bool:
 
 
 def shares(module: IRModule, device: VDeviceAttr, host: VDeviceAttr) -> bool:
-    """Return whether kernels for ``device`` use memory in ``host`` in place."""
+    """Returns whether kernels for ``device`` use memory in ``host`` in place."""
     names = module.target_of(host.index.data).device_types
     shared = module.target_of(device.index.data).shares
     return device.scope.data == GLOBAL_SCOPE and any((name, host.scope.data) in shared for name in names)

@@ -15,11 +15,11 @@ class UnionFind(Generic[T]):
         self._parent: dict[T, T] = {}
 
     def members(self) -> list[T]:
-        """Return the objects that were joined, in the order in which they first were."""
+        """Returns the objects that were joined, in the order in which they first were."""
         return list(self._parent)
 
     def find(self, x: T) -> T:
-        """Return the representative of the set of ``x``."""
+        """Returns the representative of the set of ``x``."""
         parent = self._parent
         while (p := parent.get(x, x)) is not x:
             parent[x] = parent.get(p, p)  # path halving, or each member would walk a long chain

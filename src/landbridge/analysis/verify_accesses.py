@@ -26,7 +26,7 @@ from landbridge.sizes.size import split_number
 
 
 def verify_accesses(function: func.FuncOp) -> None:
-    """Raise AccessError, naming access, range and extent, unless every access of a lowered function is proved in
+    """Raises AccessError, naming access, range and extent, unless every access of a lowered function is proved in
     bounds."""
     arguments = [a for a in function.body.block.args if isinstance(a.type, IndexType)]
     tasks = task_count(function)
@@ -78,7 +78,7 @@ class _Walk:
         self._pending = outside
 
     def _must_be_harmless(self, op: Operation) -> None:
-        """Raise AccessError if ``op`` has regions or operands in memory; kinds that never can have are tested once."""
+        """Raises AccessError if ``op`` has regions or operands in memory; kinds that never can have are tested once."""
         if op.regions or any(type(v.type) is MemRefType for v in op.operands):
             name = self._function.sym_name.data
             raise AccessError(f"@{name} has a {op.name}, whose accesses nothing is known of", name)
@@ -136,7 +136,7 @@ class _Walk:
             self._reach(access, constant(0), 1, lanes)
 
     def _retained_inside(self, index: Form, access: LoweredAccess, extent: int) -> bool:
-        """Return whether the lanes that ``access`` enables from ``index`` on are known to be in bounds."""
+        """Returns whether the lanes that ``access`` enables from ``index`` on are known to be in bounds."""
         ranges = self._ranges
         assert access.retained is not None
         first = index if access.skipped is None else index.plus(ranges.form(access.skipped))
@@ -186,7 +186,7 @@ _ON_VALUES_ALONE = ("arith.", "math.", "vector.broadcast", "vector.insert")
 
 
 def _name(buffer: SSAValue) -> str:
-    """Return the name of a buffer for messages."""
+    """Returns the name of a buffer for messages."""
     block = buffer.owner
     if isinstance(block, Block):
         return f"operand {list(block.args).index(buffer)}"  # type: ignore[arg-type]

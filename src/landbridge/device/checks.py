@@ -57,13 +57,13 @@ def is_copy_to_itself(api: DeviceAPI, src: Region, dst: Region, nbytes: int) -> 
 
 
 def check_inside(byte_offset: int, nbytes: int, size: int, where: str) -> None:
-    """Raise InputError unless ``nbytes`` bytes from ``byte_offset`` on lie in a space of ``size`` bytes."""
+    """Raises InputError unless ``nbytes`` bytes from ``byte_offset`` on lie in a space of ``size`` bytes."""
     if nbytes < 0 or not 0 <= byte_offset <= size - nbytes:
         raise InputError(f"{where}: {nbytes} bytes from {byte_offset} on do not lie in a space of {size} bytes")
 
 
 def check_request(nbytes: int, alignment: int, where: str) -> None:
-    """Raise InputError for a size or an alignment that no allocation can have."""
+    """Raises InputError for a size or an alignment that no allocation can have."""
     if nbytes < 0 or alignment < 1 or alignment & (alignment - 1):
         raise InputError(f"{where}: {nbytes} bytes aligned to {alignment}; legal: at least 0 bytes, a power of two")
 

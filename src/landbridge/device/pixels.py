@@ -20,7 +20,7 @@ class PixelRows:
         return self.width * self.pixel_bytes
 
     def check_pixels(self, byte_offset: int, nbytes: int) -> None:
-        """Raise InputError unless the bytes exist, and are whole rows or pixels of one row."""
+        """Raises InputError unless the bytes exist, and are whole rows or pixels of one row."""
         pitch = self.row_pitch
         inside = nbytes >= 0 and 0 <= byte_offset <= self.height * pitch - nbytes
         rows = byte_offset % pitch == 0 and nbytes % pitch == 0

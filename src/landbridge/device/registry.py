@@ -205,7 +205,7 @@ def _started(name: str, loaded: object, origin: str) -> DeviceAPI | DeviceWrappe
 
 
 def _check(api: type[DeviceAPI] | DeviceAPI, holder: str, name: str | None) -> None:
-    """Raise for a plugin of another version of the contract, or one whose name is another."""
+    """Raises for a plugin of another version of the contract, or one whose name is another."""
     declared = getattr(api, "api_version", None)
     if declared != DEVICE_API_VERSION:
         raise DeviceVersionError(

@@ -59,7 +59,7 @@ class DeviceState:
         self.is_over = False
 
     def check(self) -> None:
-        """Raise DeviceLostError or ForkedDeviceError when the device can no longer be used."""
+        """Raises DeviceLostError or ForkedDeviceError when the device can no longer be used."""
         if self.failure is not None:
             raise type(self.failure)(*self.failure.args)
 

@@ -23,7 +23,7 @@ from landbridge.shape import span
 
 
 def emit(module: IRModule, lowered: ModuleOp, variants: Mapping[str, Variant] | None = None) -> Executable:
-    """Return the Executable of a planned ``module``, without code: its modules are empty.
+    """Returns the Executable of a planned ``module``, without code: its modules are empty.
 
     ``lowered`` has the kernels with their task counts; ``variants`` are those that share code, by name. The
     Executable's vdevices are those of the module, then one for each further scope that instructions name. Raises
@@ -46,7 +46,7 @@ def emit(module: IRModule, lowered: ModuleOp, variants: Mapping[str, Variant] | 
 def _main(
     module: IRModule, kernels: Mapping[str, func.FuncOp], variants: Mapping[str, Variant]
 ) -> tuple[Function, tuple[VDevice, ...]]:
-    """Return ``@main`` with its signature, and the vdevices that its instructions number."""
+    """Returns ``@main`` with its signature, and the vdevices that its instructions number."""
     main = module.main
     names = io_names(main)
     arguments = main.body.block.args
@@ -86,7 +86,7 @@ def _frame_spec(argument: TensorSpec, shape: tuple[int, ...], strides: tuple[int
 
 
 def _reports(module: IRModule) -> Iterator[StorageReport]:
-    """Yield the planner's result for each storage."""
+    """Yields the planner's result for each storage."""
     for op in module.main.body.block.ops:
         if isinstance(op, AllocStorageOp):
             device, scope = module.vdevices[op.vdevice.index.data].name, op.vdevice.scope.data

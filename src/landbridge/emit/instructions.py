@@ -64,7 +64,7 @@ class InstructionBuilder:
         }
 
     def define(self, value: SSAValue) -> int:
-        """Return the next register, which from now on holds ``value``."""
+        """Returns the next register, which from now on holds ``value``."""
         number = self._registers[value] = self._new()
         return number
 
@@ -73,7 +73,7 @@ class InstructionBuilder:
         return self._count - 1
 
     def block(self, block: Block) -> tuple[Instruction, ...]:
-        """Return the instructions of ``block``; raises CodegenError for an operation that has none."""
+        """Returns the instructions of ``block``; raises CodegenError for an operation that has none."""
         instructions: list[Instruction] = []
         for op in block.ops:
             if isinstance(op, HostCallOp):
@@ -84,7 +84,7 @@ class InstructionBuilder:
         return tuple(instructions)
 
     def _shaped_constants(self, op: HostCallOp) -> Iterator[Instruction]:
-        """Yield views that give constants read by ``op`` their shape and dtype: their registers hold bytes."""
+        """Yields views that give constants read by ``op`` their shape and dtype: their registers hold bytes."""
         for value in op.operands:
             if isinstance(value.owner, ConstantOp):
                 source, ty = self._registers[value], value.type
@@ -133,7 +133,7 @@ class InstructionBuilder:
         return View(self.define(op.result), source, first, shape_of(ty), dtype_of(ty))
 
     def _crossing(self, op: ToVDeviceOp) -> Instruction:
-        """Return the instruction of a crossing, which is a view: bufferize has made copies of all others."""
+        """Returns the instruction of a crossing, which is a view: bufferize has made copies of all others."""
         ty, there, source = op.result.type, self.number_of(placed_on(op)), self._registers[op.source]
         return View(
             self.define(op.result), source, 0, shape_of(ty), dtype_of(ty), node_name(op), there, crossing_reason(op)
@@ -201,7 +201,7 @@ class InstructionBuilder:
         return tuple(self._registers[v] for v in values)
 
     def number_of(self, location: VDeviceAttr) -> int:
-        """Return the program's number for ``location``: each scope of a vdevice counts as one more vdevice of that
+        """Returns the program's number for ``location``: each scope of a vdevice counts as one more vdevice of that
         name."""
         at = replace(self.vdevices[location.index.data], scope=location.scope.data)
         if at not in self.vdevices:

@@ -19,7 +19,7 @@ from landbridge.passes.lower.shared_code import Variant
 
 
 def kernel_facts(module: IRModule, lowered: ModuleOp, variants: Mapping[str, Variant]) -> dict[str, KernelFacts]:
-    """Return the facts of each PrimFunc of ``module`` by name, with the schedules that ``lowered`` has.
+    """Returns the facts of each PrimFunc of ``module`` by name, with the schedules that ``lowered`` has.
 
     Kernels that share code, which ``variants`` lists, have facts for each call.
     """

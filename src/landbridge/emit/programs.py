@@ -20,7 +20,7 @@ from landbridge.passes.dedup import content
 def together(
     programs: Sequence[tuple[Executable, ModuleOp, Sequence[Mapping[str, tuple[int, ...]]]]],
 ) -> tuple[Executable, ModuleOp, list[dict[str, str]]]:
-    """Return one Executable, without code, of several, their lowered kernels in one module, and the new kernel names.
+    """Returns one Executable, without code, of several, their lowered kernels in one module, and the new kernel names.
 
     The new names are given for each program, by the old ones. Each program comes with conditions on its inputs, by
     name, one mapping for each function. Raises CodegenError if the programs are for different vdevices.
@@ -63,7 +63,7 @@ def together(
 
 
 def _name(constants: Mapping[str, np.ndarray[Any, Any]], name: str, array: np.ndarray[Any, Any]) -> str:
-    """Return a name for ``array`` that no other of ``constants`` has."""
+    """Returns a name for ``array`` that no other of ``constants`` has."""
     called, number = name, 0
     while called in constants and not _equal(constants[called], array):
         number += 1

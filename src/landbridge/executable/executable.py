@@ -59,7 +59,7 @@ class Executable:
         return self
 
     def check_files(self) -> None:
-        """Raise ExecutableError where a file that constants are mapped from was cut or changed since.
+        """Raises ExecutableError where a file that constants are mapped from was cut or changed since.
 
         Sessions ask when they are made; see ``landbridge.load`` for what is read.
         """

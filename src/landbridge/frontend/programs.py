@@ -46,7 +46,7 @@ class ImportedModules:
     spares: Sequence[IRModule] = ()
 
     def programs(self) -> list[ChosenProgram]:
-        """Return them as programs that no input chooses among."""
+        """Returns them as programs that no input chooses among."""
         if not self.others and not self.spares:
             return [ChosenProgram(self.module)]
         known = [ChosenProgram(module, [{}]) for module in (self.module, *self.others)]

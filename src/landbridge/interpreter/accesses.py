@@ -50,7 +50,7 @@ def _linear(expr: AffineExpr) -> _Linear | None:
 
 
 def number(extent: object) -> int:
-    """Return ``extent`` as a number; raises UnsupportedOperatorError if it is known only at run time."""
+    """Returns ``extent`` as a number; raises UnsupportedOperatorError if it is known only at run time."""
     if not isinstance(extent, int):
         raise UnsupportedOperatorError(f"{extent} is known when the model runs, and is wanted at compile time")
     return extent
@@ -66,16 +66,16 @@ class OperandAccess:
 
     @property
     def loops(self) -> frozenset[int]:
-        """Return the loops whose counters the indices depend on."""
+        """Returns the loops whose counters the indices depend on."""
         return frozenset(d for e in self._exprs for d in e.used_dims())
 
     @property
     def is_linear(self) -> bool:
-        """Return whether the elements are a view of the buffer."""
+        """Returns whether the elements are a view of the buffer."""
         return self._linear is not None
 
     def read(self, buffer: Array, ranges: Ranges) -> Array:
-        """Return the elements for all iterations in ``ranges``, one axis per loop, of extent 1 for loops that do not
+        """Returns the elements for all iterations in ``ranges``, one axis per loop, of extent 1 for loops that do not
         matter."""
         if self._linear is not None:
             return self.view(buffer, ranges)
@@ -92,7 +92,7 @@ class OperandAccess:
         buffer[where] = np.broadcast_to(values, shape)
 
     def view(self, buffer: Array, ranges: Ranges, writeable: bool = False) -> Array:
-        """Return the elements of linear indices, without a copy."""
+        """Returns the elements of linear indices, without a copy."""
         assert self._linear is not None
         strides, first = [0] * self._loops, []
         for axis, (e, extent, stride) in enumerate(zip(self._linear, buffer.shape, buffer.strides, strict=True)):
@@ -115,13 +115,13 @@ class OperandAccess:
 
 
 def counters_of(ranges: Ranges) -> list[Array]:
-    """Return the counter of each loop, an array that broadcasts along the others."""
+    """Returns the counter of each loop, an array that broadcasts along the others."""
     rank = len(ranges)
     return [np.arange(a, b).reshape([-1 if i == d else 1 for i in range(rank)]) for d, (a, b) in enumerate(ranges)]
 
 
 def check_inside(indices: Sequence[Array], shape: Sequence[int]) -> None:
-    """Raise CompileError if an index lies outside of ``shape``; numpy would count some from the end."""
+    """Raises CompileError if an index lies outside of ``shape``; numpy would count some from the end."""
     for axis, (index, extent) in enumerate(zip(indices, shape, strict=True)):
         index = np.asarray(index)
         if index.size and not (index.min() >= 0 and index.max() < extent):

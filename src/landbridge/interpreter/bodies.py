@@ -44,7 +44,7 @@ class StageBody:
     def run(
         self, arguments: Sequence[Array | None], buffers: Mapping[SSAValue, Array], counters: Sequence[Array]
     ) -> list[Any]:
-        """Return the results, which broadcast to the loops; ``counters`` are those of ``accesses.counters_of``.
+        """Returns the results, which broadcast to the loops; ``counters`` are those of ``accesses.counters_of``.
 
         Raises RepeatedElement before anything is stored if several iterations would store to one element.
         """
@@ -133,7 +133,7 @@ class StageBody:
 
 
 def _needed(block: Block, results: Iterable[SSAValue]) -> list[Operation]:
-    """Return the operations of ``block`` that ``results`` need, and those that store, in order."""
+    """Returns the operations of ``block`` that ``results`` need, and those that store, in order."""
     wanted = set(results)
     found: list[Operation] = []
     for op in reversed(list(block.ops)):
@@ -148,18 +148,18 @@ def _needed(block: Block, results: Iterable[SSAValue]) -> list[Operation]:
 
 
 def contracts(op: Operation) -> bool:
-    """Return whether ``op`` may be contracted with another into one that rounds once."""
+    """Returns whether ``op`` may be contracted with another into one that rounds once."""
     flags = op.properties.get("fastmath")
     return isinstance(flags, arith.FastMathFlagsAttr) and "contract" in {flag.value for flag in flags.data}
 
 
 def is_unrounded_product(value: SSAValue) -> bool:
-    """Return whether ``value`` is a product that only one sum uses, and need not be rounded before."""
+    """Returns whether ``value`` is a product that only one sum uses, and need not be rounded before."""
     return type(value.owner) is arith.MulfOp and contracts(value.owner) and value.has_one_use()
 
 
 def _fused_factors(op: Operation) -> tuple[SSAValue, SSAValue, SSAValue, tuple[int, int]] | None:
-    """Return (a, b, c, signs) of a sum or difference ``a * b + c`` that processors round once; None for another
+    """Returns (a, b, c, signs) of a sum or difference ``a * b + c`` that processors round once; None for another
     operation.
 
     The same products are fused as code generators for CPUs fuse: the first operand of the two that is one.

@@ -23,12 +23,12 @@ _SMALLEST_SINGLE = 2.0**-126
 
 
 def fused(a: Array, b: Array, c: Array) -> Array:
-    """Return ``a * b + c`` of f32, rounded once; of f64 within 2**-50 units in the last place of that."""
+    """Returns ``a * b + c`` of f32, rounded once; of f64 within 2**-50 units in the last place of that."""
     return _fused_single(a, b, c) if np.result_type(a) == _SINGLE else _fused_double(a, b, c)
 
 
 def _fused_single(a: Array, b: Array, c: Array) -> Array:
-    """Return the fused result of f32, computed in f64.
+    """Returns the fused result of f32, computed in f64.
 
     The product is exact in f64, the sum is not: a rounded sum that is half-way between two f32 is corrected in the
     direction of its rounding error.
@@ -45,13 +45,13 @@ def _fused_single(a: Array, b: Array, c: Array) -> Array:
 
 
 def _lost_by_sum(a: Array, b: Array, total: Array) -> Array:
-    """Return ``a + b - total`` without error (Knuth's two-sum)."""
+    """Returns ``a + b - total`` without error (Knuth's two-sum)."""
     other = total - a
     return np.asarray((a - (total - other)) + (b - other))
 
 
 def _to_odd(total: Array, lost: Array) -> Array:
-    """Return ``total`` + ``lost`` rounded to odd: rounding that once more equals rounding the sum once."""
+    """Returns ``total`` + ``lost`` rounded to odd: rounding that once more equals rounding the sum once."""
     bits = total.view(np.int64)
     beyond = (lost < 0) != (total < 0)
     return np.asarray(np.where(beyond, bits - 1, bits) | 1).view(_DOUBLE)
@@ -134,7 +134,7 @@ _OF_DOUBLE: dict[str, Callable[..., Any]] = {
 
 
 def function(name: str, *operands: Array) -> Array:
-    """Return the C library's function ``name`` of f32 by the arithmetic of kernels; of f64 by numpy.
+    """Returns the C library's function ``name`` of f32 by the arithmetic of kernels; of f64 by numpy.
 
     16-bit floats are computed in f32 and rounded once.
     """

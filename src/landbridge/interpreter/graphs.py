@@ -20,7 +20,7 @@ from landbridge.ir.types import dtype_of, element_count, shape_of
 
 
 def computed(module: IRModule, block: Block, values: Sequence[SSAValue], most_bytes: float) -> list[Array]:
-    """Return the arrays of ``values`` of ``block``, whose operations read constants of ``module`` alone.
+    """Returns the arrays of ``values`` of ``block``, whose operations read constants of ``module`` alone.
 
     Raises UnsupportedOperatorError, and computes nothing, if one tensor would have more than ``most_bytes``, or if an
     operation is not computed at compile time (see ``run_prim``).

@@ -120,7 +120,7 @@ class _Stage:
 
     @property
     def running(self) -> RunningStage | None:
-        """Return it as a RunningStage if it is the only stage of such steps; else None."""
+        """Returns it as a RunningStage if it is the only stage of such steps; else None."""
         stage = RunningStage(self._g, self._reads, self._writes, self._body)
         return stage if stage.is_found else None
 
@@ -200,7 +200,7 @@ class _Stage:
 
 
 def _parts(ranges: Ranges, loops: Sequence[int], points: int, at_once: int) -> list[Ranges]:
-    """Return ``ranges`` cut along the longest of ``loops``, so that a part has about ``at_once`` of ``points``."""
+    """Returns ``ranges`` cut along the longest of ``loops``, so that a part has about ``at_once`` of ``points``."""
     if points <= at_once or not loops:
         return [ranges]
     longest = max(loops, key=lambda d: ranges[d][1] - ranges[d][0])

@@ -38,7 +38,7 @@ class Combiner:
     in_double: bool
 
     def combined(self, before: Array, term: Array, shape: Sequence[int], loops: Sequence[int]) -> Array:
-        """Return ``before`` with the terms of all iterations of reduction ``loops``; ``shape`` is that of the whole
+        """Returns ``before`` with the terms of all iterations of reduction ``loops``; ``shape`` is that of the whole
         nest."""
         term = np.broadcast_to(term, shape)
         if not self.in_double:
@@ -49,7 +49,7 @@ class Combiner:
 
 
 def combiner_of(accumulator: BlockArgument, value: SSAValue) -> Combiner | None:
-    """Return how ``value``, the accumulator's next value, combines it with a term; None if no ufunc does that."""
+    """Returns how ``value``, the accumulator's next value, combines it with a term; None if no ufunc does that."""
     op = value.owner
     ufunc = _COMBINERS.get(type(op)) if isinstance(op, Operation) else None
     if ufunc is None or not isinstance(op, Operation) or accumulator not in op.operands:
@@ -60,7 +60,7 @@ def combiner_of(accumulator: BlockArgument, value: SSAValue) -> Combiner | None:
 
 
 def combiners_of(block: Block, accumulators: Sequence[BlockArgument]) -> list[Combiner] | None:
-    """Return how ``block`` combines terms into each accumulator; None if one is used in any other way."""
+    """Returns how ``block`` combines terms into each accumulator; None if one is used in any other way."""
     last = block.last_op
     assert isinstance(last, linalg.ops.YieldOp)
     found = [combiner_of(a, value) for a, value in zip(accumulators, last.operands, strict=True)]
@@ -69,14 +69,14 @@ def combiners_of(block: Block, accumulators: Sequence[BlockArgument]) -> list[Co
 
 
 def unrounded_terms(combiners: Sequence[Combiner]) -> frozenset[SSAValue]:
-    """Return the products that ``combiners`` add without rounding."""
+    """Returns the products that ``combiners`` add without rounding."""
     return frozenset(c.term for c in combiners if c.in_double and is_unrounded_product(c.term))
 
 
 def factors_of(
     combiners: Sequence[Combiner], accesses: dict[SSAValue, OperandAccess]
 ) -> tuple[SSAValue, SSAValue] | None:
-    """Return the two operands whose products one sum adds up, of linear indices; None for another reduction."""
+    """Returns the two operands whose products one sum adds up, of linear indices; None for another reduction."""
     if len(combiners) != 1 or not unrounded_terms(combiners):
         return None
     a, b = combiners[0].term.owner.operands  # type: ignore[union-attr]
@@ -87,7 +87,7 @@ def factors_of(
 def contracted(
     a: tuple[OperandAccess, Array], b: tuple[OperandAccess, Array], retained: Sequence[int], ranges: Ranges
 ) -> Array | None:
-    """Return the sums of ``a * b`` over all loops but those ``retained``, in f64, one axis per loop.
+    """Returns the sums of ``a * b`` over all loops but those ``retained``, in f64, one axis per loop.
 
     Returns None if neither operand depends on a summed loop.
     """

@@ -47,7 +47,7 @@ class RunningStage:
 
     @property
     def is_found(self) -> bool:
-        """Return whether the stage is of this kind; else it cannot run this way."""
+        """Returns whether the stage is of this kind; else it cannot run this way."""
         return self._ufunc is not None
 
     def run(self, buffers: dict[SSAValue, Array], ranges: Ranges) -> None:
@@ -82,7 +82,7 @@ class RunningStage:
 
 
 def _depends(value: SSAValue, on: SSAValue) -> bool:
-    """Return whether ``value`` is computed from ``on``."""
+    """Returns whether ``value`` is computed from ``on``."""
     if value is on:
         return True
     owner = value.owner

@@ -30,7 +30,7 @@ _SINGLE = np.dtype(np.float32)
 
 
 def scalar_dtype(ty: Attribute) -> np.dtype[Any]:
-    """Return the numpy dtype for values of the scalar type ``ty``."""
+    """Returns the numpy dtype for values of the scalar type ``ty``."""
     if isinstance(ty, IndexType):
         return np.dtype(np.int64)
     if isinstance(ty, IntegerType) and ty.width.data == 1:
@@ -39,12 +39,12 @@ def scalar_dtype(ty: Attribute) -> np.dtype[Any]:
 
 
 def signless(array: Array) -> Array:
-    """Return ``array`` as the IR's signless integers: the same memory, with unsigned elements seen as signed ones."""
+    """Returns ``array`` as the IR's signless integers: the same memory, with unsigned elements seen as signed ones."""
     return array.view(array.dtype.str.replace("u", "i")) if array.dtype.kind == "u" else array
 
 
 def number_of(attr: Attribute, kind: np.dtype[Any]) -> Any:
-    """Return the numpy scalar of ``kind`` that a constant's attribute holds."""
+    """Returns the numpy scalar of ``kind`` that a constant's attribute holds."""
     assert isinstance(attr, FloatAttr | IntegerAttr)
     with np.errstate(over="ignore"):
         return np.asarray(attr.value.data).astype(kind)[()]
@@ -69,7 +69,7 @@ def _floor_quotient(a: Array, b: Array) -> Array:
 
 
 def _quotient(a: Array, b: Array) -> Array:
-    """Return the quotient rounded towards zero; 0 where the divisor is 0, which kernels replace before."""
+    """Returns the quotient rounded towards zero; 0 where the divisor is 0, which kernels replace before."""
     q = _floor_quotient(a, b)
     return np.asarray(q + ((q * b != a) & ((a < 0) != (b < 0)) & (b != 0)), np.result_type(a))
 
@@ -129,7 +129,7 @@ _OF_INTEGERS: dict[str, Rule] = {**_ORDERED, "ne": np.not_equal}
 
 
 def _float_comparison(name: str) -> Rule:
-    """Return the rule of a comparison: ordered ones are false where an operand is NaN, unordered ones true."""
+    """Returns the rule of a comparison: ordered ones are false where an operand is NaN, unordered ones true."""
     if name in ("ord", "uno"):
         return lambda a, b: ((a == a) & (b == b)) == (name == "ord")
     if name in ("true", "false"):
@@ -169,7 +169,7 @@ def _cast(op: Operation) -> Rule | None:
 
 
 def rule_of(op: Operation) -> Rule:
-    """Return the rule that computes ``op`` from the arrays of its operands; raises UnsupportedOperatorError without a
+    """Returns the rule that computes ``op`` from the arrays of its operands; raises UnsupportedOperatorError without a
     rule."""
     if isinstance(op, arith.CmpfOp):
         return _float_comparison(CMPF_COMPARISON_OPERATIONS[op.predicate.value.data])

@@ -9,10 +9,10 @@ from landbridge.ir.segments import OPERAND_SEGMENTS, segments
 
 
 def buffer_alloc(ty: Attribute) -> memref.AllocOp:
-    """Return an operation that allocates memory of the memref type ``ty``."""
+    """Returns an operation that allocates memory of the memref type ``ty``."""
     return memref.AllocOp.create(result_types=[ty], properties={OPERAND_SEGMENTS: segments(0, 0)})
 
 
 def tensor_alloc(ty: Attribute) -> bufferization.AllocTensorOp:
-    """Return an operation that allocates a destination of the tensor type ``ty``."""
+    """Returns an operation that allocates a destination of the tensor type ``ty``."""
     return bufferization.AllocTensorOp.create(result_types=[ty], properties={OPERAND_SEGMENTS: segments(0, 0, 0)})

@@ -12,7 +12,7 @@ _NAMES = ("callee", "node")
 
 
 def block_code(module: IRModule, block: Block, results: list[SSAValue]) -> list[str]:
-    """Return a line for each operation of ``block``, with its kernel, then one for each of ``results``."""
+    """Returns a line for each operation of ``block``, with its kernel, then one for each of ``results``."""
     prims = module.prims()
     indices: dict[SSAValue, str] = {value: f"argument {at}" for at, value in enumerate(block.args)}
     lines: list[str] = []

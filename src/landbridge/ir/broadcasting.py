@@ -22,7 +22,7 @@ from landbridge.sizes.terms import AboveZero, atoms
 def broadcast_shape(
     g: GraphBuilder, shapes: Sequence[Sequence[Extent]], constants: Sequence[bool]
 ) -> tuple[Extent, ...]:
-    """Return the shape that operands of ``shapes`` broadcast to, as ``broadcast_shapes`` does for this program.
+    """Returns the shape that operands of ``shapes`` broadcast to, as ``broadcast_shapes`` does for this program.
 
     An axis of a constant (``constants`` says which operands are constants) decides the extent: a dimension that meets
     it takes its length, because the weights of a layer do not repeat. Raises as ``broadcast_shapes``.
@@ -37,7 +37,7 @@ def broadcast_shape(
 
 
 def _known(g: GraphBuilder, extent: Extent, shapes: Sequence[Sequence[Extent]]) -> Extent:
-    """Return ``extent`` of a result, replaced by the operand's extent if it is known to equal that; records unknown
+    """Returns ``extent`` of a result, replaced by the operand's extent if it is known to equal that; records unknown
     ones."""
     if not isinstance(extent, Size) or any(extent == each for shape in shapes for each in shape):
         return extent
@@ -48,7 +48,7 @@ def _known(g: GraphBuilder, extent: Extent, shapes: Sequence[Sequence[Extent]]) 
 
 
 def repeated(g: GraphBuilder, value: SSAValue, shape: Sequence[Extent], subject: str) -> SSAValue:
-    """Return ``value`` repeated along the axes that are 1 in some runs where ``shape`` has more.
+    """Returns ``value`` repeated along the axes that are 1 in some runs where ``shape`` has more.
 
     ``shape`` is what it broadcasts to. Axes that are 1 in all runs stay. A run is refused in which an extent of
     ``subject`` is neither 1 nor that of ``shape``. Returns ``value`` itself if there is no such axis.

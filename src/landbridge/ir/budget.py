@@ -31,7 +31,7 @@ class Budget:
         self.spent += count
 
     def foresee(self, count: int, subject: str) -> None:
-        """Raise BudgetError if fewer than ``count`` nodes are left for ``subject``; counts nothing."""
+        """Raises BudgetError if fewer than ``count`` nodes are left for ``subject``; counts nothing."""
         if self.spent + count > self.limit:
             raise BudgetError(
                 f"{subject} unfolds into {count} nodes, where the model has {self.spent} already; it may have "

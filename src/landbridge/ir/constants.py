@@ -31,7 +31,7 @@ def fill_missing_constants(module: IRModule) -> list[str]:
 
 
 def seeded_values(name: str, ty: Attribute) -> np.ndarray[Any, Any]:
-    """Return a read-only array of the shape and dtype of ``ty``, with values seeded by ``name``."""
+    """Returns a read-only array of the shape and dtype of ``ty``, with values seeded by ``name``."""
     values = np.random.default_rng(crc32(name.encode())).standard_normal(shape_of(ty)) * 0.1
     array = np.asarray(values).astype(numpy_dtype(dtype_of(ty)))
     array.flags.writeable = False

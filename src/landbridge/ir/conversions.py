@@ -16,7 +16,7 @@ _LARGEST = {"float8_e4m3fn": 448.0, "float8_e4m3fnuz": 240.0, "float8_e5m2": 573
 
 
 def converted(x: Array, kind: np.dtype[Any], *, saturate: bool = True) -> Array:
-    """Return ``x`` converted to ``kind``.
+    """Returns ``x`` converted to ``kind``.
 
     Floats become integers by rounding towards zero; values out of range become the nearest legal one, and NaN becomes
     0. Floats become floats rounded once, integers become 16-bit floats by way of f32, and integers become integers by
@@ -45,7 +45,7 @@ def _integers(x: Array, kind: np.dtype[Any]) -> Array:
 
 
 def _odd_single(x: Array) -> Array:
-    """Return f64 as f32 rounded to odd: cut off, with the last bit set if that lost something.
+    """Returns f64 as f32 rounded to odd: cut off, with the last bit set if that lost something.
 
     Rounding the result again, to fewer bits, equals rounding ``x`` once.
     """

@@ -26,7 +26,7 @@ class CopyPrims:
         self._known: dict[Hashable, str] = {}
 
     def flat(self, count: Extent, dtype: str, location: VDeviceAttr) -> str:
-        """Return the name of a PrimFunc that copies ``count`` elements in order: both sides are ``[count]``."""
+        """Returns the name of a PrimFunc that copies ``count`` elements in order: both sides are ``[count]``."""
 
         def build(p: PrimBuilder) -> None:
             same = AffineMap.identity(1)
@@ -36,7 +36,7 @@ class CopyPrims:
         return self._make("copy", ("flat", count, dtype, location), ty, ty, build)
 
     def part(self, total: Extent, first: Extent, count: Extent, dtype: str, location: VDeviceAttr) -> str:
-        """Return the name of a PrimFunc that copies ``count`` elements from element ``first`` of ``total``; both sides
+        """Returns the name of a PrimFunc that copies ``count`` elements from element ``first`` of ``total``; both sides
         are flat."""
 
         def build(p: PrimBuilder) -> None:
@@ -49,7 +49,7 @@ class CopyPrims:
     def columns(
         self, rows: Extent, width: Extent, total: Extent, first: Extent, dtype: str, location: VDeviceAttr
     ) -> str:
-        """Return the name of a PrimFunc that copies ``[rows, width]`` into columns ``first ..`` of rows of ``total``
+        """Returns the name of a PrimFunc that copies ``[rows, width]`` into columns ``first ..`` of rows of ``total``
         elements.
 
         The destination is flat.
@@ -70,7 +70,7 @@ class CopyPrims:
     def pack(
         self, shape: Sequence[int], axes: Sequence[int], tiles: Sequence[int], dtype: str, location: VDeviceAttr
     ) -> str:
-        """Return the name of a PrimFunc that copies ``shape`` into its packed shape; the padding repeats the last
+        """Returns the name of a PrimFunc that copies ``shape`` into its packed shape; the padding repeats the last
         element."""
 
         def build(p: PrimBuilder) -> None:
@@ -85,7 +85,7 @@ class CopyPrims:
         return self._make("pack", ("pack", source, tuple(axes), tuple(tiles)), source, target, build)
 
     def transpose(self, shape: Sequence[int], order: Sequence[int], dtype: str, location: VDeviceAttr) -> str:
-        """Return the name of a PrimFunc that transposes: axis ``i`` of the result is axis ``order[i]`` of the
+        """Returns the name of a PrimFunc that transposes: axis ``i`` of the result is axis ``order[i]`` of the
         source."""
         transposed = [shape[i] for i in order]
 
@@ -101,7 +101,7 @@ class CopyPrims:
     def unpack(
         self, shape: Sequence[int], axes: Sequence[int], tiles: Sequence[int], dtype: str, location: VDeviceAttr
     ) -> str:
-        """Return the name of a PrimFunc that copies the packed form of ``shape`` back to ``shape``."""
+        """Returns the name of a PrimFunc that copies the packed form of ``shape`` back to ``shape``."""
 
         def build(p: PrimBuilder) -> None:
             for piece in pieces(shape, axes, tiles, padding=False):

@@ -48,16 +48,16 @@ class DataDimensions:
 
     @property
     def names(self) -> frozenset[str]:
-        """Return the names of all dimensions that were created."""
+        """Returns the names of all dimensions that were created."""
         return frozenset(self._names)
 
     @property
     def are_legal(self) -> bool:
-        """Return whether data-dependent dimensions are allowed."""
+        """Returns whether data-dependent dimensions are allowed."""
         return self._declared_sizes is not None
 
     def new(self, name: str, low: int = 0, high: int = LARGEST_EXTENT) -> Extent:
-        """Return a new dimension called ``name``, with a suffix if that is taken; it starts at 0, as the data may be
+        """Returns a new dimension called ``name``, with a suffix if that is taken; it starts at 0, as the data may be
         empty."""
         name = unique = identifier(name)
         number = 1

@@ -37,7 +37,7 @@ class DequantizedValues:
         self._known[_key(value.result)] = value
 
     def find(self, value: _Operand) -> Dequantized | None:
-        """Return how ``value`` was dequantized; None if it was not."""
+        """Returns how ``value`` was dequantized; None if it was not."""
         return self._known.get(_key(value))
 
 

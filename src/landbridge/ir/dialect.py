@@ -45,7 +45,7 @@ Linalg = Dialect(
 
 
 def context() -> Context:
-    """Return a new xdsl context with the dialects of Landbridge IR."""
+    """Returns a new xdsl context with the dialects of Landbridge IR."""
     ctx = Context()
     for dialect in (
         builtin.Builtin,

@@ -19,6 +19,6 @@ class Empties:
     has_empty: bool = False
 
     def least(self) -> int:
-        """Return the smallest extent of a tensor whose size differs between runs."""
+        """Returns the smallest extent of a tensor whose size differs between runs."""
         self.has_empty |= self.allowed
         return int(not self.allowed)

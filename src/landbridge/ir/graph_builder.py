@@ -36,7 +36,7 @@ from landbridge.sizes.terms import AboveZero, Atom
 
 
 def broadcast_map(shape: Sequence[Extent], result: Sequence[Extent]) -> AffineMap:
-    """Return the map by which loops over ``result`` read an operand of ``shape`` under numpy broadcasting."""
+    """Returns the map by which loops over ``result`` read an operand of ``shape`` under numpy broadcasting."""
     lead = len(result) - len(shape)
     return AffineMap(
         len(result),
@@ -106,7 +106,7 @@ class GraphBuilder:
         self._builder = Builder(InsertPoint.at_end(block))
 
     def nested(self, block: Block) -> GraphBuilder:
-        """Return a builder for a block of a region of this graph."""
+        """Returns a builder for a block of a region of this graph."""
         inner = GraphBuilder(self.module, block, self.vdevice, self.budget, self.data, self.broadcasting)
         inner.is_nested = True
         inner.read_dimensions, inner.guards, inner.whole = self.read_dimensions, self.guards, self.whole
@@ -114,29 +114,29 @@ class GraphBuilder:
         return inner
 
     def iteration(self, name: str, last: Extent, count: SSAValue) -> Extent:
-        """Return the dimension ``name``, from 0 to ``last``, that ``count`` counts in the loop of this block."""
+        """Returns the dimension ``name``, from 0 to ``last``, that ``count`` counts in the loop of this block."""
         self.iterations = {**self.iterations, name: count}
         self.read_dimensions.add(name)
         return dimension(name, 0, never_below(last))
 
     def is_read(self, *extents: Extent) -> bool:
-        """Return whether ``extents`` depend on an element of an input, which a run reads."""
+        """Returns whether ``extents`` depend on an element of an input, which a run reads."""
         return not self.read_dimensions.isdisjoint(dimensions_of(extents))
 
     def fewest(self, *extents: Extent) -> int:
-        """Return the smallest value that ``extents`` may have: 0, unless code is made for at least 1."""
+        """Returns the smallest value that ``extents`` may have: 0, unless code is made for at least 1."""
         if self.data.names.isdisjoint(dimensions_of(extents)):
             return self.data.empties.least()
         return int(not self.data.may_be_empty)
 
     def held(self, subject: str, extent: Extent, legal: Extent) -> Extent:
-        """Return ``legal``; each run checks that ``extent`` of ``subject`` equals it."""
+        """Returns ``legal``; each run checks that ``extent`` of ``subject`` equals it."""
         if extent != legal:
             self.guards.append(SizeGuard(f"{self.node}: {subject}", cast(int, extent), cast(int, legal)))
         return legal
 
     def created(self, value: SSAValue) -> bool:
-        """Return whether an operation of this builder's block computes ``value``."""
+        """Returns whether an operation of this builder's block computes ``value``."""
         return isinstance(value.owner, Operation) and value.owner.parent_block() is self._block
 
     def constant(self, array: np.ndarray[Any, Any], hint: str = "c") -> SSAValue:
@@ -147,7 +147,7 @@ class GraphBuilder:
         ).result
 
     def extents(self, array: np.ndarray[Any, Any]) -> SSAValue:
-        """Return an int64 tensor of ``array``, whose objects are ints and Sizes; a kernel computes its elements."""
+        """Returns an int64 tensor of ``array``, whose objects are ints and Sizes; a kernel computes its elements."""
         values = array.reshape(-1).tolist()
 
         def build(p: PrimBuilder) -> None:
@@ -218,7 +218,7 @@ class GraphBuilder:
         return self.call(name, inputs, [(shape, dtype or dtype_of(inputs[0].type))], build)[0]
 
     def reshape(self, source: SSAValue, shape: Sequence[Extent], offset: Extent = 0) -> SSAValue:
-        """Return the elements from ``offset`` on, seen as ``shape``; no bytes move."""
+        """Returns the elements from ``offset`` on, seen as ``shape``; no bytes move."""
         old = shape_of(source.type)
         if tuple(shape) == old and not offset:
             return source
@@ -230,12 +230,12 @@ class GraphBuilder:
         return self._builder.insert(ViewOp(source, ty, offset)).result
 
     def renamed(self, source: SSAValue, shape: Sequence[Extent]) -> SSAValue:
-        """Return ``source`` seen as ``shape``, which is equal to its shape by known facts; nothing is tested."""
+        """Returns ``source`` seen as ``shape``, which is equal to its shape by known facts; nothing is tested."""
         ty = tensor_type(shape, dtype_of(source.type), self.vdevice)
         return self._builder.insert(ViewOp(source, ty, 0)).result
 
     def concat(self, inputs: Sequence[SSAValue], axis: int) -> SSAValue:
-        """Return the concatenation along ``axis`` (not negative)."""
+        """Returns the concatenation along ``axis`` (not negative)."""
         shape = list(shape_of(inputs[0].type))
         shape[axis] = sum(shape_of(v.type)[axis] for v in inputs)
         ty = tensor_type(shape, dtype_of(inputs[0].type), self.vdevice)
@@ -313,7 +313,7 @@ class GraphBuilder:
         return list(self._builder.insert(op).res)
 
     def _unread(self, block: Block, at: int, value: SSAValue, ty: Attribute) -> SSAValue:
-        """Return ``value``, first in argument ``at`` of a loop's ``block``, or zeros of ``ty`` if nothing reads it."""
+        """Returns ``value``, first in argument ``at`` of a loop's ``block``, or zeros of ``ty`` if nothing reads it."""
         if value.type == ty or any(block.args[at].uses):
             return value
         block.erase_arg(block.args[at])
@@ -332,7 +332,7 @@ class GraphBuilder:
         results: list[SSAValue],
         build: Callable[[GraphBuilder, Sequence[SSAValue]], tuple[Sequence[SSAValue], Sequence[SSAValue]]],
     ) -> None:
-        """Raise ShapeError unless the body, built for the types that ``block`` now takes, is the same code."""
+        """Raises ShapeError unless the body, built for the types that ``block`` now takes, is the same code."""
         again = Block(arg_types=[a.type for a in block.args])
         next_values, rows = build(self.nested(again), again.args)
         if block_code(self.module, block, results) != block_code(self.module, again, [*next_values, *rows]):
@@ -347,5 +347,5 @@ class GraphBuilder:
 
 
 def _types_text(types: Sequence[Attribute]) -> str:
-    """Return the text for values of ``types`` in messages."""
+    """Returns the text for values of ``types`` in messages."""
     return ", ".join(f"{dtype_of(ty)}{list(shape_of(ty))}" for ty in types) or "nothing"

@@ -61,7 +61,7 @@ class ConstantOp(IRDLOperation):
 
     @property
     def symbol_name(self) -> str:
-        """Return the constant's name in the module's table."""
+        """Returns the constant's name in the module's table."""
         return self.symbol.root_reference.data
 
 
@@ -94,12 +94,12 @@ class CallOp(IRDLOperation):
 
     @property
     def input_count(self) -> int:
-        """Return the number of operands that are inputs; the others are destinations."""
+        """Returns the number of operands that are inputs; the others are destinations."""
         return first_segment(self.attributes[OPERAND_SEGMENTS])
 
     @property
     def callee_name(self) -> str:
-        """Return the name of the PrimFunc."""
+        """Returns the name of the PrimFunc."""
         return self.callee.root_reference.data
 
     @callee_name.setter
@@ -122,12 +122,12 @@ class ViewOp(IRDLOperation):
 
     @property
     def first(self) -> int:
-        """Return the element of the source that the view begins with."""
+        """Returns the element of the source that the view begins with."""
         return int_of(self.offset)
 
 
 def viewed(value: SSAValue) -> SSAValue:
-    """Return the value that ``value`` is a view of, through any number of views."""
+    """Returns the value that ``value`` is a view of, through any number of views."""
     while isinstance(value.owner, ViewOp):
         value = value.owner.source
     return value
@@ -225,13 +225,13 @@ class HostCallOp(IRDLOperation):
 
     @property
     def defines(self) -> tuple[int, ...]:
-        """Return the dimensions that are known once it has run; the program is cut there."""
+        """Returns the dimensions that are known once it has run; the program is cut there."""
         declared = self.parameters.data.get(DEFINES)
         return ints(declared) if isinstance(declared, ArrayAttr) else ()
 
     @property
     def bodies(self) -> tuple[str, ...]:
-        """Return the names of the programs that it runs."""
+        """Returns the names of the programs that it runs."""
         declared = self.parameters.data.get(BODIES)
         return tuple(e.data for e in declared if isinstance(e, StringAttr)) if isinstance(declared, ArrayAttr) else ()
 
@@ -308,17 +308,17 @@ class LoopOp(IRDLOperation):
 
     @property
     def most_trips(self) -> int:
-        """Return the trip count; an upper bound of it where ``count`` or a condition decides."""
+        """Returns the trip count; an upper bound of it where ``count`` or a condition decides."""
         return int_of(self.trips)
 
     @property
     def tested(self) -> int | None:
-        """Return the index of the carried value that ends the loop; None if there is no condition."""
+        """Returns the index of the carried value that ends the loop; None if there is no condition."""
         return None if self.condition is None else self.condition.value.data
 
     @property
     def rows(self) -> int:
-        """Return how many rows an iteration makes."""
+        """Returns how many rows an iteration makes."""
         return len(ints(self.back)) - len(self.scanned)
 
     @property
@@ -328,7 +328,7 @@ class LoopOp(IRDLOperation):
 
 
 def graphs_in(op: Operation) -> Sequence[Region]:
-    """Return the regions of ``op`` that are graphs: branches, and the body of a loop."""
+    """Returns the regions of ``op`` that are graphs: branches, and the body of a loop."""
     return op.regions if isinstance(op, IfOp | LoopOp) else ()
 
 

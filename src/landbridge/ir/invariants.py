@@ -9,7 +9,7 @@ from landbridge.ir.graph_ops import CallOp, ConcatOp, ConstantOp, ViewOp
 
 
 def invariants(body: Block) -> list[Operation]:
-    """Return the loop-invariant operations of ``body`` in order, with their destinations: they can move before the
+    """Returns the loop-invariant operations of ``body`` in order, with their destinations: they can move before the
     loop.
 
     They depend on nothing that an iteration is given. Functions of the host are left out: each iteration calls them.

@@ -23,17 +23,17 @@ _ITERATION = "iteration "
 
 
 def iteration_name(which: str) -> str:
-    """Return the name of the dimension for an iteration number."""
+    """Returns the name of the dimension for an iteration number."""
     return _ITERATION + which
 
 
 def is_iteration(name: str) -> bool:
-    """Return whether a dimension is an iteration number."""
+    """Returns whether a dimension is an iteration number."""
     return name.startswith(_ITERATION)
 
 
 def asks_of_iterations(error: UndecidedSizeError) -> bool:
-    """Return whether the undecided comparison depends on an iteration number; no range of sizes decides such a one."""
+    """Returns whether the undecided comparison depends on an iteration number; no range of sizes decides such a one."""
     return isinstance(error.question, Question) and any(map(is_iteration, symbols(error.question.difference)))
 
 

@@ -43,7 +43,7 @@ BOUNDS = "lb.bounds"
 
 
 def is_prim(function: func.FuncOp) -> bool:
-    """Return whether ``function`` is a PrimFunc."""
+    """Returns whether ``function`` is a PrimFunc."""
     return PRIM in function.attributes
 
 
@@ -53,7 +53,7 @@ def mark_prim(function: func.FuncOp) -> None:
 
 
 def target_number(function: func.FuncOp) -> int:
-    """Return the number of the target that a PrimFunc is compiled for."""
+    """Returns the number of the target that a PrimFunc is compiled for."""
     return integer_at(function, TARGET) or 0
 
 
@@ -63,7 +63,7 @@ def set_target_number(function: func.FuncOp, target: int) -> None:
 
 
 def moved_bytes(function: func.FuncOp) -> int:
-    """Return the bytes that a call of a PrimFunc moves; 0 for one that computes."""
+    """Returns the bytes that a call of a PrimFunc moves; 0 for one that computes."""
     found = integer_at(function, MOVES)
     return 0 if found is None else found
 
@@ -77,7 +77,7 @@ def set_moved_bytes(function: func.FuncOp, nbytes: int) -> None:
 
 
 def first_scratch(function: func.FuncOp) -> int | None:
-    """Return the index of the first argument of a PrimFunc that is memory for its temporaries; None if there is
+    """Returns the index of the first argument of a PrimFunc that is memory for its temporaries; None if there is
     none."""
     return integer_at(function, SCRATCH)
 
@@ -88,7 +88,7 @@ def set_first_scratch(function: func.FuncOp, number: int) -> None:
 
 
 def is_in_place(function: func.FuncOp) -> bool:
-    """Return whether an output of a kernel may alias an input."""
+    """Returns whether an output of a kernel may alias an input."""
     return IN_PLACE in function.attributes
 
 
@@ -103,7 +103,7 @@ def unmark_in_place(function: func.FuncOp) -> None:
 
 
 def copies_unless_same(function: func.FuncOp) -> bool:
-    """Return whether a kernel copies its one input to its one output, and does nothing if they are the same memory."""
+    """Returns whether a kernel copies its one input to its one output, and does nothing if they are the same memory."""
     return UNLESS_SAME in function.attributes
 
 
@@ -120,7 +120,7 @@ def keep_marks(function: func.FuncOp, lowered: func.FuncOp) -> None:
 
 
 def is_checked(function: func.FuncOp) -> bool:
-    """Return whether a kernel tests its accesses and has a report as its last operand."""
+    """Returns whether a kernel tests its accesses and has a report as its last operand."""
     return CHECKED in function.attributes
 
 
@@ -130,7 +130,7 @@ def mark_checked(function: func.FuncOp) -> None:
 
 
 def task_count(function: func.FuncOp) -> int | None:
-    """Return how many tasks a call of a lowered function has; None for a function that is not lowered."""
+    """Returns how many tasks a call of a lowered function has; None for a function that is not lowered."""
     return integer_at(function, TASKS)
 
 
@@ -140,7 +140,7 @@ def set_task_count(function: func.FuncOp, tasks: Extent) -> None:
 
 
 def schedule_of(function: func.FuncOp) -> tuple[str, tuple[str, ...]]:
-    """Return the schedule of a lowered function in words, and the rejected candidates; empty if none was recorded."""
+    """Returns the schedule of a lowered function in words, and the rejected candidates; empty if none was recorded."""
     chosen = function.attributes.get(SCHEDULE)
     return chosen.data if isinstance(chosen, StringAttr) else "", strings_at(function, WEIGHED) or ()
 
@@ -153,7 +153,7 @@ def set_schedule(function: func.FuncOp, chosen: str, weighed: Sequence[str]) -> 
 
 
 def loop_extents(generic: linalg.ops.GenericOp) -> tuple[int, ...]:
-    """Return the bounds of the loops of a ``linalg.generic``, which must carry them."""
+    """Returns the bounds of the loops of a ``linalg.generic``, which must carry them."""
     extents = generic.attributes[EXTENTS]
     assert isinstance(extents, ArrayAttr)  # every pass that makes a generic sets them
     return ints(extents)
@@ -165,12 +165,12 @@ def set_loop_extents(generic: linalg.ops.GenericOp, extents: Sequence[Extent]) -
 
 
 def has_sizes(function: func.FuncOp) -> bool:
-    """Return whether a lowered function has the operand of Sizes before the tasks; the list of Sizes may be empty."""
+    """Returns whether a lowered function has the operand of Sizes before the tasks; the list of Sizes may be empty."""
     return SIZES in function.attributes
 
 
 def sizes_of(function: func.FuncOp) -> tuple[int, ...]:
-    """Return the Sizes that a lowered function takes in its operand before the tasks."""
+    """Returns the Sizes that a lowered function takes in its operand before the tasks."""
     sizes = function.attributes.get(SIZES)
     return ints(sizes) if isinstance(sizes, ArrayAttr) else ()
 
@@ -181,7 +181,7 @@ def set_sizes(function: func.FuncOp, sizes: Sequence[Extent]) -> None:
 
 
 def tile_bounds(generic: linalg.ops.GenericOp) -> list[tuple[int, ...]]:
-    """Return ``(outer, inner, tile, extent)`` of each loop that was cut in two and whose last tile is not full."""
+    """Returns ``(outer, inner, tile, extent)`` of each loop that was cut in two and whose last tile is not full."""
     bounds = generic.attributes.get(BOUNDS)
     if bounds is None or not isinstance(bounds, ArrayAttr):  # most have none, and isinstance is slow where it says no
         return []

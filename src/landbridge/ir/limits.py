@@ -39,7 +39,7 @@ class Limits:
 
 
 def limits_of(given: Limits | Mapping[str, float] | None) -> Limits | None:
-    """Return the Limits that the argument ``limits=`` means; raises InputError for a mapping with unknown names."""
+    """Returns the Limits that the argument ``limits=`` means; raises InputError for a mapping with unknown names."""
     if given is None or isinstance(given, Limits):
         return given
     legal = [field.name for field in fields(Limits)]
@@ -69,7 +69,7 @@ def limited(limits: Limits | None) -> Iterator[None]:
 
 
 def check_time(doing: str) -> None:
-    """Raise BudgetError if the allowed seconds are over, before ``doing``."""
+    """Raises BudgetError if the allowed seconds are over, before ``doing``."""
     spending = _now.get()
     if spending is None or spending.limits.seconds is None:
         return
@@ -82,7 +82,7 @@ def check_time(doing: str) -> None:
 
 
 def check_file_bytes(count: int, subject: str) -> None:
-    """Raise BudgetError if ``subject`` has more bytes than allowed."""
+    """Raises BudgetError if ``subject`` has more bytes than allowed."""
     spending = _now.get()
     if spending is not None and spending.limits.bytes is not None and count > spending.limits.bytes:
         raise BudgetError(
@@ -102,13 +102,13 @@ def take_constant(count: int, subject: str) -> None:
 
 
 def way_to_more_nodes() -> str:
-    """Return the text that tells how to allow a model more nodes."""
+    """Returns the text that tells how to allow a model more nodes."""
     spending = _now.get()
     given = spending is not None and spending.limits.nodes is not None
     return "allow more in limits=" if given else "compile(..., max_nodes=...) more"
 
 
 def most_bytes() -> float:
-    """Return the most bytes that one array may have."""
+    """Returns the most bytes that one array may have."""
     spending = _now.get()
     return math.inf if spending is None or spending.limits.bytes is None else spending.limits.bytes

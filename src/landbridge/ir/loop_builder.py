@@ -25,7 +25,7 @@ class LoopBuilder(ScalarBuilder):
     """
 
     def inside(self, v: Value, extent: Extent) -> Value:
-        """Return the integer ``v`` as an index proved to be below ``extent``: an index out of range becomes the last
+        """Returns the integer ``v`` as an index proved to be below ``extent``: an index out of range becomes the last
         one."""
         last = self.const(largest(extent - 1, 0), "uint64")
         return self.cast(self.minimum(self.cast(v, "uint64"), last), "index")
@@ -73,7 +73,7 @@ class LoopBuilder(ScalarBuilder):
     def branch(
         self, condition: Value, then: Callable[[], Carried], otherwise: Callable[[], Carried] = lambda: ()
     ) -> list[Value]:
-        """Return the values of ``then()`` if ``condition`` holds, else those of ``otherwise()``; only one of them
+        """Returns the values of ``then()`` if ``condition`` holds, else those of ``otherwise()``; only one of them
         runs."""
         regions, results = [], []
         for build in (then, otherwise):

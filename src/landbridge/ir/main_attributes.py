@@ -43,7 +43,7 @@ FrameLayout: TypeAlias = tuple[tuple[int, ...], tuple[int, ...]]
 
 
 def io_names(main: func.FuncOp) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the names of the inputs and outputs of @main: those it carries, else names made from its tensor-level
+    """Returns the names of the inputs and outputs of @main: those it carries, else names made from its tensor-level
     type."""
     inputs, outputs = strings_at(main, INPUT_NAMES), strings_at(main, OUTPUT_NAMES)
     if inputs is None:
@@ -60,7 +60,7 @@ def set_io_names(main: func.FuncOp, inputs: Sequence[str], outputs: Sequence[str
 
 
 def parameter_names(main: func.FuncOp) -> tuple[str, ...]:
-    """Return the names of the parameters of @main, which are its last inputs."""
+    """Returns the names of the parameters of @main, which are its last inputs."""
     return strings_at(main, PARAMETER_NAMES) or ()
 
 
@@ -70,7 +70,7 @@ def set_parameter_names(main: func.FuncOp, names: Sequence[str]) -> None:
 
 
 def supposed_dimensions(main: func.FuncOp) -> tuple[str, ...]:
-    """Return the dimensions that data decide and that @main assumes to be at least 1."""
+    """Returns the dimensions that data decide and that @main assumes to be at least 1."""
     return strings_at(main, SUPPOSED) or ()
 
 
@@ -80,7 +80,7 @@ def set_supposed_dimensions(main: func.FuncOp, names: Sequence[str]) -> None:
 
 
 def frame_layouts(main: func.FuncOp) -> dict[str, FrameLayout]:
-    """Return the layout of each input that is a frame, by name."""
+    """Returns the layout of each input that is a frame, by name."""
     layouts = {}
     for name, layout in dictionary_at(main, FRAMES).items():
         match layout:
@@ -99,7 +99,7 @@ def set_frame_layouts(main: func.FuncOp, layouts: Mapping[str, FrameLayout]) -> 
 
 
 def input_elements(main: func.FuncOp) -> dict[str, tuple[int, ...]]:
-    """Return the elements of each input that defines open dimensions, by name."""
+    """Returns the elements of each input that defines open dimensions, by name."""
     return {name: ints(cast(ArrayAttr[Any], found)) for name, found in dictionary_at(main, ELEMENTS).items()}
 
 
@@ -109,7 +109,7 @@ def set_input_elements(main: func.FuncOp, elements: Mapping[str, Sequence[Extent
 
 
 def aliases(main: func.FuncOp) -> dict[str, str]:
-    """Return the input that each aliased output may share memory with, by the name of the output."""
+    """Returns the input that each aliased output may share memory with, by the name of the output."""
     found = {}
     for output, input in dictionary_at(main, ALIAS).items():
         if not isinstance(input, StringAttr):
@@ -127,7 +127,7 @@ def set_aliases(main: func.FuncOp, found: Mapping[str, str]) -> None:
 
 
 def guards(main: func.FuncOp) -> tuple[SizeGuard, ...]:
-    """Return the conditions that the dimensions of a run must meet."""
+    """Returns the conditions that the dimensions of a run must meet."""
     found = []
     for each in cast(ArrayAttr[Any], main.attributes.get(GUARDS, ArrayAttr(()))):
         match each:
@@ -171,5 +171,5 @@ def set_spill_requests(main: func.FuncOp, spill: Mapping[str, str]) -> None:
 
 
 def open_requests(main: func.FuncOp) -> frozenset[str]:
-    """Return which of ``PLACE`` and ``SPILL`` are requested and not done yet."""
+    """Returns which of ``PLACE`` and ``SPILL`` are requested and not done yet."""
     return frozenset({PLACE, SPILL} & main.attributes.keys())

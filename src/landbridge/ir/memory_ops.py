@@ -59,7 +59,7 @@ class AllocStorageOp(IRDLOperation):
 
     @property
     def size(self) -> int:
-        """Return the size in bytes."""
+        """Returns the size in bytes."""
         return int_of(self.nbytes)
 
 
@@ -83,7 +83,7 @@ class AllocTensorOp(IRDLOperation):
 
     @property
     def first(self) -> int:
-        """Return the byte of the storage at which the tensor begins."""
+        """Returns the byte of the storage at which the tensor begins."""
         return int_of(self.offset)
 
 

@@ -86,20 +86,20 @@ class IRModule:
 
     @property
     def main(self) -> func.FuncOp:
-        """Return the graph function."""
+        """Returns the graph function."""
         for f in self.functions():
             if f.sym_name.data == "main":
                 return f
         raise ParseError("the module has no function @main")
 
     def functions(self) -> Iterator[func.FuncOp]:
-        """Yield all functions, in order."""
+        """Yields all functions, in order."""
         for op in self.op.body.block.ops:
             if isinstance(op, func.FuncOp):
                 yield op
 
     def prims(self) -> dict[str, func.FuncOp]:
-        """Return the PrimFuncs by name."""
+        """Returns the PrimFuncs by name."""
         return {f.sym_name.data: f for f in self.functions() if is_prim(f)}
 
     def clone_prim(self, function: func.FuncOp, name: str) -> func.FuncOp:
@@ -110,7 +110,7 @@ class IRModule:
         return copy
 
     def dimensions(self) -> dict[str, Symbol]:
-        """Return the open dimensions of the inputs of @main, by name; none if there is no such function."""
+        """Returns the open dimensions of the inputs of @main, by name; none if there is no such function."""
         mains = [f for f in self.functions() if f.sym_name.data == "main" and len(f.body.blocks) == 1]
         types = [argument.type for main in mains for argument in main.body.block.args]
         extents: list[Extent] = [e for ty in types if isinstance(ty, TensorType | MemRefType) for e in ty.get_shape()]
@@ -118,7 +118,7 @@ class IRModule:
         return dimensions_of(extents)
 
     def target_of(self, vdevice: int) -> Target:
-        """Return the target that compiles for vdevice number ``vdevice``."""
+        """Returns the target that compiles for vdevice number ``vdevice``."""
         return self.targets[self.vdevices[vdevice].target]
 
     def add_constant(self, array: np.ndarray[Any, Any], hint: str = "c") -> str:
@@ -154,7 +154,7 @@ class IRModule:
         return symbol
 
     def _twins(self, stem: str, array: np.ndarray[Any, Any]) -> list[str] | None:
-        """Return the symbols of constants with the checksum of ``array``; None if it is the first, which gets no
+        """Returns the symbols of constants with the checksum of ``array``; None if it is the first, which gets no
         checksum."""
         kind = (stem, array.shape, array.dtype)
         first = self._first.get(kind)
@@ -167,7 +167,7 @@ class IRModule:
         return self._equal_constants.setdefault((*kind, _checksum(array)), [])
 
     def symbols_of(self, name: str) -> frozenset[str]:
-        """Return the symbols of what was put into the table under ``name``: a weight in several layouts has several.
+        """Returns the symbols of what was put into the table under ``name``: a weight in several layouts has several.
 
         A module that was parsed, or made from another one, knows only the first of them.
         """
@@ -189,7 +189,7 @@ class IRModule:
             del self.constants[symbol]
 
     def print(self) -> str:
-        """Return the IR as text, with constants by symbol, and with vdevices by name if there are several."""
+        """Returns the IR as text, with constants by symbol, and with vdevices by name if there are several."""
         if len(self.vdevices) > 1:
             self.op.attributes[VDEVICES] = ArrayAttr(
                 [ArrayAttr([StringAttr(v.name), IntegerAttr(v.target, i64)]) for v in self.vdevices]
@@ -225,14 +225,14 @@ class IRModule:
 
 
 def parameters(module: IRModule) -> frozenset[SSAValue]:
-    """Return the arguments of @main that are parameters: the last of its inputs, on tensors as on memrefs."""
+    """Returns the arguments of @main that are parameters: the last of its inputs, on tensors as on memrefs."""
     main = module.main
     end = len(io_names(main)[0])
     return frozenset(main.body.block.args[end - len(parameter_names(main)) : end])
 
 
 def _declared_dimensions(text: str) -> dict[str, Symbol]:
-    """Return the open dimensions that printed IR declares, by name; types use them before the attribute is parsed."""
+    """Returns the open dimensions that printed IR declares, by name; types use them before the attribute is parsed."""
     found = _DECLARED.search(text)
     if found is None:
         return {}
@@ -240,7 +240,7 @@ def _declared_dimensions(text: str) -> dict[str, Symbol]:
 
 
 def _take_vdevices(op: ModuleOp) -> tuple[VDevice, ...]:
-    """Return the vdevices that printed IR names, with the numbers of their targets; none if it names none."""
+    """Returns the vdevices that printed IR names, with the numbers of their targets; none if it names none."""
     found = []
     declared = op.attributes.pop(VDEVICES, ArrayAttr(()))
     for entry in declared if isinstance(declared, ArrayAttr) else (declared,):
@@ -253,7 +253,7 @@ def _take_vdevices(op: ModuleOp) -> tuple[VDevice, ...]:
 
 
 def symbol_name(name: str) -> str:
-    """Return the symbol for a constant called ``name``, without the number that distinguishes it from others."""
+    """Returns the symbol for a constant called ``name``, without the number that distinguishes it from others."""
     return "".join(c if c.isalnum() or c == "_" else "_" for c in name) or "c"
 
 
@@ -265,7 +265,7 @@ def _bytes_of(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 
 
 def _checksum(array: np.ndarray[Any, Any]) -> int:
-    """Return a checksum of the bytes; of large arrays it covers every sixteenth page, as hits are compared."""
+    """Returns a checksum of the bytes; of large arrays it covers every sixteenth page, as hits are compared."""
     data = _bytes_of(array)
     pages = data.size // _PAGE
     if pages >= 64:
@@ -274,7 +274,7 @@ def _checksum(array: np.ndarray[Any, Any]) -> int:
 
 
 def memory_of(array: np.ndarray[Any, Any]) -> tuple[Any, ...]:
-    """Return a key that is equal for C-contiguous arrays that are the same memory."""
+    """Returns a key that is equal for C-contiguous arrays that are the same memory."""
     return array.__array_interface__["data"][0], array.shape, array.dtype
 
 
@@ -296,7 +296,7 @@ _WHOLE_STRINGS = re.compile(
 
 
 def _check_strings(text: str) -> None:
-    """Raise ParseError for a string that is not closed: xdsl takes exponential time to find out."""
+    """Raises ParseError for a string that is not closed: xdsl takes exponential time to find out."""
     match = _WHOLE_STRINGS.match(text)
     end = match.end() if match else 0
     if end < len(text):

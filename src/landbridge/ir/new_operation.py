@@ -27,7 +27,7 @@ def new_operation(
     attributes: Mapping[str, Attribute] = _NONE,
     regions: Sequence[Region] = (),
 ) -> Op:
-    """Return an operation of ``kind`` without successors, in no block; ``results`` are types."""
+    """Returns an operation of ``kind`` without successors, in no block; ``results`` are types."""
     op = kind.__new__(kind)
     values = SSAValues(operands)
     uses = []
@@ -54,7 +54,7 @@ def new_operation(
 
 @cache
 def _defaults(kind: type[Operation]) -> tuple[_Named, _Named]:
-    """Return the default properties and the default attributes of ``kind``."""
+    """Returns the default properties and the default attributes of ``kind``."""
     if not issubclass(kind, IRDLOperation):
         return (), ()
     definition = kind.get_irdl_definition()

@@ -22,7 +22,7 @@ PROVED_OPTIMAL = "lb.proved_optimal"
 
 
 def node_name(op: Operation) -> str:
-    """Return the model's name of the node that ``op`` is part of; empty if it has none."""
+    """Returns the model's name of the node that ``op`` is part of; empty if it has none."""
     node = op.attributes.get(NODE)
     return node.data if isinstance(node, StringAttr) else ""
 
@@ -33,7 +33,7 @@ def set_node_name(op: Operation, name: str) -> None:
 
 
 def crossing_reason(op: Operation) -> str:
-    """Return why a crossing is a view or a copy, in words; empty for an operation that is no crossing of the model."""
+    """Returns why a crossing is a view or a copy, in words; empty for an operation that is no crossing of the model."""
     why = op.attributes.get(WHY)
     return why.data if isinstance(why, StringAttr) else ""
 
@@ -44,13 +44,13 @@ def set_crossing_reason(op: Operation, why: str) -> None:
 
 
 def declared_vdevice(op: Operation) -> VDeviceAttr | None:
-    """Return the vdevice that a memory-level operation declares; None if the text has none."""
+    """Returns the vdevice that a memory-level operation declares; None if the text has none."""
     location = op.attributes.get(VDEVICE)
     return location if isinstance(location, VDeviceAttr) else None
 
 
 def placed_on(op: Operation) -> VDeviceAttr:
-    """Return the vdevice of a memory-level operation, which bufferize has set; raises VerifyError if that has not
+    """Returns the vdevice of a memory-level operation, which bufferize has set; raises VerifyError if that has not
     run."""
     location = declared_vdevice(op)
     if location is None:
@@ -64,7 +64,7 @@ def place_on(op: Operation, vdevice: VDeviceAttr) -> None:
 
 
 def plan_quality(storage: Operation) -> tuple[int, bool]:
-    """Return a lower bound of the bytes of a storage, and whether its plan is proved optimal."""
+    """Returns a lower bound of the bytes of a storage, and whether its plan is proved optimal."""
     return integer_at(storage, LOWER_BOUND) or 0, bool(integer_at(storage, PROVED_OPTIMAL))
 
 

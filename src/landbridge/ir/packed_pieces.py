@@ -38,7 +38,7 @@ class _Run:
 def pieces(
     shape: Sequence[Extent], axes: Sequence[int], tiles: Sequence[int], *, padding: bool
 ) -> Iterator[PackedPiece]:
-    """Yield the pieces of ``shape`` with ``axes`` cut into ``tiles``; with ``padding`` the padding too, as copies of
+    """Yields the pieces of ``shape`` with ``axes`` cut into ``tiles``; with ``padding`` the padding too, as copies of
     the last element.
 
     The first loops go over axes that are not cut, all but the last of these: all pieces share them and so their tasks.

@@ -14,7 +14,7 @@ Array: TypeAlias = np.ndarray[Any, Any]
 
 
 def packed_shape(shape: Sequence[int], axes: Sequence[int], tiles: Sequence[int]) -> tuple[int, ...]:
-    """Return the physical shape of ``shape`` with each ``axes[i]`` cut into tiles of ``tiles[i]``, tiles innermost."""
+    """Returns the physical shape of ``shape`` with each ``axes[i]`` cut into tiles of ``tiles[i]``, tiles innermost."""
     outer = list(shape)
     for axis, tile in zip(axes, tiles, strict=True):
         outer[axis] = -(-outer[axis] // tile)
@@ -22,7 +22,7 @@ def packed_shape(shape: Sequence[int], axes: Sequence[int], tiles: Sequence[int]
 
 
 def pack_array(array: Array, axes: Sequence[int], tiles: Sequence[int]) -> Array:
-    """Return ``array`` with ``axes[i]`` cut into ``tiles[i]``, tiles innermost; partial tiles are padded with zeros.
+    """Returns ``array`` with ``axes[i]`` cut into ``tiles[i]``, tiles innermost; partial tiles are padded with zeros.
 
     The result is aligned to a cache line, so that a vector of a line's size is read from one line. NumPy's own memory
     begins 16 bytes behind; with vectors that cross lines products take up to half as long again.
@@ -39,7 +39,7 @@ def pack_array(array: Array, axes: Sequence[int], tiles: Sequence[int]) -> Array
 
 
 def _from_a_line(array: Array) -> Array:
-    """Return ``array`` if it is C-contiguous and starts at a cache line, else such a copy."""
+    """Returns ``array`` if it is C-contiguous and starts at a cache line, else such a copy."""
     if array.flags.c_contiguous and array.ctypes.data % STORAGE_ALIGNMENT == 0:
         return array
     buffer = np.empty(array.nbytes + STORAGE_ALIGNMENT, np.uint8)
@@ -57,7 +57,7 @@ def _from_a_line(array: Array) -> Array:
 
 
 def unpack_array(array: Array, axes: Sequence[int], tiles: Sequence[int], shape: Sequence[int]) -> Array:
-    """Return the logical ``shape`` without padding: the inverse of ``pack_array``."""
+    """Returns the logical ``shape`` without padding: the inverse of ``pack_array``."""
     for axis, tile in zip(reversed(axes), reversed(tiles), strict=True):
         moved = np.moveaxis(array, -1, axis + 1)
         array = moved.reshape(*moved.shape[:axis], moved.shape[axis] * tile, *moved.shape[axis + 2 :])

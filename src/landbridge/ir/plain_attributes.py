@@ -16,12 +16,12 @@ from landbridge.sizes.size import Extent, Size
 
 @lru_cache(maxsize=4096)
 def int_attr(value: Extent) -> Attribute:
-    """Return an integer as an attribute; a Size becomes ``lb.size``."""
+    """Returns an integer as an attribute; a Size becomes ``lb.size``."""
     return SizeAttr(value) if isinstance(value, Size) else IntegerAttr(value, i64)
 
 
 def int_of(attr: Attribute) -> int:
-    """Return the integer of an attribute that ``int_attr`` made."""
+    """Returns the integer of an attribute that ``int_attr`` made."""
     if isinstance(attr, IntegerAttr):
         return attr.value.data
     if isinstance(attr, SizeAttr):
@@ -30,7 +30,7 @@ def int_of(attr: Attribute) -> int:
 
 
 def int_array(values: Sequence[Extent]) -> ArrayAttr[Any]:
-    """Return ``[1, 2, 3]`` as an attribute; a Size becomes ``lb.size``."""
+    """Returns ``[1, 2, 3]`` as an attribute; a Size becomes ``lb.size``."""
     return _int_array(tuple(values))
 
 
@@ -40,12 +40,12 @@ def _int_array(values: tuple[Extent, ...]) -> ArrayAttr[Any]:
 
 
 def ints(attr: ArrayAttr[Any]) -> tuple[int, ...]:
-    """Return the integers of an attribute that ``int_array`` made."""
+    """Returns the integers of an attribute that ``int_array`` made."""
     return tuple(map(int_of, attr))
 
 
 def plain_attribute(value: Any) -> Attribute:
-    """Return plain data (numbers, text, lists and dictionaries of them) as an attribute; raises CompileError for other
+    """Returns plain data (numbers, text, lists and dictionaries of them) as an attribute; raises CompileError for other
     values."""
     if isinstance(value, bool):
         return IntegerAttr(int(value), i1)
@@ -63,7 +63,7 @@ def plain_attribute(value: Any) -> Attribute:
 
 
 def plain_data(attribute: Attribute) -> Any:
-    """Return an attribute as plain data: numbers, text, lists and dictionaries of them; raises CompileError for
+    """Returns an attribute as plain data: numbers, text, lists and dictionaries of them; raises CompileError for
     another."""
     if isinstance(attribute, IntegerAttr) and attribute.type == i1:
         return bool(attribute.value.data)
@@ -79,23 +79,23 @@ def plain_data(attribute: Attribute) -> Any:
 
 
 def integer_at(op: Operation, key: str) -> int | None:
-    """Return the integer attribute ``key`` of ``op``; None without one."""
+    """Returns the integer attribute ``key`` of ``op``; None without one."""
     number = op.attributes.get(key)
     return int_of(number) if number is not None and isinstance(number, IntegerAttr | SizeAttr) else None
 
 
 def strings_at(op: Operation, key: str) -> tuple[str, ...] | None:
-    """Return the strings of the attribute ``key`` of ``op``; None without them."""
+    """Returns the strings of the attribute ``key`` of ``op``; None without them."""
     names = op.attributes.get(key)
     return tuple(a.data for a in names if isinstance(a, StringAttr)) if isinstance(names, ArrayAttr) else None
 
 
 def string_array(names: Sequence[str]) -> ArrayAttr[StringAttr]:
-    """Return strings as an attribute."""
+    """Returns strings as an attribute."""
     return ArrayAttr([StringAttr(name) for name in names])
 
 
 def dictionary_at(op: Operation, key: str) -> Mapping[str, Attribute]:
-    """Return the dictionary attribute ``key`` of ``op``; empty without it."""
+    """Returns the dictionary attribute ``key`` of ``op``; empty without it."""
     found = op.attributes.get(key)
     return found.data if isinstance(found, DictionaryAttr) else {}

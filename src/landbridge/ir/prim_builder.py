@@ -34,7 +34,7 @@ Body: TypeAlias = Callable[..., Value | Sequence[Value]]
 
 
 def affine_map(dims: int, spec: AffineMap | Callable[..., Sequence[Any]]) -> AffineMap:
-    """Return an AffineMap of ``dims`` dims from a function of them; results may be integers."""
+    """Returns an AffineMap of ``dims`` dims from a function of them; results may be integers."""
     if isinstance(spec, AffineMap):
         return spec
     results = spec(*(AffineExpr.dimension(i) for i in range(dims)))
@@ -42,7 +42,7 @@ def affine_map(dims: int, spec: AffineMap | Callable[..., Sequence[Any]]) -> Aff
 
 
 def _hidden_loops(dims: int, maps: Sequence[AffineMap]) -> list[int]:
-    """Return the loops that index no operand by themselves."""
+    """Returns the loops that index no operand by themselves."""
     alone = {e.position for m in maps for e in m.results if isinstance(e, AffineDimExpr)}
     return [d for d in range(dims) if d not in alone]
 
@@ -64,7 +64,7 @@ class PrimBuilder:
         self.outputs: list[SSAValue] = list(self._block.args[len(inputs) :])
 
     def dtype(self, buffer: SSAValue) -> str:
-        """Return the dtype name of an argument or temporary, sign included."""
+        """Returns the dtype name of an argument or temporary, sign included."""
         return self._dtypes[buffer]
 
     def temp(self, shape: Sequence[Extent], dtype: str) -> SSAValue:
@@ -142,7 +142,7 @@ class PrimBuilder:
         self._builder.insert(op)
 
     def _accumulator_of(self, target: SSAValue) -> SSAValue:
-        """Return where ``target`` is accumulated: itself, or a temporary of more precision."""
+        """Returns where ``target`` is accumulated: itself, or a temporary of more precision."""
         dtype = self._dtypes[target]
         wide = accumulator(dtype)
         return target if wide == dtype else self.temp(shape_of(target.type), wide)
@@ -154,7 +154,7 @@ class PrimBuilder:
         self.generic("p" * len(shape), shape, [(source, whole)], [(target, whole)], lambda s, v: v)
 
     def pad(self, source: SSAValue, low: Sequence[Extent], high: Sequence[Extent], value: float | int) -> SSAValue:
-        """Return a temporary: ``source`` with ``low`` and ``high`` elements of ``value`` around each axis."""
+        """Returns a temporary: ``source`` with ``low`` and ``high`` elements of ``value`` around each axis."""
         shape = [e + a + b for e, a, b in zip(shape_of(source.type), low, high, strict=True)]
         dtype = self._dtypes[source]
         target = self.temp(shape, dtype)

@@ -46,7 +46,7 @@ class GenericOp(linalg.ops.GenericOp):
         indexing_maps: Sequence[AffineMapAttr] | ArrayAttr[AffineMapAttr],
         iterator_types: Sequence[Attribute] | ArrayAttr[Attribute],
     ) -> GenericOp:
-        """Return a generic of these operands, made without xdsl's slow search of the operation's definition."""
+        """Returns a generic of these operands, made without xdsl's slow search of the operation's definition."""
         return cls.create(
             operands=[*inputs, *outputs],
             properties={
@@ -58,11 +58,11 @@ class GenericOp(linalg.ops.GenericOp):
         )
 
     def get_loops_to_shapes_map(self) -> AffineMap:
-        """Return an empty map: no loop bound is inferred."""
+        """Returns an empty map: no loop bound is inferred."""
         return AffineMap.identity(len(self.iterator_types))
 
     def get_static_shapes(self) -> list[int]:
-        """Return unknown shapes for linalg.generic's verifier; ``verify_`` checks the real ones."""
+        """Returns unknown shapes for linalg.generic's verifier; ``verify_`` checks the real ones."""
         return [-1]
 
     def verify_(self) -> None:
@@ -89,7 +89,7 @@ class GenericOp(linalg.ops.GenericOp):
                     )
 
     def _verify_results(self) -> None:
-        """Raise VerifyException if the body yields another type than an output's elements have."""
+        """Raises VerifyException if the body yields another type than an output's elements have."""
         end = self.body.block.last_op
         given = [v.type for v in end.operands] if isinstance(end, linalg.ops.YieldOp) else []
         wanted = [output.type.element_type for output in self.outputs if isinstance(output.type, MemRefType)]
@@ -100,7 +100,7 @@ class GenericOp(linalg.ops.GenericOp):
             )
 
     def _cut_loops(self, extents: Sequence[int]) -> set[int]:
-        """Return the outer loops of those that were cut in two and whose last tile is not full."""
+        """Returns the outer loops of those that were cut in two and whose last tile is not full."""
         bounds = tile_bounds(self)
         for outer, inner, tile, extent in bounds:
             if not (0 <= outer < len(extents) and 0 <= inner < len(extents) and tile == extents[inner]):
@@ -148,11 +148,11 @@ class StepsOp(IRDLOperation):
 
     @property
     def iterations(self) -> int:
-        """Return the number of iterations."""
+        """Returns the number of iterations."""
         return int_of(self.count)
 
     def argument_for(self, number: int) -> SSAValue:
-        """Return the argument of the region that stands for buffer ``number``."""
+        """Returns the argument of the region that stands for buffer ``number``."""
         return self.body.block.args[number]
 
     def verify_(self) -> None:
@@ -199,11 +199,11 @@ class ForallOp(IRDLOperation):
 
     @property
     def iterations(self) -> int:
-        """Return the number of iterations."""
+        """Returns the number of iterations."""
         return int_of(self.count)
 
     def argument_for(self, number: int) -> SSAValue:
-        """Return the argument of the region that stands for buffer ``number``."""
+        """Returns the argument of the region that stands for buffer ``number``."""
         return self.body.block.args[number + 1]
 
     def verify_(self) -> None:

@@ -14,17 +14,17 @@ from landbridge.ir.types import compute_type, element_type
 
 
 def arith_type(dtype: str) -> Attribute:
-    """Return the arith type that values of a dtype are computed in."""
+    """Returns the arith type that values of a dtype are computed in."""
     return IndexType() if dtype == "index" else compute_type(element_type(dtype))
 
 
 def is_float(dtype: str) -> bool:
-    """Return whether ``dtype`` is a floating-point dtype."""
+    """Returns whether ``dtype`` is a floating-point dtype."""
     return dtype.startswith(("float", "bfloat"))
 
 
 def accumulator(dtype: str) -> str:
-    """Return the dtype that sums and other reductions of ``dtype`` accumulate in.
+    """Returns the dtype that sums and other reductions of ``dtype`` accumulate in.
 
     It is float32 for float16 and bfloat16, whose own sums stop growing after a few hundred terms; else ``dtype``
     itself.
@@ -33,7 +33,7 @@ def accumulator(dtype: str) -> str:
 
 
 def meeting(dtype: str, dtypes: Iterable[str]) -> str:
-    """Return the dtype in which a body sees an operand of ``dtype``, given the ``dtypes`` of all operands.
+    """Returns the dtype in which a body sees an operand of ``dtype``, given the ``dtypes`` of all operands.
 
     float16 and bfloat16 operands become float32 if another operand is float32.
     """
@@ -41,7 +41,7 @@ def meeting(dtype: str, dtypes: Iterable[str]) -> str:
 
 
 def bits_of(dtype: str) -> int:
-    """Return the width of a scalar of ``dtype``: 64 for an index, 1 for a bool."""
+    """Returns the width of a scalar of ``dtype``: 64 for an index, 1 for a bool."""
     if dtype == "index":
         return 64
     if dtype == "bool":
@@ -50,14 +50,14 @@ def bits_of(dtype: str) -> int:
 
 
 def in_range(value: float, dtype: str) -> float:
-    """Return ``value``, or an infinity if it is out of range of a float dtype."""
+    """Returns ``value``, or an infinity if it is out of range of a float dtype."""
     with np.errstate(over="ignore"):
         rounded = float(np.asarray(value, np.float64).astype(numpy_dtype(dtype)))
     return rounded if np.isinf(rounded) else float(value)
 
 
 def saturation(dtype: str) -> float:
-    """Return an x from which ``1 + exp(-x)`` is 1 in ``dtype``, while ``exp(2 * x)`` is finite.
+    """Returns an x from which ``1 + exp(-x)`` is 1 in ``dtype``, while ``exp(2 * x)`` is finite.
 
     16-bit floats are assumed to be computed in f32, which ``exp(2 * x)`` needs.
     """
@@ -65,7 +65,7 @@ def saturation(dtype: str) -> float:
 
 
 def float_limits(dtype: str) -> tuple[float, float]:
-    """Return the lowest and highest values of a dtype, the identities of max and min."""
+    """Returns the lowest and highest values of a dtype, the identities of max and min."""
     if is_float(dtype):
         return -math.inf, math.inf
     if dtype == "bool":

@@ -76,11 +76,11 @@ class Value:
         return self.b.compare("ge", self, o)
 
     def eq(self, o: Number) -> Value:
-        """Return ``self == o`` (ordered for floats)."""
+        """Returns ``self == o`` (ordered for floats)."""
         return self.b.compare("eq", self, o)
 
     def ne(self, o: Number) -> Value:
-        """Return ``self != o`` (true when a float is NaN)."""
+        """Returns ``self != o`` (true when a float is NaN)."""
         return self.b.compare("ne", self, o)
 
     def __and__(self, o: Number) -> Value:
@@ -134,18 +134,18 @@ class ScalarBuilder:
         self._builder, self._flags = builder, flags
 
     def uncontracted(self) -> ScalarBuilder:
-        """Return a builder whose float operations are each rounded: no product and sum become one fused operation."""
+        """Returns a builder whose float operations are each rounded: no product and sum become one fused operation."""
         return ScalarBuilder(self._builder, arith.FastMathFlagsAttr("none"))
 
     def _add(self, op: Operation, dtype: str) -> Value:
         return Value(self, self._builder.insert(op).results[0], dtype)
 
     def wrap(self, ssa: SSAValue, dtype: str) -> Value:
-        """Return an existing SSA value as a Value."""
+        """Returns an existing SSA value as a Value."""
         return Value(self, ssa, dtype)
 
     def const(self, value: int | float | bool | Size, dtype: str) -> Value:
-        """Return a constant of ``dtype``; a Size becomes the number that it is at run time."""
+        """Returns a constant of ``dtype``; a Size becomes the number that it is at run time."""
         ty = arith_type(dtype)
         if isinstance(value, Size):
             return self.cast(self._add(SizeOp(value, arith_type("int64")), "int64"), dtype)
@@ -164,7 +164,7 @@ class ScalarBuilder:
         return self._add(arith.ConstantOp(attr, ty), dtype)
 
     def value(self, x: Number, dtype: str) -> Value:
-        """Return ``x`` as a Value of ``dtype``; a Value of another dtype raises."""
+        """Returns ``x`` as a Value of ``dtype``; a Value of another dtype raises."""
         if isinstance(x, Value):
             if x.dtype != dtype:
                 raise CompileError(f"scalar of {x.dtype} where {dtype} is needed; cast explicitly")
@@ -190,15 +190,15 @@ class ScalarBuilder:
         return self._add(chosen(x.ssa, y.ssa), dtype)
 
     def maximum(self, a: Number, b: Number) -> Value:
-        """Return the larger; NaN when either is NaN."""
+        """Returns the larger; NaN when either is NaN."""
         return self.binary("max", a, b)
 
     def minimum(self, a: Number, b: Number) -> Value:
-        """Return the smaller; NaN when either is NaN."""
+        """Returns the smaller; NaN when either is NaN."""
         return self.binary("min", a, b)
 
     def neg(self, a: Value) -> Value:
-        """Return ``-a``."""
+        """Returns ``-a``."""
         if is_float(a.dtype):
             return self._add(arith.NegfOp(a.ssa), a.dtype)
         return self.binary("sub", 0, a)
@@ -212,16 +212,16 @@ class ScalarBuilder:
         return self._add(arith.CmpiOp(x.ssa, y.ssa, sign + kind), "bool")
 
     def matches(self, a: Value, b: Value) -> Value:
-        """Return whether ``a`` is the extreme ``b`` of a reduction it took part in: equal, or NaN, which wins every
+        """Returns whether ``a`` is the extreme ``b`` of a reduction it took part in: equal, or NaN, which wins every
         one."""
         return a.eq(b) | a.ne(a) if is_float(a.dtype) else a.eq(b)
 
     def logical_not(self, a: Value) -> Value:
-        """Return ``not a`` of a bool."""
+        """Returns ``not a`` of a bool."""
         return self.binary("xor", a, True)
 
     def select(self, condition: Value, a: Number, b: Number) -> Value:
-        """Return ``a if condition else b``; both are evaluated."""
+        """Returns ``a if condition else b``; both are evaluated."""
         x, y, dtype = self._pair(a, b)
         return self._add(arith.SelectOp(condition.ssa, x.ssa, y.ssa), dtype)
 
@@ -232,37 +232,37 @@ class ScalarBuilder:
         return self._add(_MATH[name](a.ssa), a.dtype)
 
     def bits(self, a: Value) -> Value:
-        """Return the bits of a float32 or float64 as an integer of that width."""
+        """Returns the bits of a float32 or float64 as an integer of that width."""
         dtype = f"int{bits_of(a.dtype)}"
         return self._add(arith.BitcastOp(a.ssa, arith_type(dtype)), dtype)
 
     def byte_dot(self, a: Value, b: Value) -> Value:
-        """Return the sum of the products of four bytes of two int32: unsigned ones of ``a``, signed ones of ``b``."""
+        """Returns the sum of the products of four bytes of two int32: unsigned ones of ``a``, signed ones of ``b``."""
         return self._add(ByteDotOp(self.value(a, "int32").ssa, self.value(b, "int32").ssa), "int32")
 
     def exp(self, a: Value) -> Value:
-        """Return e to the ``a``."""
+        """Returns e to the ``a``."""
         return self.math("exp", a)
 
     def sqrt(self, a: Value) -> Value:
-        """Return the square root; NaN below 0."""
+        """Returns the square root; NaN below 0."""
         return self.math("sqrt", a)
 
     def pow(self, a: Value, b: Number) -> Value:
-        """Return ``a`` to the ``b`` (float)."""
+        """Returns ``a`` to the ``b`` (float)."""
         return self._add(math.PowFOp(a.ssa, self.value(b, a.dtype).ssa), a.dtype)
 
     def sigmoid(self, a: Value) -> Value:
-        """Return ``1 / (1 + exp(-a))``, in a form that is accurate for the smallest results too."""
+        """Returns ``1 / (1 + exp(-a))``, in a form that is accurate for the smallest results too."""
         e = self.exp(self.minimum(a, saturation(a.dtype)))
         return e / (e + 1.0)
 
     def index(self, dim: int) -> Value:
-        """Return the iteration index of loop ``dim``."""
+        """Returns the iteration index of loop ``dim``."""
         return self._add(linalg.ops.IndexOp(dim), "index")
 
     def load(self, source: SSAValue, indices: Sequence[Number], dtype: str) -> Value:
-        """Return one element at computed indices, which must be in bounds."""
+        """Returns one element at computed indices, which must be in bounds."""
         where = [self.value(i, "index").ssa for i in indices]
         return self._add(memref.LoadOp.get(source, where), dtype)
 
@@ -289,7 +289,7 @@ class ScalarBuilder:
 
 
 def _cast_op(src: str, dst: str) -> Callable[..., Operation] | None:
-    """Return the arith operation that casts; None when the bits stay."""
+    """Returns the arith operation that casts; None when the bits stay."""
     unsigned = src.startswith("uint") or src == "bool"
     if "index" in (src, dst):
         return arith.IndexCastOp

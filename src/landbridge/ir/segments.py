@@ -18,11 +18,11 @@ OPERAND_SEGMENTS = "operandSegmentSizes"
 
 @cache
 def segments(*counts: int) -> DenseArrayBase[Any]:
-    """Return the attribute that says how many operands each group has."""
+    """Returns the attribute that says how many operands each group has."""
     return DenseArrayBase.from_list(i32, counts)
 
 
 def first_segment(sizes: Attribute) -> int:
-    """Return how many operands the first group has."""
+    """Returns how many operands the first group has."""
     assert isinstance(sizes, DenseArrayBase)
     return int.from_bytes(sizes.data.data[:4], "little")

@@ -17,5 +17,5 @@ class SizeExpr(AffineConstantExpr):
 
 
 def extent_expr(extent: Extent) -> AffineExpr:
-    """Return ``extent`` as an affine expression."""
+    """Returns ``extent`` as an affine expression."""
     return SizeExpr(extent) if isinstance(extent, Size) else AffineExpr.constant(extent)  # type: ignore[arg-type]

@@ -37,22 +37,22 @@ class Generic:
 
     @property
     def body(self) -> Block:
-        """Return the scalar body, which ends in ``linalg.yield``."""
+        """Returns the scalar body, which ends in ``linalg.yield``."""
         return self.op.regions[0].block
 
     @property
     def reduces(self) -> bool:
-        """Return whether any loop is a reduction."""
+        """Returns whether any loop is a reduction."""
         return "r" in self.iterators
 
     @property
     def elementwise(self) -> bool:
-        """Return whether all loops are parallel and the one output is written at the loop indices themselves."""
+        """Returns whether all loops are parallel and the one output is written at the loop indices themselves."""
         return not self.reduces and len(self.outs) == 1 and is_identity(self.outs[0].map, self.extents)
 
 
 def is_identity(m: AffineMap, extents: tuple[int, ...]) -> bool:
-    """Return whether ``m`` is ``(d0, .., dn) -> (d0, .., dn)``; a 0 where the extent is 1 counts."""
+    """Returns whether ``m`` is ``(d0, .., dn) -> (d0, .., dn)``; a 0 where the extent is 1 counts."""
     return m.num_dims == len(m.results) and all(
         (isinstance(e, AffineDimExpr) and e.position == i)
         or (isinstance(e, AffineConstantExpr) and e.value == 0 and extents[i] == 1)
@@ -61,7 +61,7 @@ def is_identity(m: AffineMap, extents: tuple[int, ...]) -> bool:
 
 
 def view_generic(op: linalg.ops.GenericOp) -> Generic:
-    """Return the Generic view of ``op``, which must carry ``lb.extents``."""
+    """Returns the Generic view of ``op``, which must carry ``lb.extents``."""
     maps = [a.data for a in op.indexing_maps.data if isinstance(a, AffineMapAttr)]
     operands = [Operand(b, m, a) for b, m, a in zip(op.operands, maps, op.regions[0].block.args, strict=True)]
     inputs = first_segment(op.properties[OPERAND_SEGMENTS])
@@ -83,7 +83,7 @@ class PrimView:
     stages: tuple[Operation, ...]
 
     def generics(self) -> Iterator[Generic]:
-        """Yield the generic stages in order, also those that are iterated."""
+        """Yields the generic stages in order, also those that are iterated."""
         for op in self.stages:
             if isinstance(op, linalg.ops.GenericOp):
                 yield view_generic(op)
@@ -92,22 +92,22 @@ class PrimView:
 
     @property
     def is_iterated(self) -> bool:
-        """Return whether stages are iterated: such a PrimFunc runs as written, and is neither fused nor blocked."""
+        """Returns whether stages are iterated: such a PrimFunc runs as written, and is neither fused nor blocked."""
         return any(isinstance(op, StepsOp) for op in self.stages)
 
     @property
     def forall(self) -> ForallOp | None:
-        """Return its only stage if that is scalar code with loops of its own; None for other PrimFuncs."""
+        """Returns its only stage if that is scalar code with loops of its own; None for other PrimFuncs."""
         first = self.stages[0] if self.stages else None
         return first if isinstance(first, ForallOp) else None
 
     @property
     def has_own_order(self) -> bool:
-        """Return whether it runs as written, and is neither fused nor blocked nor cut."""
+        """Returns whether it runs as written, and is neither fused nor blocked nor cut."""
         return self.is_iterated or self.forall is not None
 
     def sections(self) -> Iterator[tuple[StepsOp | None, PrimView]]:
-        """Yield the stages in runs: iterated ones with their ``lb.steps``, those before, between and after with
+        """Yields the stages in runs: iterated ones with their ``lb.steps``, those before, between and after with
         None."""
         straight: list[Operation] = []
         for op in self.stages:
@@ -121,7 +121,7 @@ class PrimView:
 
 
 def view_prim(function: func.FuncOp) -> PrimView:
-    """Return the stages of a PrimFunc."""
+    """Returns the stages of a PrimFunc."""
     block = function.body.block
     temporaries = tuple(op.memref for op in block.ops if isinstance(op, memref.AllocOp))
     return PrimView(function, temporaries, _stages(block))

@@ -52,17 +52,17 @@ class VDeviceAttr(ParametrizedAttribute):
 
     @staticmethod
     def of(index: int = 0, scope: str = "global", axis_separators: Sequence[int] = ()) -> VDeviceAttr:
-        """Return the placement on vdevice ``index`` in ``scope``; the empty scope means ``"global"``."""
+        """Returns the placement on vdevice ``index`` in ``scope``; the empty scope means ``"global"``."""
         return VDeviceAttr(IntAttr(index), StringAttr(normalize_scope(scope)), _int_attrs(axis_separators))
 
     @property
     def axis_separators(self) -> tuple[int, ...]:
-        """Return the first axis of each dimension of the space except the first; none in a flat scope."""
+        """Returns the first axis of each dimension of the space except the first; none in a flat scope."""
         return tuple(axis.data for axis in self.separators)
 
     @property
     def space(self) -> StringAttr | SpaceAttr:
-        """Return the memory space of a memref with this placement."""
+        """Returns the memory space of a memref with this placement."""
         return SpaceAttr(self.scope, self.separators) if self.separators.data else self.scope
 
     @classmethod
@@ -160,7 +160,7 @@ _DTYPE_NAMES = {v: k for k, v in _ELEMENT_TYPES.items()}
 
 
 def element_type(dtype: str) -> Attribute:
-    """Return the IR element type of a dtype name; raises CompileError for one the IR does not compute on."""
+    """Returns the IR element type of a dtype name; raises CompileError for one the IR does not compute on."""
     try:
         return _ELEMENT_TYPES[dtype]
     except KeyError:
@@ -168,7 +168,7 @@ def element_type(dtype: str) -> Attribute:
 
 
 def dtype_of(ty: Attribute) -> str:
-    """Return the dtype name of an element type, tensor type or memref type; raises CompileError when it has none."""
+    """Returns the dtype name of an element type, tensor type or memref type; raises CompileError when it has none."""
     if type(ty) in _SHAPED:  # isinstance takes ten times as long for a negative answer
         ty = cast(AnyMemRef, ty).element_type
     try:
@@ -178,14 +178,14 @@ def dtype_of(ty: Attribute) -> str:
 
 
 def compute_type(element: Attribute) -> Attribute:
-    """Return the type that a loaded element is computed in: the element type without its sign (arith is signless)."""
+    """Returns the type that a loaded element is computed in: the element type without its sign (arith is signless)."""
     if type(element) is IntegerType and element.signedness.data != Signedness.SIGNLESS:
         return IntegerType(element.width.data)
     return element
 
 
 def check_size(shape: Sequence[Extent], dtype_name: str, limit: int = LARGEST) -> None:
-    """Raise ShapeError for a tensor of more than ``limit`` bytes, or of a negative extent.
+    """Raises ShapeError for a tensor of more than ``limit`` bytes, or of a negative extent.
 
     Open extents count with the least value that they can have.
     """
@@ -200,7 +200,7 @@ def check_size(shape: Sequence[Extent], dtype_name: str, limit: int = LARGEST) -
 
 
 def extents_attr(shape: Sequence[Extent]) -> ArrayAttr[IntAttr]:
-    """Return ``shape`` as types hold it, with Sizes in place of open extents."""
+    """Returns ``shape`` as types hold it, with Sizes in place of open extents."""
     return _extents_attr(tuple(shape))
 
 
@@ -211,7 +211,7 @@ def _extents_attr(shape: tuple[Extent, ...]) -> ArrayAttr[IntAttr]:
 
 
 def tensor_type(shape: Sequence[Extent], dtype: str, vdevice: VDeviceAttr = HOST) -> AnyTensor:
-    """Return ``tensor<shape x dtype, vdevice>``."""
+    """Returns ``tensor<shape x dtype, vdevice>``."""
     return _tensor_type(tuple(shape), dtype, vdevice)
 
 
@@ -222,7 +222,7 @@ def _tensor_type(shape: tuple[Extent, ...], dtype: str, vdevice: VDeviceAttr) ->
 
 
 def memref_type(shape: Sequence[Extent], dtype: str, space: Attribute = GLOBAL) -> AnyMemRef:
-    """Return a dense row-major ``memref<shape x dtype, space>``."""
+    """Returns a dense row-major ``memref<shape x dtype, space>``."""
     return _memref_type(tuple(shape), dtype, space)
 
 
@@ -233,31 +233,31 @@ def _memref_type(shape: tuple[Extent, ...], dtype: str, space: Attribute) -> Any
 
 
 def memref_of(element: Attribute, shape: ArrayAttr[IntAttr], space: Attribute) -> AnyMemRef:
-    """Return a dense row-major memref, without the constructor's inspection of ``shape``, which takes ten times as
+    """Returns a dense row-major memref, without the constructor's inspection of ``shape``, which takes ten times as
     long."""
     return MemRefType.new([shape, element, NoneAttr(), space])
 
 
 def vdevice_of(ty: Attribute) -> VDeviceAttr:
-    """Return the placement of a tensor type; raises CompileError when it has none."""
+    """Returns the placement of a tensor type; raises CompileError when it has none."""
     if isinstance(ty, TensorType) and isinstance(ty.encoding, VDeviceAttr):
         return ty.encoding
     raise CompileError(f'{ty} has no VDevice encoding; write tensor<..., #lb.vdevice<0, "global">>')
 
 
 def separators_of(ty: Attribute) -> tuple[int, ...]:
-    """Return the axis separators of a memref; none in a flat scope."""
+    """Returns the axis separators of a memref; none in a flat scope."""
     space = ty.memory_space if type(ty) is MemRefType else None
     return tuple(axis.data for axis in space.separators) if type(space) is SpaceAttr else ()
 
 
 def buffer_type(ty: AnyTensor) -> AnyMemRef:
-    """Return the memref type of the buffer for a tensor of type ``ty``."""
+    """Returns the memref type of the buffer for a tensor of type ``ty``."""
     return memref_of(ty.element_type, ty.shape, vdevice_of(ty).space)
 
 
 def shape_of(ty: Attribute) -> tuple[int, ...]:
-    """Return the shape of a tensor or memref type.
+    """Returns the shape of a tensor or memref type.
 
     An extent that is known only at run time is a Size, which computes as an int does and raises UndecidedSizeError
     where it would have to be one.
@@ -268,15 +268,15 @@ def shape_of(ty: Attribute) -> tuple[int, ...]:
 
 
 def element_count(shape: Sequence[Extent]) -> int:
-    """Return the number of elements of a shape."""
+    """Returns the number of elements of a shape."""
     return math.prod(cast(Sequence[int], shape))
 
 
 def item_bytes(ty: Attribute) -> int:
-    """Return the bytes of one element in memory; a bool takes one."""
+    """Returns the bytes of one element in memory; a bool takes one."""
     return dtype(dtype_of(ty)).itemsize
 
 
 def nbytes_of(ty: Attribute) -> int:
-    """Return the bytes of a dense tensor or memref."""
+    """Returns the bytes of a dense tensor or memref."""
     return element_count(shape_of(ty)) * item_bytes(ty)

@@ -70,7 +70,7 @@ class KnownTypes:
 
 
 def verify(module: IRModule, after: str = "", known: KnownTypes | None = None) -> None:
-    """Raise VerifyError, naming the pass ``after`` which it happened, unless ``module`` keeps every invariant."""
+    """Raises VerifyError, naming the pass ``after`` which it happened, unless ``module`` keeps every invariant."""
     _Verifier(module, after, KnownTypes() if known is None else known).run()
 
 
@@ -327,7 +327,7 @@ def _nothing(op: Operation) -> None:
 
 
 def _fits(argument: Attribute, parameter: Attribute) -> bool:
-    """Return whether a graph value can bind to a PrimFunc's memref (signless, with a scope)."""
+    """Returns whether a graph value can bind to a PrimFunc's memref (signless, with a scope)."""
     if not isinstance(parameter, MemRefType) or not isinstance(argument, TensorType | MemRefType):
         return False
     space = argument.memory_space if isinstance(argument, MemRefType) else vdevice_of(argument).space

@@ -31,7 +31,7 @@ Fail: TypeAlias = Callable[[Operation, str, str], NoReturn]
 
 
 def place_in(ty: Attribute) -> Attribute:
-    """Return the memory space of a memref, or the encoding of a tensor."""
+    """Returns the memory space of a memref, or the encoding of a tensor."""
     if isinstance(ty, MemRefType):
         space: Attribute = ty.memory_space
         return space
@@ -39,7 +39,7 @@ def place_in(ty: Attribute) -> Attribute:
 
 
 def is_nd(ty: Attribute) -> bool:
-    """Return whether a tensor or memref is in a scope of more than one dimension."""
+    """Returns whether a tensor or memref is in a scope of more than one dimension."""
     space = place_in(ty)
     return isinstance(space, SpaceAttr) or (isinstance(space, VDeviceAttr) and bool(space.axis_separators))
 

@@ -46,7 +46,7 @@ class Access:
         return (self.writes or writes) and self.start < stop and start < self.stop
 
     def refuse(self, start: int, stop: int, writes: bool, subject: str) -> None:
-        """Raise HostAccessError when this is an open view that conflicts with ``subject``."""
+        """Raises HostAccessError when this is an open view that conflicts with ``subject``."""
         if self.conflicts(start, stop, writes):
             raise HostAccessError(
                 f"{subject} {'writes' if writes else 'reads'} bytes {start} to {stop} while {self.holder} is open; "

@@ -71,6 +71,6 @@ def allocate(
 
 
 def check_alignment(alignment: int) -> None:
-    """Raise InputError unless ``alignment`` is a power of two."""
+    """Raises InputError unless ``alignment`` is a power of two."""
     if type(alignment) is not int or alignment < 1 or alignment & (alignment - 1):
         raise InputError(f"alignment {alignment!r} is not legal; give a power of two in bytes")

@@ -44,7 +44,7 @@ class BorrowedFile:
             return True
 
     def check(self) -> None:
-        """Raise HostViewError where the file no longer holds the range."""
+        """Raises HostViewError where the file no longer holds the range."""
         size = os.fstat(self._file).st_size if self._is_regular else self._end
         if size < self._end:
             raise HostViewError(

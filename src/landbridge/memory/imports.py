@@ -146,7 +146,7 @@ def _has_barriers(storage: Storage) -> bool:
 
 
 def _check_granules(storage: Storage, start: int, stop: int, device: Device, kind: MemoryKind, root: object) -> None:
-    """Raise ZeroCopyError where a barrier of ``device`` would reach bytes outside ``start <= b < stop``.
+    """Raises ZeroCopyError where a barrier of ``device`` would reach bytes outside ``start <= b < stop``.
 
     Such a barrier would undo what the host writes there at the same time.
     """

@@ -97,7 +97,7 @@ def ledger() -> Iterator[Ledger]:
 
 @contextmanager
 def no_copies(*, kernels: bool = False) -> Iterator[None]:
-    """Raise CopyForbiddenError in any thread that is about to copy bytes, until the end of the ``with``.
+    """Raises CopyForbiddenError in any thread that is about to copy bytes, until the end of the ``with``.
 
     ``kernels``: also where a compiled kernel only moves a tensor, as planned: a reorder, a Concat, a state that is
     copied to be updated. The run ends before that kernel; what earlier kernels wrote stays written.

@@ -219,12 +219,12 @@ class Storage(ProcessBound):
         return self._address
 
     def check_file(self) -> None:
-        """Raise HostViewError for bytes of a file that others have truncated."""
+        """Raises HostViewError for bytes of a file that others have truncated."""
         if self.file is not None:
             self.file.check()
 
     def check_device(self) -> None:
-        """Raise DeviceLostError when the bytes are gone with their device; those of a host owner stay."""
+        """Raises DeviceLostError when the bytes are gone with their device; those of a host owner stay."""
         if self.owner is None:
             self.live_region.space.device.state.check()
 
@@ -349,7 +349,7 @@ class Storage(ProcessBound):
         backing.wait_for_runs(origin + start, origin + stop, writes, program)
 
     def check_access(self, start: int, stop: int, *, writes: bool, subject: str) -> None:
-        """Raise HostAccessError when an open view conflicts with ``subject``, which uses ``start <= b < stop``."""
+        """Raises HostAccessError when an open view conflicts with ``subject``, which uses ``start <= b < stop``."""
         for view, storage in self._views():
             distance = 0 if storage is self else self.part()[1] - storage.part()[1]
             view.refuse(start + distance, stop + distance, writes, subject)

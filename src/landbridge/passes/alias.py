@@ -63,7 +63,7 @@ def alias(module: IRModule) -> None:
 
 
 def _updated(module: IRModule, aliasing: Aliasing, output: str) -> str:
-    """Return the input that ``output`` is a copy of before it is updated; empty if there is none."""
+    """Returns the input that ``output`` is a copy of before it is updated; empty if there is none."""
     first = aliasing.first_writer(output)
     if not isinstance(first, CallOp) or not copies_whole(module.prims()[first.callee_name]):
         return ""

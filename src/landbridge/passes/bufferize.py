@@ -114,7 +114,7 @@ class _Bufferizer:
         Rewriter.erase_op(old, safe_erase=False)
 
     def vdevice(self, value: OpResult) -> SSAValue:
-        """Return the memref that ``value`` is produced in."""
+        """Returns the memref that ``value`` is produced in."""
         at: SSAValue = value
         parts: list[tuple[OpResult, Claim]] = []  # a part of a part of ..., the innermost first
         while isinstance(at, OpResult) and at not in self.places:
@@ -135,7 +135,7 @@ class _Bufferizer:
         return whole
 
     def head_of(self, vdevice: SSAValue) -> list[Operation]:
-        """Return the leading operations that a view of ``vdevice`` joins: a loop body's if an iteration owns it."""
+        """Returns the leading operations that a view of ``vdevice`` joins: a loop body's if an iteration owns it."""
         root = viewed(vdevice)
         return self.heads.get(root.block, self.head) if isinstance(root, BlockArgument) else self.head
 
@@ -322,7 +322,7 @@ class _Bufferizer:
 
 
 def _node(op: Operation | Block) -> str:
-    """Return the node of ``op``, else its kind."""
+    """Returns the node of ``op``, else its kind."""
     if isinstance(op, Block):
         return ""
     return node_name(op) or op.name.removeprefix("lb.")

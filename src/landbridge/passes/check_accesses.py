@@ -52,7 +52,7 @@ class _Reports:
         self._created: dict[tuple[VDeviceAttr, int], SSAValue] = {}
 
     def of(self, call: CallOp) -> SSAValue:
-        """Return the report of ``call``, which is zero when @main begins."""
+        """Returns the report of ``call``, which is zero when @main begins."""
         caller = declared_vdevice(call)
         vdevice = VDeviceAttr.of(0 if caller is None else caller.index.data)
         words = report_words(len(call.operands))
@@ -84,7 +84,7 @@ def _check(call: CallOp, report: SSAValue, names: dict[SSAValue, str]) -> None:
 
 
 def _declared(nbytes: Extent) -> Attribute:
-    """Return bytes as an attribute for messages; an open size becomes its text."""
+    """Returns bytes as an attribute for messages; an open size becomes its text."""
     return StringAttr(str(nbytes)) if isinstance(nbytes, Size) else int_attr(nbytes)
 
 
@@ -97,7 +97,7 @@ def _host_call(builtin: str, report: SSAValue, parameters: dict[str, Attribute])
 
 
 def _named(value: SSAValue, names: dict[SSAValue, str]) -> str:
-    """Return the name of the buffer ``value`` for messages."""
+    """Returns the name of the buffer ``value`` for messages."""
     source = viewed(value)
     if isinstance(source, BlockArgument):
         return f"argument {names[source]!r}" if source in names else "a value of a branch"

@@ -37,7 +37,7 @@ def crossings(module: IRModule) -> None:
 
 
 def _host_for_both(module: IRModule) -> int | None:
-    """Return the CPU vdevice for inputs and outputs that code of the CPU and of the first vdevice both use; None if
+    """Returns the CPU vdevice for inputs and outputs that code of the CPU and of the first vdevice both use; None if
     none."""
     block = module.main.body.block
     returned = block.last_op.operands if block.last_op is not None else ()
@@ -54,12 +54,12 @@ def _host_for_both(module: IRModule) -> int | None:
 
 
 def nowhere(op: ToVDeviceOp) -> SSAValue | None:
-    """Return the source of a crossing that does not change the placement."""
+    """Returns the source of a crossing that does not change the placement."""
     return op.source if op.source.type == op.result.type else None
 
 
 def there_and_back(op: ToVDeviceOp) -> SSAValue | None:
-    """Return the original value of a crossing that undoes another one."""
+    """Returns the original value of a crossing that undoes another one."""
     before = op.source.owner
     return before.source if isinstance(before, ToVDeviceOp) and before.source.type == op.result.type else None
 

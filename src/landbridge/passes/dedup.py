@@ -30,7 +30,7 @@ def dedup(module: IRModule) -> None:
 
 
 def content(function: func.FuncOp) -> Hashable:
-    """Return a key that is equal for functions that differ only in their names."""
+    """Returns a key that is equal for functions that differ only in their names."""
     indices: dict[SSAValue, int] = {}
     attributes = _sorted(function.attributes)
     return (function.function_type, attributes, _block(function.body.block, indices))

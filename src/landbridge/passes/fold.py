@@ -96,7 +96,7 @@ def _fold_constants(module: IRModule, block: Block, known: dict[Hashable, str]) 
 
 
 def _is_open(op: Operation) -> bool:
-    """Return whether the elements that ``op`` returns depend on open sizes."""
+    """Returns whether the elements that ``op`` returns depend on open sizes."""
     extents = [e for result in op.results for e in shape_of(result.type)]
     return any(isinstance(e, Size) for e in (*extents, *([op.first] if isinstance(op, ViewOp) else [])))
 
@@ -133,7 +133,7 @@ def _merge_repeated(block: Block, seen: ChainMap[Hashable, Operation], merged: d
 
 
 def _facts(op: Operation) -> tuple[tuple[str, Attribute], ...]:
-    """Return the attributes of ``op`` except those that only name its origin."""
+    """Returns the attributes of ``op`` except those that only name its origin."""
     return tuple(sorted((k, v) for k, v in op.attributes.items() if k != NODE))
 
 

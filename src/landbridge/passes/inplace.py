@@ -49,7 +49,7 @@ def inplace(module: IRModule) -> None:
 
 
 def in_place_twin(module: IRModule, name: str) -> str:
-    """Return the name of the variant of PrimFunc ``name`` that may write onto its inputs; adds it if it is missing."""
+    """Returns the name of the variant of PrimFunc ``name`` that may write onto its inputs; adds it if it is missing."""
     twin = f"{name}_in_place"
     prims = module.prims()
     if twin not in prims:
@@ -80,7 +80,7 @@ def _share(op: CallOp, source: SSAValue, target: SSAValue, step: int, lives: dic
 
 
 def _vdevice(value: SSAValue) -> VDeviceAttr:
-    """Return the placement of a buffer; inputs and outputs are in ordinary memory of vdevice 0."""
+    """Returns the placement of a buffer; inputs and outputs are in ordinary memory of vdevice 0."""
     return placed_on(value.op) if isinstance(value, OpResult) else VDeviceAttr.of()
 
 

@@ -21,7 +21,7 @@ def moves(module: IRModule) -> None:
 
 
 def _moved_bytes(function: func.FuncOp) -> int:
-    """Return the bytes that ``function`` writes to its arguments if it only moves data; 0 if it computes."""
+    """Returns the bytes that ``function`` writes to its arguments if it only moves data; 0 if it computes."""
     view = view_prim(function)
     if view.has_own_order:
         return 0
@@ -43,7 +43,7 @@ def _moved_bytes(function: func.FuncOp) -> int:
 
 
 def _only_moves(generic: Generic) -> bool:
-    """Return whether the stored value was loaded: then everything else in the body can only compute addresses."""
+    """Returns whether the stored value was loaded: then everything else in the body can only compute addresses."""
     sources = {o.scalar for o in generic.ins}
     stored = generic.body.last_op
     return stored is not None and all(v in sources or isinstance(v.owner, memref.LoadOp) for v in stored.operands)

@@ -59,7 +59,7 @@ def prepare(module: IRModule) -> None:
 
 
 def _prepared(steps: Sequence[_Step], weights: frozenset[SSAValue]) -> list[_Step]:
-    """Return those of ``steps`` that read nothing but parameters, constants and each other's results."""
+    """Returns those of ``steps`` that read nothing but parameters, constants and each other's results."""
     chosen = [
         step for step in steps if isinstance(step.op, CallOp | memref.CopyOp) and not any(map(_is_open, step.writes))
     ]
@@ -83,7 +83,7 @@ def _prepared(steps: Sequence[_Step], weights: frozenset[SSAValue]) -> list[_Ste
 
 
 def _is_open(buffer: SSAValue) -> bool:
-    """Return whether ``buffer`` has another size for other inputs: its contents are for one size only."""
+    """Returns whether ``buffer`` has another size for other inputs: its contents are for one size only."""
     return isinstance(nbytes_of(buffer.type), Size)
 
 
@@ -98,7 +98,7 @@ def _step(op: Operation) -> _Step:
 
 
 def _touched(op: Operation) -> Iterator[SSAValue]:
-    """Yield every memref that ``op`` or an operation inside it uses."""
+    """Yields every memref that ``op`` or an operation inside it uses."""
     for inner in op.walk():
         yield from inner.operands
 

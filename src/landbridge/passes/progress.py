@@ -13,7 +13,7 @@ from landbridge.ir.module import IRModule
 
 
 def passes_to_do(module: IRModule, pipeline: Sequence[str]) -> Sequence[str]:
-    """Return the passes of ``pipeline`` that ``module`` needs to become a plan, as its operations show.
+    """Returns the passes of ``pipeline`` that ``module`` needs to become a plan, as its operations show.
 
     On tensors it needs all: each pass skips what it has done before. On buffers it needs those after "bufferize", with
     a plan none. Raises CompileError if placements were requested that are decided already.

@@ -42,7 +42,7 @@ class Pass:
 
 
 def register_pass(name: str) -> Callable[[PassFunction], PassFunction]:
-    """Return a decorator that registers a function as the pass ``name``; raises CompileError if the name is taken."""
+    """Returns a decorator that registers a function as the pass ``name``; raises CompileError if the name is taken."""
 
     def register(function: PassFunction) -> PassFunction:
         known = _passes.get(name)
@@ -56,13 +56,13 @@ def register_pass(name: str) -> Callable[[PassFunction], PassFunction]:
 
 
 def names() -> list[str]:
-    """Return the name of every pass, sorted."""
+    """Returns the name of every pass, sorted."""
     _import_all()
     return sorted(_passes)
 
 
 def get(name: str) -> Pass:
-    """Return the pass called ``name``; raises CompileError naming those that exist."""
+    """Returns the pass called ``name``; raises CompileError naming those that exist."""
     if name not in _passes:
         module = f"{_PACKAGE}.{name}"
         try:

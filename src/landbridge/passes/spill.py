@@ -45,7 +45,7 @@ def request_spill(module: IRModule, spill: Mapping[str, str]) -> None:
 
 
 def _described(module: IRModule, scope: str, *, flat: bool) -> bool:
-    """Return whether a target describes memory ``scope``, or describes no memory."""
+    """Returns whether a target describes memory ``scope``, or describes no memory."""
     name = normalize_scope(scope)
     return any(
         not target.memory or any(kind.scope == name and (kind.ndim == 1 or not flat) for kind in target.memory)
@@ -70,12 +70,12 @@ def spill(module: IRModule) -> None:
 
 
 def _uses(module: IRModule) -> Counter[SSAValue]:
-    """Return how many kernels use each buffer."""
+    """Returns how many kernels use each buffer."""
     return Counter(root(value) for _, touched in steps(module.main.body.block) for value in touched)
 
 
 def _leaving(scope: Scope, uses: Mapping[SSAValue, int]) -> list[SSAValue]:
-    """Return the buffers and weights with the fewest uses per byte that have to leave so that the others fit."""
+    """Returns the buffers and weights with the fewest uses per byte that have to leave so that the others fit."""
     here, there = ("", scope.kind.scope), ("", "")
     values: dict[str, list[SSAValue]] = {}
     buffers = []

@@ -48,7 +48,7 @@ def support(module: IRModule) -> None:
 
 
 def check_image_counts(module: IRModule, prims: Mapping[str, func.FuncOp]) -> None:
-    """Raise PlacementError, naming the node, for a kernel that would use more images at once than its target has.
+    """Raises PlacementError, naming the node, for a kernel that would use more images at once than its target has.
 
     It includes fused kernels, which no request names: images exist only where they were requested.
     """
@@ -60,7 +60,7 @@ def check_image_counts(module: IRModule, prims: Mapping[str, func.FuncOp]) -> No
 
 
 def in_a_branch(module: IRModule, op: CallOp | HostCallOp) -> str | None:
-    """Return a reason for operations in branches and loops, which the host controls; None for others."""
+    """Returns a reason for operations in branches and loops, which the host controls; None for others."""
     around = op.parent_op()
     if not isinstance(around, IfOp | LoopOp) or not _is_away(module, op):
         return None
@@ -70,14 +70,14 @@ def in_a_branch(module: IRModule, op: CallOp | HostCallOp) -> str | None:
 
 
 def of_the_host(module: IRModule, op: CallOp | HostCallOp) -> str | None:
-    """Return a reason for host builtins, which run only there; None for others."""
+    """Returns a reason for host builtins, which run only there; None for others."""
     if isinstance(op, HostCallOp) and _is_away(module, op):
         return f"{op.builtin.data!r} is a function of the host"
     return None
 
 
 def unsupported(module: IRModule, op: CallOp | HostCallOp, prims: Mapping[str, func.FuncOp]) -> str | None:
-    """Return why the target of a kernel cannot run it, or its code generator declines it; None if it can."""
+    """Returns why the target of a kernel cannot run it, or its code generator declines it; None if it can."""
     if not isinstance(op, CallOp):
         return None
     prim, target = prims[op.callee_name], module.target_of(_index(op))
@@ -89,12 +89,12 @@ def _index(op: CallOp | HostCallOp) -> int:
 
 
 def _is_away(module: IRModule, op: CallOp | HostCallOp) -> bool:
-    """Return whether ``op`` is computed by anything but the CPU of this process."""
+    """Returns whether ``op`` is computed by anything but the CPU of this process."""
     return not module.target_of(_index(op)).on_host
 
 
 def _host(module: IRModule) -> int:
-    """Return the number of a vdevice of a CPU; adds one for the target's own host if there is none."""
+    """Returns the number of a vdevice of a CPU; adds one for the target's own host if there is none."""
     for number in range(len(module.vdevices)):
         if module.target_of(number).on_host:
             return number

@@ -49,7 +49,7 @@ def updates(module: IRModule) -> None:
 
 
 def is_same_memory(left: SSAValue, right: SSAValue) -> bool:
-    """Return whether two values of one size begin at the same element of one buffer."""
+    """Returns whether two values of one size begin at the same element of one buffer."""
     (one, first), (other, second) = beginning(left), beginning(right)
     return (
         one is other and first == second and element_count(shape_of(left.type)) == element_count(shape_of(right.type))

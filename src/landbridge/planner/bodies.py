@@ -22,7 +22,7 @@ class Body:
 
 
 def variants(buffers: Sequence[Buffer]) -> list[list[Body]]:
-    """Return choices of optional aliases: all possible ones, those that hold no byte longer than without, and none.
+    """Returns choices of optional aliases: all possible ones, those that hold no byte longer than without, and none.
 
     Raises PlanError when required aliases contradict alignments, pins or each other.
     """
@@ -99,7 +99,7 @@ class _Merger:
         return hull.size * (hull.end - hull.start)
 
     def _clash(self, x: int, x_at: int, y: int, y_at: int, taken: int) -> bool:
-        """Return whether ``x`` (joining) and ``y`` exclude each other at these bytes, ignoring the alias of
+        """Returns whether ``x`` (joining) and ``y`` exclude each other at these bytes, ignoring the alias of
         ``taken``."""
         a, b = self._buffers[x], self._buffers[y]
         if not (a.start < b.end and b.start < a.end and x_at < y_at + b.size and y_at < x_at + a.size):
@@ -110,7 +110,7 @@ class _Merger:
         return not (spoken_for and a.start >= self._buffers[taken].start and b.end <= self._buffers[target].end)
 
     def _impossible(self, members: dict[int, int]) -> str | None:
-        """Return why no offset suits all members; None if one does."""
+        """Returns why no offset suits all members; None if one does."""
         inside = [(self._buffers[i], at) for i, at in members.items()]
         for b, at in inside:
             if at % b.alignment:

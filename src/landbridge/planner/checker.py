@@ -12,7 +12,7 @@ from landbridge.planner.buffers import Buffer, BufferId, Plan
 
 
 def check(buffers: Sequence[Buffer], plan: Plan, capacity: int | None = None) -> None:
-    """Raise PlanError unless ``plan`` is a correct plan of ``buffers`` within ``capacity`` bytes.
+    """Raises PlanError unless ``plan`` is a correct plan of ``buffers`` within ``capacity`` bytes.
 
     It tests ids, offsets, alignments, pins, aliases, every pair of buffers, the peak, the bound and ``proved_optimal``.
     """
@@ -65,7 +65,7 @@ def _check_aliases(buffers: Sequence[Buffer], plan: Plan) -> None:
 
 
 def _may_share(a: Buffer, b: Buffer, named: dict[BufferId, Buffer], plan: Plan) -> bool:
-    """Return whether aliases allow the overlap of two buffers that live at the same time."""
+    """Returns whether aliases allow the overlap of two buffers that live at the same time."""
     viewed_a, viewed_b = _viewed(a, named), _viewed(b, named)
     if viewed_a is viewed_b:
         return True

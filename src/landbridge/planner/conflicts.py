@@ -8,7 +8,7 @@ from landbridge.planner.buffers import Buffer
 
 
 def conflicts(buffers: Sequence[Buffer]) -> list[list[int]]:
-    """Return for each buffer the indices of those that live at some step of its life; empty buffers conflict with
+    """Returns for each buffer the indices of those that live at some step of its life; empty buffers conflict with
     none."""
     found: list[list[int]] = [[] for _ in buffers]
     alive: list[int] = []

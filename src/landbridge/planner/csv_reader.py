@@ -13,7 +13,7 @@ _COLUMNS = {"id": "id", "buffer": "id", "lower": "start", "start": "start", "upp
 
 
 def read_csv(path: str | Path) -> list[Buffer]:
-    """Return the buffers of ``path``: columns id, lower, upper (exclusive), size, and optionally alignment and offset.
+    """Returns the buffers of ``path``: columns id, lower, upper (exclusive), size, and optionally alignment and offset.
 
     Raises PlanError naming the line that is wrong; OSError when the file cannot be read.
     """

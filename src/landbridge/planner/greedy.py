@@ -29,7 +29,7 @@ ORDERS: dict[str, Callable[[Buffer], tuple[int, ...]]] = {
 
 
 def orders(buffers: Sequence[Buffer]) -> Iterator[list[int]]:
-    """Yield every greedy order of the buffers' indices, pinned buffers first."""
+    """Yields every greedy order of the buffers' indices, pinned buffers first."""
     for key in ORDERS.values():
         yield sorted(range(len(buffers)), key=lambda i: (buffers[i].offset is None, key(buffers[i])))
 
@@ -37,7 +37,7 @@ def orders(buffers: Sequence[Buffer]) -> Iterator[list[int]]:
 def place(
     buffers: Sequence[Buffer], conflicts: Conflicts, order: Sequence[int], fit: Fit, limit: int | None = None
 ) -> list[int] | None:
-    """Return byte offsets by index when placed in ``order``; None as soon as one would end above ``limit`` bytes.
+    """Returns byte offsets by index when placed in ``order``; None as soon as one would end above ``limit`` bytes.
 
     ``order`` must have the pinned buffers first; raises PlanError when two of them collide.
     """
@@ -62,7 +62,7 @@ def place(
 
 
 def peak(buffers: Sequence[Buffer], offsets: Sequence[int]) -> int:
-    """Return the bytes that a placement needs."""
+    """Returns the bytes that a placement needs."""
     return max((offset + b.size for b, offset in zip(buffers, offsets, strict=True)), default=0)
 
 

@@ -23,7 +23,7 @@ def improve(
     goal: int,
     deadline: float,
 ) -> list[int]:
-    """Return offsets with a peak no higher than that of ``offsets``, which ``order`` and ``fit`` gave.
+    """Returns offsets with a peak no higher than that of ``offsets``, which ``order`` and ``fit`` gave.
 
     Stops at a peak of ``goal`` bytes or at ``deadline`` (``time.perf_counter`` seconds). Seeded: equal input takes the
     same steps, though how many depends on the machine.
@@ -48,7 +48,7 @@ def _move(
     order: Sequence[int],
     top: int,
 ) -> list[int] | None:
-    """Return ``order`` with one buffer moved that ends at ``top`` or conflicts with one; None if all are pinned."""
+    """Returns ``order`` with one buffer moved that ends at ``top`` or conflicts with one; None if all are pinned."""
     at_peak = [i for i in order if offsets[i] + buffers[i].size == top and buffers[i].offset is None]
     if not at_peak:
         return None

@@ -9,7 +9,7 @@ from landbridge.planner.views import least
 
 
 def lower_bound(buffers: Sequence[Buffer]) -> int:
-    """Return the largest sum of live bytes over all steps, or the end of the highest pinned buffer.
+    """Returns the largest sum of live bytes over all steps, or the end of the highest pinned buffer.
 
     Every offset is a multiple of the smallest alignment, so each live buffer but the topmost takes a whole number of
     such granules; if sizes are multiples of it, this is the plain sum. Bytes that aliases let buffers share count once.

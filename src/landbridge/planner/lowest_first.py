@@ -10,7 +10,7 @@ from landbridge.planner.greedy import Conflicts
 
 
 def lowest_first(buffers: Sequence[Buffer], conflicts: Conflicts, order: Sequence[int]) -> list[int]:
-    """Return the order in which buffers fill the arena from the bottom, pinned ones first; ``order`` breaks ties.
+    """Returns the order in which buffers fill the arena from the bottom, pinned ones first; ``order`` breaks ties.
 
     Holes below placed buffers are ignored here; placing the result with ``Fit.FIRST`` finds them.
     """

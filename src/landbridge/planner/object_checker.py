@@ -10,7 +10,7 @@ from landbridge.planner.buffers import ObjectPlan, ObjectRequest
 
 
 def check_objects(requests: Sequence[ObjectRequest], plan: ObjectPlan) -> None:
-    """Raise PlanError unless every request has an object that fits, shared with no request that lives at the same
+    """Raises PlanError unless every request has an object that fits, shared with no request that lives at the same
     time."""
     used = set()
     for r in requests:

@@ -10,7 +10,7 @@ from landbridge.planner.object_checker import check_objects
 
 
 def plan_objects(requests: Sequence[ObjectRequest]) -> ObjectPlan:
-    """Return a plan with an object for each request, so that requests that live at the same time never share one.
+    """Returns a plan with an object for each request, so that requests that live at the same time never share one.
 
     The largest request first: it takes the smallest existing object that is free for all its life, of its dtype and at
     least its shape in every dimension; else an object is added for it. An object is as large as the request it was

@@ -28,7 +28,7 @@ _DENSE, _MOST_PAIRS = 8, 2_000_000
 
 
 def plan(buffers: Sequence[Buffer], capacity: int | None = None, budget_seconds: float = 0.5, *, goal: int = 0) -> Plan:
-    """Return offsets for ``buffers``, all of one (device, scope), with a peak as low as the time allows.
+    """Returns offsets for ``buffers``, all of one (device, scope), with a peak as low as the time allows.
 
     Every greedy order is tried; while the best of them misses the lower bound, ``budget_seconds`` go into local search
     and then into an exact search, which starts at the bound and may also raise it. From 2 seconds on, the exact search
@@ -73,7 +73,7 @@ def plan(buffers: Sequence[Buffer], capacity: int | None = None, budget_seconds:
 def _solve(
     buffers: Sequence[Buffer], bound: int, capacity: int | None, budget_seconds: float, goal: int
 ) -> tuple[list[int], int]:
-    """Return offsets by index and the lower bound, which a search may have raised."""
+    """Returns offsets by index and the lower bound, which a search may have raised."""
     now = time.perf_counter()
     count = pairs(buffers)
     if count > _DENSE * len(buffers) and all(b.offset is None for b in buffers):
@@ -107,7 +107,7 @@ def _solve(
 def _solve_aliases(
     buffers: Sequence[Buffer], bound: int, capacity: int | None, budget_seconds: float, goal: int
 ) -> tuple[list[int], int]:
-    """Return what `_solve` does, with an equal share of the time for each choice of aliases; ``bound`` holds for
+    """Returns what `_solve` does, with an equal share of the time for each choice of aliases; ``bound`` holds for
     all."""
     specializations = variants(buffers)
     best: list[int] = []
@@ -129,7 +129,7 @@ def _alias_plans(
     budget_seconds: float,
     goal: int,
 ) -> Iterator[list[int]]:
-    """Yield offsets with the bodies as blocks, then with their exact shapes; computed on demand."""
+    """Yields offsets with the bodies as blocks, then with their exact shapes; computed on demand."""
     placed, _ = _solve(hulls, lower_bound(hulls), capacity, budget_seconds, goal)
     offsets = [0] * len(buffers)
     for body, at in zip(bodies, placed, strict=True):
@@ -144,7 +144,7 @@ def _alias_plans(
 
 
 def _starts(buffers: Sequence[Buffer], together: Conflicts) -> Iterator[tuple[list[int], Fit]]:
-    """Yield greedy orders and fits for ``buffers``, the cheap ones first; computed on demand."""
+    """Yields greedy orders and fits for ``buffers``, the cheap ones first; computed on demand."""
     for order in orders(buffers):
         yield order, Fit.FIRST
         yield order, Fit.BEST

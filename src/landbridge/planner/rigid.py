@@ -13,7 +13,7 @@ from landbridge.planner.buffers import Buffer
 def place_rigid(
     buffers: Sequence[Buffer], bodies: Sequence[Body], conflicts: Sequence[Sequence[int]], order: Sequence[int]
 ) -> list[int]:
-    """Return byte offsets of the ``buffers`` when bodies are placed in ``order``, each as low as all its members fit.
+    """Returns byte offsets of the ``buffers`` when bodies are placed in ``order``, each as low as all its members fit.
 
     ``order`` (indices of ``bodies``) must have the pinned ones first; ``conflicts`` are those of ``buffers``.
     """
@@ -45,7 +45,7 @@ def _lowest(buffers: Sequence[Buffer], body: Body, taken: Sequence[Sequence[tupl
 
 
 def _free(taken: Sequence[tuple[int, int]], low: int, size: int) -> int:
-    """Return the first offset of ``size`` free bytes from ``low`` on."""
+    """Returns the first offset of ``size`` free bytes from ``low`` on."""
     for start, end in taken:
         if start >= low + size:
             break

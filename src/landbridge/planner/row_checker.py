@@ -10,7 +10,7 @@ from landbridge.planner.buffers import RowBuffer, RowPlan
 
 
 def check_rows(buffers: Sequence[RowBuffer], plan: RowPlan, rows: int | None, contiguous: bool) -> None:
-    """Raise PlanError unless every buffer has its rows, and shares none with a buffer that lives at the same time."""
+    """Raises PlanError unless every buffer has its rows, and shares none with a buffer that lives at the same time."""
     for b in buffers:
         mine = list(plan.rows[b.id])
         if len(mine) != b.rows or len(set(mine)) != b.rows or any(not 0 <= row < plan.peak for row in mine):

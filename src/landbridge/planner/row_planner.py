@@ -19,7 +19,7 @@ def plan_rows(
     contiguous: bool,
     budget_seconds: float = 0.5,
 ) -> RowPlan:
-    """Return rows for ``buffers`` in a scratchpad of ``rows`` rows (None: unlimited) of ``row_bytes`` bytes.
+    """Returns rows for ``buffers`` in a scratchpad of ``rows`` rows (None: unlimited) of ``row_bytes`` bytes.
 
     Two buffers that live at the same time never share a row. ``contiguous``: the rows of a buffer are consecutive, as a
     row pitch requires; the planner's search places them. Otherwise any rows will do, as a table of rows allows, and the

@@ -13,7 +13,7 @@ from landbridge.planner.checker import check
 def check_scopes(
     buffers: Mapping[DeviceScope, Sequence[Buffer]], limits: Mapping[DeviceScope, ScopeLimits], scoped: ScopedPlan
 ) -> None:
-    """Raise PlanError unless each buffer is planned once, in its requested scope or along that scope's spills.
+    """Raises PlanError unless each buffer is planned once, in its requested scope or along that scope's spills.
 
     Every scope's plan must be correct and within its capacity.
     """

@@ -20,8 +20,8 @@ def plan_scopes(
     uses: Mapping[BufferId, float] | None = None,
     budget_seconds: float = 0.5,
 ) -> ScopedPlan:
-    """Return a Plan for each scope, with ``budget_seconds`` for each; scopes not in ``limits`` are unlimited and do not
-    spill.
+    """Returns a Plan for each scope, with ``budget_seconds`` for each; scopes not in ``limits`` are unlimited and do
+    not spill.
 
     While a scope does not hold its buffers, one of those that prevent a plan leaves: with ``uses`` (how often each id
     is read or written; 0 for those not named) the one with the fewest uses per byte, else the largest; then, as long as
@@ -61,7 +61,7 @@ def _aligned(b: Buffer, alignment: int) -> Buffer:
 def _divided(
     buffers: Sequence[Buffer], capacity: int, uses: Mapping[BufferId, float] | None, budget_seconds: float
 ) -> tuple[list[Buffer], list[Buffer]]:
-    """Return the buffers that stay, with a plan within ``capacity``, and those that leave."""
+    """Returns the buffers that stay, with a plan within ``capacity``, and those that leave."""
     views = _views(buffers)
     stay, left = dict(views), list[BufferId]()
     while True:
@@ -85,7 +85,7 @@ def _divided(
 
 
 def _in_the_way(buffers: Sequence[Buffer], capacity: int, budget_seconds: float) -> set[BufferId]:
-    """Return ids of which one must or should leave; empty when a plan was found, or pins forbid one."""
+    """Returns ids of which one must or should leave; empty when a plan was found, or pins forbid one."""
     buffers = _own_aliases(buffers)
     if lower_bound(buffers) <= capacity:
         found = plan(buffers, budget_seconds=budget_seconds, goal=capacity)
@@ -106,7 +106,7 @@ def _bytes(members: Sequence[Buffer]) -> int:
 
 
 def _views(buffers: Sequence[Buffer]) -> dict[BufferId, list[Buffer]]:
-    """Return buffers with their views, by the id of the root of the views."""
+    """Returns buffers with their views, by the id of the root of the views."""
     found: dict[BufferId, list[Buffer]] = {}
     for b, (root, _) in zip(buffers, roots(buffers, targets(buffers)), strict=True):
         found.setdefault(buffers[root].id, []).append(b)
@@ -114,7 +114,7 @@ def _views(buffers: Sequence[Buffer]) -> dict[BufferId, list[Buffer]]:
 
 
 def _own_aliases(buffers: Sequence[Buffer]) -> list[Buffer]:
-    """Return ``buffers`` without optional aliases to buffers that are not among them."""
+    """Returns ``buffers`` without optional aliases to buffers that are not among them."""
     here = {b.id for b in buffers}
     return [
         replace(b, alias=None) if b.alias is not None and b.alias.optional and b.alias.of not in here else b
@@ -132,7 +132,7 @@ def _check_ids(waiting: Mapping[DeviceScope, Sequence[Buffer]]) -> None:
 
 
 def _spill_order(waiting: Mapping[DeviceScope, object], limits: Mapping[DeviceScope, ScopeLimits]) -> list[DeviceScope]:
-    """Return the scopes in an order in which each precedes the one that it spills to."""
+    """Returns the scopes in an order in which each precedes the one that it spills to."""
     order: list[DeviceScope] = []
     for scope in [*waiting, *limits]:
         chain: list[DeviceScope] = []

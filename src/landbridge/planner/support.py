@@ -17,7 +17,7 @@ from landbridge.sizes.size import Extent, ceildiv, largest
 def supported(
     buffers: Sequence[Buffer], offsets: Sequence[int], sizes: Sequence[Extent]
 ) -> tuple[list[Extent], Extent]:
-    """Return the offset of each buffer, and the end of the highest, where buffers take ``sizes``.
+    """Returns the offset of each buffer, and the end of the highest, where buffers take ``sizes``.
 
     ``buffers`` have the sizes that ``offsets`` were planned for; alignments and times are theirs.
     """
@@ -33,7 +33,8 @@ def supported(
 
 
 def _highest(values: Sequence[int], together: Sequence[set[int]]) -> list[int]:
-    """Return those of ``values`` (lowest first) that have no other one on top: the end of a buffer on top is higher."""
+    """Returns those of ``values`` (lowest first) that have no other one on top: the end of a buffer on top is
+    higher."""
     found: list[int] = []
     later = set[int]()
     for number in reversed(values):

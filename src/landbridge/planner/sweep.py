@@ -12,14 +12,14 @@ from landbridge.planner.greedy import ORDERS, Fit
 
 
 def pairs(buffers: Sequence[Buffer]) -> int:
-    """Return the number of pairs of buffers that live at the same step, without a list of them."""
+    """Returns the number of pairs of buffers that live at the same step, without a list of them."""
     ends = sorted(b.end for b in buffers if b.size)
     starts = sorted(b.start for b in buffers if b.size)
     return sum(n - bisect(ends, start) for n, start in enumerate(starts))
 
 
 def sweeps(buffers: Sequence[Buffer]) -> Iterator[list[int]]:
-    """Yield byte offsets by index, from the first step on and from the last one back; computed on demand. No pins."""
+    """Yields byte offsets by index, from the first step on and from the last one back; computed on demand. No pins."""
     back = [replace(b, start=-b.end, end=-b.start) for b in buffers]
     for direction in (buffers, back):
         for fit in Fit:
@@ -27,7 +27,7 @@ def sweeps(buffers: Sequence[Buffer]) -> Iterator[list[int]]:
 
 
 def sweep(buffers: Sequence[Buffer], fit: Fit) -> list[int]:
-    """Return what `place` does for the order "start", for buffers without pins."""
+    """Returns what `place` does for the order "start", for buffers without pins."""
     offsets = [0] * len(buffers)
     holes = _Holes()
     alive: list[tuple[int, int]] = []  # end, index

@@ -11,7 +11,7 @@ from landbridge.planner.buffers import Buffer
 
 
 def targets(buffers: Sequence[Buffer]) -> list[int | None]:
-    """Return for each buffer the index of the one that its alias names, or None.
+    """Returns for each buffer the index of the one that its alias names, or None.
 
     Raises PlanError when there is none of that id, the alias reaches past its end, or aliases form a ring.
     """
@@ -41,7 +41,7 @@ def targets(buffers: Sequence[Buffer]) -> list[int | None]:
 
 
 def roots(buffers: Sequence[Buffer], target_indices: Sequence[int | None]) -> list[tuple[int, int]]:
-    """Return for each buffer its root (itself if it is no view), and the byte of the root at which it starts."""
+    """Returns for each buffer its root (itself if it is no view), and the byte of the root at which it starts."""
     found = []
     for i in range(len(buffers)):
         offset, at = 0, i
@@ -55,7 +55,7 @@ def roots(buffers: Sequence[Buffer], target_indices: Sequence[int | None]) -> li
 
 
 def least(buffers: Sequence[Buffer]) -> list[Buffer]:
-    """Return buffers without aliases that live when ``buffers`` do and need no more bytes at any step than any
+    """Returns buffers without aliases that live when ``buffers`` do and need no more bytes at any step than any
     placement.
 
     A group is all views of one buffer; it needs the bytes that its living members cover. Two groups can share bytes

@@ -174,7 +174,7 @@ class _Use:
         self.error: BaseException | None = None
 
     def time_out(self, limit: float) -> NoReturn:
-        """Raise RunTimeoutError, as the caller's ``limit`` is over."""
+        """Raises RunTimeoutError, as the caller's ``limit`` is over."""
         raise RunTimeoutError(
             f"{self.subject} is not over after {limit} s (time_limit= of the Session): it waits for {self.waits}. It "
             "goes "
@@ -182,7 +182,7 @@ class _Use:
         )
 
     def refuse(self) -> NoReturn:
-        """Raise SessionBusyError, as this use is still running."""
+        """Raises SessionBusyError, as this use is still running."""
         raise SessionBusyError(
             f"{self.subject}, whose caller waits no longer, is not over yet: it waits for {self.waits}; {_WAY_OUT}"
         )

@@ -43,7 +43,7 @@ def copy_for(spec: TensorSpec, value: Any) -> np.ndarray[Any, Any]:
 
 
 def check_borrowed(spec: TensorSpec, value: Any) -> None:
-    """Raise InputError where ``value`` is not memory of the dtype of input ``spec``.
+    """Raises InputError where ``value`` is not memory of the dtype of input ``spec``.
 
     Raises ZeroCopyError for an array whose memory has gaps or another order, where the program reads it densely.
     """

@@ -208,7 +208,7 @@ class OpenSession(Session):
     # What is bound ----------------------------------------------------------------------------------------------
 
     def _check(self, spec: TensorSpec, shape: Sequence[int]) -> None:
-        """Raise ShapeError where no program accepts an input ``spec`` of ``shape``."""
+        """Raises ShapeError where no program accepts an input ``spec`` of ``shape``."""
         index = self._executable.main.inputs.index(spec)
         key = index, tuple(shape)
         if key in self._accepted:

@@ -59,7 +59,7 @@ def checked_options(
 
 
 def check_no_time_limit(limit: object) -> None:
-    """Raise InputError where ``limit`` is set: the Sessions behind a limited one do not watch the time."""
+    """Raises InputError where ``limit`` is set: the Sessions behind a limited one do not watch the time."""
     if limit is not None:
         raise InputError(f"time_limit is {limit!r} here; make a landbridge.Session, by its name")
 

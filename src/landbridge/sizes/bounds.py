@@ -36,12 +36,12 @@ _DEPTH = 2
 
 
 def lower_bound(terms: Terms, *, thorough: bool = False) -> int | None:
-    """Return a number that ``terms`` never fall below; None if none is known. ``thorough`` tries more derivations."""
+    """Returns a number that ``terms`` never fall below; None if none is known. ``thorough`` tries more derivations."""
     return _lower(terms, _DEPTH + 1 if thorough else _DEPTH)
 
 
 def upper_bound(terms: Terms) -> int | None:
-    """Return a number that ``terms`` never exceed; None if none is known."""
+    """Returns a number that ``terms`` never exceed; None if none is known."""
     low = _lower(scale(terms, -1), _DEPTH)
     return None if low is None else -low
 
@@ -73,7 +73,7 @@ def _lower(terms: Terms, depth: int) -> int | None:
 
 
 def _by_factor(terms: Terms, depth: int) -> int | None:
-    """Return the bound of an atom that divides every term, times that of the quotient, if neither is negative."""
+    """Returns the bound of an atom that divides every term, times that of the quotient, if neither is negative."""
     for atom, _ in terms[0][0]:
         factor, others = _taken_out(terms, atom)
         if not others and factor:
@@ -84,7 +84,7 @@ def _by_factor(terms: Terms, depth: int) -> int | None:
 
 
 def _quotients(atom: Floor, terms: Terms) -> list[tuple[Terms, int]]:
-    """Return pairs of a numerator and a divisor whose quotient is ``atom``, also ones of other quotients in ``terms``.
+    """Returns pairs of a numerator and a divisor whose quotient is ``atom``, also ones of other quotients in ``terms``.
 
     Of ``x // 18`` and ``x // 2`` the first is ``(x // 2) // 9``; of ``x // 8`` and ``3 * x // 4`` it is
     ``(3 * x // 4) // 6``. Of ``(x + 3) // 7`` and ``2 * x // 7`` it is ``(2 * x // 7 + 1) // 2``, as it is
@@ -119,7 +119,7 @@ def _without_floor(terms: Terms, atom: Floor, numerator: Terms, by: int, depth: 
 
 
 def _without_rest(terms: Terms, atom: AboveZero, inner: Terms, depth: int) -> int | None:
-    """Return the lower of the bounds of an AboveZero's two cases; where the atom adds, either case gives a bound."""
+    """Returns the lower of the bounds of an AboveZero's two cases; where the atom adds, either case gives a bound."""
     factor, others = _taken_out(terms, atom)
     sign = _sign(factor, depth)
     if sign == 0:
@@ -132,7 +132,7 @@ def _without_rest(terms: Terms, atom: AboveZero, inner: Terms, depth: int) -> in
 
 
 def _taken_out(terms: Terms, atom: Atom) -> tuple[Terms, Terms]:
-    """Return the factor of ``atom`` and the terms without it; no factor if the atom has a power."""
+    """Returns the factor of ``atom`` and the terms without it; no factor if the atom has a power."""
     factor: list[tuple[Product, int]] = []
     others: list[tuple[Product, int]] = []
     for product, coefficient in terms:
@@ -147,7 +147,7 @@ def _taken_out(terms: Terms, atom: Atom) -> tuple[Terms, Terms]:
 
 
 def _sign(factor: Terms, depth: int) -> int:
-    """Return 1 if ``factor`` is never negative, -1 if it is never positive, 0 if neither is known."""
+    """Returns 1 if ``factor`` is never negative, -1 if it is never positive, 0 if neither is known."""
     if not factor:
         return 0
     low, high = _lower(factor, depth), _upper(factor, depth)
@@ -155,7 +155,7 @@ def _sign(factor: Terms, depth: int) -> int:
 
 
 def _by_term(terms: Terms, depth: int) -> int | None:
-    """Return the bound of the polynomial in variables that begin at 0: each atom counted from its low end."""
+    """Returns the bound of the polynomial in variables that begin at 0: each atom counted from its low end."""
     values: dict[Atom, int] = {}
     ranges: list[tuple[int | None, int | None]] = []
     shifted: dict[tuple[int, ...], int] = {}  # by the numbers of the atoms that are multiplied, sorted
@@ -194,7 +194,7 @@ def _by_term(terms: Terms, depth: int) -> int | None:
 
 
 def _by_products(terms: Terms, depth: int) -> int | None:
-    """Return the sum of the bounds of each term by interval arithmetic, for atoms without a lower bound."""
+    """Returns the sum of the bounds of each term by interval arithmetic, for atoms without a lower bound."""
     total = 0
     for product, coefficient in terms:
         low, high = 1, 1
@@ -210,7 +210,7 @@ def _by_products(terms: Terms, depth: int) -> int | None:
 
 
 def _range(atom: object, depth: int) -> tuple[int | None, int | None]:
-    """Return the ends of an atom's range; None for an unknown one."""
+    """Returns the ends of an atom's range; None for an unknown one."""
     inner = max(depth - 1, 0)
     match atom:
         case Symbol() | Clamped():

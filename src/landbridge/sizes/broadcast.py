@@ -14,7 +14,7 @@ from landbridge.sizes.size import Extent, Size, always_at_least, clamped, larges
 
 
 def broadcast_shapes(*shapes: Sequence[Extent], either: bool = False) -> tuple[Extent, ...]:
-    """Return the shape that ``shapes`` broadcast to under numpy's rules.
+    """Returns the shape that ``shapes`` broadcast to under numpy's rules.
 
     ``either``: two extents may be equal in one run and one of them 1 in another; the result has the larger one, which
     ``repeats`` recognizes. Without it, they have to be equal.
@@ -26,13 +26,13 @@ def broadcast_shapes(*shapes: Sequence[Extent], either: bool = False) -> tuple[E
 
 
 def repeats(extent: Extent, result: Extent) -> bool:
-    """Return whether an axis of ``extent`` that broadcasts to ``result`` may be 1 in a run where ``result`` is
+    """Returns whether an axis of ``extent`` that broadcasts to ``result`` may be 1 in a run where ``result`` is
     larger."""
     return extent != 1 and extent != result and same(extent, result) is not True
 
 
 def legal_extent(extent: Extent, result: Extent) -> Extent:
-    """Return the value that ``extent``, at least 1, must have to broadcast to ``result``: ``result``, or 1 if it
+    """Returns the value that ``extent``, at least 1, must have to broadcast to ``result``: ``result``, or 1 if it
     is 1."""
     return 1 + clamped(extent - 1, 0, 1) * (result - 1)
 
@@ -65,13 +65,13 @@ def _extent(axis: Sequence[Extent], shapes: Sequence[Sequence[Extent]], either: 
 
 
 def _max(left: Extent, right: Extent) -> Extent:
-    """Return the larger of two extents that broadcast together; a number above 1 if one of them is that."""
+    """Returns the larger of two extents that broadcast together; a number above 1 if one of them is that."""
     values = [each for each in (left, right) if isinstance(each, int)]
     return values[0] if values else largest(left, right)
 
 
 def may_broadcast(left: Extent, right: Extent) -> bool:
-    """Return whether one of two extents may be 1 in a run and the other not.
+    """Returns whether one of two extents may be 1 in a run and the other not.
 
     That holds for extents of different inputs, or for a dimension and a number. Extents of one image, as W and
     ``2 * (W // 2)``, are equal, or the model cannot run.

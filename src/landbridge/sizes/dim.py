@@ -27,7 +27,7 @@ class Dim:
 
 
 def dimension_of(name: str, declared: Dim | str | int) -> Extent:
-    """Return the dimension ``name`` as declared: a Dim, text like ``32..2560:8``, or a fixed number.
+    """Returns the dimension ``name`` as declared: a Dim, text like ``32..2560:8``, or a fixed number.
 
     Raises ShapeError if no number is legal.
     """
@@ -50,26 +50,26 @@ def dimension_of(name: str, declared: Dim | str | int) -> Extent:
 
 
 def declaration_of(symbol: Symbol) -> Dim:
-    """Return the Dim that declares all that is known of ``symbol``."""
+    """Returns the Dim that declares all that is known of ``symbol``."""
     unit, likely = symbol.unit, symbol.expected
     high = None if symbol.high is None or (symbol.high + 1) * unit > LARGEST_EXTENT else symbol.high * unit
     return Dim(symbol.low * unit, high, unit, None if likely is None else likely * unit)
 
 
 def either(one: Dim, other: Dim) -> Dim:
-    """Return the range from the least to the largest value of both."""
+    """Returns the range from the least to the largest value of both."""
     high = None if one.high is None or other.high is None else max(one.high, other.high)
     by = one.multiple_of if one.multiple_of == other.multiple_of else 1
     return Dim(min(one.low, other.low), high, by, one.likely or other.likely)
 
 
 def declared_dimensions(dims: Mapping[str, Dim | str | int]) -> dict[str, Extent]:
-    """Return the dimensions that ``dims`` declares, by name."""
+    """Returns the dimensions that ``dims`` declares, by name."""
     return {name: dimension_of(identifier(name), declared) for name, declared in dims.items()}
 
 
 def identifier(name: str) -> str:
-    """Return ``name`` as sizes write it: every character that is no letter, digit or underscore becomes an
+    """Returns ``name`` as sizes write it: every character that is no letter, digit or underscore becomes an
     underscore."""
     cleaned = "".join(c if c.isalnum() else "_" for c in name)
     return cleaned if cleaned.isidentifier() else f"_{cleaned}"

@@ -32,7 +32,7 @@ _STEPS = 64
 
 @lru_cache(maxsize=KNOWN)
 def floor(terms: Terms, by: int) -> Terms:
-    """Return ``terms // by``, for a number ``by`` of at least 1."""
+    """Returns ``terms // by``, for a number ``by`` of at least 1."""
     parts, number = split_constant(terms)
     whole: list[tuple[Product, int]] = []
     rest: list[tuple[Product, int]] = []
@@ -47,7 +47,7 @@ def floor(terms: Terms, by: int) -> Terms:
 
 
 def _of_rest(rest: Terms, number: int, by: int) -> Terms:
-    """Return ``(rest + number) // by``, for coefficients and a number below ``by``."""
+    """Returns ``(rest + number) // by``, for coefficients and a number below ``by``."""
     if rest[0][1] < 0:  # floor(-x / by) is -ceil(x / by)
         return scale(floor(add(scale(rest, -1), constant(by - 1 - number)), by), -1)
     factor = common_factor((*rest, ((), by)))
@@ -68,7 +68,7 @@ def _of_rest(rest: Terms, number: int, by: int) -> Terms:
 
 @lru_cache(maxsize=KNOWN)
 def floor_by_terms(terms: Terms, divisor: Terms) -> Terms:
-    """Return ``terms // divisor``, for a sum of at least 1; exact if it is a factor. Common factors are cancelled."""
+    """Returns ``terms // divisor``, for a sum of at least 1; exact if it is a factor. Common factors are cancelled."""
     shared = positive_factor((*terms, *divisor)) if terms else ()
     if shared:
         terms, divisor = without_factor(terms, shared), without_factor(divisor, shared)
@@ -86,7 +86,7 @@ def floor_by_terms(terms: Terms, divisor: Terms) -> Terms:
 
 
 def positive_factor(terms: Terms) -> Product:
-    """Return the product of atoms that divides all of ``terms``, at least one term; the atoms are at least 1."""
+    """Returns the product of atoms that divides all of ``terms``, at least one term; the atoms are at least 1."""
     shared: Product = terms[0][0]
     for product, _ in terms[1:]:
         powers = dict(product)
@@ -95,7 +95,7 @@ def positive_factor(terms: Terms) -> Product:
 
 
 def without_factor(terms: Terms, factor: Product) -> Terms:
-    """Return ``terms`` divided by ``factor``, which divides each of them."""
+    """Returns ``terms`` divided by ``factor``, which divides each of them."""
     return add(tuple((divide_product(product, factor) or (), number) for product, number in terms))
 
 
@@ -105,7 +105,7 @@ def _is_natural(terms: Terms) -> bool:
 
 
 def _long_division(terms: Terms, divisor: Terms) -> tuple[Terms, Terms]:
-    """Return the quotient, in the order of products, and the remainder: ``terms`` is ``quotient * divisor + left``."""
+    """Returns the quotient, in the order of products, and the remainder: ``terms`` is ``quotient * divisor + left``."""
     quotient: Terms = ()
     lead, by = divisor[0]
     left = terms

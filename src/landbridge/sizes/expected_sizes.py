@@ -16,7 +16,7 @@ _LARGE = 1 << 16
 
 
 def expected_sizes(extents: Iterable[Extent], fixed: Collection[str]) -> dict[str, Extent]:
-    """Return new dimensions, with larger expected sizes, for those of ``extents`` that are divided by a large number.
+    """Returns new dimensions, with larger expected sizes, for those of ``extents`` that are divided by a large number.
 
     Dimensions in ``fixed`` are left out. An expected size is chosen so that the largest quotient is ``FULL``. An image
     of W columns, of which a network makes W / 8 steps, often has more than eight steps.
@@ -39,7 +39,7 @@ def expected_sizes(extents: Iterable[Extent], fixed: Collection[str]) -> dict[st
 
 
 def _divisor(extent: Size, symbol: Symbol) -> int:
-    """Return how many units of ``symbol`` make one of ``extent``; 1 if the extent grows faster, or not at all."""
+    """Returns how many units of ``symbol`` make one of ``extent``; 1 if the extent grows faster, or not at all."""
     at = {name: max(s.low, 1) * s.unit for name, s in extent.symbols.items()}
     large = _LARGE // symbol.unit * symbol.unit
     grown = extent.at({**at, symbol.name: 2 * large}) - extent.at({**at, symbol.name: large})

@@ -77,7 +77,7 @@ class SizeFormulas:
         del self._known
 
     def at_each(self, values: Mapping[str, int | NDArray[np.int64]], count: int) -> NDArray[np.int64]:
-        """Return the values for each of ``count`` choices, a row each.
+        """Returns the values for each of ``count`` choices, a row each.
 
         A dimension has one value for all choices, or an array. Raises OverflowError if 64 bits may be too few.
         """

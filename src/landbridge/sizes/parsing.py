@@ -15,7 +15,7 @@ _LEGAL = "names of dimensions, integers, + - * // /, max(...) and min(...) are l
 
 
 def parse_size(text: str, symbols: Mapping[str, Symbol | int]) -> Extent:
-    """Return the extent that ``text`` writes over the dimensions ``symbols``, by name; one with a single value is a
+    """Returns the extent that ``text`` writes over the dimensions ``symbols``, by name; one with a single value is a
     number.
 
     Raises ShapeError for an unknown name, for ``/`` that leaves a remainder and for a syntax error.
@@ -28,7 +28,7 @@ def parse_size(text: str, symbols: Mapping[str, Symbol | int]) -> Extent:
 
 
 def parse_range(name: str, text: str) -> Extent:
-    """Return the dimension ``name`` with the range that ``text`` writes: ``32..2560:8``; raises ShapeError for other
+    """Returns the dimension ``name`` with the range that ``text`` writes: ``32..2560:8``; raises ShapeError for other
     text."""
     match = _RANGE.fullmatch(text.strip())
     if match is None:

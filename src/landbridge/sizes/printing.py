@@ -9,7 +9,7 @@ from landbridge.sizes.terms import AboveZero, Atom, Clamped, Floor, Product, Sym
 
 
 def text_of(terms: Terms) -> str:
-    """Return ``terms`` as the text of a sum."""
+    """Returns ``terms`` as the text of a sum."""
     if not terms:
         return "0"
     parts: list[str] = []
@@ -21,7 +21,7 @@ def text_of(terms: Terms) -> str:
 
 
 def _product(product: Product, coefficient: int) -> str:
-    """Return the text of a term; symbols stand for dimensions and not for their numbers of units."""
+    """Returns the text of a term; symbols stand for dimensions and not for their numbers of units."""
     unit = 1
     factors = []
     for atom, power in product:
@@ -50,14 +50,14 @@ def _atom(atom: Atom) -> str:
 
 
 def range_text(symbol: Symbol) -> str:
-    """Return the range of the dimension: ``32..2560:8@320`` for multiples of 8 with the expected size 320."""
+    """Returns the range of the dimension: ``32..2560:8@320`` for multiples of 8 with the expected size 320."""
     ends = f"{symbol.low * symbol.unit}..{'' if symbol.high is None else symbol.high * symbol.unit}"
     step = "" if symbol.unit == 1 else f":{symbol.unit}"
     return f"{ends}{step}" + ("" if symbol.expected is None else f"@{symbol.expected * symbol.unit}")
 
 
 def closest_text(symbol: Symbol, number: int) -> str:
-    """Return legal values near ``number``, which is illegal for the dimension: ``"multiples of 4, as 320 or 324"``."""
+    """Returns legal values near ``number``, which is illegal for the dimension: ``"multiples of 4, as 320 or 324"``."""
     units = number // symbol.unit
     high = max(symbol.low, units + 1) if symbol.high is None else symbol.high
     closest = dict.fromkeys(min(high, max(symbol.low, each)) * symbol.unit for each in (units, units + 1))

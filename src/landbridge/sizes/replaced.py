@@ -9,7 +9,7 @@ from landbridge.sizes.terms import AboveZero, Atom, Clamped, Floor, Symbol, Term
 
 
 def replaced(terms: Terms, dimensions: Mapping[str, Extent]) -> Extent:
-    """Return ``terms`` with ``dimensions`` in place of some dimensions, by name: narrower ranges, or numbers.
+    """Returns ``terms`` with ``dimensions`` in place of some dimensions, by name: narrower ranges, or numbers.
 
     Raises UndecidedSizeError if a divisor is then not known to differ from 0.
     """
@@ -18,7 +18,7 @@ def replaced(terms: Terms, dimensions: Mapping[str, Extent]) -> Extent:
 
 
 def with_atoms(terms: Terms, values: Mapping[Atom, Extent]) -> Extent:
-    """Return ``terms`` with ``values`` in place of some atoms, also inside of other atoms; raises as ``replaced``."""
+    """Returns ``terms`` with ``values`` in place of some atoms, also inside of other atoms; raises as ``replaced``."""
     return _with_atoms(terms, dict(values))
 
 

@@ -19,7 +19,7 @@ _POINTS = 4
 
 @lru_cache(maxsize=1 << 16)
 def samples(terms: Terms) -> tuple[int, ...]:
-    """Return the values of ``terms`` at a few fixed choices of the dimensions."""
+    """Returns the values of ``terms`` at a few fixed choices of the dimensions."""
     values = [0] * _POINTS
     for product, coefficient in terms:
         term = [coefficient] * _POINTS

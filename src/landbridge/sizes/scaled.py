@@ -16,14 +16,14 @@ def scaled(extent: int, factor: float) -> int: ...
 @overload
 def scaled(extent: Extent, factor: float) -> Extent: ...
 def scaled(extent: Extent, factor: float) -> Extent:
-    """Return ``extent`` times the fraction that ``factor`` means (see ``meant``), rounded down."""
+    """Returns ``extent`` times the fraction that ``factor`` means (see ``meant``), rounded down."""
     exact = meant(factor)
     return extent * exact.numerator // exact.denominator
 
 
 @cache
 def meant(factor: float) -> Fraction:
-    """Return the simplest fraction that rounds to the f32 ``factor``: 7/10 for 0.699999988.
+    """Returns the simplest fraction that rounds to the f32 ``factor``: 7/10 for 0.699999988.
 
     Ten times that is 7, and 7 divided by it is 10, as with f32 products and quotients; computed exactly with the f32
     value they would be rounded down to 6 and 9.

@@ -34,7 +34,7 @@ class Settled:
 
 
 def settled(question: Question, fixed: Collection[str]) -> list[Settled]:
-    """Return ranges of one dimension in which ``question`` has an answer, the widest first.
+    """Returns ranges of one dimension in which ``question`` has an answer, the widest first.
 
     Dimensions in ``fixed`` are left out. The width of a range is the ratio of its ends, divided by its factor.
     """
@@ -50,7 +50,7 @@ def settled(question: Question, fixed: Collection[str]) -> list[Settled]:
 
 
 def _ranges(question: Question, symbol: Symbol, wanted: bool) -> Iterator[tuple[int, int, int]]:
-    """Yield ranges of ``symbol`` that decide the question: low and high end, in units, and a factor.
+    """Yields ranges of ``symbol`` that decide the question: low and high end, in units, and a factor.
 
     Candidates reach to an end of the range, lie between both, or have all multiples of a factor.
     """
@@ -74,7 +74,7 @@ def _ranges(question: Question, symbol: Symbol, wanted: bool) -> Iterator[tuple[
 
 
 def _between(question: Question, symbol: Symbol) -> Iterator[tuple[int, int, int]]:
-    """Yield the ranges where a difference is 0: its points at least 0 and at most 0."""
+    """Yields the ranges where a difference is 0: its points at least 0 and at most 0."""
     for sign in (1, -1):
         above, below = (Question(scale(question.difference, by)) for by in (sign, -sign))
         for low, high, units in _ranges(above, symbol, True):
@@ -87,7 +87,7 @@ def _between(question: Question, symbol: Symbol) -> Iterator[tuple[int, int, int
 
 
 def _first(holds: Callable[[int], bool], low: int, high: int) -> int:
-    """Return the least number from ``low`` to ``high`` that ``holds``, if all above it do."""
+    """Returns the least number from ``low`` to ``high`` that ``holds``, if all above it do."""
     while low < high:
         middle = (low + high) // 2
         low, high = (low, middle) if holds(middle) else (middle + 1, high)
@@ -95,13 +95,13 @@ def _first(holds: Callable[[int], bool], low: int, high: int) -> int:
 
 
 def answer(question: Question, dimensions: Mapping[str, Extent]) -> bool | None:
-    """Return the answer if some dimensions are ``dimensions``, by name; None if these leave it open."""
+    """Returns the answer if some dimensions are ``dimensions``, by name; None if these leave it open."""
     difference = replaced(question.difference, dimensions)
     return same(difference, 0) if question.equal else at_least(difference, 0)
 
 
 def _multiples(question: Question) -> list[int]:
-    """Return factors of a dimension for which quotients have no remainder."""
+    """Returns factors of a dimension for which quotients have no remainder."""
     whole = lcm(*_divisors(question.difference))
     return [units for units in range(2, min(whole, _MOST_UNITS) + 1) if whole % units == 0]
 
@@ -119,7 +119,7 @@ def _divisors(terms: Terms) -> Iterator[int]:
 
 
 def _dimension(symbol: Symbol, low: int, high: int, units: int) -> Extent:
-    """Return ``symbol`` with its units from ``low`` to ``high`` and multiples of ``units``."""
+    """Returns ``symbol`` with its units from ``low`` to ``high`` and multiples of ``units``."""
     unit = symbol.unit
     expected = symbol.expected
     is_legal = expected is not None and expected % units == 0 and low <= expected <= high
@@ -132,5 +132,5 @@ def _high(symbol: Symbol) -> int:
 
 
 def _width(low: int, high: int) -> float:
-    """Return the ratio of the ends; for ranges with negative numbers only those from 0 on count."""
+    """Returns the ratio of the ends; for ranges with negative numbers only those from 0 on count."""
     return log((high + 1) / max(low, 1)) if high >= 0 else -1.0

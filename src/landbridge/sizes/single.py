@@ -28,5 +28,5 @@ class Single(type):
 
 
 def remade(single: Any) -> tuple[Any, tuple[Any, ...]]:
-    """Return the value of ``__reduce__`` for a ``single``: copies and unpickled objects are the same object."""
+    """Returns the value of ``__reduce__`` for a ``single``: copies and unpickled objects are the same object."""
     return type(single), tuple(vars(single).values())

@@ -64,7 +64,7 @@ class Size:
         return self._hash
 
     def __eq__(self, other: object) -> bool:
-        """Return whether the terms are the same; a Size never equals an int, as constants are ints."""
+        """Returns whether the terms are the same; a Size never equals an int, as constants are ints."""
         return isinstance(other, Size) and self.terms == other.terms
 
     def __str__(self) -> str:
@@ -78,21 +78,21 @@ class Size:
 
     @property
     def symbols(self) -> dict[str, Symbol]:
-        """Return the dimensions that it depends on, by name."""
+        """Returns the dimensions that it depends on, by name."""
         return symbols(self.terms)
 
     @property
     def low(self) -> int | None:
-        """Return a number that it never falls below; None if none is known."""
+        """Returns a number that it never falls below; None if none is known."""
         return bounds.lower_bound(self.terms)
 
     @property
     def high(self) -> int | None:
-        """Return a number that it never exceeds; None if none is known."""
+        """Returns a number that it never exceeds; None if none is known."""
         return bounds.upper_bound(self.terms)
 
     def at(self, values: Mapping[str, int]) -> int:
-        """Return the value where the dimensions have ``values``, by name."""
+        """Returns the value where the dimensions have ``values``, by name."""
         return evaluate(self.terms, lambda symbol: values[symbol.name])
 
     def __add__(self, other: Extent) -> Extent:
@@ -167,7 +167,7 @@ LARGEST_EXTENT = (1 << 31) - 1
 def dimension(
     name: str, low: int = 1, high: int | None = LARGEST_EXTENT, multiple_of: int = 1, expected: int | None = None
 ) -> Extent:
-    """Return the dimension ``name``: a multiple of ``multiple_of`` from ``low`` to ``high``, both rounded to one.
+    """Returns the dimension ``name``: a multiple of ``multiple_of`` from ``low`` to ``high``, both rounded to one.
 
     ``expected`` is the expected size. An element of an input may be below 0. Raises ValueError if there is no such
     number.
@@ -187,7 +187,7 @@ def dimension(
 
 
 def all_at(extents: Iterable[Extent], values: Mapping[str, int]) -> list[int]:
-    """Return the values of ``extents`` where the dimensions have ``values``, by name; computes shared parts once."""
+    """Returns the values of ``extents`` where the dimensions have ``values``, by name; computes shared parts once."""
     known: dict[Atom, int] = {}
 
     def value_of(symbol: Symbol) -> int:
@@ -197,17 +197,17 @@ def all_at(extents: Iterable[Extent], values: Mapping[str, int]) -> list[int]:
 
 
 def dimensions_of(extents: Iterable[Extent]) -> dict[str, Symbol]:
-    """Return the dimensions that ``extents`` depend on, by name."""
+    """Returns the dimensions that ``extents`` depend on, by name."""
     return {name: symbol for e in extents if isinstance(e, Size) for name, symbol in e.symbols.items()}
 
 
 def of_symbol(symbol: Symbol) -> Size:
-    """Return the dimension of ``symbol``."""
+    """Returns the dimension of ``symbol``."""
     return Size(of_atom(symbol, symbol.unit))
 
 
 def at_least(left: Extent, right: Extent) -> bool | None:
-    """Return whether ``left >= right`` for all values of the dimensions, or for none; None if it is not known."""
+    """Returns whether ``left >= right`` for all values of the dimensions, or for none; None if it is not known."""
     if isinstance(left, int) and isinstance(right, int):
         return left >= right
     return _at_least_zero(_difference(left, right))
@@ -227,7 +227,7 @@ def _at_least_zero(difference: Terms) -> bool | None:
 
 
 def always_at_least(left: Extent, right: Extent) -> bool:
-    """Return whether ``left >= right`` is known for all values of the dimensions; no refutation is searched."""
+    """Returns whether ``left >= right`` is known for all values of the dimensions; no refutation is searched."""
     if isinstance(left, int) and isinstance(right, int):
         return left >= right
     return _always_at_least_zero(_difference(left, right))
@@ -242,7 +242,7 @@ def _always_at_least_zero(difference: Terms) -> bool:
 
 
 def same(left: Extent, right: Extent) -> bool | None:
-    """Return whether two extents are equal for all values of the dimensions, or for none; None if it is not known."""
+    """Returns whether two extents are equal for all values of the dimensions, or for none; None if it is not known."""
     if left == right:
         return True
     return _is_zero(_difference(left, right))
@@ -262,12 +262,12 @@ def _is_zero(difference: Terms) -> bool | None:
 
 
 def agree(left: Extent, right: Extent) -> bool:
-    """Return ``same``; raises UndecidedSizeError if that depends on the input."""
+    """Returns ``same``; raises UndecidedSizeError if that depends on the input."""
     return _decided(same(left, right), f"{left} == {right}", left, right, equal=True)
 
 
 def largest(*extents: Extent) -> Extent:
-    """Return the largest extent, as ``max``; a new atom if it is not known which that is."""
+    """Returns the largest extent, as ``max``; a new atom if it is not known which that is."""
     result, *others = extents
     for other in others:
         result = result + _above_zero(other - result)
@@ -275,7 +275,7 @@ def largest(*extents: Extent) -> Extent:
 
 
 def smallest(*extents: Extent) -> Extent:
-    """Return the smallest extent, as ``min``; a new atom if it is not known which that is."""
+    """Returns the smallest extent, as ``min``; a new atom if it is not known which that is."""
     result, *others = extents
     for other in others:
         result = result - _above_zero(result - other)
@@ -283,7 +283,7 @@ def smallest(*extents: Extent) -> Extent:
 
 
 def clamped(extent: Extent, low: int, high: int | None = None) -> Extent:
-    """Return ``extent`` clamped to ``low`` and ``high``; proofs treat it as an atom."""
+    """Returns ``extent`` clamped to ``low`` and ``high``; proofs treat it as an atom."""
     if isinstance(extent, int):
         return max(low, extent if high is None else min(extent, high))
     least, most = extent.low, extent.high
@@ -293,7 +293,7 @@ def clamped(extent: Extent, low: int, high: int | None = None) -> Extent:
 
 
 def as_one(extent: Extent, low: int, high: int | None = None) -> Extent:
-    """Return ``clamped``; proofs treat ``extent`` as an atom if it is a sum of more than dimensions and numbers."""
+    """Returns ``clamped``; proofs treat ``extent`` as an atom if it is a sum of more than dimensions and numbers."""
     if not isinstance(extent, Size) or low == high:
         return clamped(extent, low, high)
     found = list(atoms(extent.terms))
@@ -304,7 +304,7 @@ def as_one(extent: Extent, low: int, high: int | None = None) -> Extent:
 
 
 def split_number(extent: Extent) -> tuple[Extent, int]:
-    """Return ``extent`` without its constant part, and that part."""
+    """Returns ``extent`` without its constant part, and that part."""
     if isinstance(extent, int):
         return 0, extent
     terms, number = split_constant(extent.terms)
@@ -312,18 +312,18 @@ def split_number(extent: Extent) -> tuple[Extent, int]:
 
 
 def least(extent: Extent) -> int:
-    """Return a number that ``extent`` never falls below, at least 0."""
+    """Returns a number that ``extent`` never falls below, at least 0."""
     return extent if isinstance(extent, int) else max(extent.low or 0, 0)
 
 
 def never_below(extent: Extent) -> int:
-    """Return an upper bound of ``extent``: at most the largest legal extent, which it is if no bound is known."""
+    """Returns an upper bound of ``extent``: at most the largest legal extent, which it is if no bound is known."""
     most = extent if isinstance(extent, int) else extent.high
     return _LARGEST if most is None else min(most, _LARGEST)
 
 
 def expected_size(extent: Extent) -> int:
-    """Return ``extent`` for the expected sizes of its dimensions; without one the geometric mean of a range's ends."""
+    """Returns ``extent`` for the expected sizes of its dimensions; without one the geometric mean of a range's ends."""
     if isinstance(extent, int):
         return extent
     return extent.at({name: _expected_size(symbol) for name, symbol in extent.symbols.items()})
@@ -338,12 +338,12 @@ def _expected_size(symbol: Symbol) -> int:
 
 
 def ceildiv(left: Extent, right: Extent) -> Extent:
-    """Return ``left / right`` rounded up."""
+    """Returns ``left / right`` rounded up."""
     return (left + right - 1) // right
 
 
 def product(extents: Iterable[Extent]) -> Extent:
-    """Return the product, as ``math.prod``."""
+    """Returns the product, as ``math.prod``."""
     result: Extent = 1
     for extent in extents:
         result = result * extent
@@ -360,7 +360,8 @@ def undecided(
     broadcasts: bool = False,
     fills: bool = False,
 ) -> UndecidedSizeError:
-    """Return the error that ``subject`` depends on the input: whether ``left`` is at least, or ``equal`` to, ``right``.
+    """Returns the error that ``subject`` depends on the input: whether ``left`` is at least, or ``equal`` to,
+    ``right``.
 
     ``needed``: if it is not, no model can be run; with ``broadcasts``, unless one of the two is 1. ``fills``: if it is
     not, a tensor has no elements.
@@ -371,7 +372,7 @@ def undecided(
 
 
 def must_agree(subject: str, left: Extent, right: Extent) -> bool:
-    """Return whether two extents are equal, where only equal ones can be run.
+    """Returns whether two extents are equal, where only equal ones can be run.
 
     Raises UndecidedSizeError, naming ``subject`` has them, if that depends on the input: the importer then unifies
     them, which each run tests.
@@ -397,7 +398,7 @@ def _difference(left: Extent, right: Extent) -> Terms:
 
 @lru_cache(maxsize=KNOWN)
 def extent_of(terms: Terms) -> Extent:
-    """Return ``terms`` as an extent: a number if they hold no atom."""
+    """Returns ``terms`` as an extent: a number if they hold no atom."""
     number = as_constant(terms)
     return Size(terms) if number is None else number
 
@@ -409,7 +410,7 @@ def _decided(answer: bool | None, subject: str, left: Extent, right: Extent, *, 
 
 
 def _above_zero(value: Extent) -> Extent:
-    """Return ``max(0, value)``; the atom is ``max(0, x)`` or ``max(0, -x)``, with a positive first coefficient."""
+    """Returns ``max(0, value)``; the atom is ``max(0, x)`` or ``max(0, -x)``, with a positive first coefficient."""
     if isinstance(value, int):
         return max(0, value)
     positive = at_least(value, 0)

@@ -82,42 +82,42 @@ KNOWN = 1 << 14
 
 
 def constant(value: int) -> Terms:
-    """Return a number as terms."""
+    """Returns a number as terms."""
     return ((_ONE, value),) if value else ZERO
 
 
 def of_atom(atom: Atom, coefficient: int = 1) -> Terms:
-    """Return ``coefficient * atom``."""
+    """Returns ``coefficient * atom``."""
     return ((((atom, 1),), coefficient),)
 
 
 def as_constant(terms: Terms) -> int | None:
-    """Return ``terms`` as a number; None if they hold an atom."""
+    """Returns ``terms`` as a number; None if they hold an atom."""
     if not terms:
         return 0
     return terms[0][1] if terms[0][0] == _ONE else None
 
 
 def constant_part(terms: Terms) -> int:
-    """Return the term without atoms."""
+    """Returns the term without atoms."""
     return terms[-1][1] if terms and terms[-1][0] == _ONE else 0
 
 
 def split_constant(terms: Terms) -> tuple[Terms, int]:
-    """Return the terms with atoms, and the one without."""
+    """Returns the terms with atoms, and the one without."""
     number = constant_part(terms)
     return (terms[:-1] if number else terms), number
 
 
 def plus_constant(terms: Terms, number: int) -> Terms:
-    """Return ``terms + number``."""
+    """Returns ``terms + number``."""
     rest, before = split_constant(terms)
     return (*rest, (_ONE, before + number)) if before + number else rest
 
 
 @lru_cache(maxsize=KNOWN)
 def add(*sums: Terms) -> Terms:
-    """Return the sum of all."""
+    """Returns the sum of all."""
     found: dict[Product, int] = {}
     for terms in sums:
         for product, coefficient in terms:
@@ -127,13 +127,13 @@ def add(*sums: Terms) -> Terms:
 
 @lru_cache(maxsize=KNOWN)
 def scale(terms: Terms, factor: int) -> Terms:
-    """Return ``factor * terms``."""
+    """Returns ``factor * terms``."""
     return tuple((product, coefficient * factor) for product, coefficient in terms) if factor else ZERO
 
 
 @lru_cache(maxsize=KNOWN)
 def multiply(left: Terms, right: Terms) -> Terms:
-    """Return the product; raises ShapeError if it has too many terms to compute with."""
+    """Returns the product; raises ShapeError if it has too many terms to compute with."""
     if len(left) * len(right) > _MOST_TERMS:
         raise ShapeError(f"a product of sums of {len(left)} and {len(right)} terms is not computed with")
     found: dict[Product, int] = {}
@@ -146,24 +146,24 @@ def multiply(left: Terms, right: Terms) -> Terms:
 
 @lru_cache(maxsize=KNOWN)
 def divide_exactly(terms: Terms, divisor: int) -> Terms | None:
-    """Return ``terms / divisor`` if every coefficient is a multiple; else None."""
+    """Returns ``terms / divisor`` if every coefficient is a multiple; else None."""
     if any(coefficient % divisor for _, coefficient in terms):
         return None
     return tuple((product, coefficient // divisor) for product, coefficient in terms)
 
 
 def common_factor(terms: Terms) -> int:
-    """Return the greatest number that every coefficient is a multiple of; 0 for no terms."""
+    """Returns the greatest number that every coefficient is a multiple of; 0 for no terms."""
     return gcd(*(coefficient for _, coefficient in terms))
 
 
 def atoms(terms: Terms) -> Iterable[Atom]:
-    """Return the atoms of the products, without those nested in atoms."""
+    """Returns the atoms of the products, without those nested in atoms."""
     return dict.fromkeys(atom for product, _ in terms for atom, _ in product)
 
 
 def all_atoms(terms: Terms) -> Iterable[Atom]:
-    """Return the atoms of the products and those nested in atoms, each once."""
+    """Returns the atoms of the products and those nested in atoms, each once."""
     found: dict[Atom, None] = {}
     _add_atoms(terms, found)
     return found
@@ -183,12 +183,12 @@ def _add_atoms(terms: Terms, found: dict[Atom, None]) -> None:
 
 
 def symbols(terms: Terms) -> dict[str, Symbol]:
-    """Return the symbols by name, also those nested in atoms."""
+    """Returns the symbols by name, also those nested in atoms."""
     return {atom.name: atom for atom in all_atoms(terms) if isinstance(atom, Symbol)}
 
 
 def evaluate(terms: Terms, value_of: Callable[[Symbol], int], known: dict[Atom, int] | None = None) -> int:
-    """Return the value of ``terms`` where ``value_of`` gives each dimension (a multiple of its unit).
+    """Returns the value of ``terms`` where ``value_of`` gives each dimension (a multiple of its unit).
 
     ``known`` memoizes the values of atoms, for several terms at the same dimensions.
     """
@@ -227,7 +227,7 @@ def _product(left: Product, right: Product) -> Product:
 
 
 def divide_product(product: Product, by: Product) -> Product | None:
-    """Return ``product / by`` if it divides exactly; else None."""
+    """Returns ``product / by`` if it divides exactly; else None."""
     powers = dict(product)
     for atom, power in by:
         powers[atom] = powers.get(atom, 0) - power

@@ -41,12 +41,12 @@ _MACHINES = {"__x86_64__": "x86_64", "__aarch64__": "aarch64", "__riscv": "riscv
 
 
 def find(name: str = "") -> str | None:
-    """Return the path of compiler ``name``, or of the first one of ``NAMES`` that exists; None if there is none."""
+    """Returns the path of compiler ``name``, or of the first one of ``NAMES`` that exists; None if there is none."""
     return next((path for known in ((name,) if name else NAMES) if (path := find_program(known))), None)
 
 
 def machine_flags(cpu: str, features: Sequence[str]) -> tuple[str, ...]:
-    """Return the compiler options for ``cpu`` with ``features`` (``+name`` / ``-name``); ``generic`` is every CPU of
+    """Returns the compiler options for ``cpu`` with ``features`` (``+name`` / ``-name``); ``generic`` is every CPU of
     its kind."""
     march = () if cpu == "generic" else (f"-march={cpu}",)
     return (*march, *(f"-m{'' if f.startswith('+') else 'no-'}{f.lstrip('+-')}" for f in features))
@@ -54,7 +54,7 @@ def machine_flags(cpu: str, features: Sequence[str]) -> tuple[str, ...]:
 
 @cache
 def macros(path: str, flags: tuple[str, ...]) -> Mapping[str, str]:
-    """Return the macros that the compiler predefines under ``flags``; raises ValueError with its message if it refuses
+    """Returns the macros that the compiler predefines under ``flags``; raises ValueError with its message if it refuses
     them."""
     command = [path, *flags, "-dM", "-E", "-x", "c", "/dev/null"]
     try:
@@ -68,12 +68,12 @@ def macros(path: str, flags: tuple[str, ...]) -> Mapping[str, str]:
 
 
 def isa(defined: Mapping[str, str]) -> str:
-    """Return the instruction set of the compiled code: ``x86_64``, ``aarch64``, ``riscv64``, or ``unknown``."""
+    """Returns the instruction set of the compiled code: ``x86_64``, ``aarch64``, ``riscv64``, or ``unknown``."""
     return next((name for macro, name in _MACHINES.items() if macro in defined), "unknown")
 
 
 def features(defined: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the features that code may use, as LLVM spells them, sorted."""
+    """Returns the features that code may use, as LLVM spells them, sorted."""
     arm = (name for macro, name in _ARM.items() if macro in defined and isa(defined) == "aarch64")
     x86 = (name for name in _X86 if f"__{name.upper().replace('.', '_')}__" in defined)
     return tuple(sorted((*arm, *x86)))

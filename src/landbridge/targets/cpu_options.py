@@ -28,15 +28,15 @@ CPU_OPTIONS = (
 
 
 def flushes_denormals(options: Options) -> bool:
-    """Return whether kernels of a CPU target with ``options`` flush denormal floats to zero; the default is no."""
+    """Returns whether kernels of a CPU target with ``options`` flush denormal floats to zero; the default is no."""
     return options.get("denormals") == "flush"
 
 
 def declared_features(mattr: object) -> tuple[str, ...]:
-    """Return the signed features of ``mattr``, which is one string or several."""
+    """Returns the signed features of ``mattr``, which is one string or several."""
     return mattr if isinstance(mattr, tuple) else (str(mattr),)
 
 
 def switched_on(mattr: object) -> tuple[str, ...]:
-    """Return the features that ``mattr`` switches on, sorted."""
+    """Returns the features that ``mattr`` switches on, sorted."""
     return tuple(sorted(name[1:] for name in declared_features(mattr) if name.startswith("+")))

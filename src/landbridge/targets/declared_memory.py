@@ -12,7 +12,7 @@ from landbridge.targets.kind import Options, TargetKind
 
 
 def memory_kinds(kind: TargetKind, options: Options, declared: object) -> tuple[MemoryKind, ...]:
-    """Return a MemoryKind for each scope, by default those of ``kind``; raises TargetError for an illegal
+    """Returns a MemoryKind for each scope, by default those of ``kind``; raises TargetError for an illegal
     declaration."""
     if declared is None:
         return kind.memory(options) if kind.memory else ()
@@ -49,7 +49,7 @@ def _frozen(values: list[object]) -> tuple[object, ...]:
 
 
 def shared_scopes(kind: TargetKind, options: Options, declared: object) -> tuple[tuple[str, str], ...]:
-    """Return the (device name, scope) pairs whose memory is used in place, by default those of ``kind``."""
+    """Returns the (device name, scope) pairs whose memory is used in place, by default those of ``kind``."""
     if declared is None:
         return kind.shares(options) if kind.shares else ()
     pairs = [words("shares", pair) for pair in declared] if isinstance(declared, list | tuple) else [()]
@@ -59,7 +59,7 @@ def shared_scopes(kind: TargetKind, options: Options, declared: object) -> tuple
 
 
 def words(name: str, value: object) -> tuple[str, ...]:
-    """Return ``value``, the form's entry ``name``, as a tuple of strings; raises TargetError for another type."""
+    """Returns ``value``, the form's entry ``name``, as a tuple of strings; raises TargetError for another type."""
     if not isinstance(value, list | tuple) or not all(isinstance(word, str) for word in value):
         raise TargetError(f"{name} must be a list of words, not {value!r}")
     return tuple(value)

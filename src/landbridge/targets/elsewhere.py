@@ -41,7 +41,7 @@ _GPUS = ("cuda", "nvidia", "nvptx", "tensorrt", "rocm", "hip", "amdgpu", "metal"
 
 
 def instead_of(name: str) -> str:
-    """Return the alternative for the machine called ``name``, as a clause; empty if the name is not known."""
+    """Returns the alternative for the machine called ``name``, as a clause; empty if the name is not known."""
     plain = name.strip().lower()
     plain = _ALSO.get(plain, plain)
     if plain in _CONTROLLERS:
@@ -52,7 +52,7 @@ def instead_of(name: str) -> str:
 
 
 def instead_of_triple(parts: list[str]) -> str:
-    """Return the alternative for the first known part of a triple, systems before instruction sets.
+    """Returns the alternative for the first known part of a triple, systems before instruction sets.
 
     ``parts`` may have versions, as in ``macos14.2``.
     """

@@ -43,7 +43,7 @@ class GridLimits:
 
 
 def grid_limits(target: Target) -> GridLimits | None:
-    """Return the limits of ``target``; None if it runs no grids."""
+    """Returns the limits of ``target``; None if it runs no grids."""
     options = target.options
     if target.form != "grid":
         return None

@@ -12,13 +12,14 @@ _FLOAT_BITS = 32
 
 
 def declared(options: Options, name: str) -> int | None:
-    """Return the number that an option declares; None if it is unset."""
+    """Returns the number that an option declares; None if it is unset."""
     value = options.get(name)
     return value if isinstance(value, int) else None
 
 
 def powers_of_two(kind: str, names: Sequence[str]) -> Callable[[dict[str, OptionValue]], dict[str, OptionValue]]:
-    """Return a parser for target kind ``kind`` that raises TargetError if an option of ``names`` is no power of two."""
+    """Returns a parser for target kind ``kind`` that raises TargetError if an option of ``names`` is no power of
+    two."""
 
     def check(given: dict[str, OptionValue]) -> dict[str, OptionValue]:
         for name in names:
@@ -31,11 +32,11 @@ def powers_of_two(kind: str, names: Sequence[str]) -> Callable[[dict[str, Option
 
 
 def vector_width(options: Options) -> dict[str, object]:
-    """Return the attrs of a target: ``vector-width``, the floats of one vector."""
+    """Returns the attrs of a target: ``vector-width``, the floats of one vector."""
     return {"vector-width": max(1, (declared(options, "vector-bits") or 0) // _FLOAT_BITS)}
 
 
 def shared_host_memory(options: Options) -> tuple[tuple[str, str], ...]:
-    """Return the CPU's memory, if device and host use the same and the driver imports it."""
+    """Returns the CPU's memory, if device and host use the same and the driver imports it."""
     in_place = options["unified-memory"] is True and options["import-alignment"] != 0
     return (("cpu", GLOBAL_SCOPE),) if in_place else ()

@@ -14,7 +14,7 @@ _UNITS: Mapping[str, int] = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
 
 def cache_bytes(level: int) -> int | None:
-    """Return the bytes of this host's data (or unified) cache of ``level``, 1 to 3; None if not known."""
+    """Returns the bytes of this host's data (or unified) cache of ``level``, 1 to 3; None if not known."""
     for index in sorted(_CACHES.glob("index*")):
         try:
             if int((index / "level").read_text()) != level:

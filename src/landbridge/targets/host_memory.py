@@ -12,7 +12,7 @@ _DL_CPU = 1  # kDLCPU of dlpack.h
 
 
 def host_memory(options: Options) -> tuple[MemoryKind, ...]:
-    """Return host memory: everything the process can address, used in place for any allocator, and what stays in
+    """Returns host memory: everything the process can address, used in place for any allocator, and what stays in
     memory.
 
     It is not declared as pinned, as the machine may refuse to lock it.

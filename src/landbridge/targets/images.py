@@ -21,7 +21,7 @@ DTYPES = ("float32", "float16", "int32", "int8")
 
 
 def image_format(dtype: str, lanes: int) -> str:
-    """Return the name of pixels of ``lanes`` elements of ``dtype`` in the option ``image-formats``."""
+    """Returns the name of pixels of ``lanes`` elements of ``dtype`` in the option ``image-formats``."""
     return f"{dtype}x{lanes}"
 
 
@@ -38,7 +38,7 @@ class ImageLimits:
     formats: tuple[str, ...] | None = None
 
     def refusal(self, extents: Sequence[int], dtype: str) -> str | None:
-        """Return why there is no image of ``extents`` (rows, pixels, lanes) of ``dtype``, and what is legal; None if
+        """Returns why there is no image of ``extents`` (rows, pixels, lanes) of ``dtype``, and what is legal; None if
         there is."""
         rows, pixels, lanes = extents
         if dtype not in DTYPES:
@@ -54,7 +54,7 @@ class ImageLimits:
 
 
 def image_limits(target: Target, scope: str) -> ImageLimits | None:
-    """Return the limits of images in ``scope``; None if kernels of ``target`` use no images there."""
+    """Returns the limits of images in ``scope``; None if kernels of ``target`` use no images there."""
     height, width = (target.options.get(f"image-{side}") for side in ("height", "width"))
     if scope != TEXTURE_SCOPE or target.options.get("images") is not True:
         return None

@@ -44,8 +44,8 @@ class Option:
     power_of_two: bool = False
 
     def convert(self, kind: str, value: object) -> OptionValue:
-        """Return ``value`` (typed, or text as in the string form) in this option's type; raises TargetError for illegal
-        ones."""
+        """Returns ``value`` (typed, or text as in the string form) in this option's type; raises TargetError for
+        illegal ones."""
         converted = self._convert(value)
         if converted is None or (self.choices and converted not in self.choices):
             raise TargetError(
@@ -55,7 +55,7 @@ class Option:
 
     @property
     def legal(self) -> str:
-        """Return the legal values in words, for messages and ``landbridge targets``."""
+        """Returns the legal values in words, for messages and ``landbridge targets``."""
         if self.choices:
             return "one of " + ", ".join(self.choices)
         return {
@@ -94,7 +94,7 @@ class Option:
 
 
 def _is_text(value: object) -> TypeGuard[str]:
-    """Return whether ``value`` is text that files, and the arguments of other programs, can hold."""
+    """Returns whether ``value`` is text that files, and the arguments of other programs, can hold."""
     if not isinstance(value, str) or "\0" in value:
         return False
     try:
@@ -149,7 +149,7 @@ class TargetKind:
             self._by_name[option.name] = option
 
     def convert(self, given: Mapping[str, object]) -> dict[str, OptionValue]:
-        """Return ``given`` in the options' types; raises TargetError for an unknown name or an illegal value.
+        """Returns ``given`` in the options' types; raises TargetError for an unknown name or an illegal value.
 
         None stands for an unset option.
         """
@@ -166,7 +166,8 @@ class TargetKind:
         return typed
 
     def resolve(self, given: Mapping[str, object]) -> dict[str, OptionValue]:
-        """Return all options of a target described by ``given``: checked, completed by the parser, then by defaults."""
+        """Returns all options of a target described by ``given``: checked, completed by the parser, then by
+        defaults."""
         typed = self.convert(given)
         if self.parser is not None:
             typed = self.convert(self.parser(typed))

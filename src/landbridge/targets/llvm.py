@@ -34,7 +34,7 @@ def _parse(given: dict[str, OptionValue]) -> dict[str, OptionValue]:
 
 
 def _native(triple: str, declared: bool) -> llvm_cpu.Host:
-    """Return this host, which ``triple`` must name; ``declared``: it was requested, not the default without a CPU."""
+    """Returns this host, which ``triple`` must name; ``declared``: it was requested, not the default without a CPU."""
     host, isa = llvm_cpu.host(), llvm_cpu.architecture(triple)
     if isa == llvm_cpu.architecture(host.triple):
         return host

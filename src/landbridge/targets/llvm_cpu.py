@@ -65,7 +65,7 @@ class Vectors:
 
 @cache
 def host() -> Host:
-    """Return the CPU that this process runs on; cores are those the process may use."""
+    """Returns the CPU that this process runs on; cores are those the process may use."""
     if isinstance(answer := llvm_process.answer(), Host):
         return answer
     llvm = _llvmlite()
@@ -92,18 +92,18 @@ def tell_host() -> None:
 
 
 def architecture(triple: str) -> str:
-    """Return the instruction set of a triple in one spelling: ``x86_64``, ``aarch64``, ``riscv64`` ..."""
+    """Returns the instruction set of a triple in one spelling: ``x86_64``, ``aarch64``, ``riscv64`` ..."""
     name = triple.partition("-")[0]
     return {"amd64": "x86_64", "arm64": "aarch64"}.get(name, name)
 
 
 def system(triple: str) -> list[str]:
-    """Return the system and environment of a triple: ``["linux", "gnu"]``; empty if it names none."""
+    """Returns the system and environment of a triple: ``["linux", "gnu"]``; empty if it names none."""
     return [part for part in triple.split("-")[1:] if part not in _NO_SYSTEM]
 
 
 def has_glibc(triple: str) -> bool:
-    """Return whether a triple names Linux with glibc, or no system."""
+    """Returns whether a triple names Linux with glibc, or no system."""
     parts = system(triple)
     linux = next((at for at, part in enumerate(parts) if part.startswith("linux")), None)
     if linux is None:
@@ -112,7 +112,7 @@ def has_glibc(triple: str) -> bool:
 
 
 def check_code_is_generated(triple: str) -> None:
-    """Raise TargetError for a triple without code generation, before its CPU is looked up."""
+    """Raises TargetError for a triple without code generation, before its CPU is looked up."""
     isa = architecture(triple)
     if isa not in BUILT_FOR:
         raise TargetError(
@@ -129,7 +129,7 @@ def _way(parts: list[str]) -> str:
 
 
 def other_system(triple: str) -> str:
-    """Return the message for a triple of another system than Linux with glibc."""
+    """Returns the message for a triple of another system than Linux with glibc."""
     return (
         f"code is made for Linux with glibc alone, and -mtriple={triple} names another system; legal: "
         f"-mtriple={architecture(triple)}-linux-gnu with -mcpu, or the tag of a board: `landbridge targets` lists "
@@ -138,7 +138,7 @@ def other_system(triple: str) -> str:
 
 
 def vectors(triple: str, cpu: str, features: tuple[str, ...]) -> Vectors:
-    """Return the vector registers of ``cpu`` with ``features``; raises TargetError for names LLVM does not know."""
+    """Returns the vector registers of ``cpu`` with ``features``; raises TargetError for names LLVM does not know."""
     here = host()
     isa = architecture(triple)
     known = (cpu, features) == (here.cpu, here.features) or (cpu, features) == ("generic", ())
@@ -182,7 +182,7 @@ def _probed(triple: str, cpu: str, features: tuple[str, ...]) -> Vectors:
 
 
 def cpu_names(triple: str) -> list[str]:
-    """Return LLVM's names of the CPUs of ``triple``."""
+    """Returns LLVM's names of the CPUs of ``triple``."""
     return _names(triple, is_cpu=True)
 
 
@@ -198,7 +198,7 @@ def _raise_unknown(triple: str, name: str, is_cpu: bool) -> None:
 
 
 def _close_names(triple: str, name: str, known: list[str], is_cpu: bool) -> str:
-    """Return the other triple that has ``name``, else the closest names: of another triple if those are closer."""
+    """Returns the other triple that has ``name``, else the closest names: of another triple if those are closer."""
     plain = name.lstrip("+-")
     triples = {other: f"{isa}-linux-gnu" for isa in BUILT_FOR if isa != architecture(triple)
                for other in _names(f"{isa}-linux-gnu", is_cpu) if other not in known}  # fmt: skip
@@ -210,7 +210,7 @@ def _close_names(triple: str, name: str, known: list[str], is_cpu: bool) -> str:
 
 
 def _names(triple: str, is_cpu: bool) -> list[str]:
-    """Return LLVM's names of the CPUs of a triple, or of their features."""
+    """Returns LLVM's names of the CPUs of a triple, or of their features."""
     cpus, _, rest = _run_probe(triple, "help", "").stderr.partition("Available features")
     lines = (cpus if is_cpu else rest).splitlines()
     return [line.split()[0] for line in lines if line.startswith("  ") and " - " in line]

@@ -33,7 +33,7 @@ class CpuModel:
 
     @property
     def levels(self) -> tuple[tuple[str, int], ...]:
-        """Return the memory levels: the name of each cache and its capacity, each larger than the one before."""
+        """Returns the memory levels: the name of each cache and its capacity, each larger than the one before."""
         named = (("L1", self.l1_bytes), ("L2", self.l2_bytes), ("L3", self.shared_bytes))
         found: list[tuple[str, int]] = []
         for name, nbytes in named:
@@ -43,7 +43,7 @@ class CpuModel:
 
 
 def cpu_model(target: Target) -> CpuModel:
-    """Return the model of the core that ``target`` compiles for, with the last-level cache of this host."""
+    """Returns the model of the core that ``target`` compiles for, with the last-level cache of this host."""
     return CpuModel(
         vector_bytes=target.vector_bits // 8,
         registers=target.vector_registers,

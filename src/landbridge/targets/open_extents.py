@@ -7,5 +7,6 @@ from landbridge.targets.target import Target
 
 
 def takes_open_extents(target: Target) -> bool:
-    """Return whether ``target`` compiles kernels with open extents: loops and vectors of a CPU do, grids do not yet."""
+    """Returns whether ``target`` compiles kernels with open extents: loops and vectors of a CPU do, grids do not
+    yet."""
     return grid_limits(target) is None and target.form == "vectors"

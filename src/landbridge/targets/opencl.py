@@ -18,7 +18,7 @@ _POWERS_OF_TWO = ("import-alignment", "memory-alignment", "coherence-granule")
 
 
 def opencl_memory(options: Options) -> tuple[MemoryKind, ...]:
-    """Return the memory of a device with ``options``: buffers, and shared pointers and images if it has them.
+    """Returns the memory of a device with ``options``: buffers, and shared pointers and images if it has them.
 
     The host accesses shared buffers through a mapping, which is the barrier: they are not coherent. SVM is coherent
     when it is fine-grained (OpenCL 3.0 specification, section 3.3.3).

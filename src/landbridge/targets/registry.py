@@ -26,17 +26,17 @@ def unregister(name: str) -> None:
 
 
 def names() -> list[str]:
-    """Return the name of every available kind, sorted; imports none."""
+    """Returns the name of every available kind, sorted; imports none."""
     return _kinds.names()
 
 
 def is_built_in(name: str) -> bool:
-    """Return whether this package defines the kind called ``name``."""
+    """Returns whether this package defines the kind called ``name``."""
     return _kinds.is_built_in(name)
 
 
 def get_kind(name: str) -> TargetKind:
-    """Return the kind called ``name``; raises TargetError naming the closest ones, or the plugin that failed."""
+    """Returns the kind called ``name``; raises TargetError naming the closest ones, or the plugin that failed."""
     try:
         return _kinds.get(name)
     except TargetError as error:
@@ -49,7 +49,7 @@ def get_kind(name: str) -> TargetKind:
 
 
 def _for_device(device_name: str) -> list[str]:
-    """Return the kinds whose code runs on devices called ``device_name``, those that are its defaults first."""
+    """Returns the kinds whose code runs on devices called ``device_name``, those that are its defaults first."""
     found: list[TargetKind] = []
     for name in names():
         with suppress(TargetError):
@@ -59,7 +59,7 @@ def _for_device(device_name: str) -> list[str]:
 
 
 def kind_for_device(device_name: str) -> str:
-    """Return the kind whose code runs on devices called ``device_name``: the only one, or the only default.
+    """Returns the kind whose code runs on devices called ``device_name``: the only one, or the only default.
 
     Raises TargetError when that is none or several.
     """

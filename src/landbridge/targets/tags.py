@@ -11,7 +11,7 @@ _PC = "x86_64-unknown-linux-gnu"
 
 
 def _board(cpu: str, cores: int, l1: int, l2: int) -> dict[str, object]:
-    """Return the description of a board with AArch64 cores; caches in KiB, those of one core."""
+    """Returns the description of a board with AArch64 cores; caches in KiB, those of one core."""
     form = {"kind": "llvm", "mtriple": _LINUX, "mcpu": cpu, "num-cores": cores}
     return {**form, "l1-bytes": l1 << 10, "l2-bytes": l2 << 10}
 
@@ -44,12 +44,12 @@ def register_tag(tag: str, form: Mapping[str, object]) -> None:
 
 
 def known_tags() -> dict[str, dict[str, object]]:
-    """Return a copy of all tags with their dict forms."""
+    """Returns a copy of all tags with their dict forms."""
     return {tag: dict(form) for tag, form in _TAGS.items()}
 
 
 def expand(form: dict[str, object]) -> dict[str, object]:
-    """Return ``form`` with a tag in the place of its kind replaced by the tag's form; given options win."""
+    """Returns ``form`` with a tag in the place of its kind replaced by the tag's form; given options win."""
     tagged = _TAGS.get(str(form.get("kind")))
     if tagged is None:
         return form

@@ -79,7 +79,7 @@ class Target:
 
     @classmethod
     def from_json(cls, json_text: str) -> Target:
-        """Return the Target whose ``to_json()`` this is, as recorded: nothing is resolved again."""
+        """Returns the Target whose ``to_json()`` this is, as recorded: nothing is resolved again."""
         target = cls.__new__(cls)
         with _refusals():
             target._fill(_form(json_text), resolve=False)
@@ -87,7 +87,7 @@ class Target:
 
     @classmethod
     def from_device(cls, device: DescribedDevice | str, kind: str | None = None) -> Target:
-        """Return the Target of ``device``, which may be a name as ``"opencl:0"``.
+        """Returns the Target of ``device``, which may be a name as ``"opencl:0"``.
 
         It has the device's ``target_properties``, its memory kinds unchanged, and the formats of images that its
         ``module_formats`` names. ``kind`` chooses among the kinds that compile for such a device; without it there must
@@ -111,11 +111,11 @@ class Target:
         return cls({**form, "memory": list(device.memory_kinds.values())})
 
     def to_json(self) -> str:
-        """Return canonical JSON text of the whole Target: equal Targets give equal text."""
+        """Returns canonical JSON text of the whole Target: equal Targets give equal text."""
         return self._json
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the dict form, of JSON types only; ``Target(t.to_dict()) == t``."""
+        """Returns the dict form, of JSON types only; ``Target(t.to_dict()) == t``."""
         form: dict[str, Any] = {"kind": self.kind}
         form.update((k, list(v) if isinstance(v, tuple) else v) for k, v in self.options.items())
         form["keys"] = list(self.keys)
@@ -130,7 +130,7 @@ class Target:
         return form
 
     def memory_kind(self, scope: str) -> MemoryKind:
-        """Return the MemoryKind of ``scope`` (``""`` means ``"global"``); raises TargetError naming the legal
+        """Returns the MemoryKind of ``scope`` (``""`` means ``"global"``); raises TargetError naming the legal
         scopes."""
         for memory in self.memory:
             if memory.scope == normalize_scope(scope):
@@ -142,58 +142,58 @@ class Target:
         )
 
     def _of_a_device(self) -> str:
-        """Return where scopes come from that a kind does not have by itself, in a clause of an error."""
+        """Returns where scopes come from that a kind does not have by itself, in a clause of an error."""
         if self.on_host or not self.device_types:
             return ""
         return f"; Target.from_device('{self.device_types[0]}:0') has those of that device"
 
     @property
     def mcpu(self) -> str:
-        """Return the CPU's name, as LLVM spells it."""
+        """Returns the CPU's name, as LLVM spells it."""
         return str(self._option("mcpu"))
 
     @property
     def mattr(self) -> tuple[str, ...]:
-        """Return the CPU features switched on or off, as LLVM spells them: ``("+avx2", "-sse4a")``."""
+        """Returns the CPU features switched on or off, as LLVM spells them: ``("+avx2", "-sse4a")``."""
         value = self._option("mattr")
         return value if isinstance(value, tuple) else (str(value),)
 
     @property
     def mtriple(self) -> str:
-        """Return the LLVM triple: instruction set, vendor, system."""
+        """Returns the LLVM triple: instruction set, vendor, system."""
         return str(self._option("mtriple"))
 
     @property
     def num_cores(self) -> int:
-        """Return the number of cores that kernels are split for."""
+        """Returns the number of cores that kernels are split for."""
         return self._integer("num-cores")
 
     @property
     def vector_bits(self) -> int:
-        """Return the width of one vector register in bits."""
+        """Returns the width of one vector register in bits."""
         return self._integer("vector-bits")
 
     @property
     def vector_registers(self) -> int:
-        """Return the number of vector registers that a kernel may use."""
+        """Returns the number of vector registers that a kernel may use."""
         return self._integer("vector-registers")
 
     @property
     def l1_bytes(self) -> int:
-        """Return the bytes of the L1 data cache of one core."""
+        """Returns the bytes of the L1 data cache of one core."""
         return self._integer("l1-bytes")
 
     @property
     def l2_bytes(self) -> int:
-        """Return the bytes of L2 of one core."""
+        """Returns the bytes of L2 of one core."""
         return self._integer("l2-bytes")
 
     def __str__(self) -> str:
-        """Return text that ``Target`` parses to an equal Target: option text if that says everything."""
+        """Returns text that ``Target`` parses to an equal Target: option text if that says everything."""
         return text.format_options(self.kind, self.options) if self._is_plain else self._json
 
     def __repr__(self) -> str:
-        """Return its text, cut if it is long: a native CPU has dozens of features."""
+        """Returns its text, cut if it is long: a native CPU has dozens of features."""
         whole = str(self)
         return f"Target({whole if len(whole) <= _SHOWN else f'{whole[:_SHOWN]}...'!r})"
 
@@ -271,7 +271,7 @@ def _described(
     legal: str,
     method: str = "target_properties",
 ) -> _Form:
-    """Return the result of ``method`` of ``device`` as ``form``; empty if it has no such method.
+    """Returns the result of ``method`` of ``device`` as ``form``; empty if it has no such method.
 
     Raises DeviceError for a result that is not ``legal``, and if the method raises an error that is not Landbridge's.
     """
@@ -312,7 +312,7 @@ def _kind_of(name: str) -> TargetKind:
 
 
 def _form(spec: str | Mapping[str, object] | Target) -> dict[str, object]:
-    """Return the dict form of any accepted description, with tags expanded; it always has a kind."""
+    """Returns the dict form of any accepted description, with tags expanded; it always has a kind."""
     if isinstance(spec, Target):
         return spec.to_dict()
     if isinstance(spec, str):

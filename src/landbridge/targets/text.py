@@ -14,7 +14,7 @@ from landbridge.targets.kind import Options, OptionValue
 
 
 def parse(text: str) -> dict[str, object]:
-    """Return the dict form of option text or JSON text; option values stay text. Raises TargetError for other text."""
+    """Returns the dict form of option text or JSON text; option values stay text. Raises TargetError for other text."""
     if text.lstrip().startswith("{"):
         return _parse_json(text)
     import shlex  # a program that is loaded has its target as JSON
@@ -47,14 +47,14 @@ def _parse_json(text: str) -> dict[str, object]:
 
 
 def format_options(kind: str, options: Options) -> str:
-    """Return option text that ``parse`` reads as the same kind and options."""
+    """Returns option text that ``parse`` reads as the same kind and options."""
     import shlex
 
     return " ".join([shlex.quote(kind), *(shlex.quote(f"-{k}={_format(v)}") for k, v in options.items())])
 
 
 def format_json(form: Mapping[str, object]) -> str:
-    """Return canonical JSON text of a dict form: equal targets give equal text."""
+    """Returns canonical JSON text of a dict form: equal targets give equal text."""
     return json.dumps(form, sort_keys=True, separators=(",", ":"))
 
 

@@ -21,7 +21,7 @@ _POWERS_OF_TWO = ("memory-alignment", "coherence-granule", "import-alignment")
 
 
 def vulkan_memory(options: Options) -> tuple[MemoryKind, ...]:
-    """Return the memory of a device with ``options``: one scope that both sides use, or one per side, and images.
+    """Returns the memory of a device with ``options``: one scope that both sides use, or one per side, and images.
 
     Images are included if kernels use them.
     """

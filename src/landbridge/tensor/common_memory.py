@@ -184,7 +184,7 @@ def _allocated(devices: Sequence[Device], lender: Device, kind: MemoryKind, want
 
 
 def _check_gathered(borrowed: Storage, imported: Storage, nbytes: int) -> None:
-    """Raise ZeroCopyError where a device that needs contiguous memory imported pages at unknown addresses."""
+    """Raises ZeroCopyError where a device that needs contiguous memory imported pages at unknown addresses."""
     most, user = imported.kind.max_segments, imported.device
     pages = -(-nbytes // PAGE) + 1
     if most is None or most >= pages or borrowed.kind.physically_contiguous or extents(imported, user, 0, nbytes):

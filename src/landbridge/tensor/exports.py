@@ -17,7 +17,7 @@ Array = np.ndarray[Any, Any]
 
 
 def check_host_reads(view: TypedView, *, waits: bool) -> None:
-    """Raise HostViewError unless the bytes are coherent memory that the host reads; ``waits`` for pending writers."""
+    """Raises HostViewError unless the bytes are coherent memory that the host reads; ``waits`` for pending writers."""
     storage = view.storage
     storage.live_region  # noqa: B018  raises when freed
     storage.check_device()
@@ -63,7 +63,7 @@ def in_dtype(view: TypedView, array: Array, dtype: Any, copy: bool | None) -> Ar
 
 
 def check_packed_argument(view: TypedView) -> None:
-    """Raise ZeroCopyError or HostAccessError unless a PackedFunc may use the bytes; waits for current users."""
+    """Raises ZeroCopyError or HostAccessError unless a PackedFunc may use the bytes; waits for current users."""
     if view.readonly:
         raise ZeroCopyError(
             f"{view!r} is read-only, which a PackedFunc cannot be told: it may write any argument; pass t.copy()"

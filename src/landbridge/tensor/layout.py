@@ -24,7 +24,7 @@ def dense_size(shape: tuple[int, ...], dtype: str, axis_separators: tuple[int, .
 def check_flat(
     storage: Storage, dtype: str, shape: tuple[int, ...], strides: tuple[int, ...] | None, byte_offset: int
 ) -> None:
-    """Raise InputError when an element would lie outside of ``storage``; ``strides`` None is row-major."""
+    """Raises InputError when an element would lie outside of ``storage``; ``strides`` None is row-major."""
     itemsize = dtype_facts(dtype).itemsize
     if byte_offset:
         multiple = max(itemsize, storage.kind.offset_alignment)

@@ -14,7 +14,7 @@ def clear_report(args: Sequence[np.ndarray[Any, Any]], attributes: Mapping[str, 
 
 
 def check_accesses(args: Sequence[np.ndarray[Any, Any]], attributes: Mapping[str, Any]) -> None:
-    """Raise SanitizerError where the report ``args[0]`` names an access; the report is clear afterwards.
+    """Raises SanitizerError where the report ``args[0]`` names an access; the report is clear afterwards.
 
     ``node`` and ``kernel`` name the call, ``names`` its operands. ``items`` are the bytes of an element of each
     operand, and ``nbytes`` its size, as words of the program where that depends on the sizes of a run.

@@ -246,7 +246,7 @@ def _check_fit(slot: Slot, shape: tuple[int, ...], dtype: str) -> None:
 
 
 def check_dtype(subject: object, found: str, wanted: str) -> None:
-    """Raise InputError unless the dtypes ``found`` and ``wanted`` are the same."""
+    """Raises InputError unless the dtypes ``found`` and ``wanted`` are the same."""
     if found != wanted:
         raise InputError(
             f"{subject}: dtype {found}, it takes {wanted}; nothing is cast silently, pass array.astype({wanted!r})"

@@ -18,7 +18,7 @@ Builtin = Callable[[Sequence[np.ndarray[Any, Any]], Mapping[str, object]], None]
 
 
 def refuse_branch(args: Sequence[np.ndarray[Any, Any]], attributes: Mapping[str, object]) -> None:
-    """Raise ShapeError for a branch that was not compiled; ``why`` gives the reason."""
+    """Raises ShapeError for a branch that was not compiled; ``why`` gives the reason."""
     raise ShapeError(f"the run takes a branch that was not compiled: {attributes['why']}")
 
 

@@ -102,7 +102,7 @@ class CallArguments:
             slot.owner = None
 
     def check_views(self, arrays: Sequence[Any], results: Sequence[Any]) -> None:
-        """Raise HostAccessError when an open host view conflicts with a call on ``arrays`` that gives ``results``."""
+        """Raises HostAccessError when an open host view conflicts with a call on ``arrays`` that gives ``results``."""
         self.frame.entry.let_watchers_go()
         for slot, value in zip((*self.inputs, *self.outputs), (*arrays, *results), strict=True):
             slot.check_views(value.value if type(value) is ByValue else value)
@@ -139,7 +139,7 @@ class CallArguments:
         self.outputs = tuple(slot for slot in self.outputs if slot.register not in registers)
 
     def check_state(self, source: Slot) -> None:
-        """Raise InputError when an input lies in the memory that the state of output ``source`` is about to write."""
+        """Raises InputError when an input lies in the memory that the state of output ``source`` is about to write."""
         for other in self.inputs:
             source.check_no_overlap(source.address, other, other.address)
 

@@ -197,7 +197,7 @@ def _differences(executable: Executable, vdevice: int, found: MemoryKind) -> Ite
 
 
 def _check_sizes(executable: Executable, vdevice: int, binding: DeviceBinding) -> None:
-    """Raise BindError where planned memory and placed weights exceed the capacity, which no copy can help."""
+    """Raises BindError where planned memory and placed weights exceed the capacity, which no copy can help."""
     kind, planned = binding.kind, 0
     loaded: dict[tuple[str, tuple[int, ...]], int] = {}
     for instruction in ins.flattened(executable.main.instructions):

@@ -38,7 +38,7 @@ class Entry(TokenLock):
         _entries.add(self)
 
     def refuse(self) -> NoReturn:
-        """Raise the error that says why the lock is taken."""
+        """Raises the error that says why the lock is taken."""
         if is_exiting():
             if threading.current_thread().daemon:
                 threading.Event().wait()  # as Python itself stops its daemon threads

@@ -114,7 +114,7 @@ def _in_rows(kernels: LoadedKernels, memory: RowMemory, location: RegisterLocati
 
 
 def _check_offset(kernels: LoadedKernels, offset: int, subject: str) -> None:
-    """Raise BindError for bytes at an offset where no kernel argument may begin."""
+    """Raises BindError for bytes at an offset where no kernel argument may begin."""
     alignment = kernels.offset_alignment
     if offset % alignment:
         raise BindError(

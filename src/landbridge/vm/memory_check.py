@@ -21,7 +21,7 @@ def check_memory(
     arena: ProgramArena | None,
     limit: int | None,
 ) -> None:
-    """Raise OutOfMemoryError where ``executable`` in ``bindings`` needs more host memory than there is, or than
+    """Raises OutOfMemoryError where ``executable`` in ``bindings`` needs more host memory than there is, or than
     ``limit``.
 
     The bytes counted are those for activations and the temporaries of ``threads``; inputs and outputs may be the

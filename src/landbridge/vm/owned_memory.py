@@ -32,7 +32,8 @@ class FlatMemory:
         return self.tensor is not None and limits_addresses(self.tensor.storage.kind)
 
     def check(self, offset: int, nbytes: int, name: str) -> None:
-        """Raise BindError where the device does not accept ``nbytes`` bytes from ``offset`` on, for tensor ``name``."""
+        """Raises BindError where the device does not accept ``nbytes`` bytes from ``offset`` on, for tensor
+        ``name``."""
         if not self._has_limits or self.tensor is None:
             return
         start = self.tensor.byte_offset + offset
@@ -106,7 +107,7 @@ class RowMemory:
         return Tensor(storage, dtype, shape, strides, self.tensor.byte_offset + offset, readonly=self.tensor.readonly)
 
     def check(self, offset: int, shape: tuple[int, ...], dtype: str, axis_separators: tuple[int, ...]) -> None:
-        """Raise BindError unless a tensor from byte ``offset`` on lies in these rows."""
+        """Raises BindError unless a tensor from byte ``offset`` on lies in these rows."""
         row, byte = divmod(offset, self.row_bytes or 1)
         physical = physical_shape(shape, axis_separators)
         last, reach = row + physical[0], byte + row_bytes(physical, dtype)

@@ -107,7 +107,7 @@ class RecurrentStates:
             self._calls.follow(*pair)
 
     def check_call(self) -> None:
-        """Raise InputError when a call's input lies in the memory that a state is about to write."""
+        """Raises InputError when a call's input lies in the memory that a state is about to write."""
         for source, _ in self.pairs:
             self._calls.check_state(source)
 

@@ -142,7 +142,7 @@ class Registers:
         self._places[register] = location._replace(moves=(*location.moves, (loop, stride)))
 
     def _check_crossing(self, view: ins.View, source: RegisterLocation) -> None:
-        """Raise BindError unless the device of the view's vdevice can use the bytes of ``source`` in place."""
+        """Raises BindError unless the device of the view's vdevice can use the bytes of ``source`` in place."""
         self.vdevice(view.vdevice)
         there, where = self._memory.binding(view.vdevice), self._memory.binding(source.vdevice)
         if there.device == where.device:

@@ -69,7 +69,7 @@ class RunArguments:
         return self.buffers.borrow(slot, value)
 
     def check_no_overlap(self, slot: Slot, address: int, others: tuple[Slot, ...]) -> None:
-        """Raise InputError when ``slot`` at ``address`` would share bytes with what is bound to one of ``others``."""
+        """Raises InputError when ``slot`` at ``address`` would share bytes with what is bound to one of ``others``."""
         for other in others:
             if other is not slot and other.owner is not None:
                 slot.check_no_overlap(address, other, other.address)
@@ -176,7 +176,7 @@ class RunArguments:
                 self._retained[slot] = slot.owned.storage
 
     def check_views(self) -> None:
-        """Raise HostAccessError when an open host view conflicts with a run on what is bound."""
+        """Raises HostAccessError when an open host view conflicts with a run on what is bound."""
         self.frame.entry.let_watchers_go()
         for slot in (*self.frame.inputs, *self.frame.outputs):
             slot.check_views(slot.owner)

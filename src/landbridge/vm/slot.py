@@ -182,13 +182,13 @@ class Slot:
             self.program.waits = False
 
     def check_views(self, owner: object) -> None:
-        """Raise HostAccessError when an open host view conflicts with an execution on ``owner``."""
+        """Raises HostAccessError when an open host view conflicts with an execution on ``owner``."""
         if isinstance(owner, Tensor):
             subject = f"the run, as {self},"
             owner.storage.check_access(*owner.byte_range, writes=not self.is_input, subject=subject)
 
     def check_no_overlap(self, address: int, other: Slot, start: int) -> None:
-        """Raise InputError when the bytes from ``address`` share some with those of ``other`` from ``start``.
+        """Raises InputError when the bytes from ``address`` share some with those of ``other`` from ``start``.
 
         All of the memory of an alias may be shared.
         """

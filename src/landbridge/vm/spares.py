@@ -53,7 +53,7 @@ class Spares(Generic[_T]):
                 self._changed.notify()
 
     def give_back(self, spare: _T) -> None:
-        """Return ``spare`` to the pool, unless it was forgotten meanwhile."""
+        """Returns ``spare`` to the pool, unless it was forgotten meanwhile."""
         with self._changed:
             if spare in self._alive:
                 self._free.append(spare)

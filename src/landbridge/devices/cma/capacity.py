@@ -14,7 +14,7 @@ _LEFT = 64
 
 
 def check_capacity(nbytes: int, subject: str, meminfo: Path = MEMINFO) -> None:
-    """Raise OutOfMemoryError where ``nbytes`` bytes of ordinary pages for ``subject`` would leave the machine too few.
+    """Raises OutOfMemoryError where ``nbytes`` bytes of ordinary pages for ``subject`` would leave the machine too few.
 
     Such pages are pinned as long as a buffer lives: the kernel can neither swap them out nor refuse them in time.
     """

@@ -60,7 +60,7 @@ class BufferBlock:
         return known
 
     def check(self, byte_offset: int, nbytes: int) -> None:
-        """Raise unless the block has ``nbytes`` bytes from ``byte_offset`` on."""
+        """Raises unless the block has ``nbytes`` bytes from ``byte_offset`` on."""
         if not self.alive:
             raise UseAfterFreeError("this space of an OpenCL device was freed; allocate another one")
         check_inside(byte_offset, nbytes, self.nbytes, "opencl")
@@ -110,7 +110,7 @@ class ImageBlock(PixelRows):
     uses: dict[int, cl.Event] = field(default_factory=dict)
 
     def check(self, byte_offset: int, nbytes: int) -> None:
-        """Raise unless the image is alive, and the bytes are whole rows or pixels of one row."""
+        """Raises unless the image is alive, and the bytes are whole rows or pixels of one row."""
         if not self.alive:
             raise UseAfterFreeError("this image of an OpenCL device was freed; allocate another one")
         self.check_pixels(byte_offset, nbytes)

@@ -26,7 +26,7 @@ def reaches(context: cl.Context, space: Space) -> bool:
 
 
 def check_copy(queue: Queue, src: Region, dst: Region, nbytes: int) -> None:
-    """Raise InputError for memory that copies on ``queue`` cannot access, and for bytes outside it."""
+    """Raises InputError for memory that copies on ``queue`` cannot access, and for bytes outside it."""
     for end in (src, dst):
         if not reaches(queue.instance.context, end.space):
             raise InputError(

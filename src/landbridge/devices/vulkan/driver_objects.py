@@ -87,7 +87,7 @@ class DriverObjects:
                     self._waiting.append((done, action))
 
     def check_open(self) -> None:
-        """Raise DeviceLostError when the device is closed, so that no handle of it reaches the driver."""
+        """Raises DeviceLostError when the device is closed, so that no handle of it reaches the driver."""
         if not self.is_open:
             raise DeviceLostError(f"{self.name} was closed; what was made on it is gone")
 

@@ -156,7 +156,8 @@ def copy_pixels(device: DriverObjects, commands: int, src: MemoryLocation, dst: 
 
 
 def check_pixels(ends: Sequence[MemoryLocation], nbytes: int) -> None:
-    """Raise InputError unless the driver can copy these bytes: between images, or an image and a buffer or the host."""
+    """Raises InputError unless the driver can copy these bytes: between images, or an image and a buffer or the
+    host."""
     images = [end.memory for end in ends if isinstance(end.memory, Image)]
     for end in ends:
         if isinstance(end.memory, Image):

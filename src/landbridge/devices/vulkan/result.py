@@ -45,6 +45,6 @@ def error_of(result: int, subject: str) -> LandbridgeError:
 
 
 def check(result: int, subject: str) -> None:
-    """Raise the exception of ``result`` when it is an error."""
+    """Raises the exception of ``result`` when it is an error."""
     if result < 0:
         raise error_of(result, subject)

@@ -27,7 +27,7 @@ from landbridge.sizes.terms import (
 
 
 def question_of(error: BaseException | None) -> Question | None:
-    """Return the comparison that ``error``, or one that it was raised from, could not decide."""
+    """Returns the comparison that ``error``, or one that it was raised from, could not decide."""
     while error is not None:
         if isinstance(error, UndecidedSizeError) and isinstance(error.question, Question):
             return error.question
@@ -36,7 +36,7 @@ def question_of(error: BaseException | None) -> Question | None:
 
 
 def resolved(dimensions: Mapping[str, Extent]) -> dict[str, Extent]:
-    """Return each of ``dimensions`` in terms of those that are none of others: where ``t`` is ``p + s`` and ``p`` is
+    """Returns each of ``dimensions`` in terms of those that are none of others: where ``t`` is ``p + s`` and ``p`` is
     in a range, ``t`` is made of that range."""
     known: dict[str, Extent] = {}
 
@@ -53,7 +53,7 @@ def resolved(dimensions: Mapping[str, Extent]) -> dict[str, Extent]:
 def solved(
     question: Question, fixed: Collection[str], decided: Container[str] = frozenset()
 ) -> dict[str, Extent] | None:
-    """Return what dimensions are, by name, where the two sides of ``question`` are equal; None where none follows.
+    """Returns what dimensions are, by name, where the two sides of ``question`` are equal; None where none follows.
 
     Of two dimensions one becomes the other, in the range that both have. One that is a sum of others, as the length of
     a mask is that of past and present keys, becomes that sum, unless data ``decided`` it. Those called ``fixed`` have
@@ -88,7 +88,7 @@ def solved(
 
 
 def _equal_to(terms: Terms, symbol: Symbol) -> Symbol | None:
-    """Return the dimension that ``symbol`` is equal to where ``terms`` are 0, whatever both are multiples of; None
+    """Returns the dimension that ``symbol`` is equal to where ``terms`` are 0, whatever both are multiples of; None
     where they do not say it."""
     others = [each for name, each in symbols(terms).items() if name != symbol.name]
     if len(terms) != 2 or len(others) != 1:
@@ -99,7 +99,7 @@ def _equal_to(terms: Terms, symbol: Symbol) -> Symbol | None:
 
 
 def _value(terms: Terms, symbol: Symbol) -> Size | None:
-    """Return what ``symbol``, the dimension, is where ``terms`` are 0; None where they do not say it."""
+    """Returns what ``symbol``, the dimension, is where ``terms`` are 0; None where they do not say it."""
     owned = [(product, number) for product, number in terms if symbol in dict(product)]
     if len(owned) != 1 or owned[0][0] != ((symbol, 1),):
         return None
@@ -113,7 +113,7 @@ def _value(terms: Terms, symbol: Symbol) -> Size | None:
 
 
 def _both(one: Symbol, other: Symbol) -> Extent | None:
-    """Return the dimension ``other`` in the range that both have; None where that is empty."""
+    """Returns the dimension ``other`` in the range that both have; None where that is empty."""
     highs = [each.high * each.unit for each in (one, other) if each.high is not None]
     units = lcm(one.unit, other.unit)
     low, high = max(one.low * one.unit, other.low * other.unit), min(highs, default=None)
@@ -150,7 +150,7 @@ class EqualSizes:
         self.has_more, self.requested = False, None
 
     def add(self, error: UndecidedSizeError) -> bool:
-        """Return whether ``error`` asks for an equality that says what a dimension is; it is kept then."""
+        """Returns whether ``error`` asks for an equality that says what a dimension is; it is kept then."""
         question = question_of(error)
         if question is None or not question.equal or len(symbols(question.difference)) < 2:
             return False
@@ -168,7 +168,7 @@ class EqualSizes:
         return True
 
     def _is_one_of_two(self, question: Question) -> bool:
-        """Return whether ``question`` says that the larger of two extents that broadcast is a certain one of them."""
+        """Returns whether ``question`` says that the larger of two extents that broadcast is a certain one of them."""
         for atom in self.broadcasting.created - self.broadcasting.known.keys():
             owned = of_atom(atom)
             for value in (ZERO, atom.terms):
@@ -181,7 +181,7 @@ class EqualSizes:
         return False
 
     def extent(self, extent: Extent) -> Extent:
-        """Return ``extent`` in terms of the dimensions that stay."""
+        """Returns ``extent`` in terms of the dimensions that stay."""
         if not isinstance(extent, Size):
             return extent
         if self.broadcasting.known:

@@ -60,7 +60,7 @@ class DataFiles:
         self._open.clear()
 
     def file_of(self, tensor: ir.ExternalTensor) -> _DataFile:
-        """Return the file of ``tensor``, whose bytes it has; raises ImportModelError where it may not or cannot."""
+        """Returns the file of ``tensor``, whose bytes it has; raises ImportModelError where it may not or cannot."""
         subject = f"{self._name}: tensor {tensor.name!r}"
         if tensor.dtype == ir.DataType.STRING:
             raise ImportModelError(f"{subject} is text in external data, where ONNX has numbers only")
@@ -140,13 +140,13 @@ class DataFiles:
         return "; download or export it with the model, as its folder has to hold both"
 
     def links_text(self) -> str:
-        """Return a sentence that lists ``links``."""
+        """Returns a sentence that lists ``links``."""
         more = f" and {len(self.links) - _LISTED} more" if len(self.links) > _LISTED else ""
         listed = ", ".join(self.links[:_LISTED]) + more
         return f"{self._name}: external data is behind links, which onnx's own loader refuses: {listed}"
 
     def memory_of(self, tensor: ir.ExternalTensor) -> bytearray:
-        """Return a copy of the bytes of ``tensor``; raises ImportModelError."""
+        """Returns a copy of the bytes of ``tensor``; raises ImportModelError."""
         file = self.file_of(tensor)
         memory = bytearray(tensor.nbytes)
         view, done = memoryview(memory), 0
@@ -158,14 +158,14 @@ class DataFiles:
         return memory
 
     def map(self, location: str, end: int) -> tuple[memoryview, FileWatch]:
-        """Return the memory of an opened file up to byte ``end``, which is not 0, and a watch on it."""
+        """Returns the memory of an opened file up to byte ``end``, which is not 0, and a watch on it."""
         file = self._open[location]
         memory = memoryview(mmap.mmap(file.descriptor, end, access=mmap.ACCESS_READ))
         return memory, FileWatch(file.descriptor, end, os.fspath(file.path))
 
 
 def _blobs_of(model: Path) -> Path | None:
-    """Return the folder ``blobs`` of a Hugging Face cache, None where ``model`` is no link of such a cache.
+    """Returns the folder ``blobs`` of a Hugging Face cache, None where ``model`` is no link of such a cache.
 
     It has ``snapshots`` beside it, and in that, at any depth, links to the files of ``blobs``.
     """

@@ -45,7 +45,7 @@ def _is_external(tensor: TensorProto) -> bool:
 
 
 def without_external_data(proto: ModelProto) -> ModelProto:
-    """Return ``proto``; where it has external data, one for the checker that has tensors without elements instead.
+    """Returns ``proto``; where it has external data, one for the checker that has tensors without elements instead.
 
     onnx's checker looks for the files itself: in the working folder, and behind no links.
     """
@@ -64,7 +64,7 @@ def without_external_data(proto: ModelProto) -> ModelProto:
 
 
 def check_external_tensors(proto: ModelProto, name: str) -> None:
-    """Raise ImportModelError where a tensor says of its external data what can be no place."""
+    """Raises ImportModelError where a tensor says of its external data what can be no place."""
     for tensor in _external_tensors(proto):
         _external_tensor(tensor, name)
 
@@ -80,7 +80,7 @@ def fill_external_data(proto: ModelProto, path: Path | None, rules: DataRules) -
 
 
 def _external_tensor(tensor: TensorProto, name: str) -> ir.ExternalTensor:
-    """Return ``tensor`` of the model ``name`` as the IR has it; raises ImportModelError where it says no place."""
+    """Returns ``tensor`` of the model ``name`` as the IR has it; raises ImportModelError where it says no place."""
     entries = {entry.key: entry.value for entry in tensor.external_data}
     for key in ("offset", "length"):
         number = entries.get(key, "0")

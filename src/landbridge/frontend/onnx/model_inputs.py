@@ -112,7 +112,7 @@ def model_inputs(
 
 
 def _check_declared(inputs: ModelInputs) -> None:
-    """Raise InputError for a dimension of a shape that no input which is bound has."""
+    """Raises InputError for a dimension of a shape that no input which is bound has."""
     bound = [inputs.frames[n].shape if n in inputs.frames else inputs.shapes.get(n, ()) for n in inputs.names]
     dimension_names = dimensions_of(chain(*bound, *inputs.elements.values()))
     for name, shape in inputs.shapes.items():

@@ -158,7 +158,7 @@ class Specializations:
     windows: list[tuple[_Narrowed, Question]] = field(default_factory=list)
 
     def without_windows(self, fixed: Collection[str]) -> list[_Narrowed]:
-        """Return the ranges in which a window of a pool does not fit, but of dimensions called ``fixed``."""
+        """Returns the ranges in which a window of a pool does not fit, but of dimensions called ``fixed``."""
         return [
             {**narrowed, each.name: each.extent}
             for narrowed, question in self.windows

@@ -89,7 +89,7 @@ def with_dense_weights(proto: ModelProto) -> ModelProto:
 
 
 def with_declared_types(proto: ModelProto) -> ModelProto:
-    """Return ``proto``; where inputs and outputs lack types or shapes, one for the checker alone that has some.
+    """Returns ``proto``; where inputs and outputs lack types or shapes, one for the checker alone that has some.
 
     The checker wants a type of each, and a shape of each tensor.
     """

@@ -223,7 +223,7 @@ class _Roller:
             inner.values[formal] = extents_array([before[0] + iteration * step]).reshape(value.shape)
 
     def _check_iterations_are_read(self, g: GraphBuilder, block: Block, guards: int) -> None:
-        """Raise UnsupportedOperatorError where what is told before a run depends on a trip."""
+        """Raises UnsupportedOperatorError where what is told before a run depends on a trip."""
         sizes = SegmentSizes(g.module.prims())
         named = {name for op in block.ops for name in sizes.of_operation(op)}
         named |= dimensions_of(e for guard in g.guards[guards:] for e in (guard.found, guard.legal)).keys()

@@ -79,7 +79,7 @@ def _dtype(text: str) -> str:
 def check_schema(
     domain: str, op_type: str, opset: int, node: str, attributes: Mapping[str, Any], inputs: Sequence[Any]
 ) -> None:
-    """Raise NodeError where a node is not as ONNX defines the operator; operators it does not define pass.
+    """Raises NodeError where a node is not as ONNX defines the operator; operators it does not define pass.
 
     ``inputs`` are arrays, values of the graph or None; others, which are not known, pass.
     """

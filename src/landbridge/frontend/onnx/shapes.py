@@ -95,7 +95,7 @@ def _placeholders(dims: Sequence[Extent | str]) -> list[Extent | str]:
 def check_declared_inputs(
     inputs: Sequence[ir.Value], given: Iterable[Any], dimensions: Mapping[str, Extent], settled: Collection[str] = ()
 ) -> None:
-    """Raise InputError for one of ``dimensions`` that neither the file nor the text of an extent in ``given`` has, and
+    """Raises InputError for one of ``dimensions`` that neither the file nor the text of an extent in ``given`` has, and
     that no element of a small input is called. Those that inputs called ``settled`` have in the file are not open."""
     known: list[str] = []
     closed: list[str] = []
@@ -139,7 +139,7 @@ def read_extents(shape: Sequence[int | str], declared: Mapping[str, Extent]) -> 
 
 
 def check_declared(value: ir.Value, found: object, subject: str, strict: bool = True) -> None:
-    """Raise ShapeError, or ImportModelError for a dtype, where the file declares ``value`` other than ``found`` is.
+    """Raises ShapeError, or ImportModelError for a dtype, where the file declares ``value`` other than ``found`` is.
 
     ``found`` is an array or a value of the graph; others are not known. Without ``strict`` another shape is a
     ModelWarning: what files declare of results is made by shape inference, which has faults.

@@ -13,7 +13,7 @@ _REQUESTED_BY = {"QuantizeLinear": 2, "CastLike": 1}
 
 
 def check_makes_bytes(node: ir.Node, name: str) -> None:
-    """Raise UnsupportedOperatorError where ``node``, called ``name``, is to make integers of less than a byte, as the
+    """Raises UnsupportedOperatorError where ``node``, called ``name``, is to make integers of less than a byte, as the
     dtype of an operand says."""
     number = _REQUESTED_BY.get(node.op_type)
     if node.domain or number is None or len(node.inputs) <= number:

@@ -36,7 +36,7 @@ def shape_text(value: Any) -> str:
 
 
 def check_single(subject: str, value: Any) -> None:
-    """Raise ShapeError for a known value that has not one element."""
+    """Raises ShapeError for a known value that has not one element."""
     if is_known(value) and element_count(_shape(value)) != 1:
         raise ShapeError(f"{subject} has shape {_shape(value)}; one element is legal")
 
@@ -53,7 +53,7 @@ def constant_if_empty(g: GraphBuilder, value: Operand) -> Operand:
 
 
 def renamed(g: GraphBuilder, value: Any, extent: Callable[[Extent], Extent]) -> Any:
-    """Return ``value`` with ``extent`` of each of its extents, or, where they are what it holds, of its elements."""
+    """Returns ``value`` with ``extent`` of each of its extents, or, where they are what it holds, of its elements."""
     if isinstance(value, SSAValue):
         shape = shape_of(value.type)
         wanted = tuple(map(extent, shape))

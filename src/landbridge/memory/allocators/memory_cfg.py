@@ -53,7 +53,7 @@ def choice(cfg: MemoryCfg, device: Device, scope: str) -> str | Allocator | None
 
 
 def check_used(cfg: MemoryCfg, places: Iterable[tuple[Device, str]]) -> None:
-    """Raise InputError for an entry of a checked ``cfg`` that applies to none of ``places``, such as a misspelled
+    """Raises InputError for an entry of a checked ``cfg`` that applies to none of ``places``, such as a misspelled
     scope.
     """
     if isinstance(cfg, str):

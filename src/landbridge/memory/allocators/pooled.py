@@ -201,7 +201,7 @@ class PooledAllocator(Downstream):
         return found
 
     def _reclaim(self) -> None:
-        """Return the waiting blocks to their chunks and clear their lists."""
+        """Returns the waiting blocks to their chunks and clear their lists."""
         for key in list(self._waiting):
             waiting = self._waiting.pop(key, [])  # a finalizer in this thread may have come in between
             while waiting:

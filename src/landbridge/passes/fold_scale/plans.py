@@ -38,7 +38,7 @@ Products: TypeAlias = dict[tuple[int, tuple[int, ...], bytes], Array | None]
 
 
 def plans_of(graph: Graph, call: CallOp, products: Products) -> list[ScalePlan]:
-    """Return the plans for the PrimFunc of ``call``; ``products`` holds weights that were scaled for it before."""
+    """Returns the plans for the PrimFunc of ``call``; ``products`` holds weights that were scaled for it before."""
     block = graph.function(call).body.block
     arguments: list[SSAValue] = list(block.args)
     inputs = inputs_of(call)
@@ -79,7 +79,7 @@ def _with_weights(
     steps: Steps,
     products: Products,
 ) -> ScalePlan:
-    """Return the plan for ``steps``, with their scale in constant weights if a sum of products directly precedes
+    """Returns the plan for ``steps``, with their scale in constant weights if a sum of products directly precedes
     them."""
     source = next((o for o in stage.ins if o.scalar is steps.root), None)
     if multiplies(steps.scale) and source is not None and steps.root.has_one_use():
@@ -99,7 +99,7 @@ def _with_weights(
 
 
 def _constant(graph: Graph, inputs: tuple[SSAValue, ...], buffer: SSAValue) -> Array | None:
-    """Return the float32 array that an argument is bound to; None if it is no such constant."""
+    """Returns the float32 array that an argument is bound to; None if it is no such constant."""
     position = buffer.index if isinstance(buffer, BlockArgument) else len(inputs)
     owner = inputs[position].owner if position < len(inputs) else None
     if not isinstance(owner, ConstantOp):
@@ -109,7 +109,7 @@ def _constant(graph: Graph, inputs: tuple[SSAValue, ...], buffer: SSAValue) -> A
 
 
 def _aligned(array: Array, operand: Operand, stage: Generic) -> Aligned | None:
-    """Return ``array`` with one axis per loop; None if its access is more than a broadcast."""
+    """Returns ``array`` with one axis per loop; None if its access is more than a broadcast."""
     loops: list[int] = []
     for e, extent in zip(operand.map.results, array.shape, strict=True):
         if extent == 1:

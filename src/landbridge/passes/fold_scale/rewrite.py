@@ -77,7 +77,7 @@ class _Rewrite:
     def _term(
         self, s: ScalarBuilder, stage: Generic, ins: list[tuple[SSAValue, AffineMap]], array: Aligned
     ) -> Value | float:
-        """Return ``array`` in the body of ``stage``: a number, or an element of a new operand, appended to ``ins``."""
+        """Returns ``array`` in the body of ``stage``: a number, or an element of a new operand, appended to ``ins``."""
         if array.size == 1:
             return float(array.reshape(()))
         value = array.astype(np.float32).reshape(array.shape[_leading_units(array) :])

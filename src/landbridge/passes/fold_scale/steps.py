@@ -43,20 +43,20 @@ class _Line:
     largest: Aligned | float = 0.0
 
     def times(self, c: Aligned) -> _Line:
-        """Return the line multiplied by ``c``."""
+        """Returns the line multiplied by ``c``."""
         scale = self.scale * c
         size = np.abs(scale)
         wide, narrow = np.maximum(self.widest, size), np.minimum(self.narrowest, size)
         return _Line(scale, None if self.shift is None else self.shift * c, wide, narrow, self.largest * np.abs(c))
 
     def plus(self, c: Aligned) -> _Line:
-        """Return the line with ``c`` added."""
+        """Returns the line with ``c`` added."""
         shift = c if self.shift is None else self.shift + c
         return replace(self, shift=shift, largest=np.maximum(self.largest, np.abs(c)))
 
     @property
     def stands(self) -> bool:
-        """Return whether the line equals its steps except for rounding, also for infinities, NaN and cancelled
+        """Returns whether the line equals its steps except for rounding, also for infinities, NaN and cancelled
         digits."""
         size = np.abs(self.scale)
         inside = (size >= _F32.tiny) & (size <= _F32.max)
@@ -81,12 +81,12 @@ class Steps:
 
     @property
     def cost(self) -> int:
-        """Return the cost of the unmerged operations."""
+        """Returns the cost of the unmerged operations."""
         return sum(_DIVISION if isinstance(op, arith.DivfOp) else 1 for op in self.ops)
 
     @property
     def divides(self) -> bool:
-        """Return whether they are one division that no multiplication replaces exactly."""
+        """Returns whether they are one division that no multiplication replaces exactly."""
         kinds = [op for op in self.ops if not isinstance(op, arith.NegfOp)]
         return (
             len(kinds) == 1
@@ -96,12 +96,12 @@ class Steps:
 
 
 def multiplies(scale: Aligned) -> bool:
-    """Return whether a scale differs from one."""
+    """Returns whether a scale differs from one."""
     return bool((scale != 1).any())
 
 
 def steps_of(stage: Generic, constant: Constants) -> list[Steps]:
-    """Return the longest runs in the body of ``stage``; ``constant`` returns the scalars that are known."""
+    """Returns the longest runs in the body of ``stage``; ``constant`` returns the scalars that are known."""
     found: list[Steps] = []
     taken: set[Operation] = set()
     for op in stage.body.ops:
@@ -124,7 +124,7 @@ def steps_of(stage: Generic, constant: Constants) -> list[Steps]:
 
 
 def _variable(op: Operation, constant: Constants) -> SSAValue | None:
-    """Return the operand that is no constant, of float32 arithmetic with a constant."""
+    """Returns the operand that is no constant, of float32 arithmetic with a constant."""
     if not op.results or not isinstance(op.results[0].type, Float32Type):
         return None
     if isinstance(op, arith.NegfOp):
@@ -140,7 +140,7 @@ def _variable(op: Operation, constant: Constants) -> SSAValue | None:
 
 
 def _apply(op: Operation, value: SSAValue, line: _Line, constant: Constants) -> _Line | None:
-    """Return the line after ``op`` has used ``value``.
+    """Returns the line after ``op`` has used ``value``.
 
     Returns None if ``op`` is no such step, enlarges constants, or would change more than rounding.
     """

@@ -28,7 +28,7 @@ class Factor:
 
 
 def factors_before(buffer: SSAValue, arguments: list[SSAValue]) -> list[Factor]:
-    """Return the inputs of the sum of products that is the only writer of ``buffer`` and starts from zero."""
+    """Returns the inputs of the sum of products that is the only writer of ``buffer`` and starts from zero."""
     fills = [op for op in writers_of(buffer) if isinstance(op, linalg.ops.FillOp)]
     sums = [op for op in writers_of(buffer) if isinstance(op, linalg.ops.GenericOp)]
     if len(fills) != 1 or len(sums) != 1 or len(writers_of(buffer)) != 2 or not _is_zero(fills[0].operands[0].owner):
@@ -40,7 +40,8 @@ def factors_before(buffer: SSAValue, arguments: list[SSAValue]) -> list[Factor]:
 
 
 def scaled(weights: Array, factor: Factor, scale: Aligned) -> Array | None:
-    """Return ``weights`` times ``scale``, whose axes are those of the result; None if one is no axis of the weights."""
+    """Returns ``weights`` times ``scale``, whose axes are those of the result; None if one is no axis of the
+    weights."""
     axes: dict[int, int] = {}
     for loop, extent in enumerate(scale.shape):
         if extent == 1:
@@ -72,7 +73,7 @@ def _is_zero(op: object) -> bool:
 
 
 def _sums_products(stage: Generic) -> bool:
-    """Return whether the body is ``total + a * b``."""
+    """Returns whether the body is ``total + a * b``."""
     ops: list[Operation] = list(stage.body.ops)
     if len(stage.ins) != 2 or len(stage.outs) != 1 or len(ops) != 3:
         return False

@@ -56,7 +56,7 @@ def fuse_separate(graph: Graph, block: Block) -> None:
 
 
 def _way_from_producer(graph: Graph, block: Block, call: CallOp, value: SSAValue) -> list[CallOp]:
-    """Return the path from a call that is not elementwise through elementwise calls of its result alone to ``value``.
+    """Returns the path from a call that is not elementwise through elementwise calls of its result alone to ``value``.
 
     Each call of the path is read only by the next, and the last only by ``call``. Returns none if there is no such
     path.
@@ -80,7 +80,7 @@ def _computed(call: CallOp) -> list[SSAValue]:
 
 
 def _can_follow(graph: Graph, producer: CallOp, call: CallOp, value: SSAValue) -> bool:
-    """Return whether ``call``, inside the last loops of ``producer``, reads its result from registers, and on
+    """Returns whether ``call``, inside the last loops of ``producer``, reads its result from registers, and on
     vectors."""
     if not only_consumer(graph, producer, call, value):
         return False
@@ -101,7 +101,7 @@ def _can_follow(graph: Graph, producer: CallOp, call: CallOp, value: SSAValue) -
 
 
 def _last_writer(function: func.FuncOp) -> Generic | None:
-    """Return the last stage of a PrimFunc if it alone writes the result and no stage reads that again, else None."""
+    """Returns the last stage of a PrimFunc if it alone writes the result and no stage reads that again, else None."""
     block = function.body.block
     result = block.args[-1]
     writers = [w for w in writers_of(result) if not isinstance(w, linalg.ops.FillOp)]

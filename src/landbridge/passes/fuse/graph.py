@@ -21,20 +21,20 @@ _NODE_NAME_LIMIT = 96
 
 
 def inputs_of(call: CallOp) -> tuple[SSAValue, ...]:
-    """Return the inputs of a call on tensors, which has a destination for each result. Faster than ``call.inputs``."""
+    """Returns the inputs of a call on tensors, which has a destination for each result. Faster than ``call.inputs``."""
     operands = call.operands
     return tuple(operands[: len(operands) - len(call.results)])
 
 
 def value_key(value: SSAValue) -> Key:
-    """Return a key that is equal for values with the same elements: a constant is identified by its symbol."""
+    """Returns a key that is equal for values with the same elements: a constant is identified by its symbol."""
     if isinstance(value.owner, ConstantOp):
         return value.owner.symbol_name
     return value
 
 
 def is_reshape(op: Operation) -> bool:
-    """Return whether ``op`` is a view of all elements of its source."""
+    """Returns whether ``op`` is a view of all elements of its source."""
     return (
         isinstance(op, ViewOp)
         and op.first == 0
@@ -43,14 +43,14 @@ def is_reshape(op: Operation) -> bool:
 
 
 def source_of(value: SSAValue) -> SSAValue:
-    """Return the value that ``value`` is a reshape of, through any number of views."""
+    """Returns the value that ``value`` is a reshape of, through any number of views."""
     while isinstance(value.owner, ViewOp) and is_reshape(value.owner):
         value = value.owner.source
     return value
 
 
 def may_vanish(producer: CallOp, reader: CallOp) -> bool:
-    """Return whether the result of ``producer`` need not be stored once ``reader`` computes it itself.
+    """Returns whether the result of ``producer`` need not be stored once ``reader`` computes it itself.
 
     A tensor with a requested scope is stored, unless the result that it is fused into has a requested scope too.
     """
@@ -109,15 +109,15 @@ class Graph:
                 self._collect(region.block)
 
     def calls(self, block: Block) -> list[CallOp]:
-        """Return the calls of a block, in program order."""
+        """Returns the calls of a block, in program order."""
         return [op for op in block.ops if isinstance(op, CallOp)]
 
     def function(self, call: CallOp) -> func.FuncOp:
-        """Return the PrimFunc of a call, which callers must not change."""
+        """Returns the PrimFunc of a call, which callers must not change."""
         return self.prims[call.callee_name]
 
     def owned(self, call: CallOp) -> func.FuncOp:
-        """Return the PrimFunc of a call, copied first if other calls run it too."""
+        """Returns the PrimFunc of a call, copied first if other calls run it too."""
         name = call.callee_name
         function = self.prims[name]
         if self._callers[name] > 1:
@@ -160,14 +160,14 @@ class Graph:
             Rewriter.erase_op(self.prims.pop(name))
 
     def producer(self, value: SSAValue, block: Block) -> CallOp | None:
-        """Return the call in ``block`` with one result that ``value`` is, or is a reshape of."""
+        """Returns the call in ``block`` with one result that ``value`` is, or is a reshape of."""
         owner = source_of(value).owner
         if isinstance(owner, CallOp) and owner.parent is block and len(owner.res) == 1:
             return owner
         return None
 
     def consumers(self, call: CallOp, among: Collection[CallOp]) -> list[tuple[CallOp, SSAValue]] | None:
-        """Return the calls that read the result of ``call``, each with the value it reads, which may be a reshape.
+        """Returns the calls that read the result of ``call``, each with the value it reads, which may be a reshape.
 
         Returns None if anything but ``among`` uses the result: another call, the function's end, a concat, another
         block. It stops at the first such use, as a value may have thousands.

@@ -43,7 +43,7 @@ from landbridge.sizes.size import expected_size
 
 
 def can_inline(producer: Generic, reads: list[Read], budget: int = 0) -> bool:
-    """Return whether inlining ``producer`` into the stage that makes ``reads`` repeats no expensive work.
+    """Returns whether inlining ``producer`` into the stage that makes ``reads`` repeats no expensive work.
 
     Work of up to ``budget`` (as in ``keeps_vectors``) may lose its vectors.
     """
@@ -103,7 +103,7 @@ def _inline_stage(op: linalg.ops.GenericOp, budget: int) -> bool:
 
 
 def _overwritten(producer: Generic, reader: Operation) -> bool:
-    """Return whether an input of the producer is written after it, by ``reader`` or an operation before that."""
+    """Returns whether an input of the producer is written after it, by ``reader`` or an operation before that."""
     for buffer in buffers_read(producer):
         for writer in writers_of(buffer):
             if writer is reader or (producer.op.is_before_in_block(writer) and writer.is_before_in_block(reader)):
@@ -192,7 +192,7 @@ _INDEX_KINDS = {AffineBinaryOpKind.Add: "add", AffineBinaryOpKind.Mul: "mul", Af
 
 
 def _index(s: ScalarBuilder, e: AffineExpr) -> Value:
-    """Return an affine expression of the loops as a scalar."""
+    """Returns an affine expression of the loops as a scalar."""
     if isinstance(e, AffineDimExpr):
         return s.index(e.position)
     if isinstance(e, AffineConstantExpr):

@@ -51,7 +51,7 @@ def merge(graph: Graph, calls: Sequence[CallOp], budget: int = 0) -> CallOp:
 def _concatenate(
     calls: Sequence[CallOp], functions: Sequence[func.FuncOp], inputs: dict[Key, SSAValue], budget: int
 ) -> func.FuncOp:
-    """Return a PrimFunc of ``inputs`` and the last call's destinations that runs ``functions`` in order.
+    """Returns a PrimFunc of ``inputs`` and the last call's destinations that runs ``functions`` in order.
 
     The bodies are moved, not copied. Elementwise stages are inlined into their readers where it pays. Inputs that
     nothing reads are removed from ``inputs``.
@@ -99,6 +99,6 @@ def _move_body(source: Block, values: Sequence[SSAValue], target: Block) -> None
 
 
 def _stem(functions: Sequence[func.FuncOp]) -> str:
-    """Return a name made of the merged names, without their numbers."""
+    """Returns a name made of the merged names, without their numbers."""
     words = (w for f in functions for w in f.sym_name.data.split("_") if w and not w.isdigit())
     return "_".join(dict.fromkeys(words))[:_STEM_LIMIT]

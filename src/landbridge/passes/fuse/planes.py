@@ -44,7 +44,7 @@ def concatenate_planes(module: IRModule) -> None:
 
 
 def _is_of_values(op: ConcatOp) -> bool:
-    """Return whether parts of ``op`` are interleaved scalar by scalar."""
+    """Returns whether parts of ``op`` are interleaved scalar by scalar."""
     axis, shape = op.axis.value.data, shape_of(op.result.type)
     if len(op.inputs) < 2 or any(shape_of(part.type)[axis] != 1 for part in op.inputs):
         return False
@@ -58,7 +58,7 @@ def _has_lanes(module: IRModule, value: SSAValue) -> bool:
 
 
 def _is_reduced(functions: dict[str, func.FuncOp], value: SSAValue) -> bool:
-    """Return whether a kernel with a reduction computes ``value``: it may get a layout of its own."""
+    """Returns whether a kernel with a reduction computes ``value``: it may get a layout of its own."""
     producer = viewed(value).owner
     return isinstance(producer, CallOp) and any(
         g.reduces for g in view_prim(functions[producer.callee_name]).generics()

@@ -33,13 +33,13 @@ def fuse_pointwise(graph: Graph, block: Block, last: bool = False) -> None:
 
 
 def only_consumer(graph: Graph, producer: CallOp, call: CallOp, value: SSAValue) -> bool:
-    """Return whether ``call``, through ``value`` alone, is the only reader of ``producer``, and no placement forbids
+    """Returns whether ``call``, through ``value`` alone, is the only reader of ``producer``, and no placement forbids
     fusion."""
     return graph.consumers(producer, (call,)) == [(call, value)] and may_vanish(producer, call)
 
 
 def reads_by(graph: Graph, call: CallOp, value: SSAValue) -> list[Read] | None:
-    """Return how the PrimFunc of ``call`` reads its input ``value``; None if other than generic stages read it."""
+    """Returns how the PrimFunc of ``call`` reads its input ``value``; None if other than generic stages read it."""
     return reads_of(graph.function(call).body.block.args[list(inputs_of(call)).index(value)])
 
 
@@ -67,7 +67,7 @@ def _absorb(graph: Graph, block: Block, call: CallOp, last: bool) -> CallOp | No
 
 
 def _continues(graph: Graph, producer: CallOp, block: Block) -> bool:
-    """Return whether ``producer`` may become an epilogue of the call that computes its input.
+    """Returns whether ``producer`` may become an epilogue of the call that computes its input.
 
     A reader that uses several of its elements would prevent that, and the call would write an unfinished result.
     """

@@ -29,7 +29,7 @@ class Group:
 
 
 def groups_of(old: Shape, new: Shape) -> list[Group] | None:
-    """Return the finest groups that map ``old`` to ``new``, row-major; None if a dimension is 0, or the groups are
+    """Returns the finest groups that map ``old`` to ``new``, row-major; None if a dimension is 0, or the groups are
     undecided."""
     if 0 in old or 0 in new:
         return None
@@ -54,12 +54,12 @@ def groups_of(old: Shape, new: Shape) -> list[Group] | None:
 
 
 def crossing(graph: Graph, call: CallOp, value: SSAValue) -> bool:
-    """Return whether ``cross`` can make ``call`` read the source of ``value`` directly."""
+    """Returns whether ``cross`` can make ``call`` read the source of ``value`` directly."""
     return _reshaped(graph, call, value) is not None or _retyped(graph, call, value)
 
 
 def crossing_pointwise(graph: Graph, call: CallOp, value: SSAValue) -> bool:
-    """Return whether ``cross`` can do that by giving the loops of an elementwise ``call`` the shape of the source."""
+    """Returns whether ``cross`` can do that by giving the loops of an elementwise ``call`` the shape of the source."""
     return value is source_of(value) or _reshaped(graph, call, value) is not None
 
 
@@ -86,7 +86,7 @@ class _Operand:
 
 
 def _reshaped(graph: Graph, call: CallOp, value: SSAValue) -> list[_Operand] | None:
-    """Return the input accesses of an elementwise call whose loops get the shape of the source of ``value``.
+    """Returns the input accesses of an elementwise call whose loops get the shape of the source of ``value``.
 
     Returns None unless the call is one elementwise stage that reads ``value`` at its loop indices, and every input, in
     every group of dimensions that the reshape preserves, either follows the loops or is broadcast.
@@ -152,7 +152,7 @@ def _regroup(shape: Shape, m: AffineMap, old: Shape, new: Shape, groups: list[Gr
 
 
 def _reshape(graph: Graph, call: CallOp, shape: Shape, operands: list[_Operand]) -> CallOp:
-    """Return the elementwise ``call`` with loops of ``shape``; its result is viewed in the old shape."""
+    """Returns the elementwise ``call`` with loops of ``shape``; its result is viewed in the old shape."""
     function = graph.owned(call)
     stage = pointwise_stage(function)
     block = call.parent
@@ -179,7 +179,7 @@ def _reshape(graph: Graph, call: CallOp, shape: Shape, operands: list[_Operand])
 
 
 def _as_shape(value: SSAValue, shape: Shape, before: CallOp) -> SSAValue:
-    """Return ``value`` viewed as ``shape``."""
+    """Returns ``value`` viewed as ``shape``."""
     source = source_of(value)
     if shape_of(source.type) == shape:
         return source
@@ -203,7 +203,7 @@ def _retype_argument(function: func.FuncOp, index: int, shape: Shape) -> None:
 
 
 def _retyped(graph: Graph, call: CallOp, value: SSAValue) -> bool:
-    """Return whether ``value`` differs from its source in unit dimensions only, and only generic stages read it."""
+    """Returns whether ``value`` differs from its source in unit dimensions only, and only generic stages read it."""
     before, after = shape_of(source_of(value).type), shape_of(value.type)
     if [e for e in before if e != 1] != [e for e in after if e != 1]:
         return False
@@ -222,7 +222,7 @@ def _retyped(graph: Graph, call: CallOp, value: SSAValue) -> bool:
 
 
 def _without_units(m: AffineMap, before: Shape, after: Shape) -> AffineMap:
-    """Return an access of ``after`` as one of ``before``, which differs in unit dimensions."""
+    """Returns an access of ``after`` as one of ``before``, which differs in unit dimensions."""
     real = iter([e for e, extent in zip(m.results, after, strict=True) if extent != 1])
     results = tuple(next(real) if extent != 1 else AffineExpr.constant(0) for extent in before)
     return AffineMap(m.num_dims, 0, results)

@@ -49,7 +49,7 @@ class Rows:
 
 
 def rows_of(function: func.FuncOp, inputs: int) -> Rows | None:
-    """Return the rows of a PrimFunc with ``inputs`` input arguments; None for contractions, windows and pads."""
+    """Returns the rows of a PrimFunc with ``inputs`` input arguments; None for contractions, windows and pads."""
     view = view_prim(function)
     if view.has_own_order or any(isinstance(op, PadOp) for op in view.stages):
         return None
@@ -91,7 +91,7 @@ def fuse_rows(graph: Graph, block: Block) -> None:
 
 
 def _grow(graph: Graph, block: Block, sink: CallOp, rows: dict[CallOp, Rows | None]) -> set[CallOp]:
-    """Return ``sink`` and the calls that can join it."""
+    """Returns ``sink`` and the calls that can join it."""
     if len(inputs_of(sink)) > MAX_OPERANDS or _rows(graph, sink, rows) is None:
         return {sink}
     group = {sink}
@@ -119,7 +119,7 @@ def _rows(graph: Graph, call: CallOp, rows: dict[CallOp, Rows | None]) -> Rows |
 
 
 def _fits(graph: Graph, group: set[CallOp], rows: dict[CallOp, Rows | None]) -> bool:
-    """Return whether the calls share rows of a size that makes merging useful."""
+    """Returns whether the calls share rows of a size that makes merging useful."""
     facts: dict[CallOp, Rows] = {}
     for call in group:
         r = _rows(graph, call, rows)

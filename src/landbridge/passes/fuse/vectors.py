@@ -20,12 +20,12 @@ _COSTS = {"arith.divf": 4, "arith.divsi": 8, "arith.divui": 8, "arith.remsi": 8,
 
 
 def computes_addresses(stage: Generic) -> bool:
-    """Return whether the body loads at computed indices or uses loop indices as values: it runs on scalars."""
+    """Returns whether the body loads at computed indices or uses loop indices as values: it runs on scalars."""
     return any(type(op) in (memref.LoadOp, linalg.ops.IndexOp) for op in stage.body.ops)
 
 
 def keeps_vectors(producer: Generic, stage: Generic, through: Sequence[Operand], budget: int) -> bool:
-    """Return whether ``producer`` inside ``stage``, for its operands ``through``, is still vectorized if both were.
+    """Returns whether ``producer`` inside ``stage``, for its operands ``through``, is still vectorized if both were.
 
     Work of up to ``budget`` may become scalar.
     """
@@ -41,17 +41,17 @@ def keeps_vectors(producer: Generic, stage: Generic, through: Sequence[Operand],
 
 
 def is_light(stage: Generic) -> bool:
-    """Return whether the body costs little even on scalars."""
+    """Returns whether the body costs little even on scalars."""
     return _cost(stage) <= LIGHT
 
 
 def runs_on_vectors(stage: Generic) -> bool:
-    """Return whether an all-parallel stage has a loop that can be its lanes."""
+    """Returns whether an all-parallel stage has a loop that can be its lanes."""
     return not computes_addresses(stage) and _has_lane(stage, ((o.buffer, o.map) for o in stage.ins))
 
 
 def composed(inner: AffineMap, outer: AffineMap) -> AffineMap:
-    """Return ``inner`` applied to the results of ``outer``."""
+    """Returns ``inner`` applied to the results of ``outer``."""
     return inner.replace_dims_and_symbols(outer.results, (), outer.num_dims, 0)
 
 
@@ -70,7 +70,7 @@ def _has_lane(stage: Generic, accesses: Iterable[tuple[SSAValue, AffineMap]]) ->
 
 
 def _after_reduction(stage: Generic) -> bool:
-    """Return whether ``stage`` reads a result of an earlier reduction of its PrimFunc."""
+    """Returns whether ``stage`` reads a result of an earlier reduction of its PrimFunc."""
     for operand in stage.ins:
         for use in operand.buffer.uses:
             op = use.operation
@@ -80,7 +80,7 @@ def _after_reduction(stage: Generic) -> bool:
 
 
 def _cost(stage: Generic) -> int:
-    """Return an estimate of the cycles per element on scalars."""
+    """Returns an estimate of the cycles per element on scalars."""
     total = 0
     for op in stage.body.ops:
         if op.name.startswith("math."):

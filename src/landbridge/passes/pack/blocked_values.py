@@ -28,11 +28,11 @@ class BlockedValues:
     constants: dict[tuple[str, Layout], str] = field(default_factory=dict)
 
     def nested(self) -> BlockedValues:
-        """Return the twins that are visible in a nested block."""
+        """Returns the twins that are visible in a nested block."""
         return replace(self, twins=self.twins.new_child())
 
     def physical(self, value: SSAValue, layout: Layout, before: Operation) -> SSAValue:
-        """Return ``value`` in ``layout``: its blocked twin, a packed constant, a view if no element moves, or a
+        """Returns ``value`` in ``layout``: its blocked twin, a packed constant, a view if no element moves, or a
         pack."""
         if layout.is_of_channels and value in self.twins:
             return self.twins[value]
@@ -49,7 +49,7 @@ class BlockedValues:
         return reordered
 
     def plain(self, value: SSAValue, layout: Layout, ty: AnyTensor, before: Operation) -> SSAValue:
-        """Return the plain form, of type ``ty``, of ``value`` in ``layout``, and record ``value`` as its twin."""
+        """Returns the plain form, of type ``ty``, of ``value`` in ``layout``, and record ``value`` as its twin."""
         view = layout.moves_nothing(shape_of(ty))
         op = ViewOp(value, ty) if view else UnpackOp(value, layout.axes, layout.tiles, ty)
         reordered = _insert(op, before)

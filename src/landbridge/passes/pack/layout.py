@@ -31,33 +31,33 @@ class Layout:
 
     @staticmethod
     def of_channels(rank: int, tile: int) -> Layout:
-        """Return the layout of blocked activations."""
+        """Returns the layout of blocked activations."""
         return Layout(tuple(range(rank)), (1,), (tile,))
 
     @property
     def is_of_channels(self) -> bool:
-        """Return whether this is the layout of blocked activations."""
+        """Returns whether this is the layout of blocked activations."""
         return self.axes == (1,) and self.order == tuple(range(len(self.order)))
 
     def moves_nothing(self, shape: Sequence[int]) -> bool:
-        """Return whether ``shape`` is unchanged in memory: only ones follow the channels, and all tiles are full."""
+        """Returns whether ``shape`` is unchanged in memory: only ones follow the channels, and all tiles are full."""
         return self.is_of_channels and all(e == 1 for e in shape[2:]) and shape[1] % self.tiles[0] == 0
 
     def shape(self, plain: Sequence[int]) -> tuple[int, ...]:
-        """Return the physical shape of a ``plain`` one."""
+        """Returns the physical shape of a ``plain`` one."""
         return packed_shape([plain[i] for i in self.order], self.axes, self.tiles)
 
     def tensor(self, plain: Attribute) -> AnyTensor:
-        """Return the type of a ``plain`` tensor in this layout."""
+        """Returns the type of a ``plain`` tensor in this layout."""
         return tensor_type(self.shape(shape_of(plain)), dtype_of(plain), vdevice_of(plain))
 
     def memref(self, plain: AnyMemRef) -> AnyMemRef:
-        """Return the type of a ``plain`` memref in this layout."""
+        """Returns the type of a ``plain`` memref in this layout."""
         return memref_of(plain.element_type, extents_attr(self.shape(shape_of(plain))), plain.memory_space)
 
 
 def layout_of(buffer: SSAValue, cut: Sequence[AxisClass], tile: int, first: AxisClass | None = None) -> Layout | None:
-    """Return the layout of ``buffer`` blocked by the classes ``cut``, or None if it is not blocked.
+    """Returns the layout of ``buffer`` blocked by the classes ``cut``, or None if it is not blocked.
 
     The axis of ``first`` moves to the front.
     """

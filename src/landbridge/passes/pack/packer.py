@@ -35,7 +35,7 @@ def pack_graph(module: IRModule) -> None:
 
 
 def _lanes(target: Target) -> int:
-    """Return the number of adjacent channels in blocked layouts of ``target``; 1 if plain layouts are better.
+    """Returns the number of adjacent channels in blocked layouts of ``target``; 1 if plain layouts are better.
 
     Work-items of a GPU read adjacent pixels of a plain layout together, and plain loops have no lanes; a CPU's vectors
     need blocks.
@@ -101,13 +101,13 @@ class _Packer:
             self._replace(op, prim, blocking, values)
 
     def _is_weight(self, value: SSAValue) -> bool:
-        """Return whether ``value`` is a constant or a parameter, which is packed once for each value it gets."""
+        """Returns whether ``value`` is a constant or a parameter, which is packed once for each value it gets."""
         while isinstance(value.owner, ToVDeviceOp):
             value = value.owner.source
         return isinstance(value.owner, ConstantOp) or value in self._parameters
 
     def _unshared(self, op: CallOp) -> CallOp | None:
-        """Return the call with a separate argument for each stage; None if no two stages share one."""
+        """Returns the call with a separate argument for each stage; None if no two stages share one."""
         name = op.callee_name
         self._module.prim_count += 1
         found = unshare(self._prims[name], len(op.inputs), f"{name}_u{self._module.prim_count}")

@@ -36,7 +36,7 @@ class Candidate:
 
     @property
     def contracted_weights(self) -> SSAValue | None:
-        """Return the argument that is the weight of the leading contraction; None if there is none."""
+        """Returns the argument that is the weight of the leading contraction; None if there is none."""
         first = next(self.prim.generics())
         read = [o.buffer for o, value in zip(first.ins, first.body.args, strict=False) if value.first_use]
         if not first.reduces or len(read) != 2:
@@ -46,7 +46,7 @@ class Candidate:
 
     @property
     def output_channels(self) -> AxisClass | None:
-        """Return the class of axis 1 of every output, if all are of one rank, 3 or 4, and one class has them all."""
+        """Returns the class of axis 1 of every output, if all are of one rank, 3 or 4, and one class has them all."""
         ranks = {len(shape_of(o.type)) for o in self.outputs}
         if len(ranks) != 1 or not ranks <= {3, 4}:
             return None
@@ -54,7 +54,7 @@ class Candidate:
         return found[0] if len(set(map(id, found))) == 1 else None
 
     def data_axis(self, c: AxisClass) -> int | None:
-        """Return the axis that class ``c`` has in the only operand that is no weight."""
+        """Returns the axis that class ``c`` has in the only operand that is no weight."""
         axes = [axis for a in self.inputs if a not in self.weights and (axis := c.axis_of(a)) is not None]
         return axes[0] if len(axes) == 1 else None
 
@@ -69,7 +69,7 @@ class Blocking:
 
 
 def blocking_of(c: Candidate) -> Blocking | None:
-    """Return the blocking that the rule for a kernel like ``c`` chooses; None if the kernel stays plain."""
+    """Returns the blocking that the rule for a kernel like ``c`` chooses; None if the kernel stays plain."""
     weights = c.contracted_weights
     if weights is not None and len(shape_of(c.outputs[0].type)) == 4:
         return convolution(c, weights)
@@ -79,7 +79,7 @@ def blocking_of(c: Candidate) -> Blocking | None:
 
 
 def sums_its_channels(c: Candidate) -> bool:
-    """Return whether a convolution reads one argument along both its reduced and its produced channels.
+    """Returns whether a convolution reads one argument along both its reduced and its produced channels.
 
     Such a convolution can only be blocked with two arguments.
     """
@@ -89,7 +89,7 @@ def sums_its_channels(c: Candidate) -> bool:
 
 
 def convolution(c: Candidate, weights: SSAValue) -> Blocking | None:
-    """Return a blocking of the output channels, unless they are few, and of the input channels.
+    """Returns a blocking of the output channels, unless they are few, and of the input channels.
 
     The input channels are blocked if the input is blocked already or has enough of them.
     """
@@ -111,7 +111,7 @@ def convolution(c: Candidate, weights: SSAValue) -> Blocking | None:
 
 
 def _lines_are_fuller(c: Candidate, weights: SSAValue, channels: int) -> bool:
-    """Return whether vectors along the pixels of a line fill more of their lanes than vectors of all ``channels``.
+    """Returns whether vectors along the pixels of a line fill more of their lanes than vectors of all ``channels``.
 
     Pixels of a line are contiguous in plain data.
     """
@@ -133,7 +133,7 @@ _NARROW = 14 / 15
 
 
 def matrix_product(c: Candidate, weights: SSAValue) -> Blocking | None:
-    """Return a blocking that packs the weights in column panels; everything else stays plain."""
+    """Returns a blocking that packs the weights in column panels; everything else stays plain."""
     columns = next((k for k in c.classes if not k.fixed and not k.reduces and k.axis_of(weights) is not None), None)
     # A panel is one vector of the widest element computed with: a plain result has no padding after its last column.
     tile = c.tile * 4 // max(4, *(widest_bytes(g.body) for g in c.prim.generics()))
@@ -151,7 +151,7 @@ def matrix_product(c: Candidate, weights: SSAValue) -> Blocking | None:
 
 
 def _lies_along(result: SSAValue, columns: AxisClass) -> bool:
-    """Return whether neighbours along ``columns`` are neighbours in ``result``."""
+    """Returns whether neighbours along ``columns`` are neighbours in ``result``."""
     axis = columns.axis_of(result)
     return axis is not None and all(e == 1 for e in shape_of(result.type)[axis + 1 :])
 
@@ -165,7 +165,7 @@ _FULL_ENOUGH = 0.9
 
 
 def _panel(c: Candidate, columns: int, tile: int) -> int:
-    """Return the width of weight panels; with one row of data a step reads one contiguous row of a wide panel.
+    """Returns the width of weight panels; with one row of data a step reads one contiguous row of a wide panel.
 
     Panels of one vector are read as parallel streams, whose distance of K vectors is a multiple of the page size for
     many K: their lines then map to one set of L1 and evict each other (4K aliasing).
@@ -178,7 +178,7 @@ def _panel(c: Candidate, columns: int, tile: int) -> int:
 
 
 def neighbour(c: Candidate) -> Blocking | None:
-    """Return a blocking that keeps an operand's blocked layout, if the channel is a parallel loop of every stage."""
+    """Returns a blocking that keeps an operand's blocked layout, if the channel is a parallel loop of every stage."""
     lanes, rank = c.output_channels, len(shape_of(c.outputs[0].type))
     followed = [a for a in c.blocked if rank == 4 or len(shape_of(a.type)) == rank]
     if lanes is None or lanes.reduces or not any(lanes.axis_of(a) == 1 for a in followed):
@@ -187,7 +187,7 @@ def neighbour(c: Candidate) -> Blocking | None:
 
 
 def _blocked(c: Candidate, cut: Sequence[AxisClass], lanes: AxisClass | None) -> Blocking:
-    """Return a blocking of every buffer by the classes ``cut``, in weights with the axis of ``lanes`` first."""
+    """Returns a blocking of every buffer by the classes ``cut``, in weights with the axis of ``lanes`` first."""
     layouts = {
         buffer: layout
         for buffer in (*c.inputs, *c.outputs, *c.prim.temporaries)

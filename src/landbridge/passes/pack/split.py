@@ -21,7 +21,7 @@ from landbridge.passes.pack.rules import Blocking
 
 
 def split_prim(prim: PrimView, name: str, blocking: Blocking) -> func.FuncOp:
-    """Return a PrimFunc that does the same on the physical layouts of its buffers; buffers without one stay plain.
+    """Returns a PrimFunc that does the same on the physical layouts of its buffers; buffers without one stay plain.
 
     Only stages that use a blocked buffer are cut. Inner loops come last, in the order of ``blocking.cut``.
     """
@@ -75,14 +75,15 @@ def _split_generic(
 
 
 def _cut_loops(g: Generic, blocking: Blocking) -> list[int]:
-    """Return the loops that become two each."""
+    """Returns the loops that become two each."""
     blocked = [o for o in (*g.ins, *g.outs) if o.buffer in blocking.layouts]
     touched = [c for c in blocking.cut if any(c.axis_of(o.buffer) is not None for o in blocked)]
     return [d for c in touched for op, d in c.loops if op is g.op]
 
 
 def _split_map(o: Operand, extents: tuple[int, ...], inner: Mapping[int, int], blocking: Blocking) -> AffineMap:
-    """Return how the split loops access an operand; ``inner`` maps each cut loop, of ``extents``, to its inner loop."""
+    """Returns how the split loops access an operand; ``inner`` maps each cut loop, of ``extents``, to its inner
+    loop."""
     dims, layout = len(extents), blocking.layouts.get(o.buffer)
     if layout is None:
         whole = [AffineExpr.dimension(d) for d in range(dims)]

@@ -12,7 +12,7 @@ from xdsl.ir import Operation
 
 
 def unshare(function: func.FuncOp, inputs: int, name: str) -> tuple[func.FuncOp, list[int]] | None:
-    """Return a clone called ``name`` in which no input is read by two stages, and the old input number of each new
+    """Returns a clone called ``name`` in which no input is read by two stages, and the old input number of each new
     input.
 
     New inputs are appended after the first ``inputs``. Returns None if nothing is shared.

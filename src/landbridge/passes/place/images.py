@@ -17,7 +17,7 @@ _IMAGE_NDIM = 3
 
 
 def check_images(module: IRModule) -> None:
-    """Raise PlacementError for a tensor that was placed in an image and cannot be one, or has kernels that cannot use
+    """Raises PlacementError for a tensor that was placed in an image and cannot be one, or has kernels that cannot use
     it.
 
     The error names node, tensor, request and the legal values.

@@ -62,7 +62,7 @@ def move_arguments(module: IRModule, places: Mapping[str, VDeviceAttr]) -> None:
 
 
 def _may_be_bound_in(module: IRModule, vdevice: VDeviceAttr) -> bool:
-    """Return whether a Session's inputs and outputs can lie in ``vdevice``."""
+    """Returns whether a Session's inputs and outputs can lie in ``vdevice``."""
     return vdevice.index.data == 0 and not vdevice.axis_separators and module.target_of(0).on_host
 
 
@@ -102,7 +102,7 @@ class _Mover:
                     _retype(result, vdevice, node_name(op))
 
     def location_of(self, op: Operation) -> VDeviceAttr:
-        """Return the placement of an operation's results: the requested one, else that of its operands."""
+        """Returns the placement of an operation's results: the requested one, else that of its operands."""
         match op:
             case CallOp():
                 return self.vdevice_of_node(op)
@@ -125,14 +125,14 @@ class _Mover:
                 return vdevice if alone and in_order else VDeviceAttr.of(vdevice.index.data)
 
     def read_from(self, value: SSAValue, op: Operation, vdevice: VDeviceAttr) -> VDeviceAttr:
-        """Return a placement from which ``op``, whose results are in ``vdevice``, can read ``value``."""
+        """Returns a placement from which ``op``, whose results are in ``vdevice``, can read ``value``."""
         found = vdevice_of(value.type)
         if isinstance(op, CallOp):
             return found if found.index == vdevice.index else VDeviceAttr.of(vdevice.index.data)
         return vdevice
 
     def cross(self, value: SSAValue, vdevice: VDeviceAttr, before: Operation) -> SSAValue:
-        """Return ``value`` in ``vdevice``; one crossing serves all later users."""
+        """Returns ``value`` in ``vdevice``; one crossing serves all later users."""
         if vdevice_of(value.type) == vdevice:
             return value
         if (value, vdevice) not in self.crossings:
@@ -143,7 +143,7 @@ class _Mover:
 
 
 def _maker(value: SSAValue) -> str:
-    """Return the name of a value for messages: the node it comes from."""
+    """Returns the name of a value for messages: the node it comes from."""
     value = viewed(value)
     if isinstance(value, BlockArgument):
         return f"input {value.index}"
@@ -166,7 +166,7 @@ def _retype(value: SSAValue, vdevice: VDeviceAttr, name: str) -> None:
 
 
 def _type_on(ty: Attribute, vdevice: VDeviceAttr, name: str) -> Attribute:
-    """Return a tensor type with its encoding; raises PlacementError if the space cannot hold such a tensor."""
+    """Returns a tensor type with its encoding; raises PlacementError if the space cannot hold such a tensor."""
     if not isinstance(ty, TensorType):
         return ty
     try:

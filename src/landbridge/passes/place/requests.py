@@ -51,7 +51,7 @@ class Requests:
     places: Mapping[str, VDeviceAttr]
 
     def of_node(self, op: CallOp | HostCallOp) -> VDeviceAttr:
-        """Return the placement of a node's results: that of the first pattern that matches its name, else the default.
+        """Returns the placement of a node's results: that of the first pattern that matches its name, else the default.
 
         Intermediate values between the calls of one node stay in ordinary memory.
         """
@@ -60,7 +60,7 @@ class Requests:
         return VDeviceAttr.of(vdevice.index.data) if isinstance(op, CallOp) and _is_inner(op) else vdevice
 
     def of_constant(self, symbol: str) -> VDeviceAttr | None:
-        """Return the placement of a constant, which matches only its exact name."""
+        """Returns the placement of a constant, which matches only its exact name."""
         return next((vdevice for name, vdevice in self.places.items() if symbol_name(name) == symbol), None)
 
 
@@ -98,13 +98,13 @@ def request_places(module: IRModule, places: Places) -> None:
 
 
 def _some(names: Iterable[str]) -> str:
-    """Return the first few names, in words."""
+    """Returns the first few names, in words."""
     found = sorted(names)
     return ", ".join(found[:_SHOWN]) + ", ..." * (len(found) > _SHOWN)
 
 
 def _maker(module: IRModule, output: str, number: int) -> str:
-    """Return the name of the node that produces output ``number``; raises PlacementError if there is none."""
+    """Returns the name of the node that produces output ``number``; raises PlacementError if there is none."""
     last = module.main.body.block.last_op
     producer = viewed(last.operands[number]).owner if last is not None else None
     if not isinstance(producer, CallOp | HostCallOp):
@@ -113,7 +113,7 @@ def _maker(module: IRModule, output: str, number: int) -> str:
 
 
 def _is_inner(op: CallOp) -> bool:
-    """Return whether ``op`` is not the last call of its node: the node's results come from another call."""
+    """Returns whether ``op`` is not the last call of its node: the node's results come from another call."""
     name, pending = node_name(op), list(op.res)
     users: list[Operation] = []
     while name and pending:
@@ -126,7 +126,7 @@ def _is_inner(op: CallOp) -> bool:
 
 
 def _resolve(module: IRModule, pattern: str, wanted: VDevice | str) -> VDeviceAttr:
-    """Return ``wanted`` in the numbers of ``module``, checked against the memory that its Target declares."""
+    """Returns ``wanted`` in the numbers of ``module``, checked against the memory that its Target declares."""
     subject = f"place={{{pattern!r}: {str(wanted)!r}}}"
     if not isinstance(wanted, str | VDevice):
         raise PlacementError(f"{subject}: legal: the name of a vdevice, as 'cpu', or a VDevice")
@@ -148,7 +148,7 @@ def _resolve(module: IRModule, pattern: str, wanted: VDevice | str) -> VDeviceAt
 
 
 def _number(module: IRModule, wanted: VDevice, subject: str) -> int:
-    """Return the number of the vdevice named ``wanted``, else of the vdevice whose target has that name."""
+    """Returns the number of the vdevice named ``wanted``, else of the vdevice whose target has that name."""
     names = [v.name for v in module.vdevices]
     if wanted.name in names:
         return names.index(wanted.name)

@@ -16,7 +16,7 @@ from landbridge.targets import Target
 
 
 def check_usable(module: IRModule, requests: Requests) -> None:
-    """Raise PlacementError where a kernel would get memory that it cannot address, or a placement would be ignored.
+    """Raises PlacementError where a kernel would get memory that it cannot address, or a placement would be ignored.
 
     Host code addresses only host memory; a grid addresses no scopes of rows. In a branch everything is in ordinary
     memory.
@@ -67,7 +67,7 @@ def _check_no_rows(module: IRModule, op: CallOp, value: SSAValue) -> None:
 
 
 def _is_addressable(kind: MemoryKind) -> bool:
-    """Return whether host code can use the memory as its own."""
+    """Returns whether host code can use the memory as its own."""
     return kind.host_access == "read_write" and kind.coherent
 
 
@@ -76,7 +76,7 @@ def _legal(target: Target) -> str:
 
 
 def _tensor(module: IRModule, value: SSAValue) -> str:
-    """Return the model's name of ``value``."""
+    """Returns the model's name of ``value``."""
     while isinstance(value.owner, ToVDeviceOp | ViewOp):
         value = value.owner.source
     if isinstance(value, BlockArgument):

@@ -35,7 +35,7 @@ Storage: TypeAlias = tuple[Sequence[Alloc], Solution]
 
 
 def solve(scope: Scope) -> Iterator[Storage]:
-    """Yield the storages of a scope, each with the buffers that it holds; raises PlanError if they do not fit."""
+    """Yields the storages of a scope, each with the buffers that it holds; raises PlanError if they do not fit."""
     _check_each(scope)
     if scope.free is not None and scope.free < 0:
         raise PlanError(
@@ -79,7 +79,7 @@ def _is_prepared(alloc: Alloc) -> bool:
 
 
 def _prepared_first(buffers: Sequence[planner.Buffer], prepared: Sequence[bool]) -> list[planner.Buffer]:
-    """Return ``buffers`` with the ``prepared`` ones pinned one behind the other.
+    """Returns ``buffers`` with the ``prepared`` ones pinned one behind the other.
 
     Their contents serve all sizes, so that they must have the same location for all.
     """
@@ -103,7 +103,7 @@ def _check_each(scope: Scope) -> None:
 
 
 def _in_rows(scope: Scope) -> list[Storage]:
-    """Return storages of whole rows: one with rows for the widest buffer, or one for each width if that needs less."""
+    """Returns storages of whole rows: one with rows for the widest buffer, or one for each width if that needs less."""
     of_width: dict[int, list[int]] = {}
     for number, alloc in enumerate(scope.allocs):
         width = alloc.extents[-1] * item_bytes(alloc.op.memref.type)
@@ -126,7 +126,7 @@ def _nbytes(storages: Sequence[Storage]) -> int:
 
 
 def _rows(scope: Scope, members: Sequence[int], width: int) -> Storage:
-    """Return the buffers of these numbers in one storage of rows of ``width`` bytes."""
+    """Returns the buffers of these numbers in one storage of rows of ``width`` bytes."""
     allocs = [scope.allocs[number] for number in members]
     names = [scope.names[number] for number in members]
     buffers = [
@@ -145,7 +145,7 @@ def _rows(scope: Scope, members: Sequence[int], width: int) -> Storage:
 
 
 def _in_objects(scope: Scope) -> Iterator[Storage]:
-    """Yield a storage for each object; buffers that are never in use together take an object as a whole."""
+    """Yields a storage for each object; buffers that are never in use together take an object as a whole."""
     requests = [
         planner.ObjectRequest(
             name,

@@ -21,7 +21,7 @@ Search = Callable[[Problem, State, int, int], int]
 
 @cache
 def compiled_search() -> Search | None:
-    """Return `kernel.search` compiled, which releases the GIL; None without numba.
+    """Returns `kernel.search` compiled, which releases the GIL; None without numba.
 
     Compiling takes some seconds once per installation; later calls read numba's cache, beside the source or, if that is
     not writable, in the user's cache folder. A cache that is corrupt, or of other sources, is rebuilt; one that cannot
@@ -62,7 +62,7 @@ def _uncached() -> Search:
 
 
 def _signature() -> tuple[Any, ...]:
-    """Return the argument types of `kernel.search`."""
+    """Returns the argument types of `kernel.search`."""
     import numpy as np
     from numba import int64, typeof
 
@@ -87,7 +87,7 @@ def _seal(folder: Path) -> None:
 
 
 def _files(folder: Path) -> list[Path]:
-    """Return the files that numba caches for the search for this version of Python."""
+    """Returns the files that numba caches for the search for this version of Python."""
     major, minor = sys.version_info[:2]
     return sorted(folder.glob(f"kernel.search-*.py{major}{minor}*.nb[ic]"))
 

@@ -36,7 +36,7 @@ _NOBODY = -1
 
 
 def search(p: Problem, s: State, capacity: int, node_limit: int) -> int:
-    """Return FOUND with a plan in ``s.offset``, REFUTED if none exists, STOPPED at ``node_limit`` or by ``s.stop``.
+    """Returns FOUND with a plan in ``s.offset``, REFUTED if none exists, STOPPED at ``node_limit`` or by ``s.stop``.
 
     ``capacity`` in units; ``s.latest`` must agree with it. Each call starts from the root; weights and refuted states
     stay, and hold for any capacity and latest offsets that are not larger.
@@ -131,7 +131,7 @@ def _split(p: Problem, s: State, left: int, right: int, parent: int, head: int) 
 
 
 def _choose(s: State, capacity: int, left: int, right: int) -> int:
-    """Return the section to branch on: of runs of equal floor between higher ones, that with fewest choices by
+    """Returns the section to branch on: of runs of equal floor between higher ones, that with fewest choices by
     weight."""
     floor = s.floor
     best, best_score = -1, 0.0
@@ -250,7 +250,7 @@ def _leave(p: Problem, s: State, capacity: int, q: int, left: int, right: int) -
 
 
 def _raise(p: Problem, s: State, j: int, to: int, move: int) -> bool:
-    """Raise the least offset of ``j`` to ``to`` or above; returns False, blaming its sections, if that is too late."""
+    """Raises the least offset of ``j`` to ``to`` or above; returns False, blaming its sections, if that is too late."""
     to = -(-to // p.alignment[j]) * p.alignment[j]
     if to > s.latest[j]:
         for q in range(p.first[j], p.last[j]):
@@ -314,7 +314,7 @@ def _undo(p: Problem, s: State, trail_mark: int, placed_mark: int) -> None:
 
 
 def _capacity(s: State, depth: int) -> bool:
-    """Return whether one more frame fits the State's memory, with all that one move can add."""
+    """Returns whether one more frame fits the State's memory, with all that one move can add."""
     n, sections, top = len(s.placed), len(s.floor), s.top
     return (
         (depth + 2) * FRAME <= len(s.frame)

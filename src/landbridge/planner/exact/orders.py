@@ -12,7 +12,7 @@ ORDERS = ("WAT", "ZWT", "TWA", "TAW", "AWT", "ZTW")
 
 
 def ranks(p: Problem, name: str) -> list[int]:
-    """Return the rank of each buffer in the order ``name``."""
+    """Returns the rank of each buffer in the order ``name``."""
     n = len(p.size)
     sections = pairwise(p.section_at[q] for q in range(len(p.section_at)))
     total = [sum(p.size[p.section[x]] for x in range(*span)) for span in sections]

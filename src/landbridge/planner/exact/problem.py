@@ -52,7 +52,7 @@ class Scaled(NamedTuple):
 
 
 def scaled(buffers: Sequence[Buffer], conflicts: Sequence[Sequence[int]]) -> Scaled:
-    """Return the Problem of the buffers with bytes; ``conflicts`` as `landbridge.planner.conflicts` returns them.
+    """Returns the Problem of the buffers with bytes; ``conflicts`` as `landbridge.planner.conflicts` returns them.
 
     Offsets that matter are sums of sizes, each rounded up to an alignment, or counted from a pin; so all are multiples
     of ``unit``, and sizes may be rounded up to the smallest alignment.
@@ -89,7 +89,7 @@ def scaled(buffers: Sequence[Buffer], conflicts: Sequence[Sequence[int]]) -> Sca
 
 
 def _sections(buffers: Sequence[Buffer]) -> list[int]:
-    """Return the starts after which a buffer ends before another starts: there the live set is maximal."""
+    """Returns the starts after which a buffer ends before another starts: there the live set is maximal."""
     events = sorted(event for b in buffers if b.size for event in ((b.start, 1), (b.end, 0)))
     return [t for (t, starts), (_, again) in pairwise(events) if starts and not again]
 

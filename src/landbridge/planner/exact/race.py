@@ -12,7 +12,7 @@ from landbridge.planner.exact.racer import Racer
 
 
 def race(racers: Sequence[Racer], threads: int, node_limit: int, deadline: float) -> tuple[Racer, int] | None:
-    """Return the racer that decided and its answer, or None when all searches ended at ``node_limit`` nodes or
+    """Returns the racer that decided and its answer, or None when all searches ended at ``node_limit`` nodes or
     ``deadline``.
 
     ``threads`` racers run at a time, and of those that decide in one round the first in order wins, so the answer does
@@ -30,7 +30,7 @@ def race(racers: Sequence[Racer], threads: int, node_limit: int, deadline: float
 
 
 def luby(n: int) -> int:
-    """Return term n >= 1 of the Luby sequence 1 1 2 1 1 2 4 1 1 2 ..., used as restart lengths.
+    """Returns term n >= 1 of the Luby sequence 1 1 2 1 1 2 4 1 1 2 ..., used as restart lengths.
 
     These are within a constant factor of the best for any search (Luby, Sinclair, Zuckerman, "Optimal speedup of Las
     Vegas algorithms", 1993).

@@ -29,7 +29,7 @@ class Racer:
             self._problem, self._state = Problem(*_arrays(problem)), State(*_arrays(self._state))
 
     def sibling(self, rank: Sequence[int]) -> Racer:
-        """Return another racer that has learned nothing yet; neither may have run."""
+        """Returns another racer that has learned nothing yet; neither may have run."""
         other = copy(self)
         other._state = State(*map(copy, self._state))
         for j, r in enumerate(rank):
@@ -61,7 +61,7 @@ class Racer:
         self._state.stop[0] = int(stopped)
 
     def offsets(self) -> list[int]:
-        """Return offsets in units, after a search that ended with `kernel.FOUND`."""
+        """Returns offsets in units, after a search that ended with `kernel.FOUND`."""
         return [int(self._state.offset[j]) for j in range(len(self._state.offset))]
 
     def _table(self) -> Ints:

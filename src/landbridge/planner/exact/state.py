@@ -50,7 +50,7 @@ _MOST_CANDIDATES = 1 << 20
 
 
 def new_state(problem: Problem) -> State:
-    """Return a State with nothing placed and no table of refuted states, which needs ``2 ** k`` entries of -1."""
+    """Returns a State with nothing placed and no table of refuted states, which needs ``2 ** k`` entries of -1."""
     n, sections = len(problem.size), len(problem.section_at) - 1
     spans = [range(problem.first[j], problem.last[j]) for j in range(n)]
     slot_at, slot, filled = [0], [], [problem.section_at[q] for q in range(sections)]

@@ -30,7 +30,7 @@ _MOST_PAIRS = 500_000
 
 
 def suits(conflicts: Sequence[Sequence[int]]) -> bool:
-    """Return whether buffers with these conflicts are few enough for an exact search."""
+    """Returns whether buffers with these conflicts are few enough for an exact search."""
     return sum(map(len, conflicts)) <= 2 * _MOST_PAIRS
 
 
@@ -44,7 +44,7 @@ def tighten(
     compiled: bool | None = None,
     goal: int = 0,
 ) -> tuple[list[int], int]:
-    """Return offsets with a peak no higher than that of ``offsets``, and a lower bound no lower than ``bound`` bytes.
+    """Returns offsets with a peak no higher than that of ``offsets``, and a lower bound no lower than ``bound`` bytes.
 
     At most `_AT_BOUND` of the time goes into plans at the bound; then come sweeps over the targets above it, and the
     bound once more, each with twice the effort of the last. A peak that equals the bound returned is optimal. A peak of
@@ -98,7 +98,7 @@ class _Hunt:
         self._nodes = _NODES * len(self._scaled.members)
 
     def racers(self, search: Search | None) -> list[Racer]:
-        """Return a racer for each order; interpreted without ``search``, and if bytes do not fit its 64-bit
+        """Returns a racer for each order; interpreted without ``search``, and if bytes do not fit its 64-bit
         integers."""
         if sum(b.size + b.alignment for b in self._buffers) + self.peak >= 1 << 62:
             search = None
@@ -116,11 +116,11 @@ class _Hunt:
         return self.peak > self.least() and time.perf_counter() < deadline
 
     def least(self) -> int:
-        """Return the lowest peak worth a search, rounded down to a possible one."""
+        """Returns the lowest peak worth a search, rounded down to a possible one."""
         return max(self.bound, self._goal // self._step * self._step)
 
     def decide(self, racers: list[Racer], target: int, restart: int, deadline: float) -> bool:
-        """Return whether a plan within ``target`` bytes was found at this ``restart`` (from 0) of a series.
+        """Returns whether a plan within ``target`` bytes was found at this ``restart`` (from 0) of a series.
 
         Retains the plan, or the bound that a refutation gives.
         """

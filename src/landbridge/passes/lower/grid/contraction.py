@@ -211,7 +211,7 @@ class _Tile:
         return _Staged(access, memory, pitch, tuple(shares), min(size, width * depth))
 
     def _location(self, dims: Sequence[int], flat: Index, width: int) -> Mapping[int, Index]:
-        """Return the indices of loops ``dims`` at ``flat``; past the edge, those of the last element (unused)."""
+        """Returns the indices of loops ``dims`` at ``flat``; past the edge, those of the last element (unused)."""
         extents = self._extents(dims)
         limit = math.prod(extents)
         if limit % width:
@@ -257,7 +257,7 @@ class _Tile:
         return results
 
     def _others(self) -> dict[int, list[SSAValue]]:
-        """Return the loop-invariant reads, for each result of the block."""
+        """Returns the loop-invariant reads, for each result of the block."""
         found: dict[int, list[SSAValue]] = {}
         for number, read in enumerate(self._main.reads):
             if isinstance(read, ElementAccess) and number not in (self._found.x, self._found.y):
@@ -270,7 +270,7 @@ class _Tile:
         return found
 
     def _m_of(self, i: int) -> Index:
-        """Return the row of the whole result for row ``i`` of this work-item's block."""
+        """Returns the row of the whole result for row ``i`` of this work-item's block."""
         return self._code.add(self._code.add(self._m, self._row), i * self._tiles.rows)
 
     def _n_of(self, j: int) -> Index:
@@ -292,7 +292,7 @@ class _Tile:
             self._where(inside, partial(results, i))
 
     def _edge(self, dims: Sequence[int], flat: Index, width: int) -> tuple[Mapping[int, Index], SSAValue | None]:
-        """Return the indices of ``dims`` at ``flat``, and whether that is inside the result; None if it always is."""
+        """Returns the indices of ``dims`` at ``flat``, and whether that is inside the result; None if it always is."""
         code, limit = self._code, self._limit(dims)
         inside = code.inside(flat, limit) if limit % width else None
         return dict(zip(dims, code.unflatten(flat, self._extents(dims)), strict=True)), inside

@@ -17,7 +17,7 @@ MAX_LANES = 16
 
 
 def core_vector_unit(limits: GridLimits) -> VectorUnit:
-    """Return the vector unit of a core, as schedules need it."""
+    """Returns the vector unit of a core, as schedules need it."""
     return VectorUnit(limits.vector_bits // 8, limits.vector_registers, MAX_LANES, masks=False)
 
 

@@ -21,7 +21,7 @@ MIN_EACH = 32
 
 
 def parts_of(row: RowNest, points: int, limits: GridLimits) -> int:
-    """Return into how many parts the reductions of ``points`` are split to occupy a device's cores; 1 is no split."""
+    """Returns into how many parts the reductions of ``points`` are split to occupy a device's cores; 1 is no split."""
     size = power_of_two(MAX_SIZE, limits.workgroup_size)
     wanted = BUSY_MEMORY * limits.cores // (points * size)
     return max(1, min(wanted, row.length // (MIN_EACH * size)))

@@ -17,7 +17,7 @@ _LIMITS = (("max-sampled-images", "reads"), ("max-storage-images", "writes"))
 
 
 def too_many_images(function: func.FuncOp, target: Target) -> str | None:
-    """Return why ``target`` has no kernel for the PrimFunc ``function``, by the images of one launch; None if it
+    """Returns why ``target`` has no kernel for the PrimFunc ``function``, by the images of one launch; None if it
     has."""
     if target.form != "grid" or not any(is_image(argument.type) for argument in function.body.block.args):
         return None

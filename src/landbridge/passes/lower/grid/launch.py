@@ -83,7 +83,7 @@ class Launcher:
 
 
 def _body() -> tuple[Block, Code]:
-    """Return the block of a launch, whose arguments (ids and sizes) are not used, and the builder of its code."""
+    """Returns the block of a launch, whose arguments (ids and sizes) are not used, and the builder of its code."""
     block = Block(arg_types=[INDEX] * 12)
     return block, Code(block)
 
@@ -104,5 +104,5 @@ def barrier(code: Code) -> None:
 
 
 def power_of_two(wanted: int, most: int) -> int:
-    """Return the smallest power of two that is at least ``wanted``, but none over ``most``."""
+    """Returns the smallest power of two that is at least ``wanted``, but none over ``most``."""
     return 1 << min(math.ceil(math.log2(max(wanted, 1))), most.bit_length() - 1)

@@ -30,12 +30,12 @@ from landbridge.passes.lower.simplify import drop_held_guards, drop_unit_loops
 
 
 def written_images(nest: Nest, buffers: Mapping[SSAValue, SSAValue]) -> list[ElementAccess]:
-    """Return the writes of ``nest`` to images."""
+    """Returns the writes of ``nest`` to images."""
     return [w for w in _writes(nest) if is_image(buffers.get(w.buffer, w.buffer).type)]
 
 
 def read_buffers(nest: Nest) -> set[SSAValue]:
-    """Return the buffers that ``nest`` reads."""
+    """Returns the buffers that ``nest`` reads."""
     return {r.buffer for s in nest.stages for r in s.reads if isinstance(r, ElementAccess)} | nest.loaded()
 
 
@@ -92,7 +92,7 @@ def pixel_launch(launcher: Launcher, nest: Nest, buffers: dict[SSAValue, SSAValu
 
 
 def _lane_loop(nest: Nest, writes: Sequence[ElementAccess], lanes: int) -> int | None:
-    """Return the loop that walks the lanes of all ``writes``, from the first to the last of each pixel; None if there
+    """Returns the loop that walks the lanes of all ``writes``, from the first to the last of each pixel; None if there
     is none."""
     for d, dim in enumerate(nest.dims):
         if dim.reduction or dim.extent != lanes or any(d in (b.outer, b.inner) for b in nest.bounds):

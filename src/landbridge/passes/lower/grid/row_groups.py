@@ -44,17 +44,17 @@ class RowNest:
 
     @property
     def points(self) -> int:
-        """Return the number of points of one row."""
+        """Returns the number of points of one row."""
         return math.prod(d.extent for i, d in enumerate(self.nest.dims) if i not in self.bound and not d.reduction)
 
     @property
     def length(self) -> int:
-        """Return the number of iterations of each point's reduction."""
+        """Returns the number of iterations of each point's reduction."""
         return math.prod(d.extent for d in self.nest.dims if d.reduction)
 
     @property
     def shared(self) -> bool:
-        """Return whether the workgroup reduces each point together."""
+        """Returns whether the workgroup reduces each point together."""
         main = self.nest.reduction
         return (
             main is not None
@@ -66,12 +66,12 @@ class RowNest:
 
     @property
     def width(self) -> int:
-        """Return how many work-items have work."""
+        """Returns how many work-items have work."""
         return self.length if self.shared else self.points
 
 
 def prefix_rows(nests: Sequence[Nest], length: int, shrunk: set[SSAValue]) -> list[RowNest]:
-    """Return the nests, which share their first ``length`` loops, as rows; ``shrunk`` temporaries hold one row."""
+    """Returns the nests, which share their first ``length`` loops, as rows; ``shrunk`` temporaries hold one row."""
     bound = tuple(range(length))
     return [RowNest(simplify(shrink(n, shrunk, length), keep=length), bound) for n in nests]
 
@@ -106,7 +106,7 @@ def row_launch(
 
 
 def local_temporaries(temporaries: Sequence[SSAValue], rows: int, available: int) -> dict[SSAValue, int]:
-    """Return the temporaries of which one row fits local memory, the smallest first, each with its elements."""
+    """Returns the temporaries of which one row fits local memory, the smallest first, each with its elements."""
     found: dict[SSAValue, int] = {}
     left = available - MAX_SIZE * 8  # for partial results
     for t in sorted(temporaries, key=lambda t: element_count(shape_of(t.type)) * item_bytes(t.type)):
@@ -194,7 +194,7 @@ class Row:
         self._emitter.point(ONE, 0, 0, {(0, 0, 0, 0): value})
 
     def partial(self, main: Stage, first: Index = 0, last: Index | None = None, most: int | None = None) -> SSAValue:
-        """Return the partial result of this work-item: over all iterations, or those from ``first`` to ``last``, at
+        """Returns the partial result of this work-item: over all iterations, or those from ``first`` to ``last``, at
         most ``most``."""
         code, row, operands = self._code, self._row, self._emitter.operands
         extents = [row.nest.dims[d].extent for d in self._sched.inner]

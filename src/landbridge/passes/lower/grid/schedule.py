@@ -43,7 +43,7 @@ MANY_POINTS = 1 << 14
 
 
 def lower_grid(function: func.FuncOp, limits: GridLimits) -> func.FuncOp:
-    """Return a PrimFunc lowered to launches. Its attribute ``lb.tasks`` is 1, or 0 if nothing is computed."""
+    """Returns a PrimFunc lowered to launches. Its attribute ``lb.tasks`` is 1, or 0 if nothing is computed."""
     prim = view_prim(function)
     arguments = list(function.body.block.args)
     block = Block(arg_types=[grid_type(a) for a in arguments])

@@ -28,7 +28,7 @@ from landbridge.targets.grid import GridLimits, grid_limits
 
 
 def supports(prim: func.FuncOp, target: Target) -> str | None:
-    """Return why ``target`` cannot run the PrimFunc ``prim``; None if it can, or has no grid and runs every kernel."""
+    """Returns why ``target`` cannot run the PrimFunc ``prim``; None if it can, or has no grid and runs every kernel."""
     limits = grid_limits(target)
     if limits is None:
         return None
@@ -74,7 +74,7 @@ _EVERYWHERE = frozenset(
 
 
 def _double_function(prim: func.FuncOp) -> str | None:
-    """Return a function of f64 in ``prim`` that not every target has; None if there is none."""
+    """Returns a function of f64 in ``prim`` that not every target has; None if there is none."""
     for op in prim.body.walk():
         if (
             (op.name.startswith("math.") or isinstance(op, RemFOp))
@@ -86,7 +86,7 @@ def _double_function(prim: func.FuncOp) -> str | None:
 
 
 def _elements(prim: func.FuncOp) -> Iterator[Attribute]:
-    """Yield the element types of all values of ``prim``, each once."""
+    """Yields the element types of all values of ``prim``, each once."""
     seen: set[Attribute] = set()
     values: list[SSAValue] = list(prim.body.block.args)
     for op in prim.body.walk():
@@ -103,7 +103,7 @@ def _elements(prim: func.FuncOp) -> Iterator[Attribute]:
 
 
 def _missing(element: Attribute, limits: GridLimits) -> str | None:
-    """Return the option of the target that excludes ``element``; None if there is none."""
+    """Returns the option of the target that excludes ``element``; None if there is none."""
     if isinstance(element, Float64Type) and not limits.fp64:
         return "fp64=0"
     small = isinstance(element, Float16Type | BFloat16Type)

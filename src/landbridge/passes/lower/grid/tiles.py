@@ -56,22 +56,22 @@ class Tiles:
 
     @property
     def m(self) -> int:
-        """Return the rows of a workgroup's tile."""
+        """Returns the rows of a workgroup's tile."""
         return self.rows * self.row_block
 
     @property
     def n(self) -> int:
-        """Return the columns of a workgroup's tile."""
+        """Returns the columns of a workgroup's tile."""
         return self.columns * self.column_block
 
     @property
     def size(self) -> int:
-        """Return the number of work-items of a workgroup."""
+        """Returns the number of work-items of a workgroup."""
         return self.rows * self.columns
 
 
 def find_contraction(nest: Nest) -> Contraction | None:
-    """Return the simplified ``nest`` as a contraction; None for any other nest."""
+    """Returns the simplified ``nest`` as a contraction; None for any other nest."""
     main = nest.reduction
     if main is None or nest.bounds or len(main.writes) != 1 or main.inits[0] is None:
         return None
@@ -106,14 +106,14 @@ def _used(a: ElementAccess, dims: int) -> set[int]:
 
 
 def finest(dims: Sequence[int], access: ElementAccess) -> float:
-    """Return the shortest stride that loops ``dims`` take through ``access``."""
+    """Returns the shortest stride that loops ``dims`` take through ``access``."""
     return min((abs(access.index.coeff(d)) for d in dims if access.index.coeff(d)), default=math.inf)
 
 
 def choose_tiles(
     m: int, n: int, k: int, batch: int, element_bytes: int, limits: GridLimits, *, divisible: bool
 ) -> Tiles | None:
-    """Return tiles for a result of ``batch`` times ``m x n`` with sums of ``k``; None if the target's limits are too
+    """Returns tiles for a result of ``batch`` times ``m x n`` with sums of ``k``; None if the target's limits are too
     small.
 
     Takes the largest block that gives enough workgroups, as larger blocks need fewer loads per result; the block is no
@@ -133,7 +133,7 @@ def choose_tiles(
 
 
 def _cost(t: Tiles, m: int, n: int, k: int, batch: int, cores: int) -> float:
-    """Return an estimate of the time: multiply-adds, also past the edge, times loads each, over the occupancy of the
+    """Returns an estimate of the time: multiply-adds, also past the edge, times loads each, over the occupancy of the
     device.
 
     If sums are divided, the time to add up their parts is included.
@@ -150,7 +150,7 @@ def _local_bytes(t: Tiles, element_bytes: int) -> int:
 
 
 def element_width(nest: Nest, found: Contraction) -> int:
-    """Return the bytes of the wider element that is staged."""
+    """Returns the bytes of the wider element that is staged."""
     main = nest.reduction
     assert main is not None
     reads = (main.reads[found.x], main.reads[found.y])
