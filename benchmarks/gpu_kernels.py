@@ -1,4 +1,4 @@
-"""Kernels that fill a GPU, and the kernels of a model by time, beside what the driver's device can do at most.
+"""Kernels that fill a GPU, and the kernels of a model by time, compared with the peak of the device.
 
 python benchmarks/gpu_kernels.py --device opencl:0 [--only REGEX] [--json FILE]
 

@@ -3,10 +3,10 @@
 python benchmarks/instructions.py [--only cls] [--cpu raspberry-pi-4] [--kernels] [--llvm /usr/lib/llvm-22/bin]
 
 A model is compiled for each board and run once under qemu-aarch64 with a plugin that counts instructions, packing of
-inputs and results included. Beside the count stands one made by hand: the model's multiply-adds, four to an
+inputs and results included. It is compared with a count by hand: the model's multiply-adds, four to an
 instruction, and nothing else. Of each loop of products that has none inside, LLVM's analyzer says how many cycles a
-iteration takes with memory near, beside those of its multiply-adds alone, and of those with what they load; and, of a
-core whose maker states a wider front end than LLVM's model has, beside what the pipes of both allow.
+iteration takes if its data is in L1, and how many its multiply-adds alone take, with and without their loads. For a
+core whose maker documents a wider front end than LLVM's model has, it also says what the pipes of both allow.
 ``--kernels`` prints a line a kernel.
 Needs Debian's qemu-user, gcc and llvm-22.
 """

@@ -1,4 +1,4 @@
-"""Models of real_models.toml that peers.py does not have, beside onnxruntime and OpenVINO: interleaved, on one thread.
+"""Models of real_models.toml that peers.py does not have, compared with onnxruntime and OpenVINO, on one thread.
 
 python benchmarks/listed_peers.py [--rounds 5] [--only REGEX] [--compile] [--write]      (needs openvino)
 

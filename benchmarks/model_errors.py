@@ -1,4 +1,4 @@
-"""Errors of whole models against float64: ours beside onnxruntime's, of the models of ``peers.py``.
+"""Errors of whole models against float64: ours compared with onnxruntime's, of the models of ``peers.py``.
 
 python benchmarks/model_errors.py [--only OCR] [--write]
 

@@ -2,7 +2,7 @@
 
 python benchmarks/moving_kernels.py [--rounds 41] [--write]      (needs openvino)
 
-The limit of each is a copy of its larger side, which is measured beside it: its bytes, read and written once.
+The limit of each is a copy of its larger side, which is measured in the same run: its bytes, read and written once.
 """
 
 from __future__ import annotations

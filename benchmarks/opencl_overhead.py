@@ -1,4 +1,4 @@
-"""What OpenCL costs beside the kernels: launches, recordings, mappings, imports, and a frame in and out four ways.
+"""What OpenCL costs in addition to the kernels: launches, recordings, mappings, imports, a frame in and out.
 
 python benchmarks/opencl_overhead.py
 """

@@ -1,4 +1,4 @@
-"""Every operator at three sizes beside onnxruntime: processor time of a call on one thread, interleaved, medians.
+"""Every operator at three sizes compared with onnxruntime: median processor time of a call, interleaved.
 
     python benchmarks/operator_times.py --write [--only NAME]...
 

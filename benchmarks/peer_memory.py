@@ -1,4 +1,4 @@
-"""What loading a model and running it takes of memory at most, beside onnxruntime and OpenVINO.
+"""What loading a model and running it takes of memory at most, compared with onnxruntime and OpenVINO.
 
 python benchmarks/peer_memory.py [--only OCR] [--write]      (needs openvino)
 

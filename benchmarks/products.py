@@ -1,4 +1,4 @@
-"""Products of two inputs, and of an input and weights, beside onnxruntime and the peak of multiply-adds, on one thread.
+"""Products of two inputs, and of an input and weights, compared with onnxruntime and the peak, on one thread.
 
 chrt -f 50 taskset -c 1 python benchmarks/products.py [--seconds 3] [--write]
 

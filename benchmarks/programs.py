@@ -243,8 +243,8 @@ def row(name: str, found: Mapping[str, Any]) -> list[object]:
     named = f"{name} {found['version']}"
     if "failed" in found:
         return [named, found["does"], f"failed on {found['failed']}", "", "", "", ""]
-    apart = found["difference"]
-    verdict = "the same" if apart == 0 else f"{apart:.1e} apart" if apart <= CLOSE else "different"
+    difference = found["difference"]
+    verdict = "the same" if difference == 0 else f"{difference:.1e} apart" if difference <= CLOSE else "different"
     if not found.get("compared", True):
         verdict = "nothing to compare"
     ours, theirs = found["ms"]["landbridge"], found["ms"]["onnxruntime"]

@@ -1,4 +1,4 @@
-"""Models that wheels carry, compiled as they are: error against onnxruntime, time beside it, memory.
+"""Models that wheels carry, compiled as they are: error against onnxruntime, time compared with it, memory.
 
 python benchmarks/real_models.py [--only REGEX] [--write]
 
@@ -146,7 +146,7 @@ def error_of(found: Any, wanted: Any) -> float:
 
 
 def compiled(file: str, lbx: str, model_facts: dict[str, Any]) -> dict[str, Any]:
-    """Seconds of a compile, the error, and milliseconds of a run beside onnxruntime's."""
+    """Seconds of a compile, the error, and milliseconds of a run compared with onnxruntime's."""
     import time
     import warnings
 

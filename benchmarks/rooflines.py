@@ -1,4 +1,4 @@
-"""Convolutional networks beside the machine's limits: the share of its roof that each reaches, and what keeps it below.
+"""Convolutional networks compared with the machine's limits: the share of its roof that each reaches, and why.
 
 chrt -f 50 taskset -c 1 python benchmarks/rooflines.py [--only OCR] [--runs 20] [--times 3] [--write]
 

@@ -1,4 +1,4 @@
-"""What a kernel pays for operands in rows, reached through their row tables, beside the same kernel on flat memory.
+"""What a kernel pays for operands in rows, through row tables, compared with the same kernel on flat memory.
 
 python benchmarks/rows.py
 """

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from functools import partial
-from threading import get_ident
 from typing import Any
 
 from landbridge.executable.executable import Executable
@@ -36,7 +35,6 @@ from landbridge.vm.run_arguments import RunArguments
 from landbridge.vm.slot import Slot
 from landbridge.vm.staging import Staging
 from landbridge.vm.thread_pool import RunNative, native_runner, stop_at_exit
-from landbridge.vm.token_lock import NOBODY
 from landbridge.vm.workspace import workspace_for
 
 
@@ -94,14 +92,8 @@ class BoundProgram:
             self.calls.follow(slot)
         memory.finish_file_checks()
         if program.preparation:
-            token = entry.take()
-            try:
-                entry.owner = get_ident()
+            with entry.waited_for():
                 self._acquisition.prepare()
-            finally:
-                entry.owner = NOBODY
-                entry.give_back(token)
-                del token
 
     def runner(self, threads: int) -> RunNative:
         """Returns the function that runs the program's records on ``threads`` threads."""

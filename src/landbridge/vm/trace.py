@@ -11,7 +11,6 @@ import math
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
-from threading import get_ident
 from typing import Any
 
 from landbridge.device.api import Device, Event
@@ -44,7 +43,6 @@ from landbridge.vm.program import (
 )
 from landbridge.vm.program_memory import ProgramMemory
 from landbridge.vm.thread_pool import thread_count
-from landbridge.vm.token_lock import NOBODY
 from landbridge.vm.trace_events import HOST_LANE, Trace, TraceEvent
 
 _WORD = 8  # bytes
@@ -87,16 +85,10 @@ def trace_runs(
     in_use = zip(every, _memory_in_use(executable, program.memory), strict=True)
     calls = [(call, used) for call, used in in_use if isinstance(executable.modules[call.module].image, CodeImage)]
     tracer = _Tracer(program, calls)
-    token = program.entry.take()
-    try:
-        program.entry.owner = get_ident()
+    with program.entry.waited_for():
         tracer.run()
         title = executable.metadata.get("model") or "a run"
         return [Trace(tracer.run(), title) for _ in range(runs)]
-    finally:
-        program.entry.owner = NOBODY
-        program.entry.give_back(token)
-        del token
 
 
 def _memory_in_use(executable: Executable, memory: ProgramMemory) -> list[dict[str, tuple[int, int]]]:
