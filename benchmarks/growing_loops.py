@@ -1,5 +1,5 @@
-"""Loops whose bodies read a tensor that each iteration makes longer: processor time of an iteration, beside
-onnxruntime, on one thread.
+"""Loops whose bodies read a tensor that each iteration makes longer: processor time of an iteration, on one thread,
+compared with onnxruntime.
 
 python benchmarks/growing_loops.py
 """
