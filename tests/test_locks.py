@@ -111,6 +111,55 @@ def test_a_fork_waits_for_imports_of_what_the_package_needs(imported, needed, wa
     assert (done.stdout.split(), done.stderr) == (["0", str(waits)], "")
 
 
+_IMPORT_BEGUN_LATE = """
+import os, signal, sys, threading
+from importlib.util import spec_from_loader
+class Waiting:  # it loads the module for the parent's thread alone, and waits before there is one
+    @classmethod
+    def find_spec(cls, name, path=None, target=None):
+        if name == "onnx_ir" and sys.argv[1] == "found" and not sys.begun.is_set():
+            return spec_from_loader(name, cls)
+    def create_module(spec):
+        sys.begun.set(), sys.over.wait()
+    def exec_module(module):
+        module.complete = True
+sys.begun, sys.over = threading.Event(), threading.Event()
+sys.meta_path.insert(0, Waiting)
+def begin():
+    thread.start()
+    sys.begun.wait()
+thread = threading.Thread(target=__import__, args=("onnx_ir",))
+os.register_at_fork(before=begin)  # such functions run in reverse order: this one after that of locks
+import landbridge.locks
+child = os.fork()
+if child == 0:
+    signal.alarm(20)
+    import onnx_ir
+    print(onnx_ir.complete, flush=True)
+    os._exit(0)
+status = os.waitpid(child, 0)[1]
+sys.over.set()
+thread.join()
+print(status, sys.modules["onnx_ir"].complete)
+"""
+
+
+@pytest.mark.parametrize("begun", ["found", "run"])
+def test_a_child_repeats_an_import_that_began_after_the_fork_had_waited(begun, tmp_path):
+    """Whether a thread of the parent has only found the module or already runs it."""
+    (tmp_path / "onnx_ir.py").write_text(
+        "import sys\nfirst = not sys.begun.is_set()\nsys.begun.set()\nif first: sys.over.wait()\ncomplete = True\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", _IMPORT_BEGUN_LATE, begun],
+        env=os.environ | {"PYTHONPATH": os.pathsep.join([str(tmp_path), *filter(None, sys.path)])},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert (done.stdout.split(), done.stderr) == (["True", "0", "True"], "")
+
+
 def test_a_module_of_a_user_may_fork_while_it_is_imported(tmp_path):
     (tmp_path / "forking.py").write_text(
         "import os, time, landbridge, landbridge.locks\nbegan = time.monotonic()\n"

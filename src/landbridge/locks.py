@@ -3,7 +3,8 @@
 A fork waits for the holder of each lock, at most ``_PATIENCE``, so that the data it guards is consistent in the child;
 the child's locks are free in any case. All locks of the package are made here. A fork waits as long for imports of
 other threads: Python has a lock for each module that is being imported, and a child that needs the module would wait
-for a thread that it lacks.
+for a thread that it lacks. Another thread may still begin an import between that wait and the fork itself, so the child
+forgets such imports and imports these modules by itself.
 """
 
 from __future__ import annotations
@@ -14,8 +15,8 @@ import os
 import sys
 import time
 import weakref
-from _thread import RLock  # threading's own type; a user's file of that name may be imported in its place
-from collections.abc import Callable, Mapping
+from _thread import RLock, get_ident  # threading's own type; a user's file of that name may be imported in its place
+from collections.abc import Callable, MutableMapping
 from typing import Any, TypeVar
 
 #: Seconds that a fork waits: longer than LLVM takes for a module.
@@ -25,7 +26,7 @@ _LOOK_AGAIN = 0.001
 _RLOCK = type(RLock())
 
 #: CPython's locks of modules that are being imported now, by the name of the module; elsewhere there is no such table.
-_imports: Mapping[str, object] = getattr(_frozen_importlib, "_module_locks", {})
+_imports: MutableMapping[str, Callable[[], object]] = getattr(_frozen_importlib, "_module_locks", {})
 #: Packages that this one imports when it first needs them, besides those of Python. Nobody forks while their modules
 #: run, whereas a module of a user may, and an import that waits for the fork is none to wait for.
 _IMPORTED = frozenset(
@@ -104,7 +105,20 @@ def _give_back() -> None:
         _held.pop().release()
 
 
+def _forget_imports() -> None:
+    """Forgets, in a child process, which modules other threads of the parent were importing.
+
+    A module that such a thread had begun to run is run again by the child's first import of it.
+    """
+    for name, get_lock in list(_imports.items()):
+        if _is_ours(name.partition(".")[0]) and getattr(get_lock(), "owner", None) != get_ident():
+            _imports.pop(name, None)
+            if getattr(getattr(sys.modules.get(name), "__spec__", None), "_initializing", False):
+                del sys.modules[name]
+
+
 def _free_all() -> None:
+    _forget_imports()
     _give_back()
     for lock in _all_locks():
         if _take(lock):  # or this thread holds it, as it forked while it imported

@@ -236,6 +236,7 @@ print(sum(statuses))
 _LOADS_AND_FORKS = """
 import faulthandler, os, sys, threading, time
 import numpy as np, landbridge as lb
+sys.setswitchinterval(1e-6)  # so that threads meet each other's fork at any step
 x = np.ones(64, np.float32)
 over = threading.Event()
 def load():
