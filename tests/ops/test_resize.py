@@ -11,6 +11,7 @@ import pytest
 from onnx import ModelProto, TensorProto, helper, numpy_helper
 
 import landbridge as lb
+from landbridge.errors import ShapeError
 from landbridge.host_operators.resizing import resize as on_the_host
 
 #: A rounding for each transformation by which no position of these extents is as near to one element as to another:
@@ -120,3 +121,41 @@ def test_a_factor_is_what_its_f32_stands_for(extent: int, factor: float, is_open
     made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
     (found,) = lb.Session(lb.compile(made, dims={"V": "2..200"} if is_open else None), num_threads=1)(x)
     np.testing.assert_array_equal(found, of_onnxruntime(made, x))
+
+
+@pytest.mark.parametrize("mode", ["nearest", "linear", "cubic"])
+@pytest.mark.parametrize("operand", ["scales", "sizes"])
+@pytest.mark.parametrize(("first", "given"), [("n", 0), (0, 0), (2, 0)])
+def test_without_elements(mode, operand, first, given):
+    """A batch of nobody, open or fixed, and an axis that has no elements before and after."""
+    last = 4 if first != 2 else 0
+    wanted = {"scales": [1.0, 1.0, 2.0, 2.0], "sizes": [given if first != 2 else 2, 1, 8, 2 * last]}[operand]
+    tensor = numpy_helper.from_array(np.array(wanted, np.float32), "scales")
+    if operand == "sizes":
+        tensor = numpy_helper.from_array(np.array(wanted[2:], np.int64), "sizes")
+    inputs = ["x", "", "scales"] if operand == "scales" else ["x", "", "", "sizes"]
+    axes = {"axes": [2, 3]} if operand == "sizes" else {}
+    node = helper.make_node("Resize", inputs, ["y"], mode=mode, **axes)
+    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, [first, 1, 4, last])
+    y = helper.make_tensor_value_info("y", TensorProto.FLOAT, [first, 1, 8, 2 * last])
+    resized = helper.make_model(
+        helper.make_graph([node], "resize", [x], [y], [tensor]),
+        opset_imports=[helper.make_opsetid("", 19)],
+        ir_version=9,
+    )
+    session, peer = lb.Session(lb.compile(resized)), onnxruntime.InferenceSession(resized.SerializeToString())
+    for batch in {given, 3} if first == "n" else {first}:
+        data = np.ones((batch, 1, 4, last), np.float32)
+        (ours,) = session(data)
+        np.testing.assert_array_equal(np.asarray(ours), peer.run(None, {"x": data})[0])
+
+
+def test_an_axis_of_none_gets_no_elements():
+    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 1, 0, 4])
+    y = helper.make_tensor_value_info("y", TensorProto.FLOAT, [1, 1, 8, 8])
+    sizes = helper.make_tensor("sizes", TensorProto.INT64, [4], [1, 1, 8, 8])
+    graph = helper.make_graph([helper.make_node("Resize", ["x", "", "", "sizes"], ["y"])], "resize", [x], [y], [sizes])
+    with pytest.raises(
+        ShapeError, match=r"along axis 2, which is resized from 0 to 8; the shape of X is \(1, 1, 0, 4\)"
+    ):
+        lb.compile(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 19)], ir_version=9))

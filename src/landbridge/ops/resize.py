@@ -9,6 +9,7 @@ from typing import Any, cast
 
 import numpy as np
 
+from landbridge.dtypes import numpy_dtype
 from landbridge.errors import ShapeError
 from landbridge.ir.prim_builder import Access, PrimBuilder
 from landbridge.ir.scalar_dtypes import accumulator, is_float
@@ -16,7 +17,7 @@ from landbridge.ir.scalars import ScalarBuilder, Value
 from landbridge.ops import resize_tables
 from landbridge.ops.accuracy import Accuracy, accuracy
 from landbridge.ops.context import BodyBuffer, OpContext, Operand
-from landbridge.ops.legal import at_least, axis_of, distinct_axes, holds, not_empty, one_of
+from landbridge.ops.legal import at_least, axis_of, distinct_axes, holds, one_of
 from landbridge.ops.registry import Handler, operator
 from landbridge.ops.resize_tables import RegularTap, ResizedAxis, Taps
 from landbridge.ops.rules import rules
@@ -41,7 +42,6 @@ def _scaled_rules(scales: str) -> Callable[[Handler], Handler]:
             "scales": holds("len(it) == len(S) and all(0 < v < 2**31 for v in it)", "a number above 0 for each axis"),
             "mode": one_of("nearest", "linear"),
         },
-        where=(not_empty("S", "X"),),
     )
 
 
@@ -75,7 +75,7 @@ def resize_10(c: OpContext, x: Operand, scales: Operand) -> Operand:
     attributes={
         "axes": axis_of("len(S)"),
         "scales": holds("all(0 < v < 2**31 for v in it)", "numbers above 0"),
-        "sizes": at_least(1, below=1 << 40),
+        "sizes": at_least(0, below=1 << 40),
         "mode": one_of("nearest", "linear", "cubic"),
         "coordinate_transformation_mode": one_of(
             "half_pixel",
@@ -91,10 +91,7 @@ def resize_10(c: OpContext, x: Operand, scales: Operand) -> Operand:
         "cubic_coeff_a": holds("it - it == 0", "finite"),
         "roi": holds("all(v - v == 0 for v in it)", "finite"),
     },
-    where=(
-        distinct_axes("len(S)"),
-        not_empty("S", "X"),
-    ),
+    where=(distinct_axes("len(S)"),),
 )
 @operator("Resize", since=11)
 @accuracy(WEIGHTED)
@@ -132,6 +129,10 @@ def resize(
             # of a region too: ONNX's text multiplies by its share, but no implementation does
             new = scaled(shape[a], scale)
         elif wanted is not None:
+            if wanted[i] == 0 and shape[a] != 0:
+                raise ShapeError(
+                    f"{c.g.node}: sizes are {tuple(wanted)}; an axis of {shape[a]} elements may get 1 and more"
+                )
             scale = factors[i] if factors else _ratio(wanted[i], shape[a])
             new = int(np.floor(shape[a] * factors[i] + 0.5)) if factors else wanted[i]
         else:
@@ -143,9 +144,9 @@ def resize(
 
 
 def _ratio(new: Extent, old: Extent) -> float | None:
-    """Returns ``new / old``; None where it is open."""
+    """Returns ``new / old``, and 1 where ``old`` is 0; None where it is open."""
     if isinstance(new, int) and isinstance(old, int):
-        return new / old
+        return new / old if old else 1.0
     factor = new // old
     return float(factor) if isinstance(factor, int) and same(factor * old, new) else None
 
@@ -157,11 +158,13 @@ def _keep_aspect(c: OpContext, sizes: Sequence[int] | None, shape: Sequence[int]
         return None
     if any(isinstance(e, Size) for e in (*sizes, *shape)):
         raise c.unsupported(f"keep_aspect_ratio_policy {policy!r} of {shape} to {sizes}; give these axes numbers")
-    ratios = [s / e for s, e in zip(sizes, shape, strict=True)]
-    return [min(ratios) if policy == "not_larger" else max(ratios)] * len(ratios)
+    ratios = [s / e for s, e in zip(sizes, shape, strict=True) if e] or [1.0]
+    return [min(ratios) if policy == "not_larger" else max(ratios)] * len(sizes)
 
 
 def _resize(c: OpContext, x: Operand, axes: Sequence[ResizedAxis], mode: str, transform: str, nearest: str) -> Operand:
+    if (empty := _without_elements(c, x, axes)) is not None:
+        return empty
     fill = c.attribute("extrapolation_value", 0.0) if transform == "tf_crop_and_resize" else None
     moved, dtype = [a for a in axes if a.old != a.new or a.scale != 1 or fill is not None], c.dtype(x)
     if mode == "nearest":
@@ -174,6 +177,23 @@ def _resize(c: OpContext, x: Operand, axes: Sequence[ResizedAxis], mode: str, tr
         if fill is not None:
             x = _filled(c, x, a, transform, fill)
     return c.cast(x, dtype)  # once, not between the axes
+
+
+def _without_elements(c: OpContext, x: Operand, axes: Sequence[ResizedAxis]) -> Operand | None:
+    """Returns a result without elements; None where it has some.
+
+    Raises ShapeError where an axis of extent 0 is to get elements.
+    """
+    old = c.shape(x)
+    shape = list(old)
+    for a in axes:
+        if a.old == 0 and a.new != 0:
+            raise ShapeError(
+                f"{c.g.node}: it must hold that X has elements along axis {a.axis}, which is resized from 0 to "
+                f"{a.new}; the shape of X is {tuple(old)}"
+            )
+        shape[a.axis] = cast(int, a.new)
+    return c.g.reshape(c.value(np.zeros(0, numpy_dtype(c.dtype(x)))), shape) if 0 in shape else None
 
 
 def _taps(c: OpContext, axis: ResizedAxis, mode: str, transform: str, dtype: str) -> Taps:
