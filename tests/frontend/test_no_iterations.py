@@ -36,6 +36,9 @@ TRUE, FALSE, FOUR = (
     "c = Constant <value = bool {0}> ()",
     "n = Constant <value = int64 {4}> ()",
 )
+SMALL = (
+    "total = ReduceSum <keepdims = 0> (x) two = Constant <value = float {2.0}> () w = Less(total, two)"  # of x it is so
+)
 X = np.array([0.5, 0.7, 0.1], np.float32)
 _N = [{"n": np.array(n)} for n in (2, 0, 5, -3, 0)]
 _C = [{"c": np.array(c)} for c in (True, False)]
@@ -65,6 +68,33 @@ CASES: dict[str, tuple[str, str, str, list[dict[str, Any]]]] = {
         f"{TRUE} e = Shape <start = 0, end = 1> (q) n = Squeeze(e) y, s = Loop(n, c, x) {FIXED}",
         [{"q": np.zeros((n, 2), np.float32)} for n in (2, 0, 3)],
     ),
+    **{
+        f"a row {which} of what counts is taken, {where}": (
+            "float[N,3] q",
+            "float[3] y, float[K,3] s",
+            f"{TRUE} {SMALL} e = Shape <start = 0, end = 1> (q) n = Squeeze(e) y, s = {inner}",
+            [{"q": np.full((n, 3), 2, np.float32)} for n in (2, 0, 3)],
+        )
+        for which, index in (("of each trip", ""), ("at a constant", "i0 = Constant <value = int64 {0}> ()"))
+        for body in [
+            "<body = b (int64 i, bool ci, float[3] a) => (bool co, float[3] ao, float[3] so) "
+            f"{{ co = Identity(ci) {index} r = Gather <axis = 0> (q, i{'0' * bool(index)}) ao = Add(a, r) "
+            "so = Mul(ao, x) }>"
+        ]
+        for where, inner in (
+            ("in the graph", f"Loop(n, c, x) {body}"),
+            (
+                "in a branch",
+                f"If(c) <then_branch = t () => (float[3] ty, float[K,3] ts) {{ ty, ts = Loop(n, c, x) {body} }}, "
+                "else_branch = f () => (float[3] fy, float[N,3] fs) { fy = Identity(x) fs = Identity(q) }>",
+            ),
+            (
+                "in a branch of data",
+                f"If(w) <then_branch = t () => (float[3] ty, float[K,3] ts) {{ ty, ts = Loop(n, c, x) {body} }}, "
+                "else_branch = f () => (float[3] fy, float[N,3] fs) { fy = Identity(x) fs = Identity(q) }>",
+            ),
+        )
+    },
     "data count": (
         "float[3] q",
         "float[3] y, float[K,3] s",

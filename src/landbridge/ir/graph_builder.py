@@ -92,6 +92,8 @@ class GraphBuilder:
         self.broadcasting = broadcasting or Broadcasting()
         #: Whether this block belongs to a region, which may not run.
         self.is_nested = False
+        #: Whether this block is made for the shapes of its values alone and thrown away.
+        self.never_runs = False
         #: Dimensions whose sizes are elements of inputs, by name.
         self.read_dimensions: set[str] = set()
         #: Values that hold extents converted to another dtype, with these extents.
@@ -108,7 +110,7 @@ class GraphBuilder:
     def nested(self, block: Block) -> GraphBuilder:
         """Returns a builder for a block of a region of this graph."""
         inner = GraphBuilder(self.module, block, self.vdevice, self.budget, self.data, self.broadcasting)
-        inner.is_nested = True
+        inner.is_nested, inner.never_runs = True, self.never_runs
         inner.read_dimensions, inner.guards, inner.whole = self.read_dimensions, self.guards, self.whole
         inner.dequantized, inner.iterations = self.dequantized, self.iterations
         return inner

@@ -68,9 +68,12 @@ def gather(c: OpContext, x: Operand, indices: Operand) -> Operand:
 
 
 def _regular(c: OpContext, indices: np.ndarray[Any, Any], extent: int) -> tuple[int, int, int] | None:
-    """Returns (first, step, count) of constant indices that form a progression, else None; out of bounds is an
-    error.
+    """Returns (first, step, count) of constant indices that form a progression, else None.
+
+    Raises ShapeError where one is out of bounds, unless the node never runs.
     """
+    if c.g.never_runs:
+        return None
     if indices.dtype == object:  # an index may be a Size, such as that of the last element
         return _one(c, indices.reshape(-1)[0], extent) if indices.size == 1 else None
     flat = indices.reshape(-1).astype(np.int64)

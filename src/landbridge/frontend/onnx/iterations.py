@@ -77,6 +77,7 @@ class Iterations:
         walk, block = self._walk, Block(arg_types=elements)
         reported, needed, guards, spent = len(walk.problems), len(walk.needed), len(walk.g.guards), walk.g.budget.spent
         inner = walk.nested(walk.g.nested(block))
+        inner.g.never_runs = True  # so that it may look for rows that there are not
         inner.values.update(zip(self.body.inputs, [*inputs, *block.args], strict=True))
         try:
             rows = inner.run_graph(self.body)[first:]
