@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 import numpy as np
+import pytest
 from graphs import graph
 from native import NativeRun
 from nets import constant, conv, elementwise, reduce_last, slice_last, transpose
@@ -236,6 +237,39 @@ def test_a_prologue_joins_a_plain_reduction():
     module = fused([(2, 5000)], lambda g, x: [reduce_last(g, elementwise(g, lambda s, a: a * a, x))])
     (call,) = calls(module)
     assert stages(module, call) == ["fill", "pr", "pp"]
+
+
+def product_of_rows(g, x, y):
+    """The matrix product of x (rows, sums) and y (sums, columns)."""
+    (rows, sums), (_, columns) = x.type.get_shape(), y.type.get_shape()
+
+    def build(p):
+        ins = [(p.inputs[0], lambda i, j, k: (i, k)), (p.inputs[1], lambda i, j, k: (k, j))]
+        out = [(p.outputs[0], lambda i, j, k: (i, j))]
+        p.generic("ppr", [rows, columns, sums], ins, out, lambda s, acc, a, b: acc + a * b, init=0.0)
+
+    return g.call("matmul", [x, y], [((rows, columns), "float32")], build)[0]
+
+
+@pytest.mark.parametrize(("rows", "kernels"), [(1, 1), (4, 1), (8, 1), (9, 2)])
+def test_a_product_of_few_rows_reads_a_transpose_and_a_part_where_they_are(rows, kernels):
+    """Keys of a cache, of which a step reads the filled part, and reads it once or for a group of heads."""
+
+    def by_transpose(g, x, keys):
+        return [product_of_rows(g, x, transpose(g, keys, (1, 0)))]
+
+    def by_part(g, x, values):
+        return [product_of_rows(g, x, slice_last(g, values, 0, 24))]
+
+    assert len(calls(fused([(rows, 32), (40, 32)], by_transpose))) == kernels
+    assert len(calls(fused([(rows, 32), (32, 48)], by_part))) == kernels
+
+
+def test_a_product_reads_no_part_in_steps_where_it_is():
+    def build(g, x, values):
+        return [product_of_rows(g, x, slice_last(g, values, 0, 24, step=2))]
+
+    assert len(calls(fused([(2, 32), (32, 48)], build))) == 2
 
 
 def test_an_epilogue_crosses_a_reshape():

@@ -6,10 +6,13 @@ import json
 from base64 import b64decode
 from itertools import pairwise
 
+import numpy as np
+import onnx
 import pytest
 
+import landbridge as lb
 from landbridge.executable.executable import Executable
-from landbridge.tensor import Tensor, empty
+from landbridge.tensor import Tensor, asarray, empty
 from landbridge.timeline.svg import render_svg
 from landbridge.vm.trace import trace_run
 from landbridge.vm.trace_events import Trace, TraceEvent, chrome_trace
@@ -74,3 +77,15 @@ def test_a_notebook_shows_the_timeline_of_the_command() -> None:
     assert picture == render_svg(trace.spans(), trace.title)
     assert [(span.name, span.is_kernel) for span in trace.spans()] == [("</svg><script>", True), ("read", False)]
     assert trace == events
+
+
+def test_inputs_whose_elements_are_sizes_give_them() -> None:
+    model = onnx.parser.parse_model(
+        """<ir_version: 8, opset_import: ["" : 17]>
+        g (float[8] x, int64[1] n) => (float[m] y) {
+            zero = Constant<value_ints=[0]>() part = Slice(x, zero, n) y = Relu(part)
+        }"""
+    )
+    inputs = {"x": _tensor([1.0] * 8), "n": asarray(np.array([3]))}
+    (event,) = trace_run(lb.compile(model), "cpu", inputs, 1)
+    assert event.category == "kernel"

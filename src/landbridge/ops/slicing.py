@@ -161,15 +161,30 @@ def _read_range(c: OpContext, start: Extent, step: Extent, count: Extent, extent
 
 
 def _read_part(c: OpContext, x: Operand, start: Sequence[int], step: Sequence[int], shape: Sequence[int]) -> Operand:
-    """Returns ``part`` with a start or step that a run reads."""
+    """Returns ``part`` with a start, step or extent that a run reads; an index that may be out of bounds is clamped."""
     old = c.shape(x)
+    is_within = [_is_within(*each) for each in zip(start, step, shape, old, strict=True)]
+    if all(is_within):
+        return part(c, x, start, step, shape)
 
     def body(s: ScalarBuilder, buffers: Sequence[BodyBuffer], at: Sequence[Value]) -> Value:
-        places = zip(at, start, step, old, strict=True)
-        where = [index_within(s, s.cast(i, "int64") * s.const(by, "int64") + a, e) for i, a, by, e in places]
+        places = zip(is_within, at, start, step, old, strict=True)
+        where = [
+            i * by + a if inside else index_within(s, s.cast(i, "int64") * s.const(by, "int64") + a, e)
+            for inside, i, a, by, e in places
+        ]
         return buffers[0].load(s, where)
 
     return c.compute("slice", [x], shape, body, c.dtype(x))
+
+
+def _is_within(start: Extent, step: Extent, count: Extent, extent: Extent) -> bool:
+    """Returns whether each of ``count`` indices from ``start`` on, a number ``step`` apart, is known to be below
+    ``extent``."""
+    if isinstance(start, Size) or isinstance(step, Size) or not 0 <= start < extent:
+        return False
+    last = start + (count - 1) * step
+    return bool(never_below(extent, last + 1) if step > 0 else never_below(last, 0))
 
 
 @rules(

@@ -88,6 +88,7 @@ class OpenSession(Session):
         self._states = OpenStates()
         #: Inputs whose elements give dimensions: read at each run, as they may be the application's memory.
         self._read_at_runs = [spec.name for spec in main.inputs if spec.elements]
+        #: Where those are among the inputs that callers give.
         self._places_of_read = [at for at, spec in enumerate(main.inputs) if spec.elements]
         #: True where the shapes of the arguments alone give all sizes.
         self._by_shapes_alone = not self._read_at_runs
@@ -121,11 +122,11 @@ class OpenSession(Session):
     def _of(self, given: Sequence[Any]) -> Instance:
         """Returns the instance for the arguments ``given``, one for each input except states."""
         key: tuple[Any, ...] | None = tuple(map(np.shape, given))
+        if self._read_at_runs:
+            key = key, *(tuple(elements_of(given[at])) for at in self._places_of_read)
         if self._states.pairs:
             carried = self._states.carried_shapes
-            key = None if carried is None or self._read_at_runs else (key, carried)
-        elif self._read_at_runs:
-            key = key, *(tuple(elements_of(given[at])) for at in self._places_of_read)
+            key = None if carried is None else (key, carried)
         known = self._by_shapes.get(key) if key is not None else None
         if known is not None:
             self._instances.move_to_end(known[0])
@@ -459,7 +460,9 @@ class OpenSession(Session):
         source, target = _find("output", output, self._output_specs), self._spec(input)
         self._states.bind(source, target)
         self._by_shapes_alone, self._has_states = False, True
-        self._given_names = [spec.name for spec in self._given_inputs()]
+        given = self._given_inputs()
+        self._given_names = [spec.name for spec in given]
+        self._places_of_read = [at for at, spec in enumerate(given) if spec.elements]
         self._settled = False
         self._by_shapes.clear()
         self._held_outputs.pop(source.name, None)

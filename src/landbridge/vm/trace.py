@@ -13,6 +13,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 from landbridge.device.api import Device, Event
 from landbridge.executable.abi import RECORD_BRANCH_IF_ZERO, RECORD_CALLS, RECORD_WORDS
 from landbridge.executable.bound_sizes import sizes_of_inputs
@@ -73,7 +75,9 @@ def trace_runs(
 
     The time of an empty native call is subtracted from each kernel of the CPU.
     """
-    sizes = sizes_of_inputs(executable.main.inputs, {name: tensor.shape for name, tensor in inputs.items()})
+    specs = executable.main.inputs
+    elements = {spec.name: np.asarray(inputs[spec.name]).reshape(-1).tolist() for spec in specs if spec.elements}
+    sizes = sizes_of_inputs(specs, {name: tensor.shape for name, tensor in inputs.items()}, elements)
     if sizes:
         executable = instance(executable, sizes, ExtentValues())
     bindings = bind_devices(executable, device, None)

@@ -37,9 +37,9 @@ from landbridge.ir.kernel_attributes import set_loop_extents
 from landbridge.ir.prim_ops import GenericOp
 from landbridge.ir.scalars import ScalarBuilder, Value
 from landbridge.ir.stages import Generic, Operand, view_generic
-from landbridge.passes.fuse.limits import MAX_BODY_OPS, MAX_OPERANDS
+from landbridge.passes.fuse.limits import MAX_BODY_OPS, MAX_OPERANDS, MOST_READS_IN_PLACE
 from landbridge.passes.fuse.vectors import composed, computes_addresses, keeps_vectors
-from landbridge.sizes.size import expected_size
+from landbridge.sizes.size import expected_size, product
 
 
 def can_inline(producer: Generic, reads: list[Read], budget: int = 0) -> bool:
@@ -58,6 +58,8 @@ def can_inline(producer: Generic, reads: list[Read], budget: int = 0) -> bool:
     if stage.reduces:
         # The kernel generator recognizes contractions as a pattern; only plain reductions take a prologue.
         at = reads[0].operand.map
+        if len(stage.ins) == 2 and len(reads) == 1 and is_copy(producer):
+            return reads_copied_in_place(producer, stage, reads[0].operand)
         if len(stage.ins) != 1 or not reads_each_once(at, stage.extents) or computes_addresses(producer):
             return False
         accesses = [composed(p.map, at) for p in producer.ins] + [o.map for o in stage.outs]
@@ -65,6 +67,27 @@ def can_inline(producer: Generic, reads: list[Read], budget: int = 0) -> bool:
     if not is_copy(producer) and expected_size(len(maps) * iterations(stage)) > expected_size(iterations(producer)):
         return False
     return keeps_vectors(producer, stage, [r.operand for r in reads], budget)
+
+
+def reads_copied_in_place(copy: Generic, contraction: Generic, read: Operand) -> bool:
+    """Returns whether ``contraction`` should read what ``copy`` moves where it is: a part of a cache, or its transpose.
+
+    It should where each element is read few times, and both operands are read along the same loop without gaps, or the
+    copy's one as before.
+    """
+    if len(copy.ins) != 1:
+        return False
+    at = composed(copy.ins[0].map, read.map)
+    loops = [e.position for e in at.results if isinstance(e, AffineDimExpr)]
+    others = [e for e in at.results if not isinstance(e, AffineDimExpr)]
+    if len(set(loops)) < len(loops) or not all(isinstance(e, AffineConstantExpr) for e in others):
+        return False
+    again = [extent for loop, extent in enumerate(contraction.extents) if loop not in loops]
+    if expected_size(product(again)) > MOST_READS_IN_PLACE:
+        return False
+    (other,) = (o for o in contraction.ins if o is not read)
+    last = at.results[-1]
+    return last == read.map.results[-1] or last == other.map.results[-1]
 
 
 def inline_temporaries(block: Block, budget: int = 0) -> None:
