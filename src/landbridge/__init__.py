@@ -72,6 +72,8 @@ __all__ = [
     "SessionBusyError",
     "ShapeError",
     "SlowMemoryWarning",
+    "State",
+    "StateCapacityError",
     "StorageError",
     "StorageInUseError",
     "Stream",
@@ -152,6 +154,7 @@ if TYPE_CHECKING:
         SessionBusyError,
         ShapeError,
         SlowMemoryWarning,
+        StateCapacityError,
         StorageError,
         StorageInUseError,
         TargetError,
@@ -175,6 +178,7 @@ if TYPE_CHECKING:
     from landbridge.module import Module
     from landbridge.session import Session
     from landbridge.session.pool import Pool
+    from landbridge.session.state import State
     from landbridge.sizes.dim import Dim
     from landbridge.targets import Target
     from landbridge.tensor import Tensor, asarray, empty, export_fd, from_bus_address, from_dlpack, from_dma_buf
@@ -189,6 +193,7 @@ _MODULE_OF = {
     "Module": "landbridge.module",
     "Pool": "landbridge.session.pool",
     "Session": "landbridge.session",
+    "State": "landbridge.session.state",
     "Stream": "landbridge.device.api",
     "Target": "landbridge.targets",
     "Tensor": "landbridge.tensor",

@@ -22,7 +22,8 @@ from landbridge.emit.programs import together
 from landbridge.errors import AccessError, BudgetError, CompileError, FallbackWarning, InputError, UndecidedSizeError
 from landbridge.executable.executable import Executable
 from landbridge.executable.kernel_facts import KERNELS, facts_text, renamed
-from landbridge.executable.parts import KernelFacts, VDevice, program_name
+from landbridge.executable.parts import KernelFacts, StateGrowth, VDevice, program_name
+from landbridge.executable.state_growth import STATES, growths_text
 from landbridge.frontend.ir_text import import_ir_text, is_ir_text
 from landbridge.frontend.programs import Chosen, ChosenProgram, ImportedModules, each_program
 from landbridge.frontend.segments import Cut, cut, in_segments, is_in_pieces
@@ -30,6 +31,7 @@ from landbridge.host_operators.registry import HOST_PREFIX
 from landbridge.ir.empties import Empties
 from landbridge.ir.graph_ops import HostCallOp
 from landbridge.ir.limits import check_time
+from landbridge.ir.main_attributes import growths
 from landbridge.ir.module import IRModule
 from landbridge.ir.op_attributes import node_name
 from landbridge.output_file import write_text
@@ -196,6 +198,7 @@ def _compiled(
     """
     created = []
     facts: list[dict[str, KernelFacts]] = []
+    grown: list[tuple[StateGrowth, ...]] = []
     for number, program in enumerate(programs):
         module, folder = program.module, directory
         module.declined = declined
@@ -221,6 +224,7 @@ def _compiled(
         with _timed(seconds, "emit"):
             created.append((emit(module, lowered, variants), lowered, program.chosen))
             facts.append(kernel_facts(module, lowered, variants))
+            grown += [growths(module.main)] * max(len(program.chosen), 1)
     executable, lowered = created[0][:2]
     known = facts[0]
     if len(programs) > 1 or programs[0].chosen:
@@ -233,6 +237,8 @@ def _compiled(
     described: dict[str, str] = {}
     if pieces is not None:
         executable, described = in_segments(executable, pieces)
+    elif any(grown):
+        described[STATES] = growths_text({program_name(number): found for number, found in enumerate(grown)})
     with _timed(seconds, "codegen"):
         images = code.images(module.targets, lowered)
     metadata = {KERNELS: facts_text(known)} | described | _metadata(model, options.on_mismatch, seconds)

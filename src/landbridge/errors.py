@@ -42,6 +42,7 @@ and the way out::
     +-- NotPicklableError (TypeError)  an object of this process that was pickled or copied
     +-- InputError (ValueError)      wrong name, shape, dtype, rank or overlap
     |   +-- UnknownArgumentError (TypeError)  a keyword that a function does not take
+    |   +-- StateCapacityError       a step that a state has no room for
     +-- ExecutableError              an .lbx that is corrupt, truncated, of another version or ISA
     |   +-- UnreadableFileError (OSError)  one that cannot be opened
     |       +-- MissingFileError (FileNotFoundError)  one that is not there
@@ -255,6 +256,10 @@ class InputError(LandbridgeError, ValueError):
 
 class UnknownArgumentError(InputError, TypeError):
     """Raised for a keyword that a function does not take; it is a TypeError, as Python raises for its own functions."""
+
+
+class StateCapacityError(InputError):
+    """Raised for a step that a state has no room for; nothing was written. ``state.resize`` makes room."""
 
 
 class SanitizerError(LandbridgeError):

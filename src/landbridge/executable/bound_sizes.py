@@ -26,6 +26,10 @@ class BoundSizes:
         self.values: dict[str, int] = {}
         self._forms: dict[str, str] = {}
 
+    def declare(self, name: str, size: int, where: str) -> None:
+        """Adds dimension ``name``, which is ``size`` by ``where``."""
+        self.values[name], self._forms[name] = size, where
+
     def add(self, spec: TensorSpec, shape: Sequence[int]) -> None:
         """Adds the dimensions of ``shape`` of ``spec``; raises ShapeError where it is illegal or contradicts an earlier
         input.

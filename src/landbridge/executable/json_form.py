@@ -18,7 +18,7 @@ from typing import Any, TypeVar, Union, cast
 
 from landbridge.errors import ExecutableError, ShapeError
 from landbridge.executable import instructions as ins
-from landbridge.executable.parts import KernelFacts, SizeGuard, StorageReport, TensorSpec
+from landbridge.executable.parts import KernelFacts, SizeGuard, StateGrowth, StorageReport, TensorSpec
 
 T = TypeVar("T")
 Reader = Callable[[Any], Any]
@@ -46,6 +46,7 @@ _OPEN: dict[type[Any], tuple[str, ...]] = {
     TensorSpec: ("shape", "strides", "elements"),
     StorageReport: ("planned_bytes",),
     KernelFacts: ("flops", "nbytes"),
+    StateGrowth: ("before", "after"),
     SizeGuard: ("found", "legal"),
 }
 #: Annotations that mean the same in every module.

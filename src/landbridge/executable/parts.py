@@ -174,6 +174,22 @@ class SizeGuard:
     legal: int
 
 
+@record(frozen=True)
+class StateGrowth:
+    """How a state grows: input ``name`` has content in its first ``before`` elements along ``axis``, and in ``after``
+    of them after a run.
+
+    Both are numbers or Sizes of the program. With ``positions``, the name of an input of integers, they count from the
+    largest of its elements: the position of the first element that a run writes, in the row that has most.
+    """
+
+    name: str
+    axis: int
+    before: int
+    after: int
+    positions: str = ""
+
+
 @record(frozen=True, repr=False)
 class Function:
     """One entry point: its inputs, outputs and instructions.

@@ -15,7 +15,7 @@ from xdsl.rewriter import InsertPoint
 
 from landbridge.dtypes import dtype_name
 from landbridge.errors import ShapeError
-from landbridge.executable.parts import SizeGuard
+from landbridge.executable.parts import SizeGuard, StateGrowth
 from landbridge.ir.allocations import tensor_alloc
 from landbridge.ir.block_code import block_code
 from landbridge.ir.budget import Budget
@@ -102,6 +102,8 @@ class GraphBuilder:
         self.dequantized = DequantizedValues()
         #: Conditions on the dimensions of a run.
         self.guards: list[SizeGuard] = []
+        #: How arguments that are states grow, and the argument with positions, if one has them; no names yet.
+        self.growths: dict[SSAValue, tuple[StateGrowth, SSAValue | None]] = {}
         #: The counters of the loops around this block, by dimension name, as tensors of one int64.
         self.iterations: dict[str, SSAValue] = {}
         self._block = block
@@ -113,6 +115,7 @@ class GraphBuilder:
         inner.is_nested, inner.never_runs = True, self.never_runs
         inner.read_dimensions, inner.guards, inner.whole = self.read_dimensions, self.guards, self.whole
         inner.dequantized, inner.iterations = self.dequantized, self.iterations
+        inner.growths = self.growths
         return inner
 
     def iteration(self, name: str, last: Extent, count: SSAValue) -> Extent:
@@ -136,6 +139,15 @@ class GraphBuilder:
         if extent != legal:
             self.guards.append(SizeGuard(f"{self.node}: {subject}", cast(int, extent), cast(int, legal)))
         return legal
+
+    def grows(self, state: object, axis: int, before: Extent, after: Extent, positions: object = None) -> None:
+        """Note that ``state`` has content in its first ``before`` elements along ``axis``, then in ``after``.
+
+        With ``positions``, a tensor of integers, both count from the largest of these. What was noted first stays.
+        """
+        if isinstance(state, SSAValue) and (positions is None or isinstance(positions, SSAValue)):
+            growth = StateGrowth("", axis, cast(int, before), cast(int, after))
+            self.growths.setdefault(state, (growth, positions))
 
     def created(self, value: SSAValue) -> bool:
         """Returns whether an operation of this builder's block computes ``value``."""

@@ -9,7 +9,7 @@ from xdsl.dialects import func
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, StringAttr
 
 from landbridge.errors import CompileError
-from landbridge.executable.parts import SizeGuard
+from landbridge.executable.parts import SizeGuard, StateGrowth
 from landbridge.ir.plain_attributes import dictionary_at, int_array, ints, string_array, strings_at
 from landbridge.ir.types import VDeviceAttr
 from landbridge.sizes.size import Extent
@@ -31,6 +31,8 @@ ELEMENTS = "lb.elements"
 #: and proved from then on.
 ALIAS = "lb.alias"
 GUARDS = "lb.guards"
+#: ``{input name: [axis, before, after, positions]}``: how the states grow, as StateGrowth has it.
+GROWTH = "lb.growth"
 #: Dimensions that data decide and that the code assumes are not 0.
 SUPPOSED = "lb.supposed"
 #: ``{pattern: #lb.vdevice}``: the placements that the pass ``location`` is to apply.
@@ -124,6 +126,25 @@ def set_aliases(main: func.FuncOp, found: Mapping[str, str]) -> None:
         main.attributes[ALIAS] = DictionaryAttr({output: StringAttr(input) for output, input in found.items()})
     else:
         main.attributes.pop(ALIAS, None)
+
+
+def growths(main: func.FuncOp) -> tuple[StateGrowth, ...]:
+    """Returns how the states of @main grow."""
+    found = []
+    for name, each in dictionary_at(main, GROWTH).items():
+        match each:
+            case ArrayAttr(data=(ArrayAttr() as extents, StringAttr(data=positions))) if len(extents.data) == 3:
+                found.append(StateGrowth(name, *ints(extents), positions))
+            case _:
+                raise CompileError(f"{GROWTH} of {name!r} is {each}; legal: [[axis, before, after], positions]")
+    return tuple(found)
+
+
+def set_growths(main: func.FuncOp, found: Sequence[StateGrowth]) -> None:
+    """Set how the states of @main grow."""
+    main.attributes[GROWTH] = DictionaryAttr(
+        {g.name: ArrayAttr([int_array([g.axis, g.before, g.after]), StringAttr(g.positions)]) for g in found}
+    )
 
 
 def guards(main: func.FuncOp) -> tuple[SizeGuard, ...]:

@@ -17,16 +17,22 @@ from landbridge.ops.slicing import part
 from landbridge.sizes.size import Extent, clamped, smallest
 
 
-@rules("length: 1", "buffer: _ ...", attributes={"axis": axis_of("len(buffer)", default=0)})
+@rules(
+    "length: 1", "new: _ ...", "buffer: _ ...", "other: _ ...", attributes={"axis": axis_of("len(buffer)", default=0)}
+)
 @operator("LengthWithin", domain="landbridge")
 @accuracy(EXACT)
-def length_within(c: OpContext, length: Operand, buffer: Operand) -> Operand:
+def length_within(c: OpContext, length: Operand, new: Operand, buffer: Operand, other: Operand) -> Operand:
     """Returns ``length`` [1], checked to be from 1 to the extent of ``buffer`` along ``axis``; a run with another is
     refused.
+
+    ``buffer``, and ``other`` likewise, grow by the extent of ``new`` to this length.
     """
-    capacity = c.shape(buffer)[c.attribute("axis", 0)]
+    axis = c.attribute("axis", 0)
     (requested,) = c.constant(length, "length").reshape(-1).tolist()
-    return extents_array([_within(c, requested, capacity, 1)])
+    for each in (buffer, other):
+        c.g.grows(each, axis, requested - c.shape(new)[axis], requested)
+    return extents_array([_within(c, requested, c.shape(buffer)[axis], 1)])
 
 
 @rules("length: 1", "new: _ ...", "buffer: _ ...", attributes={"axis": axis_of("len(buffer)", default=0)})
@@ -38,6 +44,7 @@ def length_after(c: OpContext, length: Operand, new: Operand, buffer: Operand) -
     """
     axis = c.attribute("axis", 0)
     (before,) = c.constant(length, "length").reshape(-1).tolist()
+    c.g.grows(buffer, axis, before, before + c.shape(new)[axis])
     return extents_array([_within(c, before + c.shape(new)[axis], c.shape(buffer)[axis], 1)])
 
 

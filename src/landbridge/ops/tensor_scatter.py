@@ -53,5 +53,7 @@ def tensor_scatter(c: OpContext, cache: Operand, update: Operand, starts: Operan
         number = s.binary("rem", number, length) if circular else s.select(number < 0, length, number)
         return {axis: number}, {a: by_axis[a] for a in others}, [by_axis[a] for a in range(len(shape))]
 
+    if not circular:
+        c.g.grows(cache, axis, 0, count, starts)
     indices = np.zeros(shape[0], np.int64) if starts is None else starts
     return scatter_by_steps(c, cache, indices, update, loops, "", location)

@@ -20,6 +20,7 @@ from landbridge.vm.background import AsyncRun, Worker
 from landbridge.vm.thread_pool import is_exiting
 
 if TYPE_CHECKING:
+    from landbridge.session.state import State
     from landbridge.vm.planned_memory import PlannedMemory
 
 _T = TypeVar("_T")
@@ -161,8 +162,11 @@ class LimitedSession(Session):
     def __call__(self, *arrays: Any, out: Any = None, **unknown: NoReturn) -> Any:
         return self._do("a call", lambda: self._inner(*arrays, out=out, **unknown))
 
-    def bind_state(self, output: str | int, input: str | int) -> None:
+    def _bind_pair(self, output: str | int, input: str | int) -> None:
         self._do("bind_state", lambda: self._inner.bind_state(output, input))
+
+    def _bind_states(self, pairs: Mapping[str, str] | None, capacity: int | None) -> State:
+        return self._do("bind_state", lambda: self._inner.bind_state(pairs, capacity=capacity))
 
 
 class _Use:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from landbridge.executable.executable import Executable
 from landbridge.executable.parts import TensorSpec
 from landbridge.session.session import Session, bound_program_of, resize_calls, resize_runs, take_states
 from landbridge.vm.planned_memory import PlannedMemory, planned_memory
 from landbridge.vm.resizing import Resizing, SizeFit
+
+if TYPE_CHECKING:
+    from landbridge.session.state_group import Halves
 
 
 class Instance(Protocol):
@@ -26,10 +29,10 @@ class Instance(Protocol):
     def shape_of(self, spec: TensorSpec) -> tuple[int, ...]:
         """Returns the shape of ``spec``, an input of the open program, at these sizes."""
 
-    def take_states(self, inputs: Sequence[TensorSpec]) -> None:
+    def take_states(self, inputs: Sequence[TensorSpec], memory: Sequence[Halves] | None = None) -> None:
         """Resize the Session's recurrent states to these sizes; ``inputs`` are those of the open program, in order.
 
-        States that had other sizes become zeros.
+        States that had other sizes become zeros. With ``memory``, of these sizes, they are bound to that.
         """
 
     def for_runs(self) -> Session:
@@ -48,10 +51,14 @@ class OwnedInstance:
         self.session = session
 
     def shape_of(self, spec: TensorSpec) -> tuple[int, ...]:
-        return next(each.shape for each in self.session.inputs if each.name == spec.name)
+        return self._spec_of(spec).shape
 
-    def take_states(self, inputs: Sequence[TensorSpec]) -> None:
-        pass  # its states never had other sizes
+    def take_states(self, inputs: Sequence[TensorSpec], memory: Sequence[Halves] | None = None) -> None:
+        if memory is not None:  # its states never had other sizes
+            take_states(self.session, [self._spec_of(spec) for spec in inputs], memory)
+
+    def _spec_of(self, spec: TensorSpec) -> TensorSpec:
+        return next(each for each in self.session.inputs if each.name == spec.name)
 
     @property
     def planned_memory(self) -> tuple[PlannedMemory, ...]:
@@ -94,8 +101,8 @@ class SharedInstance:
     def shape_of(self, spec: TensorSpec) -> tuple[int, ...]:
         return self._spec_of(spec).shape
 
-    def take_states(self, inputs: Sequence[TensorSpec]) -> None:
-        take_states(self.session, [self._spec_of(spec) for spec in inputs])
+    def take_states(self, inputs: Sequence[TensorSpec], memory: Sequence[Halves] | None = None) -> None:
+        take_states(self.session, [self._spec_of(spec) for spec in inputs], memory)
 
     def _spec_of(self, spec: TensorSpec) -> TensorSpec:
         return next(each for each in self._fit.specs if each.name == spec.name)

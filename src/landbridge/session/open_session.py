@@ -9,7 +9,7 @@ from functools import partial
 from itertools import product
 from operator import attrgetter
 from threading import get_ident
-from typing import Any, NoReturn, cast
+from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 import numpy as np
 
@@ -50,6 +50,10 @@ from landbridge.vm.resizing import Resizing
 from landbridge.vm.slot_names import unknown_keyword
 from landbridge.vm.token_lock import NOBODY
 
+if TYPE_CHECKING:
+    from landbridge.session.state import State
+    from landbridge.session.state_group import StateGroup
+
 __all__ = ["OpenSession", "Session"]
 
 #: The number of choices of sizes whose instances a Session retains.
@@ -76,6 +80,7 @@ class OpenSession(Session):
         self._given_params: dict[str, Any] = {}
         self._spares = spares_of(executable, self._entry, self._given_params, **options)
         self._has_states = False
+        self._group: StateGroup | None = None
         self._programs: dict[str, OpenProgram] = {}
         self._program_names = tuple(executable.programs)
         self._programs_for = ProgramsByShapes(executable.programs).of
@@ -130,6 +135,12 @@ class OpenSession(Session):
         known = self._by_shapes.get(key) if key is not None else None
         if known is not None:
             self._instances.move_to_end(known[0])
+            if self._group is not None:
+                name, *sizes = known[0]
+                by_name = {spec.name: array for spec, array in zip(self._given_inputs(), given, strict=True)}
+                self._group.begin(
+                    name, dict(zip(self._program_of(name).dimensions, sizes, strict=True)), by_name.__getitem__
+                )
             self._rebind_states_to(known[1])
             return known[1]
         by_name = {spec.name: array for spec, array in zip(self._given_inputs(), given, strict=True)}
@@ -231,6 +242,8 @@ class OpenSession(Session):
     @takes_lock
     def set_input(self, name: str | int, value: Any) -> None:
         spec = self._spec(name)
+        if self._group is not None:
+            self._group.check_settable(spec.name)
         copied = copy_for(spec, value)
         if self._states.has(spec):
             self._check(spec, copied.shape)
@@ -244,6 +257,8 @@ class OpenSession(Session):
         spec = self._spec(name)
         if self._states.has(spec):
             raise InputError(f"input {spec.name!r} is a recurrent state, whose memory swaps at each run; use set_input")
+        if self._group is not None:
+            self._group.check_settable(spec.name)
         check_borrowed(spec, value)
         self._hold(spec, value)
         self._by_value.discard(spec.name)
@@ -266,6 +281,8 @@ class OpenSession(Session):
             inputs = self._program_of(name).executable.main.inputs
             found = self._states.add_shapes(inputs, shapes, elements) if self._states.pairs else shapes
             values = sizes_of_inputs(inputs, found, elements)
+            if self._group is not None:  # before what the program checks, with the way out
+                self._group.begin(name, values, given.__getitem__)
             if len(programs) > 1 and self._key(name, values) not in self._instances:
                 check_guards(self._executable.programs[name], values)
             return name, values
@@ -281,6 +298,8 @@ class OpenSession(Session):
         if self._settled and self._now is not None and self._by_shapes_alone:
             return self._now.session
         names, held = self._given_names, self._held
+        if self._group is not None:
+            self._give_lengths(self._group)
         try:
             given = [held[name] for name in names]
         except KeyError:
@@ -302,11 +321,20 @@ class OpenSession(Session):
         self._now, self._settled = found, True
         return session
 
+    def _give_lengths(self, group: StateGroup) -> None:
+        """Give runs the inputs that say how many steps the state has."""
+        for name, value in group.lengths().items():
+            self._held[name] = value
+            self._by_value.add(name)
+            self._settled = False
+
     # Runs -------------------------------------------------------------------------------------------------------
 
     @takes_lock
     def run(self) -> None:
         self._settle().run()
+        if self._group is not None:
+            self._group.commit()
 
     def run_async(self) -> AsyncRun:
         # of an instance: this Session holds its own lock for as long, because others share memory
@@ -315,6 +343,8 @@ class OpenSession(Session):
         def wait(begun: Callable[[], object]) -> None:
             begun()
             started[0].wait()
+            if self._group is not None:
+                self._group.commit()
 
         return self._background.start(lambda: started.append(self._settle().run_async()), wait)
 
@@ -328,6 +358,8 @@ class OpenSession(Session):
             return self._call_a_spare(arrays, out)
         try:
             entry.owner = get_ident()
+            if self._group is not None:
+                return self._call_with_state(self._group, arrays, out)
             try:
                 known = self._by_shapes.get(tuple(map(_shape_of, arrays)))
             except (AttributeError, TypeError):  # lists, mappings; shapes of foreign arrays that are no tuples
@@ -356,6 +388,23 @@ class OpenSession(Session):
             entry.owner = NOBODY
             entry.give_back(token)
             del token
+
+    def _call_with_state(self, group: StateGroup, arrays: Sequence[Any], out: Any) -> Any:
+        """Returns the results of a call that continues the state, which gives its lengths itself."""
+        lengths, specs = group.lengths(), self._given_inputs()
+        names = [spec.name for spec in specs if spec.name not in lengths]
+        by_name = len(arrays) == 1 and isinstance(arrays[0], Mapping)
+        values = in_order("input", arrays[0], names) if by_name else arrays
+        if len(values) != len(names):
+            raise InputError(f"{len(values)} arrays are given; the program takes {len(names)}: {', '.join(names)}")
+        given = dict(zip(names, values, strict=True)) | lengths
+        instance = self._of([given[spec.name] for spec in specs])
+        if by_name:
+            results = self._called(instance, given, out=out)
+        else:
+            results = self._called(instance, *(given[spec.name] for spec in specs), out=out)
+        group.commit()
+        return results
 
     def call_at(self, sizes: Mapping[str, int], *arrays: Any) -> list[Tensor]:
         """Returns the results of a call on ``arrays``; the caller knows all ``sizes``, by name, and checked the
@@ -434,6 +483,8 @@ class OpenSession(Session):
     @takes_lock
     def get_output(self, index: int | str, out: Any = None) -> Any:
         holder = self._states.holder
+        if self._group is not None and holder is None:
+            self._group.check_readable(_find("output", index, self._output_specs).name)
         if holder is not None and self._states.has(_find("output", index, self._output_specs)):
             return holder.get_output(index, out)
         return self._last().session.get_output(index, out)
@@ -456,8 +507,12 @@ class OpenSession(Session):
         return self._last().session.get_params()
 
     @takes_lock
-    def bind_state(self, output: str | int, input: str | int) -> None:
-        source, target = _find("output", output, self._output_specs), self._spec(input)
+    def _bind_pair(self, output: str | int, input: str | int) -> None:
+        if self._group is not None:
+            self._group.refuse_pairs()
+        self._bind_specs(_find("output", output, self._output_specs), self._spec(input))
+
+    def _bind_specs(self, source: TensorSpec, target: TensorSpec) -> None:
         self._states.bind(source, target)
         self._by_shapes_alone, self._has_states = False, True
         given = self._given_inputs()
@@ -468,6 +523,22 @@ class OpenSession(Session):
         self._held_outputs.pop(source.name, None)
         if target.name in self._held:
             self._states.give(target.name, np.array(array_of(self._held.pop(target.name)), order="C"))
+
+    @takes_lock
+    def _bind_states(self, pairs: Mapping[str, str] | None, capacity: int | None) -> State:
+        from landbridge.session.state import first_state, further_state
+
+        if self._group is not None:
+            return further_state(self._group, pairs, capacity)
+
+        def bind(output: TensorSpec, input: TensorSpec) -> None:
+            self._held.pop(input.name, None)
+            self._bind_specs(output, input)
+
+        known = self._states.pairs
+        state = first_state(self._executable, self._entry, self._states, pairs, capacity, known, bind)
+        self._group = state.group
+        return state
 
     @property
     def planned_memory(self) -> tuple[PlannedMemory, ...]:

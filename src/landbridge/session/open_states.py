@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
+
+import numpy as np
 
 from landbridge.errors import InputError, ShapeError
 from landbridge.executable.bound_sizes import BoundSizes
 from landbridge.executable.parts import TensorSpec
+from landbridge.memory.borrowed import host_device
 from landbridge.session.open_instance import Instance
-from landbridge.session.session import Session, adopt_state
+from landbridge.session.session import Session, adopt_state, allocate_state, may_take_state, state_memory
 from landbridge.sizes.size import Extent, Size, dimensions_of
+from landbridge.tensor import empty
+
+if TYPE_CHECKING:
+    from landbridge.session.state_group import Halves
 
 
 class OpenStates:
@@ -28,6 +35,14 @@ class OpenStates:
         self.shapes: tuple[tuple[int, ...], ...] = ()
         self.holder: Session | None = None
         self._given: dict[str, Any] = {}
+        #: Memory that the next run takes over, in place of the holder's; None: memory of its own.
+        self._pending: tuple[Halves, ...] | None = None
+        #: Whether the next run begins with new memory.
+        self._is_new = False
+        #: Dimensions that the state declares, by name.
+        self._sizes: dict[str, int] = {}
+        #: The Session that allocates further memory, once there is one.
+        self._allocating: Session | None = None
         #: How many of the pairs each Session has.
         self._known: WeakKeyDictionary[Session, int] = WeakKeyDictionary()
 
@@ -54,6 +69,28 @@ class OpenStates:
         """Set the value with which the next run starts, ``value`` for state ``name``: an array that nobody writes."""
         self._given[name] = value
 
+    def take(self) -> tuple[Halves, ...] | None:
+        """Returns the memory of each pair; None where the first run decides its sizes."""
+        if self._pending is not None or self.holder is None:
+            return self._pending
+        return state_memory(self.holder)
+
+    def put(self, memory: Sequence[Halves] | None, sizes: Mapping[str, int]) -> None:
+        """Let the next run continue with ``memory``, or with new memory; ``sizes``: dimensions that it declares."""
+        self._pending, self._is_new = None if memory is None else tuple(memory), memory is None
+        self._sizes, self._given = dict(sizes), {}
+        if self.holder is not None:
+            self._allocating, self.holder = self.holder, None
+
+    def allocate(self, number: int, shape: Sequence[int]) -> Halves:
+        """Returns new memory of ``shape``, zeroed, for pair ``number``: the host's before the first run."""
+        session = self.holder or self._allocating
+        if session is not None:
+            return allocate_state(session, number, shape)
+        tensor = empty(tuple(shape), dtype=self.pairs[number][1].dtype, device=host_device())
+        np.asarray(tensor)[...] = 0
+        return tensor, tensor
+
     def add_shapes(
         self,
         specs: Sequence[TensorSpec],
@@ -67,6 +104,8 @@ class OpenStates:
         """
         found = dict(shapes) | {name: value.shape for name, value in self._given.items()}
         bound = BoundSizes()
+        for name, size in self._sizes.items():
+            bound.declare(name, size, "the capacity of the state")
         for spec in specs:
             if spec.name in found:
                 bound.add(spec, found[spec.name])
@@ -86,6 +125,8 @@ class OpenStates:
         return found
 
     def _shape_now(self, spec: TensorSpec, dimension: str) -> tuple[int, ...]:
+        if self._pending is not None:
+            return self._pending[[each.name for _, each in self.pairs].index(spec.name)][1].shape
         if self.holder is None:
             raise InputError(
                 f"dimension {dimension!r} is that of state {spec.name!r}, which has none; {_way_out(spec)}"
@@ -100,6 +141,7 @@ class OpenStates:
         """
         session, holder, inputs = instance.session, self.holder, [spec for _, spec in self.pairs]
         then = tuple(instance.shape_of(spec) for spec in inputs)
+        pending = self._pending
         if session is holder and then == self.shapes and not self._given:
             return
         for i in range(self._known.get(session, 0), len(self.pairs)):
@@ -116,7 +158,12 @@ class OpenStates:
                     raise InputError(
                         f"state {spec.name!r} is {now.shape}, a run of these sizes takes {shape}; {_way_out(spec)}"
                     )
-        instance.take_states(inputs)
+        if self._is_new:
+            pending = tuple(allocate_state(session, number, shape) for number, shape in enumerate(then))
+        if pending is not None:
+            self._take_pending(instance, inputs, pending, then)
+        else:
+            instance.take_states(inputs)
         if holder is not None and session is not holder:
             for number, spec in enumerate(inputs):
                 if spec.name in values and not adopt_state(session, holder, number):
@@ -124,6 +171,26 @@ class OpenStates:
         for name, value in self._given.items():
             session.set_input(name, value)
         self.holder, self.shapes, self._given = session, then, {}
+        self._pending, self._is_new = None, False
+
+    def _take_pending(
+        self,
+        instance: Instance,
+        inputs: Sequence[TensorSpec],
+        pending: Sequence[Halves],
+        shapes: Sequence[tuple[int, ...]],
+    ) -> None:
+        """Bind ``pending`` for runs of ``instance``, or copy what it holds where its Session cannot use it in place."""
+        for spec, halves, shape in zip(inputs, pending, shapes, strict=True):
+            if halves[1].shape != shape:
+                raise InputError(f"state {spec.name!r} is {halves[1].shape}, a run of these sizes takes {shape}")
+        session = instance.session
+        if all(may_take_state(session, number, halves) for number, halves in enumerate(pending)):
+            instance.take_states(inputs, pending)
+            return
+        instance.take_states(inputs, [allocate_state(session, number, shape) for number, shape in enumerate(shapes)])
+        for spec, halves in zip(inputs, pending, strict=True):
+            session.set_input(spec.name, halves[1])
 
     @property
     def carried_shapes(self) -> tuple[tuple[int, ...], ...] | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from threading import get_ident
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
@@ -32,6 +32,9 @@ from landbridge.vm.named import in_order
 from landbridge.vm.planned_memory import PlannedMemory
 from landbridge.vm.slot_names import unknown_keyword
 from landbridge.vm.token_lock import NOBODY
+
+if TYPE_CHECKING:
+    from landbridge.session.state import State
 
 __all__ = ["OpenSession", "SegmentedSession", "Session"]
 
@@ -128,7 +131,11 @@ class SegmentedSession(Session):
         )
 
     @takes_lock
-    def bind_state(self, output: str | int, input: str | int) -> None:
+    def _bind_pair(self, output: str | int, input: str | int) -> None:
+        self._refuse("bind_state", "give set_input_zero_copy what get_output gave, before the next run")
+
+    @takes_lock
+    def _bind_states(self, pairs: Mapping[str, str] | None, capacity: int | None) -> State:
         self._refuse("bind_state", "give set_input_zero_copy what get_output gave, before the next run")
 
     @contextmanager

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from threading import get_ident
-from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, overload
 
 import numpy as np
 
@@ -21,7 +21,7 @@ from landbridge.device.stream import current_device
 from landbridge.errors import BindError, InputError, ShapeError, ZeroCopyError
 from landbridge.executable.executable import Executable, is_cut
 from landbridge.executable.no_program import no_program
-from landbridge.executable.parts import TensorSpec
+from landbridge.executable.parts import TensorSpec, program_name
 from landbridge.exhaustion import raise_exhaustion, reports_exhaustion
 from landbridge.memory import ledger
 from landbridge.memory.accesses import open_views
@@ -48,10 +48,14 @@ from landbridge.vm.thread_pool import is_exiting, thread_count
 from landbridge.vm.token_lock import NOBODY
 
 if TYPE_CHECKING:
+    from landbridge.session.state import State
+    from landbridge.session.state_group import Halves, StateGroup
     from landbridge.vm.planned_memory import PlannedMemory
     from landbridge.vm.resizing import Resizing, SizeFit
 
 _ndarray = np.ndarray
+#: The program of a Session without open dimensions.
+_MAIN = program_name(0)
 
 
 class Session(ProcessBound):
@@ -148,6 +152,7 @@ class Session(ProcessBound):
         self._execute, self._listed = frame.execute, frame.listed
         self._written: tuple[Slot, ...] = frame.outputs
         self._has_states = False
+        self._group: StateGroup | None = None
 
     @property
     def executable(self) -> Executable:
@@ -207,6 +212,8 @@ class Session(ProcessBound):
         shape and dtype; else InputError. The ledger shows the copy, cause ``set_input``.
         """
         slot = find_slot("input", name, self._inputs)
+        if self._group is not None:
+            self._group.check_settable(slot.spec.name)
         self._program.runs.copy_in(slot, value, "set_input")
 
     def set_input_zero_copy(self, name: str | int, value: Any) -> None:
@@ -354,6 +361,8 @@ class Session(ProcessBound):
                 self._complete = True
             if concerns[0]:
                 self._run_frame.wait_queued()
+            if self._group is not None:
+                self._group.begin(_MAIN, {}, self._bound_value)
             execute = self._execute
             if self._listed is not None and ledger.is_active():
                 execute = self._listed
@@ -365,7 +374,7 @@ class Session(ProcessBound):
                     self._program.runs.check_views()
                 execute()
             if self._has_states:
-                self._program.states.swap()
+                self._end_step()
         except Exception as error:
             raise_exhaustion(error, "a run was under way")
             raise
@@ -373,6 +382,16 @@ class Session(ProcessBound):
             entry.owner = NOBODY
             entry.give_back(token)
             del token
+
+    def _bound_value(self, name: str) -> Any:
+        """Returns what is bound to input ``name`` for runs."""
+        return self._inputs[name].tensor()
+
+    def _end_step(self) -> None:
+        """Let the next run read what this one wrote, and note how many steps there are."""
+        self._program.states.swap()
+        if self._group is not None:
+            self._group.commit()
 
     def run_async(self) -> AsyncRun:
         """Start a run on what is bound and return at once; ``wait(timeout)`` of the result waits for its end.
@@ -388,6 +407,8 @@ class Session(ProcessBound):
             self._program.runs.complete()
             self._complete = True
         self._run_frame.wait_queued()
+        if self._group is not None:
+            self._group.begin(_MAIN, {}, self._bound_value)
         if open_views:
             self._program.runs.check_views()
 
@@ -401,7 +422,7 @@ class Session(ProcessBound):
         else:
             execute()
         if self._has_states:
-            self._program.states.swap()
+            self._end_step()
 
     def __call__(self, *arrays: Any, out: Any = None, **unknown: NoReturn) -> Any:
         """Run the program on ``arrays``, by reference for this call; returns new Tensors, or what ``out`` lists.
@@ -442,6 +463,9 @@ class Session(ProcessBound):
                 keep = (*keep, *calls.bind_outputs(results))
             if self._has_states:
                 program.states.check_call()
+                if self._group is not None:
+                    given = dict(zip([slot.spec.name for slot in calls.inputs], arrays, strict=True))
+                    self._group.begin(_MAIN, {}, given.__getitem__)
             execute = calls.frame.execute
             if calls.frame.listed is not None and ledger.is_active():
                 execute = calls.frame.listed
@@ -453,7 +477,7 @@ class Session(ProcessBound):
                     calls.check_views(arrays, results)
                 execute()
             if self._has_states:
-                program.states.swap()
+                self._end_step()
             del keep  # kept alive until here
             return results if names is None else dict(zip(names, results, strict=True))
         except Exception as error:
@@ -476,21 +500,79 @@ class Session(ProcessBound):
         finally:
             self._spares.give_back(spare)
 
-    @takes_lock
-    def bind_state(self, output: str | int, input: str | int) -> None:
-        """Make ``output`` of each run the ``input`` of the next, without a copy.
+    @overload
+    def bind_state(self, output: str | int, input: str | int) -> None: ...
+    @overload
+    def bind_state(self, output: Mapping[str, str] | None = None, *, capacity: int | None = None) -> State: ...
+    def bind_state(
+        self,
+        output: str | int | Mapping[str, str] | None = None,
+        input: str | int | None = None,
+        *,
+        capacity: int | None = None,
+    ) -> State | None:
+        """Make outputs of each run the inputs of the next, without a copy.
 
-        They are one memory where the program declares them an alias (``compile(alias=)``), else two buffers that swap.
-        The state starts with the input's value if it has one, else with zeros; ``set_input`` sets it, ``get_output``
-        reads it. Raises InputError when shapes or dtypes differ or one of them is a state already. With open
-        dimensions, runs of other sizes carry the state on, and raise InputError where its shape differs then.
+        ``bind_state()`` and ``bind_state({"present": "past"})`` return a State, which runs continue from then on: of
+        all outputs that are the next value of an input, by the aliases that the program declares and by their names, or
+        of those listed. ``capacity`` is the number of steps that it has memory for, where the program leaves it open;
+        the memory begins as zeros, without steps. Called again it makes a further State, of the same outputs. Inputs
+        that say how many steps there are get that from the State. Raises InputError where nothing is found, which lists
+        inputs and outputs, and where two halves differ.
+
+        ``bind_state("h_out", "h_in")`` makes ``output`` of each run the ``input`` of the next, and returns None. They
+        are one memory where the program declares them an alias (``compile(alias=)``), else two buffers that swap. The
+        state starts with the input's value if it has one, else with zeros; ``set_input`` sets it, ``get_output`` reads
+        it. Raises InputError when shapes or dtypes differ or one of them is a state already. With open dimensions, runs
+        of other sizes carry the state on, and raise InputError where its shape differs then.
         """
+        if output is None or isinstance(output, Mapping):
+            if input is not None:
+                raise InputError(
+                    f"bind_state takes names of inputs by output, or an output and an input, not {input!r}"
+                )
+            return self._bind_states(output, capacity)
+        if input is None or capacity is not None:
+            raise InputError(
+                f"bind_state({output!r}, {input!r}) takes an output and an input, and no capacity; "
+                f"bind_state({{{output!r}: 'past'}}, capacity=) makes a State of them"
+            )
+        self._bind_pair(output, input)
+        return None
+
+    @takes_lock
+    def _bind_pair(self, output: str | int, input: str | int) -> None:
         program = self._program
+        if self._group is not None:
+            self._group.refuse_pairs()
         try:
             program.states.bind(find_slot("output", output, self._outputs), find_slot("input", input, self._inputs))
         finally:
-            self._has_states = bool(program.states.pairs)
-            self._written = (*self._run_frame.outputs, *(half for _, half in program.states.pairs))
+            self._note_states()
+
+    @takes_lock
+    def _bind_states(self, pairs: Mapping[str, str] | None, capacity: int | None) -> State:
+        from landbridge.session.program_states import ProgramStates
+        from landbridge.session.state import first_state, further_state
+
+        if self._group is not None:
+            return further_state(self._group, pairs, capacity)
+        states = self._program.states
+
+        def bind(output: TensorSpec, input: TensorSpec) -> None:
+            try:
+                states.bind(self._outputs[output.name], self._inputs[input.name])
+            finally:
+                self._note_states()
+
+        state = first_state(self._executable, self._entry, ProgramStates(states), pairs, capacity, states.pairs, bind)
+        self._group = state.group
+        return state
+
+    def _note_states(self) -> None:
+        states = self._program.states
+        self._has_states = bool(states.pairs)
+        self._written = (*self._run_frame.outputs, *(half for _, half in states.pairs))
 
 
 def spares_of(
@@ -556,9 +638,27 @@ def resize_calls(session: Session, resizing: Resizing, fit: SizeFit) -> None:
     session._program.states.resize_calls(partial(resizing.resize, session._program.calls.frame, fit))
 
 
-def take_states(session: Session, specs: Sequence[TensorSpec]) -> None:
-    """Resize the recurrent states of ``session`` to ``specs``, in order; those of other shapes become zeros."""
-    session._program.states.take(specs)
+def take_states(session: Session, specs: Sequence[TensorSpec], memory: Sequence[Halves] | None = None) -> None:
+    """Resize the recurrent states of ``session`` to ``specs``, in order; those of other shapes become zeros.
+
+    With ``memory``, of these shapes, they are bound to that.
+    """
+    session._program.states.take(specs, memory)
+
+
+def state_memory(session: Session) -> tuple[Halves, ...]:
+    """Returns what runs of ``session`` write and read of each state."""
+    return session._program.states.memory()
+
+
+def allocate_state(session: Session, number: int, shape: Sequence[int]) -> Halves:
+    """Returns new memory of ``shape``, zeroed, for state ``number`` of ``session``."""
+    return session._program.states.allocate(number, shape)
+
+
+def may_take_state(session: Session, number: int, memory: Halves) -> bool:
+    """Returns whether state ``number`` of ``session`` may be bound to ``memory`` in place."""
+    return session._program.states.may_take(number, memory)
 
 
 def adopt_state(session: Session, holder: Session, number: int) -> bool:

@@ -64,15 +64,49 @@ class RecurrentStates:
         self._calls.follow(*halves)
         self._calls.leave_out(*halves)
 
-    def take(self, specs: Sequence[TensorSpec]) -> None:
-        """Resize to ``specs``, one for each pair: a state of another shape gets new memory, zeroed."""
-        for pair, spec in zip(self.pairs, specs, strict=True):
-            if pair[0].shape == spec.shape:
-                continue
-            for half in pair:
-                half.take(replace(spec, name=half.spec.name), spec.nbytes, half.places)
+    def take(self, specs: Sequence[TensorSpec], memory: Sequence[tuple[Tensor, Tensor]] | None = None) -> None:
+        """Resize to ``specs``, one for each pair: a state of another shape gets new memory, zeroed.
+
+        With ``memory``, of these shapes, what is written and read of each pair, all are bound to that.
+        """
+        for number, (pair, spec) in enumerate(zip(self.pairs, specs, strict=True)):
+            if pair[0].shape != spec.shape:
+                for half in pair:
+                    half.take(replace(spec, name=half.spec.name), spec.nbytes, half.places)
+                if memory is None:
+                    self._bind_both(*pair)
+                    self._calls.follow(*pair)
+            if memory is not None:
+                self.put(number, memory[number])
+
+    def memory(self) -> tuple[tuple[Tensor, Tensor], ...]:
+        """Returns what executions write and read of each pair: one Tensor twice where that is in place."""
+        for pair in self.pairs:
             self._bind_both(*pair)
-            self._calls.follow(*pair)
+        return tuple((source.tensor(), target.tensor()) for source, target in self.pairs)
+
+    def put(self, number: int, memory: tuple[Tensor, Tensor]) -> None:
+        """Bind pair ``number`` to ``memory``, of its shape: what is written, and what is read."""
+        pair = self.pairs[number]
+        for half, owned in zip(pair, memory, strict=True):
+            self._runs.take_over(half, owned)
+        self._calls.follow(*pair)
+
+    def allocate(self, number: int, shape: Sequence[int]) -> tuple[Tensor, Tensor]:
+        """Returns new memory of ``shape``, zeroed, for what is written and read of pair ``number``."""
+        source, target = self.pairs[number]
+        spec = replace(target.spec, shape=tuple(shape))
+        read = self._runs.allocate(target, spec)
+        return (read if is_in_place(source, target) else self._runs.allocate(source, spec)), read
+
+    def may_take(self, number: int, memory: tuple[Tensor, Tensor]) -> bool:
+        """Returns whether pair ``number`` may use ``memory`` of another program of the model: the host's, in place."""
+        pair = self.pairs[number]
+        return (
+            all(half.binding is None for half in pair)
+            and is_in_place(*pair) == (memory[0] is memory[1])
+            and self._runs.frame.staging is None
+        )
 
     def adopt(self, other: RecurrentStates, number: int) -> bool:
         """Move pair ``number`` to its memory in ``other``, of another program of the model; returns whether it could.

@@ -9,6 +9,7 @@ import numpy as np
 
 from landbridge.dtypes import numpy_dtype
 from landbridge.errors import InputError
+from landbridge.executable.parts import TensorSpec
 from landbridge.memory import ledger
 from landbridge.memory.accesses import open_views
 from landbridge.memory.borrowed import host_device
@@ -50,6 +51,12 @@ class RunArguments:
             _fill_zeros(owned)
         slot.bind_owned(owned)
         return owned
+
+    def allocate(self, slot: Slot, spec: TensorSpec) -> Tensor:
+        """Returns new memory of ``spec``, zeroed, of the kind that ``slot`` has; nothing is bound to it."""
+        tensor = self._memory.io.allocate(spec)
+        _fill_zeros(tensor)
+        return tensor
 
     def take_over(self, slot: Slot, owned: Tensor) -> None:
         """Bind ``slot`` to ``owned``, memory of another program of the same Session, as the program's own."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from itertools import chain, combinations, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import onnx_ir as ir
 from xdsl.dialects import func
 from xdsl.dialects.builtin import FunctionType, ModuleOp
-from xdsl.ir import Block, Region
+from xdsl.ir import Block, Region, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from landbridge.errors import (
@@ -22,7 +23,7 @@ from landbridge.errors import (
     UndecidedSizeError,
     UnsupportedOperatorError,
 )
-from landbridge.executable.parts import VDevice
+from landbridge.executable.parts import StateGrowth, VDevice
 from landbridge.frontend.onnx.alias_shapes import declare_unified
 from landbridge.frontend.onnx.attempts import Attempts
 from landbridge.frontend.onnx.branches import import_if
@@ -48,6 +49,7 @@ from landbridge.ir.main_attributes import (
     input_elements,
     io_names,
     set_frame_layouts,
+    set_growths,
     set_guards,
     set_input_elements,
     set_io_names,
@@ -352,12 +354,25 @@ def _built(
         set_input_elements(main, inputs.elements)
     if g.guards:
         set_guards(main, list(dict.fromkeys(g.guards)))
+    grown = _growths(g, dict(zip(block.args, inputs.names, strict=True)))
+    if grown:
+        set_growths(main, grown)
     if data.supposed:
         set_supposed_dimensions(main, sorted(data.supposed))
     if module.parameters:
         set_parameter_names(main, list(module.parameters))
     Rewriter.insert_op(main, InsertPoint.at_start(module.op.body.block))
     return module
+
+
+def _growths(g: GraphBuilder, arguments: Mapping[SSAValue, str]) -> list[StateGrowth]:
+    """How the states among ``arguments``, names by value, grow."""
+    found = []
+    for value, (growth, positions) in g.growths.items():
+        if value in arguments and (positions is None or positions in arguments):
+            named = "" if positions is None else arguments[positions]
+            found.append(replace(growth, name=arguments[value], positions=named))
+    return found
 
 
 def _find(walk: GraphWalk, graph: ir.Graph, names: Sequence[str]) -> list[ir.Value]:

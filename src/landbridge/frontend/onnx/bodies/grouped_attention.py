@@ -53,7 +53,8 @@ def _lengths(keeps_capacity: bool) -> str:
 
     With ``keeps_capacity`` all are within the room that there is.
     """
-    capacity = "landbridge.LengthWithin <axis = 2> (all_0, past_key)" if keeps_capacity else "Identity (all_0)"
+    within = "landbridge.LengthWithin <axis = 2> (all_0, k_h, past_key, past_value)"
+    capacity = within if keeps_capacity else "Identity (all_0)"
     return f"""i_0 = Constant <value_int = 0> () i_1 = Constant <value_int = 1> () a_1 = Constant <value_ints = [1]> ()
         flat = Constant <value_ints = [-1]> () column = Constant <value_ints = [-1, 1]> ()
         steps_of = Shape <start = 1, end = 2> (query) steps = Squeeze (steps_of)

@@ -1,0 +1,102 @@
+"""StateGroup: the states of a Session, one of which runs continue at a time, and the steps that runs make."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol, TypeAlias
+
+import numpy as np
+
+from landbridge.errors import InputError
+from landbridge.executable.parts import StateGrowth
+from landbridge.session.find_states import StateFacts
+from landbridge.sizes.size import Extent, Size
+from landbridge.tensor import Tensor
+from landbridge.vm.entry import Entry
+
+if TYPE_CHECKING:
+    from landbridge.session.state import State
+
+#: What a run writes and what it reads of a state: one Tensor twice where that is in place.
+Halves: TypeAlias = tuple[Tensor, Tensor]
+
+
+class StateMemory(Protocol):
+    """Holds the memory of the state that runs continue."""
+
+    def take(self) -> tuple[Halves, ...] | None:
+        """Returns the memory of each pair; None where there is none yet, as sizes are those of the first run."""
+
+    def put(self, memory: Sequence[Halves] | None, sizes: Mapping[str, int]) -> None:
+        """Let runs continue with ``memory``, or with new memory, zeroed; ``sizes``: dimensions that it declares."""
+
+    def allocate(self, number: int, shape: Sequence[int]) -> Halves:
+        """Returns new memory of ``shape``, zeroed, for pair ``number``."""
+
+
+class StateGroup:
+    """The states of a Session: they have the same ``facts``, and the memory of one of them is bound."""
+
+    def __init__(self, facts: StateFacts, memory: StateMemory, entry: Entry, model: str) -> None:
+        self.facts, self.memory, self.entry, self.model = facts, memory, entry, model
+        #: The state that runs continue.
+        self.current: State | None = None
+        #: How many steps it will have when the run that was begun is over.
+        self._after: int | None = None
+
+    def begin(self, program: str, sizes: Mapping[str, int], read: Callable[[str], Any]) -> None:
+        """Check a run of ``program`` with ``sizes`` before it writes anything; ``read`` returns an input by name.
+
+        Raises StateCapacityError for steps beyond the capacity, InputError where the run does not continue the state.
+        """
+        self._after = None
+        state = self.current
+        if state is None or state.capacity is None:
+            return
+        steps = {_steps(growth, sizes, read) for growth in self.facts.growths.get(program, {}).values()}
+        for before, after in steps:
+            state.check_step(before, after)
+        if steps:
+            self._after = max(after for _, after in steps)
+
+    def commit(self) -> None:
+        """Note that the run that was begun is over."""
+        if self.current is not None and self._after is not None:
+            self.current.complete_step(self._after)
+        self._after = None
+
+    def lengths(self) -> dict[str, np.ndarray[Any, Any]]:
+        """Returns the values of inputs that say how many steps the state has, by name."""
+        length = 0 if self.current is None else self.current.length or 0
+        return {spec.name: np.full(spec.shape, length, spec.dtype) for spec in self.facts.lengths}
+
+    def check_settable(self, name: str) -> None:
+        """Raises InputError where input ``name`` is the length of a state, or has contents that belong to a length."""
+        if any(spec.name == name for spec in self.facts.lengths):
+            raise InputError(f"input {name!r} is the length of the state, which gives it; use state.rewind(length)")
+        if name in self.facts.axes:
+            raise InputError(
+                f"input {name!r} is a part of the state, with its length; use state.assign(values, length)"
+            )
+
+    def refuse_pairs(self) -> NoReturn:
+        """Raises InputError: a further pair would not be a part of the states there are."""
+        raise InputError(
+            "this Session has States, made of all their pairs together; name this one too where the first is made: "
+            "bind_state({output: input, ...})"
+        )
+
+    def check_readable(self, output: str) -> None:
+        """Raises InputError where ``output`` is of a state that no run has continued since it was bound."""
+        if any(source.name == output for source, _ in self.facts.pairs):
+            raise InputError(f"output {output!r} is of a state that was bound since the last run; read state.tensors")
+
+
+def _steps(growth: StateGrowth, sizes: Mapping[str, int], read: Callable[[str], Any]) -> tuple[int, int]:
+    """Returns how many steps a state has before and after a run."""
+    first = int(np.max(np.asarray(read(growth.positions)), initial=0)) if growth.positions else 0
+    return first + _at(growth.before, sizes), first + _at(growth.after, sizes)
+
+
+def _at(extent: Extent, sizes: Mapping[str, int]) -> int:
+    return extent.at(sizes) if isinstance(extent, Size) else extent
