@@ -204,7 +204,7 @@ def _compiled(
         module.declined = declined
         request_places(module, options.place or {})
         request_spill(module, options.spill or {})
-        request_aliases(module, options.alias or {})
+        request_aliases(module, {} if options.alias == "auto" else options.alias or {})
         steps = (*passes_to_do(module, PIPELINE), *(("check_accesses",) if options.sanitize else ()))
         _check_open(module)
         if directory is not None and number:
@@ -290,6 +290,8 @@ def _import(
 ) -> list[ChosenProgram]:
     """Imports ``model`` and returns its programs: several where an input or sizes choose which of them runs."""
     if _is_ir(model):
+        if options.alias == "auto":
+            raise CompileError("alias='auto' is for models of nodes; name outputs and inputs of IR: alias={'y': 'x'}")
         return [ChosenProgram(_of_ir(model, targets, vdevices, options))]
     from landbridge.frontend.onnx.data_rules import data_rules
     from landbridge.frontend.onnx.importer import import_onnx

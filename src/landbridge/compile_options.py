@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from landbridge.did_you_mean import did_you_mean
 from landbridge.errors import InputError, ShapeError, UnknownArgumentError
@@ -39,7 +39,11 @@ def check_form(options: Mapping[str, object]) -> None:
     """Raises InputError for an option of ``landbridge.compile`` whose value is not of a form that it takes."""
     for name, (legal, subject, example) in _FORMS.items():
         given = options[name]
-        if given is not None and (not isinstance(given, legal) or isinstance(given, str | bytes)):
+        if (
+            given is not None
+            and not (name == "alias" and given == "auto")
+            and (not isinstance(given, legal) or isinstance(given, str | bytes))
+        ):
             raise InputError(f"{name}= takes {subject}, as {name}={example}, not {_shown(given)}")
     for name, shape in (options["shapes"] or {}).items():  # type: ignore[attr-defined]
         _check_shape(name, shape)
@@ -88,7 +92,7 @@ class CompileOptions:
     mutable: Sequence[str]
     place: Places | None
     spill: Mapping[str, str] | None
-    alias: Mapping[str, str] | None
+    alias: Mapping[str, str] | Literal["auto"] | None
     on_mismatch: str
     max_nodes: int
     check_indices: bool

@@ -54,7 +54,7 @@ def compile(
     mutable: Sequence[str] = (),
     place: Places | None = None,
     spill: Mapping[str, str] | None = None,
-    alias: Mapping[str, str] | None = None,
+    alias: Mapping[str, str] | Literal["auto"] | None = None,
     dump: str | Path | None = None,
     on_mismatch: Literal["error", "copy"] = "error",
     max_nodes: int = MAX_NODES,
@@ -97,6 +97,7 @@ def compile(
     - ``alias``: outputs that may be the memory of an input, ``{"present": "past"}``: a caller may bind one buffer to
       both, as ``Session.bind_state`` does, and kernels write there what is new. One that would overwrite what is still
       read is refused, with the node. Updates of parts of an input (ScatterND, TensorScatter) have it by themselves.
+      ``"auto"`` requests it for the caches that are found: of GroupQueryAttention, and Concat of past and new steps.
     - ``dump``: a directory for the IR after each pass.
     - ``max_nodes``: how many nodes the model may have with its functions, loops and recurrent layers unfolded; more
       are refused before the work is done.

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from dataclasses import fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 from landbridge.cli.options import CliArgument, CliOption, UsageError
 
@@ -86,7 +86,8 @@ Aliases: TypeAlias = Annotated[
     CliOption(
         "--alias",
         metavar="OUTPUT=INPUT",
-        help="An output that may be the memory of an input, as in present=past; repeatable.",
+        help="An output that may be the memory of an input, as in present=past; repeatable. auto: the caches that are "
+        "found.",
     ),
 ]
 Mutable: TypeAlias = Annotated[
@@ -245,8 +246,10 @@ def parse_spills(texts: list[str] | None) -> dict[str, str]:
     return _pairs(texts, str.partition, "SCOPE=SCOPE", "--spill")
 
 
-def parse_aliases(texts: list[str] | None) -> dict[str, str]:
-    """Parses ``["present=past"]`` to ``{"present": "past"}``; raises UsageError."""
+def parse_aliases(texts: list[str] | None) -> dict[str, str] | Literal["auto"]:
+    """Parses ``["present=past"]`` to ``{"present": "past"}``, ``["auto"]`` to ``"auto"``; raises UsageError."""
+    if texts == ["auto"]:
+        return "auto"
     return _pairs(texts, str.partition, "OUTPUT=INPUT", "--alias")
 
 

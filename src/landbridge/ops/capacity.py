@@ -86,3 +86,34 @@ def append(c: OpContext, buffer: Operand, new: Operand, length: Operand) -> Oper
         return {axis: number}, {a: by_axis[a] for a in others}, [by_axis[a] for a in range(len(shape))]
 
     return scatter_by_steps(c, buffer, length, new, (shape[axis], *(shape[a] for a in others)), "", location)
+
+
+@rules(
+    "buffer: _ ...",
+    "positions: _",
+    "new: _ ...",
+    attributes={"axis": axis_of("len(buffer)", default=0)},
+    where=("len(new) == len(buffer)",),
+)
+@operator("WriteSteps", domain="landbridge")
+@accuracy(EXACT)
+def write_steps(c: OpContext, buffer: Operand, positions: Operand, new: Operand) -> Operand:
+    """Returns ``buffer`` with each step of ``new`` along ``axis`` written at its element of ``positions``.
+
+    With the attribute ``appends``, the positions are those behind the steps so far.
+    """
+    shape, axis = c.shape(new), c.attribute("axis", 0)
+    if 0 in (*shape, *c.shape(buffer)):
+        return buffer
+    if c.attribute("appends", 0):
+        c.g.grows(buffer, axis, 1 - shape[axis], 1, positions)
+    others = [a for a in range(len(shape)) if a != axis]
+
+    def location(
+        s: ScalarBuilder, indices: BodyBuffer, at: Sequence[Value]
+    ) -> tuple[Mapping[int, Value], Mapping[int, Value], Sequence[Value]]:
+        by_axis = dict(zip((axis, *others), at, strict=True))
+        number = indices.load(s, [at[0]])
+        return {axis: number}, {a: by_axis[a] for a in others}, [by_axis[a] for a in range(len(shape))]
+
+    return scatter_by_steps(c, buffer, positions, new, (shape[axis], *(shape[a] for a in others)), "", location)

@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import replace
 from itertools import chain, combinations, islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import onnx_ir as ir
 from xdsl.dialects import func
@@ -24,20 +24,19 @@ from landbridge.errors import (
     UnsupportedOperatorError,
 )
 from landbridge.executable.parts import StateGrowth, VDevice
-from landbridge.frontend.onnx.alias_shapes import declare_unified
 from landbridge.frontend.onnx.attempts import Attempts
 from landbridge.frontend.onnx.branches import import_if
 from landbridge.frontend.onnx.data_rules import OF_THE_MODEL, DataRules
 from landbridge.frontend.onnx.empty_specializations import from_zero, may_be_zero, name_of, where_zero
 from landbridge.frontend.onnx.equal_sizes import EqualSizes
 from landbridge.frontend.onnx.fitting_sizes import naming_inputs
+from landbridge.frontend.onnx.found_states import prepare_states
 from landbridge.frontend.onnx.graph_walk import Branches, ControlFlow, GraphWalk, ImportsBody
 from landbridge.frontend.onnx.load import load_model, release
 from landbridge.frontend.onnx.loops import import_loop, import_scan
 from landbridge.frontend.onnx.model_inputs import ModelInputs, model_inputs
 from landbridge.frontend.onnx.open_ranges import Specializations, in_open_ranges
 from landbridge.frontend.onnx.parameters import promote_parameters
-from landbridge.frontend.onnx.retained_buffers import keep_rooms
 from landbridge.frontend.onnx.shapes import check_declared
 from landbridge.frontend.wanted_inputs import wanted_inputs
 from landbridge.input_spec import InputSpec
@@ -48,6 +47,7 @@ from landbridge.ir.graph_builder import Broadcasting, GraphBuilder
 from landbridge.ir.main_attributes import (
     input_elements,
     io_names,
+    set_aliases,
     set_frame_layouts,
     set_growths,
     set_guards,
@@ -93,7 +93,7 @@ def import_onnx(  # noqa: PLR0913 - what may be stated of a model
     spare_specializations: list[IRModule] | None = None,
     around: Collection[str] | None = None,
     rules: DataRules = OF_THE_MODEL,
-    alias: Mapping[str, str] | None = None,
+    alias: Mapping[str, str] | Literal["auto"] | None = None,
     begin: Mapping[str, Extent] | None = None,
 ) -> IRModule:
     """The IRModule of an ONNX model, with ``func.func @main(inputs) -> outputs`` and their names as attributes.
@@ -115,8 +115,8 @@ def import_onnx(  # noqa: PLR0913 - what may be stated of a model
     ``spare_specializations`` gets the modules for sizes that the others are not for, where code can be made of them:
     one for runs in which an extent is 1 and broadcasts to another input's, and those in which a tensor has no elements.
     ``around``: names of dimensions of the program that runs this one, where one does. ``rules``: which files external
-    data may be in. ``alias``: outputs that are to be the memory of an input, and have its shape. ``begin``: ranges of
-    dimensions, by name, that are tried first.
+    data may be in. ``alias``: outputs that are to be the memory of an input, and have its shape; "auto": the caches
+    that are found. ``begin``: ranges of dimensions, by name, that are tried first.
 
     Raises ImportModelError (no valid model), InputError (unknown names), ShapeError (shapes that contradict each
     other), BudgetError (more than ``max_nodes``) and UnsupportedOperatorError, which lists every operator and dimension
@@ -124,8 +124,7 @@ def import_onnx(  # noqa: PLR0913 - what may be stated of a model
     """
     loaded, sources, files = load_model(model, max_nodes, rules)
     graph = loaded.graph
-    keep_rooms(graph, alias or {})
-    declare_unified(graph, alias or {})
+    states = prepare_states(graph, alias)
     parameters = promote_parameters(graph, mutable)
     given, branches, empties = shapes or {}, Branches(is_separate=around is not None), empties or Empties()
     decided: set[str] = set()  # dimensions that data decide, of all that was tried
@@ -146,7 +145,7 @@ def import_onnx(  # noqa: PLR0913 - what may be stated of a model
         data = DataDimensions(declared, attempts.reads, decided, not_empty, attempts.hosts, empties, around or ())
         budget = Budget(max_nodes)
         try:
-            return _built(
+            built = _built(
                 module,
                 loaded,
                 inputs,
@@ -161,6 +160,8 @@ def import_onnx(  # noqa: PLR0913 - what may be stated of a model
             )
         finally:
             attempts.note(data)
+        set_aliases(built.main, states if alias == "auto" else {})
+        return built
 
     def import_body(
         body: ir.Model,
