@@ -39,13 +39,29 @@ def length_within(c: OpContext, length: Operand, new: Operand, buffer: Operand, 
 @operator("LengthAfter", domain="landbridge")
 @accuracy(EXACT)
 def length_after(c: OpContext, length: Operand, new: Operand, buffer: Operand) -> Operand:
-    """Returns ``length`` [1] plus the extent of ``new`` along ``axis``; a run where that exceeds the extent of
-    ``buffer`` is refused.
+    """Returns ``length`` [1] plus the extent of ``new`` along ``new_axis``, or ``axis`` where that is left out.
+
+    A run where that exceeds the extent of ``buffer`` along ``axis`` is refused.
     """
     axis = c.attribute("axis", 0)
     (before,) = c.constant(length, "length").reshape(-1).tolist()
-    c.g.grows(buffer, axis, before, before + c.shape(new)[axis])
-    return extents_array([_within(c, before + c.shape(new)[axis], c.shape(buffer)[axis], 1)])
+    after = before + c.shape(new)[c.attribute("new_axis", axis)]
+    c.g.grows(buffer, axis, before, after)
+    return extents_array([_within(c, after, c.shape(buffer)[axis], 1)])
+
+
+@rules("buffer: _ ...", "total: 1", "new: _ ...", attributes={"axis": axis_of("len(buffer)", default=0)})
+@operator("ShapeBefore", domain="landbridge")
+@accuracy(EXACT)
+def shape_before(c: OpContext, buffer: Operand, total: Operand, new: Operand) -> Operand:
+    """Returns the shape of what is in use of ``buffer`` before a run, from ``start`` to ``end`` as Shape has them.
+
+    Along ``axis`` that is ``total`` [1] less the extent of ``new`` along ``new_axis``.
+    """
+    shape, axis = list(c.shape(buffer)), c.attribute("axis", 0)
+    (after,) = c.constant(total, "total").reshape(-1).tolist()
+    shape[axis] = after - c.shape(new)[c.attribute("new_axis", axis)]
+    return extents_array(shape[c.attribute("start", 0) : c.attribute("end", len(shape))])
 
 
 def _within(c: OpContext, requested: Extent, capacity: Extent, least: int) -> Extent:

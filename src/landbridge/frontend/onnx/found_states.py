@@ -25,7 +25,7 @@ def prepare_states(graph: ir.Graph, alias: Mapping[str, str] | Literal["auto"] |
     """
     write_steps_in_place(graph)
     states = found_aliases(graph) if alias == "auto" else dict(alias or {})
-    keep_rooms(graph, states)
+    keep_rooms(graph, states, together=alias == "auto")
     declare_unified(graph, states)
     return states
 

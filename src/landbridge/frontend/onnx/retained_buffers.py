@@ -4,7 +4,7 @@
 
     present = Append(past, new, length)      the buffer, of the room that past has
     total   = LengthAfter(length, new, past) refused where it is more than that room
-    past    = InUse(past, length)            what others read of past
+    past    = InUse(past, length)            what others read of past; its shape is total less what is new
     present = InUse(present, total)          what others read of present
 
 ``length``, an int64 [1], is a new input of the model: how many there are before a run. It is called as the dimension
@@ -18,36 +18,57 @@ from collections.abc import Mapping
 import onnx_ir as ir
 
 
-def keep_rooms(graph: ir.Graph, alias: Mapping[str, str]) -> None:
-    """Keep each state of ``alias``, outputs to inputs by name, that ``graph`` makes by such a Concat in its room."""
+def keep_rooms(graph: ir.Graph, alias: Mapping[str, str], *, together: bool = False) -> None:
+    """Keep each state of ``alias``, outputs to inputs by name, that ``graph`` makes by such a Concat in its room.
+
+    ``together``: states that grow by one extent have one length, whatever their dimensions are called.
+    """
     inputs = {value.name: value for value in graph.inputs}
     lengths: dict[object, ir.Value] = {}
+    by_growth: dict[object, tuple[ir.Value, object]] = {}
     for output in graph.outputs:
         past, node = inputs.get(alias.get(output.name or "", "")), output.producer()
         if past is None or node is None or node.op_type != "Concat" or node.domain not in ("", "ai.onnx"):
             continue
         if len(node.inputs) == 2 and node.inputs[0] is past and past.shape is not None:
-            _keep(graph, node, past, output, lengths)
+            axis = node.attributes["axis"].as_int() % len(past.shape)
+            growth = _extent(node.inputs[1], axis) if together else None
+            length = _length(graph, past, axis, lengths, by_growth.get(growth))
+            if growth is not None:
+                by_growth.setdefault(growth, (length, _extent(past, axis)))
+            _keep(graph, node, past, output, length, axis)
 
 
-def _keep(graph: ir.Graph, node: ir.Node, past: ir.Value, output: ir.Value, lengths: dict[object, ir.Value]) -> None:
-    assert past.shape is not None
+def _keep(graph: ir.Graph, node: ir.Node, past: ir.Value, output: ir.Value, length: ir.Value, axis: int) -> None:
     new = node.inputs[1]
-    axis = node.attributes["axis"].as_int() % len(past.shape)
-    length = _length(graph, past, axis, lengths)
     uses = [use for use in past.uses() if use.node is not node]
     later = list(output.uses())
     created: list[ir.Node] = []
 
-    def op(kind: str, given: list[ir.Value | None]) -> ir.Value:
-        found = ir.node(kind, given, {"axis": axis}, domain="landbridge", name=f"{output.name}.{kind}", num_outputs=1)
-        found.outputs[0].name = f"{output.name}.{kind}.0"
+    def op(kind: str, given: list[ir.Value | None], suffix: str = "", **facts: int) -> ir.Value:
+        name = f"{output.name}.{kind}{suffix}"
+        found = ir.node(kind, given, {"axis": axis, **facts}, domain="landbridge", name=name, num_outputs=1)
+        found.outputs[0].name = f"{name}.0"
         created.append(found)
         return found.outputs[0]
 
+    counted = _counted(graph, new, axis)
+    if counted is not None:  # what others read of past may be before this node, and the length after a run with it
+        source, at = counted
+        total = op("LengthAfter", [length, source, past], new_axis=at)
+        for number, use in enumerate(uses):
+            if use.node.op_type == "Shape" and use.node.domain in ("", "ai.onnx"):
+                part = {name: use.node.attributes[name].as_int() for name in use.node.attributes}
+                shape = op("ShapeBefore", [past, total, source], f".{number}", new_axis=at, **part)
+                for reader in list(use.node.outputs[0].uses()):
+                    reader.node.replace_input_with(reader.idx, shape)
+        uses = [use for use in past.uses() if use.node is not node and use.node not in created]
+    before = op("InUse", [past, length], ".past") if uses else None
+    graph.insert_before(graph[0], created)
+    created.clear()
     present = op("Append", [past, new, length])
-    total = op("LengthAfter", [length, new, past])
-    before = op("InUse", [past, length]) if uses else None
+    if counted is None:
+        total = op("LengthAfter", [length, new, past])
     after = op("InUse", [present, total])
     graph.insert_before(node, created)
     for found, value in ((uses, before), (later, after)):
@@ -59,18 +80,43 @@ def _keep(graph: ir.Graph, node: ir.Node, past: ir.Value, output: ir.Value, leng
     output.name, present.name = None, name
 
 
-def _length(graph: ir.Graph, past: ir.Value, axis: int, lengths: dict[object, ir.Value]) -> ir.Value:
+def _counted(graph: ir.Graph, new: ir.Value | None, axis: int) -> tuple[ir.Value, int] | None:
+    """An input of ``graph`` and its axis that is as long as ``new`` along ``axis``; None where there is none."""
+    extent = _extent(new, axis)
+    for value in graph.inputs if isinstance(extent, str) else ():
+        for at in range(len(value.shape or ())):
+            if _extent(value, at) == extent:
+                return value, at
+    return None
+
+
+def _extent(value: ir.Value | None, axis: int) -> object:
+    """The extent of ``value`` along ``axis``, a name or a number; None where it is not known."""
+    if value is None or value.shape is None:
+        return None
+    extent = value.shape[axis]
+    return extent if isinstance(extent, int) else extent.value
+
+
+def _length(
+    graph: ir.Graph, past: ir.Value, axis: int, lengths: dict[object, ir.Value], shared: tuple[ir.Value, object] | None
+) -> ir.Value:
     """The input that says how many there are along ``axis`` of ``past``, whose dimension becomes its room.
 
-    ``lengths`` has those of other states, by what the dimension was: a name or a number.
+    ``lengths`` has those of other states, by what the dimension was: a name or a number. ``shared``: that of a state
+    which always has as many, and its room.
     """
     assert past.shape is not None
     extent = past.shape[axis]
     was = extent if isinstance(extent, int) else extent.value
-    capacity = was if isinstance(was, int) else f"{was or past.name}.room"
+    room = shared[1] if shared is not None and isinstance(shared[1], str) else f"{was or past.name}.room"
+    capacity = was if isinstance(was, int) else room
     past.shape = ir.Shape([capacity if a == axis else e for a, e in enumerate(past.shape)])
     if was in lengths:
         return lengths[was]
+    if shared is not None:
+        lengths[was] = shared[0]
+        return shared[0]
     taken = {value.name for value in (*graph.inputs, *(each for node in graph for each in node.outputs))}
     name = was if isinstance(was, str) and was not in taken else f"{past.name}.length"
     created = ir.Value(name=name, shape=ir.Shape([1]), type=ir.TensorType(ir.DataType.INT64))
