@@ -26,12 +26,10 @@ def _replace(graph: ir.Graph, back: ir.Node) -> None:
         return
     front, positions = _producer(scatter.inputs[0], "Transpose"), _positions(scatter.inputs[1])
     new = scatter.inputs[2]
-    if front is None or positions is None or new is None or new.shape is None:
+    if front is None or positions is None or new is None:
         return
     there, again = _perm(front), _perm(back)
     if there is None or again is None or [there[a] for a in again] != list(range(len(there))):
-        return
-    if len(new.shape) != len(there):
         return
     axis, steps = there[0], _producer(new, "Transpose")
     created: list[ir.Node] = []
