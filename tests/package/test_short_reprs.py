@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from onnx import ModelProto, TensorProto, helper
 from wheel_models import CLASSIFY, PP_OCR, wheel_model
 
 import landbridge as lb
@@ -29,6 +30,7 @@ def handed_out() -> dict[str, Any]:
     model, shapes = wheel_model(PP_OCR, CLASSIFY), {"x": SHAPE}
     executable = lb.compile(model, shapes=shapes)
     on_device = lb.compile(model, lb.Target.from_device(first_instance("vulkan")), shapes=shapes)
+    grows = lb.compile(of_many_states())
     session = lb.Session(executable)
     with lb.ledger() as moves:
         for _ in range(3):
@@ -49,6 +51,7 @@ def handed_out() -> dict[str, Any]:
         "Target": lb.Target("llvm"),
         "target of a device": lb.Target.from_device(lb.device("vulkan")),
         "Device": lb.device("cpu"),
+        "State": lb.Session(grows).bind_state(),
         "Stream": lb.Stream(lb.device("cpu"), 1),
         "Dim": lb.Dim(1, 8),
         "InputSpec": lb.InputSpec(dtype="uint8"),
@@ -60,6 +63,18 @@ def handed_out() -> dict[str, Any]:
         "from_dlpack": lb.from_dlpack(np.zeros((1000, 1000))),
         "trace": trace_run(executable, "cpu", {"x": lb.empty(SHAPE, dtype="float32")}, 1)[0],
     }
+
+
+def of_many_states() -> ModelProto:
+    """A model that carries a hundred values from run to run."""
+    nodes = [helper.make_node("Add", [f"h_{i}", f"h_{i}"], [f"h_{i}_out"]) for i in range(100)]
+    sides = [
+        [helper.make_tensor_value_info(f"h_{i}{end}", TensorProto.FLOAT, (2,)) for i in range(100)]
+        for end in ("", "_out")
+    ]
+    return helper.make_model(
+        helper.make_graph(nodes, "states", *sides), opset_imports=[helper.make_opsetid("", 17)], ir_version=8
+    )
 
 
 def reached(value: Any, path: str, depth: int, seen: dict[int, Any]) -> Iterator[tuple[str, Any]]:

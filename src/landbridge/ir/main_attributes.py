@@ -134,7 +134,8 @@ def growths(main: func.FuncOp) -> tuple[StateGrowth, ...]:
     for name, each in dictionary_at(main, GROWTH).items():
         match each:
             case ArrayAttr(data=(ArrayAttr() as extents, StringAttr(data=positions))) if len(extents.data) == 3:
-                found.append(StateGrowth(name, *ints(extents), positions))
+                axis, before, after = ints(extents)
+                found.append(StateGrowth(name, axis, before, after, positions))
             case _:
                 raise CompileError(f"{GROWTH} of {name!r} is {each}; legal: [[axis, before, after], positions]")
     return tuple(found)

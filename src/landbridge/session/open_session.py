@@ -526,7 +526,7 @@ class OpenSession(Session):
 
     @takes_lock
     def _bind_states(self, pairs: Mapping[str, str] | None, capacity: int | None) -> State:
-        from landbridge.session.state import first_state, further_state
+        from landbridge.session.state import first_state, further_state, group_of
 
         if self._group is not None:
             return further_state(self._group, pairs, capacity)
@@ -537,7 +537,7 @@ class OpenSession(Session):
 
         known = self._states.pairs
         state = first_state(self._executable, self._entry, self._states, pairs, capacity, known, bind)
-        self._group = state.group
+        self._group = group_of(state)
         return state
 
     @property

@@ -553,7 +553,7 @@ class Session(ProcessBound):
     @takes_lock
     def _bind_states(self, pairs: Mapping[str, str] | None, capacity: int | None) -> State:
         from landbridge.session.program_states import ProgramStates
-        from landbridge.session.state import first_state, further_state
+        from landbridge.session.state import first_state, further_state, group_of
 
         if self._group is not None:
             return further_state(self._group, pairs, capacity)
@@ -566,7 +566,7 @@ class Session(ProcessBound):
                 self._note_states()
 
         state = first_state(self._executable, self._entry, ProgramStates(states), pairs, capacity, states.pairs, bind)
-        self._group = state.group
+        self._group = group_of(state)
         return state
 
     def _note_states(self) -> None:

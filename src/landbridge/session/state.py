@@ -16,7 +16,7 @@ from landbridge.executable.parts import TensorSpec
 from landbridge.process_bound import ProcessBound
 from landbridge.session.find_states import find_states
 from landbridge.session.state_file import StatePart, read_state, write_state
-from landbridge.session.state_group import Halves, StateGroup, StateMemory
+from landbridge.session.state_group import Halves, StateContents, StateGroup, StateMemory
 from landbridge.tensor import Tensor
 from landbridge.tensor.copy import copy_tensor
 from landbridge.vm.entry import Entry, takes_lock
@@ -37,29 +37,20 @@ class State(ProcessBound):
 
     _instead: ClassVar[str] = "use state.save(path), and load(path) of a state of another Session"
 
-    def __init__(self, group: StateGroup, capacity: int | None, sizes: Mapping[str, int]) -> None:
-        self._group, self._entry, self._model = group, group.entry, group.model
-        self._capacity, self._sizes = capacity, dict(sizes)
-        self._length = 0
-        #: The memory while another state is bound; None before there is any.
-        self._parked: tuple[Halves, ...] | None = None
+    def __init__(self, group: StateGroup, contents: StateContents) -> None:
+        self._group, self._entry, self._contents = group, group.entry, contents
 
     # What it is -------------------------------------------------------------------------------------------------
 
     @property
-    def group(self) -> StateGroup:
-        """Returns what the states of the Session have in common."""
-        return self._group
-
-    @property
     def length(self) -> int | None:
         """Returns how many steps are filled; None for a state that does not grow."""
-        return None if self._capacity is None else self._length
+        return None if self._contents.capacity is None else self._contents.length
 
     @property
     def capacity(self) -> int | None:
         """Returns how many steps there is memory for; None for a state that does not grow."""
-        return self._capacity
+        return self._contents.capacity
 
     @property
     def pairs(self) -> dict[str, str]:
@@ -69,7 +60,7 @@ class State(ProcessBound):
     @property
     def is_bound(self) -> bool:
         """Returns whether the runs of the Session continue this state."""
-        return self._group.current is self
+        return self._group.current is self._contents
 
     @property
     @takes_lock
@@ -84,7 +75,9 @@ class State(ProcessBound):
     def __repr__(self) -> str:
         names = ", ".join(self.pairs.values())
         shown = names if len(names) < 60 else f"{names[:57]}..."
-        steps = "" if self._capacity is None else f", {self._length} of {self._capacity} steps"
+        steps = (
+            "" if self._contents.capacity is None else f", {self._contents.length} of {self._contents.capacity} steps"
+        )
         return f"State({shown}{steps}{', bound' * self.is_bound})"
 
     # What is done with it ---------------------------------------------------------------------------------------
@@ -92,7 +85,7 @@ class State(ProcessBound):
     @takes_lock
     def bind(self) -> None:
         """Let the next runs of the Session continue this state; no byte is copied."""
-        self.bind_now()
+        self._group.continue_with(self._contents)
 
     @takes_lock
     def rewind(self, length: int) -> None:
@@ -101,13 +94,13 @@ class State(ProcessBound):
         It moves no byte: a draft that was refused, or an edited prompt. Raises InputError unless ``length`` is from 0
         to the length now.
         """
-        self._length = self._checked_length(length, self._length, "the state has {} steps")
+        self._contents.length = self._checked_length(length, self._contents.length, "the state has {} steps")
 
     @takes_lock
     def reset(self) -> None:
         """Begin again, with no steps; a state that does not grow becomes zeros."""
-        self._length = 0
-        if self._capacity is None or any(each.positions for each in self._growths()):
+        self._contents.length = 0
+        if self._contents.capacity is None or any(each.positions for each in self._growths()):
             self._fill_zeros()
 
     @takes_lock
@@ -117,12 +110,12 @@ class State(ProcessBound):
         The filled steps are copied, as the ledger shows with the cause ``fork``; both continue independently. The
         binding stays as it is.
         """
-        forked = State(self._group, self._capacity, self._sizes)
+        forked = StateContents(self._contents.capacity, self._contents.sizes)
         memory = self._memory()
         if memory is not None:
-            forked._parked = self._copied(memory, [halves[1].shape for halves in memory], "fork")
-        forked._length = self._length
-        return forked
+            forked.parked = self._copied(memory, [halves[1].shape for halves in memory], "fork")
+        forked.length = self._contents.length
+        return State(self._group, forked)
 
     @takes_lock
     def resize(self, capacity: int) -> None:
@@ -132,9 +125,10 @@ class State(ProcessBound):
         """
         facts = self._group.facts
         sizes = sizes_of(self._group, capacity)
-        if capacity < self._length:
+        if capacity < self._contents.length:
             raise StateCapacityError(
-                f"the state has {self._length} steps, capacity {capacity} holds fewer; rewind(length) drops steps"
+                f"the state has {self._contents.length} steps, capacity {capacity} holds fewer; rewind(length) drops "
+                "steps"
             )
         memory = self._memory()
         resized: tuple[Halves, ...] | None = None
@@ -144,8 +138,8 @@ class State(ProcessBound):
                 for (_, spec), halves in zip(facts.pairs, memory, strict=True)
             ]
             resized = self._copied(memory, shapes, "resize")
-        self._capacity, self._sizes = capacity, sizes
-        self._replace(resized)
+        self._contents.capacity, self._contents.sizes = capacity, sizes
+        self._group.replace_memory(self._contents, resized)
 
     @takes_lock
     def assign(self, values: Mapping[str, Any], length: int | None = None) -> None:
@@ -162,13 +156,13 @@ class State(ProcessBound):
         """Write the filled steps to the file ``path``, whole or not at all; raises OutputFileError."""
         facts, memory = self._group.facts, self._needed()
         arrays = [
-            _host_array(_part(halves[1], facts.axes.get(spec.name), self._length))
+            _host_array(_part(halves[1], facts.axes.get(spec.name), self._contents.length))
             for (_, spec), halves in zip(facts.pairs, memory, strict=True)
         ]
         parts = [
             StatePart(spec.name, spec.dtype, array.shape) for (_, spec), array in zip(facts.pairs, arrays, strict=True)
         ]
-        write_state(path, self._model, self.length, parts, arrays)
+        write_state(path, self._group.model, self.length, parts, arrays)
 
     @takes_lock
     def load(self, path: str | Path) -> None:
@@ -177,62 +171,24 @@ class State(ProcessBound):
         Raises InputError for a state of another model, dtype or shape, and StateCapacityError for more steps than the
         capacity; nothing changes then.
         """
-        length, parts, arrays = read_state(path, self._model)
+        length, parts, arrays = read_state(path, self._group.model)
         expected = {spec.name: spec.dtype for _, spec in self._group.facts.pairs}
         found = {part.name: part.dtype for part in parts}
-        if found != expected or (length is None) != (self._capacity is None):
+        if found != expected or (length is None) != (self._contents.capacity is None):
             raise InputError(f"{path} holds the states {found}; those of this program are {expected}")
         values = {part.name: array for part, array in zip(parts, arrays, strict=True)}
         self._assign(values, length, "load")
 
-    # Runs -------------------------------------------------------------------------------------------------------
-
-    def check_step(self, before: int, after: int) -> None:
-        """Raises unless a run may continue the state from ``before`` steps to ``after``, before it writes anything."""
-        capacity = self._capacity or 0
-        if before != self._length:
-            way_out = (
-                f"give it lengths that continue from {self._length}"
-                if before > self._length
-                else f"call state.rewind({max(before, 0)}) first"
-            )
-            raise InputError(f"the run continues from {before} steps, the state has {self._length}; {way_out}")
-        if after > capacity:
-            raise StateCapacityError(
-                f"the run needs {after} steps, {after - before} more than the {before} that are filled; the capacity "
-                f"is {capacity}: make more room with state.resize({after}), or drop steps with state.rewind(length)"
-            )
-
-    def complete_step(self, after: int) -> None:
-        """Note that a run has filled the state up to ``after`` steps."""
-        self._length = after
-
     # Memory -----------------------------------------------------------------------------------------------------
 
-    def bind_now(self) -> None:
-        """Let the next runs continue this state; the caller holds the Session's lock."""
-        group, before = self._group, self._group.current
-        if before is self:
-            return
-        if before is not None:
-            before._parked = group.memory.take()
-        group.memory.put(self._parked, self._sizes)
-        group.current, self._parked = self, None
-
     def _memory(self) -> tuple[Halves, ...] | None:
-        return self._group.memory.take() if self.is_bound else self._parked
+        return self._group.memory_of(self._contents)
 
     def _needed(self) -> tuple[Halves, ...]:
         memory = self._memory()
         if memory is None:
             raise InputError("the state has no memory yet: its sizes are those of the first run; run, or assign values")
         return memory
-
-    def _replace(self, memory: tuple[Halves, ...] | None) -> None:
-        if self.is_bound:
-            self._group.memory.put(memory, self._sizes)
-        else:
-            self._parked = memory
 
     def _copied(self, memory: Sequence[Halves], shapes: Sequence[tuple[int, ...]], cause: str) -> tuple[Halves, ...]:
         """Returns new memory of ``shapes`` with the filled steps of ``memory``."""
@@ -241,7 +197,9 @@ class State(ProcessBound):
         for number, ((_, spec), halves, shape) in enumerate(zip(facts.pairs, memory, shapes, strict=True)):
             new = self._group.memory.allocate(number, shape)
             axis = facts.axes.get(spec.name)
-            copy_tensor(_part(new[1], axis, self._length), _part(halves[1], axis, self._length), cause=cause)
+            copy_tensor(
+                _part(new[1], axis, self._contents.length), _part(halves[1], axis, self._contents.length), cause=cause
+            )
             created.append(new)
         return tuple(created)
 
@@ -256,10 +214,10 @@ class State(ProcessBound):
         names = [spec.name for _, spec in facts.pairs]
         if set(values) != set(names):
             raise InputError(f"values are given for {sorted(values)}; the state has {names}")
-        if self._capacity is not None:
+        if self._contents.capacity is not None:
             if length is None:
                 raise InputError("length= says how many steps the values are; this state grows")
-            length = self._checked_length(length, self._capacity, "the capacity is {}", StateCapacityError)
+            length = self._checked_length(length, self._contents.capacity, "the capacity is {}", StateCapacityError)
         elif length is not None:
             raise InputError(f"length={length}: this state does not grow; leave it out")
         steps = length or 0
@@ -269,7 +227,7 @@ class State(ProcessBound):
             tensor = source if isinstance(source, Tensor) else Tensor.from_numpy_view(np.ascontiguousarray(source))
             axis = facts.axes.get(spec.name)
             shape = memory[number][1].shape if memory is not None else _fitted(spec.shape, tensor.shape)
-            shape = _with(shape, axis, self._capacity)
+            shape = _with(shape, axis, self._contents.capacity)
             partial_shape = _with(shape, axis, steps)
             if tensor.dtype != spec.dtype or tensor.shape not in (shape, partial_shape):
                 raise InputError(
@@ -281,14 +239,14 @@ class State(ProcessBound):
         for (_, spec), halves, (tensor, _) in zip(facts.pairs, target, sources, strict=True):
             copy_tensor(_part(halves[1], facts.axes.get(spec.name), steps), tensor, cause=cause)
         if memory is None:
-            self._replace(target)
-        self._length = steps
+            self._group.replace_memory(self._contents, target)
+        self._contents.length = steps
 
     def _growths(self) -> list[Any]:
         return [growth for each in self._group.facts.growths.values() for growth in each.values()]
 
     def _checked_length(self, length: int, most: int, reason: str, error: type[InputError] = InputError) -> int:
-        if self._capacity is None:
+        if self._contents.capacity is None:
             raise InputError("this state does not grow and has no length; reset() makes it zeros")
         number = _integer("length", length)
         if number < 0:
@@ -348,6 +306,11 @@ def first_state(
     return _new_state(group, capacity, sizes)
 
 
+def group_of(state: State) -> StateGroup:
+    """Returns what the states of the Session of ``state`` have in common."""
+    return state._group
+
+
 def further_state(group: StateGroup, pairs: Mapping[str, str] | None, capacity: int | None) -> State:
     """Returns a state without steps, of the pairs of ``group``, which runs continue; raises InputError for others."""
     known = {output.name: input.name for output, input in group.facts.pairs}
@@ -358,9 +321,9 @@ def further_state(group: StateGroup, pairs: Mapping[str, str] | None, capacity: 
 
 def _new_state(group: StateGroup, capacity: int | None, sizes: Mapping[str, int]) -> State:
     fixed, names = group.facts.capacities()
-    state = State(group, capacity if names else min(fixed.values(), default=None), sizes)
-    state.bind_now()
-    return state
+    contents = StateContents(capacity if names else min(fixed.values(), default=None), sizes)
+    group.continue_with(contents)
+    return State(group, contents)
 
 
 def _integer(subject: str, value: object) -> int:

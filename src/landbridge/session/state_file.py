@@ -101,10 +101,11 @@ def _read(
 
 def _part(found: object) -> StatePart:
     match found:
-        case [str(name), str(dtype), [*shape]] if all(type(extent) is int and extent >= 0 for extent in shape):
-            return StatePart(name, dtype, tuple(shape))
-        case _:
-            raise ValueError(f"{str(found)[:60]} describes no state")
+        case [str(name), str(dtype), list(shape)]:
+            extents = [extent for extent in shape if type(extent) is int and extent >= 0]
+            if len(extents) == len(shape):
+                return StatePart(name, dtype, tuple(extents))
+    raise ValueError(f"{str(found)[:60]} describes no state")
 
 
 def _member(archive: zipfile.ZipFile, name: str, nbytes: int | None) -> np.ndarray[Any, Any]:

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NoReturn, Protocol, TypeAlias
+from typing import Any, NoReturn, Protocol, TypeAlias
 
 import numpy as np
 
-from landbridge.errors import InputError
+from landbridge.errors import InputError, StateCapacityError
 from landbridge.executable.parts import StateGrowth
 from landbridge.session.find_states import StateFacts
 from landbridge.sizes.size import Extent, Size
 from landbridge.tensor import Tensor
 from landbridge.vm.entry import Entry
-
-if TYPE_CHECKING:
-    from landbridge.session.state import State
 
 #: What a run writes and what it reads of a state: one Tensor twice where that is in place.
 Halves: TypeAlias = tuple[Tensor, Tensor]
@@ -34,15 +31,65 @@ class StateMemory(Protocol):
         """Returns new memory of ``shape``, zeroed, for pair ``number``."""
 
 
+class StateContents:
+    """What one state holds: ``length`` steps, of ``capacity``; both 0 and None for a state that does not grow.
+
+    ``sizes`` are the dimensions that are the capacity, by name. ``parked`` is the memory while runs continue another
+    state; None before there is any.
+    """
+
+    def __init__(self, capacity: int | None, sizes: Mapping[str, int]) -> None:
+        self.capacity, self.sizes = capacity, dict(sizes)
+        self.length = 0
+        self.parked: tuple[Halves, ...] | None = None
+
+    def check_step(self, before: int, after: int) -> None:
+        """Raises unless a run may continue from ``before`` steps to ``after``, before it writes anything."""
+        if before != self.length:
+            way_out = (
+                f"give it lengths that continue from {self.length}"
+                if before > self.length
+                else f"call state.rewind({max(before, 0)}) first"
+            )
+            raise InputError(f"the run continues from {before} steps, the state has {self.length}; {way_out}")
+        if self.capacity is not None and after > self.capacity:
+            raise StateCapacityError(
+                f"the run needs {after} steps, {after - before} more than the {before} that are filled; the capacity "
+                f"is {self.capacity}: make more room with state.resize({after}), or drop steps with "
+                "state.rewind(length)"
+            )
+
+
 class StateGroup:
     """The states of a Session: they have the same ``facts``, and the memory of one of them is bound."""
 
     def __init__(self, facts: StateFacts, memory: StateMemory, entry: Entry, model: str) -> None:
         self.facts, self.memory, self.entry, self.model = facts, memory, entry, model
         #: The state that runs continue.
-        self.current: State | None = None
+        self.current: StateContents | None = None
         #: How many steps it will have when the run that was begun is over.
         self._after: int | None = None
+
+    def continue_with(self, contents: StateContents) -> None:
+        """Let the next runs continue ``contents``, and the state before keep what it has."""
+        before = self.current
+        if before is contents:
+            return
+        if before is not None:
+            before.parked = self.memory.take()
+        self.memory.put(contents.parked, contents.sizes)
+        self.current, contents.parked = contents, None
+
+    def memory_of(self, contents: StateContents) -> tuple[Halves, ...] | None:
+        """Returns the memory of ``contents``; None where there is none yet."""
+        return self.memory.take() if self.current is contents else contents.parked
+
+    def replace_memory(self, contents: StateContents, memory: tuple[Halves, ...] | None) -> None:
+        """Let ``contents`` be in ``memory``."""
+        if self.current is contents:
+            self.memory.put(memory, contents.sizes)
+        else:
+            contents.parked = memory
 
     def begin(self, program: str, sizes: Mapping[str, int], read: Callable[[str], Any]) -> None:
         """Check a run of ``program`` with ``sizes`` before it writes anything; ``read`` returns an input by name.
@@ -62,12 +109,12 @@ class StateGroup:
     def commit(self) -> None:
         """Note that the run that was begun is over."""
         if self.current is not None and self._after is not None:
-            self.current.complete_step(self._after)
+            self.current.length = self._after
         self._after = None
 
     def lengths(self) -> dict[str, np.ndarray[Any, Any]]:
         """Returns the values of inputs that say how many steps the state has, by name."""
-        length = 0 if self.current is None else self.current.length or 0
+        length = 0 if self.current is None else self.current.length
         return {spec.name: np.full(spec.shape, length, spec.dtype) for spec in self.facts.lengths}
 
     def check_settable(self, name: str) -> None:

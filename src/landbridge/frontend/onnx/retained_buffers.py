@@ -109,8 +109,9 @@ def _length(
     assert past.shape is not None
     extent = past.shape[axis]
     was = extent if isinstance(extent, int) else extent.value
-    room = shared[1] if shared is not None and isinstance(shared[1], str) else f"{was or past.name}.room"
-    capacity = was if isinstance(was, int) else room
+    capacity = was if isinstance(was, int) else f"{was or past.name}.room"
+    if isinstance(was, str) and shared is not None and isinstance(shared[1], str):
+        capacity = shared[1]
     past.shape = ir.Shape([capacity if a == axis else e for a, e in enumerate(past.shape)])
     if was in lengths:
         return lengths[was]

@@ -14,9 +14,9 @@ from landbridge.locks import adopt
 from landbridge.output_file import write_text
 from landbridge.planner.exact import kernel, problem, state
 from landbridge.planner.exact.problem import Problem
-from landbridge.planner.exact.state import State
+from landbridge.planner.exact.state import SearchState
 
-Search = Callable[[Problem, State, int, int], int]
+Search = Callable[[Problem, SearchState, int, int], int]
 
 
 @cache
@@ -67,7 +67,7 @@ def _signature() -> tuple[Any, ...]:
     from numba import int64, typeof
 
     array = np.zeros(1, np.int64)
-    kinds = [typeof(kind(*[array] * len(kind._fields))) for kind in (Problem, State)]  # type: ignore[no-untyped-call]
+    kinds = [typeof(kind(*[array] * len(kind._fields))) for kind in (Problem, SearchState)]  # type: ignore[no-untyped-call]
     return (*kinds, int64, int64)
 
 

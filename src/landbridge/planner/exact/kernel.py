@@ -21,7 +21,7 @@ and the memory of refuted parts do not.
 from __future__ import annotations
 
 from landbridge.planner.exact.problem import Problem
-from landbridge.planner.exact.state import AGENDA, FRAME, State
+from landbridge.planner.exact.state import AGENDA, FRAME, SearchState
 
 FOUND, REFUTED, STOPPED = 1, 0, -1
 
@@ -35,7 +35,7 @@ _MASK = (1 << 61) - 1
 _NOBODY = -1
 
 
-def search(p: Problem, s: State, capacity: int, node_limit: int) -> int:
+def search(p: Problem, s: SearchState, capacity: int, node_limit: int) -> int:
     """Returns FOUND with a plan in ``s.offset``, REFUTED if none exists, STOPPED at ``node_limit`` or by ``s.stop``.
 
     ``capacity`` in units; ``s.latest`` must agree with it. Each call starts from the root; weights and refuted states
@@ -97,7 +97,7 @@ def search(p: Problem, s: State, capacity: int, node_limit: int) -> int:
             alive = _place(p, s, capacity, j, left, right)
 
 
-def _split(p: Problem, s: State, left: int, right: int, parent: int, head: int) -> int:
+def _split(p: Problem, s: SearchState, left: int, right: int, parent: int, head: int) -> int:
     """Put each separate state between two sections on the agenda in front of ``head``.
 
     Returns the new head, -1 for an empty agenda, -2 when one of the states was refuted before.
@@ -130,7 +130,7 @@ def _split(p: Problem, s: State, left: int, right: int, parent: int, head: int) 
     return head
 
 
-def _choose(s: State, capacity: int, left: int, right: int) -> int:
+def _choose(s: SearchState, capacity: int, left: int, right: int) -> int:
     """Returns the section to branch on: of runs of equal floor between higher ones, that with fewest choices by
     weight."""
     floor = s.floor
@@ -150,7 +150,7 @@ def _choose(s: State, capacity: int, left: int, right: int) -> int:
     return best
 
 
-def _list_candidates(p: Problem, s: State, capacity: int, q: int) -> None:
+def _list_candidates(p: Problem, s: SearchState, capacity: int, q: int) -> None:
     """List the buffers at the floor of section ``q`` by rank, one of each kind, then ``_NOBODY`` if bytes remain."""
     candidate, top = s.candidate, s.top
     begin = end = top[_CANDIDATES]
@@ -183,7 +183,7 @@ def _list_candidates(p: Problem, s: State, capacity: int, q: int) -> None:
     top[_CANDIDATES] = end
 
 
-def _place(p: Problem, s: State, capacity: int, j: int, left: int, right: int) -> bool:
+def _place(p: Problem, s: SearchState, capacity: int, j: int, left: int, right: int) -> bool:
     """Place ``j`` at its least offset and raise everything alive with it; returns False if that visibly fails."""
     top, live, slot = s.top, s.live, s.slot
     top[_MOVES] += 1
@@ -212,7 +212,7 @@ def _place(p: Problem, s: State, capacity: int, j: int, left: int, right: int) -
     return _refresh(p, s, capacity, left, right)
 
 
-def _leave(p: Problem, s: State, capacity: int, q: int, left: int, right: int) -> bool:
+def _leave(p: Problem, s: SearchState, capacity: int, q: int, left: int, right: int) -> bool:
     """Leave the floor of section ``q`` empty: raise its candidates to the lowest top that may carry them.
 
     The lowest of them stands on a buffer that is no candidate; the others on such a one or on the lowest.
@@ -249,7 +249,7 @@ def _leave(p: Problem, s: State, capacity: int, q: int, left: int, right: int) -
     return _refresh(p, s, capacity, left, right)
 
 
-def _raise(p: Problem, s: State, j: int, to: int, move: int) -> bool:
+def _raise(p: Problem, s: SearchState, j: int, to: int, move: int) -> bool:
     """Raises the least offset of ``j`` to ``to`` or above; returns False, blaming its sections, if that is too late."""
     to = -(-to // p.alignment[j]) * p.alignment[j]
     if to > s.latest[j]:
@@ -267,7 +267,7 @@ def _raise(p: Problem, s: State, j: int, to: int, move: int) -> bool:
     return True
 
 
-def _refresh(p: Problem, s: State, capacity: int, left: int, right: int) -> bool:
+def _refresh(p: Problem, s: SearchState, capacity: int, left: int, right: int) -> bool:
     """Update floors that the last move changed; returns False, blaming a section that cannot hold its bytes."""
     n = len(s.placed)
     move = s.top[_MOVES]
@@ -292,7 +292,7 @@ def _refresh(p: Problem, s: State, capacity: int, left: int, right: int) -> bool
     return True
 
 
-def _undo(p: Problem, s: State, trail_mark: int, placed_mark: int) -> None:
+def _undo(p: Problem, s: SearchState, trail_mark: int, placed_mark: int) -> None:
     """Undo moves until the trail and the placed buffers are as long as the marks."""
     n = len(s.placed)
     for t in range(s.top[_TRAIL] - 1, trail_mark - 1, -1):
@@ -313,8 +313,8 @@ def _undo(p: Problem, s: State, trail_mark: int, placed_mark: int) -> None:
     s.top[_PLACED] = placed_mark
 
 
-def _capacity(s: State, depth: int) -> bool:
-    """Returns whether one more frame fits the State's memory, with all that one move can add."""
+def _capacity(s: SearchState, depth: int) -> bool:
+    """Returns whether one more frame fits the SearchState's memory, with all that one move can add."""
     n, sections, top = len(s.placed), len(s.floor), s.top
     return (
         (depth + 2) * FRAME <= len(s.frame)

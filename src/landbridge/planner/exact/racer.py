@@ -9,7 +9,7 @@ from copy import copy
 from landbridge.planner.exact import kernel
 from landbridge.planner.exact.compiled import Search
 from landbridge.planner.exact.problem import Ints, Problem
-from landbridge.planner.exact.state import State, new_state
+from landbridge.planner.exact.state import SearchState, new_state
 
 
 class Racer:
@@ -26,12 +26,12 @@ class Racer:
         self._capacity = -1
         self._problem, self._state = problem, new_state(problem)._replace(rank=list(rank))
         if self._compiled:
-            self._problem, self._state = Problem(*_arrays(problem)), State(*_arrays(self._state))
+            self._problem, self._state = Problem(*_arrays(problem)), SearchState(*_arrays(self._state))
 
     def sibling(self, rank: Sequence[int]) -> Racer:
         """Returns another racer that has learned nothing yet; neither may have run."""
         other = copy(self)
-        other._state = State(*map(copy, self._state))
+        other._state = SearchState(*map(copy, self._state))
         for j, r in enumerate(rank):
             other._state.rank[j] = r
         return other

@@ -1,4 +1,4 @@
-"""State: the mutable data of a search: offsets, sections, the undo trail, the frames, and the refuted states."""
+"""SearchState: the mutable data of a search: offsets, sections, the undo trail, the frames, and the refuted states."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import NamedTuple
 from landbridge.planner.exact.problem import Ints, Problem
 
 
-class State(NamedTuple):
+class SearchState(NamedTuple):
     """Working memory of one search; only `landbridge.planner.exact.kernel` reads and writes it.
 
     By buffer: ``offset`` (of a placed one, else the least it can still take), ``placed``, ``latest`` (the most it may
@@ -49,8 +49,8 @@ FRAME, AGENDA = 12, 6
 _MOST_CANDIDATES = 1 << 20
 
 
-def new_state(problem: Problem) -> State:
-    """Returns a State with nothing placed and no table of refuted states, which needs ``2 ** k`` entries of -1."""
+def new_state(problem: Problem) -> SearchState:
+    """Returns a SearchState with nothing placed and no table of refuted states, which needs ``2 ** k`` entries, -1."""
     n, sections = len(problem.size), len(problem.section_at) - 1
     spans = [range(problem.first[j], problem.last[j]) for j in range(n)]
     slot_at, slot, filled = [0], [], [problem.section_at[q] for q in range(sections)]
@@ -65,7 +65,7 @@ def new_state(problem: Problem) -> State:
     most = max((problem.section_at[q + 1] - problem.section_at[q] for q in range(sections)), default=0)
     deepest = 4 * n + 64
     capacity = len(problem.conflict) + 32 * (n + sections) + 1024
-    return State(
+    return SearchState(
         rank=list(range(n)),
         latest=[0] * n,
         offset=list(_copied(problem.base)),
