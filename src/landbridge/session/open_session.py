@@ -88,6 +88,8 @@ class OpenSession(Session):
         self._instances: OrderedDict[tuple[Any, ...], Instance] = OrderedDict()
         #: Instances by their keys: shapes of inputs and states, and elements that are read.
         self._by_shapes: dict[tuple[Any, ...], tuple[tuple[Any, ...], Instance]] = {}
+        #: The keys of ``_by_shapes`` for each key of ``_instances``.
+        self._shapes_of: dict[tuple[Any, ...], list[tuple[Any, ...]]] = {}
         self._specs = _table(main.inputs)
         self._output_specs = _table(main.outputs)
         self._states = OpenStates()
@@ -149,8 +151,10 @@ class OpenSession(Session):
         self._rebind_states_to(found)
         if key is not None:
             if len(self._by_shapes) >= _MOST_SHAPES:
-                self._by_shapes.clear()
-            self._by_shapes[key] = self._key(name, values), found
+                self._forget_shapes()
+            of_instance = self._key(name, values)
+            self._by_shapes[key] = of_instance, found
+            self._shapes_of.setdefault(of_instance, []).append(key)
         return found
 
     def _rebind_states_to(self, instance: Instance) -> None:
@@ -170,15 +174,20 @@ class OpenSession(Session):
                 self._let_instances_go()
             self._instances[key] = found
             if len(self._instances) > _RETAINED:
-                _, gone = self._instances.popitem(last=False)
-                self._by_shapes = {shapes: known for shapes, known in self._by_shapes.items() if known[1] is not gone}
+                gone, _ = self._instances.popitem(last=False)
+                for shapes in self._shapes_of.pop(gone, ()):
+                    self._by_shapes.pop(shapes, None)
         else:
             self._instances.move_to_end(key)
         return found
 
     def _let_instances_go(self) -> None:
         self._instances.clear()
+        self._forget_shapes()
+
+    def _forget_shapes(self) -> None:
         self._by_shapes.clear()
+        self._shapes_of.clear()
 
     @takes_lock
     def prepare(self, **sizes: int | Sequence[int]) -> None:
@@ -519,7 +528,7 @@ class OpenSession(Session):
         self._given_names = [spec.name for spec in given]
         self._places_of_read = [at for at, spec in enumerate(given) if spec.elements]
         self._settled = False
-        self._by_shapes.clear()
+        self._forget_shapes()
         self._held_outputs.pop(source.name, None)
         if target.name in self._held:
             self._states.give(target.name, np.array(array_of(self._held.pop(target.name)), order="C"))
