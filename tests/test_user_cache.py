@@ -76,7 +76,7 @@ def test_a_number_that_is_no_user():
     if os.geteuid() != 0:
         pytest.skip("it takes root to be another user")
     done = python(
-        "import os, sys; from landbridge.compile_cache.folder import open_folder; print(os.getuid(), open_folder())",
+        "import os, sys; from landbridge.cache_folder import open_folder; print(os.getuid(), open_folder())",
         *("setpriv", "--reuid=12345", "--clear-groups"),
     )
     if "Permission denied" in done.stderr or "No module named" in done.stderr:

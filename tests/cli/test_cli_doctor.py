@@ -32,7 +32,7 @@ def test_a_cache_that_is_turned_off_says_by_what(monkeypatch: pytest.MonkeyPatch
 
 
 def test_a_cache_without_a_folder_says_how_to_name_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("landbridge.compile_cache.folder.open_folder", lambda: None)
+    monkeypatch.setattr("landbridge.cache_folder.open_folder", lambda: None)
     monkeypatch.delenv("LANDBRIDGE_CACHE", raising=False)
     assert findings()["compile cache"]["advice"] == "LANDBRIDGE_CACHE=FOLDER names one that takes files"
 

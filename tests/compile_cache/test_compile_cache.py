@@ -14,7 +14,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 import landbridge as lb
-from landbridge.compile_cache.folder import open_folder
+from landbridge.cache_folder import open_folder
 from landbridge.compile_cache.key import _code
 
 X = np.arange(8, dtype=np.float32)
@@ -119,7 +119,7 @@ def test_models_in_memory(folder: Path, tmp_path: Path, compiles: list[str], for
 )
 def test_every_option_counts(folder: Path, monkeypatch: pytest.MonkeyPatch, change: dict[str, object]) -> None:
     names: list[str] = []
-    monkeypatch.setattr("landbridge.compile_cache.folder.Folder.read", lambda self, name: names.append(name))
+    monkeypatch.setattr("landbridge.compile_cache.read_entry", lambda folder, name: names.append(name))
     monkeypatch.setattr("landbridge.compilation.compile_model", lambda *_, **__: lb.load)
     monkeypatch.setattr("landbridge.compile_cache.CacheEntry.keep", lambda *_: None)
     for options in ({}, change, {}, change):
@@ -246,7 +246,7 @@ def test_a_full_disk_keeps_nothing(folder: Path, monkeypatch: pytest.MonkeyPatch
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("landbridge.compile_cache.folder.Folder.write", full)
+    monkeypatch.setattr("landbridge.compile_cache.write_entry", full)
     assert result(lb.compile(model())) == (X + 1).tolist()
 
 

@@ -110,7 +110,7 @@ def _processor() -> Iterator[Symptom]:
 
 
 def _cache() -> Iterator[Symptom]:
-    from landbridge.compile_cache.folder import SWITCH, open_folder
+    from landbridge.cache_folder import PROGRAM, SWITCH, open_folder
 
     folder = open_folder()
     if folder is None:
@@ -120,7 +120,9 @@ def _cache() -> Iterator[Symptom]:
         return
     entries = folder.entries()
     nbytes = sum(entry.nbytes for entry in entries)
-    yield Symptom("files", "compile cache", OK, f"{folder.path}: {len(entries)} programs, {nbytes:,} bytes")
+    programs = sum(entry.path.suffix == PROGRAM for entry in entries)
+    found = f"{folder.path}: {programs} programs, {len(entries) - programs} binaries of drivers, {nbytes:,} bytes"
+    yield Symptom("files", "compile cache", OK, found)
 
 
 def _code() -> Iterator[Symptom]:

@@ -1,7 +1,8 @@
 """The cache of compiles on disk: the same model, targets and options give the result of an earlier compile.
 
 An entry is an ``.lbx`` file named by a digest of everything that the result depends on (``key``); what it holds besides
-the program is in its metadata, and is taken out again. ``folder`` says where entries are, and how many bytes of them.
+the program is in its metadata, and is taken out again. ``landbridge.cache_folder`` says where entries are, and how many
+bytes of them.
 """
 
 from __future__ import annotations
@@ -14,7 +15,8 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
-from landbridge.compile_cache.folder import Folder, open_folder
+from landbridge.cache_folder import CacheFolder, open_folder
+from landbridge.compile_cache.entry_file import read_entry, write_entry
 from landbridge.compile_cache.key import NotCacheableError, digest_of_file, name_of_entry
 from landbridge.compile_options import CompileOptions
 from landbridge.executable.executable import Executable
@@ -34,7 +36,7 @@ class CacheEntry:
     """The cache location for one compile, and the result that was ``found`` there."""
 
     found: Executable | None
-    _folder: Folder
+    _folder: CacheFolder
     _name: str
     _model: Path | None
     _began_ns: int
@@ -47,7 +49,7 @@ class CacheEntry:
             if any(Path(source).stat().st_ctime_ns > self._began_ns for source in executable.sources):
                 return
             notes = {_REPORTED: json.dumps(reported), _FILES: json.dumps(_other_files(executable.sources, self._model))}
-            self._folder.write(self._name, replace(executable, metadata={**executable.metadata, **notes}))
+            write_entry(self._folder, self._name, replace(executable, metadata={**executable.metadata, **notes}))
 
 
 def look_up(
@@ -66,7 +68,7 @@ def look_up(
         name = name_of_entry(model if path is None else path, targets, vdevices, options)
     except (NotCacheableError, OSError):
         return None
-    found = folder.read(name)
+    found = read_entry(folder, name)
     return CacheEntry(None if found is None else _restored(found, path), folder, name, path, began_ns)
 
 

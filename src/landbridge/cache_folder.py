@@ -1,8 +1,8 @@
-"""The folder of cached results: files that only this user can access, within a limit of bytes.
+"""The folder of cached files: compiled programs and what drivers made of them, within one limit of bytes.
 
-An entry appears whole, by a rename, and is never written again, so that processes need not wait for each other; a
-process that maps a removed entry keeps it. The times of access, which are set at each use, say which entries were used
-last. When there are too many bytes, the least recently used entries are removed.
+Only this user can access the files. One appears whole, by a rename, and is never written again, so that processes need
+not wait for each other; a process that maps a removed file keeps it. The times of access, which are set at each use,
+say which files were used last. When there are too many bytes, the least recently used files are removed.
 """
 
 from __future__ import annotations
@@ -11,13 +11,11 @@ import os
 import stat
 import time
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import NamedTuple
+from typing import IO, NamedTuple
 
-from landbridge.errors import ExecutableError, InputError
-from landbridge.executable.executable import Executable, file_parts
-from landbridge.executable.file_reader import read_executable
+from landbridge.errors import InputError
 from landbridge.output_file import open_output
 from landbridge.records import record
 from landbridge.user_cache import user_cache
@@ -27,11 +25,13 @@ SWITCH = "LANDBRIDGE_CACHE"
 #: How many bytes are kept at most.
 LIMIT = "LANDBRIDGE_CACHE_BYTES"
 _LIMIT = 2 << 30
-_SUFFIX = ".lbx"
+#: What a file is, by the end of its name; other files in the folder are left alone.
+PROGRAM, DRIVER_BINARY = ".lbx", ".driver"
+_SUFFIXES = (PROGRAM, DRIVER_BINARY)
 
 
 class Used(NamedTuple):
-    """The file of an entry; the time since its last use decides how long it stays."""
+    """One cached file; the time since its last use decides how long it stays."""
 
     used_ns: int
     nbytes: int
@@ -39,61 +39,55 @@ class Used(NamedTuple):
 
 
 @record(frozen=True)
-class Folder:
-    """The entries in ``path``, of ``limit`` bytes at most together."""
+class CacheFolder:
+    """The cached files in ``path``, of ``limit`` bytes at most together."""
 
     path: Path
     limit: int
 
-    def read(self, name: str) -> Executable | None:
-        """Returns the entry ``name``, verified, with its constants mapped; None where there is no intact one."""
-        file = self._file(name)
-        try:
-            found = read_executable(file, verify="all")
-            os.utime(file, ns=(time.time_ns(), file.stat().st_mtime_ns))
-        except ExecutableError:  # of another version, or damaged on the disk
-            with suppress(OSError):
-                file.unlink()
-            return None
-        except OSError:
-            return None
-        return found
+    def note_use(self, file: Path) -> None:
+        """Records that ``file`` was used now; raises OSError."""
+        os.utime(file, ns=(time.time_ns(), file.stat().st_mtime_ns))
 
-    def write(self, name: str, executable: Executable) -> None:
-        """Writes ``executable`` as entry ``name``, and removes entries beyond the limit; raises OSError."""
-        with open_output(self._file(name), lasting=False) as file:
-            file_parts(executable).write(file, lasting=False)
+    @contextmanager
+    def new_file(self, name: str) -> Iterator[IO[bytes]]:
+        """Opens a file for the content of ``name``, which appears there when the block ends; then removes files beyond
+        the limit. Raises OSError.
+        """
+        with open_output(self.path / name, lasting=False) as file:
+            yield file
         self._shrink()
 
+    def remove(self, name: str) -> None:
+        """Removes the file ``name`` where there is one that can be removed."""
+        with suppress(OSError):
+            (self.path / name).unlink()
+
     def entries(self) -> list[Used]:
-        """Returns every entry, the last used first."""
+        """Returns every cached file, the last used first."""
         return sorted(self._entries(), reverse=True)
 
     def clear(self) -> None:
-        """Removes every entry."""
+        """Removes every cached file."""
         for entry in self._entries():
-            with suppress(OSError):
-                entry.path.unlink()
-
-    def _file(self, name: str) -> Path:
-        return self.path / f"{name}{_SUFFIX}"
+            self.remove(entry.path.name)
 
     def _entries(self) -> Iterator[Used]:
-        for file in self.path.glob(f"*{_SUFFIX}"):
-            with suppress(OSError):  # another process removed it
-                found = file.stat()
-                yield Used(max(found.st_atime_ns, found.st_mtime_ns), found.st_size, file)
+        for file in self.path.glob("*"):
+            if file.suffix in _SUFFIXES:
+                with suppress(OSError):  # another process removed it
+                    found = file.stat()
+                    yield Used(max(found.st_atime_ns, found.st_mtime_ns), found.st_size, file)
 
     def _shrink(self) -> None:
         left = self.limit
         for entry in self.entries():
             left -= entry.nbytes
             if left < 0:
-                with suppress(OSError):
-                    entry.path.unlink()
+                self.remove(entry.path.name)
 
 
-def open_folder() -> Folder | None:
+def open_folder() -> CacheFolder | None:
     """Returns the folder that the environment names, made where there is none; None where nothing is cached.
 
     Without ``LANDBRIDGE_CACHE`` it is in the user's own cache folder, and nothing is cached where that cannot be used.
@@ -114,7 +108,7 @@ def open_folder() -> Folder | None:
     else:
         reason = _unsafe(found) or (None if os.access(path, os.W_OK | os.X_OK) else "you may not write to it")
     if reason is None:
-        return Folder(path, limit)
+        return CacheFolder(path, limit)
     if named:
         raise InputError(
             f"{SWITCH}={named}: compiled programs cannot be kept there: {reason}; name a folder of your own, "
