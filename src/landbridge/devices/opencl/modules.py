@@ -14,6 +14,7 @@ from landbridge.devices.opencl.driver_errors import driver_call, translated
 from landbridge.devices.opencl.events import QueueEvent
 from landbridge.devices.opencl.instance import OpenCLInstance, Queue
 from landbridge.devices.opencl.mapping import end_all
+from landbridge.devices.opencl.programs import BuiltProgram, ParameterTypes, build
 from landbridge.errors import DeviceError, InputError, KernelBuildError, OutOfMemoryError
 from landbridge.locks import new_lock
 
@@ -33,30 +34,35 @@ _SCALARS = {
 
 
 class KernelFunction:
-    """One kernel of a program. ``lock`` is held from setting its arguments to queueing it, as they are its state."""
+    """One kernel of a program. ``lock`` is held from setting its arguments to queueing it, as they are its state.
 
-    def __init__(self, kernel: cl.Kernel) -> None:
+    ``types`` are the names of its parameters' types, None where the driver does not report one.
+    """
+
+    def __init__(self, kernel: cl.Kernel, types: ParameterTypes) -> None:
         self.kernel = kernel
         self.lock = new_lock()
         self.count: int = kernel.num_args
         #: The dtype of each scalar parameter where the driver reports it; None for pointers and for what it does not.
-        self.scalars = tuple(_scalar_type(kernel, i) for i in range(self.count))
+        self.scalars = tuple(_SCALARS.get(name) if name else None for name in types)
 
 
 class OpenCLModule:
-    """A program built for ``instance``. ``source`` is its text, None for SPIR-V."""
+    """A program built for ``instance``."""
 
-    def __init__(self, instance: OpenCLInstance, program: cl.Program, source: str | None) -> None:
+    def __init__(self, instance: OpenCLInstance, built: BuiltProgram) -> None:
         self.instance = instance
-        self.program = program
-        self.source = source
+        self.program = built.program
+        self._built = built
         self._functions: dict[str, KernelFunction] = {}
 
     def function(self, name: str) -> KernelFunction:
         """Returns the kernel called ``name``; raises DeviceError that names the existing ones."""
         known = self._functions.get(name)
         if known is None:
-            known = self._functions.setdefault(name, KernelFunction(self.new_kernel(name)))
+            kernel = self.new_kernel(name)
+            known = self._functions.setdefault(name, KernelFunction(kernel, self._built.parameters_of(kernel)))
+            self._built.note_launch()
         return known
 
     def new_kernel(self, name: str) -> cl.Kernel:
@@ -85,22 +91,13 @@ def load(instance: OpenCLInstance, binary: bytes, format: str, options: str) -> 
             source = binary.decode()
         except UnicodeDecodeError as error:
             raise KernelBuildError(f"opencl:{instance.index}: this is no text in UTF-8: {error}") from error
-        with driver_call("a program"):
-            program = cl._cl._Program(instance.context, source)
-    else:
-        if not _takes_il(instance):
-            raise KernelBuildError(
-                f"opencl:{instance.index} ({instance.device.name.strip()}) takes no SPIR-V (no cl_khr_il_program, "
-                "CL_DEVICE_IL_VERSION is empty); compile for target 'opencl', whose code is OpenCL C"
-            )
-        with driver_call("a program of SPIR-V"):
-            program = cl._cl._create_program_with_il(instance.context, binary)
+    elif not _takes_il(instance):
+        raise KernelBuildError(
+            f"opencl:{instance.index} ({instance.device.name.strip()}) takes no SPIR-V (no cl_khr_il_program, "
+            "CL_DEVICE_IL_VERSION is empty); compile for target 'opencl', whose code is OpenCL C"
+        )
     words = [*options.split(), *(source_options(instance.device) if source is not None else [])]
-    try:
-        program._build(" ".join(words).encode(), [instance.device])
-    except cl.Error as error:
-        raise _build_error(instance, program, source, error) from error
-    return OpenCLModule(instance, cl.Program(program), source)
+    return OpenCLModule(instance, build(instance, binary, source, " ".join(words)))
 
 
 def source_options(device: cl.Device) -> list[str]:
@@ -119,16 +116,6 @@ def _takes_il(instance: OpenCLInstance) -> bool:
         return bool(str(instance.device.il_version).strip("\0 "))
     except cl.Error:  # before OpenCL 2.1
         return "cl_khr_il_program" in instance.device.extensions.split()
-
-
-def _build_error(instance: OpenCLInstance, program: Any, source: str | None, error: cl.Error) -> KernelBuildError:
-    log = program.get_build_info(instance.device, cl.program_build_info.LOG).strip()
-    lines = (source or "").splitlines()
-    numbered = "\n".join(f"{number:4} {line}" for number, line in enumerate(lines, 1))
-    return KernelBuildError(
-        f"opencl:{instance.index} ({instance.device.name.strip()}) cannot build a module: {error}\n"
-        f"--- the driver's log ---\n{log or '(empty)'}\n--- the source ---\n{numbered or '(SPIR-V)'}"
-    )
 
 
 def launch(
@@ -225,13 +212,6 @@ def _scalar(name: str, number: int, dtype: np.dtype[Any] | None, value: object) 
         raise InputError(
             f"argument {number} of kernel {name!r} is {value!r}; legal: a number of type {dtype}"
         ) from error
-
-
-def _scalar_type(kernel: cl.Kernel, number: int) -> np.dtype[Any] | None:
-    try:
-        return _SCALARS.get(str(kernel.get_arg_info(number, cl.kernel_arg_info.TYPE_NAME)))
-    except cl.Error:
-        return None
 
 
 def _check_shape(instance: OpenCLInstance, name: str, grid: Grid, block: Grid) -> None:
