@@ -97,6 +97,9 @@ _DEVICE = """
     vkCreatePipelineLayout: object struct struct struct
     vkDestroyPipelineLayout: object handle struct -> none
     vkCreateComputePipelines: object handle u32 struct struct struct
+    vkCreatePipelineCache: object struct struct struct
+    vkDestroyPipelineCache: object handle struct -> none
+    vkGetPipelineCacheData: object handle struct struct
     vkDestroyPipeline: object handle struct -> none
 """
 _DEVICE_OPTIONAL = """

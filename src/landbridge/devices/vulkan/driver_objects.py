@@ -5,12 +5,13 @@ from __future__ import annotations
 import ctypes
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 
 from landbridge.devices.vulkan.calls import Calls
 from landbridge.devices.vulkan.physical_device import PhysicalDevice
-from landbridge.devices.vulkan.result import check
+from landbridge.devices.vulkan.result import SUCCESS, check
 from landbridge.devices.vulkan.structure import Chained
-from landbridge.errors import DeviceLostError
+from landbridge.errors import DeviceError, DeviceLostError
 from landbridge.locks import new_lock
 
 
@@ -30,6 +31,7 @@ class DriverObjects:
         self._owned: dict[tuple[str, int], int] = {}
         self._deferred: deque[Callable[[], None]] = deque()
         self._waiting: list[tuple[Callable[[], bool], Callable[[], None]]] = []
+        self._at_close: list[Callable[[], None]] = []
 
     def create(self, kind: str, request: Chained) -> int:
         """Returns a new object of ``kind`` ("Buffer", "Memory", ...); it ends by ``destroy``, ``retire`` or with the
@@ -64,6 +66,17 @@ class DriverObjects:
         with self._lock:
             self._waiting.append((done, action))
 
+    def at_close(self, action: Callable[[], None]) -> None:
+        """Make ``close`` call ``action`` while the driver's objects exist; never, when the device is lost."""
+        with self._lock:
+            self._at_close.append(action)
+
+    def not_at_close(self, action: Callable[[], None]) -> None:
+        """Take back an ``action`` of ``at_close``."""
+        with self._lock:
+            if action in self._at_close:
+                self._at_close.remove(action)
+
     def defer(self, action: Callable[[], None]) -> None:
         """Queue ``action`` for a thread that is not in the middle of other work: for finalizers."""
         self._deferred.append(action)
@@ -96,8 +109,13 @@ class DriverObjects:
         with self._lock:
             if not self.is_open:
                 return
-            self.calls.vkDeviceWaitIdle(self.handle)
+            if self.calls.vkDeviceWaitIdle(self.handle) == SUCCESS:
+                with suppress(DeviceError):  # lost in the meantime
+                    self.collect()
+                    for action in tuple(self._at_close):
+                        action()
             self.is_open = False
+            self._at_close.clear()
             self._waiting.clear()
             for (kind, handle), times in reversed(tuple(self._owned.items())):
                 for _ in range(times):

@@ -10,6 +10,7 @@ from typing import Any
 from landbridge.devices.vulkan import flags, structs_work
 from landbridge.devices.vulkan.logical_device import LogicalDevice
 from landbridge.devices.vulkan.physical_device import PRESERVED, version_text
+from landbridge.devices.vulkan.pipeline_cache import PipelineCache
 from landbridge.devices.vulkan.result import SUCCESS, check, result_name
 from landbridge.devices.vulkan.spirv_facts import EntryPoint, ModuleFacts, facts_of
 from landbridge.devices.vulkan.structure import array, handles
@@ -62,6 +63,7 @@ class VulkanModule:
             self.handle = device.create("ShaderModule", request)
         except DeviceError as error:
             raise self.refusal(str(error)) from error
+        self.cache = PipelineCache(device, binary)
         self._kernels: dict[str, Pipeline] = {}
         self._lock = new_lock()
 
@@ -111,6 +113,8 @@ class VulkanModule:
     def __del__(self) -> None:
         if hasattr(self, "handle"):
             self.device.retire("ShaderModule", self.handle)
+        if hasattr(self, "cache"):
+            self.device.defer(self.cache.end)
 
 
 def version_text_of_spirv(version: int) -> str:
@@ -186,11 +190,12 @@ class Pipeline:
         request = structs_work.VkComputePipelineCreateInfo(stage=stage, layout=self.layout, basePipelineIndex=-1)
         created = ctypes.c_uint64()
         result = device.calls.vkCreateComputePipelines(
-            device.handle, 0, 1, ctypes.byref(request), None, ctypes.byref(created)
+            device.handle, module.cache.handle, 1, ctypes.byref(request), None, ctypes.byref(created)
         )
         if result != SUCCESS or not created.value:
             raise module.refusal(f"kernel {self.entry.name!r}: {result_name(result)}")
         device.owned("Pipeline", created.value)
+        module.cache.note_pipeline()
         return created.value
 
     def _check_limits(self, limits: Any) -> None:

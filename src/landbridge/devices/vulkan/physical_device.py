@@ -39,7 +39,8 @@ class PhysicalDevice:
     """One device of a driver. ``features`` and ``extensions`` are Vulkan's names of what it has.
 
     ``queue_family`` computes and copies; ``timestamp_bits`` of its clock are valid, 0 is none. ``cores``: the number of
-    units that run workgroups, None where no extension reports it.
+    units that run workgroups, None where no extension reports it. The numbers and ``cache_uuid`` (pipelineCacheUUID)
+    say whose pipeline caches the driver takes.
     """
 
     handle: int
@@ -58,6 +59,10 @@ class PhysicalDevice:
     timestamp_bits: int
     import_alignment: int | None
     cores: int | None = None
+    vendor_id: int = 0
+    device_id: int = 0
+    driver_version: int = 0
+    cache_uuid: bytes = bytes(16)
 
     @property
     def memory_limits(self) -> MemoryLimits:
@@ -125,6 +130,10 @@ def describe(calls: Calls, handle: int) -> PhysicalDevice:
         timestamp_bits=timestamp_bits,
         import_alignment=imports.minImportedHostPointerAlignment if imported else None,
         cores=core_count(extensions, fill) if modern else None,
+        vendor_id=basic.vendorID,
+        device_id=basic.deviceID,
+        driver_version=basic.driverVersion,
+        cache_uuid=bytes(basic.pipelineCacheUUID),
     )
 
 

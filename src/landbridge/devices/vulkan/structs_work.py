@@ -176,6 +176,13 @@ class VkShaderModuleCreateInfo(Chained):
     _fields_ = layout("u32: flags size: codeSize *u32: pCode")
 
 
+class VkPipelineCacheCreateInfo(Chained):
+    """The argument of ``vkCreatePipelineCache``."""
+
+    STRUCTURE_TYPE = 17
+    _fields_ = layout("u32: flags size: initialDataSize pointer: pInitialData")
+
+
 class VkDescriptorSetLayoutBinding(ctypes.Structure):
     """One binding of a shader."""
 
