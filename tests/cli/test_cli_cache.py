@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from landbridge.devices.driver_binaries import DriverBinary, binary_file
 from tests.cli.command_line import invoke
 
 MODEL = Path(__file__).with_name("add.mlir")
@@ -35,8 +36,20 @@ def test_entries_are_shown_and_removed(folder: Path, tmp_path: Path, monkeypatch
     shown = json.loads(run("cache", "--json"))
     (entry,) = folder.iterdir()
     assert shown["folder"] == str(folder) and shown["limit_bytes"] == 2 << 30
-    assert [(e["file"], e["bytes"]) for e in shown["entries"]] == [(entry.name, entry.stat().st_size)]
+    (described,) = shown["entries"]
+    assert (described["file"], described["bytes"]) == (entry.name, entry.stat().st_size)
+    assert described["kind"] == "program"
     assert entry.name[:16] in run("cache") and shown["bytes"] == entry.stat().st_size
+    assert json.loads(run("cache", "--clear", "--json"))["entries"] == [] and not list(folder.iterdir())
+
+
+def test_what_drivers_compiled_is_shown_and_removed(folder: Path) -> None:
+    run("compile", str(MODEL), "-o", str(folder.parent / "a.lbx"))
+    file = binary_file({"driver": "1.2"}, b"code")
+    assert file is not None
+    file.write(DriverBinary({}, b"binary"))
+    assert sorted(e["kind"] for e in json.loads(run("cache", "--json"))["entries"]) == ["driver's binary", "program"]
+    assert "driver's binary" in run("cache") and "2 entries" in invoke(["cache"]).output
     assert json.loads(run("cache", "--clear", "--json"))["entries"] == [] and not list(folder.iterdir())
 
 
