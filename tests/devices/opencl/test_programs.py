@@ -170,16 +170,24 @@ def test_a_driver_with_files_of_its_own_is_left_to_them(
         assert not entries(folder)
 
 
-def test_a_driver_that_has_binaries_when_it_built(at_once: Path, device: Device, compiles: list[str | None]) -> None:
+def test_a_driver_that_has_binaries_when_it_built(
+    at_once: Path, device: Device, compiles: list[str | None], monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert scaled(device) == [0, 2.5, 5, 3]
     assert len(compiles) == 1 and len(entries(at_once)) == 1
+    monkeypatch.setattr(programs, "_parameter", lambda *_: pytest.fail("a driver knows types of source alone"))
     assert scaled(device) == [0, 2.5, 5, 3]
     assert len(compiles) == 1
     restored = device.api.load_module(device.index, SOURCE, "opencl-c")
     assert restored.function("scale").scalars == (None, np.dtype("f4"), np.dtype("i4"))
     with pytest.raises(InputError, match="number of type int32"):
         device.api.launch(restored, "scale", (1, 1, 1), (4, 1, 1), (region(filled(device, [1])), 1.0, 1 << 40), None)
-    assert scaled(device, "-DX") == [0, 2.5, 5, 3] and len(compiles) == 2
+
+
+def test_other_options_are_compiled(at_once: Path, device: Device, compiles: list[str | None]) -> None:
+    for options in ("", "-DX", "", "-DX"):
+        assert scaled(device, options) == [0, 2.5, 5, 3]
+    assert len(compiles) == 2
 
 
 @pytest.mark.parametrize("damage", ["no binary", "other kernels", "other parameters"])
