@@ -33,9 +33,9 @@ NETWORKS = ("squeezenet", "ResNet-50")
 #: Steps of a process, each of which ends with ``step()``.
 _CLOCK = """
 import json, os, sys
+from resource import RUSAGE_CHILDREN, RUSAGE_SELF, getrusage
 def now():
-    times = os.times()
-    return times.user + times.system + times.children_user + times.children_system
+    return sum(spent.ru_utime + spent.ru_stime for spent in map(getrusage, (RUSAGE_SELF, RUSAGE_CHILDREN)))
 import numpy as np
 import landbridge as lb
 spent, before = [], now()

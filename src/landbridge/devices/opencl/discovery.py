@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import pyopencl as cl
 
 from landbridge.devices.opencl.probe import usable
+from landbridge.errors import LandbridgeError
 from landbridge.records import record
 
 
@@ -46,7 +47,12 @@ def _of_platform(platform: cl.Platform, devices: Sequence[cl.Device], report: li
         named = f"{platform.name} ({platform.version}), {device.name.strip()}"
         try:
             working.append((device, usable(cl.Context([device]), device)))
-        except (cl.Error, ArithmeticError, RuntimeError) as error:  # RuntimeError: it finds no cache folder
+        except (
+            LandbridgeError,
+            cl.Error,
+            ArithmeticError,
+            RuntimeError,
+        ) as error:  # RuntimeError: it finds no cache folder
             report.append(f"{named}: passed over, because it runs no kernel: {_first_line(error)}")
         else:
             alignment = working[-1][1]

@@ -14,7 +14,7 @@ from landbridge.devices.opencl.driver_errors import driver_call, translated
 from landbridge.devices.opencl.events import QueueEvent
 from landbridge.devices.opencl.instance import OpenCLInstance, Queue
 from landbridge.devices.opencl.mapping import end_all
-from landbridge.devices.opencl.programs import BuiltProgram, ParameterTypes, build
+from landbridge.devices.opencl.programs import BuiltProgram, ParameterTypes, Place, build
 from landbridge.errors import DeviceError, InputError, KernelBuildError, OutOfMemoryError
 from landbridge.locks import new_lock
 
@@ -97,7 +97,8 @@ def load(instance: OpenCLInstance, binary: bytes, format: str, options: str) -> 
             "CL_DEVICE_IL_VERSION is empty); compile for target 'opencl', whose code is OpenCL C"
         )
     words = [*options.split(), *(source_options(instance.device) if source is not None else [])]
-    return OpenCLModule(instance, build(instance, binary, source, " ".join(words)))
+    place = Place(f"opencl:{instance.index} ({instance.device.name.strip()})", instance.device, instance.context)
+    return OpenCLModule(instance, build(place, binary, source, " ".join(words)))
 
 
 def source_options(device: cl.Device) -> list[str]:

@@ -11,6 +11,8 @@ import mmap
 import numpy as np
 import pyopencl as cl
 
+from landbridge.devices.opencl.programs import Place, build
+
 _SOURCE = "kernel void landbridge_probe(global uchar *x) { size_t i = get_global_id(0); x[i] = x[i] * 3 + 1; }"
 _ITEMS = 16
 
@@ -21,11 +23,11 @@ def usable(context: cl.Context, device: cl.Device) -> int:
     """Build and run a kernel on ``device``; returns the alignment host memory needs to be imported, 0 if none is
     enough.
 
-    Raises pyopencl's error when no kernel runs, ArithmeticError when one computes something else.
+    Raises KernelBuildError or pyopencl's error when no kernel runs, ArithmeticError when one computes something else.
     """
-    program = cl._cl._Program(context, _SOURCE)  # not cl.Program, which keeps what it builds on disk
-    program._build(b"", [device])
-    kernel = cl.Kernel(cl.Program(program), "landbridge_probe")
+    built = build(Place(device.name.strip(), device, context), _SOURCE.encode(), _SOURCE, "")
+    kernel = cl.Kernel(built.program, "landbridge_probe")
+    built.note_launch()
     queue = cl.CommandQueue(context, device)
     _check_results(context, queue, kernel)
     if not device.host_unified_memory:

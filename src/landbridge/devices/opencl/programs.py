@@ -19,7 +19,6 @@ import pyopencl as cl
 
 from landbridge.devices.driver_binaries import BinaryFile, DriverBinary, binary_file, processor
 from landbridge.devices.opencl.driver_errors import driver_call
-from landbridge.devices.opencl.instance import OpenCLInstance
 from landbridge.errors import KernelBuildError
 from landbridge.records import record
 
@@ -27,6 +26,15 @@ _POCL = "Portable Computing Language"
 
 #: The type name of each parameter of a kernel; None where the driver does not report it.
 ParameterTypes = tuple[str | None, ...]
+
+
+@record(frozen=True)
+class Place:
+    """Where programs are built: a device, in a context, with the name that errors have."""
+
+    name: str
+    device: cl.Device
+    context: cl.Context
 
 
 @record(frozen=True)
@@ -67,37 +75,37 @@ class BuiltProgram:
             finalize(self, _write_unwritten, unwritten)
 
 
-def build(instance: OpenCLInstance, binary: bytes, source: str | None, options: str) -> BuiltProgram:
+def build(place: Place, binary: bytes, source: str | None, options: str) -> BuiltProgram:
     """Build a program of ``source``, else of the SPIR-V ``binary``; raises KernelBuildError with source and log."""
-    file = _file(instance, binary, source, options)
+    file = _file(place.device, binary, source, options)
     found = None if file is None else file.read()
     if file is not None and found is not None:
-        restored = _restored(instance, found, options)
+        restored = _restored(place, found, options)
         if restored is not None:
             return restored
         file.remove()
-    built = BuiltProgram(compiled(instance, binary, source, options))
+    built = BuiltProgram(compiled(place, binary, source, options))
     if file is not None:
-        unwritten = Unwritten(built.program, instance.device, file, os.getpid())
-        if _compiles_at_launch(instance.device):
+        unwritten = Unwritten(built.program, place.device, file, os.getpid())
+        if _compiles_at_launch(place.device):
             built.write_after_launches(unwritten)
         else:
             _write(unwritten)
     return built
 
 
-def compiled(instance: OpenCLInstance, binary: bytes, source: str | None, options: str) -> cl.Program:
+def compiled(place: Place, binary: bytes, source: str | None, options: str) -> cl.Program:
     """Returns a program that the driver's compiler built; raises KernelBuildError with source and log."""
     if source is not None:
         with driver_call("a program"):
-            program = cl._cl._Program(instance.context, source)
+            program = cl._cl._Program(place.context, source)
     else:
         with driver_call("a program of SPIR-V"):
-            program = cl._cl._create_program_with_il(instance.context, binary)
+            program = cl._cl._create_program_with_il(place.context, binary)
     try:
-        program._build(options.encode(), [instance.device])
+        program._build(options.encode(), [place.device])
     except cl.Error as error:
-        raise _build_error(instance, program, source, error) from error
+        raise _build_error(place, program, source, error) from error
     return cl.Program(program)
 
 
@@ -113,8 +121,7 @@ def _parameter(kernel: cl.Kernel, number: int) -> str | None:
         return None
 
 
-def _file(instance: OpenCLInstance, binary: bytes, source: str | None, options: str) -> BinaryFile | None:
-    device = instance.device
+def _file(device: cl.Device, binary: bytes, source: str | None, options: str) -> BinaryFile | None:
     if has_own_files(device):
         return None
     platform = device.platform
@@ -137,13 +144,13 @@ def _compiles_at_launch(device: cl.Device) -> bool:
     return bool(device.platform.name == _POCL)
 
 
-def _restored(instance: OpenCLInstance, found: DriverBinary, options: str) -> BuiltProgram | None:
+def _restored(place: Place, found: DriverBinary, options: str) -> BuiltProgram | None:
     """Returns a program of a binary; None where the driver does not take it."""
     retained: Mapping[str, Sequence[str | None]] = found.facts["parameters"]
     try:
-        program = cl._cl._Program(instance.context, [instance.device], [found.binary])
-        program._build(options.encode(), [instance.device])
-        program = cl.Program(program)
+        loaded = cl._cl._Program(place.context, [place.device], [found.binary])
+        loaded._build(options.encode(), [place.device])
+        program = cl.Program(loaded)
         counts = {kernel.function_name: kernel.num_args for kernel in program.all_kernels()}
     except cl.Error:
         return None
@@ -159,7 +166,7 @@ def _write_unwritten(unwritten: Unwritten) -> None:
 
 def _write(unwritten: Unwritten) -> None:
     """Write the binary of a program for later processes, where the driver gives one."""
-    program = unwritten.program
+    program: Any = unwritten.program
     with suppress(cl.Error):
         types = {kernel.function_name: parameters(kernel) for kernel in program.all_kernels()}
         number = program.get_info(cl.program_info.DEVICES).index(unwritten.device)
@@ -168,11 +175,11 @@ def _write(unwritten: Unwritten) -> None:
             unwritten.file.write(DriverBinary({"parameters": types}, binary))
 
 
-def _build_error(instance: OpenCLInstance, program: Any, source: str | None, error: cl.Error) -> KernelBuildError:
-    log = program.get_build_info(instance.device, cl.program_build_info.LOG).strip()
+def _build_error(place: Place, program: Any, source: str | None, error: cl.Error) -> KernelBuildError:
+    log = program.get_build_info(place.device, cl.program_build_info.LOG).strip()
     lines = (source or "").splitlines()
     numbered = "\n".join(f"{number:4} {line}" for number, line in enumerate(lines, 1))
     return KernelBuildError(
-        f"opencl:{instance.index} ({instance.device.name.strip()}) cannot build a module: {error}\n"
+        f"{place.name} cannot build a module: {error}\n"
         f"--- the driver's log ---\n{log or '(empty)'}\n--- the source ---\n{numbered or '(SPIR-V)'}"
     )
