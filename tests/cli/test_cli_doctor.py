@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
 from landbridge import package_version
+from landbridge.cache_folder import PROGRAM
 from landbridge.cli import devices
+from landbridge.cli.doctor import _cache
+from landbridge.devices.driver_binaries import DriverBinary, binary_file
 from landbridge.errors import ExecutableError
 from landbridge.vm.executable_pages import CodePages
 from tests.cli.command_line import invoke
@@ -29,6 +33,18 @@ def test_what_is_here_is_found() -> None:
 def test_a_cache_that_is_turned_off_says_by_what(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LANDBRIDGE_CACHE", "0")
     assert findings()["compile cache"]["advice"] == "LANDBRIDGE_CACHE=0 turns it off; unset it"
+
+
+def test_the_cache_says_what_is_in_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LANDBRIDGE_CACHE", str(tmp_path))
+    for code in (b"one", b"two"):
+        file = binary_file({"driver": "1.2"}, code)
+        assert file is not None
+        file.write(DriverBinary({}, b"binary"))
+    (tmp_path / f"a{PROGRAM}").write_bytes(b"")
+    nbytes = sum(file.stat().st_size for file in tmp_path.iterdir())
+    text = list(_cache())[0].found
+    assert text == f"{tmp_path}: 1 programs, 2 binaries of drivers, {nbytes:,} bytes"
 
 
 def test_a_cache_without_a_folder_says_how_to_name_one(monkeypatch: pytest.MonkeyPatch) -> None:

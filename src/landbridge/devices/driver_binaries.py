@@ -33,12 +33,15 @@ _FIRST_ENTRY_BYTES = 16384
 _DECISIVE = ("vendor_id", "model name", "flags", "CPU implementer", "CPU part", "Features")
 
 
-@record(frozen=True)
+@record(frozen=True, repr=False)
 class DriverBinary:
     """A driver's binary, with the ``facts`` that it does not say itself; both are what the device wrote."""
 
     facts: Mapping[str, Any]
     binary: bytes
+
+    def __repr__(self) -> str:
+        return f"DriverBinary({len(self.binary)} bytes, {self.facts})"
 
 
 @record(frozen=True)
