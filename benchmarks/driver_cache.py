@@ -1,6 +1,6 @@
 """What a driver's compiler takes of a new process, with and without what it compiled in an earlier one.
 
-python benchmarks/driver_cache.py [--rounds 5] [--icd FOLDER]... [--write]
+python benchmarks/driver_cache.py [--network squeezenet]... [--rounds 5] [--icd FOLDER]... [--write]
 
 Processor time of processes that open the device, load a compiled ``.lbx``, run it once and end; those of the compilers
 that the driver starts are included. A driver's own files are turned off, but in the rows that say so. ``--icd`` names
@@ -29,7 +29,6 @@ logging.disable(logging.CRITICAL)  # onnxruntime looks for GPUs
 
 from peers import MODELS  # noqa: E402
 
-NETWORKS = ("squeezenet", "ResNet-50")
 #: Steps of a process, each of which ends with ``step()``.
 _CLOCK = """
 import json, os, sys
@@ -159,12 +158,13 @@ def rows(name: str, device: str, code: str, variables: Mapping[str, str], rounds
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--network", action="append", choices=MODELS)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--icd", action="append", default=[])
     parser.add_argument("--write", action="store_true")
     options = parser.parse_args()
     found: list[list[object]] = []
-    for name in NETWORKS:
+    for name in options.network or ["squeezenet"]:
         found += rows(name, "opencl", _RUN, {}, options.rounds)
         for icd in options.icd:
             found += rows(name, "opencl", _RUN, {"OCL_ICD_VENDORS": icd}, options.rounds)

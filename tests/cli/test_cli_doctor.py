@@ -43,7 +43,7 @@ def test_the_cache_says_what_is_in_it(tmp_path: Path, monkeypatch: pytest.Monkey
         file.write(DriverBinary({}, b"binary"))
     (tmp_path / f"a{PROGRAM}").write_bytes(b"")
     nbytes = sum(file.stat().st_size for file in tmp_path.iterdir())
-    text = list(_cache())[0].found
+    text = next(iter(_cache())).found
     assert text == f"{tmp_path}: 1 programs, 2 binaries of drivers, {nbytes:,} bytes"
 
 
