@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import tomllib
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -14,17 +15,11 @@ _LINK = re.compile(r"\[([^\]]*)\]\(((?:\.\./)+)([^)#]+)[^)]*\)")
 def on_config(config: Any) -> Any:
     """``config`` whose header names the version, and links the repository where pyproject.toml says where that is."""
     project = tomllib.loads((_ROOT / "pyproject.toml").read_text())["project"]
-    config["site_name"] += f" {_version()}"
+    config["site_name"] += f" {version('landbridge')}"
     repository = project.get("urls", {}).get("Repository", "")
     if repository:
         config["repo_url"], config["repo_name"] = repository, "/".join(repository.rstrip("/").split("/")[-2:])
     return config
-
-
-def _version() -> str:
-    said = re.search(r'^__version__ = "(.+)"$', (_ROOT / "src/landbridge/__init__.py").read_text(), re.MULTILINE)
-    assert said is not None
-    return said[1]
 
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:

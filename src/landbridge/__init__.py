@@ -22,8 +22,6 @@ from landbridge.exhaustion import reports_exhaustion
 from landbridge.garbage import collector_paused
 from landbridge.named_devices import find_by
 
-__version__ = "0.1.0"
-
 __all__ = [
     "AccessError",
     "BindError",
@@ -110,6 +108,9 @@ if sys.platform != "linux":
     raise ImportError(f"Landbridge runs on Linux, and this is {sys.platform}; see docs/supported-systems.md")
 
 if TYPE_CHECKING:
+    #: As it was installed; ``"0"`` in a source tree that never was.
+    __version__: str
+
     from landbridge.compiler import compile
     from landbridge.device.api import Device, Stream
     from landbridge.device.registry import device
@@ -221,6 +222,8 @@ def __getattr__(name: str) -> Any:
     if name in _MODULE_OF:
         with collector_paused(), reports_exhaustion(f"{name} was imported"):
             value = getattr(import_module(_MODULE_OF[name]), name)
+    elif name == "__version__":
+        value = import_module("landbridge.package_version").package_version("landbridge")
     elif name == "device":
         # the package itself is callable: importing any part of it makes it an attribute here
         value = import_module("landbridge.device")
@@ -233,4 +236,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted({*globals(), *__all__, "__version__"})

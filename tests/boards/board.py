@@ -47,7 +47,7 @@ class Board:
         """The environment of such a command: its packages, and this Landbridge."""
         packages = unpacked.compiler_packages if self.compiles else unpacked.site_packages
         home = str(self.folder / "usr")
-        path = f"{packages(self.folder)}:{_SOURCES}"
+        path = f"{packages(self.folder)}:{_SOURCES}:{unpacked.described(self.folder)}"
         # Compiling modules is more than half of what a process's imports take, and Debian's come without bytecode: it
         # is kept, whatever this machine does with its own.
         retained = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}

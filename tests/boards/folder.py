@@ -110,6 +110,23 @@ def compiler_packages(folder: Path) -> Path:
     return site_packages(folder).with_name("compiler-packages")
 
 
+def described(folder: Path) -> Path:
+    """Where the board's Python finds which version of Landbridge it has: the one that is installed here."""
+    installed = version("landbridge")
+    made = folder / "versions" / installed
+    if not made.exists():
+        made.parent.mkdir(exist_ok=True)
+        part = made.with_name(f"{installed}.{os.getpid()}")
+        metadata = part / f"landbridge-{installed}.dist-info" / "METADATA"
+        metadata.parent.mkdir(parents=True)
+        metadata.write_text(f"Metadata-Version: 2.4\nName: landbridge\nVersion: {installed}\n")
+        try:
+            part.rename(made)
+        except OSError:  # another worker was first
+            shutil.rmtree(part)
+    return made
+
+
 def _debian_packages(folder: Path, contents: Contents) -> list[Path]:
     """The packages, by an apt whose sources, lists and architecture are its own: the machine's stay as they are."""
     for part in ("state/lists/partial", "cache/archives/partial"):

@@ -19,6 +19,8 @@ import pytest
 from onnx import TensorProto, helper
 
 import landbridge as lb
+from landbridge.cli.on_board.address import BoardAddress
+from landbridge.cli.on_board.board import install_line
 from tests.boards.board import Board
 from tests.boards.ssh_server import NAME, SshServer
 from tests.selection.installed import program
@@ -203,6 +205,27 @@ def test_a_finding_of_the_sanitizer_is_reported_as_here(same: Desk, model: Path)
     assert found["outputs"]
 
 
+@pytest.mark.parametrize(
+    ("version", "line"),
+    [
+        (
+            "1.2.0",
+            "ssh -p 22 me@board 'python3 -m venv --clear ~/.landbridge && ~/.landbridge/bin/pip install --no-compile "
+            "landbridge==1.2.0 && ~/.landbridge/bin/pip uninstall -qy setuptools pip'",
+        ),
+        (
+            "1.2.0.dev3+g12",
+            "pip wheel --no-deps . && scp -P 22 ./landbridge-1.2.0.dev3+g12-py3-none-any.whl me@board: && "
+            "ssh -p 22 me@board 'python3 -m venv --clear ~/.landbridge && ~/.landbridge/bin/pip install --no-compile "
+            "./landbridge-1.2.0.dev3+g12-py3-none-any.whl && ~/.landbridge/bin/pip uninstall -qy setuptools pip'",
+        ),
+    ],
+)
+def test_the_line_that_installs_this_version_there(version: str, line: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("landbridge.cli.on_board.board.__version__", version)
+    assert install_line(BoardAddress.parse("ssh://me@board:22")) == line
+
+
 def test_what_is_wrong_with_a_board_is_reported(make_desk: MakeDesk, model: Path) -> None:
     desk = make_desk([], {})
     server, line = desk.server, ["run", str(model), "--on"]
@@ -212,10 +235,8 @@ def test_what_is_wrong_with_a_board_is_reported(make_desk: MakeDesk, model: Path
         assert code == 1, stderr
         return stderr
 
-    install = "python3 -m venv --clear ~/.landbridge && ~/.landbridge/bin/pip install --no-compile landbridge=="
-    assert f"no landbridge on PATH, in ~/.local/bin or ~/.landbridge/bin; install it there: ssh board '{install}" in (
-        message(ON)
-    )
+    install = install_line(BoardAddress.parse(ON))
+    assert f"no landbridge on PATH, in ~/.local/bin or ~/.landbridge/bin; install it there: {install}" in message(ON)
     assert "has no /opt/landbridge; install" in message(f"{ON}/opt/landbridge")
     other = desk.home / "bin/landbridge"
     other.parent.mkdir(parents=True)

@@ -64,12 +64,10 @@ def test_the_repository_is_linked_once_it_is_known(monkeypatch: pytest.MonkeyPat
     hooks = importlib.util.module_from_spec(specified)
     specified.loader.exec_module(hooks)
     assert "repo_url" not in hooks.on_config({"site_name": "Landbridge"})
-    (tmp_path / "src" / "landbridge").mkdir(parents=True)
-    (tmp_path / "src" / "landbridge" / "__init__.py").write_text('__version__ = "7.1"\n')
     (tmp_path / "pyproject.toml").write_text('[project]\n[project.urls]\nRepository = "https://forge.example/we/it/"\n')
     monkeypatch.setattr(hooks, "_ROOT", tmp_path)
     found = hooks.on_config({"site_name": "Landbridge"})
-    assert (found["site_name"], found["repo_name"]) == ("Landbridge 7.1", "we/it")
+    assert (found["site_name"], found["repo_name"]) == (f"Landbridge {lb.__version__}", "we/it")
     assert found["repo_url"] == "https://forge.example/we/it/"
 
 

@@ -272,11 +272,18 @@ class Board:
 
 
 def install_line(address: BoardAddress) -> str:
-    """Returns the command that installs this version there, in a folder that is searched; Debian's pip requires one."""
-    port = "" if address.port is None else f"-p {address.port} "
+    """Returns the command that installs this version there, in a folder that is searched; Debian's pip requires one.
+
+    A version between two releases, which no index has, is built in its clone and copied.
+    """
+    ssh_port, scp_port = ("", "") if address.port is None else (f"-p {address.port} ", f"-P {address.port} ")
+    package, copied = f"landbridge=={__version__}", ""
+    if "dev" in __version__ or "+" in __version__:
+        package = f"./landbridge-{__version__}-py3-none-any.whl"
+        copied = f"pip wheel --no-deps . && scp {scp_port}{package} {address.place}: && "
     pip = "~/.landbridge/bin/pip"
-    created = f"python3 -m venv --clear ~/.landbridge && {pip} install --no-compile landbridge=={__version__}"
-    return f"ssh {port}{address.place} '{created} && {pip} uninstall -qy setuptools pip'"
+    created = f"python3 -m venv --clear ~/.landbridge && {pip} install --no-compile {package}"
+    return f"{copied}ssh {ssh_port}{address.place} '{created} && {pip} uninstall -qy setuptools pip'"
 
 
 def _named_here(text: str, names: Mapping[str, str]) -> str:
