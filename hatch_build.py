@@ -28,8 +28,8 @@ class ReadmeOfIndex(MetadataHookInterface):
 
 
 def with_links(text: str, repository: str, version: str) -> str:
-    """Returns ``text`` with its paths as links into ``repository`` at the tag of ``version``, at the newest commit for a
-    version that is none; without ``repository`` with no links to paths.
+    """Returns ``text`` with its paths as links into ``repository``, at the tag of ``version`` or, for one between two
+    releases, at the newest commit; without ``repository`` with no links to paths.
     """
     place = "HEAD" if "dev" in version or "+" in version else f"v{version}"
 

@@ -102,7 +102,7 @@ def test_a_fork_waits_for_imports_of_what_the_package_needs(imported, needed, wa
     """A child that imports what a thread of its parent was importing gets it; modules of others are theirs to guard."""
     (tmp_path / f"{imported}.py").write_text("import sys, time\nsys.begun.set()\ntime.sleep(1.5)\n")
     done = subprocess.run(
-        [sys.executable, "-c", _IMPORTING, imported, needed],
+        [sys.executable, "-W", "ignore::DeprecationWarning", "-c", _IMPORTING, imported, needed],  # of fork, by 3.12 on
         env=os.environ | {"PYTHONPATH": os.pathsep.join([str(tmp_path), *filter(None, sys.path)])},
         capture_output=True,
         text=True,

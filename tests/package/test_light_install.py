@@ -12,7 +12,8 @@ import pytest
 from wheel_models import cache_folder
 
 import landbridge as lb
-from tests.selection.installed import missing, program
+from tests.selection import pythons
+from tests.selection.installed import missing
 from tests.whole_models.small_models import edges
 
 #: Seconds for what downloads.
@@ -81,9 +82,7 @@ def test_commands_say_that_they_lack_numpy() -> None:
 @pytest.mark.full
 @pytest.mark.parametrize("version", NUMPY)
 def test_on_every_python_with_its_oldest_numpy(version: str, tmp_path: Path) -> None:
-    python = program(f"python{version}", "pythons")
-    if subprocess.run([python, "-c", "import ctypes, ssl"], capture_output=True).returncode:
-        missing(f"a Python {version} that works", "pythons")
+    python = str(pythons.find(version) or missing(f"a Python {version} that works", "pythons"))
     packages = cache_folder() / "light" / f"numpy-{NUMPY[version]}-{version}"
     if not packages.exists():
         part = tmp_path / "packages"
@@ -107,9 +106,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.full
 @pytest.mark.parametrize("version", NUMPY)
 def test_the_documented_line_makes_what_is_small_and_runs(version: str, wheel: Path, tmp_path: Path) -> None:
-    python = program(f"python{version}", "pythons")
-    if subprocess.run([python, "-c", "import ctypes, ssl"], capture_output=True).returncode:
-        missing(f"a Python {version} that works", "pythons")
+    python = str(pythons.find(version) or missing(f"a Python {version} that works", "pythons"))
     page = (SOURCES.parent / "docs/deploy-to-a-board.md").read_text()
     (line,) = [each for each in page.splitlines() if each.startswith("python3 -m venv --clear ~/.landbridge")]
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}

@@ -19,7 +19,6 @@ OF_SOURCE = (
     "tests/session/test_many_threads.py",
     "tests/session/test_threads.py",
     "tests/session/test_pool.py",
-    "tests/session/test_async.py",
     "tests/vm/test_thread_pool.py",
     "tests/test_locks.py",
 )
@@ -95,8 +94,9 @@ class _Environment:
     def test(self, what: str, folder: Path, files: Sequence[str]) -> Counts:
         report = self._folder / "report.xml"
         report.unlink(missing_ok=True)
-        options = ["-o", "addopts=", "-o", "faulthandler_timeout=300", "-p", "no:cacheprovider", "--rootdir", str(folder)]
-        command = [str(self.python), "-m", "pytest", "-q", f"--junitxml={report}", *options, *files]
+        options = ["-q", "-o", "addopts=", "-o", "faulthandler_timeout=300", "-p", "no:cacheprovider"]
+        where = [f"--junitxml={report}", "--rootdir", str(folder)]
+        command = [str(self.python), "-m", "pytest", *options, *where, *files]
         done = self._run(command, fails=True, where=folder)
         output = done.stdout + done.stderr
         if done.returncode not in (0, 1) or not report.exists():

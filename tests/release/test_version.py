@@ -15,6 +15,11 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+#: What a build of a version reads.
+FILES = (
+    *("pyproject.toml", "hatch_build.py", ".gitattributes", ".git_archival.txt"),
+    *("README.md", "CHANGELOG.md", "LICENSE"),
+)
 #: The version that is worked on, as in CHANGELOG.md.
 NEXT = PROJECT["tool"]["hatch"]["version"]["fallback-version"].removesuffix(".dev0")
 
@@ -26,7 +31,7 @@ class Clone:
         self.folder = folder
         folder.mkdir()
         self.git("init", "--quiet", "--initial-branch=main")
-        for name in ("pyproject.toml", "hatch_build.py", "README.md", "CHANGELOG.md", "LICENSE", ".gitattributes", ".git_archival.txt"):
+        for name in FILES:
             shutil.copy(ROOT / name, folder)
         self.git("add", "--all")
         self.commit()

@@ -23,7 +23,7 @@ SOURCES = {
     "chromium": "apt-get install chromium",
     "emulation": "apt-get install qemu-system-x86 e2fsprogs make",
     "u-dma-buf": "LANDBRIDGE_U_DMA_BUF names the folder of that module's sources",
-    "pythons": "python3.10 and 3.12 to 3.14 on PATH, as pyenv installs them",
+    "pythons": "python3.10 and 3.12 to 3.14 on PATH or of pyenv",
     "shells": "apt-get install fish zsh",
     "boards": "apt-get install qemu-user gcc-aarch64-linux-gnu openssh-server && pip install ziglang, on bookworm",
 }

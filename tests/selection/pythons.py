@@ -17,7 +17,7 @@ print("%d.%d" % sys.version_info[:2] + ("t" if sysconfig.get_config_var("Py_GIL_
 
 
 def version_of(python: Path) -> str | None:
-    """The version of the program ``python``, as ``3.14t``; None where it does not run or lacks a part that is needed."""
+    """The version of the program ``python``, as ``3.14t``; None where it does not run or lacks a part of Python."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
     try:
         done = subprocess.run([python, "-I", "-c", _SAYS], capture_output=True, text=True, env=environment)

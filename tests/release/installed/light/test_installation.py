@@ -19,8 +19,23 @@ import landbridge as lb
 
 #: Packages of extras and of Python's own optional parts, which a module may import and an installation lack.
 EXTRAS = frozenset(
-    "argcomplete iree jax llvmlite ml_dtypes numba onnx onnx_ir onnxruntime onnxscript openvino pyopencl ray torch tvm_ffi "
-    "xdsl".split()
+    (
+        "argcomplete",
+        "jax",
+        "llvmlite",
+        "ml_dtypes",
+        "numba",
+        "onnx",
+        "onnx_ir",
+        "onnxruntime",
+        "onnxscript",
+        "openvino",
+        "pyopencl",
+        "ray",
+        "torch",
+        "tvm_ffi",
+        "xdsl",
+    )
 )
 
 
