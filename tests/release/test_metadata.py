@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from tests.release.built_files import ROOT, BuiltFiles, build
+from tests.selection.pythons import VERSIONS
 
 
 @pytest.fixture(scope="module")
@@ -93,17 +94,20 @@ def test_fields(metadata: Message, built: BuiltFiles) -> None:
     assert needed == ["numpy>=1.24"]
     addresses = [each.partition(", ")[2] for each in metadata.get_all("Project-URL", [])]
     assert all(address.startswith("https://") for address in addresses)
+    named = [each.rpartition(" :: ")[2] for each in metadata.get_all("Classifier", [])]
+    claimed = [each for each in named if re.fullmatch(r"3\.\d+", each)]
+    assert claimed == [version for version in VERSIONS if not version.endswith("t")], "claimed, and not tried"
     workflow = (ROOT / ".github" / "workflows" / "ci.yml").read_text()
-    for each in metadata.get_all("Classifier", []):
-        version = each.removeprefix("Programming Language :: Python :: ")
-        assert not re.fullmatch(r"3\.\d+", version) or f'"{version}"' in workflow, "claimed, and not tried"
+    assert f"uv python install {' '.join(VERSIONS)}\n" in workflow
 
 
 def tracked(folder: str = ".") -> set[str]:
-    done = subprocess.run(["git", "-C", str(ROOT), "ls-files", "-z", folder], capture_output=True, text=True)
+    """Files of the repository, those that are new and not ignored among them."""
+    command = ["git", "-C", str(ROOT), "ls-files", "-z", "--cached", "--others", "--exclude-standard", folder]
+    done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode:
         pytest.skip("not a clone: what is tracked is not known")
-    return {name for name in done.stdout.split("\0") if name}
+    return {name for name in done.stdout.split("\0") if name and (ROOT / name).exists()}
 
 
 def test_the_source_archive_is_the_repository(built: BuiltFiles, tmp_path: Path) -> None:
