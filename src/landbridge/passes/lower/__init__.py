@@ -1,8 +1,8 @@
-"""Lowering: PrimFuncs (``linalg`` on memrefs) to the structured form that code generators share.
+"""Lowers PrimFuncs (``linalg`` on memrefs) to the structured form that code generators share.
 
-The kind of a target says which form its code generator is given. "vectors": a lowered function takes the PrimFunc's
-memrefs, flat or in rows, and ``begin, end``: the tasks to do, of the number its attribute ``lb.tasks`` states. "grid":
-it holds launches, see ``grid``. "loops": it is plain loops, see ``loops``.
+The kind of the target decides the form. "vectors": a lowered function takes the PrimFunc's memrefs, flat or in rows,
+and ``begin, end``, the range of tasks to run; its attribute ``lb.tasks`` is the number of all tasks. "grid": it
+contains launches, see ``grid``. "loops": it consists of plain loops, see ``loops``.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ __all__ = ["lower", "lower_module", "lower_prim", "lowering_for", "vector_unit_o
 
 @register_pass("lower")
 def lower(module: IRModule) -> None:
-    """Iteration every PrimFunc into the structured form that code generators print."""
+    """Convert every PrimFunc of ``module`` into the structured form that code generators print."""
     lowerings = [lowering_for(t) for t in module.targets]
     block = module.op.body.block
     for prim in module.prims().values():
@@ -30,7 +30,7 @@ def lower(module: IRModule) -> None:
 
 
 def lower_module(module: IRModule) -> ModuleOp:
-    """Every PrimFunc of ``module`` in lowered form, under its name, in a new module."""
+    """Returns a new module with every PrimFunc of ``module`` in lowered form, under its name."""
     lowerings = [lowering_for(t) for t in module.targets]
     lowered = []
     for name, prim in module.prims().items():

@@ -1,7 +1,7 @@
-"""Memory accesses of loop nests: affine maps made linear over the loops.
+"""Memory accesses of loop nests, as affine maps linearized over the loops.
 
-An affine map over a dense row-major buffer is ``const + sum(coeffs[d] * d)`` elements, plus terms that are not
-linear (``floordiv``, ``mod``) kept as expressions with their stride.
+An affine map over a dense row-major buffer is ``const + sum(coeffs[d] * d)`` elements. Terms that are not linear
+(``floordiv``, ``mod``) are kept as expressions, each with its stride.
 """
 
 from __future__ import annotations
@@ -25,28 +25,28 @@ from landbridge.records import record
 
 @record(frozen=True)
 class Linear:
-    """``const + sum(coeffs[d] * d) + sum(stride * expr)`` over the dims of a nest."""
+    """A linear index ``const + sum(coeffs[d] * d) + sum(stride * expr)`` over the dims of a nest."""
 
     const: int
     coeffs: Mapping[int, int]
     rest: tuple[tuple[int, AffineExpr], ...] = ()
 
     def coeff(self, dim: int) -> int:
-        """The factor of loop ``dim``."""
+        """Returns the factor of loop ``dim``."""
         return self.coeffs.get(dim, 0)
 
     def uses(self, dim: int) -> bool:
-        """Whether the value depends on loop ``dim``."""
+        """Returns whether the value depends on loop ``dim``."""
         return self.coeff(dim) != 0 or any(dim in e.used_dims() for _, e in self.rest)
 
     def nonlinear_in(self, dim: int) -> bool:
-        """Whether ``dim`` stands under a floordiv or mod."""
+        """Returns whether ``dim`` is an operand of a floordiv or mod."""
         return any(dim in e.used_dims() for _, e in self.rest)
 
 
 @record(frozen=True)
 class Guard:
-    """The access is to padding unless ``0 <= index < extent``."""
+    """A test for padding: the access is to padding unless ``0 <= index < extent``."""
 
     index: Linear
     extent: int
@@ -54,9 +54,9 @@ class Guard:
 
 @record(frozen=True)
 class ElementAccess:
-    """Where a nest reads or writes ``buffer``: a linear element index, and guards when it is padded.
+    """The element of ``buffer`` that a nest reads or writes: a linear index, and guards if the buffer is padded.
 
-    ``fill`` is what a guarded access reads outside its bounds.
+    ``fill`` is the value of a read for which a guard fails.
     """
 
     buffer: SSAValue
@@ -67,20 +67,20 @@ class ElementAccess:
 
     @property
     def item_bytes(self) -> int:
-        """Bytes of an element; 4 where its type does not say."""
+        """Returns the bytes of an element; 4 if its type does not define them."""
         return int(getattr(self.element, "bitwidth", 32)) // 8
 
     def uses(self, dim: int) -> bool:
-        """Whether the address depends on loop ``dim``."""
+        """Returns whether the address depends on loop ``dim``."""
         return self.index.uses(dim)
 
     def varies(self, dim: int) -> bool:
-        """Whether what is read or written depends on loop ``dim``: the address, or whether it is padding."""
+        """Returns whether the element depends on loop ``dim``: by its address or by a guard."""
         return self.uses(dim) or any(g.index.uses(dim) for g in self.guards)
 
 
 def linearize(e: AffineExpr, scale: int = 1) -> Linear:
-    """``scale * e`` with its linear terms collected."""
+    """Returns ``scale * e`` with its linear terms collected."""
     if isinstance(e, AffineConstantExpr):
         return Linear(scale * e.value, {})
     if isinstance(e, AffineDimExpr):
@@ -98,7 +98,7 @@ def linearize(e: AffineExpr, scale: int = 1) -> Linear:
 
 
 def add(a: Linear, b: Linear) -> Linear:
-    """The sum of two indices."""
+    """Returns the sum of two indices."""
     coeffs = dict(a.coeffs)
     for d, c in b.coeffs.items():
         coeffs[d] = coeffs.get(d, 0) + c
@@ -106,7 +106,7 @@ def add(a: Linear, b: Linear) -> Linear:
 
 
 def linear_index(m: AffineMap, strides: Sequence[int]) -> Linear:
-    """The element index that ``m`` reaches in a buffer where a step along each axis counts ``strides``."""
+    """Returns the element index that ``m`` computes for a buffer with ``strides``, in elements, one per axis."""
     total = Linear(0, {})
     for e, stride in zip(m.results, strides, strict=True):
         total = add(total, linearize(e, stride))
@@ -114,7 +114,9 @@ def linear_index(m: AffineMap, strides: Sequence[int]) -> Linear:
 
 
 def rename(x: Linear, dims: Mapping[int, Linear]) -> Linear:
-    """``x`` with every dim replaced by an index over other dims; nonlinear terms need plain renames."""
+    """Returns ``x`` with every dim replaced by an index over other dims; a dim of a nonlinear term must be replaced by
+    a single dim.
+    """
     total = Linear(x.const, {})
     for d, c in x.coeffs.items():
         total = add(total, scale(dims[d], c))
@@ -123,14 +125,14 @@ def rename(x: Linear, dims: Mapping[int, Linear]) -> Linear:
 
 
 def scale(x: Linear, factor: int) -> Linear:
-    """``factor * x``."""
+    """Returns ``factor * x``."""
     return Linear(
         x.const * factor, {d: c * factor for d, c in x.coeffs.items()}, tuple((s * factor, e) for s, e in x.rest)
     )
 
 
 def expression(x: Linear) -> AffineExpr:
-    """``x`` as an affine expression."""
+    """Returns ``x`` as an affine expression."""
     total = extent_expr(x.const)
     for d, c in x.coeffs.items():
         total = total + AffineExpr.dimension(d) * extent_expr(c)
@@ -148,7 +150,7 @@ def _substitute(e: AffineExpr, dims: Mapping[int, Linear]) -> AffineExpr:
 
 
 def rename_access(a: ElementAccess, dims: Mapping[int, Linear]) -> ElementAccess:
-    """``a`` over other dims."""
+    """Returns ``a`` over other dims."""
     return replace(
         a,
         index=rename(a.index, dims),

@@ -1,9 +1,8 @@
-"""Which vectors of a reduction are asked for before their iteration, and how long before.
+"""Chooses which reads of a reduction are prefetched, and how many iterations in advance.
 
-A tile of rows reads its columns' vectors in one stream from beyond L1. A multiply-add that waits for one
-keeps its place among those that may begin, and soon all places are taken: of a loop that multiplies 28 times an
-iteration two iterations fit the 97 of Ice Lake ("Optimization Reference Manual", table of its core), less than L2
-takes.
+The rows of a tile share one stream of column vectors. If the stream comes from beyond L1, each multiply-add that waits
+for a vector occupies an entry of the scheduler, which is soon full: the 97 entries of Ice Lake ("Optimization Reference
+Manual", table of its core) hold two iterations of a loop with 28 multiply-adds, which is less than the latency of L2.
 """
 
 from __future__ import annotations
@@ -18,19 +17,20 @@ from landbridge.passes.lower.schedule import Schedule
 from landbridge.sizes.size import expected_size
 from landbridge.targets.machine import LINE_BYTES
 
-#: Bytes of a stream that are underway, and the fewest iterations: fitted to convolutions of 64 to 1024 channels, where
-#: 256 to 2048 bytes are better than none, and 1024 best.
+#: The prefetch distance in bytes, and the fewest iterations that it takes. Fitted to convolutions of 64 to 1024
+#: channels: all distances from 256 to 2048 bytes are faster than no prefetch, and 1024 is fastest.
 _UNDERWAY, _FEWEST_ITERATIONS = 1024, 8
-#: Rows below which a vector is multiplied too few times for what asking for it takes.
+#: Tiles with fewer rows use each vector too seldom to pay for its prefetch.
 _FEW_ROWS = 4
-#: Tiles of columns above which most numbers of rows are near: convolutions of groups of 136 and of 68 channels are
-#: 1.4 and 1.1 times as fast where their weights come from beyond L2.
+#: With more tiles of columns, most elements of rows are in L1 already. Prefetching them makes convolutions with groups
+#: of 136 and of 68 channels 1.4 and 1.1 times as fast when their weights come from beyond L2.
 _FEW_TILES = 3
 
 
 def prefetched(nest: Nest, sched: Schedule) -> list[tuple[ElementAccess, int]]:
-    """The reads of the reduction whose vectors all rows of a tile share, with the iterations of the last loop by which
-    each is asked for before it is read."""
+    """Returns the reads whose vectors all rows of a tile share, each with its prefetch distance in iterations of the
+    last reduction loop.
+    """
     found = []
     for r in _reads(nest, sched):
         assert sched.rows is not None and sched.lane is not None
@@ -44,8 +44,10 @@ def prefetched(nest: Nest, sched: Schedule) -> list[tuple[ElementAccess, int]]:
 
 
 def prefetched_rows(nest: Nest, sched: Schedule) -> list[ElementAccess]:
-    """The reads of the reduction of which each tile of rows asks for the next one's numbers, once for all iterations
-    that its body has: weights where pixels are lanes, each of which few tiles of columns read."""
+    """Returns the reads whose elements each tile prefetches for the next tile of rows, once per unrolled loop body.
+
+    These are weights that are read one element per row, where pixels are the lanes, and that few tiles of columns read.
+    """
     tiles = sum(expected_size(run.count) for run in sched.column_runs)
     if not sched.rows_ahead or sched.unrolled == 1 or tiles > _FEW_TILES:
         return []
@@ -63,7 +65,7 @@ def prefetched_rows(nest: Nest, sched: Schedule) -> list[ElementAccess]:
 
 
 def _reads(nest: Nest, sched: Schedule) -> list[ElementAccess]:
-    """The reads of the reduction that tiles of enough rows share or take iteration by iteration, of plain memory."""
+    """Returns the reads of plain memory that tiles with enough rows share, or take iteration by iteration."""
     main = nest.reduction
     if main is None or sched.lane is None or sched.rows is None or sched.horizontal or sched.iterations > 1:
         return []

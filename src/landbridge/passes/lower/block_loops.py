@@ -1,4 +1,4 @@
-"""Which loops of a nest its register blocks have rows and columns along."""
+"""Chooses the loops of a nest that form the rows (M) and columns (N) of its register tiles."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ from landbridge.targets.machine import FMA_LATENCY, FMA_PIPES
 
 
 def choose_columns(nest: Nest, parallel: list[int], lane: int | None, lanes: int) -> int | None:
-    """A loop along which more weight vectors are read while the broadcast operand stays."""
+    """Returns the loop for the columns of a tile: along it other weight vectors are read, but the same broadcast
+    operand.
+    """
     if lane is None:
         return None
     reduction = nest.reduction
@@ -30,8 +32,12 @@ def choose_columns(nest: Nest, parallel: list[int], lane: int | None, lanes: int
 
 
 def choose_other_rows(nest: Nest, parallel: list[int], lane: int, rows: int | None) -> int | None:
-    """The columns where lanes are summed: a loop whose iterations share vectors that ``rows`` do not, and the reverse,
-    as those of a product of matrices whose sums lie along memory in both; the longest such."""
+    """Returns the column loop for nests whose lanes are summed, the longest if there are several; None if there is
+    none.
+
+    Iterations of this loop share vectors that iterations of ``rows`` do not share, and the reverse. An example is a
+    matrix product in which the summed axis is contiguous in both operands.
+    """
     if nest.reduction is None or rows is None or nest.bounds:
         return None
     reads = [r for r in nest.reduction.reads if isinstance(r, ElementAccess) and r.uses(lane)]
@@ -46,7 +52,7 @@ def choose_other_rows(nest: Nest, parallel: list[int], lane: int, rows: int | No
 
 
 def shares_vectors(nest: Nest, lane: int | None, rows: int) -> bool:
-    """Whether iterations of ``rows`` read a vector along ``lane`` that is one for all of them."""
+    """Returns whether all iterations of ``rows`` read one and the same vector along ``lane``."""
     reduction = nest.reduction
     if reduction is None or lane is None:
         return True
@@ -57,9 +63,12 @@ def shares_vectors(nest: Nest, lane: int | None, rows: int) -> bool:
 def choose_rows(
     nest: Nest, parallel: list[int], lane: int | None, columns: int | None, window: Sequence[int]
 ) -> int | None:
-    """The loop of smallest stride in the result, of those whose iterations reuse each column's vector if any do; where
-    that is in too few of them to hide how long additions take, of those that share vectors in one of the reduction
-    loops ``window`` if any do."""
+    """Returns the loop for the rows of a tile; None if there is none.
+
+    It is the loop with the smallest stride in the result, preferably one whose iterations reuse the vectors of columns.
+    If such a loop is too short to hide the latency of additions, loops whose rows share vectors in one of the reduction
+    loops ``window`` are preferred.
+    """
     last = nest.stages[-1]
     write = last.writes[0]
     found = [

@@ -1,4 +1,4 @@
-"""Scalar bodies, emitted for one element or for one vector of them."""
+"""Emits scalar bodies of stages, for one element or for one vector of elements."""
 
 from __future__ import annotations
 
@@ -28,9 +28,10 @@ def emit_body(
     index: Callable[[int], Index],
     buffers: Mapping[SSAValue, SSAValue],
 ) -> list[SSAValue]:
-    """The values that ``stage`` yields for ``inputs`` (its block arguments' values; None for one it does not use).
+    """Returns the values that ``stage`` yields for ``inputs``, the values of its block arguments (None for unused
+    ones).
 
-    A value is a scalar until it meets a vector. ``index(d)`` gives the loop index for ``linalg.index d``.
+    A value stays scalar until it is combined with a vector. ``index(d)`` returns the loop index for ``linalg.index d``.
     """
     pairs = zip(stage.body.args, inputs, strict=False)
     env: dict[SSAValue, SSAValue] = {argument: value for argument, value in pairs if value is not None}
@@ -38,7 +39,7 @@ def emit_body(
         kind = type(op)
         if kind is linalg.ops.YieldOp:
             return [env[v] for v in op.operands]
-        if kind is memref.StoreOp:  # isinstance takes ten times as long where it says no
+        if kind is memref.StoreOp:  # isinstance takes ten times as long when the answer is no
             op = cast(memref.StoreOp, op)
             code.store(env[op.value], buffers[op.memref], location_of(code, op, [env[i] for i in op.indices]))
             continue
@@ -64,7 +65,9 @@ def _emit(
 
 
 def copied(code: Code, op: Operation, operands: Sequence[SSAValue], lanes: int) -> SSAValue:
-    """``op``, one of values alone, on other operands: on vectors of ``lanes`` where any of them is one."""
+    """Returns the result of ``op``, an operation on values alone, for other operands: a vector of ``lanes`` if any
+    operand is one.
+    """
     result = op.results[0].type
     if not operands:
         if isinstance(op, arith.ConstantOp):
@@ -80,7 +83,7 @@ def copied(code: Code, op: Operation, operands: Sequence[SSAValue], lanes: int) 
 
 
 def value_of(code: Code, wanted: SSAValue, given: Mapping[SSAValue, SSAValue], lanes: int) -> SSAValue:
-    """``wanted``, a value of a body of operations on values alone, where what it is made of is ``given``."""
+    """Returns ``wanted``, a value of a body without memory accesses, computed from the values ``given``."""
     if wanted in given:
         return given[wanted]
     op = wanted.owner
@@ -89,11 +92,11 @@ def value_of(code: Code, wanted: SSAValue, given: Mapping[SSAValue, SSAValue], l
 
 
 def location_of(code: Code, op: memref.LoadOp | memref.StoreOp, indices: Sequence[Index]) -> Where:
-    """The place of the element that ``op`` loads or stores at ``indices``."""
+    """Returns the location of the element that ``op`` loads or stores at ``indices``."""
     row: Index = 0
     column: Index = 0
     for i, stride in zip(indices, index_strides(op.memref.type), strict=True):
-        if isinstance(stride, int) and stride >= PITCH:  # scopes of rows have no open extents
+        if isinstance(stride, int) and stride >= PITCH:  # memory in rows has no open extents
             row = code.add(row, code.mul(i, stride // PITCH))
         else:
             column = code.add(column, code.mul(i, stride))

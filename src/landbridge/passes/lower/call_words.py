@@ -1,7 +1,9 @@
-"""Words that a call states, and the numbers that its code makes of them.
+"""Values of shared code that differ from call to call, and how the code computes them from the words that a call
+passes.
 
-Numbers of which one is another times a factor and plus an offset in every call that shares the code, as places of
-elements beside each other are, are made of one word: what LLVM sees as a sum with a constant needs no register.
+If, in every call of the shared code, one value is another one times a factor plus an offset, both are computed from one
+word. An example is the locations of neighbouring elements. For LLVM it is a sum with a constant, which needs no
+register.
 """
 
 from __future__ import annotations
@@ -15,13 +17,13 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from landbridge.records import record
 from landbridge.sizes.size import Size
 
-#: The largest factor that is looked for: more is chance, not columns or rows of a block.
+#: The largest factor that is looked for; larger ones are coincidences, not columns or rows of a tile.
 _MOST = 16
 
 
 @record(frozen=True)
 class WordTerm:
-    """``factor * word + offset``, of the word of this number."""
+    """The value ``factor * memory[word] + offset``."""
 
     word: int
     factor: int = 1
@@ -29,7 +31,9 @@ class WordTerm:
 
 
 def terms(rows: Iterable[tuple[int, ...]]) -> dict[tuple[int, ...], WordTerm]:
-    """How to make each of ``rows``, indices that have a value for each call, of as few of them as can be."""
+    """Returns, for each of ``rows`` (the values of one index in all calls), its term; the terms use as few words as
+    possible.
+    """
     created: dict[tuple[int, ...], WordTerm] = {}
     bases: list[tuple[int, ...]] = []
     rows = dict.fromkeys(rows)
@@ -44,7 +48,9 @@ def terms(rows: Iterable[tuple[int, ...]]) -> dict[tuple[int, ...], WordTerm]:
 
 
 def _of(row: Sequence[int], base: Sequence[int], word: int) -> WordTerm | None:
-    """``row`` as a term of ``base``, which differs between calls; None where it is none."""
+    """Returns ``row`` as a term of ``base``, which differs between calls; None if it is not a multiple of it plus a
+    constant.
+    """
     if any(isinstance(value, Size) for value in (*row, *base)):
         return None
     other = next(i for i, value in enumerate(base) if value != base[0])
@@ -57,7 +63,7 @@ def _of(row: Sequence[int], base: Sequence[int], word: int) -> WordTerm | None:
 
 
 class CallWords:
-    """Values that words of ``memory`` are, each made once by ``ops``."""
+    """Values read from the words in ``memory``. ``ops`` are the operations that compute them, each value once."""
 
     def __init__(self, memory: SSAValue) -> None:
         self._memory = memory
@@ -65,7 +71,9 @@ class CallWords:
         self.ops: list[Operation] = []
 
     def value(self, term: WordTerm, kind: Attribute) -> SSAValue:
-        """``term`` as a value of type ``kind``: an index, or an f32 in each lane, of which it is the bits."""
+        """Returns ``term`` as a value of type ``kind``: an index, or the bits of an f32, as a scalar or in each lane of
+        a vector.
+        """
         if (found := self._created.get((term, kind))) is None:
             found = self._created[term, kind] = self._make(term, kind)
         return found

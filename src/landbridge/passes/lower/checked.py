@@ -1,4 +1,6 @@
-"""A lowered CPU kernel whose every access tests its index first; one outside is reported instead of done."""
+"""Makes a lowered CPU kernel test the index of every access: an access outside its buffer is reported, not
+performed.
+"""
 
 from __future__ import annotations
 
@@ -29,13 +31,14 @@ from landbridge.shape import row_major
 from landbridge.sizes.size import Extent, Size, largest
 
 _OUT_OF_RANGE = (1 << 62) - 1
-_UNSIGNED_AT_LEAST = 9  # among the predicates of arith.cmpi
+_UNSIGNED_AT_LEAST = 9  # the number of this predicate of arith.cmpi
 
 
 def guard_accesses(function: func.FuncOp) -> None:
-    """Put a test before every access of ``function``, whose last memref is its report; loads outside give 0.
+    """Put a test before every access of ``function``, whose last memref is its report; loads outside a buffer return 0.
 
-    ``landbridge.executable.access_report`` says what is in a report. Of an access no lane is done when one is outside.
+    ``landbridge.executable.access_report`` defines the contents of a report. If one lane of an access is outside, none
+    of its lanes is accessed.
     """
     operands = [a for a in function.body.block.args if isinstance(a.type, MemRefType)]
     sizes = _Sizes(function, operands.pop()) if has_sizes(function) else None
@@ -52,7 +55,7 @@ def guard_accesses(function: func.FuncOp) -> None:
 
 
 class _Sizes:
-    """The words of the operand ``words`` of ``function``, its Sizes, and those that tests need beside them."""
+    """The Sizes in the operand ``words`` of ``function``; Sizes that only tests need are appended."""
 
     def __init__(self, function: func.FuncOp, words: SSAValue) -> None:
         self._function, self._words = function, words
@@ -60,7 +63,7 @@ class _Sizes:
         self._loaded: dict[Size, SSAValue] = {}
 
     def value(self, size: Size) -> SSAValue:
-        """``size`` as an i64, read at the head of the function."""
+        """Returns ``size`` as an i64, loaded at the start of the function."""
         if size not in self._loaded:
             if size not in self._sizes:
                 self._sizes.append(size)
@@ -74,7 +77,7 @@ class _Sizes:
         return self._loaded[size]
 
     def finish(self) -> None:
-        """State how many words there are now."""
+        """Set the type of the operand and the attribute of the function to the present number of words."""
         words = MemRefType(i64, [len(self._sizes)], memory_space=GLOBAL)
         Rewriter.replace_value_with_new_type(self._words, words)
         function = self._function
@@ -106,7 +109,7 @@ class _Before:
 
 
 def _guard(access: LoweredAccess, report: SSAValue, word: int, sizes: _Sizes | None) -> None:
-    """Move ``access`` into the branch of a test, and the report of it into the other."""
+    """Move ``access`` into the first branch of a test, and put its report into the second."""
     op, block = access.op, access.op.parent
     assert block is not None
     before = _Before(block, sizes, op)
@@ -133,7 +136,9 @@ def _guard(access: LoweredAccess, report: SSAValue, word: int, sizes: _Sizes | N
 
 
 def _last_axis(before: _Before, access: LoweredAccess, index: SSAValue, extent: int) -> tuple[SSAValue, SSAValue]:
-    """Whether all lanes are inside along the last axis, and the first one that is not; any, where all are."""
+    """Returns whether all lanes are inside along the last axis, and the index of the first that is not (any index if
+    all are).
+    """
     if access.mask is not None:
         return _masked(before, access.mask, index, extent)
     lanes = access.last - access.first + 1
@@ -146,7 +151,7 @@ def _last_axis(before: _Before, access: LoweredAccess, index: SSAValue, extent: 
 
 
 def _masked(before: _Before, mask: SSAValue, index: SSAValue, extent: int) -> tuple[SSAValue, SSAValue]:
-    """The same of the lanes that ``mask`` keeps."""
+    """Returns the same as ``_last_axis``, of the lanes that ``mask`` enables."""
     assert isinstance(mask.type, VectorType)
     lanes = mask.type.get_shape()[0]
     counts = VectorType(i64, [lanes])
@@ -177,7 +182,7 @@ def _masked(before: _Before, mask: SSAValue, index: SSAValue, extent: int) -> tu
 
 
 def _zeros(ty: Attribute) -> Operation:
-    """The constant 0 of a scalar or vector type."""
+    """Returns the constant 0 of a scalar or vector type."""
     value = zero(ty.element_type if isinstance(ty, VectorType) else ty)
     if isinstance(ty, VectorType):
         assert isinstance(value, FloatAttr | IntegerAttr)

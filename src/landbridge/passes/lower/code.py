@@ -1,7 +1,8 @@
-"""Writes structured code: index arithmetic that folds, loops, loads and stores over flat memrefs.
+"""Writes structured code: folding index arithmetic, loops, loads and stores on flat memrefs.
 
-An index is a Python int where it is known, a Size where it is known when the input comes, and else an SSA value. The
-Sizes that code needs are words of one operand more, ``extents``, which whoever calls fills in.
+An index is a Python int if it is known at compile time, a Size if it is known once the input shapes are, and an SSA
+value otherwise. The Sizes that the code needs are words of an additional operand, ``extents``, which the caller fills
+in.
 """
 
 from __future__ import annotations
@@ -30,14 +31,14 @@ from landbridge.ir.prim_ops import PrefetchOp
 from landbridge.sizes.size import Extent, Size, largest, smallest
 
 Index: TypeAlias = int | Size | SSAValue
-#: A place in a memref: the element of a flat one, the row and the column of one in rows, and of an image the lane too.
+#: A location in a memref: the element of a flat one; row and column of memory in rows; row, pixel and lane of an image.
 Where: TypeAlias = Index | tuple[Index, ...]
 INDEX = IndexType()
 
 
 @cache
 def vector_type(element: Attribute, lanes: int) -> VectorType[Any]:
-    """``vector<lanes x element>``; types are costly to make and needed for every operation."""
+    """Returns ``vector<lanes x element>``, cached because types are costly to create and every operation needs one."""
     return VectorType(element, [lanes])
 
 
@@ -47,9 +48,9 @@ def _index_attr(x: int) -> IntegerAttr[IndexType]:
 
 
 class Code:
-    """Appends to the current block of a function; constants go to the head of its entry block.
+    """Appends operations to the current block of a function; constants go to the head of its entry block.
 
-    Index arithmetic that a block or one around it has is not written again.
+    Index arithmetic that the block or an enclosing one contains already is reused.
     """
 
     def __init__(self, entry: Block, extents: SSAValue | None = None) -> None:
@@ -59,37 +60,40 @@ class Code:
         self.sizes: dict[Size, SSAValue] = {}
         self.block = entry
         self._constants: dict[tuple[Attribute, Attribute], SSAValue] = {}
-        #: Those that were asked for last with an attribute, by its identity: its hash is computed each time.
+        #: The latest constants by the identity of their attribute, because hashing an attribute is slow.
         self._same: dict[int, tuple[Attribute, Attribute, SSAValue]] = {}
         self._same_splats: dict[tuple[int, int], tuple[Attribute, Attribute, SSAValue]] = {}
-        #: Of these the indices, which are most, by number.
+        #: The index constants, which are the most frequent, by value.
         self._values: dict[int, SSAValue] = {}
         self._splats: dict[tuple[Attribute, Attribute, int], SSAValue] = {}
         self._constant_ops: list[Operation] = []
-        #: Indices that are known where the current block ends, by kind and operands; those of inner blocks come last.
+        #: Index operations that the end of the current block can use, by kind and operands; those of inner blocks come
+        #: last.
         self._computed: dict[tuple[type[Operation], int, int], SSAValue] = {}
 
     def add_op(self, op: Operation) -> SSAValue:
-        """Append ``op``; its first result."""
+        """Append ``op``; returns its first result."""
         self.block.add_op(op)
         return op.results[0]
 
     def emit(
         self, cls: type[Operation], operands: Sequence[SSAValue], result: Attribute, **properties: Any
     ) -> SSAValue:
-        """Append an operation with one result."""
+        """Append an operation with one result, and return it."""
         return self.add_op(new_operation(cls, operands, (result,), properties))
 
     def _index(self, cls: type[Operation], a: Index, b: Index) -> SSAValue:
         operands = self.value(a), self.value(b)
-        key = cls, id(operands[0]), id(operands[1])  # the result keeps both
+        key = cls, id(operands[0]), id(operands[1])  # the result keeps both operands alive
         if (found := self._computed.get(key)) is None:
             found = self._computed[key] = self.emit(cls, operands, INDEX)
         return found
 
     @contextmanager
     def _appending_to(self, block: Block) -> Iterator[None]:
-        """Code goes to ``block``, which will lie in the current one."""
+        """Append to ``block`` while the ``with`` lasts; it will become a region of an operation in the current
+        block.
+        """
         outside, known = self.block, len(self._computed)
         self.block = block
         yield
@@ -98,7 +102,7 @@ class Code:
             self._computed.popitem()
 
     def constant(self, attr: Attribute, ty: Attribute) -> SSAValue:
-        """A constant, shared by the whole function."""
+        """Returns a constant, which the whole function shares."""
         same = self._same.get(id(attr))
         if same is not None and same[0] is attr and same[1] is ty:
             return same[2]
@@ -111,12 +115,12 @@ class Code:
         return found
 
     def hoist(self, op: Operation) -> SSAValue:
-        """``op`` at the head of the entry block, among the constants; its first result."""
+        """Put ``op`` at the head of the entry block, among the constants; returns its first result."""
         self._constant_ops.append(op)
         return op.results[0]
 
     def unflatten(self, t: Index, extents: Sequence[Extent]) -> list[Index]:
-        """The loop indices of flat iteration ``t``, row-major; ``t`` is below their product."""
+        """Returns the loop indices of flat iteration ``t``, row-major; ``t`` is below the product of ``extents``."""
         found: list[Index] = []
         for extent in reversed(extents[1:]):
             found.append(self.remainder(t, extent))
@@ -132,7 +136,7 @@ class Code:
             self.entry.insert_ops_before(self._constant_ops, first)
 
     def value(self, x: Index) -> SSAValue:
-        """``x`` as an SSA value."""
+        """Returns ``x`` as an SSA value."""
         if isinstance(x, int):
             if (found := self._values.get(x)) is None:
                 found = self._values[x] = self.constant(_index_attr(x), INDEX)
@@ -140,14 +144,14 @@ class Code:
         return self._size(x) if isinstance(x, Size) else x
 
     def number(self, x: Extent, ty: Attribute) -> SSAValue:
-        """``x`` as an integer of type ``ty``."""
+        """Returns ``x`` as an integer of type ``ty``."""
         if isinstance(x, Size):
             return self.hoist(arith.IndexCastOp(self._size(x), ty))
         assert isinstance(ty, IntegerType | IndexType)
         return self.constant(IntegerAttr(x, ty), ty)
 
     def _size(self, size: Size) -> SSAValue:
-        """The word that holds ``size``, loaded once at the head of the function."""
+        """Returns the word that holds ``size``, loaded once at the head of the function."""
         if (found := self.sizes.get(size)) is None:
             if self._extents is None:
                 raise CodegenError(f"{size} is known when the input comes, and code of this form takes no such numbers")
@@ -157,7 +161,7 @@ class Code:
         return found
 
     def add(self, a: Index, b: Index) -> Index:
-        """``a + b``."""
+        """Returns ``a + b``."""
         if isinstance(b, int) and b == 0:
             return a
         if isinstance(a, int) and a == 0:
@@ -167,7 +171,7 @@ class Code:
         return self._index(arith.AddiOp, a, b)
 
     def mul(self, a: Index, b: Index) -> Index:
-        """``a * b``."""
+        """Returns ``a * b``."""
         if isinstance(a, (int, Size)) and isinstance(b, (int, Size)):
             return a * b
         for x, y in ((a, b), (b, a)):
@@ -176,41 +180,45 @@ class Code:
         return self._index(arith.MuliOp, a, b)
 
     def times(self, a: SSAValue, b: Extent) -> SSAValue:
-        """``a * b``, whatever ``b`` is: code that differs in it is alike."""
+        """Returns ``a * b``, always as a multiplication, so that kernels which differ in ``b`` alone have the same
+        code.
+        """
         return self._index(arith.MuliOp, a, b)
 
     def floordiv(self, a: Index, b: int) -> Index:
-        """Floor of ``a / b``, ``b > 0``."""
+        """Returns the floor of ``a / b``, for ``b > 0``."""
         if not isinstance(a, SSAValue) or b == 1:
             return a if b == 1 else a // b  # type: ignore[operator]
         return self._index(arith.FloorDivSIOp, a, b)
 
     def quotient(self, a: Index, b: Extent) -> Index:
-        """``a / b`` of an ``a`` that is not negative."""
+        """Returns ``a / b`` for an ``a`` that is not negative."""
         if not isinstance(a, SSAValue) or b == 1:
             return a if b == 1 else a // b  # type: ignore[operator]
         return self._index(arith.DivUIOp, a, b)
 
     def remainder(self, a: Index, b: Extent) -> Index:
-        """``a mod b`` of an ``a`` that is not negative."""
+        """Returns ``a mod b`` for an ``a`` that is not negative."""
         if not isinstance(a, SSAValue) or b == 1:
             return 0 if b == 1 else a % b  # type: ignore[operator]
         return self._index(arith.RemUIOp, a, b)
 
     def minimum(self, a: Index, b: Index) -> Index:
-        """The smaller, signed."""
+        """Returns the smaller, signed."""
         if not isinstance(a, SSAValue) and not isinstance(b, SSAValue):
             return smallest(a, b)
         return self._index(arith.MinSIOp, a, b)
 
     def maximum(self, a: Index, b: Index) -> Index:
-        """The larger, signed."""
+        """Returns the larger, signed."""
         if not isinstance(a, SSAValue) and not isinstance(b, SSAValue):
             return largest(a, b)
         return self._index(arith.MaxSIOp, a, b)
 
     def affine(self, e: AffineExpr, dims: Callable[[int], Index]) -> Index:
-        """The value of an affine expression; ``dims`` gives the loop indices, none negative under mod."""
+        """Returns the value of an affine expression; ``dims`` gives the loop indices, none of them negative
+        under mod.
+        """
         if isinstance(e, AffineConstantExpr):
             return e.value
         if isinstance(e, AffineDimExpr):
@@ -228,15 +236,15 @@ class Code:
         raise CodegenError(f"affine expression {e} cannot be lowered")
 
     def inside(self, index: Index, extent: Extent) -> SSAValue:
-        """``0 <= index < extent`` as an i1; one unsigned comparison."""
+        """Returns ``0 <= index < extent`` as an i1; one unsigned comparison."""
         return self.add_op(arith.CmpiOp(self.value(index), self.value(extent), "ult"))
 
     def at_most(self, a: Index, b: Index) -> SSAValue:
-        """``a <= b``, signed, as an i1."""
+        """Returns ``a <= b``, signed, as an i1."""
         return self.add_op(arith.CmpiOp(self.value(a), self.value(b), "sle"))
 
     def all_of(self, *conditions: SSAValue) -> SSAValue:
-        """Whether every one of ``conditions`` holds."""
+        """Returns whether every one of ``conditions`` holds, as an i1."""
         first, *others = conditions
         for other in others:
             first = self.emit(arith.AndIOp, [first, other], first.type)
@@ -250,8 +258,10 @@ class Code:
         carried: Sequence[SSAValue],
         body: Callable[[SSAValue, list[SSAValue]], Sequence[SSAValue]],
     ) -> list[SSAValue]:
-        """``for i in range(low, high, step)``; ``body(i, carried)`` returns the carried values of the next
-        iteration."""
+        """Emit ``for i in range(low, high, step)``; returns the values carried out of the last iteration.
+
+        ``body(i, carried)`` returns the carried values of the next iteration.
+        """
         low_v, high_v, step_v = self.value(low), self.value(high), self.value(step)
         block = Block(arg_types=[INDEX, *(v.type for v in carried)])
         with self._appending_to(block):
@@ -264,7 +274,7 @@ class Code:
         return list(op.results)
 
     def choose(self, condition: SSAValue, then: Callable[[], SSAValue], orelse: Callable[[], SSAValue]) -> SSAValue:
-        """The value of one of two pieces of code, only one of which runs."""
+        """Returns the value of one of two pieces of code, only one of which runs."""
         return self.branch(condition, lambda: [then()], lambda: [orelse()])[0]
 
     def branch(
@@ -273,7 +283,7 @@ class Code:
         then: Callable[[], Sequence[SSAValue]],
         orelse: Callable[[], Sequence[SSAValue]],
     ) -> list[SSAValue]:
-        """The values of one of two pieces of code, only one of which runs."""
+        """Returns the values of one of two pieces of code, only one of which runs."""
         regions: list[Region] = []
         values: Sequence[SSAValue] = ()
         for build in (then, orelse):
@@ -292,8 +302,11 @@ class Code:
         test: Callable[[list[SSAValue]], Sequence[SSAValue]],
         body: Callable[[list[SSAValue]], Sequence[SSAValue]],
     ) -> list[SSAValue]:
-        """``while``: ``test(carried)`` returns whether it goes on, then values; ``body(values)`` returns the carried
-        values of the next iteration. Returns the values of the test that ended it."""
+        """Emit a ``while`` loop; returns the values that the last call of ``test`` gives.
+
+        ``test(carried)`` returns whether to continue, followed by values; ``body(values)`` returns the carried values
+        of the next iteration.
+        """
         before = Block(arg_types=[v.type for v in carried])
         with self._appending_to(before):
             condition, *passed = test(list(before.args))
@@ -308,7 +321,7 @@ class Code:
         return list(op.results)
 
     def when(self, condition: SSAValue, then: Callable[[], None], orelse: Callable[[], None] | None = None) -> None:
-        """Code that runs only where ``condition`` holds, and other code that runs only where it does not."""
+        """Emit code that runs only if ``condition`` holds, and optionally code that runs only if it does not."""
         regions = []
         for build in (then, orelse):
             region = Region()
@@ -322,7 +335,7 @@ class Code:
         self.block.add_op(scf.IfOp(condition, [], regions[0], regions[1]))
 
     def load(self, buffer: SSAValue, where: Where, element: Attribute) -> SSAValue:
-        """One element."""
+        """Load one element."""
         return self.emit(memref.LoadOp, [buffer, *self._indices(where)], element)
 
     def store(self, value: SSAValue, buffer: SSAValue, where: Where) -> None:
@@ -333,7 +346,7 @@ class Code:
         return [self.value(i) for i in (where if isinstance(where, tuple) else (where,))]
 
     def mask(self, lanes: int, retained: Index) -> SSAValue:
-        """A mask that keeps the first ``retained`` lanes."""
+        """Returns a mask that enables the first ``active`` lanes."""
         ty = vector_type(i1, lanes)
         if not isinstance(retained, int):
             return self._first_lanes(lanes, retained)
@@ -347,7 +360,7 @@ class Code:
         return found
 
     def mask_between(self, lanes: int, low: Index, high: Index) -> SSAValue:
-        """A mask that keeps the lanes from ``low`` on that are below ``high``."""
+        """Returns a mask that enables lanes ``low <= i < high``."""
         if isinstance(low, int) and low <= 0:
             return self.mask(lanes, high)
         ty = vector_type(i1, lanes)
@@ -365,14 +378,14 @@ class Code:
     def load_between(
         self, buffer: SSAValue, where: Where, element: Attribute, lanes: int, low: Index, high: Index, fill: Attribute
     ) -> SSAValue:
-        """``lanes`` elements, of which those from ``low`` on and below ``high`` are read, the others are ``fill``."""
+        """Load ``lanes`` elements, of which only ``low <= i < high`` are read; the others are ``fill``."""
         operands = [buffer, *self._indices(where), self.mask_between(lanes, low, high)]
         return self.emit(
             vector.MaskedLoadOp, [*operands, self.splat(fill, element, lanes)], vector_type(element, lanes)
         )
 
     def load_vector(self, buffer: SSAValue, where: Where, element: Attribute, lanes: int, retained: Index) -> SSAValue:
-        """``lanes`` elements; where ``retained`` is not 0 only so many are read, the others are 0."""
+        """Load ``lanes`` elements; unless ``active`` is 0, only the first ``active`` are read and the others are 0."""
         ty = vector_type(element, lanes)
         if isinstance(retained, int) and not retained:
             return self.emit(vector.LoadOp, [buffer, *self._indices(where)], ty)
@@ -385,11 +398,11 @@ class Code:
         return self.emit(vector.MaskedLoadOp, operands, ty)
 
     def prefetch(self, buffer: SSAValue, where: Where) -> None:
-        """Ask for the cache line of an element, which may lie outside ``buffer``."""
+        """Prefetch the cache line of an element, which may lie outside ``buffer``."""
         self.block.add_op(new_operation(PrefetchOp, [buffer, *self._indices(where)]))
 
     def store_vector(self, value: SSAValue, buffer: SSAValue, where: Where, lanes: int, retained: Index) -> None:
-        """Store ``lanes`` elements, or the first ``retained``."""
+        """Store ``lanes`` elements, or the first ``active`` unless that is 0."""
         if isinstance(retained, int) and not retained:
             self.block.add_op(new_operation(vector.StoreOp, [value, buffer, *self._indices(where)]))
         else:
@@ -397,7 +410,7 @@ class Code:
             self.block.add_op(new_operation(vector.MaskedStoreOp, operands))
 
     def pack(self, values: Sequence[SSAValue], lanes: int = 0) -> SSAValue:
-        """A vector of ``values``, and zeros after them where it has more ``lanes``."""
+        """Returns a vector of ``values``, padded with zeros to ``lanes``."""
         element = values[0].type
         result = self.splat(zero(element), element, max(lanes, len(values)))
         for lane, value in enumerate(values):
@@ -405,7 +418,7 @@ class Code:
         return result
 
     def splat(self, attr: Attribute, element: Attribute, lanes: int) -> SSAValue:
-        """A constant in every lane."""
+        """Returns a vector with a constant in every lane."""
         same = self._same_splats.get((id(attr), lanes))
         if same is not None and same[0] is attr and same[1] is element:
             return same[2]
@@ -419,7 +432,7 @@ class Code:
         return found
 
     def broadcast(self, value: SSAValue, lanes: int) -> SSAValue:
-        """A scalar in every lane."""
+        """Returns a vector with a scalar in every lane."""
         owner = value.owner
         if isinstance(owner, arith.ConstantOp):
             return self.splat(owner.value, value.type, lanes)
@@ -427,7 +440,7 @@ class Code:
 
 
 def zero(element: Any) -> Attribute:
-    """The constant 0 of an element type."""
+    """Returns the constant 0 of an element type."""
     if isinstance(element, IntegerType | IndexType):
         return IntegerAttr(0, element)
     return FloatAttr(0.0, element)

@@ -1,5 +1,6 @@
-"""Tasks of a nest over its outer loops, its column tiles, and all rows or some: each tile from the first term of its
-sums to the last."""
+"""Tasks of a nest, each of which computes whole sums: an iteration of the outer loops, a tile of columns, and all or
+some rows.
+"""
 
 from __future__ import annotations
 
@@ -19,15 +20,18 @@ from landbridge.passes.lower.strided_columns import FEWEST_ROWS
 from landbridge.records import record
 from landbridge.sizes.size import Extent, ceildiv, expected_size, largest, product
 
-#: Tasks that are enough where each copies its columns.
+#: Enough tasks, if each of them copies its columns.
 _FEW_COPIES = 16
 
 
 @record(frozen=True)
 class ColumnTasks:
-    """Tasks of one kind, over outer loops of ``extents``: a run of column tiles over all rows (``chunk`` 0), or over
-    chunks of one run of rows. ``columns_first``: those of one column follow each other in any case.
-    ``copied``: columns that each task copies first."""
+    """Tasks over outer loops of ``extents``, each for one tile of ``columns``.
+
+    If ``chunk`` is 0, a task computes all ``rows``; otherwise it computes ``chunk`` tiles of the one run of rows.
+    ``columns_first``: tasks of the same columns are always adjacent. ``copied``: the columns that each task copies
+    before it begins.
+    """
 
     emitter: NestEmitter
     extents: Sequence[Extent]
@@ -39,16 +43,18 @@ class ColumnTasks:
 
     @property
     def chunks(self) -> Extent:
-        """Tasks along the rows; one, of nothing, where there are no tiles, so that nothing is divided by 0."""
+        """Returns the number of chunks of rows; 1 (empty) if there are no row tiles, so that nothing is divided
+        by 0.
+        """
         return largest(ceildiv(self.rows[0][0].count, self.chunk), 1) if self.chunk else 1
 
     @property
     def count(self) -> Extent:
-        """All tasks."""
+        """Returns the number of all tasks."""
         return product(self.extents) * self.columns.count * self.chunks
 
     def emit(self, code: Code, first: Index, last: Index) -> None:
-        """Tasks ``first .. last``."""
+        """Emit tasks ``first .. last``."""
 
         def task(t: SSAValue, _: list[SSAValue]) -> list[SSAValue]:
             self._task(code, t)
@@ -59,9 +65,10 @@ class ColumnTasks:
     def _task(self, code: Code, t: Index) -> None:
         sched, extents = self.emitter.sched, self.extents
         if self.columns_first or _reads_columns_again(self.emitter.nest, sched):
-            # Chunks of one column after the other: its weights stay in a cache that is near.
+            # The chunks of one column are adjacent, so that its weights stay in L1 or L2.
             column, *rest, chunk = code.unflatten(t, [self.columns.count, *extents, self.chunks])
-        else:  # as memory goes: else each column would have a line of its own wherever the outer loops go
+        # in the order of memory: otherwise each column would touch its own line in every iteration of the outer loops
+        else:
             *rest, column, chunk = code.unflatten(t, [*extents, self.columns.count, self.chunks])
         self.emitter.env.update(zip(sched.outer, rest, strict=True))
         at = code.add(code.mul(column, self.columns.tile), self.columns.start)
@@ -77,7 +84,9 @@ class ColumnTasks:
 
 
 def _reads_columns_again(nest: Nest, sched: Schedule) -> bool:
-    """Whether some outer loop reads what it has read of a column again, as convolutions do weights."""
+    """Returns whether an outer loop reads the same column elements in each iteration, as the images of a batch read
+    weights.
+    """
     if nest.reduction is None or sched.columns is None:
         return False
     reads = (r for r in nest.reduction.reads if isinstance(r, ElementAccess) and r.uses(sched.columns))
@@ -85,7 +94,7 @@ def _reads_columns_again(nest: Nest, sched: Schedule) -> bool:
 
 
 def strided_of(nest: Nest, sched: Schedule, machine: VectorUnit) -> list[ElementAccess]:
-    """The columns that tasks copy first."""
+    """Returns the reads of columns that tasks copy before they begin."""
     if sched.columns is None or sched.horizontal or sched.iterations > 1:
         return []
     return machine.strided_columns(nest, sched.lane, sched.lanes, sched.rows)
@@ -101,7 +110,11 @@ def copying_tasks(
     outer: Sequence[Extent],
     columns_first: bool,
 ) -> list[ColumnTasks]:
-    """Tasks that copy their columns first: of all rows where these are tasks enough, else of as few as are worth it."""
+    """Returns tasks that copy their columns before they begin.
+
+    Each computes all rows if that gives enough tasks; otherwise the rows are divided, but no task gets so few that its
+    copy does not pay.
+    """
     copied = copied_columns(code, nest, sched, strided, columns)
     emitter = NestEmitter(
         code, copied.nest(nest), sched, buffers | {capacity: capacity for capacity in copied.rooms}, {}

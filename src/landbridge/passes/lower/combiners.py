@@ -1,4 +1,4 @@
-"""The operations that reductions combine terms with."""
+"""The operations by which reductions combine terms."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from landbridge.ir.new_operation import new_operation
 from landbridge.passes.lower.code import Code
 from landbridge.passes.lower.nest import Stage
 
-#: Lanes are summed as a tree.
+#: The sum of lanes may be computed as a tree.
 _TREE = arith.FastMathFlagsAttr([FastMathFlag.REASSOC, FastMathFlag.NO_SIGNED_ZEROS, FastMathFlag.ALLOW_CONTRACT])
 _ACROSS_LANES = {
     "arith.addf": CombiningKindFlag.ADD,
@@ -34,12 +34,12 @@ _ACROSS_LANES = {
 
 
 def folds(op: Operation) -> bool:
-    """Whether ``op`` combines two terms, in whatever order terms are combined."""
+    """Returns whether ``op`` combines two terms and its terms may be combined in any order."""
     return op.name in _ACROSS_LANES
 
 
 def combiner(stage: Stage) -> str | None:
-    """The name of the operation that folds a value into the accumulator, when there is exactly one such."""
+    """Returns the name of the operation that folds a value into the accumulator; None unless there is exactly one."""
     accumulator = stage.body.args[len(stage.reads)]
     uses = list(accumulator.uses)
     result = stage.body.last_op
@@ -50,7 +50,7 @@ def combiner(stage: Stage) -> str | None:
 
 
 def identity(combine: str, element: Any) -> Attribute:
-    """The value that ``combine`` leaves as it is."""
+    """Returns the neutral element of ``combine``."""
     if isinstance(element, IntegerType):
         w = element.width.data
         number = {
@@ -63,24 +63,24 @@ def identity(combine: str, element: Any) -> Attribute:
 
 
 def fold(code: Code, main: Stage, a: SSAValue, b: SSAValue) -> SSAValue:
-    """Two accumulators of ``main``, which has a combiner, as one."""
+    """Returns two accumulators of ``main``, which has a combiner, combined into one."""
     op = next(iter(main.body.args[len(main.reads)].uses)).operation
     return code.add_op(new_operation(type(op), [a, b], [a.type], op.properties))
 
 
 def folded_term(main: Stage) -> SSAValue:
-    """What ``main``, which has a combiner, folds into its accumulator."""
+    """Returns the value that ``main``, which has a combiner, folds into its accumulator."""
     accumulator = main.body.args[len(main.reads)]
     op = next(iter(accumulator.uses)).operation
     return next(v for v in op.operands if v is not accumulator)
 
 
 def sums_up(main: Stage) -> bool:
-    """Whether ``main`` is one sum of floats: what long chains of additions make inexact."""
+    """Returns whether ``main`` is one sum of floats, which is inexact if many terms are added in one chain."""
     return combiner(main) == "arith.addf" and len(main.writes) == 1
 
 
 def fold_lanes(code: Code, combine: str, value: SSAValue, element: Attribute) -> SSAValue:
-    """The lanes of ``value`` as one ``element``."""
+    """Returns the lanes of ``value``, combined into one ``element``."""
     kind = CombiningKindAttr(_ACROSS_LANES[combine])
     return code.emit(vector.ReductionOp, [value], element, kind=kind, fastmath=_TREE)

@@ -1,5 +1,7 @@
-"""Columns that a task copies to where their vectors lie side by side, before its rows multiply with them; of which
-columns, ``strided_columns.py`` says."""
+"""Copies of columns, which a task makes contiguous before its rows are multiplied with them.
+
+``strided_columns.py`` chooses which columns are copied.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,10 @@ from landbridge.records import record
 
 @record(frozen=True)
 class CopiedColumns:
-    """Each access that is copied, and the one that reads its copy instead, as if that had all columns."""
+    """Pairs of an access that is copied and the access that reads its copy.
+
+    The index of the second counts from column 0, although the copy holds only the columns of one task.
+    """
 
     copies: tuple[tuple[ElementAccess, ElementAccess], ...]
 
@@ -35,13 +40,13 @@ class CopiedColumns:
         return [copy.buffer for _, copy in self.copies]
 
     def nest(self, nest: Nest) -> Nest:
-        """``nest``, of which the reduction reads the copies."""
+        """Returns ``nest`` with a reduction that reads the copies."""
         main = nest.stages[0]
         reads = tuple(next((copy for r, copy in self.copies if r is read), read) for read in main.reads)
         return Nest(nest.dims, [replace(main, reads=reads), *nest.stages[1:]], nest.bounds)
 
     def fill(self, code: Code, emitter: NestEmitter, first: Index, columns: Run) -> None:
-        """Copy the columns of ``columns`` from vector ``first`` on, and have ``emitter`` find them."""
+        """Copy one tile of ``columns``, from vector ``first`` on, and set the origin at which ``emitter`` finds it."""
         operands, nest = emitter.operands, emitter.nest
         tile = Tile(0, 1, first, columns.tile, column_mask=columns.mask)
         before = code.mul(first, operands.lanes)
@@ -77,11 +82,13 @@ def _lane_of(sched: Schedule) -> int:
 def _copy_transposed(
     code: Code, emitter: NestEmitter, tile: Tile, n: int, read: ElementAccess, copy: ElementAccess
 ) -> None:
-    """Copy column ``n``, whose memory goes along the last of the loops: a block has as many iterations as lanes."""
+    """Copy column ``n``, whose memory is contiguous along the last reduction loop, by transposing blocks of ``lanes``
+    iterations.
+    """
     operands, sched = emitter.operands, emitter.sched
     last, lanes = sched.inner[-1], operands.lanes
     extent = emitter.nest.dims[last].extent
-    assert isinstance(extent, int)  # of columns that are copied
+    assert isinstance(extent, int)  # copied columns have no open extents
     blocks = TransposedBlocks(code, _lane_of(sched), lanes, last)
     retained = tile.column_mask if n == tile.columns - 1 else 0
 
@@ -108,7 +115,7 @@ def _copy_transposed(
 def copied_columns(
     code: Code, nest: Nest, sched: Schedule, strided: Sequence[ElementAccess], columns: Run
 ) -> CopiedColumns:
-    """Room on the stack for the tiles of ``columns`` of each access that is ``strided``."""
+    """Allocate memory on the stack for one tile of ``columns`` of each access in ``strided``; returns the pairs."""
     assert sched.lane is not None and sched.columns is not None
     pitch = columns.tile * sched.lanes
     coeffs = {sched.columns: sched.lanes, sched.lane: 1}

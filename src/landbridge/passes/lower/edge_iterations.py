@@ -1,5 +1,7 @@
-"""Iterations that rows of the first and of the last tile leave out as they would read padding: those at the ends of a
-loop, so that the code of one tile does all tiles."""
+"""Padded iterations at the two ends of a reduction loop, which only rows of the first and the last tile leave out.
+
+The loop bounds depend on the tile's row, so that one piece of code serves all tiles.
+"""
 
 from __future__ import annotations
 
@@ -16,14 +18,14 @@ from landbridge.passes.lower.schedule import Schedule
 from landbridge.records import record
 from landbridge.sizes.size import Extent, Size, expected_size
 
-#: Iterations of the loops within one that edge tiles leave iterations out of, below which asking for the tile's place
-#: costs more than it saves in code.
+#: The fewest iterations of the loops inside such a loop; with fewer, the bounds that depend on the row cost more time
+#: than the shared code saves.
 _FEWEST_WITHIN = 8
 
 
 @record(frozen=True)
 class IterationRows:
-    """Iterations ``low`` to ``high`` of a loop, which ``rows`` of a tile take."""
+    """Iterations ``low`` to ``high`` of a loop, which only ``rows`` of a tile execute."""
 
     low: int
     high: int
@@ -32,9 +34,11 @@ class IterationRows:
 
 @record(frozen=True)
 class EdgeIterations:
-    """The iterations of reduction loop ``dim`` that not all rows take: those in the first tile of a run, which begins
-    at row 0 and begin the loop, and those in its last tile, which begins at ``last_row`` and end it. A row is ``step``
-    iterations further than the one before."""
+    """The iterations of reduction loop ``dim`` that some rows of a tile leave out.
+
+    ``first`` are those of the tile at row 0, at the start of the loop; ``last`` those of the tile at ``last_row``, at
+    its end. Each row reads ``step`` iterations further on than the row before it.
+    """
 
     dim: int
     first: tuple[IterationRows, ...]
@@ -46,8 +50,11 @@ class EdgeIterations:
 def edge_iterations(
     nest: Nest, sched: Schedule, guards: Sequence[tuple[Guard, int]], run: Run
 ) -> EdgeIterations | None:
-    """The iterations that rows of the first and the last tile of ``run`` leave out, by the ``row_guards``, where the
-    code of one tile may do all of it. None where no row does, where one tile is all, or where it is not as simple."""
+    """Returns the iterations that rows of the first and last tile of ``run`` leave out, according to the
+    ``row_guards``.
+
+    Returns None if there are none, if the run has one tile only, or if one piece of code cannot serve all tiles.
+    """
     along = sched.rows
     if along is None or len({d for _, d in guards}) != 1 or sched.horizontal:
         return None
@@ -61,7 +68,9 @@ def edge_iterations(
         return None
 
     def taken(row: Extent | None) -> list[frozenset[int]]:
-        """The rows of the tile that begins at ``row`` that take each iteration; all where it is at no edge."""
+        """Returns, for each iteration, the rows that execute it in the tile that begins at ``row``; all rows if that is
+        None.
+        """
         if row is None:
             return [frozenset(range(run.tile))] * iterations
         return [
@@ -72,7 +81,7 @@ def edge_iterations(
         found = None if run.last is None else _ends(d, step, run.tile, taken(0), taken(run.last), run.last)
         if found is None:
             return None
-        # the tiles next to both ends may begin one row from them
+        # the second and the last but one tile may begin one row from the ends
         left_out = (
             max((p.high for p in found.first), default=0),
             max((iterations - p.low for p in found.last), default=0),
@@ -90,8 +99,10 @@ def edge_iterations(
 
 
 def edge_bounds(code: Code, edges: EdgeIterations, extent: int, row: Index) -> tuple[Index, Index]:
-    """The iterations, of ``extent``, that all rows take of the tile that begins at ``row``: those before the first are
-    of ``edges.first``, those from the second on of ``edges.last``."""
+    """Returns the bounds of the iterations, out of ``extent``, that all rows of the tile at ``row`` execute.
+
+    Iterations below the first bound belong to ``edges.first``, those from the second bound on to ``edges.last``.
+    """
     low: Index = 0
     high: Index = extent
     if edges.first:
@@ -105,8 +116,11 @@ def edge_bounds(code: Code, edges: EdgeIterations, extent: int, row: Index) -> t
 def _ends(
     d: int, step: int, rows: int, low: Sequence[frozenset[int]], high: Sequence[frozenset[int]], last_row: Extent
 ) -> EdgeIterations | None:
-    """The iterations of loop ``d`` that some of ``rows`` leave out, by those that take each in the first tile and in
-    the last; None where none does, or they are not at either end of the loop."""
+    """Returns the edge iterations of loop ``d``, given the rows that execute each iteration in the first and in the
+    last tile.
+
+    Returns None if every row executes all iterations, or if iterations in the middle of the loop are left out.
+    """
     iterations, every = len(low), frozenset(range(rows))
     begin = next((i for i, taken in enumerate(low) if taken == every), iterations)
     end = next((i for i in reversed(range(iterations)) if high[i] == every), -1) + 1
@@ -116,8 +130,7 @@ def _ends(
 
 
 def _are_all(edges: EdgeIterations, tiles: Sequence[Sequence[frozenset[int]]], rows: int) -> bool:
-    """Whether no tile leaves out another iteration than ``edges`` say; of each the rows that take each iteration are
-    given."""
+    """Returns whether ``edges`` describe ``tiles`` exactly: for each tile, the rows that execute each iteration."""
     for k, taken in enumerate(tiles):
         left = [frozenset(range(rows))] * len(taken)
         for parts, here in ((edges.first, k == 0), (edges.last, k == len(tiles) - 1)):
@@ -130,7 +143,9 @@ def _are_all(edges: EdgeIterations, tiles: Sequence[Sequence[frozenset[int]]], r
 
 
 def _runs(rows: Sequence[frozenset[int]], low: int, high: int) -> Iterator[IterationRows]:
-    """Iterations ``low`` to ``high``, those that the same rows take together; ``rows`` take each."""
+    """Yields iterations ``low`` to ``high``, grouped into ranges that the same rows execute; ``rows`` gives them by
+    iteration.
+    """
     for taken, iterations in groupby(range(low, high), key=lambda i: rows[i]):
         each = list(iterations)
         yield IterationRows(each[0], each[-1] + 1, taken)

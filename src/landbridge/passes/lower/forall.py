@@ -1,4 +1,4 @@
-"""``lb.forall``: iterations of scalar code with loops and branches of its own, on flat buffers."""
+"""Lowers ``lb.forall``: independent iterations of scalar code with loops and branches of its own, on flat buffers."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from landbridge.passes.lower.schedule import MANY_TASKS
 from landbridge.passes.lower.scratch import part_count
 from landbridge.sizes.size import Extent
 
-#: Where an access of a buffer of the stage goes: of the buffer and a place in it, in the lowered function.
+#: A buffer of the lowered function and a location in it.
 _Placed = Callable[[SSAValue, Where], tuple[SSAValue, Where]]
 
 
@@ -33,10 +33,11 @@ def emit_forall(
     begin: Index,
     end: Index,
 ) -> Extent:
-    """Emit tasks ``begin .. end`` of ``stage``; returns how many tasks there are, each with a part of the scratch.
+    """Emit tasks ``begin .. end`` of ``stage``; returns the number of tasks, each of which has its own part of the
+    scratch.
 
-    ``buffers`` maps the memrefs of the PrimFunc to flat ones. Task t runs every 64th iteration from t on. Whole buffers
-    are filled by vectors of ``vector_bytes``.
+    ``buffers`` maps the memrefs of the PrimFunc to flat ones. Task t runs iterations t, t + 64, t + 128 and so on.
+    Loops that fill a whole buffer use vectors of ``vector_bytes``.
     """
     tasks = part_count(stage.iterations)
     parts = _parts(prim, buffers)
@@ -59,13 +60,15 @@ def emit_forall(
 
 
 def emit_forall_in_order(code: Code, stage: ForallOp, buffers: dict[SSAValue, SSAValue]) -> int:
-    """Emit all iterations of ``stage`` one after the other; returns the number of tasks, 0 where there is nothing."""
+    """Emit all iterations of ``stage``, one after the other; returns the number of tasks: 1, or 0 if there are no
+    iterations.
+    """
     _iterations(code, stage, lambda buffer, where: (buffers[buffer], where), 0, 1)
     return int(stage.iterations != 0)
 
 
 def _parts(prim: PrimView, buffers: dict[SSAValue, SSAValue]) -> dict[SSAValue, SSAValue]:
-    """The operand that holds the parts of each temporary; raises CodegenError where there are none."""
+    """Returns, for each temporary, the operand that holds its parts; raises CodegenError if there are none."""
     if not prim.temporaries:
         return {}
     first = first_scratch(prim.function)
@@ -84,8 +87,9 @@ def _iterations(code: Code, stage: ForallOp, placed: _Placed, first: Index, step
 
 
 class _Iteration:
-    """Emits one iteration: a copy of the region on the buffers of the lowered function, with ``vector_bytes`` in a
-    vector, 0 where there are none."""
+    """Emits one iteration: a copy of the region on the buffers of the lowered function. ``vector_bytes`` is 0 if there
+    are no vectors.
+    """
 
     def __init__(self, code: Code, stage: ForallOp, placed: _Placed, vector_bytes: int) -> None:
         self._code, self._stage, self._placed, self._vector_bytes = code, stage, placed, vector_bytes
@@ -94,14 +98,14 @@ class _Iteration:
         self._known: dict[SSAValue, SSAValue] = {}
 
     def emit(self, number: SSAValue) -> None:
-        """Iteration ``number``."""
+        """Emit iteration ``number``."""
         block = self._stage.body.block
         self._known[block.args[0]] = number
         for op in block.ops:
             self._operation(op)
 
     def _region(self, block: Block, arguments: Sequence[SSAValue] = ()) -> list[SSAValue]:
-        """The code of ``block``; the operands of its terminator."""
+        """Emit the code of ``block``; returns the operands of its terminator."""
         self._known.update(zip(block.args, arguments, strict=True))
         *ops, last = block.ops
         for op in ops:

@@ -1,8 +1,8 @@
-"""Iterations of a reduction loop written out beside each other, where arithmetic takes nothing from memory.
+"""Chooses how many iterations of a reduction loop are unrolled together because they can share loads.
 
-Two things are then loaded once for several multiply-adds: numbers that all lanes of a product share, as a vector whose
-lanes multiply (NEON has that in one instruction; those of windows are in ``number_window.py``), and vectors of windows
-that overlap.
+This is for targets whose arithmetic takes no operand from memory. Either one vector holds the scalars of several
+iterations, and each multiply-add takes a lane of it (one instruction of NEON; ``number_window.py`` does this for
+windows); or the vectors of overlapping windows are loaded once.
 """
 
 from __future__ import annotations
@@ -17,23 +17,23 @@ from landbridge.passes.lower.nest import Nest, Stage, widest_bytes
 from landbridge.passes.lower.row_memory import in_rows
 from landbridge.sizes.size import Extent, at_least
 
-#: The widest window whose iterations are written out.
+#: The widest window whose iterations are unrolled.
 WIDEST_WINDOW = 7
 
 
 def grouped_iterations(nest: Nest, lane: int | None, rows: int | None, inner: Sequence[int], vector_bytes: int) -> int:
-    """How many iterations of the last of the reduction loops ``inner`` are written out: a vector of shared numbers, or
-    a window; 1 where nothing is gained."""
+    """Returns how many iterations of the last of the reduction loops ``inner`` are unrolled; 1 if that gains nothing.
+
+    It is the number of scalars in a vector, or the width of a window.
+    """
     main = nest.reduction
     if main is None or lane is None or not inner or not sums_up(main) or computes_places(main):
-        return 1  # a body that computes indices knows those of one iteration
+        return 1  # a body that computes indices has them for one iteration only
     last = inner[-1]
     if any(b.outer == last for b in nest.bounds):
         return 1
     extent = nest.dims[last].extent
-    partial = any(
-        b.inner == last and b.extent % b.tile for b in nest.bounds
-    )  # of the last tile fewer iterations are there
+    partial = any(b.inner == last and b.extent % b.tile for b in nest.bounds)  # the last tile has fewer iterations
     if not partial and window_of(main, lane, rows, last, extent) is not None:
         assert isinstance(extent, int)
         return extent
@@ -49,15 +49,19 @@ def grouped_iterations(nest: Nest, lane: int | None, rows: int | None, inner: Se
 
 
 def is_shared(a: ElementAccess, lane: int | None, last: int) -> bool:
-    """Whether ``a`` reads one number for all lanes, and those of the iterations of loop ``last`` from side by side."""
+    """Returns whether ``a`` reads one scalar for all lanes, and contiguous scalars in the iterations of loop
+    ``last``.
+    """
     if lane is None or a.varies(lane) or a.index.coeff(last) != 1 or a.index.nonlinear_in(last):
         return False
     return not in_rows(a.buffer.type) and not is_image(a.buffer.type)
 
 
 def window_of(main: Stage, lane: int, rows: int | None, last: int, extent: Extent) -> tuple[int, int] | None:
-    """By how much an iteration of loop ``last`` and a row go on in memory, where all that ``main`` reads are vectors,
-    and those of one row in loop ``last`` are those of others."""
+    """Returns the steps in memory of an iteration of loop ``last`` and of a row, if rows share vectors; else None.
+
+    All reads of ``main`` must be vectors, and those of one row in loop ``last`` must overlap those of other rows.
+    """
     reads = [r for r in main.reads if isinstance(r, ElementAccess)]
     if rows is None or not isinstance(extent, int) or not 1 < extent <= WIDEST_WINDOW:
         return None

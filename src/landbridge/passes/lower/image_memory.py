@@ -1,8 +1,8 @@
-"""Operands in images: rows of pixels, which are read and written whole.
+"""Operands in images: rows of pixels, which are read and written as a whole.
 
-An image is a memref of rows, pixels and lanes. ``vector.load`` and ``vector.store`` at lane 0 are of one pixel,
-``memref.load`` reads one lane of it; nothing stores one lane, unless it is all of the pixel. While a nest is scheduled,
-an image is memory in rows like any other (``row_memory``), and its column counts lanes.
+An image is a memref of rows, pixels and lanes. ``vector.load`` and ``vector.store`` at lane 0 access one pixel,
+``memref.load`` reads one lane of it. No operation stores one lane, unless a pixel has only one. The scheduler treats an
+image as any memory in rows (``row_memory``), whose columns count lanes.
 """
 
 from __future__ import annotations
@@ -24,12 +24,14 @@ _SEPARATORS = 2
 
 
 def is_image(ty: Attribute) -> bool:
-    """Whether a memref, of a PrimFunc or lowered, is an image to kernels of a grid."""
+    """Returns whether a memref, of a PrimFunc or lowered, is an image to kernels of a grid."""
     return len(separators_of(ty)) == _SEPARATORS
 
 
 def grid_type(buffer: SSAValue) -> MemRefType[Any]:
-    """The type of ``buffer`` as an operand of a lowered function of a grid: an image, or flat; raises CodegenError."""
+    """Returns the type of ``buffer`` as an operand of a lowered function of a grid, an image or flat; raises
+    CodegenError.
+    """
     ty = buffer.type
     if not is_image(ty):
         return flat_type(buffer)
@@ -40,15 +42,17 @@ def grid_type(buffer: SSAValue) -> MemRefType[Any]:
 
 @record(frozen=True)
 class PixelLocation:
-    """A column of an image as its pixel, an index over the loops, and the lane in it."""
+    """The location of an element in its row: the pixel, an index over the loops, and the lane in the pixel."""
 
     pixel: Linear
     lane: int
 
 
 def pixel_location(column: Linear, lanes: int, dim: int | None, at: int) -> PixelLocation | None:
-    """The pixel and the lane of ``column`` where loop ``dim``, if any, is at ``at``; None where only a run knows the
-    lane."""
+    """Returns the pixel and the lane of ``column`` if the index of loop ``dim`` (if not None) is ``at``.
+
+    Returns None if the lane is known only at run time.
+    """
     fixed = column.coeff(dim) * at if dim is not None else 0
     coeffs = {d: c for d, c in column.coeffs.items() if d != dim}
     hidden = dim is not None and column.nonlinear_in(dim)
@@ -60,13 +64,13 @@ def pixel_location(column: Linear, lanes: int, dim: int | None, at: int) -> Pixe
 
 
 def lane_at(code: Code, image: SSAValue, row: Index, column: Index, element: Attribute) -> SSAValue:
-    """One element of ``image``, whose lane is found when the code runs."""
+    """Load one element of ``image``, whose lane is computed at run time."""
     lanes = shape_of(image.type)[2]
     return code.load(image, (row, code.quotient(column, lanes), code.remainder(column, lanes)), element)
 
 
 def copy_pixel(code: Code, image: SSAValue, row: Index, pixel: Index, lane: Callable[[int], SSAValue]) -> None:
-    """Write one pixel, whose elements ``lane`` gives."""
+    """Write one pixel, whose elements ``lane`` returns by lane."""
     lanes = shape_of(image.type)[2]
     values = [lane(n) for n in range(lanes)]
     if lanes == 1:

@@ -1,7 +1,6 @@
-"""Lowering in groups, so that a kernel is as it stays, and can be compiled, while others are still lowered.
+"""Lowers kernels in groups, so that finished kernels can be compiled while others are still lowered.
 
-Kernels that may turn out to be one code (``shared_code``) are one group: what they share is known when all of them are
-lowered, whatever comes after.
+Kernels that may share code (``shared_code``) are in one group. When a group is lowered, its shared code is final.
 """
 
 from __future__ import annotations
@@ -28,18 +27,18 @@ from landbridge.passes.lower.prims import lowering_for
 from landbridge.passes.lower.row_memory import lowered_type
 from landbridge.passes.lower.shared_code import Variant, kind_of_operand, share_code
 
-#: Of the dialects with these prefixes kernels of one code have the same operations in their bodies.
+#: Kernels can share code only if they have the same operations of these dialects.
 _COMPUTE = ("arith.", "math.")
 
 
 def lower_kernels(
     module: IRModule, finished: Callable[[func.FuncOp], None] = lambda _: None
 ) -> tuple[ModuleOp, dict[str, Variant]]:
-    """The kernels of ``module`` in lowered form, in its order, one of those that differ in numbers alone, and how those
-    that share it are called, by name.
+    """Returns the lowered kernels of ``module``, in its order, and the calls of shared code by the name of the
+    PrimFunc.
 
-    ``finished`` is called with each of them once it is as it stays. Raises what lowering the first kernel raises, in
-    the order of ``module``, that cannot be lowered.
+    Of kernels that differ only in values, one is kept. ``finished`` is called with each kernel once it is final. If
+    kernels cannot be lowered, raises the error of the first of them in the order of ``module``.
     """
     prims, targets = module.prims(), module.targets
     lowerings = [lowering_for(target) for target in targets]
@@ -55,7 +54,7 @@ def lower_kernels(
             set_target_number(lowered[name], number)
 
     for names in _groups(prims, on_host):
-        collect_new()  # of passes, and of groups before
+        collect_new()  # the garbage of passes and of earlier groups
         _all(names, lower, prims, lowered)
         shared = share_code([lowered[name] for name in names], on_host)
         variants |= shared
@@ -70,7 +69,7 @@ def lower_kernels(
 def _all(
     names: Sequence[str], lower: Callable[[str], None], prims: Iterable[str], lowered: Mapping[str, object]
 ) -> None:
-    """Lower ``names``; where that fails, fail of the first of ``prims`` that fails."""
+    """Lower ``names``. If one fails, raise the error of the first of ``prims`` that fails."""
     failure: Exception | None = None
     for name in names:
         try:
@@ -88,7 +87,7 @@ def _all(
 
 
 def _groups(prims: Mapping[str, func.FuncOp], on_host: Sequence[bool]) -> list[list[str]]:
-    """The names of ``prims`` so that kernels of one code are in one group, small groups first."""
+    """Returns the names of ``prims`` in groups of kernels that may share code, small groups first."""
     found: dict[Hashable, list[str]] = {}
     for name, prim in prims.items():
         key = _key(prim) if on_host[target_number(prim)] else name
@@ -97,12 +96,12 @@ def _groups(prims: Mapping[str, func.FuncOp], on_host: Sequence[bool]) -> list[l
 
 
 def _key(prim: func.FuncOp) -> Hashable:
-    """What is equal for PrimFuncs that may become one code."""
+    """Returns a key that is equal for PrimFuncs that may share code."""
     operands = tuple(kind_of_operand(lowered_type(argument.type)) for argument in prim.body.block.args)
     computes, loops = set(), []
     for op in prim.walk():
         if isinstance(op, linalg.ops.GenericOp):
-            loops.append(tuple(extent == 1 for extent in loop_extents(op)))  # one iteration is no loop
+            loops.append(tuple(extent == 1 for extent in loop_extents(op)))  # a loop with one iteration is dropped
         elif op.name.startswith(_COMPUTE) and not isinstance(op, arith.ConstantOp):
             computes.add(op.name)
     marks = is_checked(prim), is_in_place(prim), copies_unless_same(prim)

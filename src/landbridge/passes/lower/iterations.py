@@ -1,6 +1,6 @@
-"""A PrimFunc whose stages are iterated, as one task: the loop over the iterations around the nests of an iteration.
+"""Lowers a PrimFunc whose stages are iterated: one task with a loop over the iterations around their nests.
 
-Operands that an iteration reads in every iteration, the weights of a recurrent layer, stay in the caches between them.
+Operands that every iteration reads, such as the weights of a recurrent layer, stay in the caches between iterations.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from landbridge.passes.lower.tasks import TaskPlan, may_repeat, nested
 def emit_sections(
     code: Code, prim: PrimView, buffers: dict[SSAValue, SSAValue], emit: Callable[[Nest, Mapping[int, Index]], None]
 ) -> None:
-    """Emit the stages of ``prim`` in their order, and those that are iterated in a loop over the iterations.
+    """Emit the stages of ``prim`` in their order; iterated stages are emitted inside a loop over the iterations.
 
-    ``emit(nest, env)`` emits one nest; ``env`` has the number of the iteration, the index of its first loop, where it
-    has iterations. ``buffers`` maps the PrimFunc's memrefs to flat ones, and receives those of stages that are
-    iterated.
+    ``emit(nest, env)`` emits one nest. For an iterated nest, ``env`` maps its first loop to the number of the
+    iteration. ``buffers`` maps the memrefs of the PrimFunc to flat ones; the block arguments of iterated stages are
+    added to it.
     """
     for steps, view in prim.sections():
         nests = [nest for nest in build_nests(view) if not nest.is_empty]
@@ -53,7 +53,7 @@ def emit_iterations(
     begin: Index,
     end: Index,
 ) -> TaskPlan:
-    """Emit tasks ``begin .. end``, of one, of a PrimFunc whose stages are iterated."""
+    """Emit tasks ``begin .. end``, of one at most, of a PrimFunc whose stages are iterated."""
     schedules: list[tuple[Nest, Schedule]] = []
 
     def emit(nest: Nest, env: Mapping[int, Index]) -> None:

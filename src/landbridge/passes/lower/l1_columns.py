@@ -1,4 +1,4 @@
-"""How many columns of a product L1 keeps from one tile of rows to the next."""
+"""Computes how many columns of a product stay in L1 from one tile of rows to the next."""
 
 from __future__ import annotations
 
@@ -14,10 +14,9 @@ MANY = 1 << 30
 
 
 def l1_columns(nest: Nest, lane: int | None, lanes: int, inner: Sequence[int], l1_bytes: int) -> int:
-    """The number of columns whose vectors, over the reduction loops ``inner``, fill at most ``l1_bytes``.
+    """Returns the number of columns whose vectors, over the reduction loops ``inner``, take at most ``l1_bytes``.
 
-    A tile of rows reads its columns from first to last, and so does the next tile: what does not fit comes from the
-    next cache every time.
+    Every tile of rows reads its columns from first to last. Columns that do not fit come from L2 for every tile.
     """
     main = nest.reduction
     if main is None or lane is None:

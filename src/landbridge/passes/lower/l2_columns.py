@@ -1,4 +1,6 @@
-"""Whether the columns of a product come from a cache that cores share, and how often they do."""
+"""Computes whether columns of a product come from beyond L2, from a cache that cores share or from memory, and how
+often.
+"""
 
 from __future__ import annotations
 
@@ -10,10 +12,10 @@ from landbridge.sizes.size import expected_size
 
 
 def beyond_l2_share(nest: Nest, lane: int | None, rows: int | None, l2_bytes: int) -> float:
-    """Of the times that all ``rows`` pass by a column of ``nest``, the share in which it comes from beyond L2.
+    """Returns the share of passes over all ``rows`` in which the columns of ``nest`` come from beyond L2.
 
-    A core's own caches, of ``l2_bytes``, do not keep more than that from one run to the next; what loops around the
-    rows read again comes from there but the first time.
+    Columns larger than ``l2_bytes``, the caches of one core, are not in L2 when a run begins. Outer loops that read
+    them again find them there.
     """
     main = nest.reduction
     if main is None or lane is None or rows is None:

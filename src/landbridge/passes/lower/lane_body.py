@@ -1,5 +1,8 @@
-"""Bodies that compute places, for a vector of lanes: what lanes have in common is computed once, what is next to each
-other is loaded and stored as a vector, and the rest is loaded lane by lane."""
+"""Emits bodies that compute indices for a vector of lanes.
+
+Values that are equal in all lanes are computed once, as scalars. Neighbouring elements are loaded and stored as a
+vector, all others lane by lane.
+"""
 
 from __future__ import annotations
 
@@ -23,19 +26,22 @@ from landbridge.sizes.size import Extent
 if TYPE_CHECKING:
     from xdsl.ir import Operation
 
-#: Operations that trap on the zeros of masked lanes.
+#: Operations that trap on a zero, which masked-off lanes contain.
 _TRAPPING = {f"arith.{op}" for op in ("divsi", "divui", "remsi", "remui", "floordivsi", "ceildivsi", "ceildivui")}
 _PLACES = _TRAPPING | {memref.LoadOp.name, memref.StoreOp.name, linalg.ops.IndexOp.name}
 
 
 def computes_places(stage: Stage) -> bool:
-    """Whether the body looks at its loops' counters, loads or stores by itself, or has operations that may trap."""
+    """Returns whether the body uses loop indices, loads or stores by itself, or has operations that may trap."""
     return any(op.name in _PLACES for op in stage.body.ops)
 
 
 def work_by_lane(stage: Stage, lane: int) -> tuple[int, int] | None:
-    """How many values of the body are loaded lane by lane along loop ``lane``, and how many floats are computed with
-    vectors; None where operations may trap on lanes that are not there, or store elements that no vector holds."""
+    """Returns how many values are loaded lane by lane if vectors lie along loop ``lane``, and how many floats vectors
+    compute.
+
+    Returns None if operations may trap in inactive lanes, or if lanes store elements that do not form a vector.
+    """
     steps, loads, computed = lane_steps(stage, lane), 0, 0
     for op in stage.body.ops:
         if op.name in _TRAPPING and any(steps[v] != 0 for v in op.operands):
@@ -54,16 +60,18 @@ def work_by_lane(stage: Stage, lane: int) -> tuple[int, int] | None:
 
 
 def counts_lanes(stage: Stage, lane: int) -> bool:
-    """Whether the places that the body computes are counters of loops alone, which vectors along loop ``lane`` have one
-    after the other in their lanes."""
+    """Returns whether the body uses only loop indices, and along loop ``lane`` each is the same or increases evenly
+    over the lanes.
+    """
     steps = lane_steps(stage, lane)
     places = [op for op in stage.body.ops if op.name in _PLACES]
     return all(isinstance(op, linalg.ops.IndexOp) and steps[op.results[0]] is not None for op in places)
 
 
 def lane_steps(stage: Stage, lane: int) -> Mapping[SSAValue, int | None]:
-    """Of each value of the body, how much more it is in the next lane: 0 where it is the same in all, None where that
-    is not told, or differs."""
+    """Returns, for each value of the body, its increment from one lane to the next; None if it is unknown or not
+    constant.
+    """
     steps: dict[SSAValue, int | None] = dict.fromkeys(stage.body.args)
     for argument, read in zip(stage.body.args, stage.reads, strict=False):
         if isinstance(read, ElementAccess) and walk_of(read, lane) is Walk.STAYS:
@@ -75,7 +83,7 @@ def lane_steps(stage: Stage, lane: int) -> Mapping[SSAValue, int | None]:
 
 
 def _stores_a_vector(op: memref.StoreOp, stage: Stage, steps: Mapping[SSAValue, int | None]) -> bool:
-    """Whether neighbouring lanes store neighbouring elements, and no lane loads what another lane stores."""
+    """Returns whether neighbouring lanes store neighbouring elements, and no lane loads what another lane stores."""
     if _place_step(op, steps) != 1:
         return False
     accesses = [o for o in stage.body.ops if isinstance(o, memref.LoadOp | memref.StoreOp) and o.memref is op.memref]
@@ -103,12 +111,12 @@ def _step(op: Operation, stage: Stage, lane: int, steps: Mapping[SSAValue, int |
 
 
 def _is_exact(ty: object) -> bool:
-    """Whether counters of loops are never too large for an integer type."""
+    """Returns whether an integer type is wide enough for every loop index."""
     return isinstance(ty, IndexType) or (isinstance(ty, IntegerType) and ty.width.data >= 64)
 
 
 def _place_step(op: memref.LoadOp | memref.StoreOp, steps: Mapping[SSAValue, int | None]) -> Extent | None:
-    """How many elements further neighbouring lanes load or store."""
+    """Returns the increment of the accessed element from lane to lane, in elements; None if it is unknown."""
     total: Extent = 0
     for index, stride in zip(op.indices, index_strides(op.memref.type), strict=True):
         step = steps[index]
@@ -120,9 +128,10 @@ def _place_step(op: memref.LoadOp | memref.StoreOp, steps: Mapping[SSAValue, int
 
 @record
 class LaneBody:
-    """Emits a body for ``lanes`` lanes along loop ``lane``, of which ``retained`` are there, 0 for all.
+    """Emits a body for ``lanes`` lanes along loop ``lane``, of which the first ``active`` exist (0 for all).
 
-    ``inputs`` are the values of the body's arguments; ``index(d, more)`` is loop ``d`` of the body ``more`` lanes on.
+    ``inputs`` are the values of the body's arguments; ``index(d, more)`` returns the index of loop ``d``, ``more``
+    lanes after the first.
     """
 
     code: Code
@@ -139,7 +148,7 @@ class LaneBody:
     _arguments: Mapping[SSAValue, SSAValue | None] = field(default_factory=dict)
 
     def emit(self) -> list[SSAValue]:
-        """Emit the body's stores; the values that it yields, a scalar for one that all lanes have in common."""
+        """Emit the body and its stores; returns the yielded values, as a scalar if it is equal in all lanes."""
         self._steps = lane_steps(self.stage, self.lane)
         self._arguments = dict(zip(self.stage.body.args, self.inputs, strict=False))
         for op in self.stage.body.ops:
@@ -155,7 +164,7 @@ class LaneBody:
         self.code.store_vector(value, self.buffers[op.memref], where, self.lanes, self.retained)
 
     def _vector(self, value: SSAValue) -> SSAValue:
-        """``value`` in all lanes: a vector, or a scalar where that is the same."""
+        """Returns ``value`` in all lanes: a vector, or a scalar if it is equal in all of them."""
         if (found := self._whole.get(value)) is None:
             found = self._whole[value] = self._created_vector(value)
         return found
@@ -172,7 +181,8 @@ class LaneBody:
         if isinstance(op, linalg.ops.IndexOp) and step is not None:
             return self._ramp(self._scalar(value, 0), step)
         if isinstance(op, arith.IndexCastOp) and (step := self._steps[op.input]) is not None:
-            return self._ramp(self._scalar(value, 0), step)  # of a narrow integer too: sums wrap as what is cast does
+            # also for narrow integers: the additions wrap as the cast does
+            return self._ramp(self._scalar(value, 0), step)
         if isinstance(op, memref.LoadOp) and _place_step(op, self._steps) == 1:
             where, element = self._location(op, 0), op.results[0].type
             return code.load_vector(self.buffers[op.memref], where, element, self.lanes, self.retained)
@@ -183,13 +193,15 @@ class LaneBody:
         return copied(code, op, operands, self.lanes)  # type: ignore[arg-type]
 
     def _ramp(self, first: SSAValue, step: int) -> SSAValue:
-        """``first``, then ``step`` more in each lane."""
+        """Returns a vector that begins with ``first`` and increases by ``step`` from lane to lane."""
         ty = vector_type(first.type, self.lanes)
         ramp = self.code.constant(DenseIntOrFPElementsAttr.from_list(ty, [step * i for i in range(self.lanes)]), ty)
         return self.code.emit(arith.AddiOp, [self.code.broadcast(first, self.lanes), ramp], ty)
 
     def _scalar(self, value: SSAValue, lane: int) -> SSAValue:
-        """``value`` in one lane; of an open number of lanes, those past the last are that one."""
+        """Returns ``value`` in one lane. If the number of active lanes is open, lanes after the last active one repeat
+        its value.
+        """
         lane = 0 if self._steps[value] == 0 else lane
         if (found := self._at.get((value, lane))) is None:
             found = self._at[value, lane] = self._created_scalar(value, lane)

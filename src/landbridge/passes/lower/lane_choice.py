@@ -1,4 +1,4 @@
-"""Which loop of a nest its vectors lie along."""
+"""Chooses the loop of a nest that its vectors lie along."""
 
 from __future__ import annotations
 
@@ -13,12 +13,14 @@ from landbridge.passes.lower.lane_walk import Walk, lane_guards, walk_of
 from landbridge.passes.lower.nest import Nest, body_size
 from landbridge.sizes.size import expected_size
 
-#: Operations of an elementwise body for which masks of padded lanes are worth making; copies are as quick without.
+#: The fewest operations of an elementwise body for which masks of padded lanes pay; a copy is as fast without vectors.
 MASKED_BODY = 5
 
 
 def choose_lane(nest: Nest, parallel: list[int], lanes: int, masks: bool) -> int | None:
-    """The longest loop along which every operand is vectors, or one element for all lanes."""
+    """Returns the longest loop along which every operand is contiguous, or one element for all lanes; None if there is
+    none.
+    """
     if lanes < 2:
         return None
     loops = (d for d in parallel if nest.dims[d].extent != 1 and _lies_along(nest, d) and _is_plain(nest, d))
@@ -29,8 +31,13 @@ def choose_lane(nest: Nest, parallel: list[int], lanes: int, masks: bool) -> int
 def choose_other_lane(
     nest: Nest, parallel: list[int], reductions: tuple[int, ...], lanes: int, masks: bool
 ) -> tuple[int | None, bool]:
-    """A loop along which operands have steps or padding, or are loaded lane by lane for enough that is computed, if it
-    fills vectors; else a reduction loop, which is told by True; else the longest of the former."""
+    """Returns a loop for vectors if no operand allows the simple case, and whether its lanes are summed; None if there
+    is none.
+
+    In order of preference: a loop that fills vectors although operands are strided, padded or loaded lane by lane,
+    provided that enough is computed; a reduction loop, whose lanes are summed (True); the longest of the loops of the
+    first kind.
+    """
     if lanes < 2:
         return None, False
     tiled = {d for b in nest.bounds for d in (b.outer, b.inner)}
@@ -48,7 +55,8 @@ def choose_other_lane(
         and _lies_along(nest, d)
         and all(legal(a, d) for a in nest.accesses())
         and (work := _work_by_lane(nest, d, masks)) is not None
-        and work[0] <= (work[1] if isinstance(nest.dims[d].extent, int) else 0)  # of open loops it is not proved
+        # the accesses of single lanes are not proved for open loops
+        and work[0] <= (work[1] if isinstance(nest.dims[d].extent, int) else 0)
     ]
     longest = max(strided, key=lambda d: expected_size(nest.dims[d].extent), default=None)
     if longest is not None and expected_size(nest.dims[longest].extent) >= lanes:
@@ -58,8 +66,11 @@ def choose_other_lane(
 
 
 def choose_copied_lane(nest: Nest, parallel: list[int], reductions: tuple[int, ...], lanes: int) -> int | None:
-    """The longest loop along which every operand is vectors, or one element for all lanes, but for reads of the
-    reduction that lie along its last loop: copies of these are vectors."""
+    """Returns the longest loop along which all operands would be contiguous, or one element, if tasks copied some of
+    them.
+
+    Copied are reads of the reduction that are contiguous along its last loop. Returns None if no loop is like that.
+    """
     main = nest.reduction
     if main is None or lanes < 2 or not reductions or nest.bounds or any(computes_places(s) for s in nest.stages):
         return None
@@ -79,13 +90,14 @@ def choose_copied_lane(nest: Nest, parallel: list[int], reductions: tuple[int, .
 
 
 def lies_along_sums(a: ElementAccess, lane: int, inner: Sequence[int]) -> bool:
-    """Whether blocks of ``a``, of the last of the reduction loops ``inner`` and of ``lane``, can be transposed so that
-    they lie along ``lane``."""
+    """Returns whether ``a`` is contiguous along the last of the reduction loops ``inner``, so that a copy can transpose
+    it to ``lane``.
+    """
     return not a.guards and walk_of(a, lane) is None and walk_of(a, lane, inner[-1]) is Walk.TRANSPOSED
 
 
 def _choose_summed_lane(nest: Nest, reductions: tuple[int, ...], lanes: int) -> int | None:
-    """A reduction loop to go along by vectors, whose lanes are combined at the end."""
+    """Returns a reduction loop for vectors, whose lanes are combined at the end; None if there is none."""
     reduction = nest.reduction
     if reduction is None or len(reduction.writes) != 1 or combiner(reduction) is None:
         return None
@@ -108,7 +120,9 @@ def _choose_summed_lane(nest: Nest, reductions: tuple[int, ...], lanes: int) -> 
 
 
 def _work_by_lane(nest: Nest, lane: int, masks: bool) -> tuple[int, int] | None:
-    """What bodies load lane by lane and what floats they compute; None where they allow no lanes."""
+    """Returns how many values bodies load lane by lane, and how many floats they compute; None if they allow no
+    lanes.
+    """
     total = 0, 0
     for s in nest.stages:
         if computes_places(s):
@@ -120,21 +134,25 @@ def _work_by_lane(nest: Nest, lane: int, masks: bool) -> tuple[int, int] | None:
 
 
 def _lies_along(nest: Nest, d: int) -> bool:
-    """Whether results of neighbouring iterations of loop ``d`` are neighbours."""
+    """Returns whether neighbouring iterations of loop ``d`` write neighbouring elements of every result."""
     return all(
         w.index.coeff(d) == 1 for s in nest.stages for w, retained in zip(s.writes, s.stored, strict=True) if retained
     )
 
 
 def _is_plain(nest: Nest, d: int) -> bool:
-    """Whether every access finds neighbours along loop ``d``, or stays, without padding."""
+    """Returns whether every access along loop ``d`` is contiguous or one element, without padding."""
     plain = (Walk.STAYS, Walk.ALONG)
     return all(walk_of(a, d) in plain and not lane_guards(a, d) for a in nest.accesses())
 
 
 def choose_transposed(nest: Nest, parallel: list[int], lanes: int) -> tuple[int, int] | None:
-    """A lane and the rows of an elementwise nest, each of whose accesses lies along the one, along the other or is the
-    same for all lanes; long lanes before short ones, and those that results lie along before others."""
+    """Returns the loops for lanes and rows of an elementwise nest whose vectors are transposed in registers; None if
+    there are none.
+
+    Each access must be contiguous along one of the two, or be the same element for all lanes. Long lane loops are
+    preferred, then those along which results are contiguous.
+    """
     if lanes < 2 or nest.reduction is not None or nest.bounds or any(computes_places(s) for s in nest.stages):
         return None
     accesses = nest.accesses()
@@ -152,5 +170,7 @@ def choose_transposed(nest: Nest, parallel: list[int], lanes: int) -> tuple[int,
 
 
 def whole_vectors(nest: Nest, d: int, lanes: int) -> int:
-    """At most ``lanes``, so that vectors along reduction loop ``d`` end where a padded tile's elements do."""
+    """Returns a vector length of at most ``lanes`` that divides the elements of every tile along reduction loop
+    ``d``.
+    """
     return math.gcd(lanes, *(x for b in nest.bounds if b.inner == d for x in (b.tile, b.extent % b.tile)))

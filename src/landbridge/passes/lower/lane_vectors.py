@@ -1,4 +1,6 @@
-"""Vectors of an operand that lies along the lanes, one element apart or a few, and may have padding at its ends."""
+"""Loads vectors of an operand whose elements are contiguous or strided along the lanes, and may be padded at
+both ends.
+"""
 
 from __future__ import annotations
 
@@ -12,8 +14,7 @@ from landbridge.sizes.size import Extent
 
 @record(frozen=True)
 class Ends:
-    """Where a vector may leave its axis: the position on it of the first lane, the axis's extent, and what is read
-    outside."""
+    """The axis that a vector may leave: the position of the first lane on it, its extent, and the value outside."""
 
     first: Index
     extent: Extent
@@ -22,7 +23,9 @@ class Ends:
 
 @record(frozen=True)
 class LaneVector:
-    """``lanes`` elements ``step`` apart from ``where`` on, of which ``retained`` are read, 0 for all."""
+    """``lanes`` elements from ``where`` on, with a stride of ``step`` elements; only the first ``active`` are read (0
+    for all).
+    """
 
     buffer: SSAValue
     where: Where
@@ -32,14 +35,13 @@ class LaneVector:
     retained: Index
 
     def load(self, code: Code, ends: Ends | None) -> SSAValue:
-        """The vector. Nothing is read but what lies between its first and its last element, and of it nothing past
-        ``ends``."""
+        """Load the vector. Reads nothing before its first and after its last element, and nothing outside ``ends``."""
         if self.step == 1 and ends is None:
             return code.load_vector(self.buffer, self.where, self.element, self.lanes, self.retained)
         span = (self.lanes - 1) * self.step + 1
         starts = list(range(0, span, self.lanes))
         if ends is None and isinstance(self.retained, int) and not self.retained:
-            starts[-1] = span - self.lanes  # the last part ends where the last lane is
+            starts[-1] = span - self.lanes  # the last part ends with the last lane
         parts = [self._part(code, start, ends) for start in starts]
         if self.step == 1:
             return parts[0]
@@ -48,7 +50,7 @@ class LaneVector:
         return gathered(code, parts, [(k, at - starts[k]) for k, at in zip(of, wanted, strict=True)])
 
     def _part(self, code: Code, start: int, ends: Ends | None) -> SSAValue:
-        """The elements from ``start`` on, one beside the other."""
+        """Load contiguous elements from ``start`` on."""
         where, lanes = moved(code, self.where, start), self.lanes
         if ends is not None:
             first = code.add(ends.first, start)
@@ -65,7 +67,7 @@ class LaneVector:
 
 
 def moved(code: Code, where: Where, by: int) -> Where:
-    """``where``, ``by`` elements on."""
+    """Returns the location ``by`` elements after ``where``."""
     if isinstance(where, tuple):
         return (*where[:-1], code.add(where[-1], by))
     return code.add(where, by)

@@ -1,4 +1,4 @@
-"""How an access goes along the lanes of vectors."""
+"""Classifies how an access moves along the lanes of vectors."""
 
 from __future__ import annotations
 
@@ -6,28 +6,28 @@ from enum import Enum
 
 from landbridge.passes.lower.access import ElementAccess, Guard
 
-#: Elements between neighbouring lanes, at most, where vectors that hold all elements are loaded and lanes picked.
+#: The largest stride between lanes, in elements, for which all elements in between are loaded and the lanes picked.
 MOST_STEP = 4
 
 
 class Walk(Enum):
-    """Where an access finds the elements of neighbouring lanes."""
+    """The relation between the elements that an access reads or writes in neighbouring lanes."""
 
     STAYS = 0
-    """It is one element for all lanes."""
+    """One element for all lanes."""
     ALONG = 1
-    """They are neighbours in memory."""
+    """Contiguous elements."""
     STRIDED = 2
-    """A few elements apart."""
+    """A small constant stride."""
     TRANSPOSED = 3
-    """Apart, but those of neighbouring rows are neighbours: blocks of both are transposed in registers."""
+    """A large stride, but elements of neighbouring rows are contiguous: blocks of rows and lanes are transposed."""
 
 
 def walk_of(a: ElementAccess, lane: int, rows: int | None = None) -> Walk | None:
-    """How ``a`` goes along loop ``lane``; None for what no vector does. ``rows`` is the loop of the rows of blocks that
-    are transposed, where any are.
+    """Returns how ``a`` moves along loop ``lane``; None if vectors cannot follow it.
 
-    Padding may begin or end in the midst of a vector: its test goes along the lane as the access does.
+    ``rows`` is the loop of the rows if blocks are transposed. Padding may begin or end inside a vector, if the index
+    that its guard tests moves along the lane as the access does.
     """
     step = a.index.coeff(lane)
     if a.index.nonlinear_in(lane) or not all(_follows(g, lane, step) for g in lane_guards(a, lane)):
@@ -41,7 +41,7 @@ def walk_of(a: ElementAccess, lane: int, rows: int | None = None) -> Walk | None
 
 
 def lane_guards(a: ElementAccess, lane: int) -> list[Guard]:
-    """The tests for padding that neighbouring lanes may answer differently."""
+    """Returns the guards of ``a`` whose result may differ between neighbouring lanes."""
     return [g for g in a.guards if g.index.uses(lane)]
 
 

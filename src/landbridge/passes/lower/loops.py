@@ -1,8 +1,8 @@
-"""Plain loops: a PrimFunc as nests of ``scf.for`` over single elements, one nest after the other.
+"""Lowers a PrimFunc to plain loops: nests of ``scf.for`` over single elements, one nest after the other.
 
-There are no vectors, no tasks, no workgroups and no unrolling, for devices whose compiler finds these itself, and for
-those that have none. A lowered function takes the PrimFunc's memrefs, flat or in rows, and nothing else. A
-``memref.alloc`` at its head is scratch: what one nest leaves the next.
+There are no vectors, tasks, workgroups or unrolling. It is the form for devices whose compiler does these itself, and
+for those that have none. A lowered function takes the PrimFunc's memrefs, flat or in rows, and nothing else. A
+``memref.alloc`` at its head is scratch, which holds what one nest leaves for the next.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from landbridge.sizes.size import largest
 
 
 def lower_loops(function: func.FuncOp) -> func.FuncOp:
-    """One PrimFunc as plain loops. Its attribute ``lb.tasks`` is 1, or 0 when nothing is computed."""
+    """Returns one PrimFunc as plain loops. Its attribute ``lb.tasks`` is 1, or 0 if nothing is computed."""
     prim = view_prim(function)
     arguments = list(function.body.block.args)
     block = Block(arg_types=[lowered_type(a.type) for a in arguments])
@@ -53,7 +53,7 @@ def lower_loops(function: func.FuncOp) -> func.FuncOp:
 
 
 def _scratch(code: Code, temporaries: Sequence[SSAValue], buffers: dict[SSAValue, SSAValue]) -> None:
-    """Memory for each of ``temporaries``."""
+    """Allocate memory for each of ``temporaries``."""
     for temporary in temporaries:
         ty = temporary.type
         assert isinstance(ty, MemRefType)
@@ -64,7 +64,7 @@ def _scratch(code: Code, temporaries: Sequence[SSAValue], buffers: dict[SSAValue
 
 
 def _points(code: Code, nest: Nest, buffers: Mapping[SSAValue, SSAValue], iteration: Mapping[int, Index]) -> None:
-    """A loop for each dim of ``nest`` that is no reduction, and is not that of the ``iteration``, around one point."""
+    """Emit a loop for each parallel dim of ``nest`` that is not in ``iteration``, and the code of one point inside."""
     sched = serial(nest, iteration)
     env: dict[int, Index] = dict(iteration)
 

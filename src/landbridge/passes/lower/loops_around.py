@@ -1,4 +1,4 @@
-"""Loops over several dimensions of a nest, one in the other."""
+"""Emits a nest of loops over several dimensions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ from landbridge.passes.lower.nest import Nest
 def loops_around(
     code: Code, nest: Nest, dims: Sequence[int], env: MutableMapping[int, Index], body: Callable[[], None]
 ) -> None:
-    """``body`` in loops over ``dims`` of ``nest``, the first outermost; ``env`` has their indices meanwhile."""
+    """Emit ``body`` inside loops over ``dims`` of ``nest``, the first outermost; inside, ``env`` contains their
+    indices.
+    """
     if not dims:
         body()
         return

@@ -1,4 +1,4 @@
-"""Which loops of a reduction are one loop wherever nothing between their iterations is left out."""
+"""Finds reduction loops that are one loop as long as no iteration between them is left out."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ from landbridge.passes.lower.nest import Nest
 
 
 def walks_as_one(nest: Nest, outer: int, inner: int) -> bool:
-    """Whether an iteration of reduction loop ``outer`` goes as far as all iterations of ``inner`` in every read.
+    """Returns whether one iteration of reduction loop ``outer`` advances every read as far as all iterations of
+    ``inner``.
 
-    Iteration ``i`` of one and ``j`` of the other then are iteration ``i * extent + j`` of ``inner`` alone. Guards on
-    ``outer`` are the caller's concern.
+    Iterations ``i`` of ``outer`` and ``j`` of ``inner`` are then iteration ``i * extent + j`` of ``inner`` alone. The
+    caller checks guards that depend on ``outer``.
     """
     main = nest.reduction
     if main is None or nest.loaded() or any({outer, inner} & {b.outer, b.inner} for b in nest.bounds):

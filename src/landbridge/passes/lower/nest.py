@@ -1,7 +1,7 @@
-"""Loop nests: a PrimFunc's stages grouped into perfect nests that keep their intermediate values in registers.
+"""Loop nests: the stages of a PrimFunc, grouped into perfect nests whose intermediate values stay in registers.
 
-A nest is one optional reduction stage, then all-parallel stages over the same points. A stage reads memory or the
-register value of an earlier stage of its nest.
+A nest consists of at most one reduction stage, followed by elementwise stages over the same points. A stage reads
+memory, or the register value of an earlier stage of its nest.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from landbridge.sizes.size import at_least, same
 
 @record(frozen=True)
 class LoopDim:
-    """One loop: its bound, and whether it reduces."""
+    """A loop: its extent, and whether it is a reduction loop."""
 
     extent: int
     reduction: bool
@@ -45,10 +45,10 @@ class Register:
 
 @record(frozen=True)
 class Scan:
-    """What makes a reduction a running fold, of which each iteration writes a result.
+    """Makes a reduction a running fold, in which each iteration writes a result.
 
-    The body's argument ``state`` is what the iteration before left, and the last write of the stage is of the last
-    state. ``back``: iterations go from the last place to the first.
+    ``state`` is the number of the body's argument that holds the state of the previous iteration. The last write of the
+    stage writes the final state. ``back``: iterations go from the last element to the first.
     """
 
     state: int
@@ -57,9 +57,9 @@ class Scan:
 
 @record(frozen=True)
 class Stage:
-    """One generic over the dims of its nest. ``inits`` are the start values of a reduction's outputs. A read is None
-    where the body does not use the operand. A running fold is the only stage of its nest.
+    """One generic over the dims of its nest; a running fold is the only stage of its nest.
 
+    ``inits`` are the initial values of a reduction's outputs. A read is None if the body does not use the operand.
     ``dims`` maps the generic's own loop numbers (for ``linalg.index``) to indices over the nest's dims.
     """
 
@@ -75,8 +75,10 @@ class Stage:
 
 @record(frozen=True)
 class Bound:
-    """Dims ``outer`` and ``inner`` stand for ``outer * tile + inner < extent`` (a padded tile). ``fits``: whatever is
-    written has memory for whole tiles, as blocked layouts do."""
+    """A padded tile: dims ``outer`` and ``inner`` stand for ``outer * tile + inner < extent``.
+
+    ``fits``: every buffer that is written has memory for whole tiles, as blocked layouts do.
+    """
 
     outer: int
     inner: int
@@ -95,30 +97,30 @@ class Nest:
 
     @property
     def reduction(self) -> Stage | None:
-        """The reduction stage, if any; it is the first."""
+        """Returns the reduction stage, which is the first; None if there is none."""
         return self.stages[0] if self.stages[0].reduces else None
 
     @property
     def is_scan(self) -> bool:
-        """Whether it is a running fold."""
+        """Returns whether it is a running fold."""
         return self.stages[0].scan is not None
 
     @property
     def is_empty(self) -> bool:
-        """Whether no point is computed: a loop that is no reduction runs over nothing."""
+        """Returns whether no point is computed, because a parallel loop has no iterations."""
         return any(d.extent == 0 and not d.reduction for d in self.dims)
 
     @property
     def partial_tiles(self) -> list[Bound]:
-        """Parallel loops cut in two whose last tile goes past the memory of a result."""
+        """Returns the bounds of parallel loops whose last tile exceeds the memory of a result."""
         return [b for b in self.bounds if b.extent % b.tile and not (b.fits or self.dims[b.inner].reduction)]
 
     def loaded(self) -> set[SSAValue]:
-        """Buffers that bodies read at computed indices."""
+        """Returns the buffers that bodies read at computed indices."""
         return {buffer for s in self.stages for buffer in loaded_buffers(s.body)}
 
     def accesses(self) -> list[ElementAccess]:
-        """All memory reads and stored writes."""
+        """Returns all reads of memory, and the writes that are stored."""
         found: list[ElementAccess] = []
         for s in self.stages:
             found += [r for r in s.reads if isinstance(r, ElementAccess)]
@@ -127,13 +129,15 @@ class Nest:
 
 
 def used_buffers(nests: Iterable[Nest]) -> set[SSAValue]:
-    """Every buffer that ``nests`` read or write."""
+    """Returns every buffer that ``nests`` read or write."""
     return {b for n in nests for b in (*(a.buffer for a in n.accesses()), *n.loaded())}
 
 
 def widest_bytes(body: Block) -> int:
-    """The bytes of the widest number that vectors of a body hold. What only says where it loads is not among them, nor
-    are counters of loops that are made integers."""
+    """Returns the bytes of the widest value that vectors of a body hold.
+
+    Values used only as indices of loads are not counted, nor are loop indices that are converted to integers.
+    """
     held: set[SSAValue] = set(body.args)
     for op in reversed(list(body.ops)):
         if isinstance(op, linalg.ops.YieldOp | memref.StoreOp):
@@ -145,12 +149,12 @@ def widest_bytes(body: Block) -> int:
 
 
 def body_size(nest: Nest) -> int:
-    """Operations that one point takes."""
+    """Returns the number of operations per point."""
     return sum(len(s.body.ops) for s in nest.stages)
 
 
 def loaded_buffers(body: Block) -> list[SSAValue]:
-    """What the loads of a body read, and its stores write."""
+    """Returns the buffers that the body's own loads and stores access."""
     return [op.memref for op in body.ops if isinstance(op, memref.LoadOp | memref.StoreOp)]
 
 
@@ -162,7 +166,7 @@ class _Pad:
 
 
 def build_nests(prim: PrimView) -> list[Nest]:
-    """The nests of a PrimFunc, in order. Raises CodegenError on a stage sequence that is not understood."""
+    """Returns the nests of a PrimFunc, in order. Raises CodegenError for a sequence of stages that it does not know."""
     temporaries = set(prim.temporaries)
     pads: dict[SSAValue, _Pad] = {}
     fills: dict[SSAValue, Attribute] = {}
@@ -206,7 +210,7 @@ def _access(buffer: SSAValue, m: AffineMap, pads: Mapping[SSAValue, _Pad]) -> El
 
 
 class _Group:
-    """A nest being collected."""
+    """A nest whose stages are being collected."""
 
     def __init__(self, g: Generic, pads: Mapping[SSAValue, _Pad], fills: Mapping[SSAValue, Attribute]) -> None:
         self.dims = [LoopDim(e, k == "r") for e, k in zip(g.extents, g.iterators, strict=True)]
@@ -237,13 +241,15 @@ class _Group:
 
     @property
     def outputs(self) -> Iterable[SSAValue]:
-        """The buffers that this nest writes."""
+        """Returns the buffers that this nest writes."""
         return self._written.keys()
 
     def join(self, g: Generic, pads: Mapping[SSAValue, _Pad], in_parts: Container[SSAValue]) -> bool:
-        """Append ``g`` when it runs over the points this nest writes, reading them in place.
+        """Append ``g`` if it runs over the points that this nest writes and reads each of them in place; returns
+        whether it did.
 
-        Nests before this one write ``in_parts``: of such a buffer this nest writes only some of what ``g`` reads.
+        Earlier nests write the buffers ``in_parts``, so that this nest writes only some of the elements that ``g``
+        reads.
         """
         if not g.elementwise:
             return False
@@ -252,7 +258,7 @@ class _Group:
             return False
         written = [e for o in forwarded for e in zip(shape_of(o.buffer.type), g.extents, strict=True)]
         if any(same(extent, points) is not True for extent, points in written):
-            return False  # it runs over the first of them alone
+            return False  # the last nest writes only the first elements
         maps = {self._written[o.buffer][1] for o in forwarded}
         if len(maps) != 1:
             return False
@@ -276,12 +282,12 @@ class _Group:
         return True
 
     def memory_reads(self) -> list[SSAValue]:
-        """Buffers this nest reads from memory."""
+        """Returns the buffers that this nest reads from memory."""
         at_points = [r.buffer for s in self.stages for r in s.reads if isinstance(r, ElementAccess)]
         return at_points + [buffer for s in self.stages for buffer in loaded_buffers(s.body)]
 
     def nest(self, visible: object) -> Nest:
-        """The finished nest; a temporary that nobody reads from memory is not stored."""
+        """Returns the finished nest; a temporary that no other nest reads is not stored."""
         assert callable(visible)
         stages = [
             Stage(
@@ -297,7 +303,9 @@ class _Group:
         return Nest(self.dims, stages, bounds)
 
     def _fits(self, m: AffineMap, buffer: SSAValue, cut: Sequence[int]) -> bool:
-        """Whether every axis of ``buffer`` that ``m`` indexes by one of the loops ``cut`` is as long as these reach."""
+        """Returns whether every axis of ``buffer`` that ``m`` indexes by the loops ``cut`` is long enough for whole
+        tiles.
+        """
         for e, size in zip(m.results, shape_of(buffer.type), strict=True):
             if not e.used_dims().isdisjoint(cut):
                 index = linearize(e)
@@ -308,7 +316,7 @@ class _Group:
 
 
 def scalar_attr(attr: Attribute) -> float | int:
-    """The number in a scalar constant attribute."""
+    """Returns the Python number of a scalar constant attribute."""
     if isinstance(attr, FloatAttr | IntegerAttr):
         return attr.value.data
     raise CodegenError(f"{attr} is no scalar constant")

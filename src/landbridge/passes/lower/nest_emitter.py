@@ -1,4 +1,4 @@
-"""Emits a scheduled nest: row tiles, and for each the reduction and the stages after it."""
+"""Emits a scheduled nest, tile by tile: for each register tile the reduction, then the stages after it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,9 @@ from landbridge.sizes.size import Extent, at_least
 
 @record(frozen=True)
 class _Columns:
-    """The columns of a tile: the first, how many, the lanes kept, and whether none is padding, as a Tile has them."""
+    """The columns of a tile: the first, their number, the active lanes of the last vector, and whether no lane is
+    padding.
+    """
 
     first: Index
     count: int
@@ -32,14 +34,18 @@ class _Columns:
     inside: bool = False
 
     def tile_of(self, row: Index, rows: int, retained: Index, padding: RowPadding) -> Tile:
-        """The register tile of ``rows`` rows from ``row`` on, of whose lanes, where they are the rows, ``retained``
-        are."""
+        """Returns the tile of ``rows`` rows from ``row`` on; ``active`` lanes of its last vector exist if rows are the
+        lanes.
+        """
         return Tile(row, rows, self.first, self.count, retained, self.retained, padding, self.inside)
 
 
 class NestEmitter:
-    """Emits one nest into ``code``. ``buffers`` maps the PrimFunc's memrefs to flat ones; ``env`` holds the indices of
-    the loops around it, and may be changed between tiles."""
+    """Emits one nest into ``code``.
+
+    ``buffers`` maps the memrefs of the PrimFunc to flat ones. ``env`` holds the indices of the loops around the nest,
+    and may change between tiles.
+    """
 
     def __init__(
         self, code: Code, nest: Nest, sched: Schedule, buffers: Mapping[SSAValue, SSAValue], env: dict[int, Index]
@@ -50,12 +56,14 @@ class NestEmitter:
         self.row_tiles = self._padding.row_tiles()
 
     def rows_for(self, runs: list[tuple[Run, RowPadding]], column: Index, columns: Run) -> None:
-        """All given row tiles at one column tile."""
+        """Emit all row tiles of ``runs`` for one tile of columns."""
         for run, padding in runs:
             self.row_run(run, padding, 0, run.count, column, columns)
 
     def row_run(self, run: Run, padding: RowPadding, low: Index, high: Index, column: Index, columns: Run) -> None:
-        """Tiles ``low .. high`` of one run of rows, or all where it has edges; too few rows are done one by one."""
+        """Emit tiles ``low .. high`` of one run of rows; all tiles if the run has edges. Runs shorter than a tile are
+        emitted row by row.
+        """
 
         def rows_of(retained: Index, inside: bool) -> None:
             self._row_run(run, padding, low, high, _Columns(column, columns.tile, retained, inside))
@@ -72,8 +80,10 @@ class NestEmitter:
         self._whole_or_left(columns, column, emit)
 
     def _lanes_inside(self, first: Index, count: int) -> SSAValue | None:
-        """Whether none of ``count`` lanes from column ``first`` on reads padding, in any iteration of the reduction's
-        loops; None where none may, or that takes more to tell."""
+        """Returns the condition that none of ``count`` lanes from column ``first`` on reads padding, in any iteration.
+
+        Returns None if no lane reads padding, or if the condition is not a simple one.
+        """
         code, lanes, conditions = self.code, self.operands.lanes, []
         if self.sched.lane is None or self.sched.lane != self.sched.columns:
             return None
@@ -96,8 +106,10 @@ class NestEmitter:
         return code.all_of(*conditions) if conditions else None
 
     def _whole_or_left(self, run: Run, first: Index, emit: Callable[[Index], None]) -> None:
-        """``emit`` with the lanes that a tile of ``run`` keeps, whose first vector is ``first``: of an open lane all
-        where it is a whole one, else what is left."""
+        """Call ``emit`` with the active lanes of the last vector of the tile of ``run`` at vector ``first``.
+
+        If the lane loop is open, the code has two versions: one for whole tiles, and one for the elements left.
+        """
         if run.end is None:
             emit(run.mask)
             return
@@ -131,8 +143,9 @@ class NestEmitter:
             self.code.when(self.code.at_most(enough, rows), in_tiles, one_by_one)
 
     def _with_edges(self, run: Run, edges: OpenEdges, columns: _Columns) -> None:
-        """All tiles of an open number of rows: the first and the last are decided row by row, those between are
-        inside."""
+        """Emit all tiles of an open number of rows: the first and the last test padding row by row at compile time, all
+        others are inside.
+        """
         assert run.last is not None
         if self._padding.edge_iterations(run) is not None:
             self._tiles(run, RowPadding.EDGES, 0, run.count, columns)
@@ -146,10 +159,15 @@ class NestEmitter:
         self.tile(columns.tile_of(run.last, run.tile, run.mask, RowPadding.BY_ITERATION))
 
     def _once_each(self, run: Run, edges: OpenEdges, columns: _Columns) -> None:
-        """All tiles of an open number of rows that may not lie over each other: the first, where it has none of the
-        last rows' padding, is decided row by row, the others are inside or test."""
-        code, rows, enough = self.code, self.nest.dims[self.sched.rows].extent, run.tile + edges.last  # type: ignore[index]
-        is_separate = code.minimum(1, code.maximum(0, code.add(rows, 1 - enough)))  # 1 where the first is
+        """Emit all tiles of an open number of rows that must not overlap.
+
+        The first tile, unless it contains padded rows of the other end, tests padding at compile time. The other tiles
+        are inside, or test padding at run time.
+        """
+        # type: ignore[index]
+        code, rows, enough = self.code, self.nest.dims[self.sched.rows].extent, run.tile + edges.last
+        # 1 if the first tile is emitted separately
+        is_separate = code.minimum(1, code.maximum(0, code.add(rows, 1 - enough)))
 
         def first() -> None:
             self.tile(columns.tile_of(0, run.tile, run.mask, RowPadding.BY_ITERATION))
@@ -162,7 +180,8 @@ class NestEmitter:
 
     def _tiles(self, run: Run, padding: RowPadding, low: Index, high: Index, columns: _Columns) -> None:
         code = self.code
-        tested = run.leads and padding is RowPadding.TESTED  # of the few rows that are left most are at the edge
+        # not for the rows left over: they are few, and most of them are at the edge
+        tested = run.leads and padding is RowPadding.TESTED
         limits = self._padding.row_limits(run.tile) if tested else []
         edges = self._padding.edge_iterations(run) if padding is RowPadding.EDGES else None
 
@@ -197,7 +216,7 @@ class NestEmitter:
         code.loop(low, high, 1, [], body)
 
     def tile(self, t: Tile) -> None:
-        """Reduce, then run the other stages, for one register tile."""
+        """Emit one register tile: the reduction, then the other stages."""
         registers: Slots = {}
         self.operands.forget()
         if self.nest.is_scan:
@@ -220,8 +239,11 @@ class NestEmitter:
             self.point(t, m, n, registers)
 
     def point(self, t: Tile, m: int, n: int, registers: Slots) -> None:
-        """The stages after the reduction at element (m, n) of ``t``, and the stores. ``registers`` holds the reduced
-        values, and receives those of the other stages: row, column, stage and output give the value."""
+        """Emit the stages after the reduction at element (m, n) of ``t``, and the stores.
+
+        ``registers`` maps (row, column, stage, output) to values. It contains the reduced values; those of the other
+        stages are added.
+        """
         for number, stage in enumerate(self.nest.stages):
             if not stage.reduces:
                 inputs: list[SSAValue | None] = []

@@ -1,6 +1,9 @@
-"""Numbers that all lanes share, of windows that overlap along the rows: a first convolution's, whose channels are no
-lanes, and one-dimensional ones'. They are loaded as vectors, each for all rows and iterations that read a part of
-it."""
+"""Windows of scalars that overlap along the rows of a tile: each is loaded as vectors, once for all rows and
+iterations.
+
+All lanes share a scalar. Such windows occur in a first convolution, whose input channels are not lanes, and in
+one-dimensional convolutions.
+"""
 
 from __future__ import annotations
 
@@ -16,32 +19,39 @@ from landbridge.records import record
 
 @record(frozen=True)
 class NumberWindow:
-    """A window of ``iterations`` along numbers side by side, by ``stride`` of them further for each row, that are
-    loaded as vectors of ``lanes``. The number that a row reads in an iteration is at ``row * stride + iteration``."""
+    """A window of ``iterations`` contiguous scalars, which moves by ``stride`` scalars from row to row.
+
+    The scalar of a row in an iteration is element ``row * stride + iteration``. Vectors of ``lanes`` load several at
+    once.
+    """
 
     stride: int
     iterations: int
     lanes: int
 
     def vectors(self, rows: int) -> int:
-        """Vectors that hold what ``rows`` rows read."""
+        """Returns the number of vectors that hold all scalars of ``rows`` rows."""
         return -(-(self.stride * (rows - 1) + self.iterations) // self.lanes)
 
     def loads(self, rows: int, columns: int) -> float:
-        """Vectors that an iteration of a tile loads."""
+        """Returns the average number of vectors that one iteration of a tile loads."""
         return self.vectors(rows) / self.iterations + columns
 
     def by_location(self, rows: int, columns: int) -> bool:
-        """Whether fewer registers are taken where a tile is walked as the window lies in memory, with the columns'
-        vectors of all iterations in registers, than iteration by iteration with all of the window in them."""
+        """Returns whether going through the window in the order of memory takes fewer registers than going by
+        iteration.
+
+        In the order of memory, the column vectors of all iterations stay in registers; by iteration, the whole window
+        does.
+        """
         return self.iterations * columns + 2 < self.vectors(rows) + columns + 1
 
     def extra_registers(self, rows: int, columns: int) -> int:
-        """The registers that a tile takes beside its accumulators."""
+        """Returns the registers that a tile needs in addition to its accumulators."""
         return self.iterations * columns + 2 if self.by_location(rows, columns) else self.vectors(rows) + columns + 1
 
     def piece(self, at: int, places: range) -> range:
-        """The numbers that are loaded together with that at ``at``: of ``places``, and no others."""
+        """Returns the elements that one vector loads together with element ``at``; all of them are in ``places``."""
         if len(places) < self.lanes:
             return range(at, at + 1)
         first = places.start + (at - places.start) // self.lanes * self.lanes
@@ -49,7 +59,7 @@ class NumberWindow:
         return range(first, first + self.lanes)
 
     def places(self, read: Collection[tuple[int, int]]) -> range:
-        """The numbers from the first to the last that are ``read``, by rows and iterations."""
+        """Returns the range of the elements that are ``read``, given as pairs of row and iteration."""
         at = [row * self.stride + iteration for row, iteration in read]
         return range(min(at), max(at) + 1)
 
@@ -57,8 +67,11 @@ class NumberWindow:
 def number_window(
     nest: Nest, lane: int | None, rows: int | None, inner: Sequence[int], vector_bytes: int
 ) -> NumberWindow | None:
-    """The window of numbers that rows of a tile of ``nest`` share in the last of the reduction loops ``inner``;
-    all else that is read there is one for all rows."""
+    """Returns the window of scalars that rows of a tile share in the last of the reduction loops ``inner``; None if
+    there is none.
+
+    Everything else that is read there must be the same for all rows.
+    """
     main = nest.reduction
     if main is None or lane is None or rows is None or not inner or not sums_up(main) or computes_places(main):
         return None

@@ -1,4 +1,4 @@
-"""Padding at compile time: which reads of a nest leave their buffer, and which loops and tiles avoid them."""
+"""Decides at compile time which reads of a nest are in padding, and which loops and tiles avoid them."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from landbridge.passes.lower.runs import Run
 from landbridge.passes.lower.schedule import Schedule
 from landbridge.sizes.size import Extent, Size
 
-#: Edge tiles emitted one by one; beyond, padded reads test their bounds at run time.
+#: The most edge tiles that are emitted one by one; with more, padded reads test their bounds at run time.
 MAX_EDGE_TILES = 6
 
 
 class Padding:
-    """What is known of the padded reads of a scheduled nest, before any of it is emitted.
+    """Facts about the padded reads of a scheduled nest, before any of it is emitted.
 
-    ``skips``: leaving out padded iterations of the reduction changes nothing, so loops are clipped to the buffer.
-    ``rows``: the rows whose every read is inside, when row tiles at the edge are decided one by one; else None.
+    ``skips``: leaving out padded iterations of the reduction changes no result, so that loops are clipped to the
+    buffer. ``rows``: the range of rows whose every read is inside, if edge tiles are emitted one by one; else None.
     """
 
     def __init__(self, nest: Nest, sched: Schedule) -> None:
@@ -30,14 +30,14 @@ class Padding:
         self.rows = self._inner_rows()
         reads = [r for s in nest.stages for r in s.reads if isinstance(r, ElementAccess)]
         lane = sched.lane
-        #: Tests for padding that the lanes of a vector may answer differently.
+        #: Guards whose result may differ between the lanes of a vector.
         self.lane_guards = list[Guard]()
         for g in (g for r in reads if lane is not None for g in lane_guards(r, lane)):
             if g not in self.lane_guards:
                 self.lane_guards.append(g)
 
     def row_tiles(self) -> list[tuple[Run, RowPadding]]:
-        """Runs of row tiles, and what is known of each."""
+        """Returns the runs of row tiles, each with what is known of its padding."""
         runs = list(self._sched.row_runs)
         span = self.rows
         if span is None:
@@ -62,7 +62,9 @@ class Padding:
         return result
 
     def _inner_rows(self) -> tuple[int, int] | None:
-        """The rows whose every read is inside; None when there is nothing to split or too much."""
+        """Returns the range of rows whose every read is inside; None if no row is padded, or if there are too many edge
+        tiles.
+        """
         guards = self.row_guards
         rows = self._sched.rows
         if not guards or rows is None:
@@ -89,8 +91,11 @@ class Padding:
         return (low, high) if edges <= MAX_EDGE_TILES else None
 
     def row_limits(self, tile: int) -> list[tuple[int, Extent]]:
-        """``(factor, most)``: every read of the ``tile`` rows from ``row`` on is inside where ``factor * row <= most``
-        for each of these. Empty where that is not all there is to it."""
+        """Returns conditions for the ``tile`` rows from ``row`` on to be inside: ``factor * row <= most`` for each
+        ``(factor, most)``.
+
+        Returns no conditions if these would not be sufficient.
+        """
         rows, found = self._sched.rows, dict[tuple[int, Extent], None]()
         for g, r in self.row_guards:
             c, iterations = g.index.coeff(rows), self._nest.dims[r].extent - 1  # type: ignore[arg-type]
@@ -102,30 +107,35 @@ class Padding:
         return list(found)
 
     def open_edges(self, run: Run) -> OpenEdges | None:
-        """The edges of an open number of rows, whose first and last tile ``run`` has one of; None where they are not
-        the same for all numbers, or a tile may have both."""
+        """Returns the edges of an open number of rows, if ``run`` has a first and a last tile; else None.
+
+        Also returns None if the edges depend on the number of rows, or if one tile may contain both.
+        """
         if not run.leads:
             return None
         edges = open_edges(self._nest, self.row_guards, self._sched.rows)
         return edges if edges is not None and edges.first + edges.last <= run.tile else None
 
     def edge_iterations(self, run: Run) -> EdgeIterations | None:
-        """The iterations that rows of the first and the last tile of ``run`` leave out, where one code does all
-        tiles."""
+        """Returns the iterations that rows of the first and last tile of ``run`` leave out, if one piece of code serves
+        all tiles; else None.
+        """
         return edge_iterations(self._nest, self._sched, self.row_guards, run)
 
     def row_inside(self, row: Extent, d: int, i: int) -> bool:
-        """Whether iteration ``i`` of reduction loop ``d`` reads inside the buffers at ``row``."""
+        """Returns whether iteration ``i`` of reduction loop ``d`` reads inside the buffers at ``row``."""
         return row_inside(self.row_guards, self._sched.rows, row, d, i)
 
     def at_edges(self, d: int) -> bool:
-        """Whether edge tiles decide reduction loop ``d`` iteration by iteration."""
+        """Returns whether edge tiles decide reduction loop ``d`` iteration by iteration."""
         return any(r == d for _, r in self.row_guards)
 
     def settled_by_tile(self, padding: RowPadding) -> list[Guard]:
-        """Guards that hold at every read of a tile because of the rows it has."""
+        """Returns the guards that hold for every read of a tile because of its rows."""
         return [g for g, _ in self.row_guards] if padding is RowPadding.INSIDE else []
 
     def settled_by_iteration(self, d: int) -> list[Guard]:
-        """Guards that hold at a row of an edge tile where ``row_inside`` says so of the iteration of loop ``d``."""
+        """Returns the guards that hold in an edge tile for the rows and iterations of loop ``d`` for which
+        ``row_inside`` is true.
+        """
         return [g for g, r in self.row_guards if r == d]

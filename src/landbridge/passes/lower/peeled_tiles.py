@@ -1,8 +1,8 @@
-"""Peels the partial last tile off a loop that was cut into tiles, where no mask of vectors keeps its lanes apart.
+"""Peels the partial last tile off a loop that is cut into tiles, if no vector mask stops the loop at its last element.
 
-Packed weights have whole tiles, the result may end within the last one. Where vectors lie along a tile the last one is
-masked. Where they do not, as the epilogue has no vector form or the sums lie along memory, nothing would stop the loop
-at the last element: the whole tiles are then one nest, and the elements after them another, with exact bounds.
+Packed weights have whole tiles, but the result may end inside the last one. If vectors lie along a tile, the last one
+is masked. If they do not, because the epilogue has no vector form or the sums are contiguous, the whole tiles become
+one nest and the elements after them another, with exact extents.
 """
 
 from __future__ import annotations
@@ -17,8 +17,11 @@ from landbridge.passes.lower.simplify import simplify, substituted
 
 
 def peeled_schedules(nest: Nest, choose: Callable[[Nest], Schedule], keep: int = 0) -> list[tuple[Nest, Schedule]]:
-    """Returns the schedule that ``choose`` has for ``nest``, or those of the nests that it is peeled into where its own
-    would run past a partial last tile. The first ``keep`` loops are bound by loops around the nest, and left alone."""
+    """Returns the schedule that ``choose`` gives ``nest``, or, if it would run past a partial last tile, the schedules
+    of the nests that it is peeled into.
+
+    The first ``keep`` loops are those of loops around the nest, and are not changed.
+    """
     sched = choose(nest)
     masked = sched.columns, sched.lane
     bound = next((b for b in nest.partial_tiles if (b.outer, b.inner) != masked), None)
@@ -28,7 +31,7 @@ def peeled_schedules(nest: Nest, choose: Callable[[Nest], Schedule], keep: int =
 
 
 def peeled(nest: Nest, bound: Bound) -> list[Nest]:
-    """Returns nests that do together what ``nest`` does: whole tiles of ``bound``, if any, and the elements left."""
+    """Returns nests that together compute ``nest``: whole tiles of ``bound``, if any, and the elements left."""
     whole, left = divmod(bound.extent, bound.tile)
     bounds = [b for b in nest.bounds if b is not bound]
     parts = [_with_extents(nest, {bound.outer: whole}, bounds)] if whole else []

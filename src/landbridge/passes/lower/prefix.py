@@ -1,4 +1,6 @@
-"""The loops that all nests of a PrimFunc share: around them it works row by row, with small temporaries."""
+"""The loops that all nests of a PrimFunc share; a task runs all nests for one iteration of them, with small
+temporaries.
+"""
 
 from __future__ import annotations
 
@@ -16,14 +18,16 @@ from landbridge.sizes.size import at_least
 
 
 def shared_prefix(nests: list[Nest]) -> int:
-    """How many leading parallel loops all nests share, such that data between nests stays inside one iteration."""
+    """Returns how many leading parallel loops all nests share, such that data between nests stays inside one
+    iteration.
+    """
     if len(nests) < 2:
         return 0
     between = _passed_between(nests)
     if any(between & n.loaded() for n in nests):
         return 0
     length = 0
-    tiled = {d for n in nests for b in n.partial_tiles for d in (b.outer, b.inner)}  # such a pair is cut, or masked
+    tiled = {d for n in nests for b in n.partial_tiles for d in (b.outer, b.inner)}  # such a pair is peeled or masked
     while length not in tiled and all(length < len(n.dims) and not n.dims[length].reduction for n in nests):
         if len({n.dims[length].extent for n in nests}) != 1 or not _separate(nests, between, length + 1):
             break
@@ -32,9 +36,12 @@ def shared_prefix(nests: list[Nest]) -> int:
 
 
 def task_prefix(nests: list[Nest]) -> int:
-    """``shared_prefix`` for vectors. Of nests that pass each other nothing it has only loops before those that results
-    lie along: vectors lie along these, and there are no temporaries to keep small. Of others it ends before a loop
-    that operands lie along, where they lie along none that is left: temporaries are then as long as that loop."""
+    """Returns ``shared_prefix``, or fewer loops, so that vectors can lie along the next ones.
+
+    If nests pass each other no data, the prefix ends before the first loop along which results are contiguous: there
+    are no temporaries to keep small. Otherwise it ends before a loop along which operands are contiguous, if they are
+    contiguous along none after the prefix; temporaries are then as long as that loop.
+    """
     length = shared_prefix(nests)
     if _passed_between(nests):
         return _vectors_left(nests, length)
@@ -43,7 +50,7 @@ def task_prefix(nests: list[Nest]) -> int:
 
 
 def _vectors_left(nests: list[Nest], length: int) -> int:
-    """``length``, or fewer loops where what nests read lies along one of those and along none after them."""
+    """Returns ``length``, or fewer loops if operands are contiguous along one of these and along none after them."""
     between = _passed_between(nests)
     reads = [a for n in nests for a in n.accesses() if a.buffer not in between]
     deepest = max(len(n.dims) for n in nests)
@@ -52,14 +59,14 @@ def _vectors_left(nests: list[Nest], length: int) -> int:
 
 
 def _lies_along(nest: Nest, d: int) -> bool:
-    """Whether results of neighbouring iterations of loop ``d`` are neighbours in a buffer."""
+    """Returns whether neighbouring iterations of loop ``d`` write neighbouring elements of a buffer."""
     return nest.dims[d].extent != 1 and any(
         w.index.coeff(d) == 1 for s in nest.stages for w, retained in zip(s.writes, s.stored, strict=True) if retained
     )
 
 
 def _passed_between(nests: list[Nest]) -> set[SSAValue]:
-    """Buffers that one nest writes and another reads."""
+    """Returns the buffers that one nest writes and a later one reads."""
     written: set[SSAValue] = set()
     passed: set[SSAValue] = set()
     for n in nests:
@@ -70,7 +77,7 @@ def _passed_between(nests: list[Nest]) -> set[SSAValue]:
 
 
 def _separate(nests: list[Nest], buffers: Iterable[SSAValue], length: int) -> bool:
-    """Whether iteration (d0 .. d[length-1]) touches only its own slice of each buffer, in every nest."""
+    """Returns whether iteration (d0 .. d[length-1]) accesses only its own slice of each buffer, in every nest."""
     wanted = set(buffers)
     for n in nests:
         for a in n.accesses():
@@ -91,13 +98,13 @@ def _separate(nests: list[Nest], buffers: Iterable[SSAValue], length: int) -> bo
 
 
 def without_prefix(a: ElementAccess, length: int) -> ElementAccess:
-    """``a`` within one iteration of the prefix."""
+    """Returns ``a`` relative to one iteration of the prefix."""
     coeffs = {d: c for d, c in a.index.coeffs.items() if d >= length}
     return replace(a, index=Linear(a.index.const, coeffs, a.index.rest))
 
 
 def shrink(nest: Nest, temporaries: set[SSAValue], length: int) -> Nest:
-    """``nest`` with temporaries addressed within one iteration of the prefix."""
+    """Returns ``nest`` with temporaries addressed relative to one iteration of the prefix."""
     stages = [
         replace(
             s,

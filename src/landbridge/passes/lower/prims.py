@@ -1,4 +1,4 @@
-"""A PrimFunc lowered for its target."""
+"""Lowers a PrimFunc for its target."""
 
 from __future__ import annotations
 
@@ -40,16 +40,17 @@ from landbridge.targets.grid import grid_limits
 
 
 def lowering_for(target: Target) -> Callable[[func.FuncOp], func.FuncOp]:
-    """What iterations a PrimFunc into the form that the code generator of ``target`` prints.
+    """Returns a function that lowers a PrimFunc to the form that the code generator of ``target`` prints.
 
-    Every access of it is proved, or, where the PrimFunc has a report, tested as it runs.
+    Every access is proved to be inside its buffer. In a PrimFunc with a report, every access is tested at run time
+    instead.
     """
     limits = grid_limits(target)
     lower_one: Callable[[func.FuncOp], func.FuncOp]
     otherwise: Callable[[func.FuncOp], func.FuncOp] | None = None
     if limits is not None:
         from landbridge.passes.lower.grid.schedule import (
-            lower_grid,  # a dozen modules, which compiles for a CPU need not
+            lower_grid,  # a dozen modules, which a compile for a CPU does not need
         )
 
         lower_one = partial(lower_grid, limits=limits)
@@ -70,19 +71,19 @@ def lowering_for(target: Target) -> Callable[[func.FuncOp], func.FuncOp]:
         except AccessError:
             if otherwise is None or not _is_open(function):
                 raise
-            lowered = otherwise(function)  # whose places are other quotients of open extents
+            lowered = otherwise(function)  # its indices are other quotients of open extents
             verify_accesses(lowered)
         return lowered
 
     return lowering
 
 
-#: x86-64 CPUs that take a vector of 64 bytes as two halves (AMD, "Software Optimization Guide" for family 19h).
+#: x86-64 CPUs that execute a vector of 64 bytes as two halves (AMD, "Software Optimization Guide" for family 19h).
 _TWO_PASSES = frozenset(("znver4",))
 
 
 def narrow_is_cheaper(target: Target) -> bool:
-    """Whether a vector of half as many bytes may take less to multiply: where that is not known, it may."""
+    """Returns whether multiplying vectors of half the width may take less time; true if the CPU is not known."""
     return not _is_timed(target) or target.mcpu in _TWO_PASSES
 
 
@@ -91,7 +92,7 @@ def _is_timed(target: Target) -> bool:
 
 
 def vector_unit_of(target: Target) -> VectorUnit:
-    """What schedules need to know of a CPU target."""
+    """Returns the properties of a CPU target that schedules depend on."""
     by_lane = target.attrs.get("isa") == "aarch64" and target.vector_bits == 128
     measured = target.attrs.get("isa") == "x86_64"
     timed = _is_timed(target)
@@ -108,12 +109,12 @@ def vector_unit_of(target: Target) -> VectorUnit:
     )
 
 
-#: The operand that holds Sizes, before it is known how many there are.
+#: The type of the operand that holds Sizes, until their number is known.
 EXTENTS_TYPE = MemRefType(i64, [0], memory_space=GLOBAL)
 
 
 def _is_open(function: func.FuncOp) -> bool:
-    """Whether a PrimFunc depends on numbers that are known when the input comes."""
+    """Returns whether a PrimFunc depends on sizes that are known only once the input shapes are."""
     operands = (e for a in function.body.block.args for e in shape_of(a.type))
     view = view_prim(function)
     loops = [e for g in view.generics() for e in g.extents]
@@ -124,7 +125,7 @@ def _is_open(function: func.FuncOp) -> bool:
 
 
 def lower_prim(function: func.FuncOp, machine: VectorUnit, columns_first: bool = False) -> func.FuncOp:
-    """One PrimFunc in lowered form; ``columns_first`` as ``emit_tasks`` has it."""
+    """Returns one PrimFunc in lowered form; ``columns_first`` as in ``emit_tasks``."""
     prim = view_prim(function)
     arguments = list(function.body.block.args)
     extents = [EXTENTS_TYPE] if _is_open(function) else []

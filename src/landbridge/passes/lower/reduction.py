@@ -1,7 +1,7 @@
-"""The reduction of a register tile: accumulators carried through loops, partial sums, sums across lanes.
+"""Emits the reduction of a register tile: accumulators carried through loops, partial sums, sums over lanes.
 
-Long sums are added up in blocks, as ``sum_blocks`` cuts them; the sums of blocks are added up in blocks too where they
-are many, or may be.
+Long sums are added up in blocks, which ``sum_blocks`` chooses. If there are or may be many blocks, their sums are added
+up in blocks as well.
 """
 
 from __future__ import annotations
@@ -28,17 +28,19 @@ from landbridge.passes.lower.sum_blocks import block_of_sums, longest_block, may
 from landbridge.records import record
 from landbridge.sizes.size import Extent, Size, same
 
-#: Sums of a tile above which totals that wait for a block have no registers beside them. They begin as the first block
-#: then, which has a loop of its own: zeros would be stored right after the results of the tile before, and wait with
-#: them for lines of memory. Products of 1024 terms take 1.02 to 1.03 times as long so (Zen 4).
+#: With more sums in a tile, their totals spill from registers while a block is computed. The totals then begin as the
+#: sums of the first block, which gets a loop of its own. Zeros would be stored right after the results of the previous
+#: tile, and wait with them for cache lines: products of 1024 terms take 1.02 to 1.03 times as long that way (Zen 4).
 _RETAINED = 8
 
 
 @record(frozen=True)
 class SumBlock:
-    """A block of every sum: iterations ``low`` to ``high`` of reduction loop ``dim``, at one iteration of each loop
-    around it, which is open. ``ask``: called where the loops inside of it begin the innermost one, whose loop is
-    given."""
+    """A block of every sum: iterations ``low`` to ``high`` of reduction loop ``dim``, for one iteration of each loop
+    around it.
+
+    ``prefetch`` is called with the innermost loop, before it begins.
+    """
 
     dim: int
     low: Index
@@ -47,12 +49,11 @@ class SumBlock:
 
 
 class Reduction:
-    """Emits the reduction stage of a nest for one tile. ``lows``: where reduction loops begin, if not at 0. ``block``:
-    the terms of one block of each sum are reduced, and nothing else.
+    """Emits the reduction stage of a nest for one tile.
 
-    A guard of a padded read is settled when what was emitted around the read keeps it true: the choice of the tile's
-    rows, or the bounds of a loop. Whoever emits such code says so, in ``_settled``; all other guards are tested where
-    they are read.
+    ``lows``: the first iterations of reduction loops, if not 0. ``block``: reduce only the terms of this block of each
+    sum. A guard of a padded read is settled, and needs no test, if the code around the read guarantees it: by the
+    choice of the tile's rows, or by the bounds of a loop. Code that does so adds the guard to ``_settled``.
     """
 
     def __init__(
@@ -70,12 +71,12 @@ class Reduction:
         self.code, self.nest, self.sched, self.operands, self.main = code, nest, sched, operands, self._innermost.main
         self.padding, self.env, self._lanes = padding, operands.env, operands.lanes
         self._tile, self._lows, self._block = tile, lows, block
-        self._has_prefetched = False  # for the columns of the loops that are being emitted
-        self._whole: int | None = None  # the loop of tiles of which no iteration is the short one
+        self._has_prefetched = False  # whether the columns of the loops being emitted are prefetched already
+        self._whole: int | None = None  # a loop over tiles in which no iteration has the partial last tile
         self._settled = padding.settled_by_tile(tile.padding)
 
     def emit(self) -> Slots:
-        """The reduced values of every row and column of the tile."""
+        """Returns the reduced values of every row and column of the tile."""
         window = self._innermost.window
         written_out = () if window is None else (window.dim, *window.written_out)
         inner = self.sched.inner if self._block is None else self.sched.inner[self.sched.inner.index(self._block.dim) :]
@@ -116,7 +117,7 @@ class Reduction:
         return merged
 
     def _across_lanes(self, slots: Slots) -> Slots:
-        """Sum the lanes, fold in the start value, and finish the iterations that fill no vector."""
+        """Sum the lanes, combine with the initial value, and add the iterations that fill no vector."""
         main, combine, lane = self.main, combiner(self.main), self.sched.lane
         assert combine is not None and lane is not None and main.inits[0] is not None
         element = main.writes[0].element
@@ -134,7 +135,7 @@ class Reduction:
         return tail._loops(list(self.sched.inner), sums)
 
     def _loops(self, dims: list[int], slots: Slots) -> Slots:
-        """The reduction loops ``dims`` around the body, carrying ``slots``."""
+        """Emit the reduction loops ``dims`` around the body, carrying ``slots``."""
         if not dims:
             return self._innermost.emit(slots, 1, self._settled)
         d, rest = dims[0], dims[1:]
@@ -155,7 +156,7 @@ class Reduction:
         return slots
 
     def _iterations(self, d: int, rest: list[int], slots: Slots) -> Slots:
-        """Loop ``d`` of an edge tile, written out: each iteration for the rows that read inside."""
+        """Emit loop ``d`` of an edge tile fully unrolled: each iteration only for the rows that read inside."""
         t, first = self._tile, self._tile.row
         assert not isinstance(first, SSAValue)
 
@@ -177,8 +178,11 @@ class Reduction:
         return slots
 
     def _with_edges(self, edges: EdgeIterations, rest: list[int], slots: Slots) -> Slots:
-        """The loop of which rows of the first and of the last tile leave out iterations: those before ``low``, those
-        from ``high`` on, which are the ends of the loop in all other tiles."""
+        """Emit the loop in which rows of the first and the last tile leave out iterations.
+
+        These are the iterations before ``low`` and from ``high`` on; in all other tiles these are the bounds of the
+        loop.
+        """
         code, d, extent, row = self.code, edges.dim, self.nest.dims[edges.dim].extent, self._tile.row
         low, high = edge_bounds(code, edges, extent, row)
 
@@ -193,7 +197,7 @@ class Reduction:
         as_one = len(rest) == 1 and self.sched.copies == 1 and blocked not in (d, rest[0])
         as_one = as_one and walks_as_one(self.nest, d, rest[0])
         if as_one and self._block is not None:
-            for i in range(extent):  # of all iterations, whichever the tile takes
+            for i in range(extent):  # prefetch for all iterations, also those that the tile leaves out
                 self.env[d] = i
                 self._block.ask(rest[0])
             self._has_prefetched = True
@@ -209,7 +213,9 @@ class Reduction:
         return slots
 
     def _runs(self, d: int, rest: list[int], slots: Slots, low: Index, high: Index) -> Slots:
-        """Loop ``d`` from ``low`` to ``high``: by lanes and partial sums as far as these go, then what is left."""
+        """Emit loop ``d`` from ``low`` to ``high``: vectors and partial sums as far as possible, then the iterations
+        left.
+        """
         if rest and self._has_short_tile(d, low, high):
             assert isinstance(high, int)
             self._whole = d
@@ -230,8 +236,11 @@ class Reduction:
         return slots
 
     def _has_short_tile(self, d: int, low: Index, high: Index) -> bool:
-        """Whether the last iteration of ``d`` is a tile with fewer iterations of the innermost loop, which are written
-        out in all others: it is then emitted by itself."""
+        """Returns whether the last iteration of ``d`` is a partial tile of the innermost loop, which all other
+        iterations unroll.
+
+        It is then emitted separately.
+        """
         if self.sched.iterations == 1 or self._block is not None:
             return False
         if not isinstance(low, int) or not isinstance(high, int) or high - low < 2:
@@ -240,19 +249,22 @@ class Reduction:
         return high == extent and any(b.outer == d and b.inner == last and b.extent % b.tile for b in self.nest.bounds)
 
     def _iterations_at_once(self, d: int) -> int:
-        """The iterations of the innermost loop that are written out, which partial sums take one after the other; no
-        more than there are of these where each read is tested for padding."""
+        """Returns how many iterations of the innermost loop are unrolled, whose terms go to the partial sums in turn.
+
+        If reads are tested for padding, there are only as many as partial sums.
+        """
         guards = (g for r in self.main.reads if isinstance(r, ElementAccess) for g in r.guards)
         tested = any(g.index.uses(d) for g in guards if g not in self._settled)
         sched = self.sched
         return sched.copies if tested else max(sched.copies, sched.iterations, sched.unrolled)
 
     def _sum(self, d: int, rest: list[int], slots: Slots, low: Index, high: Index, step: int) -> Slots:
-        """Loop ``d``, block by block where it is the loop whose blocks are summed on their own."""
+        """Emit loop ``d``, block by block if it is the loop that ``sum_blocks`` has chosen."""
         blocked, iterations = block_of_sums(self.nest, self.sched, self.padding, self._lows)
         if d != blocked or self._block is not None:
             return self._loop(d, rest, slots, low, high, step)
-        terms = max(1, step // (self._innermost.lane_step(d) * self.sched.copies))  # of a step, to each accumulator
+        # terms of a step for each accumulator
+        terms = max(1, step // (self._innermost.lane_step(d) * self.sched.copies))
         code, length, element = self.code, -(-iterations // terms) * step, self.main.writes[0].element
         zeros = dict.fromkeys(slots, self._splat(identity("arith.addf", element), element))
         extent = self.nest.dims[d].extent
@@ -270,7 +282,7 @@ class Reduction:
             return dict(zip(totals, code.loop(low, high, lengths[0], list(totals.values()), block), strict=True))
 
         outermost = not any(other in self.env for other in self.sched.inner)
-        zero = self.main.inits[0] == identity("arith.addf", element)  # so that no sum changes
+        zero = self.main.inits[0] == identity("arith.addf", element)  # only then does the change of order change no sum
         waits = zero and not rest and len(lengths) == 1 and len(slots) > _RETAINED
         if outermost and (waits or isinstance(extent, Size)):
             first = code.add(low, length)
@@ -301,7 +313,7 @@ class Reduction:
         return dict(zip(slots, results, strict=True))
 
     def _range(self, d: int) -> tuple[Index, Index]:
-        """The bounds of reduction loop ``d``; a padded tile ends where its data does."""
+        """Returns the bounds of reduction loop ``d``; a padded tile ends where its data does."""
         if self._block is not None and d == self._block.dim:
             return self._block.low, self._block.high
         code = self.code
@@ -315,7 +327,9 @@ class Reduction:
         return self._lows.get(d, 0), high
 
     def _clip(self, d: int, low: Index, high: Index) -> tuple[Index, Index, list[Guard]]:
-        """The bounds of reduction loop ``d`` without its padded iterations, and the guards that this settles."""
+        """Returns the bounds of reduction loop ``d`` without its padded iterations, and the guards that are settled by
+        them.
+        """
         clipped: list[Guard] = []
         if not self.padding.skips:
             return low, high, clipped
@@ -327,7 +341,7 @@ class Reduction:
             base: Index = g.index.const
             for x in others:
                 base = code.add(base, code.mul(self.env[x], g.index.coeff(x)))
-            # first i with base + c*i >= 0, first i with base + c*i >= extent
+            # low is the first i with base + c*i >= 0, high the first i with base + c*i >= extent
             low = code.maximum(low, code.floordiv(code.add(code.mul(base, -1), c - 1), c))
             last = code.add(code.mul(base, -1), g.extent - 1 + c)
             high = code.minimum(high, code.floordiv(last, c))

@@ -1,4 +1,4 @@
-"""Iterations of the innermost loop of a register tile's reduction: what each reads, and which sum its terms go to."""
+"""Emits iterations of the innermost loop of a tile's reduction: their reads, and the accumulators of their terms."""
 
 from __future__ import annotations
 
@@ -22,17 +22,16 @@ from landbridge.passes.lower.padding import Padding
 from landbridge.passes.lower.row_windows import RowWindow, fold_row, row_window
 from landbridge.passes.lower.schedule import Schedule
 
-#: Row, column and partial-sum copy of an accumulator, and the output it belongs to.
+#: An accumulator: its row, column, number of the partial sum, and output.
 Slot: TypeAlias = tuple[int, int, int, int]
 Slots: TypeAlias = dict[Slot, SSAValue]
 
 
 class ReductionIterations:
     """Emits iterations of the innermost loop for one tile, whose other loops are in the ``env`` of ``operands``.
-    ``asks_ahead``: what the nest's schedule asks for ahead is asked for with each.
 
-    ``window``: the loop of which rows of the tile read the same, and what is written out within: its iterations are
-    emitted together, and none of these loops is a loop.
+    ``prefetches``: each iteration also emits the prefetches of the schedule. ``window``: a window that rows of the tile
+    share. Its iterations are emitted together, and its loops are fully unrolled.
     """
 
     def __init__(
@@ -58,7 +57,7 @@ class ReductionIterations:
         self.window = row_window(nest, sched.lane, sched.rows, sched.inner) if plain else None
 
     def lane_step(self, d: int) -> int:
-        """The iterations of loop ``d`` that one iteration takes, a lane each."""
+        """Returns the iterations of loop ``d`` that one emitted iteration covers, one per lane."""
         return self.operands.lanes if self.sched.horizontal and d == self.sched.lane else 1
 
     def emit(
@@ -68,8 +67,10 @@ class ReductionIterations:
         settled: Sequence[Guard],
         inside: Callable[[int, int], bool] = lambda iteration, row: True,
     ) -> Slots:
-        """``iterations`` iterations, whose terms go to the partial sums one after the other; of each those rows that
-        are ``inside``. ``settled``: guards that need no test."""
+        """Emit ``iterations`` iterations, whose terms go to the partial sums in turn; returns the new accumulators.
+
+        Each iteration is emitted for the rows for which ``inside`` is true. ``settled``: guards that need no test.
+        """
         if self.window is not None:
             return self._window_iterations(self.window, slots, settled)
         main = self.main
@@ -105,7 +106,7 @@ class ReductionIterations:
         return result
 
     def _ask_ahead(self, iteration: int) -> None:
-        """Ask for what is to be read some iterations after ``iteration`` of those written out."""
+        """Prefetch what is read a few iterations after ``iteration``, one of those that are unrolled."""
         for (a, early), n in product(self._ahead, range(self._tile.columns)):
             at = self.operands.where(a, self._tile, 0, n, (self.sched.inner[-1], early + iteration))
             self.code.prefetch(self.operands.buffers[a.buffer], at)
@@ -114,11 +115,13 @@ class ReductionIterations:
             self.code.prefetch(self.operands.buffers[a.buffer], at)
 
     def _in_order(self, slots: Slots, iterations: int, last: int | None) -> list[tuple[int, Slot]]:
-        """Iterations and slots, iteration by iteration; of a window as it goes through memory, so that a vector that
-        several rows read need not stay in a register until their iterations come, unless the columns' vectors would
-        take more of them."""
+        """Returns the pairs of iteration and accumulator in the order in which they are emitted: usually by iteration.
+
+        A window is emitted in the order of memory, so that a vector which several rows read need not stay in a register
+        until their iterations come, unless the column vectors would then take more registers.
+        """
         pairs = list(product(range(iterations), slots))
-        if self._between > 1:  # iterations of the same vectors one after the other, as these are too many to be kept
+        if self._between > 1:  # iterations that share vectors are adjacent, as there are too many vectors to keep
             places = {slot: vdevice for vdevice, slot in enumerate(slots)}
             pairs.sort(key=lambda pair: (pair[0] // self._between, places[pair[1]]))
         scalars = self.sched.scalars
@@ -130,8 +133,9 @@ class ReductionIterations:
         return pairs
 
     def overlap(self, iterations: int, last: int | None) -> tuple[int, int] | None:
-        """By how much an iteration and a row go on in memory, where the ``iterations`` written out are those of a whole
-        window."""
+        """Returns the steps in memory of an iteration and of a row, if the unrolled ``iterations`` are a whole window;
+        else None.
+        """
         if (
             last is None
             or self.sched.lane is None
@@ -145,7 +149,7 @@ class ReductionIterations:
         return window_of(self.main, self.sched.lane, self.sched.rows, last, iterations)
 
     def _window_iterations(self, window: RowWindow, slots: Slots, settled: Sequence[Guard]) -> Slots:
-        """The iterations of a window that the rows of the tile share: each row that they read, once."""
+        """Emit the iterations of a window that rows of the tile share: each row that is read is folded once."""
         t, operands, result = self._tile, self.operands, dict(slots)
         by_iteration = t.padding is RowPadding.BY_ITERATION and self.padding.at_edges(window.dim)
         settled = [*settled, *(self.padding.settled_by_iteration(window.dim) if by_iteration else [])]
@@ -161,7 +165,7 @@ class ReductionIterations:
             first, iteration = taken[0]
 
             def read(at: dict[int, int]) -> SSAValue:
-                operands.forget()  # what was loaded at other iterations
+                operands.forget()  # the loads of other iterations
                 self.operands.env.update({**at, window.dim: iteration})  # noqa: B023
                 return operands.read(window.read, t, first, n, None, settled)  # noqa: B023
 

@@ -1,4 +1,4 @@
-"""The cost of register blocks, and the block that costs least."""
+"""The cost model of register tiles, and the tile with the least cost."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from landbridge.passes.lower.number_window import NumberWindow
 from landbridge.passes.lower.vector_window import VectorWindow
 from landbridge.targets.machine import FMA_LATENCY, FMA_PIPES
 
-#: Most rows of a block.
+#: The most rows of a tile.
 MOST_ROWS = 14
-#: What a load costs beside a multiply-add. Fitted to products of 840x512x192, 840x128x192 and 128x768x768 and to the
-#: convolutions of ResNet-50, with AVX-512 and columns that begin where a cache line does. Less where a row's numbers of
-#: several steps are lanes of one vector.
+#: The cost of a load relative to a multiply-add; the second if the scalars of several iterations are lanes of one
+#: vector. Fitted to products of 840x512x192, 840x128x192 and 128x768x768 and to the convolutions of ResNet-50, with
+#: AVX-512 and columns aligned to cache lines.
 _LOAD, _LANE_LOAD = 0.6, 0.3
-#: Multiply-adds that begin while a vector of 64 bytes comes from a cache that cores share: 8 MB of weights that are
-#: read once take 0.8 ms, 17 cycles a vector.
+#: Multiply-adds that begin while a vector of 64 bytes comes from beyond L2: reading 8 MB of weights once takes 0.8 ms,
+#: 17 cycles a vector.
 _BEYOND_L2_LOAD = 35
-#: What a row's number costs beside that where L1 does not keep its line (`retained_rows.py`): blocks of 14x2
-#: take 1.5 times as long with Zen 4.
+#: The additional cost of a row's scalar whose cache line L1 does not retain (`retained_rows.py`): tiles of 14x2 take
+#: 1.5 times as long on Zen 4.
 _LOST_LINE = 1.0
-#: A share of the estimate that it is not exact to.
+#: The relative error of the estimate: costs closer than this count as equal.
 _AS_GOOD = 0.01
 
 
@@ -34,9 +34,10 @@ def register_block(
     window: NumberWindow | VectorWindow | None = None,
     retained: int = MOST_ROWS,
 ) -> tuple[int, int]:
-    """The block with the fewest estimated cycles over the whole extents; see ``weighed_blocks``.
+    """Returns the rows and columns of the tile with the fewest estimated cycles over the whole extents; see
+    ``weighed_blocks``.
 
-    Of those that are as good by estimate, the one that takes the least code: tiles of fewest kinds.
+    Of tiles with equal estimates, takes the one that needs the fewest kinds of tiles, and therefore the least code.
     """
     weighed = weighed_blocks(rows, most_rows, columns, registers, iterations, beyond_l2, window, retained)
     if not weighed:
@@ -59,21 +60,22 @@ def weighed_blocks(
     window: NumberWindow | VectorWindow | None = None,
     retained: int = MOST_ROWS,
 ) -> list[tuple[float, tuple[int, int]]]:
-    """Each block of at most ``most_rows`` that fits ``registers``, with its estimated cycles over the whole extents.
+    """Returns each tile of at most ``most_rows`` rows that fits ``registers``, with its estimated cycles over the whole
+    extents.
 
-    A step of a block costs its multiply-adds, or the latency chain when there are too few of them, plus a share of its
-    loads. ``beyond_l2``: the share of passes over all rows in which columns come from beyond L2; the first tile of rows
-    waits for them, and does the more meanwhile the more rows it has. ``rows`` says of a number of rows what all are
-    then cut into: the rows of a tile, and how many such tiles there are. ``iterations``: the steps for which a row's
-    numbers are loaded as one vector, which stays in a register. Of a ``window`` those of the rows overlap, or the
-    columns' vectors of the rows do. ``retained``: rows whose lines L1 keeps.
+    One iteration of a tile costs its multiply-adds, or the latency of a chain if there are too few of them, plus a
+    share of its loads. ``rows`` returns, for a number of rows per tile, the rows of each kind of tile and their count.
+    ``iterations``: one vector holds the row's scalars of so many iterations, and stays in a register. ``beyond_l2``:
+    the share of passes over all rows in which columns come from beyond L2; the first tile of rows waits for them, and
+    overlaps more work with it the more rows it has. ``window``: the scalars or vectors that rows share. ``l1_rows``:
+    the number of rows whose cache lines L1 retains.
     """
     weighed, load = [], _LOAD if iterations == 1 else _LANE_LOAD
     most_rows = max(1, min(MOST_ROWS, most_rows))
     tiles = {r: list(rows(r)) for r in range(1, most_rows + 1)}
     for c in range(1, min(columns, 6 if most_rows > 1 else 12) + 1):
         for r in range(1, most_rows + 1):
-            # With several iterations LLVM loads the vectors of two at a time.
+            # With several iterations LLVM loads the vectors of two iterations at a time.
             extra_registers = r + 2 * c if iterations > 1 else c + (1 if c > 1 else 0)
             if window is not None:
                 extra_registers = window.extra_registers(r, c)
@@ -92,7 +94,7 @@ def weighed_blocks(
 
 
 def _known_pieces(extent: int, tile: int) -> list[tuple[int, int]]:
-    """Full tiles, then one of what is left."""
+    """Returns the full tiles and the one left over, as pairs of extent and count."""
     pieces = [(tile, extent // tile)] if extent >= tile else []
     if extent % tile:
         pieces.append((extent % tile, 1))

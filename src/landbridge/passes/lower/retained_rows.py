@@ -1,9 +1,9 @@
-"""How many rows of a register block L1 keeps a line of each of.
+"""Limits the rows of a tile by the associativity of L1.
 
-A block takes one number of each of its rows an iteration, and the next ones of the same lines in the iterations after
-it. Where rows begin a multiple of 4 KiB apart, all of these lines are of one set: Zen 4 keeps 8 of a set, and of 14
-rows every number then comes from the next cache. 64 rows of 1024 numbers reach 73 % of its peak in blocks of 14, 89 in
-blocks of 8, and 90 in either where a row has 16 numbers more.
+In each iteration a tile reads one scalar of each of its rows; later iterations read the other scalars of the same cache
+lines. Rows whose stride is a multiple of 4 KiB map to the same set (4K aliasing). Zen 4 has 8 ways, so with 14 such
+rows every scalar comes from L2. A product with 64 rows of 1024 elements reaches 73 % of peak with tiles of 14 rows and
+89 % with 8; if each row is 16 elements longer, it reaches 90 % with both.
 """
 
 from __future__ import annotations
@@ -16,19 +16,21 @@ from landbridge.passes.lower.nest import Nest
 from landbridge.sizes.size import expected_size
 from landbridge.targets.machine import LINE_BYTES
 
-#: Bytes of an x86-64 CPU's nearest cache that lie in different sets: what a page has, as it is looked up before the
-#: page's address is known (32 KiB of 8 lines a set, 48 KiB of 12).
+#: Bytes of one way of L1 on x86-64 CPUs, which is a page, because the set is looked up before the physical address is
+#: known (32 KiB with 8 ways, 48 KiB with 12).
 _WAY = 4096
 
 
 def retained_rows(
     nest: Nest, lane: int | None, rows: int | None, inner: Sequence[int], l1_bytes: int, most: int
 ) -> int:
-    """The most rows, up to ``most``, whose lines an L1 cache of ``l1_bytes`` keeps from one iteration to the next."""
+    """Returns the largest number of tile rows, up to ``most``, whose cache lines stay in an L1 of ``l1_bytes`` between
+    iterations.
+    """
     main = nest.reduction
     if main is None or rows is None or not inner:
         return most
-    # Lanes are summed: vectors that begin anywhere share lines with the next ones.
+    # If lanes are summed, vectors that are not aligned share lines with the next ones.
     if lane is not None and lane in inner:
         inner, lane = (lane,), None
     steps = [

@@ -1,4 +1,4 @@
-"""How the rows of a nest may be cut into tiles of a register block."""
+"""Decides how the rows of a nest may be cut into tiles."""
 
 from __future__ import annotations
 
@@ -11,18 +11,19 @@ from landbridge.passes.lower.runs import Run, dividing_tile, even_runs, masked_r
 from landbridge.records import record
 from landbridge.sizes.size import Extent, Size, at_least, ceildiv, expected_size
 
-#: How many times as long as its padding a signal is at least, mostly.
+#: Signals are assumed to be at least so many times as long as their padding.
 _MARGINS = 4
 
 
 @record(frozen=True)
 class RowCut:
-    """``extent`` rows; where they are the lane, vectors.
+    """The ways in which ``extent`` rows may be cut; if rows are the lanes, the extent counts vectors.
 
-    ``overlaps``: of an open number the last tile ends where the rows do, and is none that has padding of both ends:
-    there are ``margin`` rows more than a tile has. ``once``: each row is stored once all the same. ``ends_within``: the
-    elements of an open lane whose last vector is masked. ``mask``: the lanes of a known one's last vector, 0 for all.
-    ``even``: what is left over shares rows with the tile before it, where it is short.
+    ``overlaps``: for an open number of rows, the last tile ends with the last row, and overlaps the one before it. No
+    tile contains padding of both ends, because there are at least ``margin`` rows more than a tile has. ``once``: each
+    row is nevertheless stored only once. ``ends_within``: the elements of an open lane loop, whose last vector is
+    masked. ``mask``: the active lanes of the last vector of a known one, 0 for all. ``even``: if the rows left over are
+    few, they share rows with the tile before them.
     """
 
     extent: Extent
@@ -36,11 +37,11 @@ class RowCut:
 
     @property
     def most(self) -> int:
-        """The most rows that a tile may have, for all of them to go in tiles where their number is a likely one."""
+        """Returns the most rows of a tile for which all rows, at their expected number, are covered by tiles."""
         return max(self._expected_size, 1) - self.margin
 
     def runs(self, tile: int) -> tuple[Run, ...]:
-        """All rows in tiles of ``tile``, or a little less where that leaves nothing over."""
+        """Returns all rows in tiles of ``tile`` rows, or of slightly fewer if nothing is left over then."""
         if self.ends_within is not None:
             return (masked_run(self.ends_within, self.lanes, tile),)
         dividing = dividing_tile(self.extent, tile)
@@ -50,20 +51,20 @@ class RowCut:
         return even_runs(runs) if self.even else runs
 
     def pieces(self, tile: int) -> list[tuple[int, int]]:
-        """The rows of the tiles, and how many such tiles there are, likely."""
+        """Returns the rows of each kind of tile and the expected number of such tiles."""
         if self._expected_size != expected_size(self.extent):
             return [(tile, -(-self._expected_size // tile))]
         return [(run.tile, expected_size(run.count)) for run in self.runs(tile)]
 
     @property
     def _expected_size(self) -> int:
-        """The likely number of rows: where nobody says one, no fewer than ``_MARGINS`` times those with padding."""
+        """Returns the expected number of rows; if none is declared, at least ``_MARGINS`` times the padded rows."""
         is_known = isinstance(self.extent, int) or any(s.expected is not None for s in self.extent.symbols.values())
         return max(expected_size(self.extent), 0 if is_known else _MARGINS * self.margin)
 
 
 def row_cut(nest: Nest, rows: int | None, lane: int | None, lanes: int, *, repeats: bool) -> RowCut:
-    """How loop ``rows`` of ``nest`` may be cut; it is ``lane`` where vectors of ``lanes`` lie along it.
+    """Returns how loop ``rows`` of ``nest`` may be cut; it equals ``lane`` if vectors of ``lanes`` lie along it.
 
     ``repeats``: an element may be computed twice.
     """
@@ -85,7 +86,7 @@ def row_cut(nest: Nest, rows: int | None, lane: int | None, lanes: int, *, repea
 
 
 def tiles_along(nest: Nest, dim: int | None, lane: int | None, lanes: int) -> Extent:
-    """The iterations of ``dim``, of a lane its vectors."""
+    """Returns the iterations of ``dim``; if it is the lane loop, the number of vectors."""
     if dim is None:
         return 1
     extent = nest.dims[dim].extent
@@ -93,14 +94,17 @@ def tiles_along(nest: Nest, dim: int | None, lane: int | None, lanes: int) -> Ex
 
 
 def open_end(nest: Nest, lane: int | None, lanes: int) -> Size | None:
-    """The extent of a lane that is open and may end in the midst of a vector."""
+    """Returns the extent of the lane loop if it is open and may end inside a vector; else None."""
     extent: Extent = 0 if lane is None else nest.dims[lane].extent
     return extent if isinstance(extent, Size) and extent % lanes != 0 else None
 
 
 def _may_be_dropped(nest: Nest, rows: int, lane: int | None) -> bool:
-    """Whether ``rows`` of a reduction may be computed from what they have replaced already, and the results dropped:
-    floats, of which none ends a program."""
+    """Returns whether ``rows`` of a reduction may be computed again from inputs that results have overwritten, and
+    dropped.
+
+    That is allowed for floats, because no value of a float makes a computation trap.
+    """
     return (
         nest.reduction is not None
         and rows != lane
@@ -110,7 +114,7 @@ def _may_be_dropped(nest: Nest, rows: int, lane: int | None) -> bool:
 
 
 def _can_overlap(nest: Nest, rows: int) -> bool:
-    """Whether the last tile of ``rows`` may begin anywhere, and that is proved to stay inside the buffers."""
+    """Returns whether the last tile of ``rows`` may begin at any row, with accesses proved to be inside the buffers."""
     indices = [i for a in nest.accesses() for i in (a.index, *(g.index for g in a.guards))]
     return not nest.loaded() and all(
         at_least(i.coeff(rows), 0) is not None and not i.nonlinear_in(rows) for i in indices

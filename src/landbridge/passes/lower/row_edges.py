@@ -1,4 +1,4 @@
-"""Padded reads that the rows of a nest decide: which they are, and how many rows at either end have them."""
+"""Padded reads that depend on the row: the guards, and how many rows at either end have padded reads."""
 
 from __future__ import annotations
 
@@ -17,15 +17,17 @@ from landbridge.sizes.size import Extent, Size, at_least
 
 @record(frozen=True)
 class OpenEdges:
-    """How many of the first rows read before their buffers, and how many of the last rows beyond."""
+    """The number of first rows that read before their buffers, and the number of last rows that read beyond them."""
 
     first: int
     last: int
 
 
 def row_guards(nest: Nest, rows: int | None, lane: int | None) -> list[tuple[Guard, int]]:
-    """Guards that tie loop ``rows`` to one reduction loop, with that loop; empty when they are not of that form, or
-    padding is no neutral element of the reduction."""
+    """Returns the guards that depend on loop ``rows`` and one reduction loop, each with that loop.
+
+    Returns none if a guard has another form, or if padding is not the neutral element of the reduction.
+    """
     main = nest.reduction
     if rows is None or main is None or rows == lane or not skips_padding(main):
         return []
@@ -42,8 +44,9 @@ def row_guards(nest: Nest, rows: int | None, lane: int | None) -> list[tuple[Gua
 
 
 def open_edges(nest: Nest, guards: Sequence[tuple[Guard, int]], rows: int | None) -> OpenEdges | None:
-    """The edges of an open number of rows by their ``row_guards``; None where there are none, or they are not the same
-    for all numbers."""
+    """Returns the edges of an open number of rows, from its ``row_guards``; None if there are none or they depend on
+    the number.
+    """
     if rows is None or not guards:
         return None
     first, last, extent = 0, 0, nest.dims[rows].extent
@@ -61,9 +64,12 @@ def open_edges(nest: Nest, guards: Sequence[tuple[Guard, int]], rows: int | None
 
 
 def row_inside(guards: Sequence[tuple[Guard, int]], rows: int | None, row: Extent, d: int, i: int) -> bool:
-    """Whether iteration ``i`` of reduction loop ``d`` reads inside the buffers at ``row`` of loop ``rows``, by their
-    ``row_guards``. Of an open number of rows the first and the last tile are decided, each of which has none of the
-    other end's padding."""
+    """Returns whether iteration ``i`` of reduction loop ``d`` reads inside the buffers at ``row``, according to
+    ``guards``.
+
+    If the number of rows is open, ``row`` is in the first or the last tile, neither of which contains padding of the
+    other end.
+    """
 
     def holds(g: Guard) -> bool:
         index = g.index.const + g.index.coeff(rows) * row + g.index.coeff(d) * i  # type: ignore[arg-type]
@@ -73,12 +79,12 @@ def row_inside(guards: Sequence[tuple[Guard, int]], rows: int | None, row: Exten
 
 
 def _widened(value: SSAValue) -> SSAValue:
-    """What a conversion to a wider float, which changes no number, was given; else ``value``."""
+    """Returns the operand of a conversion to a wider float, which is exact; else ``value``."""
     return value.owner.operands[0] if isinstance(value.owner, arith.ExtFOp) else value
 
 
 def skips_padding(stage: Stage) -> bool:
-    """Whether leaving out padded iterations gives the same result as computing them.
+    """Returns whether leaving out padded iterations gives the same result as computing them.
 
     True for ``acc + x``, ``acc + x * w`` with padding 0, and for max and min padded with their identity.
     """

@@ -1,9 +1,9 @@
-"""Operands in rows: two indices where flat memory has one.
+"""Operands in rows: memory with two indices, where flat memory has one.
 
-While a nest is scheduled, an access has one linear index whatever it addresses. Memory in rows is counted as though its
-rows began ``PITCH`` elements apart, further than any row is long: loops then join, run along lanes and are bounded by
-the same rules as in flat memory, and none is ever taken to lead from the end of one row to the next. When the access is
-emitted, ``split`` takes the row and the column apart again.
+While a nest is scheduled, every access has one linear index. For memory in rows, the index counts as if rows began
+``PITCH`` elements apart, which is more than any row has. Therefore loops are joined, vectorized and bounded by the same
+rules as in flat memory, and no access continues from the end of one row into the next. When the access is emitted,
+``split`` separates row and column again.
 """
 
 from __future__ import annotations
@@ -19,23 +19,23 @@ from landbridge.passes.lower.access import Linear
 from landbridge.physical_shape import physical_shape, row_strides
 from landbridge.shape import row_major
 
-#: Elements from row to row, as linear indices count. It is no distance in memory.
+#: The distance of rows in linear indices. It is not a distance in memory.
 PITCH = 1 << 40
 
 
 def in_rows(ty: Attribute) -> bool:
-    """Whether a memref lies in rows."""
+    """Returns whether a memref lies in rows."""
     return bool(separators_of(ty))
 
 
 def index_strides(ty: Attribute) -> tuple[int, ...]:
-    """What one step along each axis of a dense memref adds to a linear index."""
+    """Returns, for each axis of a dense memref, how much one step adds to a linear index."""
     shape, separators = shape_of(ty), separators_of(ty)
     return row_strides(shape, separators, PITCH) if separators else row_major(shape)
 
 
 def split(x: Linear) -> tuple[Linear, Linear]:
-    """The row and the column of a linear index into memory in rows."""
+    """Returns the row and the column of a linear index into memory in rows."""
     rows = {d: _row(c) for d, c in x.coeffs.items()}
     columns = {d: c - rows[d] * PITCH for d, c in x.coeffs.items()}
     rest = [(_row(stride), stride - _row(stride) * PITCH, e) for stride, e in x.rest]
@@ -50,7 +50,7 @@ def split(x: Linear) -> tuple[Linear, Linear]:
 
 
 def lowered_type(ty: Attribute) -> MemRefType[Any]:
-    """The type of a lowered function's operand, a memref: its elements by number, or by row and column."""
+    """Returns the type of a memref as operand of a lowered function: elements by number, or by row and column."""
     separators = separators_of(ty)
     assert isinstance(ty, MemRefType)
     if not separators:
@@ -62,7 +62,7 @@ def lowered_type(ty: Attribute) -> MemRefType[Any]:
 
 
 def flat_type(buffer: SSAValue) -> MemRefType[Any]:
-    """The type of ``buffer``, a memref, with its elements one after another; raises CodegenError for one in rows."""
+    """Returns the type of ``buffer``, a memref, as a flat one; raises CodegenError for one in rows."""
     ty = buffer.type
     if in_rows(ty):
         raise CodegenError(f"{ty}: kernels of this target reach flat memory only; place the tensor in a flat scope")
@@ -70,5 +70,5 @@ def flat_type(buffer: SSAValue) -> MemRefType[Any]:
 
 
 def _row(number: int) -> int:
-    """Of rows and a few columns, which may be negative, the rows."""
+    """Returns the row of a linear offset; its column part is small and may be negative."""
     return (number + PITCH // 2) // PITCH
